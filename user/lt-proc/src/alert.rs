@@ -1,0 +1,322 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! One late event: the line of `alerts` and `wakeup`.
+//!
+//! ```text
+//! seq=17 time=1234567890123 instance=slow_disk tracker=block reason=threshold delay=10412345
+//!   threshold=10000000 cpu=1 pid=812 tid=812 comm="fio" ... fields of the tracker ...
+//! ```
+//!
+//! The first eleven fields are the same for every tracker and stand in this order; all others are
+//! kept as they come, so that a newer module still reads well.
+
+use std::fmt;
+
+use serde::ser::{Serialize, Serializer};
+
+use crate::ParseError;
+use crate::fields::{Field, Fields, Value};
+
+/// Why the line was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reason {
+    /// The event ended, later than the threshold.
+    Threshold,
+    /// The event has not ended within the timeout.
+    Timeout,
+    /// The end of an event that had timed out.
+    Late,
+    /// A word of a newer module.
+    Other(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::Threshold => "threshold",
+            Reason::Timeout => "timeout",
+            Reason::Late => "late",
+            Reason::Other(word) => word,
+        })
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(word: &str) -> Self {
+        match word {
+            "threshold" => Reason::Threshold,
+            "timeout" => Reason::Timeout,
+            "late" => Reason::Late,
+            _ => Reason::Other(word.to_string()),
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_str(self)
+    }
+}
+
+/// A late event.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Alert {
+    /// Counts the alerts of the instance, from the first; a gap is a loss.
+    pub seq: u64,
+    /// When the alert was raised, `CLOCK_MONOTONIC` ns.
+    pub time: u64,
+    /// Who reports.
+    pub instance: String,
+    /// What kind of event.
+    pub tracker: String,
+    /// Why.
+    pub reason: Reason,
+    /// How long the event took (or has taken so far), ns.
+    pub delay: u64,
+    /// The threshold it passed, ns.
+    pub threshold: u64,
+    /// Where the end was seen.
+    pub cpu: u64,
+    /// The process that owns the operation.
+    pub pid: u64,
+    /// Its thread.
+    pub tid: u64,
+    /// The thread's name.
+    #[serde(serialize_with = "as_text")]
+    pub comm: Value,
+    /// What the tracker adds.
+    #[serde(flatten)]
+    pub fields: Fields,
+}
+
+fn as_text<S: Serializer>(value: &Value, s: S) -> Result<S::Ok, S::Error> {
+    s.serialize_str(&value.text())
+}
+
+impl Alert {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// Names the word that is missing, out of order or of the wrong kind.
+    pub fn parse(line: &str) -> Result<Self, ParseError> {
+        let mut words = Fields::parse(line)?.0.into_iter();
+        let alert = Self {
+            seq: number(&mut words, "seq")?,
+            time: number(&mut words, "time")?,
+            instance: word(&mut words, "instance")?,
+            tracker: word(&mut words, "tracker")?,
+            reason: Reason::from(word(&mut words, "reason")?.as_str()),
+            delay: number(&mut words, "delay")?,
+            threshold: number(&mut words, "threshold")?,
+            cpu: number(&mut words, "cpu")?,
+            pid: number(&mut words, "pid")?,
+            tid: number(&mut words, "tid")?,
+            comm: next(&mut words, "comm")?.value,
+            fields: Fields(words.collect()),
+        };
+        match alert.comm {
+            Value::Quoted(_) => Ok(alert),
+            Value::Bare(b) => Err(ParseError::new(format!("comm={b}"), "comm=\"...\"")),
+        }
+    }
+
+    /// When the event began, `CLOCK_MONOTONIC` ns.
+    ///
+    /// The alert is raised a moment after the end was stamped, so this is early by no more than that.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.time.saturating_sub(self.delay)
+    }
+
+    /// One short phrase that says what was late, for a column on a terminal.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        let get = |key| self.fields.text(key);
+        match (get("disk").or_else(|| get("dev")), get("sector")) {
+            (Some(disk), Some(sector)) => {
+                let op = get("op").unwrap_or_default();
+                let size = match self.fields.number("bytes") {
+                    Some(bytes) if bytes > 0 && bytes % 1024 == 0 => format!(" {}K", bytes / 1024),
+                    Some(bytes) if bytes > 0 => format!(" {bytes}B"),
+                    _ => String::new(),
+                };
+                format!("{disk} {op} sector {sector}{size}")
+            }
+            _ => self.fields.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Alert {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "seq={} time={} instance={} tracker={} reason={} delay={} threshold={} cpu={} pid={} tid={} comm={}",
+            self.seq,
+            self.time,
+            self.instance,
+            self.tracker,
+            self.reason,
+            self.delay,
+            self.threshold,
+            self.cpu,
+            self.pid,
+            self.tid,
+            self.comm
+        )?;
+        if !self.fields.0.is_empty() {
+            write!(f, " {}", self.fields)?;
+        }
+        Ok(())
+    }
+}
+
+fn next(words: &mut impl Iterator<Item = Field>, key: &str) -> Result<Field, ParseError> {
+    let found = words.next();
+    match found {
+        Some(field) if field.key == key => Ok(field),
+        Some(field) => Err(ParseError::new(
+            format!("{}={}", field.key, field.value),
+            format!("{key}=..."),
+        )),
+        None => Err(ParseError::new(
+            "",
+            format!("{key}=... before the end of the line"),
+        )),
+    }
+}
+
+fn number(words: &mut impl Iterator<Item = Field>, key: &str) -> Result<u64, ParseError> {
+    let field = next(words, key)?;
+    let word = || format!("{key}={}", field.value);
+    field
+        .value
+        .number()
+        .ok_or_else(|| ParseError::new(word(), "a number from 0 to 2^64-1"))
+}
+
+fn word(words: &mut impl Iterator<Item = Field>, key: &str) -> Result<String, ParseError> {
+    match next(words, key)?.value {
+        Value::Bare(word) if !word.is_empty() => Ok(word),
+        value => Err(ParseError::new(
+            format!("{key}={value}"),
+            "a word without quotes",
+        )),
+    }
+}
+
+/// A line of the `alerts` stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamLine {
+    /// A late event.
+    Alert(Box<Alert>),
+    /// The ring overtook this reader; so many alerts will never be read.
+    Lost(u64),
+}
+
+impl StreamLine {
+    /// Reads one line of `alerts` or `wakeup`.
+    ///
+    /// # Errors
+    /// As [`Alert::parse`].
+    pub fn parse(line: &str) -> Result<Self, ParseError> {
+        match line.trim().strip_prefix("lost=") {
+            Some(count) => count
+                .parse()
+                .map(StreamLine::Lost)
+                .map_err(|_| ParseError::new(line.trim(), "lost=N alone on the line")),
+            None => Ok(StreamLine::Alert(Box::new(Alert::parse(line)?))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LINE: &str = "seq=17 time=1234567890123 instance=slow_disk tracker=block reason=threshold \
+        delay=10412345 threshold=10000000 cpu=1 pid=812 tid=813 comm=\"fio\" dev=8:0 disk=\"sda\" \
+        op=\"WS\" sector=2048 bytes=4096 queue=0 device=10412345 requeues=0 shade=blue";
+
+    #[test]
+    fn the_documented_line_is_read_and_written_back() {
+        let alert = Alert::parse(LINE).unwrap();
+        assert_eq!(alert.delay, 10_412_345);
+        assert_eq!(alert.reason, Reason::Threshold);
+        assert_eq!(alert.fields.text("shade").unwrap(), "blue");
+        assert_eq!(alert.subject(), "sda WS sector 2048 4K");
+        assert_eq!(alert.start(), 1_234_557_477_778);
+        assert_eq!(alert.to_string(), LINE);
+    }
+
+    #[test]
+    fn json_is_flat_and_in_order() {
+        let json = serde_json::to_string(&Alert::parse(LINE).unwrap()).unwrap();
+        assert!(json.starts_with(r#"{"seq":17,"time":1234567890123,"instance":"slow_disk""#));
+        assert!(
+            json.ends_with(r#""device":10412345,"requeues":0,"shade":"blue"}"#),
+            "{json}"
+        );
+    }
+
+    #[test]
+    fn every_missing_or_moved_core_field_is_named() {
+        for key in [
+            "seq",
+            "time",
+            "instance",
+            "tracker",
+            "reason",
+            "delay",
+            "threshold",
+            "cpu",
+            "pid",
+            "tid",
+            "comm",
+        ] {
+            let without: Vec<&str> = LINE
+                .split(' ')
+                .filter(|w| !w.starts_with(&format!("{key}=")))
+                .collect();
+            let err = Alert::parse(&without.join(" ")).unwrap_err();
+            assert_eq!(err.expected, format!("{key}=..."), "{key}");
+        }
+    }
+
+    #[test]
+    fn wrong_values_are_named() {
+        for (from, to) in [
+            ("delay=10412345", "delay=-1"),
+            ("seq=17", "seq=x"),
+            ("comm=\"fio\"", "comm=fio"),
+            ("instance=slow_disk", "instance=\"a\""),
+        ] {
+            let err = Alert::parse(&LINE.replace(from, to)).unwrap_err();
+            assert_eq!(err.word, to);
+        }
+    }
+
+    #[test]
+    fn a_loss_is_a_line_of_its_own() {
+        assert_eq!(StreamLine::parse("lost=12\n"), Ok(StreamLine::Lost(12)));
+        assert_eq!(
+            StreamLine::parse("lost=12 seq=1").unwrap_err().word,
+            "lost=12 seq=1"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn alerts_round_trip(seq: u64, time: u64, delay: u64, comm: Vec<u8>, reason in "[a-z]{1,9}", extra in "[a-z0-9:]{1,9}") {
+            let alert = Alert {
+                seq, time, delay, threshold: 1, cpu: 2, pid: 3, tid: 4,
+                instance: "i".into(), tracker: "t".into(),
+                reason: Reason::from(reason.as_str()),
+                comm: Value::Quoted(comm),
+                fields: Fields(vec![Field { key: "x".into(), value: Value::Bare(extra) }]),
+            };
+            prop_assert_eq!(Alert::parse(&alert.to_string()), Ok(alert));
+        }
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `control`: one line an instance, `NAME TRACKER key=value ...`; the same words create and change.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::{Field, Fields, ParseError, Value};
+
+/// Names that the tree uses itself.
+const RESERVED: [&str; 7] = [
+    "trackers",
+    "control",
+    "wakeup",
+    "alerts",
+    "version",
+    "work_begin",
+    "work_done",
+];
+
+/// Whether the kernel would take `name` for an instance: a letter or `_`, then up to 30 letters,
+/// digits, `_` or `-`, and not a file of the tree itself.
+#[must_use]
+pub fn valid_name(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    name.len() <= 31
+        && bytes
+            .next()
+            .is_some_and(|b| b.is_ascii_alphabetic() || b == b'_')
+        && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        && !RESERVED.contains(&name)
+}
+
+/// A parameter and the value to give it, as a person types it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// The parameter.
+    pub key: String,
+    /// Its value, verbatim.
+    pub value: String,
+}
+
+impl std::str::FromStr for Setting {
+    type Err = ParseError;
+
+    /// Reads `key=value`; the value may not hold white space, for `control` takes one line.
+    fn from_str(word: &str) -> Result<Self, ParseError> {
+        match word.split_once('=') {
+            Some((key, value))
+                if !key.is_empty()
+                    && !word.contains(|c: char| c.is_whitespace() || c.is_control()) =>
+            {
+                Ok(Self {
+                    key: key.to_string(),
+                    value: value.to_string(),
+                })
+            }
+            _ => Err(ParseError::new(word, "key=value, without spaces")),
+        }
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={}", self.key, self.value)
+    }
+}
+
+/// A line of `control`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Instance {
+    /// Its name, and that of its directory.
+    pub name: String,
+    /// What it tracks.
+    pub tracker: String,
+    /// All its parameters; durations are nanoseconds.
+    pub params: Fields,
+}
+
+impl Instance {
+    /// Reads one line.
+    ///
+    /// # Errors
+    /// Names the word that is not where it should be.
+    pub fn parse(line: &str) -> Result<Self, ParseError> {
+        let line = line.trim();
+        let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let rest = rest.trim_start();
+        let (tracker, params) = rest.split_once(' ').unwrap_or((rest, ""));
+        if !valid_name(name) {
+            return Err(ParseError::new(name, "the name of an instance"));
+        }
+        if tracker.is_empty() || tracker.contains('=') {
+            return Err(ParseError::new(tracker, "the name of a tracker"));
+        }
+        Ok(Self {
+            name: name.to_string(),
+            tracker: tracker.to_string(),
+            params: Fields::parse(params)?,
+        })
+    }
+
+    /// Reads the whole file.
+    ///
+    /// # Errors
+    /// As [`Instance::parse`], with the number of the line.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, ParseError> {
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, l)| !l.trim().is_empty());
+        lines
+            .map(|(i, line)| Self::parse(line).map_err(|e| e.at_line(i + 1)))
+            .collect()
+    }
+
+    /// The line that creates or changes an instance.
+    #[must_use]
+    pub fn request(name: &str, tracker: &str, settings: &[Setting]) -> String {
+        let params = settings.iter().map(|s| Field {
+            key: s.key.clone(),
+            value: Value::Bare(s.value.clone()),
+        });
+        let instance = Self {
+            name: name.to_string(),
+            tracker: tracker.to_string(),
+            params: Fields(params.collect()),
+        };
+        instance.to_string()
+    }
+}
+
+impl fmt::Display for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.name, self.tracker)?;
+        if !self.params.0.is_empty() {
+            write!(f, " {}", self.params)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn lines_are_read_in_order() {
+        let text = "slow block enabled=1 threshold=10000000 dev=all\n\nother block\n";
+        let all = Instance::parse_all(text).unwrap();
+        assert_eq!(all[0].params.number("threshold"), Some(10_000_000));
+        assert_eq!(all[1].to_string(), "other block");
+    }
+
+    #[test]
+    fn the_line_at_fault_is_counted() {
+        let err = Instance::parse_all("a block\n\n9b block\n").unwrap_err();
+        assert_eq!((err.line, err.word.as_str()), (3, "9b"));
+        assert_eq!(
+            Instance::parse("a threshold=1").unwrap_err().word,
+            "threshold=1"
+        );
+        assert_eq!(Instance::parse("a block oops").unwrap_err().word, "oops");
+    }
+
+    #[test]
+    fn names_follow_the_rule_of_the_kernel() {
+        for good in ["a", "_", "slow_disk-2", "abcdefghijklmnopqrstuvwxyz01234"] {
+            assert!(valid_name(good), "{good}");
+        }
+        for bad in [
+            "",
+            "-a",
+            "1a",
+            "a.b",
+            "a/b",
+            "control",
+            "alerts",
+            "é",
+            "abcdefghijklmnopqrstuvwxyz012345",
+        ] {
+            assert!(!valid_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_setting_cannot_smuggle_a_second_line() {
+        assert!("threshold=1\n-other".parse::<Setting>().is_err());
+        assert!("=1".parse::<Setting>().is_err());
+        assert_eq!("dev=8:0".parse::<Setting>().unwrap().to_string(), "dev=8:0");
+    }
+
+    proptest! {
+        #[test]
+        fn lines_round_trip(name in "[a-z_][a-z0-9_-]{0,30}", key in "[a-z_]{1,9}", value in "[a-z0-9:]{0,9}") {
+            prop_assume!(valid_name(&name));
+            let settings = [Setting { key, value }];
+            let line = Instance::request(&name, "block", &settings);
+            prop_assert_eq!(Instance::parse(&line).unwrap().to_string(), line);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What can go wrong between a file of `/proc/latency_tracker` and a type.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// A line that is not what the format promises.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}: {word:?}: expected {expected}")]
+pub struct ParseError {
+    /// Counted from 1 within the text that was parsed.
+    pub line: usize,
+    /// The word at fault; empty when one is missing.
+    pub word: String,
+    /// What should have stood there.
+    pub expected: String,
+}
+
+impl ParseError {
+    pub(crate) fn new(word: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self {
+            line: 1,
+            word: word.into(),
+            expected: expected.into(),
+        }
+    }
+
+    /// The same fault, on line `line` of a larger text.
+    #[must_use]
+    pub fn at_line(mut self, line: usize) -> Self {
+        self.line = line;
+        self
+    }
+}
+
+/// A failure of the tree itself.
+#[derive(Debug, Error)]
+pub enum ProcError {
+    /// There is no `/proc/latency_tracker`.
+    #[error("{0} does not exist: the latency_tracker module is not loaded")]
+    NotLoaded(PathBuf),
+    /// The tree is there, the instance is not.
+    #[error("no instance named {0:?}")]
+    NoInstance(String),
+    /// Reading or writing failed.
+    #[error("{path}: {source}", path = path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The kernel refused a control line.
+    #[error("the kernel refused \"{line}\": {source}")]
+    Refused {
+        /// What was written.
+        line: String,
+        /// The errno.
+        source: io::Error,
+    },
+    /// A file says something this program does not understand.
+    #[error("{path}: {source}", path = path.display())]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        source: ParseError,
+    },
+}

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The common form of a record: `key=value key="quoted value" ...` on one line.
+//!
+//! A quoted value holds any bytes: `\"`, `\\`, `\n`, `\t`, `\r` and `\xHH` are escapes. A bare value
+//! ends at the next space. Order is part of the format: it is kept.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use crate::ParseError;
+
+/// What stands after the `=`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// Without quotes: numbers, words, `8:0`.
+    Bare(String),
+    /// Between quotes, unescaped; a task's name may be any bytes.
+    Quoted(Vec<u8>),
+}
+
+impl Value {
+    /// The text for a person; bytes that are not UTF-8 stay visible as `\xHH`.
+    #[must_use]
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Value::Bare(s) => Cow::Borrowed(s),
+            Value::Quoted(bytes) => match std::str::from_utf8(bytes) {
+                Ok(s) => Cow::Borrowed(s),
+                Err(_) => Cow::Owned(escape(bytes)),
+            },
+        }
+    }
+
+    /// The number, when it is a bare decimal one.
+    #[must_use]
+    pub fn number(&self) -> Option<u64> {
+        match self {
+            Value::Bare(s) => s.parse().ok(),
+            Value::Quoted(_) => None,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Bare(s) => f.write_str(s),
+            Value::Quoted(bytes) => write!(f, "\"{}\"", escape(bytes)),
+        }
+    }
+}
+
+impl Serialize for Value {
+    /// A bare number is a JSON number, everything else a string.
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        if let Value::Bare(text) = self {
+            if let Ok(n) = text.parse::<u64>() {
+                return s.serialize_u64(n);
+            }
+            if let Ok(n) = text.parse::<i64>() {
+                return s.serialize_i64(n);
+            }
+        }
+        s.serialize_str(&self.text())
+    }
+}
+
+/// One `key=value`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Letters, digits, `_`.
+    pub key: String,
+    /// Its value.
+    pub value: Value,
+}
+
+/// Fields in the order of the line; serialised as one map.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Fields(pub Vec<Field>);
+
+impl Fields {
+    /// Reads a whole line.
+    ///
+    /// # Errors
+    /// Names the word that is not `key=value`, or whose quotes or escapes are broken.
+    pub fn parse(line: &str) -> Result<Self, ParseError> {
+        let mut rest = line.trim_matches(' ');
+        let mut fields = Vec::new();
+        while !rest.is_empty() {
+            let (field, after) = parse_field(rest)?;
+            fields.push(field);
+            rest = after.trim_start_matches(' ');
+        }
+        Ok(Self(fields))
+    }
+
+    /// The value of the first field named `key`.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.0.iter().find(|f| f.key == key).map(|f| &f.value)
+    }
+
+    /// The value of `key`, as a number.
+    #[must_use]
+    pub fn number(&self, key: &str) -> Option<u64> {
+        self.get(key).and_then(Value::number)
+    }
+
+    /// The value of `key`, as text for a person.
+    #[must_use]
+    pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
+        self.get(key).map(Value::text)
+    }
+}
+
+impl fmt::Display for Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, field) in self.0.iter().enumerate() {
+            let space = if i == 0 { "" } else { " " };
+            write!(f, "{space}{}={}", field.key, field.value)?;
+        }
+        Ok(())
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(Some(self.0.len()))?;
+        for field in &self.0 {
+            map.serialize_entry(&field.key, &field.value)?;
+        }
+        map.end()
+    }
+}
+
+fn parse_field(text: &str) -> Result<(Field, &str), ParseError> {
+    let word = || text.split(' ').next().unwrap_or("");
+    let (key, rest) = text
+        .split_once('=')
+        .ok_or_else(|| ParseError::new(word(), "key=value"))?;
+    if key.is_empty() || !key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
+        return Err(ParseError::new(word(), "key=value"));
+    }
+    let (value, after) = match rest.strip_prefix('"') {
+        Some(quoted) => parse_quoted(word(), quoted)?,
+        None => {
+            let end = rest.find(' ').unwrap_or(rest.len());
+            (Value::Bare(rest[..end].to_string()), &rest[end..])
+        }
+    };
+    let key = key.to_string();
+    Ok((Field { key, value }, after))
+}
+
+/// `text` starts after the opening quote; returns what stands after the closing one.
+fn parse_quoted<'a>(word: &str, text: &'a str) -> Result<(Value, &'a str), ParseError> {
+    let bytes = text.as_bytes();
+    let mut value = Vec::new();
+    let mut i = 0;
+    while let Some(&b) = bytes.get(i) {
+        i += 1;
+        match b {
+            b'"' => {
+                let after = &text[i..];
+                if !after.is_empty() && !after.starts_with(' ') {
+                    return Err(ParseError::new(word, "a space after the closing quote"));
+                }
+                return Ok((Value::Quoted(value), after));
+            }
+            b'\\' => {
+                let (byte, used) = unescape(&bytes[i..])
+                    .ok_or_else(|| ParseError::new(word, "\\\", \\\\, \\n, \\r, \\t or \\xHH"))?;
+                value.push(byte);
+                i += used;
+            }
+            _ => value.push(b),
+        }
+    }
+    Err(ParseError::new(word, "a closing quote"))
+}
+
+fn unescape(after_backslash: &[u8]) -> Option<(u8, usize)> {
+    match *after_backslash.first()? {
+        b @ (b'"' | b'\\') => Some((b, 1)),
+        b'n' => Some((b'\n', 1)),
+        b'r' => Some((b'\r', 1)),
+        b't' => Some((b'\t', 1)),
+        b'x' => {
+            let hex = std::str::from_utf8(after_backslash.get(1..3)?).ok()?;
+            if !hex.bytes().all(|b| b.is_ascii_hexdigit()) {
+                return None;
+            }
+            Some((u8::from_str_radix(hex, 16).ok()?, 3))
+        }
+        _ => None,
+    }
+}
+
+fn escape(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for &b in bytes {
+        match b {
+            b'"' => out.push_str("\\\""),
+            b'\\' => out.push_str("\\\\"),
+            b'\n' => out.push_str("\\n"),
+            0x20..=0x7e => out.push(char::from(b)),
+            _ => out.push_str(&format!("\\x{b:02x}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn order_quotes_and_escapes_are_kept() {
+        let line = r#"b=2 a=1 comm="a \"b\" \\ c\n\x01" dev=8:0 empty= none="""#;
+        let fields = Fields::parse(line).unwrap();
+        assert_eq!(fields.to_string(), line);
+        assert_eq!(fields.text("comm").unwrap(), "a \"b\" \\ c\n\u{1}");
+        assert_eq!(fields.number("a"), Some(1));
+        assert_eq!(fields.get("empty"), Some(&Value::Bare(String::new())));
+    }
+
+    #[test]
+    fn json_keeps_numbers_and_order() {
+        let fields = Fields::parse(r#"z=18446744073709551615 delta=-5 comm="é\xff""#);
+        let json = serde_json::to_string(&fields.unwrap()).unwrap();
+        assert_eq!(
+            json,
+            r#"{"z":18446744073709551615,"delta":-5,"comm":"\\xc3\\xa9\\xff"}"#
+        );
+    }
+
+    #[test]
+    fn the_word_at_fault_is_named() {
+        for (line, word) in [
+            ("a=1 oops c=3", "oops"),
+            ("a=1 =3", "=3"),
+            (r#"a=1 comm="x"#, r#"comm="x"#),
+            (r#"comm="\q""#, r#"comm="\q""#),
+            (r#"comm="\x1""#, r#"comm="\x1""#),
+            (r#"comm="\x+1""#, r#"comm="\x+1""#),
+            (r#"comm="x"y"#, r#"comm="x"y"#),
+            ("a b=1", "a"),
+        ] {
+            assert_eq!(Fields::parse(line).unwrap_err().word, word, "{line}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_round_trip(comm: Vec<u8>, n: u64, word in "[a-z0-9:._-]{0,12}") {
+            let fields = Fields(vec![
+                Field { key: "n".into(), value: Value::Bare(n.to_string()) },
+                Field { key: "comm".into(), value: Value::Quoted(comm) },
+                Field { key: "w".into(), value: Value::Bare(word) },
+            ]);
+            prop_assert_eq!(Fields::parse(&fields.to_string()), Ok(fields));
+        }
+
+        #[test]
+        fn no_line_panics(line in ".{0,80}") {
+            let _ = Fields::parse(&line);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `NAME/pending`: `age=NS start=NS key... pid= tid= comm="..." ...`, the oldest first.
+
+use serde::Serialize;
+
+use crate::{Fields, ParseError};
+
+/// An event that has begun and not ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Pending {
+    /// All fields, in order.
+    #[serde(flatten)]
+    pub fields: Fields,
+}
+
+impl Pending {
+    /// Reads the whole file.
+    ///
+    /// # Errors
+    /// Names the line, and the word that is not a field; every line has a number in `age` and `start`.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, ParseError> {
+        let lines = text
+            .lines()
+            .enumerate()
+            .filter(|(_, l)| !l.trim().is_empty());
+        let parse = |line: &str| {
+            let fields = Fields::parse(line)?;
+            for key in ["age", "start"] {
+                if fields.number(key).is_none() {
+                    let word = fields.text(key).unwrap_or_default();
+                    return Err(ParseError::new(word, format!("{key}=nanoseconds")));
+                }
+            }
+            Ok(Self { fields })
+        };
+        lines
+            .map(|(i, line)| parse(line).map_err(|e| e.at_line(i + 1)))
+            .collect()
+    }
+
+    /// How long it has been under way, ns.
+    #[must_use]
+    pub fn age(&self) -> u64 {
+        self.fields.number("age").unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_and_the_one_at_fault_is_named() {
+        let text = "age=5 start=1 dev=8:0 sector=7 pid=1 tid=1 comm=\"a b\"\nage=4 start=2\n";
+        let all = Pending::parse_all(text).unwrap();
+        assert_eq!(all[0].age(), 5);
+        assert_eq!(all[0].fields.text("comm").unwrap(), "a b");
+        let err = Pending::parse_all("age=1 start=1\nage=x start=1").unwrap_err();
+        assert_eq!((err.line, err.word.as_str()), (2, "x"));
+    }
+}

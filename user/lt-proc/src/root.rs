@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The tree on disk: which file holds what. The only part of this crate that opens files.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use crate::{Histogram, Instance, ParseError, Pending, ProcError, Setting, Stats, TrackerInfo};
+
+/// Where the module puts its files.
+pub const DEFAULT_ROOT: &str = "/proc/latency_tracker";
+
+/// O_NONBLOCK of Linux on every architecture that Rust for Linux supports.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// `/proc/latency_tracker`, or a tree that looks like it.
+#[derive(Debug, Clone)]
+pub struct ProcRoot {
+    path: PathBuf,
+}
+
+impl ProcRoot {
+    /// The tree at `path`, which need not exist.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the module is loaded.
+    #[must_use]
+    pub fn is_loaded(&self) -> bool {
+        self.path.join("control").exists()
+    }
+
+    /// The line of `version`.
+    ///
+    /// # Errors
+    /// When the module is not loaded or the file cannot be read; so for all functions below.
+    pub fn version(&self) -> Result<String, ProcError> {
+        Ok(self.read(Path::new("version"))?.trim().to_string())
+    }
+
+    /// What can be instantiated.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::version`]; also when the text is not understood.
+    pub fn trackers(&self) -> Result<Vec<TrackerInfo>, ProcError> {
+        self.parse(Path::new("trackers"), TrackerInfo::parse_all)
+    }
+
+    /// The instances.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::trackers`].
+    pub fn instances(&self) -> Result<Vec<Instance>, ProcError> {
+        self.parse(Path::new("control"), Instance::parse_all)
+    }
+
+    /// The instance called `name`.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::trackers`]; [`ProcError::NoInstance`] when there is none.
+    pub fn instance(&self, name: &str) -> Result<Instance, ProcError> {
+        let found = self.instances()?.into_iter().find(|i| i.name == name);
+        found.ok_or_else(|| ProcError::NoInstance(name.to_string()))
+    }
+
+    /// The counters of an instance.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`].
+    pub fn stats(&self, name: &str) -> Result<Stats, ProcError> {
+        self.parse(&Path::new(name).join("stats"), Stats::parse)
+    }
+
+    /// The delays of an instance.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`].
+    pub fn histogram(&self, name: &str) -> Result<Histogram, ProcError> {
+        self.parse(&Path::new(name).join("histogram"), Histogram::parse)
+    }
+
+    /// What is in flight.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`].
+    pub fn pending(&self, name: &str) -> Result<Vec<Pending>, ProcError> {
+        self.parse(&Path::new(name).join("pending"), Pending::parse_all)
+    }
+
+    /// Creates or changes an instance.
+    ///
+    /// # Errors
+    /// [`ProcError::Refused`] with the kernel's errno.
+    pub fn create(&self, name: &str, tracker: &str, settings: &[Setting]) -> Result<(), ProcError> {
+        self.control(&Instance::request(name, tracker, settings))
+    }
+
+    /// Removes an instance.
+    ///
+    /// # Errors
+    /// [`ProcError::Refused`] with the kernel's errno.
+    pub fn remove(&self, name: &str) -> Result<(), ProcError> {
+        self.control(&format!("-{name}"))
+    }
+
+    /// Opens `alerts` or `wakeup`, of one instance or of all, for reading with poll(2).
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`].
+    pub fn open_stream(&self, name: Option<&str>, file: &str) -> Result<File, ProcError> {
+        let relative = Path::new(name.unwrap_or("")).join(file);
+        let path = self.path.join(&relative);
+        let mut options = OpenOptions::new();
+        options.read(true).custom_flags(O_NONBLOCK);
+        options.open(&path).map_err(|e| self.explain(&relative, e))
+    }
+
+    /// One write(2), one line: the kernel says whether it took it.
+    fn control(&self, line: &str) -> Result<(), ProcError> {
+        let relative = Path::new("control");
+        let opened = OpenOptions::new()
+            .write(true)
+            .open(self.path.join(relative));
+        let mut file = opened.map_err(|e| self.explain(relative, e))?;
+        file.write_all(format!("{line}\n").as_bytes())
+            .map_err(|source| ProcError::Refused {
+                line: line.to_string(),
+                source,
+            })
+    }
+
+    fn read(&self, relative: &Path) -> Result<String, ProcError> {
+        let bytes = fs::read(self.path.join(relative)).map_err(|e| self.explain(relative, e))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn parse<T>(
+        &self,
+        relative: &Path,
+        parse: impl Fn(&str) -> Result<T, ParseError>,
+    ) -> Result<T, ProcError> {
+        parse(&self.read(relative)?).map_err(|source| ProcError::Parse {
+            path: self.path.join(relative),
+            source,
+        })
+    }
+
+    /// Tells a missing module from a missing instance.
+    fn explain(&self, relative: &Path, source: io::Error) -> ProcError {
+        let gone = matches!(source.kind(), io::ErrorKind::NotFound);
+        if gone && !self.is_loaded() {
+            return ProcError::NotLoaded(self.path.clone());
+        }
+        match relative.parent().and_then(Path::to_str) {
+            Some(name) if gone && !name.is_empty() => ProcError::NoInstance(name.to_string()),
+            _ => ProcError::Io {
+                path: self.path.join(relative),
+                source,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_module_is_not_a_missing_instance() {
+        let dir = std::env::temp_dir().join(format!("lt-proc-root-{}", std::process::id()));
+        let root = ProcRoot::new(&dir);
+        assert!(matches!(root.stats("a"), Err(ProcError::NotLoaded(_))));
+        fs::create_dir_all(&dir).unwrap();
+        fs::write(dir.join("control"), "a block threshold=1\n").unwrap();
+        assert!(matches!(root.stats("a"), Err(ProcError::NoInstance(n)) if n == "a"));
+        assert_eq!(root.instance("a").unwrap().tracker, "block");
+        assert!(matches!(root.instance("b"), Err(ProcError::NoInstance(_))));
+        root.remove("a").unwrap();
+        assert_eq!(
+            fs::read_to_string(dir.join("control"))
+                .unwrap()
+                .lines()
+                .next(),
+            Some("-a")
+        );
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `NAME/stats`: `key value` lines, the counters of an instance.
+//!
+//! They add up (Documentation/design): attempts = started + full + filtered + off, and
+//! started = ended + pending + replaced + cleared + gone. [`Stats::imbalance`] says where not;
+//! it is exact only while nothing happens between two counters being read.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+
+use crate::ParseError;
+
+/// Counters in the order of the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stats(Vec<(String, u64)>);
+
+impl Stats {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Names the line and the word that is not `key number`.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut stats = Vec::new();
+        for (i, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, l)| !l.trim().is_empty())
+        {
+            let bad = |word: &str, what: &str| Err(ParseError::new(word, what).at_line(i + 1));
+            let mut words = line.split_whitespace();
+            let (Some(key), Some(value), None) = (words.next(), words.next(), words.next()) else {
+                return bad(line, "key value");
+            };
+            let Ok(value) = value.parse() else {
+                return bad(value, "a number from 0 to 2^64-1");
+            };
+            stats.push((key.to_string(), value));
+        }
+        Ok(Self(stats))
+    }
+
+    /// The counter named `key`; an older module may lack it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<u64> {
+        self.0.iter().find(|(k, _)| k == key).map(|(_, v)| *v)
+    }
+
+    /// The counter named `key`, 0 when the module lacks it.
+    #[must_use]
+    pub fn count(&self, key: &str) -> u64 {
+        self.get(key).unwrap_or(0)
+    }
+
+    /// All counters, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.iter().map(|(k, v)| (k.as_str(), *v))
+    }
+
+    /// The sums that do not hold, as `left side, right side, rule`.
+    #[must_use]
+    pub fn imbalance(&self) -> Vec<(u64, u64, &'static str)> {
+        let sum = |keys: &[&str]| {
+            keys.iter()
+                .fold(0u64, |sum, key| sum.wrapping_add(self.count(key)))
+        };
+        [
+            (
+                self.count("attempts"),
+                sum(&["started", "full", "filtered", "off"]),
+                "attempts = started + full + filtered + off",
+            ),
+            (
+                self.count("started"),
+                sum(&["ended", "pending", "replaced", "cleared", "gone"]),
+                "started = ended + pending + replaced + cleared + gone",
+            ),
+        ]
+        .into_iter()
+        .filter(|(left, right, _)| left != right)
+        .collect()
+    }
+}
+
+impl Serialize for Stats {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(Some(self.0.len()))?;
+        for (key, value) in &self.0 {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_read_and_unknown_ones_kept() {
+        let stats =
+            Stats::parse("attempts 10\nstarted 10\nended 9\npending 1\nnew_one 7\n").unwrap();
+        assert_eq!(stats.count("new_one"), 7);
+        assert_eq!(stats.get("full"), None);
+        assert!(stats.imbalance().is_empty());
+        assert_eq!(stats.iter().last(), Some(("new_one", 7)));
+    }
+
+    #[test]
+    fn a_lost_event_breaks_the_sum() {
+        let stats = Stats::parse("attempts 10\nstarted 10\nended 9\npending 0\n").unwrap();
+        assert_eq!(stats.imbalance().len(), 1);
+        assert_eq!(stats.imbalance()[0].0, 10);
+    }
+
+    #[test]
+    fn the_line_and_word_at_fault_are_named() {
+        let err = Stats::parse("a 1\nb -2\n").unwrap_err();
+        assert_eq!((err.line, err.word.as_str()), (2, "-2"));
+        assert_eq!(Stats::parse("a 1 2").unwrap_err().word, "a 1 2");
+    }
+}

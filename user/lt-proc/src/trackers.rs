@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `trackers`: what this module on this kernel can track, and with which parameters.
+//!
+//! ```text
+//! block: block I/O request, issue or insert to completion (key: the request)
+//!   threshold=10ms duration: report a delay longer than this
+//!   from=issue issue|insert: where the delay starts
+//! ```
+
+use serde::Serialize;
+
+use crate::ParseError;
+
+/// One parameter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ParamInfo {
+    /// Its name.
+    pub name: String,
+    /// Its default.
+    pub default: String,
+    /// What it takes, e.g. `duration` or `issue|insert`.
+    pub kind: String,
+    /// What it is for.
+    pub text: String,
+}
+
+/// One tracker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TrackerInfo {
+    /// Its name.
+    pub name: String,
+    /// What it tracks.
+    pub text: String,
+    /// Why this kernel cannot run it.
+    pub unavailable: Option<String>,
+    /// Its parameters, in order.
+    pub params: Vec<ParamInfo>,
+}
+
+impl TrackerInfo {
+    /// Reads the whole file.
+    ///
+    /// # Errors
+    /// Names the line that is neither a tracker nor a parameter of one.
+    pub fn parse_all(text: &str) -> Result<Vec<Self>, ParseError> {
+        let mut all: Vec<Self> = Vec::new();
+        for (i, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, l)| !l.trim().is_empty())
+        {
+            let bad = |what: &str| ParseError::new(line.trim(), what).at_line(i + 1);
+            let (head, text) = line
+                .trim()
+                .split_once(": ")
+                .ok_or_else(|| bad("name: text"))?;
+            let text = text.trim().to_string();
+            if !line.starts_with([' ', '\t']) {
+                all.push(Self {
+                    name: head.to_string(),
+                    text,
+                    unavailable: None,
+                    params: Vec::new(),
+                });
+                continue;
+            }
+            let tracker = all
+                .last_mut()
+                .ok_or_else(|| bad("a tracker before its parameters"))?;
+            if head == "unavailable" {
+                tracker.unavailable = Some(text);
+                continue;
+            }
+            let (name, rest) = head
+                .split_once('=')
+                .ok_or_else(|| bad("name=default type: text"))?;
+            let (default, kind) = rest.split_once(' ').unwrap_or((rest, ""));
+            tracker.params.push(ParamInfo {
+                name: name.to_string(),
+                default: default.to_string(),
+                kind: kind.trim().to_string(),
+                text,
+            });
+        }
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "block: block I/O request, issue or insert to completion (key: the request)\n  \
+        threshold=10ms duration: report a delay longer than this\n  \
+        from=issue issue|insert: where the delay starts\n\
+        other: something\n  unavailable: no such tracepoint\n";
+
+    #[test]
+    fn trackers_and_their_parameters_are_read() {
+        let all = TrackerInfo::parse_all(TEXT).unwrap();
+        assert_eq!(
+            all[0].text,
+            "block I/O request, issue or insert to completion (key: the request)"
+        );
+        assert_eq!(all[0].params[1].name, "from");
+        assert_eq!(all[0].params[1].kind, "issue|insert");
+        assert_eq!(all[1].unavailable.as_deref(), Some("no such tracepoint"));
+    }
+
+    #[test]
+    fn the_line_at_fault_is_named() {
+        assert_eq!(
+            TrackerInfo::parse_all("  a=1 b: c").unwrap_err().word,
+            "a=1 b: c"
+        );
+        assert_eq!(
+            TrackerInfo::parse_all("block: x\n  oops").unwrap_err().line,
+            2
+        );
+    }
+}
