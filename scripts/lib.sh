@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# lib.sh: what the scripts of this directory share: messages, progress, locks, and where things are kept.
+#
+# Everything that can be made again lives in one cache outside the checkout, so that a fresh clone
+# finds it; what belongs to this checkout lives in build/.
+#
+#   $LT_CACHE/env/KEY/tree        the Debian tree (scripts/env)
+#   $LT_CACHE/kernel/...          prepared kernel build trees and the kernel source (scripts/kernel-tree)
+#   $LT_CACHE/cargo               cargo's downloads
+#   $LT_CACHE/vm/...              initramfs and root image (scripts/vm-image)
+#   $LT_CACHE/log                 logs of the set-up
+
+LT_TOP=${LT_TOP:-$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)}
+LT_CACHE=${LT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/latency-tracker}
+LT_BUILD=${LT_BUILD:-$LT_TOP/build}
+LT_NAME=${0##*/}
+
+say()  { printf '%s\n' "$*" >&2; }
+warn() { printf '%s: warning: %s\n' "$LT_NAME" "$*" >&2; }
+die()  { printf '%s: %s\n' "$LT_NAME" "$*" >&2; exit 1; }
+
+# usage: print the head comment of the running script, which is its manual.
+usage() { sed -n '/^# SPDX/d; /^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0"; }
+
+# elapsed SECONDS: a time as people read it.
+elapsed() {
+	if [ "$1" -lt 60 ]; then printf '%d s' "$1"
+	else printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); fi
+}
+
+# step WHAT COMMAND...: run a long COMMAND with its output in $LT_LOG, and show that it lives: on a
+# terminal by a line that counts the seconds, elsewhere by a line now and then. A failure shows the
+# end of the log and its name. COMMAND is our own child, so that it can be made to die with us.
+step() {
+	local what=$1 start=$SECONDS beat=$((SECONDS + 60)) pid rc=0
+	shift
+	: "${LT_LOG:?step needs a log file}"
+	printf '\n== %s: %s\n' "$what" "$*" >>"$LT_LOG"
+	"$@" >>"$LT_LOG" 2>&1 </dev/null &
+	pid=$!
+	while kill -0 "$pid" 2>/dev/null; do
+		if [ -t 2 ]; then
+			printf '\r  %s ... %s\033[K' "$what" "$(elapsed $((SECONDS - start)))" >&2
+		elif [ "$SECONDS" -ge "$beat" ]; then
+			say "  $what ... still running, $(elapsed $((SECONDS - start)))"
+			beat=$((SECONDS + 60))
+		fi
+		sleep 0.2
+	done
+	wait "$pid" || rc=$?
+	[ ! -t 2 ] || printf '\r\033[K' >&2
+	if [ "$rc" -eq 0 ]; then
+		say "  $what: done in $(elapsed $((SECONDS - start)))"
+	else
+		say "  $what: FAILED after $(elapsed $((SECONDS - start))) (exit status $rc); the log ends with:"
+		tail -n 20 "$LT_LOG" | sed 's/^/    | /' >&2
+		say "  The full log: $LT_LOG"
+	fi
+	return "$rc"
+}
+
+# captive COMMAND...: for `step captive ...`: COMMAND and all its children die when this script dies,
+# however that happens, and its mounts vanish with it.
+captive() {
+	# exec: in the background the function runs in a subshell, which must not stand in between
+	[ "$(id -u)" -eq 0 ] || exec setpriv --pdeathsig KILL "$@"
+	exec setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child=KILL --propagation private \
+		--mount-proc "$@"
+}
+
+# lock NAME: wait for and hold the cache's lock NAME until this process ends.
+lock() {
+	mkdir -p "$LT_CACHE"
+	exec {LT_LOCK_FD}>"$LT_CACHE/$1.lock"
+	flock --nonblock "$LT_LOCK_FD" && return
+	say "  waiting for another run that holds $LT_CACHE/$1.lock"
+	flock "$LT_LOCK_FD"
+}
+
+# unlock: give the lock back early.
+unlock() { exec {LT_LOCK_FD}>&-; }
+
+# need_root WHY: stop, with the one command to run, unless we are root.
+need_root() {
+	[ "$(id -u)" -eq 0 ] || die "$1 needs root; run: sudo -E ${LT_COMMAND:-$0}"
+}
+
+# key FILE-OR-TEXT...: a short name for what the arguments hold.
+key() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }
