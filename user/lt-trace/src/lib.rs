@@ -1,1 +1,17 @@
-//! x
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Reads what `babeltrace2 convert --clock-cycles` prints of an LTTng kernel trace.
+//!
+//! ```text
+//! [00000000008793453632] (+000000084796) host sched_waking: { cpu_id = 0 }, { comm = "a", tid = 15 }
+//!  `- CLOCK_MONOTONIC ns                      `- event        `- all scopes, flattened in order
+//! ```
+//!
+//! LTTng's clock counts nanoseconds of `CLOCK_MONOTONIC`; babeltrace2 adds the offset to the wall
+//! clock unless `--clock-cycles` asks for the clock's own value, which is what an alert's `time=` is.
+
+mod event;
+mod line;
+
+pub use event::{Dev, Event, Number};
+pub use line::{ARGS, TraceError, discarded, parse_line};

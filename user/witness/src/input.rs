@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What both kinds of trace come down to.
+
+use lt_trace::Dev;
+
+/// What happened to the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// It entered the I/O scheduler.
+    Insert,
+    /// It was given to the driver.
+    Issue,
+    /// The driver gave it back unfinished.
+    Requeue,
+    /// It was swallowed by the request before it.
+    Merge,
+    /// It ended, or a part of it.
+    Complete,
+}
+
+impl Kind {
+    /// By the name of the tracepoint.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        match name {
+            "block_rq_insert" => Some(Kind::Insert),
+            "block_rq_issue" => Some(Kind::Issue),
+            "block_rq_requeue" => Some(Kind::Requeue),
+            "block_rq_merge" => Some(Kind::Merge),
+            "block_rq_complete" => Some(Kind::Complete),
+            _ => None,
+        }
+    }
+}
+
+/// One event of the block layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BlockEvent {
+    /// `CLOCK_MONOTONIC`, ns.
+    pub(crate) time: u64,
+    pub(crate) kind: Kind,
+    pub(crate) dev: Dev,
+    /// The first sector; requests without one (a flush) have 0.
+    pub(crate) sector: u64,
+    /// Their number.
+    pub(crate) sectors: u64,
+    /// Operation and flags, comparable only within one trace.
+    pub(crate) op: String,
+}
+
+/// A completion reports the position of a request that has none as -1, the other events as 0.
+pub(crate) fn position(sector: u64) -> u64 {
+    if sector == u64::MAX { 0 } else { sector }
+}

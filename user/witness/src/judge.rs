@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Compares the slow requests of the trace with the alerts, one by one.
+//!
+//! Both are grouped by (device, sector) and taken in order of their ends. Two probes on one
+//! tracepoint run microseconds apart and the host may stretch that: delays may differ by 200 us in 99
+//! of 100 requests and by 2 ms in all. Nothing else may differ.
+
+use std::collections::BTreeMap;
+
+use lt_proc::Nanos;
+use lt_trace::Dev;
+
+use crate::alerts::Reported;
+use crate::pair::{Pairing, Request};
+
+/// What is tolerated.
+#[derive(Debug, Clone)]
+pub(crate) struct Limits {
+    pub(crate) threshold: u64,
+    pub(crate) expect_at_least: usize,
+    /// Delays may differ by this in 99 of 100, ns.
+    pub(crate) usual: u64,
+    /// And by this in all, ns.
+    pub(crate) most: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            threshold: 0,
+            expect_at_least: 1,
+            usual: 200_000,
+            most: 2_000_000,
+        }
+    }
+}
+
+/// The outcome.
+#[derive(Debug, Default)]
+pub(crate) struct Verdict {
+    summary: String,
+    /// What is wrong; empty when the alerts are exact.
+    pub(crate) faults: Vec<String>,
+    matches: Vec<String>,
+}
+
+impl Verdict {
+    /// Whether the alerts are exactly the slow requests.
+    pub(crate) fn exact(&self) -> bool {
+        self.faults.is_empty()
+    }
+
+    /// Faults, then the verdict line; the matches first when asked for.
+    pub(crate) fn lines(&self, verbose: bool) -> impl Iterator<Item = String> {
+        let matches = if verbose {
+            self.matches.clone()
+        } else {
+            Vec::new()
+        };
+        let faults = self.faults.iter().map(|f| format!("fault: {f}"));
+        let word = if self.exact() { "EXACT" } else { "WRONG" };
+        let last = format!(
+            "witness: {word} {} faults={}",
+            self.summary,
+            self.faults.len()
+        );
+        let lines: Vec<String> = matches.into_iter().chain(faults).chain([last]).collect();
+        lines.into_iter()
+    }
+}
+
+/// What the trace and what the alerts say of one place on a device.
+type Group<'a> = (Vec<&'a Request>, Vec<&'a Reported>);
+
+/// Compares.
+pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> Verdict {
+    let mut verdict = Verdict::default();
+    let slow: Vec<&Request> = paired
+        .finished
+        .iter()
+        .filter(|r| r.delay > limits.threshold)
+        .collect();
+    let mut groups: BTreeMap<(Dev, u64), Group<'_>> = BTreeMap::new();
+    for request in &slow {
+        groups
+            .entry((request.dev, request.sector))
+            .or_default()
+            .0
+            .push(request);
+    }
+    for alert in alerts {
+        groups
+            .entry((alert.dev, alert.sector))
+            .or_default()
+            .1
+            .push(alert);
+    }
+    let mut differences = Vec::new();
+    for ((dev, sector), (mut seen, mut told)) in groups {
+        seen.sort_by_key(|r| r.end);
+        told.sort_by_key(|a| a.time);
+        for request in seen.iter().skip(told.len()) {
+            verdict.faults.push(format!(
+                "no alert for {dev} sector {sector}, {} at {}{}",
+                Nanos(request.delay),
+                request.end,
+                near(request.delay, limits)
+            ));
+        }
+        for alert in told.iter().skip(seen.len()) {
+            verdict.faults.push(format!(
+                "alert seq={} for {dev} sector {sector}, {}: no such slow request{}",
+                alert.seq,
+                Nanos(alert.delay),
+                near(alert.delay, limits)
+            ));
+        }
+        for (request, alert) in seen.iter().zip(&told) {
+            let difference = request.delay.abs_diff(alert.delay);
+            differences.push(difference);
+            verdict.matches.push(format!(
+                "{dev} sector {sector}: trace {} alert {} differ by {}",
+                request.delay,
+                alert.delay,
+                Nanos(difference)
+            ));
+            if difference > limits.most {
+                verdict.faults.push(format!(
+                    "alert seq={} for {dev} sector {sector} says {}, the trace {}",
+                    alert.seq,
+                    Nanos(alert.delay),
+                    Nanos(request.delay)
+                ));
+            }
+        }
+    }
+    let matched = differences.len();
+    let usual = differences.iter().filter(|d| **d <= limits.usual).count();
+    if (matched - usual) * 100 > matched {
+        let limit = Nanos(limits.usual).exact();
+        verdict.faults.push(format!(
+            "only {usual} of {matched} delays agree within {limit}"
+        ));
+    }
+    if slow.len() < limits.expect_at_least {
+        let (found, wanted) = (slow.len(), limits.expect_at_least);
+        verdict.faults.push(format!(
+            "the trace holds {found} slow requests, expected at least {wanted}"
+        ));
+    }
+    verdict.summary = format!(
+        "requests={} slow={} alerts={} matched={matched} worst={} usual={usual} ambiguous={} pending={} \
+         requeued={} merged={} partial={}",
+        paired.finished.len(),
+        slow.len(),
+        alerts.len(),
+        Nanos(differences.iter().copied().max().unwrap_or(0)),
+        paired.ambiguous,
+        paired.pending,
+        paired.requeued,
+        paired.merged,
+        paired.partial,
+    );
+    verdict
+}
+
+/// Two clocks reads apart, a delay beside the threshold may fall on either side of it.
+fn near(delay: u64, limits: &Limits) -> &'static str {
+    if delay.abs_diff(limits.threshold) <= limits.usual {
+        " (beside the threshold: the load leaves no gap)"
+    } else {
+        ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+    const DEV: Dev = Dev {
+        major: 254,
+        minor: 1,
+    };
+
+    fn request(sector: u64, delay: u64, end: u64) -> Request {
+        Request {
+            dev: DEV,
+            sector,
+            delay,
+            end,
+        }
+    }
+
+    /// 200 requests, every tenth slow, two of them at one sector.
+    fn truth() -> (Pairing, Vec<Reported>) {
+        let mut finished: Vec<Request> = (0..200)
+            .map(|i| {
+                request(
+                    i * 8,
+                    if i % 10 == 0 { 20 * MS + i } else { 2 * MS },
+                    i * MS,
+                )
+            })
+            .collect();
+        finished.push(request(0, 25 * MS, 999 * MS));
+        let slow = finished.iter().filter(|r| r.delay > 10 * MS);
+        let alerts = slow.enumerate().map(|(i, r)| Reported {
+            seq: i as u64,
+            dev: r.dev,
+            sector: r.sector,
+            delay: r.delay + 3_000,
+            time: r.end + 5_000,
+        });
+        let alerts = alerts.collect();
+        (
+            Pairing {
+                finished,
+                ..Pairing::default()
+            },
+            alerts,
+        )
+    }
+
+    fn limits() -> Limits {
+        Limits {
+            threshold: 10 * MS,
+            expect_at_least: 21,
+            ..Limits::default()
+        }
+    }
+
+    fn faults(change: impl FnOnce(&mut Vec<Reported>)) -> Vec<String> {
+        let (paired, mut alerts) = truth();
+        change(&mut alerts);
+        judge(&paired, &alerts, &limits()).faults
+    }
+
+    #[test]
+    fn the_truth_is_accepted_in_any_order() {
+        assert_eq!(faults(|_| ()), [""; 0]);
+        assert_eq!(faults(|alerts| alerts.reverse()), [""; 0]);
+    }
+
+    #[test]
+    fn a_missing_alert_is_rejected() {
+        for i in 0..21 {
+            let found = faults(|alerts| {
+                alerts.remove(i);
+            });
+            assert!(!found.is_empty(), "without alert {i}");
+        }
+    }
+
+    #[test]
+    fn an_invented_alert_is_rejected() {
+        let found = faults(|alerts| {
+            let copy = alerts[3].clone();
+            alerts.push(copy);
+        });
+        assert!(found[0].contains("no such slow request"), "{found:?}");
+        assert!(!faults(|alerts| alerts[3].sector = 7).is_empty());
+        assert!(!faults(|alerts| alerts[3].dev.minor = 9).is_empty());
+    }
+
+    #[test]
+    fn a_wrong_delay_is_rejected() {
+        let found = faults(|alerts| alerts[3].delay += 3 * MS);
+        assert!(found[0].contains("says"), "{found:?}");
+        // Within 2 ms, but then more than one in a hundred is off by 200 us.
+        let found = faults(|alerts| alerts[3].delay += MS);
+        assert_eq!(found, ["only 20 of 21 delays agree within 200us"]);
+    }
+
+    #[test]
+    fn delays_swapped_at_one_sector_are_rejected() {
+        let found = faults(|alerts| {
+            let last = alerts.len() - 1;
+            let (a, b) = (alerts[0].delay, alerts[last].delay);
+            (alerts[0].delay, alerts[last].delay) = (b, a);
+        });
+        assert!(!found.is_empty());
+    }
+
+    #[test]
+    fn one_in_a_hundred_may_be_late_by_up_to_2ms() {
+        let finished: Vec<Request> = (0..100).map(|i| request(i, 20 * MS, i)).collect();
+        let told = finished.iter().map(|r| Reported {
+            seq: 0,
+            dev: DEV,
+            sector: r.sector,
+            delay: r.delay,
+            time: r.end,
+        });
+        let mut told: Vec<Reported> = told.collect();
+        let paired = Pairing {
+            finished,
+            ..Pairing::default()
+        };
+        told[5].delay += MS;
+        assert!(judge(&paired, &told, &limits()).exact());
+        told[6].delay += MS;
+        assert!(!judge(&paired, &told, &limits()).exact());
+    }
+
+    #[test]
+    fn nothing_at_all_is_rejected() {
+        assert!(!judge(&Pairing::default(), &[], &limits()).exact());
+        let (paired, _) = truth();
+        assert!(!judge(&paired, &[], &limits()).exact());
+        assert!(!judge(&Pairing::default(), &truth().1, &limits()).exact());
+    }
+}

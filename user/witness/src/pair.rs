@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Pairs the starts of requests with their ends, from public fields alone.
+//!
+//! ```text
+//!             insert            issue            complete (all sectors)
+//!  (nothing) -------> queued ---------> at device ---------> finished
+//!      |                ^  `- merge: gone   |  `- complete (some): the rest stays
+//!      `---- issue -----+-------------------' requeue
+//! ```
+//!
+//! A trace does not name the request, so it is known by device, position and length. Two requests
+//! that agree in all three at once are taken in order of issue, and counted as ambiguous.
+
+use std::collections::HashMap;
+
+use clap::ValueEnum;
+use lt_trace::Dev;
+
+use crate::input::{BlockEvent, Kind};
+
+/// Where a delay starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum From {
+    /// When the driver gets the request.
+    Issue,
+    /// When the I/O scheduler gets it; at issue, if it never did.
+    Insert,
+}
+
+/// A request on its way.
+#[derive(Debug, Clone)]
+struct Live {
+    /// As it was issued: what an alert names.
+    sector: u64,
+    /// What is left of it.
+    at: u64,
+    left: u64,
+    op: String,
+    inserted: Option<u64>,
+    issued: Option<u64>,
+    at_device: bool,
+}
+
+/// A finished request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Request {
+    pub(crate) dev: Dev,
+    pub(crate) sector: u64,
+    pub(crate) delay: u64,
+    /// When it ended, ns.
+    pub(crate) end: u64,
+}
+
+/// The outcome of pairing.
+#[derive(Debug, Default)]
+pub(crate) struct Pairing {
+    /// In order of their ends.
+    pub(crate) finished: Vec<Request>,
+    /// Ends whose start is not in the trace.
+    pub(crate) unmatched: u64,
+    /// Still on their way when the trace ended.
+    pub(crate) pending: u64,
+    pub(crate) requeued: u64,
+    pub(crate) merged: u64,
+    pub(crate) partial: u64,
+    /// Ends that fitted two requests.
+    pub(crate) ambiguous: u64,
+}
+
+impl Pairing {
+    /// Goes through events in order of time.
+    pub(crate) fn run(events: &[BlockEvent], from: From) -> Self {
+        let mut live: HashMap<Dev, Vec<Live>> = HashMap::new();
+        let mut pairing = Self::default();
+        for event in events {
+            let on_dev = live.entry(event.dev).or_default();
+            match event.kind {
+                Kind::Insert => insert(on_dev, event),
+                Kind::Issue => issue(on_dev, event),
+                Kind::Requeue => {
+                    pairing.requeued += 1;
+                    let request = find(on_dev, event, |r| r.at_device);
+                    if let Some(i) = request {
+                        on_dev[i].at_device = false;
+                    }
+                }
+                Kind::Merge => {
+                    pairing.merged += 1;
+                    if let Some(i) = find(on_dev, event, |r| !r.at_device) {
+                        on_dev.remove(i);
+                    }
+                }
+                Kind::Complete => pairing.complete(on_dev, event, from),
+            }
+        }
+        pairing.pending = live.values().map(|requests| requests.len() as u64).sum();
+        pairing
+    }
+
+    fn complete(&mut self, live: &mut Vec<Live>, event: &BlockEvent, from: From) {
+        let here = |r: &Live| r.at_device && r.at == event.sector;
+        let whole = |r: &Live| here(r) && r.left == event.sectors;
+        let same = |r: &Live| whole(r) && r.op == event.op;
+        // A command that names no sectors when it is issued may name some when it ends.
+        let bare = |r: &Live| here(r) && r.left == 0 && r.op == event.op;
+        if live.iter().filter(|r| same(r)).count() > 1 {
+            self.ambiguous += 1;
+        }
+        let found = oldest(live, same).or_else(|| oldest(live, whole));
+        let Some(i) = found.or_else(|| oldest(live, bare)) else {
+            // Not all of any request: a part of one, or an end without a start.
+            let part = |r: &Live| here(r) && r.left > event.sectors;
+            match oldest(live, part).filter(|_| event.sectors > 0) {
+                Some(i) => {
+                    self.partial += 1;
+                    live[i].at += event.sectors;
+                    live[i].left -= event.sectors;
+                }
+                // A flush without data ends without ever having been given to the driver.
+                None if event.sectors == 0 => {}
+                None => self.unmatched += 1,
+            }
+            return;
+        };
+        let request = live.remove(i);
+        let inserted = request.inserted.filter(|_| from == From::Insert);
+        let start = inserted.or(request.issued).unwrap_or(event.time);
+        self.finished.push(Request {
+            dev: event.dev,
+            sector: request.sector,
+            delay: event.time.saturating_sub(start),
+            end: event.time,
+        });
+    }
+}
+
+fn insert(live: &mut Vec<Live>, event: &BlockEvent) {
+    // A requeued request may be inserted again: it is the same one.
+    if find(live, event, |r| !r.at_device && r.issued.is_some()).is_none() {
+        live.push(Live {
+            sector: event.sector,
+            at: event.sector,
+            left: event.sectors,
+            op: event.op.clone(),
+            inserted: Some(event.time),
+            issued: None,
+            at_device: false,
+        });
+    }
+}
+
+fn issue(live: &mut Vec<Live>, event: &BlockEvent) {
+    let queued = |r: &Live| !r.at_device;
+    let end = event.sector + event.sectors;
+    // Bios merged into a queued request make it longer without a word.
+    let grown = |r: &Live| {
+        !r.at_device
+            && r.op == event.op
+            && r.at >= event.sector
+            && r.at + r.left <= end
+            && r.left > 0
+    };
+    let known = find(live, event, queued).or_else(|| oldest(live, grown));
+    let request = match known {
+        Some(i) => {
+            // Issue order is the order of duplicates: to the end of the line.
+            let request = live.remove(i);
+            Live {
+                at: event.sector,
+                left: event.sectors,
+                sector: event.sector,
+                issued: request.issued.or(Some(event.time)),
+                at_device: true,
+                ..request
+            }
+        }
+        None => Live {
+            sector: event.sector,
+            at: event.sector,
+            left: event.sectors,
+            op: event.op.clone(),
+            inserted: None,
+            issued: Some(event.time),
+            at_device: true,
+        },
+    };
+    live.push(request);
+}
+
+/// The oldest request with exactly the range of the event.
+fn find(live: &[Live], event: &BlockEvent, also: impl Fn(&Live) -> bool) -> Option<usize> {
+    oldest(live, |r| {
+        r.at == event.sector && r.left == event.sectors && also(r)
+    })
+}
+
+fn oldest(live: &[Live], fits: impl Fn(&Live) -> bool) -> Option<usize> {
+    live.iter().position(fits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(time: u64, kind: Kind, sector: u64, sectors: u64) -> BlockEvent {
+        BlockEvent {
+            time,
+            kind,
+            dev: Dev { major: 8, minor: 0 },
+            sector,
+            sectors,
+            op: "R".into(),
+        }
+    }
+
+    fn delays(events: &[BlockEvent], from: From) -> Vec<(u64, u64)> {
+        let finished = Pairing::run(events, from).finished;
+        finished.iter().map(|r| (r.sector, r.delay)).collect()
+    }
+
+    use Kind::{Complete, Insert, Issue, Merge, Requeue};
+
+    #[test]
+    fn the_start_is_where_it_was_asked_for() {
+        let events = [
+            event(1, Insert, 0, 8),
+            event(5, Issue, 0, 8),
+            event(9, Issue, 8, 8),
+            event(20, Complete, 0, 8),
+            event(30, Complete, 8, 8),
+        ];
+        assert_eq!(delays(&events, From::Issue), [(0, 15), (8, 21)]);
+        assert_eq!(delays(&events, From::Insert), [(0, 19), (8, 21)]);
+    }
+
+    #[test]
+    fn duplicates_end_in_order_of_issue_and_are_counted() {
+        let events = [
+            event(1, Issue, 0, 8),
+            event(2, Issue, 0, 8),
+            event(10, Complete, 0, 8),
+            event(30, Complete, 0, 8),
+        ];
+        assert_eq!(delays(&events, From::Issue), [(0, 9), (0, 28)]);
+        assert_eq!(Pairing::run(&events, From::Issue).ambiguous, 1);
+    }
+
+    #[test]
+    fn a_partial_completion_is_not_an_end() {
+        let events = [
+            event(1, Issue, 0, 16),
+            event(5, Complete, 0, 8),
+            event(9, Complete, 8, 8),
+        ];
+        let pairing = Pairing::run(&events, From::Issue);
+        assert_eq!(
+            (pairing.partial, pairing.unmatched, pairing.pending),
+            (1, 0, 0)
+        );
+        assert_eq!(delays(&events, From::Issue), [(0, 8)]);
+    }
+
+    #[test]
+    fn a_requeue_keeps_the_first_start() {
+        let events = [
+            event(1, Issue, 0, 8),
+            event(2, Requeue, 0, 8),
+            event(3, Insert, 0, 8),
+            event(5, Issue, 0, 8),
+            event(9, Complete, 0, 8),
+        ];
+        assert_eq!(delays(&events, From::Issue), [(0, 8)]);
+    }
+
+    #[test]
+    fn merged_requests_are_one() {
+        let events = [
+            event(1, Insert, 0, 8),
+            event(2, Insert, 8, 8),
+            event(3, Merge, 8, 8),
+            event(4, Issue, 0, 16),
+            event(9, Complete, 0, 16),
+        ];
+        let pairing = Pairing::run(&events, From::Insert);
+        assert_eq!(
+            (pairing.merged, pairing.pending, pairing.unmatched),
+            (1, 0, 0)
+        );
+        assert_eq!(delays(&events, From::Insert), [(0, 8)]);
+    }
+
+    #[test]
+    fn a_flush_ends_what_was_issued_and_leaves_the_rest_alone() {
+        let mut flush = [
+            event(1, Issue, 0, 0),
+            event(2, Issue, 0, 8),
+            event(5, Complete, 0, 0),
+            event(6, Complete, 0, 0),
+            event(9, Complete, 0, 8),
+        ];
+        flush[0].op = "FF".into();
+        flush[2].op = "FF".into();
+        let pairing = Pairing::run(&flush, From::Issue);
+        assert_eq!(
+            (pairing.unmatched, pairing.pending, pairing.finished.len()),
+            (0, 0, 2)
+        );
+        assert_eq!(delays(&flush, From::Issue), [(0, 4), (0, 7)]);
+    }
+
+    #[test]
+    fn ends_without_starts_and_starts_without_ends_are_counted() {
+        let events = [event(1, Complete, 0, 8), event(2, Issue, 8, 8)];
+        let pairing = Pairing::run(&events, From::Issue);
+        assert_eq!((pairing.unmatched, pairing.pending), (1, 1));
+    }
+}
