@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# lib.sh: what the tests inside the virtual machine share. The first line of each is `. /lt/tests/lib.sh`.
+#
+# A test passes if it exits 0 and the kernel had nothing to complain; 77 skips it.
+
+set -eu
+
+LT=/proc/latency_tracker
+# shellcheck disable=SC2034 # for the tests
+PAGE_SIZE=4096
+
+# fail WORD...: end the test as failed.
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+# skip WHY...: end the test as not possible here.
+skip() { echo "SKIP: $*" >&2; exit 77; }
+
+# need COMMAND...: skip unless these are here.
+need() { for c in "$@"; do command -v "$c" >/dev/null || skip "no $c in this root"; done; }
+
+# assert_eq GOT WANT WHAT
+assert_eq() { [ "$1" = "$2" ] || fail "${3:-value}: got '$1', expected '$2'"; }
+
+# assert WHAT COMMAND...: the command must succeed.
+assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
+
+# refused WHAT COMMAND...: the command must fail.
+refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
+
+# wait_until SECONDS COMMAND...: wait for the command to succeed.
+wait_until() {
+	_end=$(($(cut -d. -f1 /proc/uptime) + $1))
+	shift
+	until "$@"; do
+		[ "$(cut -d. -f1 /proc/uptime)" -le "$_end" ] || fail "waited in vain for: $*"
+		sleep 0.1
+	done
+}
+
+load_module() { insmod /lt/latency_tracker.ko "$@" || fail "the module does not load"; }
+unload_module() { rmmod latency_tracker || fail "the module does not unload"; }
+loaded() { grep -q '^latency_tracker ' /proc/modules; }
+
+# control LINE: write one line to the control file in one write.
+control() { printf '%s\n' "$1" >$LT/control; }
+
+# stat INSTANCE KEY: one counter.
+stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }' "$LT/$1/stats"; }
+
+# kernel_says TEXT: is it in the kernel's log?
+kernel_says() { dmesg | grep -qF -- "$1"; }
