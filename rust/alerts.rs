@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The alerts of one instance, or of all: a ring, its readers, and the two files they read.
+//!
+//! `wakeup` gives, once, what came after the last alert that any reader of this file was given,
+//! and then the end of the file; `alerts` goes on for ever, each open file from where it was.
+
+use crate::{
+    alert::{Read, Ring, Words},
+    record::Alert,
+    sys::procfs::{Poller, Step, Stream},
+    trackers,
+    wakeup::{self, Wakeup}, //
+};
+
+use kernel::{
+    fmt::{self, Write},
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+};
+
+/// A ring of alerts and those who wait for them.
+pub(crate) struct Alerts {
+    ring: Ring,
+    wakeup: Wakeup,
+    /// The number of the last alert that a reader of `wakeup` was given.
+    given: Atomic<u64>,
+}
+
+impl Alerts {
+    /// Keeps the last `len` alerts, a power of two, and wakes at most once in `interval`
+    /// nanoseconds. `ENOMEM` or `EINVAL`. Sleeps.
+    pub(crate) fn new(len: u32, interval: u64) -> Result<Self> {
+        Ok(Self {
+            ring: Ring::new(len)?,
+            wakeup: wakeup::new(interval)?,
+            given: Atomic::new(0),
+        })
+    }
+
+    /// Records an alert made from its number; `Err` if it is lost. Any context.
+    ///
+    /// The caller announces it with [`Alerts::announce`].
+    pub(crate) fn record(
+        &self,
+        fill: impl FnOnce(u64) -> Words,
+    ) -> core::result::Result<u64, u64> {
+        self.ring.push(fill)
+    }
+
+    /// Wakes the readers, soon. Any context.
+    pub(crate) fn announce(&self) {
+        wakeup::raise(&self.wakeup);
+    }
+
+    /// Lets all readers go, for good.
+    pub(crate) fn release(&self) {
+        wakeup::release(&self.wakeup);
+    }
+
+    /// The wake-up and its counters.
+    pub(crate) fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
+    }
+
+    /// Whether alert `number` can be read or is known to be lost.
+    fn is_settled(&self, number: u64) -> bool {
+        !matches!(self.ring.read(number), Read::NotYet)
+    }
+
+    /// Prints alert `number` and goes on to the next; counts those that are lost on the way.
+    fn take(&self, number: &mut u64, lost: &mut u64) -> Option<Alert> {
+        loop {
+            match self.ring.read(*number) {
+                Read::NotYet => return None,
+                Read::Ready(words) => {
+                    *number += 1;
+                    return Some(Alert::from_words(&words));
+                }
+                Read::Lost => {
+                    let next = self.ring.tail().max(*number + 1);
+                    *lost += next - *number;
+                    *number = next;
+                }
+            }
+        }
+    }
+}
+
+/// Text under construction; `fmt::Error` means that memory is short.
+struct Lines<'a>(&'a mut KVec<u8>);
+
+impl Write for Lines<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0
+            .extend_from_slice(text.as_bytes(), GFP_KERNEL)
+            .map_err(|_| fmt::Error)
+    }
+}
+
+/// How many lines one reading makes at most.
+const BATCH: usize = 16;
+
+/// Appends lines from alert `number` on; returns whether there were any.
+fn print(alerts: &Alerts, number: &mut u64, out: &mut KVec<u8>) -> Result<bool> {
+    let mut any = false;
+    for _ in 0..BATCH {
+        let mut lost = 0;
+        let alert = alerts.take(number, &mut lost);
+        let mut lines = Lines(out);
+        if lost > 0 {
+            lines.write_fmt(fmt!("lost={lost}\n")).map_err(|_| ENOMEM)?;
+            any = true;
+        }
+        let Some(alert) = alert else { break };
+        lines.write_fmt(fmt!("{}\n", trackers::Line(&alert))).map_err(|_| ENOMEM)?;
+        any = true;
+    }
+    Ok(any)
+}
+
+/// The file `alerts`.
+pub(crate) struct AlertsFile(pub(crate) Arc<Alerts>);
+
+impl Stream for AlertsFile {
+    /// The number of the next alert.
+    type Reader = u64;
+
+    fn open(&self) -> u64 {
+        self.0.ring.head() + 1
+    }
+
+    fn next(&self, reader: &mut u64, out: &mut KVec<u8>) -> Result<Step> {
+        if print(&self.0, reader, out)? {
+            Ok(Step::Data)
+        } else if self.0.wakeup.is_gone() {
+            Ok(Step::End)
+        } else {
+            Ok(Step::Wait)
+        }
+    }
+
+    fn wait(&self, reader: u64) -> Result {
+        let alerts = &*self.0;
+        let ready = || alerts.is_settled(reader) || alerts.wakeup.is_gone();
+        alerts.wakeup.wait(ready)
+    }
+
+    fn poll(&self, reader: u64, poller: &Poller) -> (bool, bool) {
+        poller.register(&self.0.wakeup);
+        (self.0.is_settled(reader), self.0.wakeup.is_gone())
+    }
+}
+
+/// The file `wakeup`.
+pub(crate) struct WakeupFile(pub(crate) Arc<Alerts>);
+
+/// Where an open `wakeup` file is.
+#[derive(Clone, Copy)]
+pub(crate) struct Sleeper {
+    next: u64,
+    /// It was woken; when it has read up to here it has read all.
+    until: Option<u64>,
+}
+
+impl Stream for WakeupFile {
+    type Reader = Sleeper;
+
+    fn open(&self) -> Sleeper {
+        Sleeper {
+            next: self.0.given.load(Relaxed) + 1,
+            until: None,
+        }
+    }
+
+    fn next(&self, reader: &mut Sleeper, out: &mut KVec<u8>) -> Result<Step> {
+        if reader.until.is_none() {
+            if !self.0.is_settled(reader.next) {
+                return Ok(if self.0.wakeup.is_gone() {
+                    Step::End
+                } else {
+                    Step::Wait
+                });
+            }
+            reader.until = Some(self.0.ring.head());
+        }
+        if reader.until.is_some_and(|until| reader.next > until) {
+            return Ok(Step::End);
+        }
+        let any = print(&self.0, &mut reader.next, out)?;
+        give(&self.0.given, reader.next - 1);
+        // Whatever is being written this very moment is for the next reading.
+        Ok(if any { Step::Data } else { Step::End })
+    }
+
+    fn wait(&self, reader: Sleeper) -> Result {
+        let alerts = &*self.0;
+        let ready = || alerts.is_settled(reader.next) || alerts.wakeup.is_gone();
+        alerts.wakeup.wait(ready)
+    }
+
+    fn poll(&self, reader: Sleeper, poller: &Poller) -> (bool, bool) {
+        poller.register(&self.0.wakeup);
+        let ready = reader.until.is_some() || self.0.is_settled(reader.next);
+        (ready, self.0.wakeup.is_gone())
+    }
+}
+
+/// Moves `given` up to `number`, never back.
+fn give(given: &Atomic<u64>, number: u64) {
+    // Relaxed: a number that orders nothing.
+    let mut old = given.load(Relaxed);
+    while old < number {
+        match given.cmpxchg(old, number, Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
+//!
+//! Every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word, a
+//! device. A [`Param`] says how it is written and which values it takes; a whole line is checked
+//! before anything is done, and what is wrong is a [`Fault`] that quotes the word.
+
+use crate::{record::NAME_MAX, text::Quoted};
+use kernel::{error::Error, fmt, prelude::*};
+
+/// How the values of a parameter are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Kind {
+    /// `10ms`, `500us`, `2s`; a bare number is nanoseconds. Up to [`DURATION_MAX`].
+    Duration,
+    /// `0` or `1`.
+    Switch,
+    /// A whole number within bounds.
+    Count { min: u64, max: u64 },
+    /// A power of two within bounds.
+    Power { min: u64, max: u64 },
+    /// One of several words; the value is its position.
+    Word(&'static [&'static str]),
+    /// A disk: `MAJOR:MINOR`, a name under /dev, or `all`. The value is [`ALL_DEVICES`] or the
+    /// device in the kernel's `MKDEV` encoding.
+    Disk,
+}
+
+/// The longest duration, a year in nanoseconds.
+pub(crate) const DURATION_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
+
+/// The value of a [`Kind::Disk`] parameter that is not limited to one.
+pub(crate) const ALL_DEVICES: u64 = u64::MAX;
+
+const MINOR_BITS: u32 = 20;
+
+/// One parameter of a tracker.
+pub(crate) struct Param {
+    /// As it is written.
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// What it is when it is not given.
+    pub(crate) default: u64,
+    /// Whether it can only be given at creation.
+    pub(crate) fixed: bool,
+    /// What it does, for the `trackers` file.
+    pub(crate) help: &'static str,
+}
+
+/// What is wrong with a line.
+#[derive(Debug)]
+pub(crate) struct Fault<'a> {
+    /// For the writer.
+    pub(crate) error: Error,
+    /// What was expected instead.
+    pub(crate) expected: &'static str,
+    /// The word at fault.
+    pub(crate) word: &'a [u8],
+}
+
+impl fmt::Display for Fault<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 48;
+        let shown = &self.word[..self.word.len().min(SHOWN)];
+        let more = if shown.len() < self.word.len() {
+            "..."
+        } else {
+            ""
+        };
+        f.write_fmt(fmt!("{}: {}{more}", self.expected, Quoted::bytes(shown)))
+    }
+}
+
+fn fault<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
+    Fault {
+        error,
+        expected,
+        word,
+    }
+}
+
+/// A line that is well-formed; whether its names exist is not known yet.
+#[derive(Debug)]
+pub(crate) enum Line<'a> {
+    /// Nothing, or a comment that starts with `#`.
+    Empty,
+    /// `-NAME`
+    Remove(&'a [u8]),
+    /// `NAME TRACKER [key=value ...]`
+    Set {
+        name: &'a [u8],
+        tracker: &'a [u8],
+        settings: Settings<'a>,
+    },
+}
+
+/// The `key=value` words of a line.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings<'a>(&'a [u8]);
+
+impl<'a> Iterator for Settings<'a> {
+    /// The key, the value, and both as one word.
+    type Item = core::result::Result<(&'a [u8], &'a [u8]), Fault<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let word = next_word(&mut self.0)?;
+        Some(match word.iter().position(|&b| b == b'=') {
+            Some(at) if at > 0 => Ok((&word[..at], &word[at + 1..])),
+            _ => Err(fault(EINVAL, "expected key=value", word)),
+        })
+    }
+}
+
+fn is_space(byte: u8) -> bool {
+    byte == b' ' || byte == b'\t'
+}
+
+/// Cuts the next word off, if there is one.
+fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let start = rest.iter().position(|&b| !is_space(b))?;
+    let tail = &rest[start..];
+    let len = tail.iter().position(|&b| is_space(b)).unwrap_or(tail.len());
+    *rest = &tail[len..];
+    Some(&tail[..len])
+}
+
+/// Names that the /proc folder needs for itself.
+const RESERVED: [&str; 7] = [
+    "trackers",
+    "control",
+    "wakeup",
+    "alerts",
+    "version",
+    "work_begin",
+    "work_done",
+];
+
+/// Checks the name of an instance.
+fn check_name(name: &[u8]) -> core::result::Result<&[u8], Fault<'_>> {
+    const EXPECTED: &str =
+        "expected a name of at most 31 letters, digits, '_' or '-', not starting with a digit";
+    let first = |b: u8| b.is_ascii_alphabetic() || b == b'_';
+    let other = |b: u8| first(b) || b.is_ascii_digit() || b == b'-';
+    match name {
+        [head, tail @ ..]
+            if first(*head) && tail.iter().all(|&b| other(b)) && name.len() <= NAME_MAX => {}
+        _ => return Err(fault(EINVAL, EXPECTED, name)),
+    }
+    if RESERVED.iter().any(|reserved| reserved.as_bytes() == name) {
+        return Err(fault(EINVAL, "this name is reserved", name));
+    }
+    Ok(name)
+}
+
+/// Parses one line, without its newline.
+pub(crate) fn parse_line(line: &[u8]) -> core::result::Result<Line<'_>, Fault<'_>> {
+    if let Some(at) = line.iter().position(|&b| b == 0) {
+        return Err(fault(EINVAL, "expected text, not NUL", &line[at..=at]));
+    }
+    let mut rest = line;
+    let Some(first) = next_word(&mut rest) else {
+        return Ok(Line::Empty);
+    };
+    if first[0] == b'#' {
+        return Ok(Line::Empty);
+    }
+    if let [b'-', name @ ..] = first {
+        let name = check_name(name)?;
+        return match next_word(&mut rest) {
+            None => Ok(Line::Remove(name)),
+            Some(word) => Err(fault(EINVAL, "expected nothing after -NAME", word)),
+        };
+    }
+    let name = check_name(first)?;
+    let Some(tracker) = next_word(&mut rest) else {
+        return Err(fault(EINVAL, "expected a tracker after the name", name));
+    };
+    Ok(Line::Set {
+        name,
+        tracker,
+        settings: Settings(rest),
+    })
+}
+
+/// Parses digits only; `ERANGE` when they do not fit.
+fn parse_number<'a>(
+    text: &'a [u8],
+    word: &'a [u8],
+    expected: &'static str,
+) -> core::result::Result<u64, Fault<'a>> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return Err(fault(EINVAL, expected, word));
+    }
+    text.iter()
+        .try_fold(0u64, |number, digit| {
+            number
+                .checked_mul(10)?
+                .checked_add(u64::from(*digit - b'0'))
+        })
+        .ok_or_else(|| fault(ERANGE, "this number is too large", word))
+}
+
+const UNITS: [(&str, u64); 4] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+];
+
+fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
+    const EXPECTED: &str = "expected a duration such as 10ms, 500us, 2s or nanoseconds";
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (number, unit) = text.split_at(digits);
+    let scale = if unit.is_empty() {
+        1
+    } else {
+        let found = UNITS.iter().find(|(name, _)| name.as_bytes() == unit);
+        found.ok_or_else(|| fault(EINVAL, EXPECTED, text))?.1
+    };
+    parse_number(number, text, EXPECTED)?
+        .checked_mul(scale)
+        .filter(|&ns| ns <= DURATION_MAX)
+        .ok_or_else(|| fault(ERANGE, "expected a duration of at most a year", text))
+}
+
+fn in_range(
+    number: u64,
+    min: u64,
+    max: u64,
+    text: &[u8],
+) -> core::result::Result<u64, Fault<'_>> {
+    if number < min || number > max {
+        return Err(fault(ERANGE, "this number is out of range", text));
+    }
+    Ok(number)
+}
+
+/// Finds a disk by its name under /dev.
+pub(crate) type DiskLookup<'d> = &'d dyn Fn(&[u8]) -> Result<u32>;
+
+fn parse_disk<'a>(
+    text: &'a [u8],
+    lookup: DiskLookup<'_>,
+) -> core::result::Result<u64, Fault<'a>> {
+    const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
+    if text == b"all" {
+        return Ok(ALL_DEVICES);
+    }
+    if let Some(at) = text.iter().position(|&b| b == b':') {
+        let major = parse_number(&text[..at], text, EXPECTED)?;
+        let minor = parse_number(&text[at + 1..], text, EXPECTED)?;
+        in_range(major, 0, (1 << (32 - MINOR_BITS)) - 1, text)?;
+        in_range(minor, 0, (1 << MINOR_BITS) - 1, text)?;
+        return Ok(major << MINOR_BITS | minor);
+    }
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-.".contains(b);
+    if text.is_empty() || text.len() > 31 || text[0] == b'.' || !text.iter().all(plain) {
+        return Err(fault(EINVAL, EXPECTED, text));
+    }
+    match lookup(text) {
+        Ok(dev) => Ok(u64::from(dev)),
+        Err(error) if error == ENOENT || error == ENXIO || error == ENODEV => {
+            Err(fault(ENOENT, "no such disk under /dev", text))
+        }
+        Err(_) => Err(fault(EINVAL, EXPECTED, text)),
+    }
+}
+
+impl Param {
+    /// Parses a value.
+    pub(crate) fn parse<'a>(
+        &self,
+        text: &'a [u8],
+        lookup: DiskLookup<'_>,
+    ) -> core::result::Result<u64, Fault<'a>> {
+        match self.kind {
+            Kind::Duration => parse_duration(text),
+            Kind::Switch => match text {
+                b"0" => Ok(0),
+                b"1" => Ok(1),
+                _ => Err(fault(EINVAL, "expected 0 or 1", text)),
+            },
+            Kind::Count { min, max } => {
+                let number = parse_number(text, text, "expected a whole number")?;
+                in_range(number, min, max, text)
+            }
+            Kind::Power { min, max } => {
+                let number = parse_number(text, text, "expected a power of two")?;
+                in_range(number, min, max, text)?;
+                if !number.is_power_of_two() {
+                    return Err(fault(EINVAL, "expected a power of two", text));
+                }
+                Ok(number)
+            }
+            Kind::Word(words) => words
+                .iter()
+                .position(|word| word.as_bytes() == text)
+                .map(|at| at as u64)
+                .ok_or_else(|| fault(EINVAL, "expected one of the words in `trackers`", text)),
+            Kind::Disk => parse_disk(text, lookup),
+        }
+    }
+
+    /// The canonical text of a value.
+    pub(crate) fn display(&self, value: u64) -> Value {
+        Value {
+            kind: self.kind,
+            value,
+        }
+    }
+
+    /// The type, for the `trackers` file.
+    pub(crate) fn kind_name(&self) -> KindName {
+        KindName(self.kind)
+    }
+}
+
+/// See [`Param::display`].
+pub(crate) struct Value {
+    kind: Kind,
+    value: u64,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            Kind::Word(words) => f.write_str(words.get(self.value as usize).unwrap_or(&"?")),
+            Kind::Disk if self.value == ALL_DEVICES => f.write_str("all"),
+            Kind::Disk => f.write_fmt(fmt!("{}", Device(self.value as u32))),
+            _ => f.write_fmt(fmt!("{}", self.value)),
+        }
+    }
+}
+
+/// A device in the kernel's `MKDEV` encoding, printed as `MAJOR:MINOR`.
+pub(crate) struct Device(pub(crate) u32);
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let minor = self.0 & ((1 << MINOR_BITS) - 1);
+        f.write_fmt(fmt!("{}:{}", self.0 >> MINOR_BITS, minor))
+    }
+}
+
+/// See [`Param::kind_name`].
+pub(crate) struct KindName(Kind);
+
+impl fmt::Display for KindName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Kind::Duration => f.write_str("duration"),
+            Kind::Switch => f.write_str("0|1"),
+            Kind::Count { min, max } => f.write_fmt(fmt!("{min}-{max}")),
+            Kind::Power { min, max } => f.write_fmt(fmt!("power-of-two {min}-{max}")),
+            Kind::Word(words) => words.iter().enumerate().try_for_each(|(i, word)| {
+                let bar = if i == 0 { "" } else { "|" };
+                f.write_fmt(fmt!("{bar}{word}"))
+            }),
+            Kind::Disk => f.write_str("disk"),
+        }
+    }
+}
+
+/// Says what was wrong with a name that is well-formed but means nothing here.
+pub(crate) fn unknown<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
+    fault(error, expected, word)
+}

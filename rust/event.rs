@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One tracked event: a cell of the pool, findable by its key between its begin and its end.
+//!
+//! ```text
+//!             get                    publish                 claim (one winner)
+//!   free ------------> owned, filled ---------> live(g) ------------------------> owned
+//!    ^                      ^                      |                                |
+//!    |                      |                      | found, compared, and          |
+//!    |                      |                      v perhaps claimed by anybody    |
+//!    |                      |                   readers                            |
+//!    |                      +------------- changed and published as live(g+1) -----+
+//!    |                                                                             |
+//!    +------------------------------------- put -----------------------------------+
+//! ```
+//!
+//! # The state word
+//!
+//! `state = generation << 1 | live`. Publishing increments the generation, so a live state word
+//! names one life of one cell, and never comes back (2^63 lives).
+//!
+//! # Why no grace period is needed
+//!
+//! Any number of readers may look at a cell whose event ends and is replaced by another one
+//! under their eyes. A reader that wants the event:
+//!
+//! 1. loads the state `s` (acquire) and goes on only if it is live: it sees the key of that life
+//!    or a later one;
+//! 2. compares the key, with relaxed loads of a memory that may be changing;
+//! 3. exchanges the state from `s` to not live. If that succeeds, the reader is the one winner,
+//!    and this success *is* the proof that the comparison was sound: between load and exchange
+//!    the cell was in life `s` all the time, because leaving it needs this very exchange, and no
+//!    life comes twice. A key word of a later life can not have been read: it is written after
+//!    a later owner got the cell, which is after the winner put it, which is after the winner's
+//!    comparison.
+//!
+//! Whoever only wants to read ([`Event::peek`]) copies, and then finds the state unchanged.
+//!
+//! # Contexts
+//!
+//! Any, NMI included. The words are atomics, since readers look while owners write.
+
+use crate::freelist::Cell;
+use core::array;
+use kernel::sync::atomic::{Acquire, Atomic, Relaxed, Release};
+
+const LIVE: u64 = 1;
+const GENERATION: u64 = 2;
+
+/// A cell with room for a key of `K` words and `D` words of data.
+#[repr(C)]
+pub(crate) struct Event<const K: usize, const D: usize> {
+    /// See "The state word" above.
+    state: Atomic<u64>,
+    /// The pool's link while free; the place in the table while live.
+    link: Atomic<u64>,
+    /// When the operation began, in nanoseconds.
+    start: Atomic<u64>,
+    key: [Atomic<u64>; K],
+    data: [Atomic<u64>; D],
+}
+
+/// A life of a cell: the value of a live state word.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Life(u64);
+
+/// A copy of a live event.
+pub(crate) struct Snapshot<const K: usize, const D: usize> {
+    /// When it began, in nanoseconds.
+    pub(crate) start: u64,
+    pub(crate) key: [u64; K],
+    pub(crate) data: [u64; D],
+}
+
+impl<const K: usize, const D: usize> Cell for Event<K, D> {
+    fn new() -> Self {
+        Self {
+            state: Atomic::new(0),
+            link: Atomic::new(0),
+            start: Atomic::new(0),
+            key: array::from_fn(|_| Atomic::new(0)),
+            data: array::from_fn(|_| Atomic::new(0)),
+        }
+    }
+
+    fn link(&self) -> &Atomic<u64> {
+        &self.link
+    }
+}
+
+impl<const K: usize, const D: usize> Event<K, D> {
+    /// The life the cell is in, if it is live.
+    #[inline(always)]
+    pub(crate) fn life(&self) -> Option<Life> {
+        // Acquire: pairs with `publish`; what is read next belongs to this life or a later one.
+        let state = self.state.load(Acquire);
+        (state & LIVE != 0).then_some(Life(state))
+    }
+
+    /// Whether the key is `key`. Sound only together with a later [`Event::claim`] of the life
+    /// that was seen before, or with the check at the end of [`Event::peek`].
+    #[inline(always)]
+    pub(crate) fn has_key(&self, key: &[u64; K]) -> bool {
+        // Relaxed: see "Why no grace period is needed", step 2.
+        self.key
+            .iter()
+            .zip(key)
+            .all(|(word, wanted)| word.load(Relaxed) == *wanted)
+    }
+
+    /// Ends this life. Exactly one caller gets `true` for a life, and owns the cell.
+    #[inline(always)]
+    pub(crate) fn claim(&self, life: Life) -> bool {
+        // Acquire: the winner's reads and writes of the cell stay behind the exchange. What it
+        // read before needs no order, see step 3 above.
+        self.state
+            .cmpxchg(life.0, life.0 & !LIVE, Acquire)
+            .is_ok()
+    }
+
+    /// Makes the event findable. Only for the owner, after it has filled the cell.
+    #[inline(always)]
+    pub(crate) fn publish(&self) {
+        // Relaxed: only owners write a state that is not live, and ownership was handed over by
+        // `claim` or by the pool, both with acquire.
+        let state = self.state.load(Relaxed);
+        // Release: readers that see this life see its key, start, data and place.
+        self.state
+            .store(state.wrapping_add(GENERATION) | LIVE, Release);
+    }
+
+    /// Fills the cell. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn fill(&self, key: &[u64; K], start: u64, data: &[u64; D]) {
+        // Release, each: a reader of an older life that sees one of these words also sees that
+        // its life is over (`peek`). Free on x86.
+        for (word, value) in self.key.iter().zip(key) {
+            word.store(*value, Release);
+        }
+        self.set_start(start);
+        for (word, value) in self.data.iter().zip(data) {
+            word.store(*value, Release);
+        }
+    }
+
+    /// A consistent copy, if the event is live and stays so while it is copied.
+    pub(crate) fn peek(&self) -> Option<Snapshot<K, D>> {
+        let life = self.life()?;
+        // Acquire, each: if a word is of a later life, the end of this one is seen below.
+        let copy = Snapshot {
+            start: self.start.load(Acquire),
+            key: array::from_fn(|i| self.key[i].load(Acquire)),
+            data: array::from_fn(|i| self.data[i].load(Acquire)),
+        };
+        // Relaxed: ordered by the acquire loads above.
+        (self.state.load(Relaxed) == life.0).then_some(copy)
+    }
+
+    /// When the event began. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn start(&self) -> u64 {
+        self.start.load(Relaxed)
+    }
+
+    /// Sets when the event began. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn set_start(&self, start: u64) {
+        // Release: as in `fill`.
+        self.start.store(start, Release);
+    }
+
+    /// The key. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn key(&self) -> [u64; K] {
+        array::from_fn(|i| self.key[i].load(Relaxed))
+    }
+
+    /// The data. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn data(&self) -> [u64; D] {
+        array::from_fn(|i| self.data[i].load(Relaxed))
+    }
+
+    /// Replaces the data. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn set_data(&self, data: &[u64; D]) {
+        for (word, value) in self.data.iter().zip(data) {
+            // Release: as in `fill`.
+            word.store(*value, Release);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Seeded hashing of keys that are a few 64-bit words.
+//!
+//! Keys such as request pointers, tids and sectors are regular: low bits equal, consecutive, or
+//! chosen by somebody who wants all of them in one bucket. Each step multiplies two words that
+//! are masked with a secret seed and folds the 128-bit product, so that every bit of the key
+//! reaches every bit of the result (the multiply-fold of wyhash). One multiplication for a key
+//! of one or two words. Any context.
+
+/// A tracker's secret, drawn at creation.
+#[derive(Clone, Copy)]
+pub(crate) struct Seed {
+    a: u64,
+    b: u64,
+}
+
+impl Seed {
+    /// Makes a seed from random words.
+    pub(crate) const fn new(a: u64, b: u64) -> Self {
+        Self { a, b }
+    }
+
+    /// Hashes a key of `K` words.
+    #[inline(always)]
+    pub(crate) fn hash<const K: usize>(&self, key: &[u64; K]) -> u64 {
+        let mut hash = self.a;
+        let mut rest = key.as_slice();
+        while let [first, tail @ ..] = rest {
+            let (second, tail) = match tail {
+                [second, tail @ ..] => (*second, tail),
+                [] => (0x9e37_79b9_7f4a_7c15, tail),
+            };
+            hash = fold(hash ^ first, self.b ^ second);
+            rest = tail;
+        }
+        hash
+    }
+}
+
+/// Both halves of the 128-bit product, combined.
+#[inline(always)]
+fn fold(x: u64, y: u64) -> u64 {
+    let product = u128::from(x) * u128::from(y);
+    (product >> 64) as u64 ^ product as u64
+}

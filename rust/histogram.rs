@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Log-linear histogram of delays: eight buckets for each power of two, 1 ns to 78 hours.
+//!
+//! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower
+//! bound wide, so a percentile read from it is at most 12.5 % too high. One array a CPU, written
+//! only by that CPU, summed up by the reader: no event is ever lost or waited for.
+
+const SUB_BITS: u32 = 3;
+const SUB: usize = 1 << SUB_BITS;
+const TOP_BIT: u32 = 47;
+
+/// How many buckets there are.
+pub(crate) const BUCKETS: usize = (TOP_BIT - SUB_BITS + 2) as usize * SUB;
+
+/// The bucket of a delay in nanoseconds.
+#[inline(always)]
+pub(crate) fn bucket_of(delay: u64) -> usize {
+    let bucket = if delay < SUB as u64 {
+        delay as usize
+    } else {
+        let shift = delay.ilog2() - SUB_BITS;
+        (shift as usize + 1) * SUB + ((delay >> shift) as usize & (SUB - 1))
+    };
+    bucket.min(BUCKETS - 1)
+}
+
+/// The bounds of a bucket in nanoseconds: the lowest delay in it, and the lowest above it.
+///
+/// The last bucket has no upper bound, and says so with `u64::MAX`.
+pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
+    let low = |bucket: usize| {
+        if bucket < SUB {
+            return bucket as u64;
+        }
+        let shift = (bucket / SUB - 1) as u32;
+        ((SUB + bucket % SUB) as u64) << shift
+    };
+    let high = if bucket + 1 >= BUCKETS {
+        u64::MAX
+    } else {
+        low(bucket + 1)
+    };
+    (low(bucket), high)
+}

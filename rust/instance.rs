@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! An instance: a tracker with a name, parameters, counters and readers of its own.
+//!
+//! [`Core`] is what all trackers share: the engine, the parameter values that probes read, the
+//! alerts. [`Instance`] is how the /proc tree sees any of them; nothing on a probe's path goes
+//! through it.
+
+use crate::{
+    alerts::Alerts,
+    control::{Kind, Param},
+    histogram,
+    platform::Platform,
+    record::{Alert, Name, Owner, Reason, DETAIL},
+    stats::Counter,
+    sys::{platform::Kernel, trace},
+    tracker::{Late, Tracker},
+    trackers,
+};
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+};
+
+/// The most parameters a tracker can have.
+pub(crate) const PARAMS_MAX: usize = 16;
+
+/// The values of an instance's parameters, in the order of its tracker's.
+pub(crate) type Values = [u64; PARAMS_MAX];
+
+/// New values for some parameters.
+pub(crate) struct Changes {
+    given: [bool; PARAMS_MAX],
+    values: Values,
+}
+
+impl Changes {
+    /// No change.
+    pub(crate) fn none() -> Self {
+        Self {
+            given: [false; PARAMS_MAX],
+            values: [0; PARAMS_MAX],
+        }
+    }
+
+    /// Everything.
+    pub(crate) fn all(values: &Values) -> Self {
+        Self {
+            given: [true; PARAMS_MAX],
+            values: *values,
+        }
+    }
+
+    /// Whether there is a new value for a parameter.
+    pub(crate) fn has(&self, at: usize) -> bool {
+        self.given[at]
+    }
+
+    /// Gives a parameter a new value.
+    pub(crate) fn set(&mut self, at: usize, value: u64) {
+        self.given[at] = true;
+        self.values[at] = value;
+    }
+
+    /// The new values where there are any, else the old ones.
+    pub(crate) fn over(&self, old: Values) -> Values {
+        core::array::from_fn(|at| {
+            if self.given[at] {
+                self.values[at]
+            } else {
+                old[at]
+            }
+        })
+    }
+}
+
+/// Positions of the common parameters.
+pub(crate) mod common {
+    pub(crate) const ENABLED: usize = 0;
+    pub(crate) const THRESHOLD: usize = 1;
+    pub(crate) const EVENTS: usize = 2;
+    pub(crate) const WAKEUP_INTERVAL: usize = 3;
+    pub(crate) const RING: usize = 4;
+}
+
+/// The common parameters, with a tracker's own default threshold in nanoseconds.
+pub(crate) const fn common_params(threshold: u64) -> [Param; 5] {
+    [
+        Param {
+            name: "enabled",
+            kind: Kind::Switch,
+            default: 1,
+            fixed: false,
+            help: "follow what happens; 0 drops what is pending",
+        },
+        Param {
+            name: "threshold",
+            kind: Kind::Duration,
+            default: threshold,
+            fixed: false,
+            help: "report a delay longer than this",
+        },
+        Param {
+            name: "events",
+            kind: Kind::Count {
+                min: 1,
+                max: crate::freelist::MAX_CELLS as u64,
+            },
+            default: 4096,
+            fixed: true,
+            help: "how many can be in flight at once",
+        },
+        Param {
+            name: "wakeup_interval",
+            kind: Kind::Duration,
+            default: 1_000_000_000,
+            fixed: false,
+            help: "wake readers at most once in this time",
+        },
+        Param {
+            name: "ring",
+            kind: Kind::Power {
+                min: 2,
+                max: 1 << 20,
+            },
+            default: 1024,
+            fixed: true,
+            help: "how many alerts are kept for readers",
+        },
+    ]
+}
+
+/// An instance of any tracker, for the /proc tree. All functions sleep.
+pub(crate) trait Instance: Send + Sync {
+    /// Its tracker.
+    fn kind(&self) -> &'static trackers::Kind;
+
+    /// Its alerts.
+    fn alerts(&self) -> Arc<Alerts>;
+
+    /// The value of a parameter.
+    fn value(&self, param: usize) -> u64;
+
+    /// Takes changes, none of them to what is fixed. If enabling fails, all is as it was.
+    fn apply(&self, changes: &Changes) -> Result;
+
+    /// Detaches from the kernel, drops what is pending and lets the readers go.
+    fn retire(&self);
+
+    /// Prints `stats`.
+    fn show_stats(&self, out: &SeqFile);
+
+    /// Prints `histogram`.
+    fn show_histogram(&self, out: &SeqFile);
+
+    /// Prints `pending`.
+    fn show_pending(&self, out: &SeqFile) -> Result;
+}
+
+/// What the instances of all trackers have, with keys of `K` and data of `D` words.
+pub(crate) struct Core<const K: usize, const D: usize> {
+    name: Name,
+    kind: &'static trackers::Kind,
+    number: usize,
+    tracker: Tracker<K, D, Kernel>,
+    values: [Atomic<u64>; PARAMS_MAX],
+    alerts: Arc<Alerts>,
+    all: Arc<Alerts>,
+}
+
+/// What a late event adds to the common fields of an alert.
+pub(crate) struct Details {
+    /// The task it belongs to.
+    pub(crate) owner: Owner,
+    /// The tracker's own words.
+    pub(crate) words: [u64; DETAIL],
+}
+
+impl<const K: usize, const D: usize> Core<K, D> {
+    /// Makes it, not enabled. `all` also gets its alerts. `ENOMEM` or `EINVAL`. Sleeps.
+    pub(crate) fn new(
+        name: Name,
+        kind: &'static trackers::Kind,
+        values: &Values,
+        all: Arc<Alerts>,
+    ) -> Result<Self> {
+        let (number, _) = trackers::find(kind.name.as_bytes()).ok_or(EINVAL)?;
+        let capacity = values[common::EVENTS] as u32;
+        let alerts = Alerts::new(
+            values[common::RING] as u32,
+            values[common::WAKEUP_INTERVAL],
+        )?;
+        let threshold = values[common::THRESHOLD];
+        let values = core::array::from_fn(|at| {
+            Atomic::new(if at == common::ENABLED { 0 } else { values[at] })
+        });
+        Ok(Self {
+            name,
+            kind,
+            number,
+            tracker: Tracker::new(capacity, threshold, crate::sys::random::seed())?,
+            values,
+            alerts: Arc::new(alerts, GFP_KERNEL)?,
+            all,
+        })
+    }
+
+    /// The engine.
+    #[inline(always)]
+    pub(crate) fn tracker(&self) -> &Tracker<K, D, Kernel> {
+        &self.tracker
+    }
+
+    /// Its tracker.
+    pub(crate) fn kind(&self) -> &'static trackers::Kind {
+        self.kind
+    }
+
+    /// Its alerts.
+    pub(crate) fn alerts(&self) -> &Arc<Alerts> {
+        &self.alerts
+    }
+
+    /// The value of a parameter. Any context.
+    #[inline(always)]
+    pub(crate) fn value(&self, param: usize) -> u64 {
+        // Relaxed: a value that changes now applies from about now.
+        self.values[param].load(Relaxed)
+    }
+
+    /// The values of all parameters.
+    pub(crate) fn values(&self) -> Values {
+        core::array::from_fn(|at| self.value(at))
+    }
+
+    /// Stores all values but `enabled`.
+    pub(crate) fn set_values(&self, values: &Values) {
+        for (i, value) in values.iter().enumerate() {
+            if i != common::ENABLED {
+                self.values[i].store(*value, Relaxed);
+            }
+        }
+        self.tracker.set_threshold(values[common::THRESHOLD]);
+        let interval = values[common::WAKEUP_INTERVAL];
+        self.alerts.wakeup().set_interval(interval);
+    }
+
+    /// Whether begins are followed. Any context.
+    #[inline(always)]
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.value(common::ENABLED) != 0
+    }
+
+    /// Sets what [`Core::is_enabled`] says.
+    pub(crate) fn set_enabled(&self, enabled: bool) {
+        self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
+    }
+
+    /// Raises an alert. Any context, also under the runqueue lock.
+    #[cold]
+    pub(crate) fn raise(
+        &self,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<D>,
+        details: &Details,
+    ) {
+        let mut alert = Alert {
+            seq: 0,
+            time,
+            instance: self.name,
+            tracker: self.number,
+            reason: Reason::Threshold,
+            delay: late.delay,
+            threshold: late.threshold,
+            cpu: Kernel::cpu(guard) as u32,
+            owner: details.owner,
+            detail: details.words,
+        };
+        let stats = self.tracker.stats();
+        stats.count::<Kernel>(guard, Counter::Alerts);
+        let recorded = self.alerts.record(|seq| {
+            alert.seq = seq;
+            alert.to_words()
+        });
+        if let Err(seq) = recorded {
+            alert.seq = seq;
+            stats.count::<Kernel>(guard, Counter::AlertsLost);
+        }
+        // The readers of all instances see the gap in their own numbering if this one is lost.
+        let _ = self.all.record(|_| alert.to_words());
+        self.trace(&alert);
+        self.alerts.announce();
+        self.all.announce();
+    }
+
+    fn trace(&self, alert: &Alert) {
+        if !trace::alert_enabled() {
+            return;
+        }
+        trace::alert(&trace::AlertEvent {
+            seq: alert.seq,
+            time: alert.time,
+            delay: alert.delay,
+            threshold: alert.threshold,
+            instance: &alert.instance,
+            tracker: self.kind.c_name,
+            reason: alert.reason.c_name(),
+            pid: alert.owner.pid,
+            tid: alert.owner.tid,
+            comm: &alert.owner.comm,
+            args: &alert.detail[..self.kind.detail_words],
+        });
+    }
+
+    /// Prints `stats`.
+    pub(crate) fn show_stats(&self, out: &SeqFile) {
+        let stats = self.tracker.stats();
+        // Where the totals belong in the order of the file.
+        for &counter in Counter::ALL {
+            seq_print!(out, "{} {}\n", counter.name(), stats.total(counter));
+            if counter == Counter::Ended {
+                seq_print!(out, "pending {}\n", self.tracker.pending_count());
+            }
+        }
+        let wakeup = self.alerts.wakeup();
+        seq_print!(out, "wakes {}\n", wakeup.wakes());
+        seq_print!(out, "wakes_suppressed {}\n", wakeup.suppressed());
+        let summary = stats.summary();
+        seq_print!(
+            out,
+            "min {}\nmean {}\nmax {}\n",
+            summary.min,
+            summary.mean,
+            summary.max
+        );
+        seq_print!(out, "capacity {}\n", self.tracker.capacity());
+        seq_print!(out, "free {}\n", self.tracker.free());
+        for (which, name) in self.kind.counters.iter().enumerate() {
+            seq_print!(out, "{name} {}\n", stats.total_extra(which));
+        }
+    }
+
+    /// Prints `histogram`.
+    pub(crate) fn show_histogram(&self, out: &SeqFile) {
+        for bucket in 0..histogram::BUCKETS {
+            let count = self.tracker.stats().bucket(bucket);
+            if count != 0 {
+                let (low, high) = histogram::bounds(bucket);
+                seq_print!(out, "{low} {high} {count}\n");
+            }
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! latency-tracker: finds out, inside the kernel and as it happens, why something was late.
+//!
+//! Kernel events walk in at the probes, meet their partner in the table, and only the late ones
+//! walk out to a reader:
+//!
+//! ```text
+//!  tracepoints                                                    user space
+//!      |                                                              ^
+//!   trackers/    raw arguments become (key, data)                     |
+//!      |                                                              |
+//!   tracker      event_in, event_out, update                          |
+//!    |     |                                                          |
+//!  freelist rcu_ht    a preallocated event, findable by key           |
+//!      |                                                              |
+//!   histogram, stats  every event                                     |
+//!      |                                                              |
+//!   record, alert     the late ones ---> sys/trace (tracepoint)       |
+//!      |                                                              |
+//!   wakeup            irq_work, wait queue ---> alerts, procfs --------+
+//! ```
+//!
+//! | file | what it is |
+//! |---|---|
+//! | `platform` | what the engine asks of the machine |
+//! | `freelist`, `rcu_ht`, `event`, `hash`, `histogram`, `stats`, `tracker` | the engine |
+//! | `alert`, `record`, `alerts`, `wakeup` | late events, and how their readers learn of them |
+//! | `control`, `registry`, `instance`, `procfs`, `text` | what a person sees |
+//! | `trackers/` | one file a tracker |
+//! | `sys/` | safe wrappers over C; with `freelist` and `rcu_ht` the only `unsafe` code |
+//!
+//! The engine, `alert`, `record`, `control` and `text` use nothing of the kernel but atomics and
+//! error codes; user/engine compiles the same files for tests, models and benchmarks.
+
+use kernel::{prelude::*, sync::Arc};
+
+mod alert;
+mod alerts;
+mod control;
+mod event;
+mod freelist;
+mod hash;
+mod histogram;
+mod instance;
+mod platform;
+mod procfs;
+mod rcu_ht;
+mod record;
+mod registry;
+mod stats;
+mod sys;
+mod text;
+mod tracker;
+mod trackers;
+mod wakeup;
+
+use alerts::Alerts;
+use procfs::Files;
+use registry::Registry;
+use sys::procfs::Dir;
+
+/// The version of the module.
+pub(crate) const VERSION: &str = "0.1.0";
+
+/// How many alerts of all instances are kept for their readers.
+const RING: u32 = 1024;
+
+/// The shortest time between two wake-ups of the readers of all instances, in nanoseconds.
+const WAKEUP_INTERVAL: u64 = 1_000_000_000;
+
+module! {
+    type: LatencyTracker,
+    name: "latency_tracker",
+    authors: ["The latency-tracker developers"],
+    description: "Finds out why something in Linux was suddenly late",
+    license: "GPL v2",
+    params: {
+        gid: i64 {
+            default: -1,
+            description: "Group that may read /proc/latency_tracker (default: root only)",
+        },
+    },
+}
+
+/// The loaded module.
+struct LatencyTracker {
+    all: Arc<Alerts>,
+    registry: Arc<Registry>,
+    files: Files,
+}
+
+impl kernel::Module for LatencyTracker {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let gid = *module_parameters::gid.value();
+        let gid = if gid < 0 {
+            None
+        } else {
+            Some(u32::try_from(gid).map_err(|_| {
+                pr_err!("gid={gid} is not a group\n");
+                EINVAL
+            })?)
+        };
+        let all = Arc::new(Alerts::new(RING, WAKEUP_INTERVAL)?, GFP_KERNEL)?;
+        let root = Dir::new(c"latency_tracker", None, gid)?;
+        let registry = Registry::new(all.clone(), root.clone(), gid)?;
+        let files = procfs::root_files(&root, &all, &registry)?;
+        pr_info!("version {VERSION}, control it at /proc/latency_tracker\n");
+        Ok(Self {
+            all,
+            registry,
+            files,
+        })
+    }
+}
+
+impl Drop for LatencyTracker {
+    fn drop(&mut self) {
+        // No new instance, and none of the old: all probes are off.
+        self.registry.close();
+        // The readers of all alerts leave, then the files can go.
+        self.all.release();
+        self.files.clear();
+    }
+}

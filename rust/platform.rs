@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the engine asks of the machine it runs on: a CPU number, a node, a clock, a guard.
+//!
+//! The engine files (freelist, rcu_ht, event, histogram, stats, alert, tracker) name no kernel
+//! function beyond `kernel::sync::atomic`; everything else comes through [`Platform`]. In the
+//! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads, by a model
+//! checker and by benchmarks, so that the very same files are tested natively.
+
+use kernel::sync::atomic::Atomic;
+
+/// The machine, as far as the engine needs to know it.
+///
+/// All functions may be called from any context, NMI included, unless they say otherwise.
+pub(crate) trait Platform: 'static {
+    /// Keeps the caller on its CPU and inside an RCU read-side critical section until dropped.
+    ///
+    /// In the kernel: preemption off, which is both since the RCU flavours were consolidated.
+    type Guard;
+
+    /// Takes a [`Platform::Guard`]. Nests.
+    fn guard() -> Self::Guard;
+
+    /// The CPU the guard holds, below [`Platform::cpus`].
+    fn cpu(guard: &Self::Guard) -> usize;
+
+    /// One more than the largest CPU number that can ever appear.
+    fn cpus() -> usize;
+
+    /// One more than the largest NUMA node number.
+    fn nodes() -> usize;
+
+    /// The node of a CPU, below [`Platform::nodes`].
+    fn node_of(cpu: usize) -> usize;
+
+    /// Whether memory can be allocated on a node. At least one node has memory.
+    fn has_memory(node: usize) -> bool;
+
+    /// The distance between two nodes, smaller is nearer, as in the firmware's table.
+    fn distance(from: usize, to: usize) -> u32;
+
+    /// `CLOCK_MONOTONIC` in nanoseconds, by a read that is safe in NMI.
+    fn now() -> u64;
+
+    /// Adds to a counter that only this CPU writes.
+    ///
+    /// Atomic with respect to interrupts and NMIs of this CPU, which may add to the same counter
+    /// in the middle; not with respect to other CPUs, which only read it.
+    fn add_local(guard: &Self::Guard, counter: &Atomic<u64>, n: u64);
+}

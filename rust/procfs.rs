@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The tree under /proc/latency_tracker. Documentation/ABI/testing describes each file.
+
+use crate::{
+    alerts::{Alerts, AlertsFile, WakeupFile},
+    control::{self, Fault},
+    instance::Instance,
+    registry::{self, Registry},
+    sys::bindings::UTS_RELEASE,
+    sys::procfs::{Dir, File, Text, WRITE_MAX},
+    trackers, //
+};
+use core::ffi::CStr;
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    str::CString,
+    sync::Arc, //
+};
+
+/// Files that go away together.
+pub(crate) type Files = KVec<File>;
+
+/// Makes the files of the module. Sleeps; nothing is left behind if it fails.
+pub(crate) fn root_files(
+    dir: &Arc<Dir>,
+    all: &Arc<Alerts>,
+    registry: &Arc<Registry>,
+) -> Result<Files> {
+    let mut files = Files::new();
+    let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
+    add(dir.text(c"version", false, VersionFile))?;
+    add(dir.text(c"trackers", false, TrackersFile))?;
+    add(dir.stream(c"wakeup", WakeupFile(all.clone())))?;
+    add(dir.stream(c"alerts", AlertsFile(all.clone())))?;
+    add(dir.text(c"control", true, ControlFile(registry.clone())))?;
+    Ok(files)
+}
+
+/// Makes the folder of an instance. Sleeps; nothing is left behind if it fails.
+pub(crate) fn instance_files(
+    name: &CStr,
+    parent: &Arc<Dir>,
+    gid: Option<u32>,
+    instance: &Arc<dyn Instance>,
+) -> Result<Files> {
+    let dir = Dir::new(name, Some(parent.clone()), gid)?;
+    let mut files = Files::new();
+    let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
+    for (at, param) in instance.kind().params.iter().enumerate() {
+        let name = CString::try_from_fmt(fmt!("{}", param.name))?;
+        let file = ParamFile {
+            instance: instance.clone(),
+            at,
+        };
+        add(dir.text(&name, !param.fixed, file))?;
+    }
+    let show = |what| ShowFile {
+        instance: instance.clone(),
+        what,
+    };
+    add(dir.text(c"stats", false, show(Show::Stats)))?;
+    add(dir.text(c"histogram", false, show(Show::Histogram)))?;
+    add(dir.text(c"pending", false, show(Show::Pending)))?;
+    add(dir.stream(c"wakeup", WakeupFile(instance.alerts())))?;
+    add(dir.stream(c"alerts", AlertsFile(instance.alerts())))?;
+    Ok(files)
+}
+
+/// One line in the kernel log, and the error for the writer.
+fn refuse(fault: &Fault<'_>) -> Error {
+    pr_warn!("{fault}\n");
+    fault.error
+}
+
+/// What was written, without the newline that `echo` adds.
+fn line_of(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\n").unwrap_or(text)
+}
+
+const TOO_LONG: Fault<'static> = Fault {
+    error: EINVAL,
+    expected: "expected at most 4096 bytes at once",
+    word: b"...",
+};
+const _: () = assert!(WRITE_MAX == 4096);
+
+struct VersionFile;
+
+impl Text for VersionFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        let release = CStr::from_bytes_until_nul(UTS_RELEASE)
+            .ok()
+            .and_then(|release| release.to_str().ok())
+            .unwrap_or("?");
+        seq_print!(out, "latency_tracker {} abi=1 kernel={release}\n", crate::VERSION);
+        Ok(())
+    }
+}
+
+struct TrackersFile;
+
+impl Text for TrackersFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        for kind in trackers::ALL {
+            seq_print!(out, "{}: {}\n", kind.name, kind.help);
+            if let Some(missing) = (kind.missing)() {
+                let missing = missing.to_str().unwrap_or("?");
+                seq_print!(out, "  unavailable: this kernel has no tracepoint {missing}\n");
+            }
+            for param in kind.params {
+                seq_print!(
+                    out,
+                    "  {}={} {}: {}{}\n",
+                    param.name,
+                    param.display(param.default),
+                    param.kind_name(),
+                    param.help,
+                    if param.fixed {
+                        " (at creation only)"
+                    } else {
+                        ""
+                    }
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+struct ControlFile(Arc<Registry>);
+
+impl Text for ControlFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.0.show(out);
+        Ok(())
+    }
+
+    fn write(&self, text: &[u8]) -> Result {
+        if line_of(text).is_empty() {
+            return Err(refuse(&control::unknown(
+                EINVAL,
+                "expected NAME TRACKER [key=value ...] or -NAME",
+                text,
+            )));
+        }
+        line_of(text)
+            .split(|&byte| byte == b'\n')
+            .try_for_each(|line| self.0.execute(line))
+            .map_err(|fault| refuse(&fault))
+    }
+
+    fn too_long(&self) -> Error {
+        refuse(&TOO_LONG)
+    }
+}
+
+struct ParamFile {
+    instance: Arc<dyn Instance>,
+    at: usize,
+}
+
+impl Text for ParamFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        let param = &self.instance.kind().params[self.at];
+        let value = param.display(self.instance.value(self.at));
+        seq_print!(out, "{value}\n");
+        Ok(())
+    }
+
+    fn write(&self, text: &[u8]) -> Result {
+        registry::set_param(&*self.instance, self.at, line_of(text))
+            .map_err(|fault| refuse(&fault))
+    }
+
+    fn too_long(&self) -> Error {
+        refuse(&TOO_LONG)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Show {
+    Stats,
+    Histogram,
+    Pending,
+}
+
+struct ShowFile {
+    instance: Arc<dyn Instance>,
+    what: Show,
+}
+
+impl Text for ShowFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        match self.what {
+            Show::Stats => self.instance.show_stats(out),
+            Show::Histogram => self.instance.show_histogram(out),
+            Show::Pending => self.instance.show_pending(out)?,
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! All instances by name, and what a line of the control language does to them.
+//!
+//! One lock guards the list. Nothing behind the files of an instance takes it, so an instance
+//! can be removed, which waits for those files, with the lock held.
+
+use crate::{
+    alerts::Alerts,
+    control::{self, DiskLookup, Fault, Line, Param, Settings},
+    instance::{Changes, Instance, Values},
+    procfs::{self, Files},
+    sys::{block, procfs::Dir},
+    text::{pack, Plain},
+    trackers::{self, Kind}, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    str::CString,
+    sync::{Arc, Mutex}, //
+};
+
+/// An instance and its files.
+struct Entry {
+    name: [u64; 4],
+    instance: Arc<dyn Instance>,
+    /// Its folder.
+    files: Files,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        // First the readers are let go, then the files wait for them to leave.
+        self.instance.retire();
+        self.files.clear();
+    }
+}
+
+/// The list. `None` when the module is going away.
+struct List {
+    entries: Option<KVec<Entry>>,
+}
+
+/// All instances.
+#[pin_data]
+pub(crate) struct Registry {
+    all: Arc<Alerts>,
+    parent: Arc<Dir>,
+    gid: Option<u32>,
+    #[pin]
+    list: Mutex<List>,
+}
+
+impl Registry {
+    /// Makes an empty one, whose instances' folders are in `parent` and open to group `gid`, and
+    /// whose instances' alerts also go to `all`.
+    pub(crate) fn new(all: Arc<Alerts>, parent: Arc<Dir>, gid: Option<u32>) -> Result<Arc<Self>> {
+        let entries = Some(KVec::new());
+        Arc::pin_init(
+            pin_init!(Self {
+                all,
+                parent,
+                gid,
+                list <- new_mutex!(List { entries }),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Removes all instances, for good. Sleeps.
+    pub(crate) fn close(&self) {
+        let entries = self.list.lock().entries.take();
+        drop(entries);
+    }
+
+    /// Does what one line says. Sleeps.
+    pub(crate) fn execute<'a>(&self, line: &'a [u8]) -> core::result::Result<(), Fault<'a>> {
+        match control::parse_line(line)? {
+            Line::Empty => Ok(()),
+            Line::Remove(name) => self.remove(name),
+            Line::Set {
+                name,
+                tracker,
+                settings,
+            } => self.set(name, tracker, settings),
+        }
+    }
+
+    fn remove<'a>(&self, name: &'a [u8]) -> core::result::Result<(), Fault<'a>> {
+        let mut list = self.list.lock();
+        let packed = pack(name);
+        let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
+        let at = entries
+            .iter()
+            .position(|entry| entry.name == packed)
+            .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
+        let entry = entries.remove(at);
+        // With the lock held, so that the name is free when it looks free.
+        drop(entry);
+        Ok(())
+    }
+
+    fn set<'a>(
+        &self,
+        name: &'a [u8],
+        tracker: &'a [u8],
+        settings: Settings<'a>,
+    ) -> core::result::Result<(), Fault<'a>> {
+        let Some((_, kind)) = trackers::find(tracker) else {
+            return Err(control::unknown(
+                ENOENT,
+                "no such tracker (see `trackers`)",
+                tracker,
+            ));
+        };
+        let mut list = self.list.lock();
+        let packed = pack(name);
+        let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
+        if let Some(entry) = entries.iter().find(|entry| entry.name == packed) {
+            if !core::ptr::eq(entry.instance.kind(), kind) {
+                return Err(control::unknown(
+                    EEXIST,
+                    "this instance exists with another tracker",
+                    name,
+                ));
+            }
+            let instance = &*entry.instance;
+            let current = |at| instance.value(at);
+            let changes = parse(kind, settings, |at, value| value != current(at))?;
+            return instance.apply(&changes).map_err(|error| failed(error, name));
+        }
+        let changes = parse(kind, settings, |_, _| false)?;
+        let values = changes.over(defaults(kind));
+        if (kind.missing)().is_some() {
+            return Err(control::unknown(
+                crate::sys::enosys(),
+                "this kernel can not run this tracker (see `trackers`)",
+                tracker,
+            ));
+        }
+        let entry = self
+            .create(name, packed, kind, &values)
+            .map_err(|error| failed(error, name))?;
+        // Reserved by `create`; if it fails nevertheless the entry is dropped, all is undone.
+        entries
+            .push(entry, GFP_KERNEL)
+            .map_err(|_| failed(ENOMEM, name))
+    }
+
+    fn create(
+        &self,
+        name: &[u8],
+        packed: [u64; 4],
+        kind: &'static Kind,
+        values: &Values,
+    ) -> Result<Entry> {
+        let instance = (kind.create)(packed, values, self.all.clone())?;
+        let mut entry = Entry {
+            name: packed,
+            instance,
+            files: Files::new(),
+        };
+        let name = c_string(name)?;
+        entry.files = procfs::instance_files(&name, &self.parent, self.gid, &entry.instance)?;
+        entry.instance.apply(&Changes::all(values))?;
+        Ok(entry)
+    }
+
+    /// Prints `control`.
+    pub(crate) fn show(&self, out: &SeqFile) {
+        let list = self.list.lock();
+        for entry in list.entries.iter().flatten() {
+            let kind = entry.instance.kind();
+            seq_print!(out, "{} {}", Plain(&entry.name), kind.name);
+            for (i, param) in kind.params.iter().enumerate() {
+                let value = param.display(entry.instance.value(i));
+                seq_print!(out, " {}={}", param.name, value);
+            }
+            seq_print!(out, "\n");
+        }
+    }
+}
+
+/// A C string of a name without NUL.
+fn c_string(name: &[u8]) -> Result<CString> {
+    let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
+    CString::try_from_fmt(fmt!("{text}"))
+}
+
+fn gone(name: &[u8]) -> Fault<'_> {
+    control::unknown(ENODEV, "the module is being unloaded", name)
+}
+
+fn failed(error: Error, name: &[u8]) -> Fault<'_> {
+    let expected = if error == ENOMEM {
+        "not enough memory for this instance"
+    } else {
+        "the kernel refused this instance"
+    };
+    control::unknown(error, expected, name)
+}
+
+/// Looks a disk up by its name under /dev.
+fn lookup_disk(name: &[u8]) -> Result<u32> {
+    let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
+    block::lookup(&CString::try_from_fmt(fmt!("/dev/{text}"))?)
+}
+
+const DISKS: DiskLookup<'static> = &lookup_disk;
+
+/// The values of an instance for which nothing is given.
+fn defaults(kind: &Kind) -> Values {
+    core::array::from_fn(|at| kind.params.get(at).map_or(0, |param| param.default))
+}
+
+/// Checks all settings of a line. One that is given twice is a fault, and so is one that would
+/// `change` a parameter that is fixed.
+fn parse<'a>(
+    kind: &Kind,
+    settings: Settings<'a>,
+    would_change: impl Fn(usize, u64) -> bool,
+) -> core::result::Result<Changes, Fault<'a>> {
+    let mut changes = Changes::none();
+    for setting in settings {
+        let (key, text) = setting?;
+        let named = |param: &Param| param.name.as_bytes() == key;
+        let Some(at) = kind.params.iter().position(named) else {
+            return Err(control::unknown(
+                EINVAL,
+                "no such parameter (see `trackers`)",
+                key,
+            ));
+        };
+        if changes.has(at) {
+            return Err(control::unknown(EINVAL, "this parameter is given twice", key));
+        }
+        let param = &kind.params[at];
+        let value = param.parse(text, DISKS)?;
+        if param.fixed && would_change(at, value) {
+            return Err(control::unknown(EINVAL, AT_CREATION, key));
+        }
+        changes.set(at, value);
+    }
+    Ok(changes)
+}
+
+const AT_CREATION: &str = "this parameter can only be given at creation";
+
+/// Sets one parameter of an instance, for its file.
+pub(crate) fn set_param<'a>(
+    instance: &dyn Instance,
+    at: usize,
+    text: &'a [u8],
+) -> core::result::Result<(), Fault<'a>> {
+    let param = &instance.kind().params[at];
+    let mut changes = Changes::none();
+    changes.set(at, param.parse(text, DISKS)?);
+    instance
+        .apply(&changes)
+        .map_err(|error| failed(error, param.name.as_bytes()))
+}

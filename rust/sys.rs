@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
+//!
+//! This is the only room, with freelist.rs and rcu_ht.rs, that may hold `unsafe`. It knows
+//! nothing of latency: each file could move to `rust/kernel` one day.
+
+pub(crate) mod bindings;
+pub(crate) mod block;
+pub(crate) mod memory;
+pub(crate) mod platform;
+pub(crate) mod procfs;
+pub(crate) mod random;
+pub(crate) mod task;
+pub(crate) mod trace;
+pub(crate) mod tracepoint;
+pub(crate) mod waker;
+
+/// `ENOSYS`: this kernel lacks what is needed; the `kernel` crate has no name for it yet.
+pub(crate) fn enosys() -> kernel::error::Error {
+    kernel::error::Error::from_errno(-(kernel::bindings::ENOSYS as i32))
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What bindgen reads for rust/sys/bindings.rs; the Kbuild lists what it keeps. */
+#include <generated/utsrelease.h>
+#include <linux/fs.h>
+#include <linux/poll.h>
+#include <linux/proc_fs.h>
+
+#include "helpers.h"

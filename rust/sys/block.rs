@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Block requests and the tracepoints of their life.
+//!
+//! C headers: [`include/linux/blk-mq.h`](srctree/include/linux/blk-mq.h),
+//! [`include/trace/events/block.h`](srctree/include/trace/events/block.h)
+
+use crate::sys::{
+    bindings as helpers,
+    tracepoint::{self, Probe, Tracepoint}, //
+};
+use core::{ffi::CStr, mem::MaybeUninit};
+use kernel::{
+    bindings,
+    error::to_result,
+    ffi::{c_uint, c_void},
+    fmt,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// A request, during a tracepoint.
+pub(crate) struct Request<'a> {
+    raw: &'a kernel::types::Opaque<bindings::request>,
+}
+
+/// What a request asks for.
+pub(crate) struct Operation {
+    /// The whole disk, in the kernel's `MKDEV` encoding; 0 without a disk.
+    pub(crate) dev: u32,
+    /// Operation and flags, as in `cmd_flags`.
+    pub(crate) flags: u32,
+    /// First sector, in units of 512 bytes.
+    pub(crate) sector: u64,
+    /// Length in bytes.
+    pub(crate) bytes: u32,
+}
+
+impl Request<'_> {
+    /// # Safety
+    ///
+    /// `raw` is valid for the duration of `'a`.
+    unsafe fn from_raw<'a>(raw: *mut bindings::request) -> Request<'a> {
+        Request {
+            // SAFETY: The caller's promise; `Opaque` is transparent.
+            raw: unsafe { &*raw.cast() },
+        }
+    }
+
+    /// Names the request while it is in flight.
+    pub(crate) fn id(&self) -> u64 {
+        self.raw.get() as u64
+    }
+
+    /// The whole disk it is for, as in [`Operation::dev`].
+    pub(crate) fn dev(&self) -> u32 {
+        // SAFETY: The request is valid, and so is its queue during the tracepoint.
+        unsafe { helpers::lt_block_dev(self.raw.get()) }
+    }
+
+    /// What it asks for, or what is left of it.
+    pub(crate) fn operation(&self) -> Operation {
+        let mut out = MaybeUninit::<helpers::lt_block_request>::uninit();
+        // SAFETY: The request is valid; the function fills the structure.
+        let out = unsafe {
+            helpers::lt_block_request(self.raw.get(), out.as_mut_ptr());
+            out.assume_init()
+        };
+        Operation {
+            dev: out.dev,
+            flags: out.flags,
+            sector: out.sector,
+            bytes: out.bytes,
+        }
+    }
+
+    /// The name of its disk, 32 bytes padded with NUL.
+    pub(crate) fn disk_name(&self) -> [u64; 4] {
+        let mut name = [0; 4];
+        // SAFETY: The request is valid, and so is its disk during the tracepoint.
+        unsafe { helpers::lt_block_disk_name(self.raw.get(), name.as_mut_ptr()) };
+        name
+    }
+
+    /// Whether completing `bytes` completes it.
+    pub(crate) fn is_last(&self, bytes: u32) -> bool {
+        // SAFETY: The request is valid.
+        unsafe { helpers::lt_block_last_bytes(self.raw.get(), bytes) }
+    }
+}
+
+/// Operation flags as `blktrace` and the tracepoints print them: `R`, `WS`, `FWFSM`, ...
+pub(crate) struct Rwbs(pub(crate) u32);
+
+impl fmt::Display for Rwbs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; 16];
+        // SAFETY: Fills at most 16 bytes, terminated.
+        unsafe { helpers::lt_block_rwbs(text.as_mut_ptr().cast(), self.0) };
+        let len = text.iter().position(|&b| b == 0).unwrap_or(text.len());
+        f.write_str(core::str::from_utf8(&text[..len]).unwrap_or("?"))
+    }
+}
+
+/// The whole disk behind a path of a block device, as in [`Operation::dev`].
+///
+/// `ENOTBLK` for a partition or for what is no block device. Sleeps.
+pub(crate) fn lookup(path: &CStr) -> Result<u32> {
+    let mut dev = 0;
+    // SAFETY: The path is a C string; the function writes `dev` on success.
+    to_result(unsafe { helpers::lt_block_lookup(path.as_ptr().cast(), &mut dev) })?;
+    Ok(dev)
+}
+
+/// Follows requests. Called in any context but NMI, mostly with preemption on.
+pub(crate) trait Follower: Send + Sync + 'static {
+    /// The submitter has made the request; not seen for the block layer's own requests.
+    fn created(&self, rq: &Request<'_>);
+    /// It enters the I/O scheduler or a queue.
+    fn inserted(&self, rq: &Request<'_>);
+    /// It goes to the driver.
+    fn issued(&self, rq: &Request<'_>);
+    /// The driver gave it back, it will be issued again.
+    fn requeued(&self, rq: &Request<'_>);
+    /// It has become part of another request and will not complete.
+    fn merged(&self, rq: &Request<'_>);
+    /// `bytes` of it are complete.
+    fn completed(&self, rq: &Request<'_>, bytes: u32);
+}
+
+macro_rules! on_request {
+    ($name:ident) => {
+        /// # Safety
+        ///
+        /// `data` is a valid `T`, `rq` a valid request.
+        unsafe extern "C" fn $name<T: Follower>(data: *mut c_void, rq: *mut bindings::request) {
+            // SAFETY: The function's contract.
+            let (follower, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
+            follower.$name(&rq);
+        }
+    };
+}
+
+on_request!(created);
+on_request!(inserted);
+on_request!(issued);
+on_request!(requeued);
+on_request!(merged);
+
+/// # Safety
+///
+/// `data` is a valid `T`, `rq` a valid request.
+unsafe extern "C" fn completed<T: Follower>(
+    data: *mut c_void,
+    rq: *mut bindings::request,
+    _error: bindings::blk_status_t,
+    bytes: c_uint,
+) {
+    // SAFETY: The function's contract.
+    let (follower, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
+    follower.completed(&rq, bytes);
+}
+
+/// A follower at work, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T: Follower> {
+    probes: KVec<Probe>,
+    /// Kept alive until the last probe has returned.
+    _follower: Arc<T>,
+}
+
+/// The tracepoints a follower needs, in the order of a request's life.
+const TRACEPOINTS: [&CStr; 6] = [
+    c"block_io_start",
+    c"block_rq_insert",
+    c"block_rq_issue",
+    c"block_rq_requeue",
+    c"block_rq_merge",
+    c"block_rq_complete",
+];
+
+/// The first tracepoint that this kernel lacks, if any.
+pub(crate) fn missing() -> Option<&'static CStr> {
+    TRACEPOINTS
+        .into_iter()
+        .find(|name| Tracepoint::find(name).is_none())
+}
+
+impl<T: Follower> Attachment<T> {
+    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
+    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
+        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        let functions: [*mut c_void; 6] = [
+            created::<T> as *mut c_void,
+            inserted::<T> as *mut c_void,
+            issued::<T> as *mut c_void,
+            requeued::<T> as *mut c_void,
+            merged::<T> as *mut c_void,
+            completed::<T> as *mut c_void,
+        ];
+        let mut this = Self {
+            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
+            _follower: follower,
+        };
+        // The last step of a request's life first: no event starts whose end would be missed.
+        for (name, function) in TRACEPOINTS.into_iter().zip(functions).rev() {
+            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
+            // SAFETY: The functions have the arguments of these tracepoints, whose first is a
+            // valid request. `data` points into the `Arc` that is held until after
+            // `synchronize` in `drop`, which also runs if this function fails.
+            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
+            this.probes.push(probe, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<T: Follower> Drop for Attachment<T> {
+    fn drop(&mut self) {
+        self.probes.clear();
+        tracepoint::synchronize();
+    }
+}

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Inline functions and macros of the kernel made callable from Rust, and the
+ * tracepoints of this module. No policy here: see helpers.h and rust/sys.
+ *
+ * All functions are notrace: they run inside probes, and a tracer that traced
+ * them would trace itself.
+ */
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/blktrace_api.h>
+#include <linux/irq_work.h>
+#include <linux/jiffies.h>
+#include <linux/module.h>
+#include <linux/nodemask.h>
+#include <linux/poll.h>
+#include <linux/proc_fs.h>
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/smp.h>
+#include <linux/timer.h>
+#include <linux/topology.h>
+#include <linux/tracepoint.h>
+#include <linux/uidgid.h>
+#include <linux/user_namespace.h>
+#include <linux/wait.h>
+
+#include "helpers.h"
+
+#define CREATE_TRACE_POINTS
+#include <trace/events/latency_tracker.h>
+
+/* CPU and nodes */
+
+notrace void lt_preempt_disable(void)
+{
+	preempt_disable_notrace();
+}
+
+notrace void lt_preempt_enable(void)
+{
+	preempt_enable_notrace();
+}
+
+notrace unsigned int lt_cpu(void)
+{
+	return raw_smp_processor_id();
+}
+
+notrace bool lt_in_task(void)
+{
+	return in_task();
+}
+
+notrace unsigned int lt_nr_cpus(void)
+{
+	return nr_cpu_ids;
+}
+
+notrace unsigned int lt_nr_nodes(void)
+{
+	return nr_node_ids;
+}
+
+notrace unsigned int lt_cpu_to_node(unsigned int cpu)
+{
+	int node = cpu_to_node(cpu);
+
+	return node == NUMA_NO_NODE ? 0 : node;
+}
+
+notrace bool lt_node_has_memory(unsigned int node)
+{
+	return node_state(node, N_MEMORY);
+}
+
+notrace unsigned int lt_node_distance(unsigned int from, unsigned int to)
+{
+	return node_distance(from, to);
+}
+
+notrace void lt_current(struct lt_task *out)
+{
+	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
+	out->pid = current->tgid;
+	out->tid = current->pid;
+	memcpy(out->comm, current->comm, TASK_COMM_LEN);
+}
+
+/* Waker */
+
+struct lt_waker {
+	struct irq_work work;
+	struct timer_list timer;
+	wait_queue_head_t queue;
+	lt_waker_fn on_irq_work;
+	lt_waker_fn on_timer;
+	void *owner;
+};
+
+static notrace void lt_waker_irq_work(struct irq_work *work)
+{
+	struct lt_waker *waker = container_of(work, struct lt_waker, work);
+
+	waker->on_irq_work(waker, waker->owner);
+}
+
+static notrace void lt_waker_timer(struct timer_list *timer)
+{
+	struct lt_waker *waker = container_of(timer, struct lt_waker, timer);
+
+	waker->on_timer(waker, waker->owner);
+}
+
+notrace struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
+				      lt_waker_fn on_timer, void *owner)
+{
+	struct lt_waker *waker = kzalloc(sizeof(*waker), GFP_KERNEL);
+
+	if (!waker)
+		return NULL;
+	init_irq_work(&waker->work, lt_waker_irq_work);
+	timer_setup(&waker->timer, lt_waker_timer, 0);
+	init_waitqueue_head(&waker->queue);
+	waker->on_irq_work = on_irq_work;
+	waker->on_timer = on_timer;
+	waker->owner = owner;
+	return waker;
+}
+
+notrace void lt_waker_sync(struct lt_waker *waker)
+{
+	/* The work may arm the timer, the timer never queues the work. */
+	irq_work_sync(&waker->work);
+	timer_shutdown_sync(&waker->timer);
+}
+
+notrace void lt_waker_free(struct lt_waker *waker)
+{
+	lt_waker_sync(waker);
+	kfree(waker);
+}
+
+notrace void lt_waker_queue(struct lt_waker *waker)
+{
+	irq_work_queue(&waker->work);
+}
+
+notrace void lt_waker_arm(struct lt_waker *waker, u64 ns)
+{
+	mod_timer(&waker->timer, jiffies + nsecs_to_jiffies(ns) + 1);
+}
+
+notrace void lt_waker_wake(struct lt_waker *waker)
+{
+	wake_up_all(&waker->queue);
+}
+
+notrace int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg),
+			  void *arg)
+{
+	return wait_event_interruptible(waker->queue, ready(arg));
+}
+
+notrace void lt_waker_poll(struct lt_waker *waker, struct file *file,
+			   struct poll_table_struct *table)
+{
+	poll_wait(file, &waker->queue, table);
+}
+
+/* procfs */
+
+notrace void *lt_pde_data(const struct inode *inode)
+{
+	return pde_data(inode);
+}
+
+notrace void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid)
+{
+	kgid_t kgid = make_kgid(&init_user_ns, gid);
+
+	if (gid_valid(kgid))
+		proc_set_user(entry, GLOBAL_ROOT_UID, kgid);
+}
+
+/* Tracepoints */
+
+struct lt_search {
+	const char *name;
+	struct tracepoint *found;
+};
+
+static notrace void lt_tracepoint_match(struct tracepoint *tp, void *priv)
+{
+	struct lt_search *search = priv;
+
+	if (!strcmp(tp->name, search->name))
+		search->found = tp;
+}
+
+notrace struct tracepoint *lt_tracepoint_find(const char *name)
+{
+	struct lt_search search = { .name = name };
+
+	for_each_kernel_tracepoint(lt_tracepoint_match, &search);
+	return search.found;
+}
+
+notrace void lt_tracepoint_sync(void)
+{
+	tracepoint_synchronize_unregister();
+	/* Probes also rely on preempt-off sections as RCU readers. */
+	synchronize_rcu();
+}
+
+/* Block requests */
+
+notrace u32 lt_block_dev(struct request *rq)
+{
+	return rq->q->disk ? disk_devt(rq->q->disk) : 0;
+}
+
+notrace void lt_block_request(struct request *rq, struct lt_block_request *out)
+{
+	out->dev = lt_block_dev(rq);
+	out->flags = (__force u32)rq->cmd_flags;
+	out->sector = blk_rq_trace_sector(rq);
+	out->bytes = blk_rq_bytes(rq);
+}
+
+notrace bool lt_block_last_bytes(struct request *rq, u32 bytes)
+{
+	return bytes >= blk_rq_bytes(rq);
+}
+
+notrace void lt_block_disk_name(struct request *rq, u64 out[4])
+{
+	BUILD_BUG_ON(DISK_NAME_LEN != 4 * sizeof(*out));
+	memset(out, 0, DISK_NAME_LEN);
+	if (rq->q->disk)
+		memcpy(out, rq->q->disk->disk_name, DISK_NAME_LEN);
+}
+
+notrace int lt_block_lookup(const char *path, u32 *dev)
+{
+	struct file *file;
+	int err = 0;
+
+	file = bdev_file_open_by_path(path, BLK_OPEN_READ, NULL, NULL);
+	if (IS_ERR(file))
+		return PTR_ERR(file);
+	if (bdev_is_partition(file_bdev(file)))
+		err = -ENOTBLK;
+	else
+		*dev = file_bdev(file)->bd_dev;
+	bdev_fput(file);
+	return err;
+}
+
+notrace void lt_block_rwbs(char out[16], u32 flags)
+{
+	/* RWBS_LEN of include/trace/events/block.h, which cannot be included here. */
+	memset(out, 0, 16);
+	blk_fill_rwbs(out, (__force blk_opf_t)flags);
+}
+
+/* Our own tracepoint */
+
+notrace void lt_trace_alert(const struct lt_alert *alert)
+{
+	trace_alert(alert);
+}
+
+notrace bool lt_trace_alert_enabled(void)
+{
+	return trace_alert_enabled();
+}

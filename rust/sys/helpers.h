@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the Rust side calls in C: inline functions and macros of the kernel
+ * made callable, and the few structures that both sides share.
+ *
+ * bindgen reads this file (see bindings.h); helpers.c implements it. Policy
+ * lives in Rust, nothing here decides anything.
+ */
+#ifndef _LATENCY_TRACKER_HELPERS_H
+#define _LATENCY_TRACKER_HELPERS_H
+
+#include <linux/types.h>
+
+struct file;
+struct inode;
+struct poll_table_struct;
+struct proc_dir_entry;
+struct request;
+struct tracepoint;
+
+/* CPU and nodes */
+void lt_preempt_disable(void);
+void lt_preempt_enable(void);
+unsigned int lt_cpu(void);
+bool lt_in_task(void);
+unsigned int lt_nr_cpus(void);
+unsigned int lt_nr_nodes(void);
+unsigned int lt_cpu_to_node(unsigned int cpu);
+bool lt_node_has_memory(unsigned int node);
+unsigned int lt_node_distance(unsigned int from, unsigned int to);
+
+/* The current task: two ids, 16 bytes of name. */
+struct lt_task {
+	u32 pid;
+	u32 tid;
+	u64 comm[2];
+};
+
+void lt_current(struct lt_task *out);
+
+/* A wait queue that may be woken from any context, through irq_work. */
+struct lt_waker;
+typedef void (*lt_waker_fn)(struct lt_waker *waker, void *owner);
+
+struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work, lt_waker_fn on_timer,
+			      void *owner);
+void lt_waker_free(struct lt_waker *waker);
+void lt_waker_queue(struct lt_waker *waker);
+void lt_waker_arm(struct lt_waker *waker, u64 ns);
+void lt_waker_wake(struct lt_waker *waker);
+void lt_waker_sync(struct lt_waker *waker);
+int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
+void lt_waker_poll(struct lt_waker *waker, struct file *file,
+		   struct poll_table_struct *table);
+
+/* The data that a /proc entry was made with. */
+void *lt_pde_data(const struct inode *inode);
+
+/* Lets a group of the initial user namespace read an entry. */
+void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
+
+/* Tracepoints of the kernel, by name */
+struct tracepoint *lt_tracepoint_find(const char *name);
+void lt_tracepoint_sync(void);
+
+/* Block requests */
+struct lt_block_request {
+	u32 dev;	/* MKDEV encoding, 0 without a disk */
+	u32 flags;	/* cmd_flags */
+	u64 sector;	/* 512-byte units, as the tracepoints show it */
+	u32 bytes;
+};
+
+void lt_block_request(struct request *rq, struct lt_block_request *out);
+u32 lt_block_dev(struct request *rq);
+bool lt_block_last_bytes(struct request *rq, u32 bytes);
+void lt_block_disk_name(struct request *rq, u64 out[4]);
+int lt_block_lookup(const char *path, u32 *dev);
+void lt_block_rwbs(char out[16], u32 flags);
+
+/* Our own tracepoint */
+struct lt_alert {
+	u64 seq;
+	u64 time;
+	u64 delay;
+	u64 threshold;
+	const char *instance;
+	const char *tracker;
+	const char *reason;
+	u32 pid;
+	u32 tid;
+	const char *comm;
+	const u64 *args;
+	u32 nr_args;
+};
+
+void lt_trace_alert(const struct lt_alert *alert);
+bool lt_trace_alert_enabled(void);
+
+#endif /* _LATENCY_TRACKER_HELPERS_H */

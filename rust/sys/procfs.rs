@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Files under /proc: texts that are shown and written whole, and streams that are waited for.
+//!
+//! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
+//!
+//! Removing a file waits until nobody is inside one of its functions, and closes it under those
+//! who still have it open. So a file's object is alive whenever its functions run, and whoever
+//! removes a [`Stream`] first makes its readers return.
+
+use crate::sys::bindings as helpers;
+use core::{ffi::CStr, marker::PhantomData, pin::Pin, ptr::NonNull};
+use kernel::{
+    bindings,
+    error::{from_result, to_result},
+    ffi::{c_char, c_int, c_uint, c_void},
+    new_mutex,
+    prelude::*,
+    seq_file::SeqFile,
+    sync::{Arc, Mutex},
+    types::ForeignOwnable,
+    uaccess::UserPtr,
+    uaccess::UserSlice,
+};
+
+/// The longest text that can be written at once, in bytes.
+pub(crate) const WRITE_MAX: usize = 4096;
+
+/// A file whose content is made at each reading.
+pub(crate) trait Text: Send + Sync + 'static {
+    /// Prints the content.
+    fn show(&self, out: &SeqFile) -> Result;
+
+    /// Takes what was written at once, at most [`WRITE_MAX`] bytes.
+    fn write(&self, _text: &[u8]) -> Result {
+        Err(EPERM)
+    }
+
+    /// Something longer than [`WRITE_MAX`] was written, and thrown away.
+    fn too_long(&self) -> Error {
+        EINVAL
+    }
+}
+
+/// What a [`Stream`] has for a reader.
+pub(crate) enum Step {
+    /// Something was appended.
+    Data,
+    /// Nothing yet.
+    Wait,
+    /// Nothing any more.
+    End,
+}
+
+/// A file whose readers wait for what comes.
+pub(crate) trait Stream: Send + Sync + 'static {
+    /// How far one open file has read.
+    type Reader: Copy + Send + Unpin;
+
+    /// A new open file.
+    fn open(&self) -> Self::Reader;
+
+    /// Appends to `out` what comes next for this reader.
+    fn next(&self, reader: &mut Self::Reader, out: &mut KVec<u8>) -> Result<Step>;
+
+    /// Sleeps until [`Stream::next`] has something else than [`Step::Wait`], or a signal comes
+    /// (`ERESTARTSYS`).
+    fn wait(&self, reader: Self::Reader) -> Result;
+
+    /// Registers a poller; says whether there is something to read, and whether it is the end.
+    fn poll(&self, reader: Self::Reader, poller: &Poller) -> (bool, bool);
+}
+
+/// The arguments of a running poll method.
+pub(crate) struct Poller {
+    file: *mut bindings::file,
+    table: *mut bindings::poll_table_struct,
+}
+
+impl Poller {
+    /// Registers with a waker.
+    pub(crate) fn register<T: super::waker::Callbacks>(&self, waker: &super::waker::Waker<T>) {
+        // SAFETY: A `Poller` exists only while a poll method runs.
+        unsafe { waker.poll(self.file, self.table) };
+    }
+}
+
+/// An object behind a file, whatever its type.
+trait Object: Send + Sync {}
+impl<T: Send + Sync> Object for T {}
+
+/// A folder; dropping it removes it.
+///
+/// # Invariants
+///
+/// `entry` is a folder that exists, and so does the one it is in.
+pub(crate) struct Dir {
+    entry: NonNull<helpers::proc_dir_entry>,
+    gid: Option<u32>,
+    _parent: Option<Arc<Dir>>,
+}
+
+// SAFETY: procfs locks by itself.
+unsafe impl Send for Dir {}
+// SAFETY: procfs locks by itself.
+unsafe impl Sync for Dir {}
+
+/// A file; dropping it removes it and waits for those inside. Sleeps.
+///
+/// # Invariants
+///
+/// `entry` is a file that exists, whose data is `object`.
+pub(crate) struct File {
+    entry: NonNull<helpers::proc_dir_entry>,
+    /// Dropped after the file is removed, as fields are after `drop`.
+    _object: KBox<dyn Object>,
+    _dir: Arc<Dir>,
+}
+
+// SAFETY: procfs locks by itself; the object is `Send`.
+unsafe impl Send for File {}
+// SAFETY: procfs locks by itself; the object is `Sync`.
+unsafe impl Sync for File {}
+
+impl Dir {
+    /// Makes a folder in `parent`, or in /proc. `gid` is the group that may read in it.
+    ///
+    /// `EEXIST` if it cannot be made, `ENOMEM`. Sleeps.
+    pub(crate) fn new(
+        name: &CStr,
+        parent: Option<Arc<Dir>>,
+        gid: Option<u32>,
+    ) -> Result<Arc<Self>> {
+        let inside = parent
+            .as_ref()
+            .map_or(core::ptr::null_mut(), |dir| dir.entry.as_ptr());
+        let mode = if gid.is_some() { 0o550 } else { 0o500 };
+        // SAFETY: The name is a C string, the parent is null or exists.
+        let entry = unsafe { helpers::proc_mkdir_mode(name.as_ptr().cast(), mode, inside) };
+        // INVARIANT: Just made; the parent is held.
+        let dir = Self {
+            entry: NonNull::new(entry).ok_or(EEXIST)?,
+            gid,
+            _parent: parent,
+        };
+        open_to_group(dir.entry, gid);
+        Ok(Arc::new(dir, GFP_KERNEL)?)
+    }
+
+    /// Adds a text file; `writable` as well as readable.
+    pub(crate) fn text<T: Text>(
+        self: &Arc<Self>,
+        name: &CStr,
+        writable: bool,
+        file: T,
+    ) -> Result<File> {
+        let mode = if writable { 0o600 } else { 0o400 };
+        self.add(name, mode, &TextOps::<T>::OPS, file)
+    }
+
+    /// Adds a stream.
+    pub(crate) fn stream<T: Stream>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
+        self.add(name, 0o400, &StreamOps::<T>::OPS, file)
+    }
+
+    fn add<T: Send + Sync + 'static>(
+        self: &Arc<Self>,
+        name: &CStr,
+        mode: u16,
+        ops: &'static helpers::proc_ops,
+        file: T,
+    ) -> Result<File> {
+        let object = KBox::new(file, GFP_KERNEL)?;
+        let data = core::ptr::from_ref::<T>(&object).cast_mut().cast::<c_void>();
+        let mode = mode | if self.gid.is_some() { 0o040 } else { 0 };
+        // SAFETY: The name is a C string, the folder exists, the operations are static, and the
+        // object lives until the file has been removed.
+        let entry = unsafe {
+            helpers::proc_create_data(name.as_ptr().cast(), mode, self.entry.as_ptr(), ops, data)
+        };
+        let entry = NonNull::new(entry).ok_or(ENOMEM)?;
+        open_to_group(entry, self.gid);
+        // INVARIANT: Just made.
+        Ok(File {
+            entry,
+            _object: object,
+            _dir: self.clone(),
+        })
+    }
+}
+
+fn open_to_group(entry: NonNull<helpers::proc_dir_entry>, gid: Option<u32>) {
+    if let Some(gid) = gid {
+        // SAFETY: The caller has just made the entry.
+        unsafe { helpers::lt_proc_set_gid(entry.as_ptr(), gid) };
+    }
+}
+
+impl Drop for Dir {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; it is removed once.
+        unsafe { helpers::proc_remove(self.entry.as_ptr()) };
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; it is removed once, before its folder, which we hold.
+        unsafe { helpers::proc_remove(self.entry.as_ptr()) };
+    }
+}
+
+/// The object behind an open file.
+///
+/// # Safety
+///
+/// `inode` belongs to a file made by `Dir::add` with an object of type `T`, and is in use.
+unsafe fn object<'a, T>(inode: *const bindings::inode) -> &'a T {
+    // SAFETY: The function's contract; procfs keeps the entry while its functions run.
+    unsafe { &*helpers::lt_pde_data(inode).cast::<T>() }
+}
+
+/// As [`object`], by the open file.
+///
+/// # Safety
+///
+/// As for [`object`].
+unsafe fn object_of<'a, T>(file: *mut bindings::file) -> &'a T {
+    // SAFETY: An open file has an inode; the rest is the function's contract.
+    unsafe { object((*file).f_inode) }
+}
+
+struct TextOps<T>(PhantomData<T>);
+
+impl<T: Text> TextOps<T> {
+    const OPS: helpers::proc_ops = helpers::proc_ops {
+        proc_open: Some(Self::open),
+        proc_read: Some(bindings::seq_read),
+        proc_lseek: Some(bindings::seq_lseek),
+        proc_write: Some(Self::write),
+        proc_release: Some(bindings::single_release),
+        ..NO_OPS
+    };
+
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: Called by procfs for our file: the inode is in use and has our data.
+        unsafe { bindings::single_open(file, Some(Self::show), helpers::lt_pde_data(inode)) }
+    }
+
+    unsafe extern "C" fn show(seq: *mut bindings::seq_file, _: *mut c_void) -> c_int {
+        // SAFETY: seq_file calls it with what `single_open` was given, which is a `T`.
+        let (file, out) = unsafe { (&*(*seq).private.cast::<T>(), SeqFile::from_raw(seq)) };
+        from_result(|| file.show(out).map(|()| 0))
+    }
+
+    unsafe extern "C" fn write(
+        file: *mut bindings::file,
+        buffer: *const c_char,
+        len: usize,
+        _offset: *mut bindings::loff_t,
+    ) -> isize {
+        from_result(|| {
+            // SAFETY: Called by procfs for our file, which is open.
+            let object = unsafe { object_of::<T>(file) };
+            if len > WRITE_MAX {
+                return Err(object.too_long());
+            }
+            let mut text = KVec::with_capacity(len, GFP_KERNEL)?;
+            UserSlice::new(UserPtr::from_ptr(buffer.cast_mut().cast()), len)
+                .read_all(&mut text, GFP_KERNEL)?;
+            object.write(&text)?;
+            Ok(len as isize)
+        })
+    }
+}
+
+/// An open stream: where its reader is, and what it has not fetched yet.
+struct OpenStream<R> {
+    reader: R,
+    text: KVec<u8>,
+    fetched: usize,
+}
+
+struct StreamOps<T>(PhantomData<T>);
+
+impl<T: Stream> StreamOps<T> {
+    const OPS: helpers::proc_ops = helpers::proc_ops {
+        proc_open: Some(Self::open),
+        proc_read: Some(Self::read),
+        proc_poll: Some(Self::poll),
+        proc_lseek: Some(bindings::noop_llseek),
+        proc_release: Some(Self::release),
+        ..NO_OPS
+    };
+
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        from_result(|| {
+            // SAFETY: Called by procfs for our file: the inode is in use.
+            let stream = unsafe { object::<T>(inode) };
+            let open = OpenStream {
+                reader: stream.open(),
+                text: KVec::new(),
+                fetched: 0,
+            };
+            let open = KBox::pin_init(new_mutex!(open), GFP_KERNEL)?;
+            // SAFETY: The file is being opened and nobody else's; no file position, so that
+            // two readers of one file do not wait for each other.
+            unsafe {
+                (*file).private_data = open.into_foreign().cast();
+                to_result(bindings::stream_open(inode, file))?;
+            }
+            Ok(0)
+        })
+    }
+
+    unsafe extern "C" fn release(_: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: Set by `open`; nobody uses the file any more.
+        drop(unsafe {
+            Pin::<KBox<Mutex<OpenStream<T::Reader>>>>::from_foreign((*file).private_data.cast())
+        });
+        0
+    }
+
+    unsafe extern "C" fn read(
+        file: *mut bindings::file,
+        buffer: *mut c_char,
+        len: usize,
+        _offset: *mut bindings::loff_t,
+    ) -> isize {
+        from_result(|| {
+            // SAFETY: Called by procfs for our file, opened by `open`.
+            let (stream, open, flags) = unsafe {
+                (
+                    object_of::<T>(file),
+                    &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
+                    (*file).f_flags,
+                )
+            };
+            loop {
+                let reader = {
+                    let mut open = open.lock();
+                    let open = &mut *open;
+                    let mut step = Step::Data;
+                    if open.fetched == open.text.len() {
+                        open.text.clear();
+                        open.fetched = 0;
+                        step = stream.next(&mut open.reader, &mut open.text)?;
+                    }
+                    match step {
+                        Step::End => return Ok(0),
+                        Step::Wait => open.reader,
+                        Step::Data => {
+                            let rest = &open.text[open.fetched..];
+                            let rest = &rest[..rest.len().min(len)];
+                            UserSlice::new(UserPtr::from_ptr(buffer.cast()), len)
+                                .writer()
+                                .write_slice(rest)?;
+                            open.fetched += rest.len();
+                            return Ok(rest.len() as isize);
+                        }
+                    }
+                };
+                if flags & bindings::O_NONBLOCK != 0 {
+                    return Err(EAGAIN);
+                }
+                stream.wait(reader)?;
+            }
+        })
+    }
+
+    unsafe extern "C" fn poll(
+        file: *mut bindings::file,
+        table: *mut bindings::poll_table_struct,
+    ) -> c_uint {
+        // SAFETY: Called by procfs for our file, opened by `open`.
+        let (stream, open) = unsafe {
+            (
+                object_of::<T>(file),
+                &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
+            )
+        };
+        let (reader, unread) = {
+            let open = open.lock();
+            (open.reader, open.fetched < open.text.len())
+        };
+        let (ready, end) = stream.poll(reader, &Poller { file, table });
+        let mut events = 0;
+        if ready || unread || end {
+            events |= bindings::POLLIN | bindings::POLLRDNORM;
+        }
+        if end {
+            events |= bindings::POLLHUP;
+        }
+        events
+    }
+}
+
+const NO_OPS: helpers::proc_ops = helpers::proc_ops {
+    proc_flags: 0,
+    proc_open: None,
+    proc_read: None,
+    proc_read_iter: None,
+    proc_write: None,
+    proc_lseek: None,
+    proc_release: None,
+    proc_poll: None,
+    proc_ioctl: None,
+    proc_compat_ioctl: None,
+    proc_mmap: None,
+    proc_get_unmapped_area: None,
+};

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The module's own tracepoint, `latency_tracker:alert`.
+//!
+//! C header: include/trace/events/latency_tracker.h
+
+use crate::sys::bindings;
+use core::ffi::CStr;
+
+/// The fields of the tracepoint; times and durations in nanoseconds.
+pub(crate) struct AlertEvent<'a> {
+    pub(crate) seq: u64,
+    pub(crate) time: u64,
+    pub(crate) delay: u64,
+    pub(crate) threshold: u64,
+    /// Packed bytes, with a NUL in the last word at the latest.
+    pub(crate) instance: &'a [u64; 4],
+    pub(crate) tracker: &'static CStr,
+    pub(crate) reason: &'static CStr,
+    pub(crate) pid: u32,
+    pub(crate) tid: u32,
+    /// Packed bytes, with a NUL in the last word at the latest.
+    pub(crate) comm: &'a [u64; 2],
+    pub(crate) args: &'a [u64],
+}
+
+/// Whether anybody listens.
+pub(crate) fn alert_enabled() -> bool {
+    // SAFETY: Reads a static key.
+    unsafe { bindings::lt_trace_alert_enabled() }
+}
+
+/// Emits it. Any context.
+pub(crate) fn alert(event: &AlertEvent<'_>) {
+    // Strings end at a NUL: names are shorter than their words, comm is cut by the kernel, and
+    // this makes sure of it.
+    let mut instance = *event.instance;
+    instance[3] &= !(0xff << 56);
+    let mut comm = *event.comm;
+    comm[1] &= !(0xff << 56);
+    let raw = bindings::lt_alert {
+        seq: event.seq,
+        time: event.time,
+        delay: event.delay,
+        threshold: event.threshold,
+        instance: instance.as_ptr().cast(),
+        tracker: event.tracker.as_ptr().cast(),
+        reason: event.reason.as_ptr().cast(),
+        pid: event.pid,
+        tid: event.tid,
+        comm: comm.as_ptr().cast(),
+        args: event.args.as_ptr(),
+        nr_args: event.args.len() as u32,
+    };
+    // SAFETY: All pointers are valid for the call, the strings are terminated.
+    unsafe { bindings::lt_trace_alert(&raw) };
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The engine: pairs begin and end by key, measures, and tells who is late.
+//!
+//! ```text
+//!   event_in  -> pool.get -> fill -> table.insert -> publish
+//!   event_out -> table.find -> claim -> table.remove -> pool.put -> histogram -> late?
+//! ```
+//!
+//! An event that ends in time touches one cell, one bucket and the counters of this CPU. There
+//! is no lock, no allocation, no wake-up and no deferred work; an event is lost only when the
+//! pool is full, and then it is counted. Two CPUs that end the same key: one gets the event, the
+//! other finds nothing, and the winner is decided before anything is reported.
+//!
+//! A [`Tracker`] is generic over the size of key and data in words, so that hashing and comparing
+//! are inlined, and over the [`Platform`].
+//!
+//! # Contexts
+//!
+//! All that takes a guard: any context, NMI included. `new` and `clear` sleep.
+
+use crate::{
+    event::{Event, Snapshot},
+    freelist::{Freelist, Index},
+    hash::Seed,
+    platform::Platform,
+    rcu_ht::{Place, Table},
+    stats::{Counter, Stats}, //
+};
+use kernel::{
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed}, //
+};
+
+/// Pairs events with keys of `K` words and data of `D` words. See the head of this file.
+pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
+    pool: Freelist<Event<K, D>, P>,
+    table: Table,
+    stats: Stats,
+    seed: Seed,
+    threshold: Atomic<u64>,
+}
+
+/// What became of a begin.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Begin {
+    /// It is tracked.
+    Started,
+    /// It is lost, the pool was full.
+    Full,
+}
+
+/// An event that took longer than the threshold.
+#[derive(Debug)]
+pub(crate) struct Late<const D: usize> {
+    /// How long it took, in nanoseconds.
+    pub(crate) delay: u64,
+    /// The threshold it passed, in nanoseconds.
+    pub(crate) threshold: u64,
+    pub(crate) data: [u64; D],
+}
+
+/// A live event in the hands of [`Tracker::update`] or [`Tracker::event_out`].
+pub(crate) struct Open<'a, const K: usize, const D: usize> {
+    event: &'a Event<K, D>,
+}
+
+/// What [`Tracker::update`] does with the event next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// It goes on.
+    Keep,
+    /// The operation ceased to exist; counted as `gone`.
+    Gone,
+    /// It was another operation, whose end was not seen; this is a new one with the same key.
+    /// The old one is counted as `replaced`, the new one as `started`.
+    Renewed,
+}
+
+impl<const K: usize, const D: usize> Open<'_, K, D> {
+    /// The data.
+    pub(crate) fn data(&self) -> [u64; D] {
+        self.event.data()
+    }
+
+    /// Replaces the data.
+    pub(crate) fn set_data(&mut self, data: &[u64; D]) {
+        self.event.set_data(data);
+    }
+
+    /// Moves the begin.
+    pub(crate) fn set_start(&mut self, start: u64) {
+        self.event.set_start(start);
+    }
+}
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// Makes a tracker for `capacity` live events that reports delays above `threshold`
+    /// nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
+    pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {
+        Ok(Self {
+            pool: Freelist::new(capacity)?,
+            table: Table::new(capacity)?,
+            stats: Stats::new::<P>()?,
+            seed,
+            threshold: Atomic::new(threshold),
+        })
+    }
+
+    /// An operation begins at `start`.
+    ///
+    /// A key may begin more than once; each end then takes one of them.
+    #[inline]
+    pub(crate) fn event_in(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Begin {
+        self.stats.count::<P>(guard, Counter::Attempts);
+        let Some(index) = self.pool.get(guard) else {
+            self.stats.count::<P>(guard, Counter::Full);
+            return Begin::Full;
+        };
+        let event = self.pool.cell(index);
+        event.fill(key, start, data);
+        match self.table.insert(self.seed.hash(key), index) {
+            Some(place) => {
+                self.set_place(event, place);
+                event.publish();
+                self.stats.count::<P>(guard, Counter::Started);
+                Begin::Started
+            }
+            None => {
+                self.pool.put(guard, index);
+                self.stats.count::<P>(guard, Counter::Full);
+                Begin::Full
+            }
+        }
+    }
+
+    /// An operation with a key that can be live only once begins at `start`.
+    ///
+    /// If the key is live already, its end was missed: that event is dropped and counted as
+    /// `replaced`. Not atomic against another `event_in_unique` of the same key.
+    #[inline]
+    pub(crate) fn event_in_unique(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Begin {
+        let hash = self.seed.hash(key);
+        if let Some(stale) = self.claim(hash, key) {
+            self.release(guard, hash, stale);
+            self.stats.count::<P>(guard, Counter::Replaced);
+        }
+        self.event_in(guard, key, start, data)
+    }
+
+    /// An operation ends at `end`. Returns whether it was known.
+    ///
+    /// `is_end` looks at the event first and may decide that it has not ended but ceased to
+    /// exist; it is then counted as `gone`. `late` is called for a delay above the threshold,
+    /// after the event has ended and its memory is free again.
+    #[inline]
+    pub(crate) fn event_out(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        end: u64,
+        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
+        late: impl FnOnce(&Late<D>),
+    ) -> bool {
+        let hash = self.seed.hash(key);
+        let Some(index) = self.claim(hash, key) else {
+            self.stats.count::<P>(guard, Counter::Unmatched);
+            return false;
+        };
+        let event = self.pool.cell(index);
+        if !is_end(&Open { event }) {
+            self.release(guard, hash, index);
+            self.stats.count::<P>(guard, Counter::Gone);
+            return true;
+        }
+        let start = event.start();
+        // Relaxed: a threshold that changes now applies from about now.
+        let threshold = self.threshold.load(Relaxed);
+        let delay = end.wrapping_sub(start);
+        let report = (delay as i64 >= 0 && delay > threshold).then(|| Late {
+            delay,
+            threshold,
+            data: event.data(),
+        });
+        self.release(guard, hash, index);
+        self.stats.count::<P>(guard, Counter::Ended);
+        if (delay as i64) < 0 {
+            self.stats.count::<P>(guard, Counter::Negative);
+            return true;
+        }
+        self.stats.record::<P>(guard, delay);
+        if let Some(report) = report {
+            late(&report);
+        }
+        true
+    }
+
+    /// Changes a live event, or drops it. Returns what `change` decided, if the key is live.
+    ///
+    /// While `change` runs the event is nobody else's and can not be found: use it only where
+    /// the instrumented subsystem itself orders the steps of one operation.
+    #[inline]
+    pub(crate) fn update(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
+    ) -> Option<Verdict> {
+        let hash = self.seed.hash(key);
+        let index = self.claim(hash, key)?;
+        let event = self.pool.cell(index);
+        let verdict = change(&mut Open { event });
+        match verdict {
+            Verdict::Keep => event.publish(),
+            Verdict::Gone => {
+                self.release(guard, hash, index);
+                self.stats.count::<P>(guard, Counter::Gone);
+            }
+            Verdict::Renewed => {
+                event.publish();
+                self.stats.count::<P>(guard, Counter::Replaced);
+                self.stats.count::<P>(guard, Counter::Attempts);
+                self.stats.count::<P>(guard, Counter::Started);
+            }
+        }
+        Some(verdict)
+    }
+
+    /// A begin that the instance's filter refused.
+    #[inline]
+    pub(crate) fn filtered(&self, guard: &P::Guard) {
+        self.stats.count::<P>(guard, Counter::Attempts);
+        self.stats.count::<P>(guard, Counter::Filtered);
+    }
+
+    /// A begin that came while the instance was off.
+    #[inline]
+    pub(crate) fn off(&self, guard: &P::Guard) {
+        self.stats.count::<P>(guard, Counter::Attempts);
+        self.stats.count::<P>(guard, Counter::Off);
+    }
+
+    /// Drops all live events and returns how many there were. Safe against running probes:
+    /// what begins meanwhile may stay.
+    pub(crate) fn clear(&self) -> u64 {
+        let mut cleared = 0;
+        for (index, event) in self.pool.cells() {
+            let Some(life) = event.life() else { continue };
+            let guard = P::guard();
+            if event.claim(life) {
+                let hash = self.seed.hash(&event.key());
+                self.release(&guard, hash, index);
+                self.stats.count::<P>(&guard, Counter::Cleared);
+                cleared += 1;
+            }
+        }
+        cleared
+    }
+
+    /// Shows copies of the live events, in no order, until `see` fails.
+    pub(crate) fn each_pending(&self, mut see: impl FnMut(Snapshot<K, D>) -> Result) -> Result {
+        for (_, event) in self.pool.cells() {
+            if let Some(copy) = event.peek() {
+                see(copy)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many events are live, counted one by one.
+    pub(crate) fn pending_count(&self) -> u64 {
+        let live = |(_, event): &(Index, &Event<K, D>)| event.life().is_some();
+        self.pool.cells().filter(live).count() as u64
+    }
+
+    /// The counters.
+    pub(crate) fn stats(&self) -> &Stats {
+        &self.stats
+    }
+
+    /// The most events that can be live.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.pool.capacity()
+    }
+
+    /// How many cells are free, approximately.
+    pub(crate) fn free(&self) -> u64 {
+        self.pool.free()
+    }
+
+    /// Changes the threshold, for ends from now on.
+    pub(crate) fn set_threshold(&self, threshold: u64) {
+        self.threshold.store(threshold, Relaxed);
+    }
+
+    /// Finds a live event and wins it.
+    #[inline(always)]
+    fn claim(&self, hash: u64, key: &[u64; K]) -> Option<Index> {
+        self.table.find(hash, |index| {
+            let event = self.pool.cell(index);
+            let life = event.life()?;
+            (event.has_key(key) && event.claim(life)).then_some(index)
+        })
+    }
+
+    /// Takes a won event out of the table and gives its cell back.
+    #[inline(always)]
+    fn release(&self, guard: &P::Guard, hash: u64, index: Index) {
+        let place = self.place(self.pool.cell(index));
+        self.table.remove(hash, place);
+        self.pool.put(guard, index);
+    }
+
+    #[inline(always)]
+    fn place(&self, event: &Event<K, D>) -> Place {
+        use crate::freelist::Cell;
+        // Relaxed: only owners ask, and the place came with the cell.
+        Place::from_bits(event.link().load(Relaxed))
+    }
+
+    #[inline(always)]
+    fn set_place(&self, event: &Event<K, D>, place: Place) {
+        use crate::freelist::Cell;
+        // Relaxed: published with the event.
+        event.link().store(place.to_bits(), Relaxed);
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The trackers: what each is called, takes and adds to an alert.
+
+pub(crate) mod block;
+
+use crate::{
+    control::Param,
+    instance::{Instance, Values},
+    record::{Alert, Name},
+    text::Plain, //
+};
+use core::ffi::CStr;
+use kernel::{fmt, prelude::*, sync::Arc};
+
+/// A kind of tracker, of which there can be any number of instances.
+pub(crate) struct Kind {
+    /// As it is written in the control language.
+    pub(crate) name: &'static str,
+    /// The same for C.
+    pub(crate) c_name: &'static CStr,
+    /// What it measures, in a line.
+    pub(crate) help: &'static str,
+    /// Its parameters; the first are those of [`crate::instance`], common to all.
+    pub(crate) params: &'static [Param],
+    /// Counters of its own, after the common ones in `stats`.
+    pub(crate) counters: &'static [&'static str],
+    /// The words of [`Alert::detail`] that it uses.
+    pub(crate) detail_words: usize,
+    /// Prints its fields of an alert line.
+    pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
+    /// What this kernel lacks to run it, if anything.
+    pub(crate) missing: fn() -> Option<&'static CStr>,
+    /// Makes an instance, not enabled yet. Sleeps.
+    pub(crate) create: fn(Name, &Values, Arc<crate::alerts::Alerts>) -> Result<Arc<dyn Instance>>,
+}
+
+/// All trackers. The position is the number of the tracker in a record.
+pub(crate) static ALL: [&Kind; 1] = [&block::KIND];
+
+/// Finds a tracker by name.
+pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {
+    ALL.iter()
+        .enumerate()
+        .find(|(_, kind)| kind.name.as_bytes() == name)
+        .map(|(number, kind)| (number, *kind))
+}
+
+/// The line of an alert, as a person or a program reads it.
+pub(crate) struct Line<'a>(pub(crate) &'a Alert);
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let alert = self.0;
+        let Some(kind) = ALL.get(alert.tracker) else {
+            return Err(fmt::Error);
+        };
+        f.write_fmt(fmt!("seq={} time={} instance={} tracker={} reason={} delay={} threshold={} cpu={} {}",
+            alert.seq,
+            alert.time,
+            Plain(&alert.instance),
+            kind.name,
+            alert.reason.name(),
+            alert.delay,
+            alert.threshold,
+            alert.cpu,
+            alert.owner))?;
+        (kind.detail)(alert, f)
+    }
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wakes the readers of alerts: from any context, at most once an interval, never too seldom.
+//!
+//! ```text
+//!   alert --> armed? --yes--> nothing: a wake-up is on its way       (counted as suppressed)
+//!               |
+//!               no --> armed, irq_work --> interval over? --yes--> wake, not armed
+//!                                               |
+//!                                               no --> timer --> wake, not armed
+//! ```
+//!
+//! "Armed" is taken back just before the wake-up, so an alert that finds it armed is recorded
+//! before that wake-up and is seen by it; one that comes later arms anew. No alert waits for the
+//! next one to be noticed.
+
+use crate::{
+    platform::Platform,
+    sys::{
+        platform::Kernel,
+        waker::{Callbacks, Handle, Waker}, //
+    },
+};
+use kernel::{
+    prelude::*,
+    sync::atomic::{Atomic, Full, Relaxed}, //
+};
+
+/// The state behind a [`Wakeup`].
+pub(crate) struct State {
+    armed: Atomic<bool>,
+    /// When the readers were woken last, in nanoseconds; 0 for never.
+    last: Atomic<u64>,
+    /// The shortest time between two wake-ups in nanoseconds.
+    interval: Atomic<u64>,
+    wakes: Atomic<u64>,
+    suppressed: Atomic<u64>,
+    gone: Atomic<bool>,
+}
+
+/// The readers of one ring, and how to wake them.
+pub(crate) type Wakeup = Waker<State>;
+
+/// Makes a wake-up with the shortest time between two wake-ups, in nanoseconds.
+pub(crate) fn new(interval: u64) -> Result<Wakeup> {
+    Waker::new(State {
+        armed: Atomic::new(false),
+        last: Atomic::new(0),
+        interval: Atomic::new(interval),
+        wakes: Atomic::new(0),
+        suppressed: Atomic::new(0),
+        gone: Atomic::new(false),
+    })
+}
+
+/// An alert has been recorded. Any context.
+pub(crate) fn raise(wakeup: &Wakeup) {
+    // Full: the record is visible before it is decided that somebody else will announce it;
+    // pairs with `wake`.
+    if wakeup.armed.xchg(true, Full) {
+        wakeup.suppressed.add(1, Relaxed);
+    } else {
+        wakeup.handle().queue();
+    }
+}
+
+/// Releases all readers for good; they see end-of-file.
+pub(crate) fn release(wakeup: &Wakeup) {
+    // Full: they look at it after they are woken.
+    wakeup.gone.xchg(true, Full);
+    wakeup.handle().wake();
+}
+
+impl State {
+    /// Changes the shortest time between two wake-ups, in nanoseconds.
+    pub(crate) fn set_interval(&self, interval: u64) {
+        self.interval.store(interval, Relaxed);
+    }
+
+    /// How often the readers were woken.
+    pub(crate) fn wakes(&self) -> u64 {
+        self.wakes.load(Relaxed)
+    }
+
+    /// How many alerts found a wake-up on its way already.
+    pub(crate) fn suppressed(&self) -> u64 {
+        self.suppressed.load(Relaxed)
+    }
+
+    /// Whether [`release`] was called.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Relaxed)
+    }
+
+    fn wake(&self, handle: &Handle, now: u64) {
+        self.last.store(now, Relaxed);
+        self.wakes.add(1, Relaxed);
+        // Full: what was recorded before an alert found us armed is visible to those we wake.
+        self.armed.xchg(false, Full);
+        handle.wake();
+    }
+}
+
+impl Callbacks for State {
+    fn on_irq_work(&self, handle: &Handle) {
+        let now = Kernel::now();
+        let last = self.last.load(Relaxed);
+        let interval = self.interval.load(Relaxed);
+        let since = now.saturating_sub(last);
+        if last == 0 || since >= interval {
+            self.wake(handle, now);
+        } else {
+            handle.arm(interval - since);
+        }
+    }
+
+    fn on_timer(&self, handle: &Handle) {
+        self.wake(handle, Kernel::now());
+    }
+}
+
