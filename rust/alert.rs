@@ -51,6 +51,7 @@ pub(crate) struct Ring {
 
 /// What a reader finds under an alert's number.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it is looked at where it is made")]
 pub(crate) enum Read {
     /// The alert.
     Ready(Words),

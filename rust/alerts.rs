@@ -44,10 +44,7 @@ impl Alerts {
     /// Records an alert made from its number; `Err` if it is lost. Any context.
     ///
     /// The caller announces it with [`Alerts::announce`].
-    pub(crate) fn record(
-        &self,
-        fill: impl FnOnce(u64) -> Words,
-    ) -> core::result::Result<u64, u64> {
+    pub(crate) fn record(&self, fill: impl FnOnce(u64) -> Words) -> core::result::Result<u64, u64> {
         self.ring.push(fill)
     }
 
@@ -116,7 +113,9 @@ fn print(alerts: &Alerts, number: &mut u64, out: &mut KVec<u8>) -> Result<bool> 
             any = true;
         }
         let Some(alert) = alert else { break };
-        lines.write_fmt(fmt!("{}\n", trackers::Line(&alert))).map_err(|_| ENOMEM)?;
+        lines
+            .write_fmt(fmt!("{}\n", trackers::Line(&alert)))
+            .map_err(|_| ENOMEM)?;
         any = true;
     }
     Ok(any)

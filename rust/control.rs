@@ -224,12 +224,7 @@ fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
         .ok_or_else(|| fault(ERANGE, "expected a duration of at most a year", text))
 }
 
-fn in_range(
-    number: u64,
-    min: u64,
-    max: u64,
-    text: &[u8],
-) -> core::result::Result<u64, Fault<'_>> {
+fn in_range(number: u64, min: u64, max: u64, text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
     if number < min || number > max {
         return Err(fault(ERANGE, "this number is out of range", text));
     }
@@ -239,10 +234,7 @@ fn in_range(
 /// Finds a disk by its name under /dev.
 pub(crate) type DiskLookup<'d> = &'d dyn Fn(&[u8]) -> Result<u32>;
 
-fn parse_disk<'a>(
-    text: &'a [u8],
-    lookup: DiskLookup<'_>,
-) -> core::result::Result<u64, Fault<'a>> {
+fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Result<u64, Fault<'a>> {
     const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
     if text == b"all" {
         return Ok(ALL_DEVICES);

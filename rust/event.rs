@@ -113,9 +113,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     pub(crate) fn claim(&self, life: Life) -> bool {
         // Acquire: the winner's reads and writes of the cell stay behind the exchange. What it
         // read before needs no order, see step 3 above.
-        self.state
-            .cmpxchg(life.0, life.0 & !LIVE, Acquire)
-            .is_ok()
+        self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire).is_ok()
     }
 
     /// Makes the event findable. Only for the owner, after it has filled the cell.

@@ -238,12 +238,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         debug_assert!(chunk < self.chunks.len());
         // SAFETY: By the type invariant every index of this pool names a chunk and a cell in it,
         // and callers have indices from nowhere else.
-        unsafe {
-            self.chunks
-                .get_unchecked(chunk)
-                .cells
-                .get_unchecked(offset)
-        }
+        unsafe { self.chunks.get_unchecked(chunk).cells.get_unchecked(offset) }
     }
 
     /// All cells, free or not, with their indices.
@@ -371,9 +366,7 @@ fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
     let nth_nearest = |rank: usize| {
         (0..nodes)
             .find(|&n| {
-                let nearer = |&m: &usize| {
-                    (P::distance(node, m), m) < (P::distance(node, n), n)
-                };
+                let nearer = |&m: &usize| (P::distance(node, m), m) < (P::distance(node, n), n);
                 (0..nodes).filter(nearer).count() == rank
             })
             .unwrap_or(node)

@@ -191,10 +191,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     ) -> Result<Self> {
         let (number, _) = trackers::find(kind.name.as_bytes()).ok_or(EINVAL)?;
         let capacity = values[common::EVENTS] as u32;
-        let alerts = Alerts::new(
-            values[common::RING] as u32,
-            values[common::WAKEUP_INTERVAL],
-        )?;
+        let alerts = Alerts::new(values[common::RING] as u32, values[common::WAKEUP_INTERVAL])?;
         let threshold = values[common::THRESHOLD];
         let values = core::array::from_fn(|at| {
             Atomic::new(if at == common::ENABLED { 0 } else { values[at] })

@@ -95,7 +95,11 @@ impl Text for VersionFile {
             .ok()
             .and_then(|release| release.to_str().ok())
             .unwrap_or("?");
-        seq_print!(out, "latency_tracker {} abi=1 kernel={release}\n", crate::VERSION);
+        seq_print!(
+            out,
+            "latency_tracker {} abi=1 kernel={release}\n",
+            crate::VERSION
+        );
         Ok(())
     }
 }
@@ -108,7 +112,10 @@ impl Text for TrackersFile {
             seq_print!(out, "{}: {}\n", kind.name, kind.help);
             if let Some(missing) = (kind.missing)() {
                 let missing = missing.to_str().unwrap_or("?");
-                seq_print!(out, "  unavailable: this kernel has no tracepoint {missing}\n");
+                seq_print!(
+                    out,
+                    "  unavailable: this kernel has no tracepoint {missing}\n"
+                );
             }
             for param in kind.params {
                 seq_print!(
@@ -171,8 +178,7 @@ impl Text for ParamFile {
     }
 
     fn write(&self, text: &[u8]) -> Result {
-        registry::set_param(&*self.instance, self.at, line_of(text))
-            .map_err(|fault| refuse(&fault))
+        registry::set_param(&*self.instance, self.at, line_of(text)).map_err(|fault| refuse(&fault))
     }
 
     fn too_long(&self) -> Error {

@@ -68,10 +68,12 @@ impl Owner {
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_fmt(fmt!("pid={} tid={} comm={}",
+        f.write_fmt(fmt!(
+            "pid={} tid={} comm={}",
             self.pid,
             self.tid,
-            Quoted::words(&self.comm)))
+            Quoted::words(&self.comm)
+        ))
     }
 }
 

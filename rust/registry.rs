@@ -130,7 +130,9 @@ impl Registry {
             let instance = &*entry.instance;
             let current = |at| instance.value(at);
             let changes = parse(kind, settings, |at, value| value != current(at))?;
-            return instance.apply(&changes).map_err(|error| failed(error, name));
+            return instance
+                .apply(&changes)
+                .map_err(|error| failed(error, name));
         }
         let changes = parse(kind, settings, |_, _| false)?;
         let values = changes.over(defaults(kind));
@@ -235,7 +237,11 @@ fn parse<'a>(
             ));
         };
         if changes.has(at) {
-            return Err(control::unknown(EINVAL, "this parameter is given twice", key));
+            return Err(control::unknown(
+                EINVAL,
+                "this parameter is given twice",
+                key,
+            ));
         }
         let param = &kind.params[at];
         let value = param.parse(text, DISKS)?;

@@ -7,7 +7,6 @@ use kernel::{
     prelude::*, //
 };
 
-
 /// Bytes in double quotes, with C escapes for quotes, backslashes and what is not printable.
 pub(crate) struct Quoted<'a>(Bytes<'a>);
 

@@ -5,6 +5,7 @@
 pub(crate) mod block;
 
 use crate::{
+    alerts::Alerts,
     control::Param,
     instance::{Instance, Values},
     record::{Alert, Name},
@@ -12,6 +13,9 @@ use crate::{
 };
 use core::ffi::CStr;
 use kernel::{fmt, prelude::*, sync::Arc};
+
+/// Makes an instance from its name, its values and the alerts of all.
+type Create = fn(Name, &Values, Arc<Alerts>) -> Result<Arc<dyn Instance>>;
 
 /// A kind of tracker, of which there can be any number of instances.
 pub(crate) struct Kind {
@@ -32,7 +36,7 @@ pub(crate) struct Kind {
     /// What this kernel lacks to run it, if anything.
     pub(crate) missing: fn() -> Option<&'static CStr>,
     /// Makes an instance, not enabled yet. Sleeps.
-    pub(crate) create: fn(Name, &Values, Arc<crate::alerts::Alerts>) -> Result<Arc<dyn Instance>>,
+    pub(crate) create: Create,
 }
 
 /// All trackers. The position is the number of the tracker in a record.
@@ -55,7 +59,8 @@ impl fmt::Display for Line<'_> {
         let Some(kind) = ALL.get(alert.tracker) else {
             return Err(fmt::Error);
         };
-        f.write_fmt(fmt!("seq={} time={} instance={} tracker={} reason={} delay={} threshold={} cpu={} {}",
+        f.write_fmt(fmt!(
+            "seq={} time={} instance={} tracker={} reason={} delay={} threshold={} cpu={} {}",
             alert.seq,
             alert.time,
             Plain(&alert.instance),
@@ -64,7 +69,8 @@ impl fmt::Display for Line<'_> {
             alert.delay,
             alert.threshold,
             alert.cpu,
-            alert.owner))?;
+            alert.owner
+        ))?;
         (kind.detail)(alert, f)
     }
 }

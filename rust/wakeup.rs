@@ -118,4 +118,3 @@ impl Callbacks for State {
         self.wake(handle, Kernel::now());
     }
 }
-

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Inline functions and macros of the kernel made callable from Rust, and the
- * tracepoints of this module. No policy here: see helpers.h and rust/sys.
+ * Inline functions and macros of the kernel made callable from Rust. No policy
+ * here: see helpers.h and rust/sys.
  *
  * All functions are notrace: they run inside probes, and a tracer that traced
  * them would trace itself.
@@ -26,9 +26,6 @@
 #include <linux/wait.h>
 
 #include "helpers.h"
-
-#define CREATE_TRACE_POINTS
-#include <trace/events/latency_tracker.h>
 
 /* CPU and nodes */
 
@@ -262,16 +259,4 @@ notrace void lt_block_rwbs(char out[16], u32 flags)
 	/* RWBS_LEN of include/trace/events/block.h, which cannot be included here. */
 	memset(out, 0, 16);
 	blk_fill_rwbs(out, (__force blk_opf_t)flags);
-}
-
-/* Our own tracepoint */
-
-notrace void lt_trace_alert(const struct lt_alert *alert)
-{
-	trace_alert(alert);
-}
-
-notrace bool lt_trace_alert_enabled(void)
-{
-	return trace_alert_enabled();
 }

@@ -171,7 +171,9 @@ impl Dir {
         file: T,
     ) -> Result<File> {
         let object = KBox::new(file, GFP_KERNEL)?;
-        let data = core::ptr::from_ref::<T>(&object).cast_mut().cast::<c_void>();
+        let data = core::ptr::from_ref::<T>(&object)
+            .cast_mut()
+            .cast::<c_void>();
         let mode = mode | if self.gid.is_some() { 0o040 } else { 0 };
         // SAFETY: The name is a C string, the folder exists, the operations are static, and the
         // object lives until the file has been removed.

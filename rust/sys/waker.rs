@@ -67,9 +67,8 @@ impl<T: Callbacks> Waker<T> {
         let owner = core::ptr::from_ref(&*state).cast_mut().cast::<c_void>();
         // SAFETY: The callbacks get the `T` in the box, which lives until `lt_waker_free` has
         // waited for them.
-        let raw = unsafe {
-            bindings::lt_waker_new(Some(on_irq_work::<T>), Some(on_timer::<T>), owner)
-        };
+        let raw =
+            unsafe { bindings::lt_waker_new(Some(on_irq_work::<T>), Some(on_timer::<T>), owner) };
         // INVARIANT: Just made.
         let handle = Handle(NonNull::new(raw).ok_or(ENOMEM)?);
         Ok(Self { handle, state })

@@ -45,7 +45,8 @@ use crate::{
     trackers::Kind, //
 };
 use kernel::{
-    fmt, new_mutex,
+    fmt,
+    new_mutex,
     prelude::*,
     rbtree::RBTree,
     seq_file::SeqFile,
@@ -178,8 +179,11 @@ impl Steps {
         impl fmt::Display for Fields<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 let (dev, rwbs) = (Device(self.0.dev), Rwbs(self.0.flags));
-                f.write_fmt(fmt!("dev={dev} op=\"{rwbs}\" sector={} bytes={}",
-                    self.0.sector, self.0.bytes))
+                f.write_fmt(fmt!(
+                    "dev={dev} op=\"{rwbs}\" sector={} bytes={}",
+                    self.0.sector,
+                    self.0.bytes
+                ))
             }
         }
         Fields(self)
@@ -234,7 +238,8 @@ impl Detail {
 
 impl fmt::Display for Detail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_fmt(fmt!("dev={} disk={} op=\"{}\" sector={} bytes={} queue={} device={} requeues={}",
+        f.write_fmt(fmt!(
+            "dev={} disk={} op=\"{}\" sector={} bytes={} queue={} device={} requeues={}",
             Device(self.dev),
             Quoted::words(&self.disk),
             Rwbs(self.flags),
@@ -242,7 +247,8 @@ impl fmt::Display for Detail {
             self.bytes,
             self.queue,
             self.device,
-            self.requeues))
+            self.requeues
+        ))
     }
 }
 

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The rooms of rust/sys that the engine needs.
+
+#[path = "../../rust/sys/bindings.rs"]
+pub(crate) mod bindings;
+#[path = "../../rust/sys/memory.rs"]
+pub(crate) mod memory;
+#[path = "../../rust/sys/platform.rs"]
+pub(crate) mod platform;
