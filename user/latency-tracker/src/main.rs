@@ -1,1 +1,75 @@
-fn main() {}
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `latency-tracker`: finds out in production why something was late.
+//!
+//! One command, one action. The kernel module does the work; this program arranges it, waits for it
+//! and shows it. Formats live in `lt-proc` and `lt-trace`; here is policy.
+
+mod action;
+mod cli;
+mod cmd;
+mod exec;
+mod explain;
+mod kmsg;
+mod lttng;
+mod out;
+mod record;
+mod rt;
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// As asked; exit status 0.
+    Fine,
+    /// Something is not as it should be, and has been said; exit status 1.
+    Wrong,
+    /// An alert fired; exit status 2.
+    Alert,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let _ = error.print();
+            return if error.use_stderr() {
+                ExitCode::from(1)
+            } else {
+                ExitCode::SUCCESS
+            };
+        }
+    };
+    let root = lt_proc::ProcRoot::new(&cli.proc_root);
+    let result = match cli.command {
+        Command::List(args) => cmd::list::run(&root, &args),
+        Command::Start(args) => cmd::start::run(&root, &args),
+        Command::Stop(args) => cmd::stop::run(&root, &args),
+        Command::Watch(args) => cmd::watch::run(&root, &args),
+        Command::Hist(args) => cmd::hist::run(&root, &args),
+        Command::Pending(args) => cmd::pending::run(&root, &args),
+        Command::Record(args) => record::run(&root, &args),
+        Command::Check(args) => cmd::check::run(&root, &args),
+        Command::Completions { shell } => cmd::generate::completions(shell),
+        Command::Man { directory } => cmd::generate::man(&directory),
+    };
+    match result {
+        Ok(Outcome::Fine) => ExitCode::SUCCESS,
+        Ok(Outcome::Wrong) => ExitCode::from(1),
+        Ok(Outcome::Alert) => ExitCode::from(2),
+        Err(error) if out::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            out::note(&format!("{error:#}"));
+            if let Some(hint) = cmd::hint(&error) {
+                out::note(&hint);
+            }
+            ExitCode::from(1)
+        }
+    }
+}

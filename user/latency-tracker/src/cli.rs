@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The command line. Help, man pages and completions all come from here.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use lt_proc::{Nanos, Setting};
+
+use crate::action::Action;
+use crate::record::RecordArgs;
+
+const EXAMPLES: &str = "\
+Exit status: 0 fine, 1 error, 2 an alert fired (watch, record).
+
+Examples:
+  latency-tracker check
+  latency-tracker start slow_disk block threshold=10ms
+  latency-tracker watch slow_disk
+  latency-tracker hist slow_disk
+  latency-tracker record -o /var/tmp/slow slow_disk block threshold=10ms
+  latency-tracker stop slow_disk";
+
+/// Finds out in production why something was late.
+///
+/// The latency_tracker kernel module pairs the start and the end of kernel events, and reports those
+/// that took longer than a threshold. This command starts such instances, shows what they see, and
+/// records what the kernel did just before.
+#[derive(Debug, Parser)]
+#[command(name = "latency-tracker", version, after_help = EXAMPLES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// Another place than /proc/latency_tracker, for tests.
+    #[arg(long, hide = true, global = true, env = "LATENCY_TRACKER_PROC_ROOT", hide_env = true,
+          default_value = lt_proc::DEFAULT_ROOT)]
+    pub(crate) proc_root: PathBuf,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Shows the instances and their counters.
+    #[command(
+        after_help = "Examples:\n  latency-tracker list\n  latency-tracker list --trackers\n  \
+latency-tracker list --json"
+    )]
+    List(ListArgs),
+    /// Starts an instance of a tracker.
+    #[command(
+        after_help = "Examples:\n  latency-tracker start slow_disk block threshold=10ms\n  \
+latency-tracker start sda_queue block threshold=50ms from=insert dev=sda\n\n\
+`latency-tracker list --trackers` shows the trackers and their parameters.\n\
+Starting an instance that runs changes the given parameters."
+    )]
+    Start(StartArgs),
+    /// Stops instances.
+    #[command(
+        after_help = "Examples:\n  latency-tracker stop slow_disk\n  latency-tracker stop --all"
+    )]
+    Stop(StopArgs),
+    /// Shows alerts as they come.
+    #[command(
+        after_help = "Exit status: 0 no alert came, 1 error, 2 an alert fired.\n\nExamples:\n  \
+latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
+latency-tracker watch slow_disk -n 1 --json\n  \
+latency-tracker watch slow_disk --on-alert shell,command='echo $LT_ALERT' --on-alert continue"
+    )]
+    Watch(WatchArgs),
+    /// Shows how long things took: a histogram and percentiles.
+    #[command(
+        after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
+latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n\n\
+Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the true value."
+    )]
+    Hist(HistArgs),
+    /// Shows what is in flight now, the oldest first.
+    #[command(
+        after_help = "Examples:\n  latency-tracker pending slow_disk\n  latency-tracker pending --json"
+    )]
+    Pending(PendingArgs),
+    /// Waits for alerts and saves what the kernel did before each.
+    Record(Box<RecordArgs>),
+    /// Tells whether this machine is ready, and what to do if not.
+    #[command(after_help = "Exit status: 0 ready, 1 something is missing.")]
+    Check(CheckArgs),
+    /// Prints the completions of a shell.
+    #[command(
+        hide = true,
+        after_help = "Example:\n  \
+latency-tracker completions bash > /usr/share/bash-completion/completions/latency-tracker"
+    )]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell.
+        shell: clap_complete::Shell,
+    },
+    /// Writes the man pages into a directory.
+    #[command(hide = true)]
+    Man {
+        /// Where to; made if it is missing.
+        directory: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Show what can be started, with parameters, defaults and units.
+    #[arg(short, long)]
+    pub(crate) trackers: bool,
+    /// One JSON object a line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// The name of the instance, and of its directory below /proc/latency_tracker.
+    pub(crate) name: String,
+    /// What to track.
+    pub(crate) tracker: String,
+    /// Parameters of the tracker.
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) settings: Vec<Setting>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StopArgs {
+    /// The instances.
+    #[arg(required_unless_present = "all")]
+    pub(crate) names: Vec<String>,
+    /// Every instance.
+    #[arg(short, long, conflicts_with = "names")]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WatchArgs {
+    /// The instance; all when left out.
+    pub(crate) name: Option<String>,
+    /// One JSON object a line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+    /// Show the time of day first.
+    #[arg(short = 'T', long)]
+    pub(crate) timestamp: bool,
+    /// End after that time (10s, 5m; a bare number is seconds).
+    #[arg(short, long, value_parser = seconds)]
+    pub(crate) duration: Option<Nanos>,
+    /// End after that many alerts.
+    #[arg(short = 'n', long, value_name = "COUNT")]
+    pub(crate) count: Option<u64>,
+    /// On each alert: snapshot[,session=NAME] | shell,command=COMMAND | signal,num=N,pid=PID |
+    /// continue. Repeatable; without `continue` the first alert is the last.
+    #[arg(long, value_name = "ACTION")]
+    pub(crate) on_alert: Vec<Action>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct HistArgs {
+    /// The instance; all when left out.
+    pub(crate) name: Option<String>,
+    /// Show what came in each INTERVAL (a bare number is seconds), COUNT times.
+    #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
+    pub(crate) interval: Vec<String>,
+    /// One JSON object a histogram.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+    /// Rows of milliseconds instead of microseconds.
+    #[arg(short, long, conflicts_with = "nanoseconds")]
+    pub(crate) milliseconds: bool,
+    /// Rows of nanoseconds.
+    #[arg(short = 'N', long)]
+    pub(crate) nanoseconds: bool,
+    /// Show the time of day first.
+    #[arg(short = 'T', long)]
+    pub(crate) timestamp: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PendingArgs {
+    /// The instance; all when left out.
+    pub(crate) name: Option<String>,
+    /// One JSON object a line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// One JSON object a line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+/// Options count in seconds when no unit is given, as those of other tools do.
+pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
+    let bare = text.bytes().all(|b| b.is_ascii_digit());
+    let word = if bare {
+        format!("{text}s")
+    } else {
+        text.to_string()
+    };
+    lt_proc::parse_duration(&word)
+        .map_err(|_| "expected a duration such as 10s, 500ms or 5m".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn bare_numbers_are_seconds() {
+        assert_eq!(seconds("5"), Ok(Nanos(5_000_000_000)));
+        assert_eq!(seconds("500ms"), Ok(Nanos(500_000_000)));
+        assert!(seconds("").is_err());
+        assert!(seconds("x").is_err());
+    }
+
+    #[test]
+    fn intervals_take_a_count() {
+        let cli = Cli::try_parse_from(["lt", "hist", "a", "-i", "1", "5"]).unwrap();
+        let Command::Hist(args) = cli.command else {
+            panic!()
+        };
+        assert_eq!(args.interval, ["1", "5"]);
+    }
+
+    #[test]
+    fn every_help_fits_on_a_terminal() {
+        let mut command = Cli::command();
+        for sub in command.get_subcommands_mut() {
+            let help = sub.clone().term_width(80).render_help().to_string();
+            for line in help.lines() {
+                assert!(line.chars().count() <= 100, "{}: {line}", sub.get_name());
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `check`: is this machine ready? One line a question: ok, warn or fail, and what to do.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use lt_proc::ProcRoot;
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::cli::CheckArgs;
+use crate::exec::{self, Exec};
+use crate::out::{self, Colour};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    Warn,
+    Fail,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    state: State,
+    what: &'static str,
+    found: String,
+    /// What to do about it; empty when all is well.
+    todo: &'static str,
+}
+
+fn answer(
+    state: State,
+    what: &'static str,
+    found: impl Into<String>,
+    todo: &'static str,
+) -> Answer {
+    Answer {
+        state,
+        what,
+        found: found.into(),
+        todo: if state == State::Ok { "" } else { todo },
+    }
+}
+
+pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
+    let questions: [&dyn Fn() -> Answer; 8] = [
+        &user,
+        &|| module(root),
+        &|| instances(root),
+        &lttng,
+        &kernel_tracer,
+        &babeltrace,
+        &real_time,
+        &disk,
+    ];
+    let mut outcome = Outcome::Fine;
+    for question in questions {
+        let answer = question();
+        if answer.state == State::Fail {
+            outcome = Outcome::Wrong;
+        }
+        if args.json {
+            out::json(&answer)?;
+            continue;
+        }
+        let (word, colour) = match answer.state {
+            State::Ok => ("ok  ", Colour::Green),
+            State::Warn => ("warn", Colour::Yellow),
+            State::Fail => ("fail", Colour::Red),
+        };
+        out::line(&format!(
+            "{} {:<13} {}",
+            out::paint(colour, word),
+            answer.what,
+            out::fit(&answer.found, 60)
+        ))?;
+        if !answer.todo.is_empty() {
+            out::line(&format!("     {:<13} -> {}", "", answer.todo))?;
+        }
+    }
+    Ok(outcome)
+}
+
+fn user() -> Answer {
+    let root = nix::unistd::geteuid().is_root();
+    let (state, found) = if root {
+        (State::Ok, "root")
+    } else {
+        (State::Fail, "not root")
+    };
+    answer(state, "user", found, "run it as root, or with sudo")
+}
+
+fn module(root: &ProcRoot) -> Answer {
+    if let Ok(version) = root.version() {
+        return answer(State::Ok, "module", version, "");
+    }
+    match Exec::new("modprobe", ["--dry-run", "latency_tracker"]).output() {
+        Ok(_) => answer(
+            State::Warn,
+            "module",
+            "not loaded, but installed",
+            "modprobe latency_tracker",
+        ),
+        Err(_) => {
+            let todo = "build it with `make`, then insmod build/$(uname -r)/latency_tracker.ko";
+            answer(State::Fail, "module", "neither loaded nor installed", todo)
+        }
+    }
+}
+
+fn instances(root: &ProcRoot) -> Answer {
+    match root.instances() {
+        Ok(all) => answer(State::Ok, "instances", format!("{} running", all.len()), ""),
+        Err(error) => answer(
+            State::Warn,
+            "instances",
+            error.to_string(),
+            "see the line above",
+        ),
+    }
+}
+
+fn lttng() -> Answer {
+    if !exec::exists("lttng") || !exec::exists("lttng-sessiond") {
+        return answer(
+            State::Fail,
+            "lttng",
+            "lttng or lttng-sessiond is missing",
+            "apt-get install lttng-tools",
+        );
+    }
+    match Exec::new("lttng", ["--version"]).output() {
+        Ok(version) => answer(State::Ok, "lttng", version.trim(), ""),
+        Err(error) => answer(
+            State::Fail,
+            "lttng",
+            error.to_string(),
+            "apt-get install lttng-tools",
+        ),
+    }
+}
+
+fn kernel_tracer() -> Answer {
+    let todo = "apt-get install lttng-modules-dkms, with the headers of this kernel";
+    if Path::new("/sys/module/lttng_tracer").exists() {
+        return answer(State::Ok, "lttng modules", "loaded", "");
+    }
+    match Exec::new("modprobe", ["--dry-run", "lttng-tracer"]).output() {
+        Ok(_) => answer(State::Ok, "lttng modules", "installed for this kernel", ""),
+        Err(_) => answer(
+            State::Fail,
+            "lttng modules",
+            "not there for this kernel",
+            todo,
+        ),
+    }
+}
+
+fn babeltrace() -> Answer {
+    let there = exec::exists("babeltrace2");
+    let (state, found) = if there {
+        (State::Ok, "installed")
+    } else {
+        (State::Warn, "missing")
+    };
+    answer(
+        state,
+        "babeltrace2",
+        found,
+        "apt-get install babeltrace2; without it captures are not explained",
+    )
+}
+
+fn real_time() -> Answer {
+    let todo = "raise `rtprio` and `memlock` in /etc/security/limits.conf, or run as root";
+    if nix::unistd::geteuid().is_root() {
+        let throttled =
+            fs::read_to_string("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or_default();
+        let note = if throttled.trim() == "0" {
+            "root, but sched_rt_runtime_us is 0"
+        } else {
+            "root: allowed"
+        };
+        let state = if throttled.trim() == "0" {
+            State::Warn
+        } else {
+            State::Ok
+        };
+        return answer(
+            state,
+            "real time",
+            note,
+            "sysctl kernel.sched_rt_runtime_us=950000",
+        );
+    }
+    let limit = |r| getrlimit(r).map_or(0, |(soft, _)| soft);
+    let (rtprio, memlock) = (
+        limit(Resource::RLIMIT_RTPRIO),
+        limit(Resource::RLIMIT_MEMLOCK),
+    );
+    let state = if rtprio > 0 && memlock == RLIM_INFINITY {
+        State::Ok
+    } else {
+        State::Warn
+    };
+    answer(
+        state,
+        "real time",
+        format!("rtprio limit {rtprio}, memlock limit {memlock}"),
+        todo,
+    )
+}
+
+fn disk() -> Answer {
+    match nix::sys::statvfs::statvfs(".") {
+        Ok(fs) => {
+            let free = fs.blocks_available() * fs.fragment_size();
+            let state = if free < 1 << 30 {
+                State::Warn
+            } else {
+                State::Ok
+            };
+            let found = format!("{} free here", out::bytes(free));
+            answer(
+                state,
+                "disk",
+                found,
+                "captures take space: use record -o elsewhere, or --disk-budget",
+            )
+        }
+        Err(error) => answer(
+            State::Warn,
+            "disk",
+            error.to_string(),
+            "record -o DIR on a disk with space",
+        ),
+    }
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `hist`: how long things took. bcc's log2 text, percentiles from the kernel's finer buckets, and the
+//! counters that say whether anything is missing from the picture.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, ProcRoot, Stats, Unit};
+use serde::Serialize;
+
+use crate::Outcome;
+use crate::cli::{HistArgs, seconds};
+use crate::out;
+use crate::wait::{Signals, Wake};
+
+/// What `--json` prints; times in ns.
+#[derive(Serialize)]
+struct Report<'a> {
+    instance: &'a str,
+    /// The length of the interval; none: since the start of the instance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interval: Option<u64>,
+    count: u64,
+    /// Upper bounds of buckets.
+    percentiles: HashMap<&'static str, u64>,
+    buckets: &'a [Bucket],
+    stats: &'a Stats,
+}
+
+pub(crate) fn run(root: &ProcRoot, args: &HistArgs) -> Result<Outcome> {
+    let names = super::names(root, args.name.as_deref())?;
+    if names.is_empty() {
+        out::note("no instances; start one: latency-tracker start slow_disk block threshold=10ms");
+    }
+    let Some((interval, count)) = interval(&args.interval)? else {
+        for name in &names {
+            show(args, name, &root.histogram(name)?, &root.stats(name)?, None)?;
+        }
+        return Ok(Outcome::Fine);
+    };
+    let signals = Signals::catch()?;
+    let mut before: HashMap<&str, Histogram> = HashMap::new();
+    for name in &names {
+        before.insert(name, root.histogram(name)?);
+    }
+    let mut next = Instant::now();
+    for _ in 0..count {
+        next += interval;
+        if signals.wait(None, Some(next))? == Wake::Signal {
+            break;
+        }
+        for name in &names {
+            let now = root.histogram(name)?;
+            let earlier = before.insert(name, now.clone()).unwrap_or_default();
+            show(
+                args,
+                name,
+                &now.since(&earlier),
+                &root.stats(name)?,
+                Some(interval),
+            )?;
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+/// INTERVAL and COUNT of `-i`.
+fn interval(words: &[String]) -> Result<Option<(Duration, u64)>> {
+    let Some(first) = words.first() else {
+        return Ok(None);
+    };
+    let interval = seconds(first)
+        .map_err(anyhow::Error::msg)
+        .with_context(|| format!("-i {first}"))?;
+    if interval.0 == 0 {
+        bail!("-i {first}: an interval is longer than nothing");
+    }
+    let count = match words.get(1) {
+        None => u64::MAX,
+        Some(word) => word
+            .parse()
+            .with_context(|| format!("-i {first} {word}: expected a count"))?,
+    };
+    Ok(Some((interval.into(), count)))
+}
+
+fn show(
+    args: &HistArgs,
+    name: &str,
+    hist: &Histogram,
+    stats: &Stats,
+    interval: Option<Duration>,
+) -> Result<()> {
+    // The largest delay is known only for the whole life of the instance.
+    let max = if interval.is_none() {
+        stats.count("max")
+    } else {
+        0
+    };
+    let percentiles = hist.percentiles(max);
+    if args.json {
+        return out::json(&Report {
+            instance: name,
+            interval: interval.map(|i| i.as_nanos() as u64),
+            count: hist.count(),
+            percentiles: percentiles.iter().map(|p| (p.name, p.ns)).collect(),
+            buckets: &hist.buckets,
+            stats,
+        });
+    }
+    let unit = match (args.milliseconds, args.nanoseconds) {
+        (true, _) => Unit::Msecs,
+        (_, true) => Unit::Nsecs,
+        _ => Unit::Usecs,
+    };
+    let time = if args.timestamp {
+        format!("{} ", super::clock())
+    } else {
+        String::new()
+    };
+    out::line(&format!("{time}{name}"))?;
+    out::line(&Log2Hist::merge(hist, unit).to_string())?;
+    for line in footer(&percentiles, hist.count(), stats, interval.is_none()) {
+        out::line(&line)?;
+    }
+    out::line("")
+}
+
+fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    if percentiles.is_empty() {
+        lines.push("nothing has ended yet".to_string());
+    } else {
+        let known = percentiles.iter();
+        let known: Vec<String> = known
+            .map(|p| format!("{} {}", p.name, Nanos(p.ns)))
+            .collect();
+        lines.push(known.join("  "));
+        lines.push("(percentiles are upper bounds, at most 1/8 above the true value)".to_string());
+    }
+    let n = |key| out::thousands(stats.count(key));
+    if whole && stats.count("ended") > 0 {
+        let ns = |key| Nanos(stats.count(key));
+        lines.push(format!(
+            "min {}  mean {}  max {}",
+            ns("min"),
+            ns("mean"),
+            ns("max")
+        ));
+    }
+    let ended = out::thousands(count);
+    lines.push(format!(
+        "ended {ended}  pending {}  alerts {}",
+        n("pending"),
+        n("alerts")
+    ));
+    lines.push(format!(
+        "lost: alerts {}, events {} (pool full)",
+        n("alerts_lost"),
+        n("full")
+    ));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_read_as_bcc_does() {
+        let words = |w: &[&str]| w.iter().map(|s| (*s).to_string()).collect::<Vec<_>>();
+        assert_eq!(interval(&[]).unwrap(), None);
+        assert_eq!(
+            interval(&words(&["1", "5"])).unwrap(),
+            Some((Duration::from_secs(1), 5))
+        );
+        assert_eq!(
+            interval(&words(&["500ms"])).unwrap(),
+            Some((Duration::from_millis(500), u64::MAX))
+        );
+        assert!(interval(&words(&["0"])).is_err());
+        assert!(interval(&words(&["1", "x"])).is_err());
+    }
+
+    #[test]
+    fn the_footer_is_narrow_and_says_what_was_lost() {
+        let hist = Histogram::parse("18000000000 20000000000 100000000").unwrap();
+        let stats = Stats::parse(
+            "ended 100000000\npending 64\nalerts 1234567\nalerts_lost 1234567\nfull 99999\nmin 1\nmean 2\nmax 18999999999\n",
+        );
+        let stats = stats.unwrap();
+        let lines = footer(
+            &hist.percentiles(stats.count("max")),
+            hist.count(),
+            &stats,
+            true,
+        );
+        assert!(lines.iter().all(|l| l.len() < 80), "{lines:?}");
+        assert!(lines[0].starts_with("p50 19.00s"));
+        assert!(lines[4].contains("lost: alerts 1,234,567, events 99,999"));
+    }
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `stop`: removes instances; one that cannot be removed does not keep the others.
+
+use anyhow::Result;
+use lt_proc::ProcRoot;
+
+use crate::Outcome;
+use crate::cli::StopArgs;
+use crate::out;
+
+pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
+    let names = if args.all {
+        super::names(root, None)?
+    } else {
+        args.names.clone()
+    };
+    let mut outcome = Outcome::Fine;
+    for name in names {
+        if let Err(error) = root.instance(&name).and_then(|_| root.remove(&name)) {
+            out::note(&error.to_string());
+            outcome = Outcome::Wrong;
+        }
+    }
+    Ok(outcome)
+}

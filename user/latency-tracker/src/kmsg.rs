@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What the module says in the kernel log while we talk to it: the word at fault of a refused line.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// The kernel log from now on; empty where it may not be read.
+#[derive(Debug)]
+pub(crate) struct Kmsg(Option<File>);
+
+impl Kmsg {
+    /// Everything before this call is left out.
+    pub(crate) fn from_now() -> Self {
+        let mut options = OpenOptions::new();
+        let opened = options
+            .read(true)
+            .custom_flags(libc::O_NONBLOCK)
+            .open("/dev/kmsg");
+        Self(
+            opened
+                .ok()
+                .and_then(|mut f| f.seek(SeekFrom::End(0)).ok().map(|_| f)),
+        )
+    }
+
+    /// What the module has said since.
+    pub(crate) fn said(&mut self) -> Vec<String> {
+        let Some(file) = &mut self.0 else {
+            return Vec::new();
+        };
+        let mut lines = Vec::new();
+        let mut record = [0; 8192];
+        // One record a read: "priority,sequence,time,flags;text\n" and continuation lines.
+        while let Ok(n) = file.read(&mut record) {
+            let text = String::from_utf8_lossy(&record[..n]);
+            let message = text
+                .split_once(';')
+                .map(|(_, m)| m.lines().next().unwrap_or(""));
+            lines.extend(message.and_then(ours));
+            if n == 0 {
+                break;
+            }
+        }
+        lines
+    }
+}
+
+fn ours(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("latency_tracker: ")?;
+    Some(rest.trim().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_module_is_heard() {
+        assert_eq!(
+            ours("latency_tracker: bad word \"x\""),
+            Some("bad word \"x\"".into())
+        );
+        assert_eq!(ours("usb 1-1: new device"), None);
+    }
+}

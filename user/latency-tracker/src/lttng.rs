@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A flight-recorder session of LTTng, by way of the `lttng` command.
+//!
+//! The session is ours: its name tells whose (see [`session_name`]), and it is destroyed when the value
+//! is dropped, on whatever way out. The user's own `~/.lttngrc` is left alone: our commands have their
+//! own `LTTNG_HOME`.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::exec::Exec;
+use crate::out::note;
+
+/// Where our commands keep what they would keep in the home directory.
+pub(crate) const RUN_DIR: &str = "/run/latency-tracker";
+
+const SESSION_PREFIX: &str = "latency-tracker-";
+const CHANNEL: &str = "flight";
+const PID_FILES: [&str; 2] = [
+    "/run/lttng/lttng-sessiond.pid",
+    "/var/run/lttng/lttng-sessiond.pid",
+];
+
+/// Events that explain a late block request: the request's life, and who ran where.
+pub(crate) const DEFAULT_EVENTS: [&str; 8] = [
+    "block_rq_*",
+    "block_bio_backmerge",
+    "block_bio_frontmerge",
+    "sched_switch",
+    "sched_waking",
+    "sched_wakeup_new",
+    "sched_process_fork",
+    "sched_process_exec",
+];
+
+/// The name of the session that process `pid` has for `instance`.
+pub(crate) fn session_name(instance: &str, pid: u32) -> String {
+    format!("{SESSION_PREFIX}{instance}-{pid}")
+}
+
+/// The process that a session of ours belongs to.
+pub(crate) fn session_owner(session: &str) -> Option<u32> {
+    let (_, pid) = session.strip_prefix(SESSION_PREFIX)?.rsplit_once('-')?;
+    pid.parse().ok()
+}
+
+fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
+    Exec::new("lttng", ["--no-sessiond"].into_iter().chain(args)).env("LTTNG_HOME", RUN_DIR)
+}
+
+/// The names of all sessions; none when no session daemon runs.
+pub(crate) fn sessions() -> Vec<String> {
+    let listed = lttng(["--mi", "xml", "list"]).output();
+    listed.map_or_else(|_| Vec::new(), |xml| names(&xml))
+}
+
+/// The text of `<session><name>`; names hold nothing that XML would escape in sessions of ours.
+fn names(xml: &str) -> Vec<String> {
+    let after = xml.split("<session><name>").skip(1);
+    after
+        .filter_map(|s| s.split_once("</name>"))
+        .map(|(name, _)| name.to_string())
+        .collect()
+}
+
+/// Destroys a session that is not a value any more.
+pub(crate) fn destroy(session: &str) -> Result<()> {
+    lttng(["destroy", "--no-wait", session]).output().map(drop)
+}
+
+/// Checks that all `events` are tracepoints of this kernel: `lttng enable-event` takes any word.
+pub(crate) fn check_events(events: &[String]) -> Result<()> {
+    let list = lttng(["list", "--kernel"]).output()?;
+    let known: Vec<&str> = list
+        .lines()
+        .filter_map(|l| {
+            l.trim()
+                .trim_start_matches(['-', '>', ' '])
+                .split([' ', '('])
+                .next()
+        })
+        .collect();
+    for event in events {
+        let stem = event.trim_end_matches('*');
+        let found = known
+            .iter()
+            .any(|k| *k == event || (stem != event && k.starts_with(stem)));
+        if !found && !stem.contains('*') {
+            bail!("-e {event}: no such kernel tracepoint; `lttng list --kernel` shows them");
+        }
+    }
+    Ok(())
+}
+
+/// How the buffers are cut, per CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Buffers {
+    pub(crate) subbuf_size: u64,
+    pub(crate) num_subbuf: u64,
+}
+
+/// A running flight recorder.
+#[derive(Debug)]
+pub(crate) struct Session {
+    name: String,
+}
+
+impl Session {
+    /// Creates and starts it; a failure half-way leaves nothing.
+    pub(crate) fn start(
+        name: &str,
+        output: &Path,
+        buffers: Buffers,
+        events: &[String],
+    ) -> Result<Self> {
+        let output = output
+            .to_str()
+            .context("the output directory's name is not UTF-8")?;
+        lttng(["create", name, "--snapshot", "--output", output]).output()?;
+        let session = Self {
+            name: name.to_string(),
+        };
+        let in_session = format!("--session={name}");
+        let size = format!("--subbuf-size={}", buffers.subbuf_size);
+        let number = format!("--num-subbuf={}", buffers.num_subbuf);
+        let channel = [
+            "enable-channel",
+            "--kernel",
+            &in_session,
+            "--overwrite",
+            &size,
+            &number,
+            CHANNEL,
+        ];
+        lttng(channel).output()?;
+        let channel = format!("--channel={CHANNEL}");
+        lttng([
+            "enable-event",
+            "--kernel",
+            &in_session,
+            &channel,
+            &events.join(","),
+        ])
+        .output()?;
+        lttng(["start", name]).output()?;
+        Ok(session)
+    }
+
+    /// Writes what the recorder holds below `directory`, as `directory/kernel`.
+    pub(crate) fn snapshot(&self, directory: &Path) -> Result<()> {
+        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+        let in_session = format!("--session={}", self.name);
+        let path = directory
+            .to_str()
+            .context("the output directory's name is not UTF-8")?;
+        lttng(["snapshot", "record", &in_session, path]).output()?;
+        flatten(directory).with_context(|| format!("no trace below {path}"))
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if let Err(error) = destroy(&self.name) {
+            note(&format!("session {} is left behind: {error:#}", self.name));
+        }
+    }
+}
+
+/// LTTng makes DIRECTORY/snapshot-1-DATE-TIME-0/kernel: the middle says nothing.
+fn flatten(directory: &Path) -> Result<()> {
+    let mut entries = fs::read_dir(directory)?;
+    let (Some(only), None) = (entries.next(), entries.next()) else {
+        return Ok(());
+    };
+    let middle = only?.path();
+    for entry in fs::read_dir(&middle)? {
+        let entry = entry?;
+        fs::rename(entry.path(), directory.join(entry.file_name()))?;
+    }
+    fs::remove_dir(&middle)?;
+    Ok(())
+}
+
+/// The session daemon, if it was us who started it; stopped when dropped.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    pid: Option<i32>,
+}
+
+impl Daemon {
+    /// Makes sure that one runs.
+    pub(crate) fn ensure() -> Result<Self> {
+        if daemon_pid().is_some() {
+            return Ok(Self { pid: None });
+        }
+        let hint = "LTTng's session daemon does not start; `latency-tracker check` tells more";
+        Exec::new("lttng-sessiond", ["--daemonize"])
+            .output()
+            .context(hint)?;
+        Ok(Self { pid: daemon_pid() })
+    }
+
+    /// The daemon we started.
+    pub(crate) fn started(&self) -> Option<i32> {
+        self.pid
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if let Some(pid) = self.pid {
+            stop_daemon(pid);
+        }
+    }
+}
+
+/// Ends the session daemon `pid`, unless others use it by now.
+pub(crate) fn stop_daemon(pid: i32) {
+    if daemon_pid() != Some(pid) || !sessions().is_empty() {
+        return;
+    }
+    let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+    let end = Instant::now() + Duration::from_secs(10);
+    while kill(Pid::from_raw(pid), None).is_ok() && Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The running session daemon of root.
+fn daemon_pid() -> Option<i32> {
+    let pid = PID_FILES.iter().find_map(|f| fs::read_to_string(f).ok())?;
+    let pid: i32 = pid.trim().parse().ok()?;
+    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    comm.starts_with("lttng-sess").then_some(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_names_its_owner() {
+        assert_eq!(session_owner(&session_name("slow-disk", 4321)), Some(4321));
+        assert_eq!(session_owner("latency-tracker-x"), None);
+        assert_eq!(session_owner("auto-20261121"), None);
+    }
+
+    #[test]
+    fn names_of_sessions_are_found_in_the_xml_of_lttng() {
+        let xml = "<list><output><sessions><session><name>a-1</name><path></path><domains><channel><name>c</name>\
+            </channel></domains></session><session><name>b</name></session></sessions></output></list>";
+        assert_eq!(names(xml), ["a-1", "b"]);
+        assert!(names("<output><sessions/></output>").is_empty());
+    }
+
+    #[test]
+    fn a_snapshot_lies_directly_in_its_directory() {
+        let dir = std::env::temp_dir().join(format!("lt-flatten-{}", std::process::id()));
+        fs::create_dir_all(dir.join("snapshot-1-20261121-0/kernel")).unwrap();
+        fs::write(dir.join("snapshot-1-20261121-0/kernel/metadata"), "x").unwrap();
+        flatten(&dir).unwrap();
+        assert!(dir.join("kernel/metadata").is_file());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

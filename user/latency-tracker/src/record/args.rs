@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The options of `record`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lt_proc::{Nanos, Setting};
+
+use super::policy::Policy;
+use crate::cli::seconds;
+use crate::lttng::{Buffers, DEFAULT_EVENTS};
+
+const EXAMPLES: &str = "\
+Exit status: 0 no alert came, 1 error, 2 an alert fired.
+
+Examples:
+  latency-tracker record slow_disk block threshold=10ms
+  latency-tracker record -o /var/tmp/slow -n 5 --cooldown 1m slow_disk
+  latency-tracker record -e 'irq_*' --subbuf-size 4M --post-trigger 100ms \\
+      sda_queue block threshold=50ms from=insert dev=sda
+
+With TRACKER the instance is created for the run and removed at its end. Without,
+it must run already and stays. Each capture is a directory with a number:
+  trace/           babeltrace2 DIR/0001/trace, or Trace Compass
+  alert.json       the alerts
+  explanation.txt  what the trace says about them";
+
+/// Waits for alerts and saves what the kernel did before each: an LTTng flight recorder.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct RecordArgs {
+    /// The instance.
+    pub(crate) name: String,
+    /// Create it, of this tracker.
+    pub(crate) tracker: Option<String>,
+    /// Its parameters.
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) settings: Vec<Setting>,
+    /// Where the captures go.
+    #[arg(short, long, value_name = "DIR", default_value = "captures")]
+    pub(crate) output: PathBuf,
+    /// End after that many captures.
+    #[arg(short = 'n', long, value_name = "COUNT", value_parser = positive)]
+    pub(crate) max_captures: Option<usize>,
+    /// End after that time (10s, 5m; a bare number is seconds).
+    #[arg(short, long, value_parser = seconds)]
+    pub(crate) duration: Option<Nanos>,
+    /// Keep recording that long after an alert before the snapshot is taken.
+    #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
+    pub(crate) post_trigger: Nanos,
+    /// Take no snapshot sooner than that after the last one.
+    #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1s")]
+    pub(crate) cooldown: Nanos,
+    /// Let the recorder fill before the first alert counts.
+    #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
+    pub(crate) arm_delay: Nanos,
+    /// Take no more captures than that in 24 hours.
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) max_per_day: Option<usize>,
+    /// Let all captures take no more than that (K, M, G).
+    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    pub(crate) disk_budget: Size,
+    /// Remove the oldest capture when the budget is used up, instead of ending.
+    #[arg(long)]
+    pub(crate) rotate: bool,
+    /// The size of a sub-buffer, a power of two.
+    #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = power_of_two)]
+    pub(crate) subbuf_size: Size,
+    /// Sub-buffers per CPU, a power of two.
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = two_to_the_n)]
+    pub(crate) num_subbuf: u64,
+    /// Record this kernel event too; repeatable, `*` at the end matches all that start so.
+    #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
+    pub(crate) events: Vec<String>,
+    /// Record only the events of -e.
+    #[arg(long, requires = "events")]
+    pub(crate) no_default_events: bool,
+    /// Leave the traces alone: no explanation.txt.
+    #[arg(long)]
+    pub(crate) no_explain: bool,
+}
+
+impl RecordArgs {
+    pub(crate) fn policy(&self) -> Policy {
+        Policy {
+            cooldown: self.cooldown.into(),
+            max_per_day: self.max_per_day,
+            max_captures: self.max_captures,
+        }
+    }
+
+    pub(crate) fn buffers(&self) -> Buffers {
+        Buffers {
+            subbuf_size: self.subbuf_size.0,
+            num_subbuf: self.num_subbuf,
+        }
+    }
+
+    /// What to record, without doubles.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let default = DEFAULT_EVENTS.iter().filter(|_| !self.no_default_events);
+        let mut events: Vec<String> = default.map(|e| (*e).to_string()).collect();
+        for event in &self.events {
+            if !events.contains(event) {
+                events.push(event.clone());
+            }
+        }
+        events
+    }
+}
+
+/// A number of bytes: `512K`, `1M`, `2G`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+impl std::str::FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || "expected a size such as 512K, 1M or 2G".to_string();
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let shift = match unit.to_ascii_uppercase().as_str() {
+            "" => 0,
+            "K" | "KIB" => 10,
+            "M" | "MIB" => 20,
+            "G" | "GIB" => 30,
+            _ => return Err(bad()),
+        };
+        let number: u64 = number.parse().map_err(|_| bad())?;
+        number.checked_mul(1 << shift).map(Size).ok_or_else(bad)
+    }
+}
+
+fn power_of_two(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse()?;
+    if size.0.is_power_of_two() && (4096..=1 << 30).contains(&size.0) {
+        return Ok(size);
+    }
+    Err("expected a power of two from 4K to 1G".to_string())
+}
+
+fn two_to_the_n(text: &str) -> Result<u64, String> {
+    let number = text
+        .parse::<u64>()
+        .ok()
+        .filter(|n| n.is_power_of_two() && (2..=4096).contains(n));
+    number.ok_or_else(|| "expected a power of two from 2 to 4096".to_string())
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    let number = text.parse::<usize>().ok().filter(|n| *n > 0);
+    number.ok_or_else(|| "expected a number above 0".to_string())
+}
+
+fn event(text: &str) -> Result<String, String> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '*';
+    if !text.is_empty() && text.chars().all(fine) {
+        return Ok(text.to_string());
+    }
+    Err("expected the name of a kernel tracepoint, e.g. irq_handler_entry or irq_*".to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+
+    fn parse(words: &[&str]) -> Result<RecordArgs, clap::Error> {
+        let line = ["latency-tracker", "record"].iter().chain(words);
+        match Cli::try_parse_from(line)?.command {
+            Command::Record(args) => Ok(*args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn defaults_are_documented_ones() {
+        let args = parse(&["slow", "block", "threshold=10ms", "dev=sda"]).unwrap();
+        assert_eq!(args.settings.len(), 2);
+        assert_eq!(
+            args.buffers(),
+            Buffers {
+                subbuf_size: 1 << 20,
+                num_subbuf: 4
+            }
+        );
+        assert_eq!(args.cooldown, Nanos(1_000_000_000));
+        assert_eq!(args.events().len(), DEFAULT_EVENTS.len());
+    }
+
+    #[test]
+    fn events_can_be_added_or_replace_the_default() {
+        let args = parse(&["-e", "irq_*", "-e", "sched_switch", "slow"]).unwrap();
+        assert_eq!(args.events().len(), DEFAULT_EVENTS.len() + 1);
+        let args = parse(&["--no-default-events", "-e", "irq_*", "slow"]).unwrap();
+        assert_eq!(args.events(), ["irq_*"]);
+        assert!(parse(&["--no-default-events", "slow"]).is_err());
+        assert!(parse(&["-e", "a b", "slow"]).is_err());
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        assert_eq!("512K".parse(), Ok(Size(512 << 10)));
+        assert_eq!("7".parse(), Ok(Size(7)));
+        for bad in ["", "K", "1T", "-1", "99999999999G"] {
+            assert!(bad.parse::<Size>().is_err(), "{bad}");
+        }
+        for bad in [
+            ["--subbuf-size", "3M"],
+            ["--subbuf-size", "1K"],
+            ["--num-subbuf", "3"],
+            ["-n", "0"],
+        ] {
+            assert!(parse(&[bad[0], bad[1], "slow"]).is_err(), "{bad:?}");
+        }
+    }
+}

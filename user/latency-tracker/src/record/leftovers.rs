@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a run that was killed has left behind, and how the next one knows.
+//!
+//! A run notes in `/run/latency-tracker/PID.json` what it has set up. The note goes when the run ends.
+//! A note whose process is gone belongs to a run that could not tidy up: the next one does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lt_proc::ProcRoot;
+use serde::{Deserialize, Serialize};
+
+use crate::lttng;
+use crate::out::note;
+
+/// What a run has set up.
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Owned {
+    /// When the process started, in clock ticks since boot: a pid comes again, this does not.
+    started: u64,
+    /// Its LTTng session.
+    pub(crate) session: Option<String>,
+    /// The instance it created, and the line that it has in `control`.
+    pub(crate) instance: Option<(String, String)>,
+    /// The session daemon it started.
+    pub(crate) daemon: Option<i32>,
+}
+
+/// The note of this run; removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Note {
+    path: PathBuf,
+    owned: Owned,
+}
+
+impl Note {
+    /// A note about nothing yet.
+    pub(crate) fn new() -> Self {
+        let pid = std::process::id();
+        let _ = fs::create_dir_all(lttng::RUN_DIR);
+        Self {
+            path: Path::new(lttng::RUN_DIR).join(format!("{pid}.json")),
+            owned: Owned {
+                started: start_time(pid).unwrap_or(0),
+                ..Owned::default()
+            },
+        }
+    }
+
+    /// Changes it, on disk as well.
+    pub(crate) fn update(&mut self, change: impl FnOnce(&mut Owned)) {
+        change(&mut self.owned);
+        let written = serde_json::to_string(&self.owned)
+            .ok()
+            .map(|text| fs::write(&self.path, text));
+        if !matches!(written, Some(Ok(()))) {
+            note(&format!(
+                "cannot write {}: if this run is killed, nobody tidies up",
+                self.path.display()
+            ));
+        }
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes what killed runs have left, and says so.
+pub(crate) fn clean(root: &ProcRoot) {
+    for entry in fs::read_dir(lttng::RUN_DIR).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let pid = path
+            .file_stem()
+            .and_then(|s| s.to_str())
+            .and_then(|s| s.parse().ok());
+        let owned = fs::read_to_string(&path)
+            .ok()
+            .and_then(|t| serde_json::from_str::<Owned>(&t).ok());
+        let (Some(pid), Some(owned)) = (pid, owned) else {
+            continue;
+        };
+        if start_time(pid) != Some(owned.started) {
+            tidy(root, pid, &owned);
+            let _ = fs::remove_file(&path);
+        }
+    }
+    // Without a note (another /run, an older version) the name of a session still tells.
+    for session in lttng::sessions() {
+        let gone = lttng::session_owner(&session).is_some_and(|pid| start_time(pid).is_none());
+        if gone {
+            drop_session(&session);
+        }
+    }
+}
+
+fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
+    if let Some((name, line)) = &owned.instance {
+        // Somebody may have made another instance of that name since: only the very same one goes.
+        let same = root.instance(name).is_ok_and(|i| i.to_string() == *line);
+        if same && root.remove(name).is_ok() {
+            note(&format!(
+                "removed instance {name}, left by a killed run (process {pid})"
+            ));
+        }
+    }
+    if let Some(session) = &owned.session
+        && lttng::sessions().contains(session)
+    {
+        drop_session(session);
+    }
+    if let Some(daemon) = owned.daemon {
+        lttng::stop_daemon(daemon);
+    }
+}
+
+fn drop_session(session: &str) {
+    match lttng::destroy(session) {
+        Ok(()) => note(&format!(
+            "destroyed session {session}, left by a killed run"
+        )),
+        Err(error) => note(&format!("{error:#}")),
+    }
+}
+
+/// Field 22 of /proc/PID/stat; the name before it may hold anything but ends with the last `)`.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.split(' ').nth(19)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_pid_and_start() {
+        let own = start_time(std::process::id());
+        assert!(own.is_some_and(|t| t > 0));
+        assert_eq!(start_time(u32::MAX), None);
+    }
+
+    #[test]
+    fn notes_are_read_back() {
+        let owned = Owned {
+            started: 7,
+            session: Some("s".into()),
+            instance: Some(("a".into(), "a block".into())),
+            daemon: None,
+        };
+        let text = serde_json::to_string(&owned).unwrap();
+        assert_eq!(serde_json::from_str::<Owned>(&text).unwrap(), owned);
+    }
+}

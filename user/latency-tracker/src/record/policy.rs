@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! When an alert is worth a capture: Perfetto's trigger policy, without a clock of its own.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::{Duration, Instant};
+
+/// The bounds a person gave.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Policy {
+    /// No two captures closer than this.
+    pub(crate) cooldown: Duration,
+    /// In any 24 hours.
+    pub(crate) max_per_day: Option<usize>,
+    /// Then the run ends.
+    pub(crate) max_captures: Option<usize>,
+}
+
+/// Why there is no capture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Skip {
+    /// Too soon after the last one.
+    Cooldown,
+    /// Enough for a day.
+    PerDay,
+    /// The disk budget is used up.
+    Budget,
+}
+
+impl fmt::Display for Skip {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Skip::Cooldown => "cooldown",
+            Skip::PerDay => "max-per-day",
+            Skip::Budget => "disk budget",
+        })
+    }
+}
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// What has been captured so far.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    /// Captures of the last 24 hours, the oldest first.
+    recent: VecDeque<Instant>,
+    last: Option<Instant>,
+    /// Captures of this run.
+    pub(crate) taken: usize,
+    /// Wake-ups without a capture.
+    pub(crate) skipped: usize,
+}
+
+impl History {
+    /// Whether an alert at `now` is to be captured.
+    pub(crate) fn decide(&mut self, policy: &Policy, now: Instant) -> Result<(), Skip> {
+        while self
+            .recent
+            .front()
+            .is_some_and(|t| now.duration_since(*t) >= DAY)
+        {
+            self.recent.pop_front();
+        }
+        if self
+            .last
+            .is_some_and(|t| now.duration_since(t) < policy.cooldown)
+        {
+            return Err(Skip::Cooldown);
+        }
+        if policy
+            .max_per_day
+            .is_some_and(|max| self.recent.len() >= max)
+        {
+            return Err(Skip::PerDay);
+        }
+        Ok(())
+    }
+
+    /// Counts a capture that was finished at `now`.
+    pub(crate) fn captured(&mut self, now: Instant) {
+        self.recent.push_back(now);
+        self.last = Some(now);
+        self.taken += 1;
+    }
+
+    /// Whether the run has what it wanted.
+    pub(crate) fn complete(&self, policy: &Policy) -> bool {
+        policy.max_captures.is_some_and(|max| self.taken >= max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cooldown_day_and_count_are_kept() {
+        let policy = Policy {
+            cooldown: Duration::from_secs(10),
+            max_per_day: Some(2),
+            max_captures: Some(3),
+        };
+        let start = Instant::now();
+        let at = |s| start + Duration::from_secs(s);
+        let mut history = History::default();
+        assert_eq!(history.decide(&policy, at(0)), Ok(()));
+        history.captured(at(0));
+        assert_eq!(history.decide(&policy, at(9)), Err(Skip::Cooldown));
+        assert_eq!(history.decide(&policy, at(10)), Ok(()));
+        history.captured(at(10));
+        assert_eq!(history.decide(&policy, at(30)), Err(Skip::PerDay));
+        assert!(!history.complete(&policy));
+        assert_eq!(history.decide(&policy, at(86_400)), Ok(()));
+        history.captured(at(86_400));
+        assert!(history.complete(&policy));
+    }
+
+    #[test]
+    fn without_bounds_everything_is_captured() {
+        let mut history = History::default();
+        for _ in 0..100 {
+            let now = Instant::now();
+            assert_eq!(history.decide(&Policy::default(), now), Ok(()));
+            history.captured(now);
+        }
+        assert!(!history.complete(&Policy::default()));
+    }
+}

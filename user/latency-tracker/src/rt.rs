@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Real-time priority for the thread that waits: the snapshot must be taken before the flight
+//! recorder has overwritten what it is for, however busy the machine is.
+//!
+//! `SCHED_RESET_ON_FORK`: what this thread starts (lttng, babeltrace2, the thread that explains) runs
+//! at ordinary priority.
+
+use anyhow::{Context, Result, bail};
+use nix::sys::mman::{MlockAllFlags, mlockall};
+
+/// Above ordinary threads and the default of threaded interrupts' users, below interrupt threads (50).
+const PRIORITY: i32 = 45;
+
+/// Runs the calling thread under SCHED_FIFO.
+pub(crate) fn raise() -> Result<()> {
+    // SAFETY: sched_param is a plain C structure of integers, for which all zeroes is a valid value.
+    #[expect(unsafe_code, reason = "sched_setscheduler(2) has no safe wrapper")]
+    let mut param: libc::sched_param = unsafe { std::mem::zeroed() };
+    param.sched_priority = PRIORITY;
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: `param` is initialised and outlives the call, which only reads it; 0 is this thread.
+    #[expect(unsafe_code, reason = "sched_setscheduler(2) has no safe wrapper")]
+    let result = unsafe { libc::sched_setscheduler(0, policy, &param) };
+    if result != 0 {
+        bail!(
+            "no real-time priority ({})",
+            std::io::Error::last_os_error()
+        );
+    }
+    Ok(())
+}
+
+/// Keeps the program's pages in memory.
+pub(crate) fn lock_memory() -> Result<()> {
+    // MCL_FUTURE only where no limit could make an allocation fail later.
+    let flags = if nix::unistd::geteuid().is_root() {
+        MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE
+    } else {
+        MlockAllFlags::MCL_CURRENT
+    };
+    mlockall(flags).context("memory not locked")
+}
