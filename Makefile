@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The entrance. `make help` lists every door; each is a script of scripts/ or tests/ that says more with --help.
+# (The kernel's build system reads Kbuild, not this file.)
+
+.DEFAULT_GOAL := all
+.PHONY: all help env module user demo test check vm clean distclean
+
+# make test T=lttng runs the tests with that word in their name
+T ?=
+# make module KREL=... builds for that kernel: a release, stock or rt
+KREL ?=
+# make vm KERNEL=rt CPUS=4 NUMA=2 ROOT=full
+KERNEL ?= stock
+CPUS ?= 2
+NUMA ?= 1
+ROOT ?= full
+
+all: module user ## build the kernel module and the commands
+
+help: ## list what make can do
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Everything is set up when first needed, in $${XDG_CACHE_HOME:-$$HOME/.cache}/latency-tracker (about 5 GB)."
+
+env: ## set up the environment only (a few minutes, once)
+	@scripts/env
+
+module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL=]
+	@scripts/build-module $(KREL)
+
+user: ## build the commands
+	@scripts/build-user
+
+demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
+	@scripts/demo
+
+test: ## run every test [T=word selects by name]
+	@tests/run $(T)
+
+check: ## check form: formatting, lints, documentation, unsafe code, shell
+	@scripts/check
+
+vm: ## a shell in a virtual machine with the module and the commands [KERNEL= CPUS= NUMA= ROOT=]
+	@scripts/build-module $(if $(filter stock rt,$(KERNEL)),$(KERNEL))
+	@scripts/build-user
+	@scripts/vm --kernel $(KERNEL) --cpus $(CPUS) --numa $(NUMA) --root $(ROOT)
+
+clean: ## remove what was built here
+	rm -rf build
+
+distclean: clean ## also remove the environment in the cache
+	rm -rf --one-file-system "$${XDG_CACHE_HOME:-$$HOME/.cache}/latency-tracker"

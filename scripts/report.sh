@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# report.sh: named results, shared by tests/run and scripts/check. Needs lib.sh and $LOGS.
+
+passed=0 failed=0 skipped=0 status=0 seconds=0 list='' words=()
+
+# choose ARGUMENT...: --list and the words that select by name.
+choose() {
+	local word
+	for word in "$@"; do
+		case $word in
+			--help) usage; exit ;;
+			--list) list=1 ;;
+			-*) die "unknown option $word; see $0 --help" ;;
+			*) words+=("$word") ;;
+		esac
+	done
+}
+
+# wanted NAME: is it selected?
+wanted() {
+	local word
+	[ ${#words[@]} -gt 0 ] || return 0
+	for word in "${words[@]}"; do
+		# shellcheck disable=SC2053 # the word is a pattern on purpose
+		[[ $1 == *$word* ]] && return 0
+	done
+	return 1
+}
+
+# verdict NAME STATUS SECONDS LOG: count one result and say how it ended.
+verdict() {
+	case $2 in
+		0) passed=$((passed + 1)); printf 'PASS %s (%s s)\n' "$1" "$3" ;;
+		77) skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
+		*) failed=$((failed + 1)); failure "$1" "$3" "$4" ;;
+	esac
+}
+
+# failure NAME SECONDS LOG: say that it failed, and why as far as the log knows.
+failure() {
+	printf 'FAIL %s (%s s)\n' "$1" "$2"
+	tail -n 30 "$3" | sed 's/^/    | /'
+	printf '    The whole log: %s\n' "$3"
+}
+
+# timed LOG COMMAND...: run it, all output to LOG; sets status and seconds.
+timed() {
+	local log=$1 start=${EPOCHREALTIME/[.,]/}
+	shift
+	mkdir -p "${log%/*}"
+	status=0
+	# in a shell of its own, so that set -e holds inside functions
+	( set -e; "$@" ) >"$log" 2>&1 </dev/null &
+	wait $! || status=$?
+	seconds=$(((${EPOCHREALTIME/[.,]/} - start) / 100000))
+	seconds=$((seconds / 10)).$((seconds % 10))
+}
+
+# simple NAME COMMAND...: a result that is the exit status of one command.
+simple() {
+	local name=$1
+	shift
+	wanted "$name" || return 0
+	[ -z "$list" ] || { echo "$name"; return 0; }
+	timed "$LOGS/$name.log" "$@"
+	verdict "$name" "$status" "$seconds" "$LOGS/$name.log"
+}
+
+# closing: the last line, and the exit status of the whole.
+closing() {
+	[ -z "$list" ] || exit 0
+	[ $((passed + failed + skipped)) -gt 0 ] || die "nothing has a name like that; see $0 --list"
+	echo "$(elapsed "$SECONDS"), logs in $LOGS"
+	echo "$passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"
+	[ "$failed" -eq 0 ] || exit 1
+	exit 0
+}

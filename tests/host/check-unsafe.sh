@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The fence around unsafe code holds: what scripts/check-unsafe must refuse and must let pass.
+# timeout: 20
+
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/rust/sys"
+
+# expect pass|refuse FILE, with the code on stdin
+expect() {
+	local got=pass
+	cat >"$work/$2"
+	"$top/scripts/check-unsafe" "$work/$2" >"$work/said" || got=refuse
+	[ "$got" = "$1" ] || { echo "expected to $1 in $2:"; cat "$work/$2" "$work/said"; exit 1; }
+	rm "$work/$2"
+}
+
+expect refuse rust/tracker.rs <<<'fn f() { unsafe { g() } }'
+expect refuse rust/tracker.rs <<<'// SAFETY: argued for, but in the wrong place.
+fn f() { unsafe { g() } }'
+expect refuse rust/alert.rs <<<'unsafe impl Send for X {}'
+expect pass rust/tracker.rs <<<'// unsafe is a word here, /* and here unsafe */
+/* unsafe */ const A: &str = "unsafe { }"; const B: &str = r#"unsafe "quoted" { }"#;
+#![deny(unsafe_op_in_unsafe_fn)]'
+expect refuse rust/sys/a.rs <<<'fn f() {
+    unsafe { g() }
+}'
+expect refuse rust/sys/a.rs <<<'fn f() {
+    // SAFETY: for the first only.
+    unsafe { g() };
+    let x = unsafe { g() };
+}'
+expect refuse rust/sys/a.rs <<<'fn f() {
+    // SAFETY:
+    unsafe { g() }
+}'
+expect refuse rust/freelist.rs <<<'unsafe impl Sync for X {}'
+expect refuse rust/rcu_ht.rs <<<'/// Does things.
+pub unsafe fn f() {}'
+expect pass rust/sys/a.rs <<<'fn f() {
+    // SAFETY: g has no conditions.
+    unsafe { g() };
+    // SAFETY: neither has h, which is
+    // a long story.
+    let x = y
+        .map(|z| unsafe { h(z) });
+}'
+expect pass rust/freelist.rs <<<'// SAFETY: no interior mutability.
+#[cfg(x)]
+unsafe impl Sync for X {}
+
+/// Does things.
+///
+/// # Safety
+///
+/// The pointer is valid.
+#[inline]
+pub unsafe fn f(p: *const u8) {}'
+expect pass rust/sys.rs <<<'unsafe extern "C" fn callback(p: *mut c_void) {}
+type Callback = unsafe extern "C" fn(*mut c_void);'
+echo "all cases as expected"
