@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# A set-up that is killed half-way leaves nothing that anybody trusts, nothing that still runs, and nothing in
+# the way of the next one.
+# timeout: 280
+
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$top/build"
+work=$(mktemp -d "$top/build/env.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+export XDG_CACHE_HOME=$work LT_PACKAGES=$work/packages
+unset LT_CACHE
+echo busybox-static >"$LT_PACKAGES"
+env=$work/latency-tracker/env
+
+"$top/scripts/env" >"$work/first" 2>&1 &
+pid=$!
+for _ in $(seq 600); do
+	[ ! -e "$(echo "$env"/*.part/tree/usr/bin/dpkg)" ] || break
+	kill -0 "$pid" 2>/dev/null || { echo "the set-up ended before it was killed:"; cat "$work/first"; exit 1; }
+	sleep 0.1
+done
+kill -KILL "$pid"
+wait "$pid" 2>/dev/null || :
+sleep 1
+! pgrep -f "$env" || { echo "still running after the kill"; exit 1; }
+! grep -F "$work" /proc/mounts || { echo "still mounted after the kill"; exit 1; }
+! "$top/scripts/env" --print 2>/dev/null || { echo "the half tree is taken for a whole one"; exit 1; }
+
+"$top/scripts/env"
+tree=$("$top/scripts/env" --print)
+[ "$("$top/scripts/in-tree" busybox echo whole)" = whole ] || { echo "$tree does not work"; exit 1; }
+[ "$(find "$env" -mindepth 1 -maxdepth 1 | wc -l)" = 1 ] || { echo "left behind:"; ls "$env"; exit 1; }
+before=$(stat -c %Z "$tree")
+SECONDS=0
+"$top/scripts/env"
+[ "$(stat -c %Z "$tree")" = "$before" ] || { echo "made twice"; exit 1; }
+[ "$SECONDS" -lt 3 ] || { echo "took $SECONDS s to find that nothing is to do"; exit 1; }

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The runner can fail: a test that says it passed is failed if the kernel complained, was tainted or crashed;
+# a test that hangs is ended; a failed command, a skip and a pass are told apart.
+# timeout: 300
+
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$top/build"
+work=$(mktemp -d "$top/build/runner.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/vm" "$work/host"
+
+vm_test() { printf '# timeout: %s\n. /lt/tests/lib.sh\n%s\n' "$2" "$3" >"$work/vm/$1.sh"; }
+vm_test good 30 'echo all is well'
+vm_test bad 30 'assert_eq 1 2 "one and two"'
+vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
+vm_test tainted 30 'echo 512 >/proc/sys/kernel/tainted'
+vm_test crashed 30 'echo c >/proc/sysrq-trigger; sleep 20'
+vm_test hanging 15 'echo before; sleep 1000'
+vm_test skipped 30 'skip "not on a Tuesday"'
+printf 'exit 3\n' >"$work/host/bad.sh"
+printf '# timeout: 1\nsleep 100\n' >"$work/host/hanging.sh"
+
+status=0
+LT_TESTS=$work LT_LOGS=$work/log LT_JOBS=2 "$top/tests/run" >"$work/said" 2>&1 || status=$?
+cat "$work/said"
+[ "$status" -eq 1 ] || { echo "exit status $status, expected 1"; exit 1; }
+check() { grep -qE -- "$1" "$work/said" || { echo "expected a line like: $1"; exit 1; }; }
+check '^PASS vm/good@stock '
+check '^FAIL vm/bad@stock '
+check "FAIL: one and two: got '1', expected '2'"
+check '^FAIL vm/warned@stock '
+check '\| .*WARNING: CPU: 0'
+check '^FAIL vm/tainted@stock '
+check 'the kernel is tainted: 512'
+check '^FAIL vm/crashed@stock '
+check 'Kernel panic'
+check '^FAIL vm/hanging@stock '
+check '\| vm: time is up: ended after 15 s'
+check '^SKIP vm/skipped@stock: not on a Tuesday$'
+check '^FAIL host/bad '
+check '^FAIL host/hanging '
+[ "$(tail -n 1 "$work/said")" = '1 passed, 7 failed, 1 skipped' ] || { echo "not the closing line"; exit 1; }
+! pgrep -f "$work" >/dev/null || { echo "processes are left:"; pgrep -fa "$work"; exit 1; }
