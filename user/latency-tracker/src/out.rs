@@ -73,6 +73,21 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     cut
 }
 
+/// `text` in lines below [`WIDTH`], each `indent` to the right.
+pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(format!("{:indent$}{word}", "")),
+        }
+    }
+    lines
+}
+
 /// A number with its thousands apart: 1,234,567.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();

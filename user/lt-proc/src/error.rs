@@ -36,7 +36,7 @@ impl ParseError {
     }
 }
 
-/// A failure of the tree itself.
+/// A failure of the tree itself; the cause is its source, not part of its text.
 #[derive(Debug, Error)]
 pub enum ProcError {
     /// There is no `/proc/latency_tracker`.
@@ -46,7 +46,7 @@ pub enum ProcError {
     #[error("no instance named {0:?}")]
     NoInstance(String),
     /// Reading or writing failed.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}", path = path.display())]
     Io {
         /// The file.
         path: PathBuf,
@@ -54,7 +54,7 @@ pub enum ProcError {
         source: io::Error,
     },
     /// The kernel refused a control line.
-    #[error("the kernel refused \"{line}\": {source}")]
+    #[error("the kernel refused \"{line}\"")]
     Refused {
         /// What was written.
         line: String,
@@ -62,7 +62,7 @@ pub enum ProcError {
         source: io::Error,
     },
     /// A file says something this program does not understand.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("{path}", path = path.display())]
     Parse {
         /// The file.
         path: PathBuf,

@@ -3,7 +3,7 @@
 //! `list`: what runs, what could run.
 
 use anyhow::Result;
-use lt_proc::{Instance, Nanos, ProcRoot, Stats, TrackerInfo};
+use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -91,24 +91,50 @@ fn trackers(all: &[TrackerInfo], json: bool) -> Result<Outcome> {
             continue;
         }
         let name = out::paint(Colour::Bold, &tracker.name);
-        out::line(&format!("{name}: {}", tracker.text))?;
+        out::line(&name)?;
+        for line in out::wrap(&tracker.text, 2) {
+            out::line(&line)?;
+        }
         if let Some(why) = &tracker.unavailable {
             out::line(&format!(
                 "  {} {why}",
                 out::paint(Colour::Yellow, "not on this kernel:")
             ))?;
         }
-        let rows = tracker.params.iter().map(|p| {
-            let setting = format!("  {}={}", p.name, p.default);
-            vec![setting, p.kind.clone(), p.text.clone()]
-        });
-        let lines = out::table(
-            &["  PARAMETER=DEFAULT", "TYPE", "MEANING"],
-            &rows.collect::<Vec<_>>(),
-        );
-        for line in lines {
-            out::line(&line)?;
+        for param in &tracker.params {
+            for line in describe(param) {
+                out::line(&line)?;
+            }
         }
     }
     Ok(Outcome::Fine)
+}
+
+/// `name=default` and its type, then what it is for, indented and wrapped.
+fn describe(param: &ParamInfo) -> Vec<String> {
+    let default = match (param.kind.as_str(), param.default.parse()) {
+        ("duration", Ok(ns)) => Nanos(ns).exact(),
+        _ => param.default.clone(),
+    };
+    let mut lines = vec![format!("  {}={default}  ({})", param.name, param.kind)];
+    lines.extend(out::wrap(&param.text, 6));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_shown_with_a_unit_and_text_is_wrapped() {
+        let text = "t: x\n  threshold=10000000 duration: report a delay longer than this, "
+            .to_string()
+            + &"and so on ".repeat(9);
+        let lines = describe(&TrackerInfo::parse_all(&text).unwrap()[0].params[0]);
+        assert_eq!(lines[0], "  threshold=10ms  (duration)");
+        assert!(
+            lines.len() > 2 && lines.iter().all(|l| l.len() < 80),
+            "{lines:?}"
+        );
+    }
 }

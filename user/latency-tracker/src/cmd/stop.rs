@@ -18,7 +18,7 @@ pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
     let mut outcome = Outcome::Fine;
     for name in names {
         if let Err(error) = root.instance(&name).and_then(|_| root.remove(&name)) {
-            out::note(&error.to_string());
+            out::note(&format!("{:#}", anyhow::Error::from(error)));
             outcome = Outcome::Wrong;
         }
     }

@@ -2,6 +2,8 @@
 
 //! The instance a recording waits for: ours, made for the run, or somebody's, that stays.
 
+use std::fs;
+
 use anyhow::{Result, bail};
 use lt_proc::{Instance, ProcRoot, Setting, parse_duration};
 
@@ -83,7 +85,8 @@ impl Drop for Armed<'_> {
             && self.root.instance(name).is_ok()
             && let Err(error) = self.root.remove(name)
         {
-            note(&format!("instance {name} is left behind: {error}"));
+            let error = anyhow::Error::from(error);
+            note(&format!("instance {name} is left behind: {error:#}"));
         }
     }
 }
@@ -95,16 +98,25 @@ fn difference(instance: &Instance, tracker: &str, settings: &[Setting]) -> Optio
     }
     let differs = |wish: &&Setting| {
         let is = instance.params.text(&wish.key);
-        let same_time = |is: &str| {
-            let (is, wish) = (parse_duration(is), parse_duration(&wish.value));
-            is.is_ok() && is == wish
-        };
         is.as_ref()
-            .is_none_or(|is| **is != *wish.value && !same_time(is))
+            .is_none_or(|is| !same(&wish.key, is, &wish.value))
     };
     let wish = settings.iter().find(differs)?;
     let is = instance.params.text(&wish.key).unwrap_or("nothing".into());
     Some(format!("{}={is}", wish.key))
+}
+
+/// Whether the kernel's canonical value is what the person wrote.
+fn same(key: &str, is: &str, wish: &str) -> bool {
+    let (time, wished) = (parse_duration(is), parse_duration(wish));
+    let disk = || {
+        let name = wish.trim_start_matches("/dev/");
+        let number = fs::read_to_string(format!("/sys/class/block/{name}/dev"));
+        number.is_ok_and(|n| n.trim() == is)
+    };
+    is == wish
+        || (time.is_ok() && time == wished)
+        || (key == "dev" && !wish.contains('.') && disk())
 }
 
 #[cfg(test)]

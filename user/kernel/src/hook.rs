@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Interrupts: a closure that runs in the middle of other operations, on the same thread.
+//!
+//! Every atomic operation of this crate calls [`fire`] first. What shared state an operation of
+//! the engine has, it reads and writes by atomics; so an interrupt or NMI that comes at any
+//! instruction has the same effect as one that comes just before the next atomic operation, and
+//! these are all the places there are.
+
+use std::cell::{Cell, RefCell};
+
+type Hook = Box<dyn FnMut()>;
+
+thread_local! {
+    static ARMED: Cell<bool> = const { Cell::new(false) };
+    static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+}
+
+/// Runs `body`; before each of its atomic operations runs `hook`, whose own atomic operations are
+/// not interrupted, unless it calls `interrupted` itself.
+pub fn interrupted<R>(hook: impl FnMut() + 'static, body: impl FnOnce() -> R) -> R {
+    let outer = HOOK.replace(Some(Box::new(hook)));
+    let armed = ARMED.replace(true);
+    let result = body();
+    ARMED.set(armed);
+    HOOK.replace(outer);
+    result
+}
+
+/// Runs `body` without interrupts: one instruction, however many operations it is made of here.
+#[inline]
+pub fn uninterrupted<R>(body: impl FnOnce() -> R) -> R {
+    let armed = ARMED.replace(false);
+    let result = body();
+    ARMED.set(armed);
+    result
+}
+
+/// An interrupt may come here.
+#[inline(always)]
+pub(crate) fn fire() {
+    if ARMED.get() {
+        interrupt();
+    }
+}
+
+#[cold]
+fn interrupt() {
+    ARMED.set(false);
+    if let Some(mut hook) = HOOK.take() {
+        hook();
+        HOOK.replace(Some(hook));
+    }
+    ARMED.set(true);
+}

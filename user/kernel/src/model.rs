@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a loom model can change about the atomics: mutations, and what is not modelled.
+//!
+//! A model is worth something only if it fails when the protection it is about is removed. A
+//! [`Mutation`] removes one, at one place in the source, which is found by its text; the engine's
+//! files need no hooks for that. All settings are of this thread; loom runs the threads of a
+//! model on one.
+
+use std::{cell::RefCell, collections::HashMap, panic::Location};
+
+/// What becomes of the operation at a mutated place.
+#[derive(Clone, Copy, Debug)]
+pub enum Change {
+    /// It orders nothing.
+    Relax,
+    /// A full operation only acquires.
+    Acquire,
+    /// A read-modify-write operation is a load and then a store.
+    Split,
+    /// It is not done.
+    Skip,
+    /// What it writes goes through this function first.
+    Write(fn(u64) -> u64),
+    /// What a load returns goes through this function.
+    Read(fn(u64) -> u64),
+}
+
+/// One change at one place.
+#[derive(Clone, Copy, Debug)]
+pub struct Mutation {
+    /// The end of the path of the source file.
+    pub file: &'static str,
+    /// The text of that file.
+    pub source: &'static str,
+    /// What the line of the operation contains, and no other line of the file.
+    pub text: &'static str,
+    /// What happens there.
+    pub change: Change,
+}
+
+/// Says of an atomic whether it is modelled: by where it is made, and how many were made there
+/// before. One that is not modelled is sequentially consistent, and no place for a switch.
+pub type Selection = fn(file: &str, text: &str, nth: usize) -> bool;
+
+struct Settings {
+    mutations: Vec<(&'static str, u32, Change)>,
+    selection: Option<Selection>,
+    made: HashMap<(&'static str, u32), usize>,
+    lines: HashMap<(&'static str, u32), String>,
+}
+
+thread_local! {
+    static SETTINGS: RefCell<Settings> = RefCell::new(Settings {
+        mutations: Vec::new(),
+        selection: None,
+        made: HashMap::new(),
+        lines: HashMap::new(),
+    });
+}
+
+/// Mutates, on this thread, from now on. Returns the places that were not found exactly once.
+pub fn mutate(mutations: &[Mutation]) -> Vec<Mutation> {
+    let mut unfit = Vec::new();
+    SETTINGS.with_borrow_mut(|settings| {
+        settings.mutations.clear();
+        for mutation in mutations {
+            let lines = mutation.source.lines().enumerate();
+            let mut hits = lines.filter(|(_, line)| line.contains(mutation.text));
+            match (hits.next(), hits.next()) {
+                (Some((line, _)), None) => {
+                    let place = (mutation.file, line as u32 + 1, mutation.change);
+                    settings.mutations.push(place);
+                }
+                _ => unfit.push(*mutation),
+            }
+        }
+    });
+    unfit
+}
+
+/// Selects, on this thread, what is modelled.
+pub fn select(selection: Selection) {
+    SETTINGS.with_borrow_mut(|settings| settings.selection = Some(selection));
+}
+
+/// Forgets how many atomics were made: a run of the model begins.
+pub fn begin() {
+    SETTINGS.with_borrow_mut(|settings| settings.made.clear());
+}
+
+/// What is to happen at a place, if not what is written there.
+pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
+    SETTINGS.with_borrow(|settings| {
+        let mut all = settings.mutations.iter();
+        all.find(|(file, line, _)| *line == place.line() && place.file().ends_with(file))
+            .map(|(_, _, change)| *change)
+    })
+}
+
+/// Whether the atomic made at this place now is modelled.
+pub(crate) fn is_modelled(place: &'static Location<'static>) -> bool {
+    SETTINGS.with_borrow_mut(|settings| {
+        let Some(selection) = settings.selection else {
+            return true;
+        };
+        let key = (place.file(), place.line());
+        let nth = settings.made.entry(key).or_default();
+        *nth += 1;
+        let line = settings.lines.entry(key).or_insert_with(|| {
+            let text = std::fs::read_to_string(place.file()).unwrap_or_default();
+            let line = text.lines().nth(place.line() as usize - 1);
+            line.unwrap_or_default().to_owned()
+        });
+        selection(place.file(), line, *nth - 1)
+    })
+}

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Synchronisation.
+
+pub mod atomic;

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Atomics over loom's, or `core`'s where the model looks away, with mutations.
+
+use super::{
+    AtomicType,
+    ordering::{AcquireOrRelaxed, Ordering, Relaxed, ReleaseOrRelaxed},
+    sealed::Repr,
+};
+use crate::model::{self, Change};
+use core::{fmt, panic::Location, sync::atomic::Ordering as Native};
+
+/// A value that several threads of a model read and write.
+pub struct Atomic<T: AtomicType>(Inner<T>);
+
+enum Inner<T: AtomicType> {
+    Modelled(T::Modelled),
+    Plain(T::Native),
+}
+
+/// The same operation on either.
+macro_rules! on {
+    ($self:expr, $method:ident($($argument:expr),*)) => {
+        match &$self.0 {
+            Inner::Modelled(atomic) => atomic.$method($($argument),*),
+            Inner::Plain(atomic) => atomic.$method($($argument),*),
+        }
+    };
+}
+
+/// The ordering that is left.
+fn left(ordering: Native, change: Option<Change>) -> Native {
+    match change {
+        Some(Change::Relax) => Native::Relaxed,
+        Some(Change::Acquire) => Native::Acquire,
+        _ => ordering,
+    }
+}
+
+/// The value that is written.
+fn written<T: AtomicType>(value: T, change: Option<Change>) -> T {
+    match change {
+        Some(Change::Write(f)) => value.map(f),
+        _ => value,
+    }
+}
+
+impl<T: AtomicType> Atomic<T> {
+    /// Makes it.
+    #[track_caller]
+    pub fn new(value: T) -> Self {
+        Self(if model::is_modelled(Location::caller()) {
+            Inner::Modelled(T::Modelled::new(value))
+        } else {
+            Inner::Plain(T::Native::new(value))
+        })
+    }
+
+    /// Reads.
+    #[track_caller]
+    pub fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
+        let change = model::change(Location::caller());
+        let value = on!(self, load(left(O::NATIVE, change)));
+        match change {
+            Some(Change::Read(f)) => value.map(f),
+            _ => value,
+        }
+    }
+
+    /// Writes.
+    #[track_caller]
+    pub fn store<O: ReleaseOrRelaxed>(&self, value: T, _: O) {
+        let change = model::change(Location::caller());
+        if let Some(Change::Skip) = change {
+            return;
+        }
+        on!(self, store(written(value, change), left(O::NATIVE, change)));
+    }
+
+    /// Writes and returns the old value.
+    #[track_caller]
+    pub fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
+        let change = model::change(Location::caller());
+        on!(self, swap(written(value, change), left(O::NATIVE, change)))
+    }
+
+    /// Writes `new` if the value is `old`; otherwise fails with the value.
+    #[track_caller]
+    pub fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
+        let change = model::change(Location::caller());
+        let new = written(new, change);
+        if let Some(Change::Split) = change {
+            let found = on!(self, load(Native::Acquire));
+            if found != old {
+                return Err(found);
+            }
+            on!(self, store(new, Native::Release));
+            return Ok(old);
+        }
+        on!(self, cmpxchg(old, new, left(O::NATIVE, change)))
+    }
+
+    /// Adds.
+    #[track_caller]
+    pub fn add(&self, value: T, order: Relaxed) {
+        self.fetch_add(value, order);
+    }
+
+    /// Adds and returns the old value.
+    #[track_caller]
+    pub fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
+        let change = model::change(Location::caller());
+        match change {
+            Some(Change::Skip) => on!(self, load(Native::Relaxed)),
+            Some(Change::Split) => {
+                let found = on!(self, load(Native::Acquire));
+                on!(self, store(found.plus(value), Native::Release));
+                found
+            }
+            _ => on!(self, fetch_add(value, left(O::NATIVE, change))),
+        }
+    }
+
+    /// Subtracts and returns the old value.
+    #[track_caller]
+    pub fn fetch_sub<O: Ordering>(&self, value: T, _: O) -> T {
+        let change = model::change(Location::caller());
+        match change {
+            Some(Change::Skip) => on!(self, load(Native::Relaxed)),
+            Some(Change::Split) => {
+                let found = on!(self, load(Native::Acquire));
+                on!(self, store(found.minus(value), Native::Release));
+                found
+            }
+            _ => on!(self, fetch_sub(value, left(O::NATIVE, change))),
+        }
+    }
+}
+
+impl<T: AtomicType + fmt::Debug> fmt::Debug for Atomic<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Atomic")
+    }
+}

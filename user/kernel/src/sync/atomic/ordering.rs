@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The kernel's memory orderings, as types.
+
+use core::sync::atomic::Ordering as Native;
+
+/// Orders nothing.
+pub struct Relaxed;
+
+/// The load part comes before all that follows.
+pub struct Acquire;
+
+/// The store part comes after all that precedes.
+pub struct Release;
+
+/// A full barrier before and after.
+pub struct Full;
+
+/// Any ordering.
+pub trait Ordering: sealed::Sealed {
+    /// What it is mapped to in a read-modify-write operation; see [`super`].
+    #[doc(hidden)]
+    const NATIVE: Native;
+}
+
+/// What a load can have.
+pub trait AcquireOrRelaxed: Ordering {}
+
+/// What a store can have.
+pub trait ReleaseOrRelaxed: Ordering {}
+
+mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Relaxed {}
+    impl Sealed for super::Acquire {}
+    impl Sealed for super::Release {}
+    impl Sealed for super::Full {}
+}
+
+impl Ordering for Relaxed {
+    const NATIVE: Native = Native::Relaxed;
+}
+
+impl Ordering for Acquire {
+    const NATIVE: Native = Native::Acquire;
+}
+
+impl Ordering for Release {
+    const NATIVE: Native = Native::Release;
+}
+
+impl Ordering for Full {
+    const NATIVE: Native = if cfg!(loom) {
+        Native::AcqRel
+    } else {
+        Native::SeqCst
+    };
+}
+
+impl AcquireOrRelaxed for Acquire {}
+impl AcquireOrRelaxed for Relaxed {}
+impl ReleaseOrRelaxed for Release {}
+impl ReleaseOrRelaxed for Relaxed {}
