@@ -20,6 +20,7 @@ use kernel::{
         atomic::{Atomic, Relaxed},
         Arc,
     },
+    time::{delay::fsleep, Delta}, //
 };
 
 /// A ring of alerts and those who wait for them.
@@ -28,7 +29,12 @@ pub(crate) struct Alerts {
     wakeup: Wakeup,
     /// The number of the last alert that a reader of `wakeup` was given.
     given: Atomic<u64>,
+    /// Open files that have not been told of the end.
+    listeners: Atomic<u64>,
 }
+
+/// How long those who go wait for their readers to be told, in milliseconds.
+const FAREWELL: i64 = 200;
 
 impl Alerts {
     /// Keeps the last `len` alerts, a power of two, and wakes at most once in `interval`
@@ -38,6 +44,7 @@ impl Alerts {
             ring: Ring::new(len)?,
             wakeup: wakeup::new(interval)?,
             given: Atomic::new(0),
+            listeners: Atomic::new(0),
         })
     }
 
@@ -53,9 +60,18 @@ impl Alerts {
         wakeup::raise(&self.wakeup);
     }
 
-    /// Lets all readers go, for good.
+    /// Lets all readers go, for good. Sleeps.
+    ///
+    /// Once the files are removed, procfs answers any further reading with `EIO`. So that those
+    /// who were reading get what is left and then an end-of-file, this waits for them a moment.
     pub(crate) fn release(&self) {
         wakeup::release(&self.wakeup);
+        for _ in 0..FAREWELL / 5 {
+            if self.listeners.load(Relaxed) == 0 {
+                break;
+            }
+            fsleep(Delta::from_millis(5));
+        }
     }
 
     /// The wake-up and its counters.
@@ -129,7 +145,12 @@ impl Stream for AlertsFile {
     type Reader = u64;
 
     fn open(&self) -> u64 {
+        self.0.listeners.add(1, Relaxed);
         self.0.ring.head() + 1
+    }
+
+    fn left(&self) {
+        self.0.listeners.fetch_sub(1, Relaxed);
     }
 
     fn next(&self, reader: &mut u64, out: &mut KVec<u8>) -> Result<Step> {
@@ -169,10 +190,15 @@ impl Stream for WakeupFile {
     type Reader = Sleeper;
 
     fn open(&self) -> Sleeper {
+        self.0.listeners.add(1, Relaxed);
         Sleeper {
             next: self.0.given.load(Relaxed) + 1,
             until: None,
         }
+    }
+
+    fn left(&self) {
+        self.0.listeners.fetch_sub(1, Relaxed);
     }
 
     fn next(&self, reader: &mut Sleeper, out: &mut KVec<u8>) -> Result<Step> {

@@ -47,6 +47,7 @@
 //! sleeps. The bucket array is freed only after a grace period.
 
 use crate::sys::memory::NodeSlice;
+use core::array;
 use kernel::{
     prelude::*,
     sync::atomic::{Acquire, Atomic, Relaxed, Release}, //
@@ -78,7 +79,7 @@ impl Bucket {
         Self {
             tags: Atomic::new(0),
             overflow: Atomic::new(0),
-            cells: [const { Atomic::new(0) }; SLOTS],
+            cells: array::from_fn(|_| Atomic::new(0)),
         }
     }
 }

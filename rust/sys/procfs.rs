@@ -60,6 +60,9 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// A new open file.
     fn open(&self) -> Self::Reader;
 
+    /// An open file has been told [`Step::End`], or was closed before; once for each.
+    fn left(&self);
+
     /// Appends to `out` what comes next for this reader.
     fn next(&self, reader: &mut Self::Reader, out: &mut KVec<u8>) -> Result<Step>;
 
@@ -281,6 +284,7 @@ struct OpenStream<R> {
     reader: R,
     text: KVec<u8>,
     fetched: usize,
+    ended: bool,
 }
 
 struct StreamOps<T>(PhantomData<T>);
@@ -303,8 +307,10 @@ impl<T: Stream> StreamOps<T> {
                 reader: stream.open(),
                 text: KVec::new(),
                 fetched: 0,
+                ended: false,
             };
-            let open = KBox::pin_init(new_mutex!(open), GFP_KERNEL)?;
+            let open = KBox::pin_init(new_mutex!(open), GFP_KERNEL)
+                .inspect_err(|_| stream.left())?;
             // SAFETY: The file is being opened and nobody else's; no file position, so that
             // two readers of one file do not wait for each other.
             unsafe {
@@ -315,11 +321,20 @@ impl<T: Stream> StreamOps<T> {
         })
     }
 
-    unsafe extern "C" fn release(_: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        // SAFETY: Set by `open`; nobody uses the file any more.
-        drop(unsafe {
-            Pin::<KBox<Mutex<OpenStream<T::Reader>>>>::from_foreign((*file).private_data.cast())
-        });
+    unsafe extern "C" fn release(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: Called by procfs for our file, once; `private_data` was set by `open`, and
+        // nobody uses the file any more.
+        let (stream, open) = unsafe {
+            (
+                object::<T>(inode),
+                Pin::<KBox<Mutex<OpenStream<T::Reader>>>>::from_foreign(
+                    (*file).private_data.cast(),
+                ),
+            )
+        };
+        if !open.lock().ended {
+            stream.left();
+        }
         0
     }
 
@@ -349,7 +364,12 @@ impl<T: Stream> StreamOps<T> {
                         step = stream.next(&mut open.reader, &mut open.text)?;
                     }
                     match step {
-                        Step::End => return Ok(0),
+                        Step::End => {
+                            if !core::mem::replace(&mut open.ended, true) {
+                                stream.left();
+                            }
+                            return Ok(0);
+                        }
                         Step::Wait => open.reader,
                         Step::Data => {
                             let rest = &open.text[open.fetched..];

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# block.sh: disks of known slowness, for tests inside the virtual machine. Sourced after lib.sh.
+
+NULLB=/sys/kernel/config/nullb
+
+# null_disk NAME NANOSECONDS [KEY=VALUE...]: a RAM disk /dev/NAME that takes so long for each request.
+null_disk() {
+	if [ ! -d $NULLB ]; then
+		modprobe null_blk nr_devices=0
+		[ -d $NULLB ] || mount -t configfs none /sys/kernel/config
+	fi
+	_disk=$1 _ns=$2
+	shift 2
+	mkdir "$NULLB/$_disk"
+	for _setting in size=64 memory_backed=1 irqmode=2 "completion_nsec=$_ns" "$@" power=1; do
+		echo "${_setting#*=}" >"$NULLB/$_disk/${_setting%%=*}" ||
+			fail "null_blk refuses $_setting"
+	done
+	wait_until 10 test -b "/dev/$_disk"
+}
+
+# dev_of NAME: MAJOR:MINOR of a disk.
+dev_of() { cat "/sys/block/$1/dev"; }
+
+# reads DISK COUNT [BLOCK]: single direct reads of 4 KiB, one after another.
+reads() { dd if="/dev/$1" of=/dev/null bs=4k count="$2" skip="${3:-0}" iflag=direct 2>/dev/null; }
+
+# writes DISK COUNT [BLOCK]: single direct writes of 4 KiB, one after another.
+writes() { dd if=/dev/zero of="/dev/$1" bs=4k count="$2" seek="${3:-0}" oflag=direct 2>/dev/null; }
+
+# sums_hold INSTANCE: the counters add up, to the last event; nothing may be in flight.
+sums_hold() {
+	awk -v name="$1" '
+		{ v[$1] = $2 }
+		END {
+			begins = v["started"] + v["full"] + v["filtered"] + v["off"]
+			ends = v["ended"] + v["pending"] + v["replaced"] + v["cleared"] + v["gone"]
+			if (v["attempts"] != begins) { print name ": attempts", v["attempts"], "but", begins; exit 1 }
+			if (v["started"] != ends) { print name ": started", v["started"], "but", ends; exit 1 }
+		}' "$LT/$1/stats" || { cat "$LT/$1/stats"; fail "the counters of $1 do not add up"; }
+	_counted=$(awk '{ n += $3 } END { print n + 0 }' "$LT/$1/histogram")
+	assert_eq "$_counted" "$(($(stat "$1" ended) - $(stat "$1" negative)))" "histogram of $1"
+}
+
+# quiet INSTANCE: nothing is in flight.
+quiet() { [ "$(stat "$1" pending)" = 0 ]; }
+
+# field NAME: the values of one field, from alert lines on standard input.
+field() { sed -n "s/.* $1=\"\\{0,1\\}\\([^\" ]*\\)\"\\{0,1\\}.*/\\1/p"; }

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# What is in flight shows in `pending`, oldest first; disabling drops it, and its late end is not invented.
+# kernels: stock rt
+# cpus: 2
+# timeout: 90
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+load_module
+null_disk stuck 4000000000
+control 'stuck block dev=stuck threshold=1s'
+dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
+first=$!
+sleep 0.5
+dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9 oflag=direct 2>/dev/null &
+second=$!
+wait_until 3 test "$(stat stuck pending)" -ge 1
+wait_until 3 sh -c "[ \$(wc -l <$LT/stuck/pending) -eq 2 ]"
+cat $LT/stuck/pending
+assert_eq "$(stat stuck pending)" 2 "pending"
+assert_eq "$(head -n 1 $LT/stuck/pending | field sector)" 56 "the oldest"
+assert_eq "$(tail -n 1 $LT/stuck/pending | field sector)" 72 "the youngest"
+assert_eq "$(field pid <$LT/stuck/pending | tr '\n' ' ')" "$first $second " "owners"
+assert_eq "$(field state <$LT/stuck/pending | sort -u)" issued "state"
+
+# The first one ends in time for an alert, the second one is dropped before it ends.
+wait $first
+wait_until 3 sh -c "[ \$(wc -l <$LT/stuck/pending) -eq 1 ]"
+assert_eq "$(stat stuck alerts)" 1 "alerts"
+echo 0 >$LT/stuck/enabled
+assert_eq "$(stat stuck cleared)" 1 "cleared"
+assert_eq "$(stat stuck pending)" 0 "pending after disabling"
+echo 1 >$LT/stuck/enabled
+wait $second
+wait_until 3 test "$(stat stuck unmatched)" = 1
+assert_eq "$(stat stuck unmatched)" 1 "the end of what was dropped"
+assert_eq "$(stat stuck alerts)" 1 "alerts after disabling"
+sums_hold stuck
+unload_module

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A disk that gives requests back: they are issued again and measured from the first time, each once.
+# kernels: stock rt
+# cpus: 2
+# timeout: 90
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+# Every 3rd command is refused as "host busy" (opts 0x8000).
+modprobe scsi_debug dev_size_mb=16 delay=0 ndelay=2000000 every_nth=3 opts=0x8000 max_queue=4 ||
+	skip "this kernel has no scsi_debug"
+modprobe sd_mod 2>/dev/null || :
+wait_until 10 sh -c 'grep -l scsi_debug /sys/block/sd*/device/model'
+disk=$(grep -l scsi_debug /sys/block/sd*/device/model | head -n 1 | cut -d/ -f4)
+wait_until 10 test -b "/dev/$disk"
+sleep 1
+load_module
+control "busy block dev=$disk threshold=1ms"
+cat $LT/busy/alerts >/tmp/alerts &
+reads "$disk" 30
+writes "$disk" 30
+wait_until 10 quiet busy
+cat $LT/busy/stats
+sums_hold busy
+[ "$(stat busy requeued)" -ge 10 ] || fail "only $(stat busy requeued) requests were given back"
+assert_eq "$(stat busy full)" 0 "full"
+assert_eq "$(stat busy replaced)" 0 "replaced"
+assert_eq "$(stat busy unmatched)" 0 "unmatched"
+[ "$(stat busy ended)" -ge 60 ] || fail "only $(stat busy ended) requests ended"
+assert_eq "$(stat busy started)" "$(stat busy ended)" "each request once"
+wait_until 5 grep -q 'requeues=[1-9]' /tmp/alerts
+unload_module

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Behind an I/O scheduler: time in the queue and in the device apart, merged requests are gone and counted.
+# kernels: stock rt
+# cpus: 2
+# timeout: 90
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+load_module
+null_disk queued 300000000 hw_queue_depth=1
+modprobe mq-deadline 2>/dev/null || :
+echo mq-deadline >/sys/block/queued/queue/scheduler
+control 'issue block dev=queued threshold=10ms'
+control 'insert block dev=queued threshold=10ms from=insert'
+
+# One request occupies the only tag. Behind it: A, then C, then B between them, which joins all three.
+cat $LT/insert/alerts >/tmp/insert &
+cat $LT/issue/alerts >/tmp/issue &
+writes queued 1 100 &
+sleep 0.1
+writes queued 1 0 &
+sleep 0.05
+writes queued 1 2 &
+sleep 0.05
+writes queued 1 1 &
+# Not the two that print alerts, which never end.
+wait %3 %4 %5 %6 || :
+wait_until 5 quiet insert
+wait_until 5 quiet issue
+sleep 0.5
+cat /tmp/insert /tmp/issue $LT/insert/stats
+sums_hold insert
+sums_hold issue
+for name in insert issue; do
+	assert_eq "$(stat $name merged)" 1 "$name: merged"
+	assert_eq "$(stat $name gone)" 1 "$name: gone"
+	assert_eq "$(stat $name ended)" 2 "$name: ended"
+	assert_eq "$(stat $name unmatched)" 0 "$name: unmatched"
+done
+assert_eq "$(grep -c 'bytes=12288' /tmp/insert)" 1 "the merged request, as the device saw it"
+
+# queue + device is the delay from the insertion, device alone the delay from the issue.
+while read -r line; do
+	queue=$(echo "$line" | field queue) device=$(echo "$line" | field device)
+	assert_eq "$(echo "$line" | field delay)" $((queue + device)) "delay from insertion"
+done </tmp/insert
+[ "$(grep 'bytes=12288' /tmp/insert | field queue)" -ge 100000000 ] || fail "it waited for the tag"
+while read -r line; do
+	assert_eq "$(echo "$line" | field delay)" "$(echo "$line" | field device)" "delay from issue"
+done </tmp/issue
+unload_module

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The engine on four CPUs in two nodes: cells travel between the nodes and come home, none is lost.
+# kernels: stock
+# cpus: 4
+# numa: 2
+# timeout: 240
+
+. /lt/tests/lib.sh
+
+assert_eq "$(cat /sys/devices/system/node/online)" 0-1 nodes
+insmod /lt/lt_selftest.ko pairs=200000 || { dmesg | grep lt_selftest; fail "a test of the engine failed"; }
+dmesg | grep lt_selftest
+rmmod lt_selftest

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The engine on a real kernel: ten million pairs of two CPUs through a pool of 64 events, none lost; one
+# winner for each end; a pool of one; a full pool says so.
+# kernels: stock rt
+# cpus: 2
+# timeout: 240
+
+. /lt/tests/lib.sh
+
+insmod /lt/lt_selftest.ko pairs=10000000 || { dmesg | grep lt_selftest; fail "a test of the engine failed"; }
+dmesg | grep lt_selftest
+assert_eq "$(dmesg | grep -c 'lt_selftest: .*: ok')" 5 "tests that passed"
+rmmod lt_selftest
