@@ -39,15 +39,14 @@ pub struct Mutation {
     pub change: Change,
 }
 
-/// Says of an atomic whether it is modelled: by where it is made, and how many were made there
-/// before. One that is not modelled is sequentially consistent, and no place for a switch.
-pub type Selection = fn(file: &str, text: &str, nth: usize) -> bool;
+/// Says of an atomic whether it is modelled: by the file it is made in, and how many were made at
+/// the same place of it before. One that is not modelled is no place for a switch of threads.
+pub type Selection = fn(file: &str, nth: usize) -> bool;
 
 struct Settings {
     mutations: Vec<(&'static str, u32, Change)>,
     selection: Option<Selection>,
     made: HashMap<(&'static str, u32), usize>,
-    lines: HashMap<(&'static str, u32), String>,
 }
 
 thread_local! {
@@ -55,7 +54,6 @@ thread_local! {
         mutations: Vec::new(),
         selection: None,
         made: HashMap::new(),
-        lines: HashMap::new(),
     });
 }
 
@@ -107,11 +105,6 @@ pub(crate) fn is_modelled(place: &'static Location<'static>) -> bool {
         let key = (place.file(), place.line());
         let nth = settings.made.entry(key).or_default();
         *nth += 1;
-        let line = settings.lines.entry(key).or_insert_with(|| {
-            let text = std::fs::read_to_string(place.file()).unwrap_or_default();
-            let line = text.lines().nth(place.line() as usize - 1);
-            line.unwrap_or_default().to_owned()
-        });
-        selection(place.file(), line, *nth - 1)
+        selection(place.file(), *nth - 1)
     })
 }

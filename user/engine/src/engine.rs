@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: GPL-2.0
+
+// The engine's own files, for `include!` at the root of a crate, since they call each other
+// `crate::...`. A crate of its own for each test program costs seconds; private they stay.
+
+#[path = "../../../rust/alert.rs"]
+mod alert;
+#[path = "../../../rust/control.rs"]
+mod control;
+#[path = "../../../rust/event.rs"]
+mod event;
+#[allow(unsafe_code)]
+#[path = "../../../rust/freelist.rs"]
+mod freelist;
+#[path = "../../../rust/hash.rs"]
+mod hash;
+#[path = "../../../rust/histogram.rs"]
+mod histogram;
+#[path = "../../../rust/platform.rs"]
+mod platform;
+#[allow(unsafe_code)]
+#[path = "../../../rust/rcu_ht.rs"]
+mod rcu_ht;
+#[path = "../../../rust/record.rs"]
+mod record;
+#[path = "../../../rust/stats.rs"]
+mod stats;
+#[path = "../../../rust/text.rs"]
+mod text;
+#[path = "../../../rust/tracker.rs"]
+mod tracker;

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A machine of threads: the engine's [`Platform`] in user space.
+//!
+//! A [`Machine`] has CPUs, of which each is taken by at most one thread at a time, as preemption
+//! off guarantees in the kernel. A thread either sits on a CPU for long ([`Machine::pin`]), or
+//! takes a free one for each guard, as a task that the scheduler moves about ([`Machine::roam`]).
+
+use crate::platform::Platform;
+use kernel::sync::atomic::{Atomic, Relaxed};
+use std::{
+    cell::{Cell, RefCell},
+    marker::PhantomData,
+    sync::{
+        atomic::{AtomicBool, Ordering},
+        Arc,
+    },
+    thread,
+    time::Instant,
+};
+
+/// The most CPUs of a machine.
+const CPUS_MAX: usize = 64;
+
+/// The node of every CPU, four bits each, if they are dealt out in blocks: 2 nodes.
+pub(crate) const HALVES: u64 = 0x1100;
+
+/// A machine's shape: how many CPUs and nodes, the node of each CPU (four bits each, CPU 0 the
+/// lowest), and which nodes have memory (one bit each).
+pub(crate) struct Host<
+    const CPUS: usize,
+    const NODES: usize = 1,
+    const MAP: u64 = 0,
+    const MEMORY: u64 = { u64::MAX },
+>;
+
+/// Which CPUs are taken.
+pub(crate) struct Machine {
+    taken: [AtomicBool; CPUS_MAX],
+}
+
+/// Where a thread runs.
+struct Seat {
+    machine: Arc<Machine>,
+    /// The CPU it has now.
+    cpu: Cell<Option<usize>>,
+    /// How many guards it holds.
+    depth: Cell<usize>,
+    /// The CPUs that a roaming thread may take.
+    roams: Option<usize>,
+    random: Cell<u64>,
+}
+
+thread_local! {
+    static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+}
+
+/// Holds a thread to its machine.
+pub(crate) struct Seated(PhantomData<*const ()>);
+
+impl Machine {
+    /// Makes a machine whose CPUs are free.
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            taken: std::array::from_fn(|_| AtomicBool::new(false)),
+        })
+    }
+
+    /// Puts this thread on a CPU until the result is dropped; waits while another one is there.
+    pub(crate) fn pin(self: &Arc<Self>, cpu: usize) -> Seated {
+        while !self.take(cpu) {
+            thread::yield_now();
+        }
+        self.sit(Some(cpu), None)
+    }
+
+    /// Lets this thread run on any free CPU below `cpus`, another one for each guard.
+    pub(crate) fn roam(self: &Arc<Self>, cpus: usize, random: u64) -> Seated {
+        let seated = self.sit(None, Some(cpus));
+        SEAT.with_borrow(|seat| seat.iter().for_each(|seat| seat.random.set(random)));
+        seated
+    }
+
+    fn sit(self: &Arc<Self>, cpu: Option<usize>, roams: Option<usize>) -> Seated {
+        let seat = Seat {
+            machine: self.clone(),
+            cpu: Cell::new(cpu),
+            depth: Cell::new(0),
+            roams,
+            random: Cell::new(1),
+        };
+        let old = SEAT.replace(Some(seat));
+        assert!(old.is_none(), "this thread is on a machine already");
+        Seated(PhantomData)
+    }
+
+    fn take(&self, cpu: usize) -> bool {
+        !self.taken[cpu].swap(true, Ordering::Acquire)
+    }
+
+    fn leave(&self, cpu: usize) {
+        self.taken[cpu].store(false, Ordering::Release);
+    }
+}
+
+impl Drop for Seated {
+    fn drop(&mut self) {
+        if let Some(seat) = SEAT.take() {
+            seat.cpu.get().into_iter().for_each(|cpu| seat.machine.leave(cpu));
+        }
+    }
+}
+
+/// A CPU in the hands of a thread.
+pub(crate) struct Guard {
+    cpu: usize,
+    stays: PhantomData<*const ()>,
+}
+
+impl Guard {
+    fn new() -> Self {
+        let cpu = SEAT.with_borrow(|seat| {
+            let seat = seat.as_ref().unwrap_or_else(|| panic!("this thread is on no machine"));
+            seat.depth.set(seat.depth.get() + 1);
+            let mut random = seat.random.get();
+            let cpu = loop {
+                match (seat.cpu.get(), seat.roams) {
+                    (Some(cpu), _) => break cpu,
+                    (None, Some(cpus)) => {
+                        // xorshift
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        let cpu = (random % cpus as u64) as usize;
+                        if seat.machine.take(cpu) {
+                            seat.cpu.set(Some(cpu));
+                        } else {
+                            thread::yield_now();
+                        }
+                    }
+                    (None, None) => panic!("a pinned thread has a CPU"),
+                }
+            };
+            seat.random.set(random);
+            cpu
+        });
+        Self {
+            cpu,
+            stays: PhantomData,
+        }
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        SEAT.with_borrow(|seat| {
+            let Some(seat) = seat else { return };
+            let depth = seat.depth.get() - 1;
+            seat.depth.set(depth);
+            if depth == 0 && seat.roams.is_some() {
+                seat.cpu.take().into_iter().for_each(|cpu| seat.machine.leave(cpu));
+            }
+        });
+    }
+}
+
+impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
+    for Host<CPUS, NODES, MAP, MEMORY>
+{
+    type Guard = Guard;
+
+    fn guard() -> Guard {
+        Guard::new()
+    }
+
+    fn cpu(guard: &Guard) -> usize {
+        assert!(guard.cpu < CPUS);
+        guard.cpu
+    }
+
+    fn cpus() -> usize {
+        CPUS
+    }
+
+    fn nodes() -> usize {
+        NODES
+    }
+
+    fn node_of(cpu: usize) -> usize {
+        (MAP >> (4 * cpu)) as usize & 0xf
+    }
+
+    fn has_memory(node: usize) -> bool {
+        MEMORY >> node & 1 != 0
+    }
+
+    /// A line of nodes.
+    fn distance(from: usize, to: usize) -> u32 {
+        10 + 10 * from.abs_diff(to) as u32
+    }
+
+    fn now() -> u64 {
+        thread_local!(static START: Instant = Instant::now());
+        START.with(Instant::elapsed).as_nanos() as u64
+    }
+
+    /// One instruction for interrupts of this CPU, but a load and a store for other CPUs: if two
+    /// CPUs ever wrote the same counter, the sums would not come out.
+    fn add_local(_: &Guard, counter: &Atomic<u64>, n: u64) {
+        let add = || counter.store(counter.load(Relaxed).wrapping_add(n), Relaxed);
+        #[cfg(debug_assertions)]
+        kernel::hook::uninterrupted(add);
+        #[cfg(not(debug_assertions))]
+        add();
+    }
+}

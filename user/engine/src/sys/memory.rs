@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The interface of the module's rust/sys/memory.rs, over boxes; can be told to fail.
+
+use crate::platform::Platform;
+use kernel::prelude::*;
+use std::{cell::Cell, ops::Deref};
+
+thread_local! {
+    /// How many more allocations of this thread succeed.
+    static BUDGET: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// How many arrays made by this thread exist.
+    static ALIVE: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Runs `body` with memory for `budget` allocations.
+pub(crate) fn with_budget<R>(budget: usize, body: impl FnOnce() -> R) -> R {
+    BUDGET.set(budget);
+    let result = body();
+    BUDGET.set(usize::MAX);
+    result
+}
+
+/// How many arrays made by this thread exist.
+pub(crate) fn alive() -> isize {
+    ALIVE.get()
+}
+
+/// An array of fixed length.
+pub(crate) struct NodeSlice<T> {
+    values: Vec<T>,
+}
+
+impl<T> NodeSlice<T> {
+    /// Makes an array of `len` values, the i-th by `make(i)`.
+    pub(crate) fn try_new(
+        len: usize,
+        _node: Option<usize>,
+        make: impl FnMut(usize) -> Result<T>,
+    ) -> Result<Self> {
+        BUDGET.set(BUDGET.get().checked_sub(1).ok_or(ENOMEM)?);
+        let values: Vec<T> = (0..len).map(make).collect::<Result<_>>()?;
+        ALIVE.set(ALIVE.get() + 1);
+        Ok(Self { values })
+    }
+}
+
+impl<T> Drop for NodeSlice<T> {
+    fn drop(&mut self) {
+        ALIVE.set(ALIVE.get() - 1);
+    }
+}
+
+impl<T> Deref for NodeSlice<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        &self.values
+    }
+}
+
+/// One value for each CPU.
+pub(crate) struct PerCpu<T> {
+    values: NodeSlice<NodeSlice<T>>,
+}
+
+impl<T> PerCpu<T> {
+    /// Makes the values.
+    pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
+        let values = NodeSlice::try_new(P::cpus(), None, |cpu| {
+            let node = P::node_of(cpu);
+            let node = P::has_memory(node).then_some(node);
+            NodeSlice::try_new(1, node, |_| make(cpu))
+        })?;
+        Ok(Self { values })
+    }
+
+    /// The value of a CPU.
+    #[inline(always)]
+    pub(crate) fn get(&self, cpu: usize) -> &T {
+        &self.values[cpu][0]
+    }
+
+    /// All values, in the order of the CPUs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.values.iter().flat_map(|one| one.iter())
+    }
+}
