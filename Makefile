@@ -16,6 +16,9 @@ CPUS ?= 2
 NUMA ?= 1
 ROOT ?= full
 
+# what a script that needs root tells people to run
+export LT_COMMAND := make $(MAKECMDGOALS)
+
 all: module user ## build the kernel module and the commands
 
 help: ## list what make can do
@@ -35,7 +38,7 @@ demo: ## catch slow disk requests in a virtual machine and see the snapshot that
 	@scripts/demo
 
 test: ## run every test [T=word selects by name]
-	@tests/run $(T)
+	@set -f; tests/run $(T)
 
 check: ## check form: formatting, lints, documentation, unsafe code, shell
 	@scripts/check

@@ -22,7 +22,7 @@ warn() { printf '%s: warning: %s\n' "$LT_NAME" "$*" >&2; }
 die()  { printf '%s: %s\n' "$LT_NAME" "$*" >&2; exit 1; }
 
 # usage: print the head comment of the running script, which is its manual.
-usage() { sed -n '/^# SPDX/d; /^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '/^# SPDX/d; /^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0" | sed '/./,$!d'; }
 
 # elapsed SECONDS: a time as people read it.
 elapsed() {
@@ -87,5 +87,12 @@ need_root() {
 	[ "$(id -u)" -eq 0 ] || die "$1 needs root; run: sudo -E ${LT_COMMAND:-$0}"
 }
 
-# key FILE-OR-TEXT...: a short name for what the arguments hold.
+# need_space GIGABYTES: stop if the cache's disk has less.
+need_space() {
+	local free
+	free=$(($(df --output=avail --block-size=1M "$LT_CACHE" | tail -n 1) / 1024))
+	[ "$free" -ge "$1" ] || die "$LT_CACHE needs $1 GB of disk, and $free GB are free; set XDG_CACHE_HOME to a place that has them"
+}
+
+# key TEXT...: a short name for what the arguments hold.
 key() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }
