@@ -57,16 +57,7 @@ fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
 /// The names of all sessions; none when no session daemon runs.
 pub(crate) fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
-    listed.map_or_else(|_| Vec::new(), |xml| names(&xml))
-}
-
-/// The text of `<session><name>`; names hold nothing that XML would escape in sessions of ours.
-fn names(xml: &str) -> Vec<String> {
-    let after = xml.split("<session><name>").skip(1);
-    after
-        .filter_map(|s| s.split_once("</name>"))
-        .map(|(name, _)| name.to_string())
-        .collect()
+    listed.map_or_else(|_| Vec::new(), |xml| between(&xml, "<session><name>"))
 }
 
 /// Destroys a session that is not a value any more.
@@ -76,26 +67,33 @@ pub(crate) fn destroy(session: &str) -> Result<()> {
 
 /// Checks that all `events` are tracepoints of this kernel: `lttng enable-event` takes any word.
 pub(crate) fn check_events(events: &[String]) -> Result<()> {
-    let list = lttng(["list", "--kernel"]).output()?;
-    let known: Vec<&str> = list
-        .lines()
-        .filter_map(|l| {
-            l.trim()
-                .trim_start_matches(['-', '>', ' '])
-                .split([' ', '('])
-                .next()
-        })
-        .collect();
+    let xml = lttng(["--mi", "xml", "list", "--kernel"]).output()?;
+    let known: Vec<String> = between(&xml, "<event><name>");
     for event in events {
-        let stem = event.trim_end_matches('*');
-        let found = known
-            .iter()
-            .any(|k| *k == event || (stem != event && k.starts_with(stem)));
-        if !found && !stem.contains('*') {
+        if !known.iter().any(|k| matches(event, k)) {
             bail!("-e {event}: no such kernel tracepoint; `lttng list --kernel` shows them");
         }
     }
     Ok(())
+}
+
+/// Whether `name` fits `pattern`, in which `*` stands for anything.
+fn matches(pattern: &str, name: &str) -> bool {
+    match pattern.split_once('*') {
+        None => pattern == name,
+        Some((head, rest)) => name.strip_prefix(head).is_some_and(|tail| {
+            (0..=tail.len()).any(|i| tail.is_char_boundary(i) && matches(rest, &tail[i..]))
+        }),
+    }
+}
+
+/// The texts between each `open` and the next `</name>`; names of ours hold nothing XML would escape.
+fn between(xml: &str, open: &str) -> Vec<String> {
+    let after = xml.split(open).skip(1);
+    after
+        .filter_map(|s| s.split_once("</name>"))
+        .map(|(name, _)| name.to_string())
+        .collect()
 }
 
 /// How the buffers are cut, per CPU.
@@ -199,6 +197,7 @@ impl Daemon {
         if daemon_pid().is_some() {
             return Ok(Self { pid: None });
         }
+        note("starting LTTng's session daemon");
         let hint = "LTTng's session daemon does not start; `latency-tracker check` tells more";
         Exec::new("lttng-sessiond", ["--daemonize"])
             .output()
@@ -236,8 +235,10 @@ pub(crate) fn stop_daemon(pid: i32) {
 fn daemon_pid() -> Option<i32> {
     let pid = PID_FILES.iter().find_map(|f| fs::read_to_string(f).ok())?;
     let pid: i32 = pid.trim().parse().ok()?;
-    let comm = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-    comm.starts_with("lttng-sess").then_some(pid)
+    // Not comm: the daemon gives its threads names of their own.
+    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let program = command.split(|b| *b == 0).next().unwrap_or_default();
+    program.ends_with(b"lttng-sessiond").then_some(pid)
 }
 
 #[cfg(test)]
@@ -255,8 +256,17 @@ mod tests {
     fn names_of_sessions_are_found_in_the_xml_of_lttng() {
         let xml = "<list><output><sessions><session><name>a-1</name><path></path><domains><channel><name>c</name>\
             </channel></domains></session><session><name>b</name></session></sessions></output></list>";
-        assert_eq!(names(xml), ["a-1", "b"]);
-        assert!(names("<output><sessions/></output>").is_empty());
+        assert_eq!(between(xml, "<session><name>"), ["a-1", "b"]);
+        assert!(between("<output><sessions/></output>", "<session><name>").is_empty());
+    }
+
+    #[test]
+    fn patterns_match_as_those_of_lttng() {
+        assert!(matches("irq_*", "irq_handler_entry"));
+        assert!(matches("*_exit", "irq_handler_exit"));
+        assert!(matches("irq_*_e*", "irq_handler_entry"));
+        assert!(!matches("irq", "irq_handler_entry"));
+        assert!(!matches("sched_*x", "sched_switch"));
     }
 
     #[test]

@@ -22,7 +22,7 @@ mod policy;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use lt_proc::{Alert, ProcRoot, StreamLine};
+use lt_proc::{Alert, Nanos, ProcRoot, StreamLine};
 
 pub(crate) use self::args::RecordArgs;
 use self::capture::{Captures, Partial, Record, size_of};
@@ -59,6 +59,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     }
     let name = lttng::session_name(&args.name, std::process::id());
     left.update(|owned| owned.session = Some(name.clone()));
+    note("setting up the flight recorder and measuring for a second");
     let session = Session::start(&name, captures.path(), args.buffers(), &events)?;
     let begun = Instant::now();
     if !signals.sleep(SAMPLE)? {
@@ -196,21 +197,16 @@ impl Recorder<'_> {
             "alert.json",
             &(serde_json::to_string_pretty(&record)? + "\n"),
         )?;
-        let text = if self.args.no_explain {
-            None
-        } else {
-            Some(self.explanation(&partial, woken)?)
-        };
-        let path = self.captures.keep(partial, number)?;
-        let alerts = woken.alerts.len();
-        let plural = if alerts == 1 { "" } else { "s" };
+        let alerts = count(woken.alerts.len());
         out::line(&format!(
-            "\ncapture {}: {alerts} alert{plural}",
-            path.display()
+            "\ncapture {number:04}: {alerts}, saved within {}",
+            Nanos(record.snapshot_took)
         ))?;
-        if let Some(text) = text {
-            out::line(&text)?;
+        if !self.args.no_explain {
+            out::line(&self.explanation(&partial, woken)?)?;
         }
+        let path = self.captures.keep(partial, number)?;
+        out::line(&format!("saved as {}", path.display()))?;
         out::line(&self.state(history.taken + 1, history.skipped)?)?;
         Ok(Ok(()))
     }
@@ -266,14 +262,16 @@ impl Recorder<'_> {
     }
 
     fn say_skipped(&self, woken: &Woken, why: Skip) -> Result<()> {
-        for alert in &woken.alerts {
-            let delay = lt_proc::Nanos(alert.delay);
-            out::line(&out::fit(
-                &format!("no capture ({why}): {delay} {}", alert.subject()),
-                out::WIDTH,
-            ))?;
-        }
-        Ok(())
+        let Some(slowest) = woken.alerts.iter().max_by_key(|a| a.delay) else {
+            return Ok(());
+        };
+        let text = format!(
+            "no capture ({why}): {}, at most {}: {}",
+            count(woken.alerts.len()),
+            Nanos(slowest.delay),
+            slowest.subject()
+        );
+        out::line(&out::fit(&text, out::WIDTH))
     }
 
     fn state(&self, taken: usize, skipped: usize) -> Result<String> {
@@ -292,6 +290,14 @@ impl Recorder<'_> {
             n("alerts_lost"),
             n("full"),
         ))
+    }
+}
+
+fn count(alerts: usize) -> String {
+    if alerts == 1 {
+        "1 alert".to_string()
+    } else {
+        format!("{alerts} alerts")
     }
 }
 

@@ -3,7 +3,7 @@
 //! `hist`: how long things took. bcc's log2 text, percentiles from the kernel's finer buckets, and the
 //! counters that say whether anything is missing from the picture.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -24,7 +24,7 @@ struct Report<'a> {
     interval: Option<u64>,
     count: u64,
     /// Upper bounds of buckets.
-    percentiles: HashMap<&'static str, u64>,
+    percentiles: BTreeMap<&'static str, u64>,
     buckets: &'a [Bucket],
     stats: &'a Stats,
 }

@@ -118,8 +118,9 @@ fn count(trace: &Path) -> Option<u64> {
     let args = [
         "convert",
         "--component=sink.utils.counter",
-        "--params=hide-zero=yes,step=0",
+        "--params=hide-zero=yes,step=+0",
     ];
+    // `+`: babeltrace2 takes no signed number there.
     let args = args.iter().map(AsRef::as_ref).chain([trace.as_os_str()]);
     let text = Exec::new("babeltrace2", args).output().ok()?;
     parse_counter(&text)
