@@ -10,16 +10,20 @@
 . /lt/tests/block.sh
 
 load_module
-null_disk queued 300000000 hw_queue_depth=1
+null_disk queued 1000000000 hw_queue_depth=1
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/queued/queue/scheduler
+echo 16 >/sys/block/queued/queue/nr_requests
 control 'issue block dev=queued threshold=10ms'
 control 'insert block dev=queued threshold=10ms from=insert'
 
-# One request occupies the only tag. Behind it: A, then C, then B between them, which joins all three.
+# One request occupies the only tag, one waits for it at the door. Behind them: A, then C, then B between
+# them, which joins all three.
 cat $LT/insert/alerts >/tmp/insert &
 cat $LT/issue/alerts >/tmp/issue &
 writes queued 1 100 &
+sleep 0.1
+writes queued 1 200 &
 sleep 0.1
 writes queued 1 0 &
 sleep 0.05
@@ -27,8 +31,8 @@ writes queued 1 2 &
 sleep 0.05
 writes queued 1 1 &
 # Not the two that print alerts, which never end.
-wait %3 %4 %5 %6 || :
-wait_until 5 quiet insert
+wait %3 %4 %5 %6 %7 || :
+wait_until 10 quiet insert
 wait_until 5 quiet issue
 sleep 0.5
 cat /tmp/insert /tmp/issue $LT/insert/stats
@@ -37,7 +41,7 @@ sums_hold issue
 for name in insert issue; do
 	assert_eq "$(stat $name merged)" 1 "$name: merged"
 	assert_eq "$(stat $name gone)" 1 "$name: gone"
-	assert_eq "$(stat $name ended)" 2 "$name: ended"
+	assert_eq "$(stat $name ended)" 3 "$name: ended"
 	assert_eq "$(stat $name unmatched)" 0 "$name: unmatched"
 done
 assert_eq "$(grep -c 'bytes=12288' /tmp/insert)" 1 "the merged request, as the device saw it"
