@@ -1,0 +1,43 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# What counts as a complaint of the kernel, and what is ordinary talk.
+# timeout: 20
+
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# expect clean|bad LOG-LINE [TAINT]
+expect() {
+	local got=clean
+	printf '[    1.0] an ordinary line\r\n[    2.0] %s\r\n' "$1" "$2" >"$work/console.log"
+	printf 'booted 3\ntaint %s\nstatus 0\n' "${3:-12288}" >"$work/result"
+	"$top/scripts/kernel-log-check" "$work" >"$work/said" || got=bad
+	[ "$got" = "$1" ] || { echo "'$2', taint ${3:-12288}: $got, expected $1"; cat "$work/said"; exit 1; }
+}
+
+expect clean 'PCI: Using host bridge windows from ACPI; if necessary, use "pci=nocrs" and report a bug'
+expect clean 'latency_tracker: loading out-of-tree module taints kernel.'
+expect clean 'rcu: 	RCU calculated value of scheduler-enlistment delay is 25 jiffies.'
+expect clean 'clocksource: Watchdog remote CPU 1 read timed out'
+expect clean 'nothing' 0
+expect bad 'WARNING: CPU: 1 PID: 12 at mm/slub.c:1 f+0x1/0x2'
+expect bad 'WARNING: possible circular locking dependency detected'
+expect bad 'BUG: unable to handle page fault for address: ffff'
+expect bad 'BUG: KASAN: slab-use-after-free in f+0x1/0x2'
+expect bad 'BUG: sleeping function called from invalid context at kernel/a.c:1'
+expect bad 'Oops: general protection fault, probably for non-canonical address'
+expect bad 'watchdog: BUG: soft lockup - CPU#0 stuck for 26s!'
+expect bad 'rcu: INFO: rcu_preempt self-detected stall on CPU'
+expect bad 'INFO: task sh:12 blocked for more than 120 seconds.'
+expect bad 'Kernel panic - not syncing: Fatal exception'
+expect bad 'refcount_t: underflow; use-after-free.'
+expect bad 'nothing' 12800
+expect bad 'nothing' 128
+# a machine that died before its result was known
+expect bad 'Kernel panic - not syncing' ''
+rm "$work/result"
+"$top/scripts/kernel-log-check" "$work" >/dev/null && exit 1
+echo "all as expected"
