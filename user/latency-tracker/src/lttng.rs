@@ -62,7 +62,8 @@ pub(crate) fn sessions() -> Vec<String> {
 
 /// Destroys a session that is not a value any more.
 pub(crate) fn destroy(session: &str) -> Result<()> {
-    lttng(["destroy", "--no-wait", session]).output().map(drop)
+    // It waits until the session is really gone: the daemon may be stopped next.
+    lttng(["destroy", session]).output().map(drop)
 }
 
 /// Checks that all `events` are tracepoints of this kernel: `lttng enable-event` takes any word.

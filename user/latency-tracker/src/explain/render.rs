@@ -50,23 +50,28 @@ impl fmt::Display for Explanation {
                     "  Use a larger --subbuf-size or --num-subbuf, or trace fewer events."
                 )?;
             }
+            (None, _) if self.covered == 0 => {
+                writeln!(
+                    f,
+                    "  The trace begins after the alert: the ring is far too small. Use a larger"
+                )?;
+                writeln!(f, "  --subbuf-size or --num-subbuf.")?;
+            }
             (None, _) => {
                 writeln!(
                     f,
-                    "  Its end is not in the trace, which covers {} before the alert.",
-                    Nanos(self.covered)
+                    "  Its end is not in the trace, though that covers the time of the alert."
                 )?;
-                writeln!(
-                    f,
-                    "  If the device is right, use a larger --subbuf-size, or a shorter --cooldown."
-                )?;
+                writeln!(f, "  Are the block_rq_* events among those recorded?")?;
             }
         }
-        writeln!(
-            f,
-            "\n  The trace covers {} before the alert.",
-            Nanos(self.covered)
-        )?;
+        if self.covered > 0 {
+            writeln!(
+                f,
+                "\n  The trace covers {} before the alert.",
+                Nanos(self.covered)
+            )?;
+        }
         if self.discarded > 0 {
             writeln!(
                 f,
@@ -290,7 +295,13 @@ mod tests {
             "{text}"
         );
         let text = explain(ALERT, "");
-        assert!(text.contains("Its end is not in the trace"), "{text}");
+        assert!(text.contains("begins after the alert"), "{text}");
+        let switches: Vec<&str> = TRACE.lines().filter(|l| !l.contains("block_rq_")).collect();
+        let text = explain(ALERT, &switches.join("\n"));
+        assert!(
+            text.contains("Are the block_rq_* events among those"),
+            "{text}"
+        );
     }
 
     #[test]
