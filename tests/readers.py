@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""What tests/vm/readers.sh does with the files of alerts; each function is one promise.
+
+Runs inside the virtual machine, with the module loaded and a disk /dev/slow whose
+requests take 20 ms.
+"""
+
+import errno
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+LT = "/proc/latency_tracker"
+
+
+def control(line):
+    with open(f"{LT}/control", "w") as file:
+        file.write(line + "\n")
+
+
+def stat(name, key):
+    with open(f"{LT}/{name}/stats") as file:
+        return dict(line.split() for line in file)[key]
+
+
+def slow_requests(count, block=0):
+    """Makes `count` alerts."""
+    subprocess.run(
+        ["dd", "if=/dev/slow", "of=/dev/null", "bs=4k", "iflag=direct", f"count={count}", f"skip={block}"],
+        check=True,
+        stderr=subprocess.DEVNULL,
+    )
+
+
+def seqs(text):
+    return [int(line.split()[0].split("=")[1]) for line in text.splitlines() if line.startswith("seq=")]
+
+
+class Cat(threading.Thread):
+    """Reads a file to its end in a thread of its own."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path, self.text, self.error = path, "", None
+        self.start()
+
+    def run(self):
+        try:
+            fd = os.open(self.path, os.O_RDONLY)
+            while data := os.read(fd, 65536):
+                self.text += data.decode()
+            os.close(fd)
+        except OSError as error:
+            self.error = error
+
+    def done(self, seconds=10):
+        self.join(seconds)
+        assert not self.is_alive(), f"the reader of {self.path} still sleeps"
+        assert self.error is None, f"the reader of {self.path}: {self.error}"
+        return self.text
+
+
+def fresh(name="slow", settings="wakeup_interval=0"):
+    control(f"{name} block dev=slow threshold=10ms {settings}")
+
+
+def wakeup_sleeps_until_an_alert_and_then_ends():
+    fresh()
+    reader = Cat(f"{LT}/slow/wakeup")
+    time.sleep(0.3)
+    assert reader.is_alive(), "returned without an alert"
+    slow_requests(1)
+    assert seqs(reader.done()) == [1], reader.text
+
+
+def all_who_wait_are_released():
+    fresh()
+    readers = [Cat(f"{LT}/slow/wakeup") for _ in range(8)] + [Cat(f"{LT}/wakeup") for _ in range(8)]
+    time.sleep(0.3)
+    slow_requests(1)
+    for reader in readers:
+        assert seqs(reader.done())[:1] == [1], reader.text
+
+
+def nothing_is_missed_between_two_readings():
+    fresh()
+    seen = []
+    worker = threading.Thread(target=slow_requests, args=(40,))
+    worker.start()
+    while len(seen) < 40:
+        seen += seqs(Cat(f"{LT}/slow/wakeup").done())
+    worker.join()
+    assert seen == list(range(1, 41)), seen
+    slow_requests(3)
+    assert seqs(Cat(f"{LT}/slow/wakeup").done()) == [41, 42, 43], "raised while nobody read"
+
+
+def alerts_streams_from_where_each_reader_began():
+    fresh()
+    slow_requests(2)
+    fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        os.read(fd, 1)
+        raise AssertionError("an old alert")
+    except BlockingIOError:
+        pass
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    assert poller.poll(200) == [], "ready without an alert"
+    slow_requests(2)
+    assert poller.poll(5000) == [(fd, select.POLLIN)], "not ready after an alert"
+    # One byte at a time, to the end of the second line.
+    text = ""
+    while text.count("\n") < 2:
+        text += os.read(fd, 1).decode()
+    assert seqs(text) == [3, 4], text
+    try:
+        os.read(fd, 1)
+        raise AssertionError("more than there was")
+    except BlockingIOError:
+        pass
+    os.close(fd)
+
+
+def the_overtaken_are_told_how_many_they_lost():
+    fresh(settings="wakeup_interval=0 ring=4")
+    fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
+    slow_requests(10)
+    text = os.read(fd, 65536).decode()
+    assert text.startswith("lost=6\n"), text
+    assert seqs(text) == [7, 8, 9, 10], text
+    os.close(fd)
+
+
+def a_signal_interrupts_the_sleep():
+    fresh()
+    reader = subprocess.Popen(["cat", f"{LT}/slow/wakeup"], stdout=subprocess.DEVNULL)
+    time.sleep(0.3)
+    reader.send_signal(signal.SIGTERM)
+    assert reader.wait(5) == -signal.SIGTERM
+    # And one that is caught gives EINTR (Python retries unless the handler raises).
+
+    class Caught(Exception):
+        pass
+
+    def handler(*_):
+        raise Caught
+
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY)
+    try:
+        os.read(fd, 1)
+        raise AssertionError("read something")
+    except Caught:
+        pass
+    finally:
+        os.close(fd)
+
+
+def removal_gives_end_of_file():
+    fresh()
+    readers = [Cat(f"{LT}/slow/{file}") for file in ("wakeup", "alerts") for _ in range(5)]
+    fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY)
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    time.sleep(0.3)
+    began = time.monotonic()
+    control("-slow")
+    assert time.monotonic() - began < 5, "removal took long"
+    for reader in readers:
+        assert reader.done() == "", reader.text
+    try:
+        assert os.read(fd, 1) == b""
+    except OSError as error:
+        # procfs answers so for a file that is gone; only who was not reading can meet it.
+        assert error.errno == errno.EIO, error
+    os.close(fd)
+
+
+def wake_ups_are_rate_limited_and_alerts_are_not():
+    fresh(settings="wakeup_interval=1s")
+    fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
+    slow_requests(30)
+    time.sleep(2.5)
+    assert stat("slow", "alerts") == "30"
+    wakes = int(stat("slow", "wakes"))
+    assert 1 <= wakes <= 4, f"{wakes} wake-ups in about 3 s"
+    assert wakes + int(stat("slow", "wakes_suppressed")) >= 30
+    assert len(seqs(os.read(fd, 1 << 16).decode() + os.read(fd, 1 << 16).decode())) == 30
+    os.close(fd)
+    # The last alert of a burst wakes a sleeper too, within the interval.
+    Cat(f"{LT}/slow/wakeup").done()
+    slow_requests(1)
+    reader = Cat(f"{LT}/slow/wakeup")
+    reader.done()
+    slow_requests(1)
+    assert seqs(Cat(f"{LT}/slow/wakeup").done(5)) == [32]
+
+
+def main():
+    tests = [
+        wakeup_sleeps_until_an_alert_and_then_ends,
+        all_who_wait_are_released,
+        nothing_is_missed_between_two_readings,
+        alerts_streams_from_where_each_reader_began,
+        the_overtaken_are_told_how_many_they_lost,
+        a_signal_interrupts_the_sleep,
+        wake_ups_are_rate_limited_and_alerts_are_not,
+        removal_gives_end_of_file,
+    ]
+    for test in tests:
+        test()
+        if os.path.exists(f"{LT}/slow"):
+            control("-slow")
+        print(f"{test.__name__}: ok", flush=True)
+    # The module goes although somebody sleeps in its files. (All alerts so far are given first.)
+    Cat(f"{LT}/wakeup").done()
+    readers = [Cat(f"{LT}/wakeup"), Cat(f"{LT}/alerts")]
+    time.sleep(0.3)
+    subprocess.run(["rmmod", "latency_tracker"], check=True)
+    for reader in readers:
+        assert reader.done() == "", reader.text
+    print("unload_releases_the_readers: ok")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
