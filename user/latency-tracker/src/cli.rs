@@ -64,7 +64,67 @@ Starting an instance that runs changes the given parameters."
         after_help = "Exit status: 0 no alert came, 1 error, 2 an alert fired.\n\nExamples:\n  \
 latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
 latency-tracker watch slow_disk -n 1 --json\n  \
-latency-tracker watch slow_disk --on-alert shell,command='logger \"$LT_ALERT\"' \\\n      --on-alert continue")]
+latency-tracker watch slow_disk --on-alert shell,command='logger $LT_ALERT' \\\n      --on-alert continue"
+    )]
+    Watch(WatchArgs),
+    /// Shows how long things took: a histogram and percentiles.
+    #[command(
+        after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
+latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n\n\
+Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the true value."
+    )]
+    Hist(HistArgs),
+    /// Shows what is in flight now, the oldest first.
+    #[command(
+        after_help = "Examples:\n  latency-tracker pending slow_disk\n  latency-tracker pending --json"
+    )]
+    Pending(PendingArgs),
+    /// Waits for alerts and saves what the kernel did before each.
+    Record(Box<RecordArgs>),
+    /// Tells whether this machine is ready, and what to do if not.
+    #[command(
+        after_help = "Exit status: 0 ready, 1 something is missing.\n\nExample:\n  latency-tracker check"
+    )]
+    Check(CheckArgs),
+    /// Prints the completions of a shell.
+    #[command(
+        hide = true,
+        after_help = "Example:\n  \
+latency-tracker completions bash > /usr/share/bash-completion/completions/latency-tracker"
+    )]
+    Completions {
+        /// bash, zsh, fish, elvish or powershell.
+        shell: clap_complete::Shell,
+    },
+    /// Writes the man pages into a directory.
+    #[command(
+        hide = true,
+        after_help = "Example:\n  latency-tracker man /usr/share/man/man1"
+    )]
+    Man {
+        /// Where to; made if it is missing.
+        directory: PathBuf,
+    },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Show what can be started, with parameters, defaults and units.
+    #[arg(short, long)]
+    pub(crate) trackers: bool,
+    /// One JSON object a line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StartArgs {
+    /// The name of the instance, and of its directory below /proc/latency_tracker.
+    pub(crate) name: String,
+    /// What to track.
+    pub(crate) tracker: String,
+    /// Parameters of the tracker.
+    #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
 }
 

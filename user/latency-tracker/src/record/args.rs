@@ -20,8 +20,8 @@ Examples:
   latency-tracker record -e 'irq_*' --subbuf-size 4M --post-trigger 100ms \\
       sda_queue block threshold=50ms from=insert dev=sda
 
-With TRACKER the instance is created for the run and removed at its end. Without,
-it must run already and stays. Each capture is a directory with a number:
+With TRACKER the instance is created for the run and removed at its end;
+without, it must run already and stays. A capture is a numbered directory:
   trace/           babeltrace2 DIR/0001/trace, or Trace Compass
   alert.json       the alerts
   explanation.txt  what the trace says about them";
