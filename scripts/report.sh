@@ -58,6 +58,14 @@ timed() {
 	seconds=$((seconds / 10)).$((seconds % 10))
 }
 
+# setup COMMAND...: what everything else needs; if it fails, that is the one result.
+setup() {
+	"$@" >/dev/null && return
+	failed=1
+	echo "FAIL set-up: ${*#"$LT_TOP/"}"
+	closing
+}
+
 # simple NAME COMMAND...: a result that is the exit status of one command.
 simple() {
 	local name=$1
