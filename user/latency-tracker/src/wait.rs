@@ -2,24 +2,25 @@
 
 //! Waiting for the kernel, the clock or the person, whichever comes first.
 //!
-//! SIGINT, SIGTERM and SIGHUP are blocked and read from a signalfd, so that none can come between two
-//! steps: what has been set up is taken down in order. Children get an empty signal mask from
-//! `std::process`, and their own process group from [`crate::exec`].
+//! SIGINT, SIGTERM and SIGHUP only write a byte into a pipe that is looked at while waiting, so that
+//! none can come between two steps: what has been set up is taken down in order. They are not blocked,
+//! for children would inherit that (a session daemon that SIGTERM cannot end); handlers they do not.
 
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
 
 /// The requests to end.
 #[derive(Debug)]
-pub(crate) struct Signals(SignalFd);
+pub(crate) struct Signals(UnixStream);
 
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,15 +36,17 @@ pub(crate) enum Wake {
 impl Signals {
     /// From here on signals wait to be asked for.
     pub(crate) fn catch() -> Result<Self> {
-        let mut set = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            set.add(signal);
+        let (reader, writer) = UnixStream::pair().context("cannot create a pipe for signals")?;
+        reader
+            .set_nonblocking(true)
+            .context("cannot prepare the pipe for signals")?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let writer = writer
+                .try_clone()
+                .context("cannot copy the pipe for signals")?;
+            pipe::register(signal, writer).context("cannot catch signals")?;
         }
-        set.thread_block().context("cannot block signals")?;
-        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
-        Ok(Self(
-            SignalFd::with_flags(&set, flags).context("cannot create a signalfd")?,
-        ))
+        Ok(Self(reader))
     }
 
     /// Waits for `file` to become readable, for a signal, or until `end`. A signal goes first.
@@ -74,7 +77,7 @@ impl Signals {
                 events.is_some_and(|e| !e.is_empty())
             };
             if any(0) {
-                let _ = self.0.read_signal();
+                let _ = (&self.0).read(&mut [0; 16]);
                 return Ok(Wake::Signal);
             }
             if any(1) {
@@ -147,6 +150,15 @@ mod tests {
     use super::*;
     use std::io::Write;
     use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_signal_ends_a_wait_and_time_another() {
+        let signals = Signals::catch().unwrap();
+        assert!(signals.sleep(Duration::from_millis(5)).unwrap());
+        signal_hook::low_level::raise(SIGHUP).unwrap();
+        assert!(!signals.sleep(Duration::from_secs(60)).unwrap());
+        assert!(signals.sleep(Duration::from_millis(5)).unwrap());
+    }
 
     #[test]
     fn lines_survive_being_cut_by_reads() {
