@@ -97,8 +97,15 @@ impl Ring {
                 .cmpxchg(version, (number << 1) | 1, Acquire)
                 .is_err()
         {
+            // The highest number stays, in whatever order the losers come to write theirs.
             // Relaxed: the reader compares numbers, nothing hangs on it.
-            slot.skipped.store(number, Relaxed);
+            let mut last = slot.skipped.load(Relaxed);
+            while last < number {
+                match slot.skipped.cmpxchg(last, number, Relaxed) {
+                    Ok(_) => break,
+                    Err(now) => last = now,
+                }
+            }
             return Err(number);
         }
         for (word, value) in slot.words.iter().zip(fill(number)) {
