@@ -106,7 +106,10 @@ impl Machine {
 impl Drop for Seated {
     fn drop(&mut self) {
         if let Some(seat) = SEAT.take() {
-            seat.cpu.get().into_iter().for_each(|cpu| seat.machine.leave(cpu));
+            seat.cpu
+                .get()
+                .into_iter()
+                .for_each(|cpu| seat.machine.leave(cpu));
         }
     }
 }
@@ -120,7 +123,9 @@ pub(crate) struct Guard {
 impl Guard {
     fn new() -> Self {
         let cpu = SEAT.with_borrow(|seat| {
-            let seat = seat.as_ref().unwrap_or_else(|| panic!("this thread is on no machine"));
+            let seat = seat
+                .as_ref()
+                .unwrap_or_else(|| panic!("this thread is on no machine"));
             seat.depth.set(seat.depth.get() + 1);
             let mut random = seat.random.get();
             let cpu = loop {
@@ -158,7 +163,10 @@ impl Drop for Guard {
             let depth = seat.depth.get() - 1;
             seat.depth.set(depth);
             if depth == 0 && seat.roams.is_some() {
-                seat.cpu.take().into_iter().for_each(|cpu| seat.machine.leave(cpu));
+                seat.cpu
+                    .take()
+                    .into_iter()
+                    .for_each(|cpu| seat.machine.leave(cpu));
             }
         });
     }

@@ -24,6 +24,8 @@ pub enum Change {
     Write(fn(u64) -> u64),
     /// What a load returns goes through this function.
     Read(fn(u64) -> u64),
+    /// A load returns what the thread loaded from the same atomic before: nothing has changed.
+    Again,
 }
 
 /// One change at one place.
@@ -33,7 +35,7 @@ pub struct Mutation {
     pub file: &'static str,
     /// The text of that file.
     pub source: &'static str,
-    /// What the line of the operation contains, and no other line of the file.
+    /// A text that is in the file once; the operation is in the line in which it ends.
     pub text: &'static str,
     /// What happens there.
     pub change: Change,
@@ -47,6 +49,7 @@ struct Settings {
     mutations: Vec<(&'static str, u32, Change)>,
     selection: Option<Selection>,
     made: HashMap<(&'static str, u32), usize>,
+    loaded: HashMap<(usize, loom::thread::ThreadId), u64>,
 }
 
 thread_local! {
@@ -54,6 +57,7 @@ thread_local! {
         mutations: Vec::new(),
         selection: None,
         made: HashMap::new(),
+        loaded: HashMap::new(),
     });
 }
 
@@ -63,11 +67,11 @@ pub fn mutate(mutations: &[Mutation]) -> Vec<Mutation> {
     SETTINGS.with_borrow_mut(|settings| {
         settings.mutations.clear();
         for mutation in mutations {
-            let lines = mutation.source.lines().enumerate();
-            let mut hits = lines.filter(|(_, line)| line.contains(mutation.text));
+            let mut hits = mutation.source.match_indices(mutation.text);
             match (hits.next(), hits.next()) {
-                (Some((line, _)), None) => {
-                    let place = (mutation.file, line as u32 + 1, mutation.change);
+                (Some((at, text)), None) => {
+                    let line = mutation.source[..at + text.len()].lines().count();
+                    let place = (mutation.file, line as u32, mutation.change);
                     settings.mutations.push(place);
                 }
                 _ => unfit.push(*mutation),
@@ -84,7 +88,10 @@ pub fn select(selection: Selection) {
 
 /// Forgets how many atomics were made: a run of the model begins.
 pub fn begin() {
-    SETTINGS.with_borrow_mut(|settings| settings.made.clear());
+    SETTINGS.with_borrow_mut(|settings| {
+        settings.made.clear();
+        settings.loaded.clear();
+    });
 }
 
 /// What is to happen at a place, if not what is written there.
@@ -94,6 +101,19 @@ pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
         all.find(|(file, line, _)| *line == place.line() && place.file().ends_with(file))
             .map(|(_, _, change)| *change)
     })
+}
+
+/// Keeps what this thread of the model loaded, and returns what it loaded before.
+pub(crate) fn reload(atomic: usize, value: u64) -> Option<u64> {
+    SETTINGS.with_borrow_mut(|settings| {
+        let key = (atomic, loom::thread::current().id());
+        settings.loaded.insert(key, value)
+    })
+}
+
+/// Whether something is mutated.
+pub(crate) fn is_mutated() -> bool {
+    SETTINGS.with_borrow(|settings| !settings.mutations.is_empty())
 }
 
 /// Whether the atomic made at this place now is modelled.

@@ -57,7 +57,12 @@ pub trait AtomicType: Copy + PartialEq + sealed::Sealed {
     /// For the mutations of the model.
     #[cfg(loom)]
     #[doc(hidden)]
-    fn map(self, f: fn(u64) -> u64) -> Self;
+    fn word(self) -> u64;
+
+    /// For the mutations of the model.
+    #[cfg(loom)]
+    #[doc(hidden)]
+    fn from_word(word: u64) -> Self;
 
     /// Wraps around.
     #[cfg(loom)]
@@ -144,8 +149,13 @@ macro_rules! atomic_types {
             type Modelled = loom::sync::atomic::$atomic;
 
             #[cfg(loom)]
-            fn map(self, f: fn(u64) -> u64) -> Self {
-                f(self as u64) as $type
+            fn word(self) -> u64 {
+                self as u64
+            }
+
+            #[cfg(loom)]
+            fn from_word(word: u64) -> Self {
+                word as $type
             }
 
             #[cfg(loom)]

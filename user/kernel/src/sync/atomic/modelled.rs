@@ -14,15 +14,30 @@ use core::{fmt, panic::Location, sync::atomic::Ordering as Native};
 pub struct Atomic<T: AtomicType>(Inner<T>);
 
 enum Inner<T: AtomicType> {
-    Modelled(T::Modelled),
+    Modelled(Box<Modelled<T>>),
     Plain(T::Native),
+}
+
+/// An atomic of the model, and how loom is made to try all orders of its operations.
+///
+/// Loom (0.7) reorders two operations if the later one conflicts with the *last* access to that
+/// atomic. A thread that loads and then exchanges so hides the other threads' loads before: the
+/// order in which the exchange comes first is never tried. A read-modify-write operation of
+/// another atomic, one for each, conflicts with all of them. It is relaxed and hands nothing
+/// over.
+struct Modelled<T: AtomicType> {
+    atomic: T::Modelled,
+    turn: loom::sync::atomic::AtomicBool,
 }
 
 /// The same operation on either.
 macro_rules! on {
     ($self:expr, $method:ident($($argument:expr),*)) => {
         match &$self.0 {
-            Inner::Modelled(atomic) => atomic.$method($($argument),*),
+            Inner::Modelled(modelled) => {
+                modelled.turn.swap(false, Native::Relaxed);
+                modelled.atomic.$method($($argument),*)
+            }
             Inner::Plain(atomic) => atomic.$method($($argument),*),
         }
     };
@@ -40,7 +55,7 @@ fn left(ordering: Native, change: Option<Change>) -> Native {
 /// The value that is written.
 fn written<T: AtomicType>(value: T, change: Option<Change>) -> T {
     match change {
-        Some(Change::Write(f)) => value.map(f),
+        Some(Change::Write(f)) => T::from_word(f(value.word())),
         _ => value,
     }
 }
@@ -50,7 +65,10 @@ impl<T: AtomicType> Atomic<T> {
     #[track_caller]
     pub fn new(value: T) -> Self {
         Self(if model::is_modelled(Location::caller()) {
-            Inner::Modelled(T::Modelled::new(value))
+            Inner::Modelled(Box::new(Modelled {
+                atomic: T::Modelled::new(value),
+                turn: loom::sync::atomic::AtomicBool::new(false),
+            }))
         } else {
             Inner::Plain(T::Native::new(value))
         })
@@ -61,8 +79,13 @@ impl<T: AtomicType> Atomic<T> {
     pub fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
         let change = model::change(Location::caller());
         let value = on!(self, load(left(O::NATIVE, change)));
-        match change {
-            Some(Change::Read(f)) => value.map(f),
+        if !model::is_mutated() {
+            return value;
+        }
+        let before = model::reload(core::ptr::from_ref(self).addr(), value.word());
+        match (change, before) {
+            (Some(Change::Read(f)), _) => T::from_word(f(value.word())),
+            (Some(Change::Again), Some(before)) => T::from_word(before),
             _ => value,
         }
     }
@@ -89,6 +112,9 @@ impl<T: AtomicType> Atomic<T> {
     pub fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
         let change = model::change(Location::caller());
         let new = written(new, change);
+        if let Some(Change::Skip) = change {
+            return Ok(old);
+        }
         if let Some(Change::Split) = change {
             let found = on!(self, load(Native::Acquire));
             if found != old {

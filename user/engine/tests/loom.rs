@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Models of the lock-free parts: loom runs each in every interleaving of its threads, and with
+//! every stale value that a load may return.
+//!
+//! Each model states a property, and is run again with the protection removed that the property
+//! rests on ([`Mutation`]): then it has to fail, by its own assertion. The mutations are made in
+//! the stand-in for the kernel's atomics, the engine's files are the kernel's.
+//!
+//! Run by tests/host/loom.sh, or: `RUSTFLAGS="--cfg loom" cargo test --release --test loom`.
+
+#![cfg(loom)]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![allow(dead_code)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+include!("loom/engine.rs");
+
+/// A histogram that fits on the small stacks of loom's threads; no subject of a model.
+mod histogram {
+    pub(crate) const BUCKETS: usize = 1;
+
+    pub(crate) fn bucket_of(_: u64) -> usize {
+        0
+    }
+}
+
+#[path = "../src/sys.rs"]
+mod sys;
+
+#[path = "loom/machine.rs"]
+mod machine;
+
+#[path = "loom/event.rs"]
+mod event_model;
+#[path = "loom/freelist.rs"]
+mod freelist_model;
+#[path = "loom/ring.rs"]
+mod ring_model;
+#[path = "loom/table.rs"]
+mod table_model;

@@ -1,0 +1,459 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The life of an event: one winner, of the event that was meant, with the data that was given.
+
+use crate::{
+    hash::Seed,
+    machine::{fails, holds, source, Model, Mutate, On},
+    stats::Counter,
+    tracker::{Begin, Tracker, Verdict},
+};
+use kernel::model::Change;
+use loom::thread;
+use std::sync::Arc;
+
+const EVENT: Mutate = source!("event.rs");
+
+type Engine = Tracker<1, 1, Model<2>>;
+
+fn engine(capacity: u32) -> Arc<Engine> {
+    let seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
+    Arc::new(Engine::new(capacity, 0, seed).unwrap())
+}
+
+/// Two keys with the same tag under the seed above: each is a candidate for the other.
+fn twins() -> (u64, u64) {
+    let seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
+    let tag = |key| seed.hash(&[key]) >> 56;
+    let twin = (2..).find(|&key| tag(key) == tag(1)).unwrap();
+    (1, twin)
+}
+
+fn begin(engine: &Engine, cpu: usize, key: u64, data: u64) -> Begin {
+    engine.event_in(&On(cpu), &[key], data, &[data])
+}
+
+/// Ends a key; returns the data of the event if there was one. The start was the data too.
+fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
+    let mut data = None;
+    let known = engine.event_out(
+        &On(cpu),
+        &[key],
+        1_000,
+        |_| true,
+        |late| {
+            data = Some(late.data[0]);
+            assert_eq!(
+                late.delay,
+                1_000 - late.data[0],
+                "start and data of two events"
+            );
+        },
+    );
+    assert_eq!(known, data.is_some());
+    data
+}
+
+/// Nothing is live, nothing is lost, and the sums hold.
+fn settled(engine: &Engine) {
+    let total = |counter| engine.stats().total(counter);
+    assert_eq!(engine.pending_count(), 0, "something is live");
+    assert_eq!(
+        engine.free(),
+        u64::from(engine.capacity()),
+        "a cell is lost"
+    );
+    assert_eq!(
+        total(Counter::Attempts),
+        total(Counter::Started) + total(Counter::Full),
+        "the sum of attempts"
+    );
+    assert_eq!(
+        total(Counter::Started),
+        total(Counter::Ended) + total(Counter::Cleared) + total(Counter::Gone),
+        "the sum of events"
+    );
+}
+
+/// Two CPUs end the same key.
+fn two_ends() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || end(&other, 1, 1));
+    let ours = end(&engine, 0, 1);
+    let theirs = other.join().unwrap();
+    assert!(ours.is_some() != theirs.is_some(), "not one winner");
+    settled(&engine);
+}
+
+/// Two CPUs end the same key, and one of them begins another one in the same cell and slot.
+fn recycled() {
+    let engine = engine(1);
+    let (key, twin) = twins();
+    begin(&engine, 0, key, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        let won = end(&other, 1, key);
+        let begun = begin(&other, 1, twin, 8);
+        (won, begun)
+    });
+    let ours = end(&engine, 0, key);
+    let (theirs, begun) = other.join().unwrap();
+    assert!(ours.is_some() != theirs.is_some(), "not one winner");
+    assert_eq!(ours.or(theirs), Some(7), "another event's data");
+    if begun == Begin::Started {
+        assert_eq!(
+            end(&engine, 0, twin),
+            Some(8),
+            "an event ended that was not meant"
+        );
+    }
+    settled(&engine);
+}
+
+/// A key is looked for in a cell that had it in an earlier life.
+fn earlier_life() {
+    let engine = engine(1);
+    let (key, twin) = twins();
+    begin(&engine, 0, key, 7);
+    assert_eq!(end(&engine, 0, key), Some(7));
+    let other = engine.clone();
+    let other = thread::spawn(move || begin(&other, 1, twin, 8));
+    assert_eq!(
+        end(&engine, 0, key),
+        None,
+        "an event ended that was not meant"
+    );
+    assert_eq!(other.join().unwrap(), Begin::Started);
+    assert_eq!(
+        end(&engine, 0, twin),
+        Some(8),
+        "an event ended that was not meant"
+    );
+    settled(&engine);
+}
+
+/// A key begins again, with new data, while it is ended.
+fn hand_over() {
+    let engine = engine(1);
+    begin(&engine, 0, 1, 7);
+    assert_eq!(end(&engine, 0, 1), Some(7));
+    let other = engine.clone();
+    let other = thread::spawn(move || begin(&other, 1, 1, 8));
+    let won = end(&engine, 0, 1);
+    assert!(matches!(won, None | Some(8)), "data of an earlier life");
+    other.join().unwrap();
+    assert_eq!(
+        won.or_else(|| end(&engine, 0, 1)),
+        Some(8),
+        "data of an earlier life"
+    );
+    settled(&engine);
+}
+
+/// An event is changed while it is ended.
+fn update() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || end(&other, 1, 1));
+    let changed = engine.update(&On(0), &[1], |event| {
+        assert_eq!(event.data(), [7]);
+        event.set_start(8);
+        event.set_data(&[8]);
+        Verdict::Keep
+    });
+    let theirs = other.join().unwrap();
+    // While it is being changed it cannot be found: then it is still there.
+    let left = end(&engine, 0, 1);
+    assert!(theirs.is_some() != left.is_some(), "not one winner");
+    let expected = if changed.is_some() { 8 } else { 7 };
+    assert_eq!(theirs.or(left), Some(expected), "data of before the change");
+    settled(&engine);
+}
+
+/// All is cleared while an event ends.
+fn clear() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    begin(&engine, 0, 2, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || u64::from(end(&other, 1, 1).is_some()));
+    let cleared = engine.clear();
+    assert_eq!(cleared + other.join().unwrap(), 2, "not one winner");
+    settled(&engine);
+}
+
+/// An event is copied while its cell goes to another one, and that one is changed.
+fn peek() {
+    let engine = engine(1);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        end(&other, 1, 7);
+        begin(&other, 1, 8, 8);
+    });
+    let seen = engine.each_pending(|copy| {
+        assert!(
+            copy.key[0] == copy.data[0] && copy.start == copy.data[0],
+            "a mixture of two events"
+        );
+        Ok(())
+    });
+    assert!(seen.is_ok());
+    other.join().unwrap();
+    assert_eq!(end(&engine, 0, 8), Some(8));
+    settled(&engine);
+}
+
+/// An event is copied while it is changed.
+fn peek_update() {
+    let engine = engine(1);
+    begin(&engine, 0, 1, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        other.update(&On(1), &[1], |event| {
+            event.set_data(&[8]);
+            event.set_start(8);
+            Verdict::Keep
+        })
+    });
+    let seen = engine.each_pending(|copy| {
+        assert_eq!(copy.start, copy.data[0], "a mixture of before and after");
+        Ok(())
+    });
+    assert!(seen.is_ok());
+    other.join().unwrap();
+    assert_eq!(end(&engine, 0, 1), Some(8));
+    settled(&engine);
+}
+
+/// Two CPUs with one event each share a pool of two, and a bucket: none is lost, each finds its own.
+fn pairs() {
+    let engine = engine(2);
+    let (key, twin) = twins();
+    let pairs = |engine: &Engine, cpu: usize, key: u64| {
+        assert_eq!(
+            begin(engine, cpu, key, key),
+            Begin::Started,
+            "full with a free cell"
+        );
+        assert_eq!(
+            end(engine, cpu, key),
+            Some(key),
+            "a live event is not found"
+        );
+    };
+    let other = engine.clone();
+    let other = thread::spawn(move || pairs(&other, 1, twin));
+    pairs(&engine, 0, key);
+    other.join().unwrap();
+    settled(&engine);
+}
+
+const CLAIM: &str = ".cmpxchg(";
+const PUBLISH: &str = "        self.state
+            .store(";
+const LIFE: &str = "let state = self.state.load(Acquire);";
+const FILL_KEY: &str = "for (word, value) in self.key.iter().zip(key) {
+            word.store(*value, Release);";
+const SET_START: &str = "self.start.store(start, Release);";
+const PEEK_START: &str = "start: self.start.load(Acquire),";
+const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
+const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
+const PEEK_STATE: &str = "(self.state.load(Relaxed) == life.0)";
+const ONE_LIFE: Change = Change::Write(|state| state & 1);
+
+#[test]
+fn one_of_two_ends_wins() {
+    holds("two ends", None, two_ends);
+}
+
+#[test]
+fn one_of_two_ends_wins_by_the_exchange() {
+    let mutations = [EVENT(CLAIM, Change::Split)];
+    fails(
+        "two ends",
+        "the exchange in claim",
+        None,
+        &mutations,
+        "",
+        two_ends,
+    );
+}
+
+#[test]
+fn an_end_takes_the_event_that_was_meant() {
+    holds("recycled", Some(4), recycled);
+    holds("earlier life", Some(4), earlier_life);
+}
+
+#[test]
+fn an_end_takes_the_event_that_was_meant_by_the_generation() {
+    let mutations = [EVENT(PUBLISH, ONE_LIFE)];
+    fails(
+        "recycled",
+        "the generation",
+        Some(4),
+        &mutations,
+        "",
+        recycled,
+    );
+}
+
+#[test]
+fn an_end_takes_the_event_that_was_meant_by_acquire() {
+    let mutations = [EVENT(LIFE, Change::Relax)];
+    fails(
+        "earlier life",
+        "acquire in life",
+        Some(4),
+        &mutations,
+        "",
+        earlier_life,
+    );
+}
+
+#[test]
+fn an_end_takes_the_event_that_was_meant_by_release() {
+    let mutations = [EVENT(PUBLISH, Change::Relax)];
+    fails(
+        "earlier life",
+        "release in publish",
+        Some(4),
+        &mutations,
+        "",
+        earlier_life,
+    );
+}
+
+#[test]
+fn the_winner_sees_what_was_given() {
+    holds("hand-over", Some(4), hand_over);
+}
+
+#[test]
+fn the_winner_sees_what_was_given_by_release() {
+    let mutations = [EVENT(PUBLISH, Change::Relax)];
+    fails(
+        "hand-over",
+        "release in publish",
+        Some(4),
+        &mutations,
+        "",
+        hand_over,
+    );
+}
+
+#[test]
+fn an_update_and_an_end_take_turns() {
+    holds("update", None, update);
+}
+
+#[test]
+fn an_update_and_an_end_take_turns_by_release() {
+    let mutations = [EVENT(PUBLISH, Change::Relax)];
+    fails("update", "release in publish", None, &mutations, "", update);
+}
+
+#[test]
+fn an_update_and_an_end_take_turns_by_the_exchange() {
+    let mutations = [EVENT(CLAIM, Change::Split)];
+    fails(
+        "update",
+        "the exchange in claim",
+        None,
+        &mutations,
+        "",
+        update,
+    );
+}
+
+#[test]
+fn clear_and_an_end_share_the_events() {
+    holds("clear", Some(4), clear);
+}
+
+#[test]
+fn clear_and_an_end_share_the_events_by_the_exchange() {
+    let mutations = [EVENT(CLAIM, Change::Split)];
+    fails(
+        "clear",
+        "the exchange in claim",
+        Some(4),
+        &mutations,
+        "",
+        clear,
+    );
+}
+
+#[test]
+fn a_copy_is_of_one_event() {
+    holds("peek", Some(4), peek);
+    holds("peek and update", None, peek_update);
+}
+
+#[test]
+fn a_copy_is_of_one_event_by_acquire() {
+    let mutations = [
+        EVENT(PEEK_START, Change::Relax),
+        EVENT(PEEK_KEY, Change::Relax),
+        EVENT(PEEK_DATA, Change::Relax),
+    ];
+    fails(
+        "peek",
+        "acquire in peek",
+        Some(4),
+        &mutations,
+        "a mixture",
+        peek,
+    );
+}
+
+#[test]
+fn a_copy_is_of_one_event_by_release() {
+    let mutations = [
+        EVENT(FILL_KEY, Change::Relax),
+        EVENT(SET_START, Change::Relax),
+    ];
+    fails(
+        "peek",
+        "release in fill",
+        Some(4),
+        &mutations,
+        "a mixture",
+        peek,
+    );
+}
+
+#[test]
+fn a_copy_is_of_one_event_by_the_second_look() {
+    let mutations = [EVENT(PEEK_STATE, Change::Again)];
+    fails(
+        "peek",
+        "the second look",
+        Some(4),
+        &mutations,
+        "a mixture",
+        peek,
+    );
+}
+
+#[test]
+fn a_copy_is_of_one_event_by_the_generation() {
+    let mutations = [EVENT(PUBLISH, ONE_LIFE)];
+    fails(
+        "peek",
+        "the generation",
+        Some(4),
+        &mutations,
+        "a mixture",
+        peek,
+    );
+}
+
+#[test]
+fn a_pool_of_two_serves_two() {
+    holds("pairs", Some(3), pairs);
+}

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The pool: no cell is in two hands, and "full" is said only when it is.
+
+use crate::{
+    freelist::{Cell, Freelist, Index},
+    machine::{fails, holds, source, Model, Mutate, On},
+    platform::Platform,
+};
+use kernel::{
+    model::Change,
+    sync::atomic::{Atomic, Relaxed},
+};
+use loom::thread;
+use std::sync::{
+    atomic::{AtomicBool, AtomicU64, Ordering},
+    Arc,
+};
+
+const FREELIST: Mutate = source!("freelist.rs");
+
+/// A cell that knows whether it is in somebody's hands, and what that one wrote last.
+struct Checked {
+    link: Atomic<u64>,
+    word: Atomic<u64>,
+    held: AtomicBool,
+    written: AtomicU64,
+}
+
+impl Cell for Checked {
+    fn new() -> Self {
+        Self {
+            link: Atomic::new(0),
+            word: Atomic::new(0),
+            held: AtomicBool::new(false),
+            written: AtomicU64::new(0),
+        }
+    }
+
+    fn link(&self) -> &Atomic<u64> {
+        &self.link
+    }
+}
+
+/// Takes a cell, if there is one, and checks that it is ours alone and as its last owner left it.
+fn take<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard, mark: u64) -> Option<Index> {
+    let index = pool.get(guard)?;
+    let cell = pool.cell(index);
+    assert!(
+        !cell.held.swap(true, Ordering::Relaxed),
+        "a cell in two hands"
+    );
+    let left = cell.word.load(Relaxed);
+    assert_eq!(
+        left,
+        cell.written.load(Ordering::Relaxed),
+        "not as its last owner left it"
+    );
+    cell.word.store(mark, Relaxed);
+    cell.written.store(mark, Ordering::Relaxed);
+    Some(index)
+}
+
+fn give<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard, index: Index) {
+    assert!(
+        pool.cell(index).held.swap(false, Ordering::Relaxed),
+        "given back twice"
+    );
+    pool.put(guard, index);
+}
+
+/// All cells can be taken, each once: none is lost, none is there twice.
+fn complete<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard) {
+    assert_eq!(
+        pool.free(),
+        u64::from(pool.capacity()),
+        "the count of free cells"
+    );
+    for _ in 0..pool.capacity() {
+        assert!(take(pool, guard, 99).is_some(), "a cell is lost");
+    }
+    assert!(take(pool, guard, 99).is_none(), "more cells than there are");
+}
+
+/// Two CPUs take from one stack and give back to it: CPU 1 has no memory of its own, so that its
+/// cells go home to node 0's pool and not to its cache.
+fn recycling() {
+    type Uneven = Model<2, 2, 0x10, 0b01>;
+    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2).unwrap());
+    let other = pool.clone();
+    let other = thread::spawn(move || {
+        let first = take(&other, &On(1), 1);
+        let second = take(&other, &On(1), 2);
+        if let Some(first) = first {
+            give(&other, &On(1), first);
+        }
+        second
+    });
+    let first = take(&pool, &On(0), 3);
+    let second = take(&pool, &On(0), 4);
+    let theirs = other.join().unwrap();
+    for index in [first, second, theirs].into_iter().flatten() {
+        give(&pool, &On(0), index);
+    }
+    complete(&pool, &On(0));
+}
+
+/// A pool of two, two threads with at most one cell each: there always is one. CPUs 0 and 2 are on
+/// node 0, CPU 1 on node 1. The other thread moves its cell behind the back of the searcher: it
+/// gives back on CPU 1, where one cell stays in the cache and the other goes home to node 0, and
+/// takes the other one. The scheduler moves it to CPU 2 and back as well.
+fn full_means_full_in(rounds: usize) {
+    type Three = Model<3, 2, 0x010>;
+    let pool = Arc::new(Freelist::<Checked, Three>::new(2).unwrap());
+    // The other thread holds the cell of node 0, the other cell is in the cache of CPU 1.
+    let near = take(&pool, &On(1), 1).unwrap();
+    let mut held = take(&pool, &On(1), 2).unwrap();
+    give(&pool, &On(1), near);
+    let other = pool.clone();
+    let other = thread::spawn(move || {
+        for round in 0..rounds {
+            let cpu = On(if round % 2 == 0 { 1 } else { 2 });
+            give(&other, &On(1), held);
+            held = take(&other, &cpu, 3).expect("full with a free cell");
+        }
+        held
+    });
+    let ours = take(&pool, &On(0), 4).expect("full with a free cell");
+    let theirs = other.join().unwrap();
+    give(&pool, &On(0), ours);
+    give(&pool, &On(0), theirs);
+    complete(&pool, &On(0));
+}
+
+fn full_means_full() {
+    full_means_full_in(1);
+}
+
+fn full_means_full_long() {
+    full_means_full_in(3);
+}
+
+/// A pool of two, two threads with at most one cell each, of which one always has to steal.
+fn stealing() {
+    type Uneven = Model<2, 2, 0x10, 0b01>;
+    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2).unwrap());
+    let other = pool.clone();
+    let other = thread::spawn(move || {
+        let index = take(&other, &On(1), 1).expect("full with a free cell");
+        give(&other, &On(1), index);
+        take(&other, &On(1), 2).expect("full with a free cell")
+    });
+    let index = take(&pool, &On(0), 3).expect("full with a free cell");
+    give(&pool, &On(0), index);
+    let ours = take(&pool, &On(0), 4).expect("full with a free cell");
+    let theirs = other.join().unwrap();
+    give(&pool, &On(0), ours);
+    give(&pool, &On(0), theirs);
+    complete(&pool, &On(0));
+}
+
+const POP: &str = "stack.head.cmpxchg(head, below, Full)";
+const PUSH: &str = "stack.head.cmpxchg(head, above, Release)";
+const HEAD: &str =
+    "// Acquire: the link, and whatever the cell's last owner left in it, is read below.
+            let head = stack.head.load(Acquire);";
+const INDEX: u64 = (1 << 24) - 1;
+
+#[test]
+fn a_recycled_cell_is_in_one_hand() {
+    holds("recycling", Some(4), recycling);
+}
+
+#[test]
+fn a_recycled_cell_is_in_one_hand_by_the_tag() {
+    let untagged = Change::Write(|head| head & INDEX);
+    let mutations = [FREELIST(POP, untagged), FREELIST(PUSH, untagged)];
+    fails(
+        "recycling",
+        "the tag",
+        Some(4),
+        &mutations,
+        "a cell in two hands",
+        recycling,
+    );
+}
+
+#[test]
+fn a_recycled_cell_is_in_one_hand_by_compare_and_swap() {
+    let mutations = [FREELIST(POP, Change::Split)];
+    fails(
+        "recycling",
+        "the exchange",
+        Some(4),
+        &mutations,
+        "a cell in two hands",
+        recycling,
+    );
+}
+
+#[test]
+fn a_recycled_cell_is_as_it_was_left_by_release() {
+    let mutations = [FREELIST(PUSH, Change::Relax)];
+    fails(
+        "recycling",
+        "release in push",
+        Some(4),
+        &mutations,
+        "",
+        recycling,
+    );
+}
+
+#[test]
+fn a_recycled_cell_is_as_it_was_left_by_acquire() {
+    let mutations = [FREELIST(HEAD, Change::Relax), FREELIST(POP, Change::Relax)];
+    fails(
+        "recycling",
+        "acquire in pop",
+        Some(4),
+        &mutations,
+        "",
+        recycling,
+    );
+}
+
+#[test]
+fn full_means_that_no_cell_is_free() {
+    holds("full", None, full_means_full);
+    holds("stealing", Some(4), stealing);
+}
+
+#[test]
+fn full_means_that_no_cell_is_free_in_the_long_run() {
+    holds("full, three rounds", Some(4), full_means_full_long);
+}
+
+#[test]
+fn full_means_that_no_cell_is_free_by_the_second_pass() {
+    // The tags of empty stacks read as zero: two passes always agree.
+    let unseen = Change::Read(|head| if head & INDEX == 0 { 0 } else { head });
+    let mutations = [FREELIST(HEAD, unseen)];
+    let text = "full with a free cell";
+    fails(
+        "full",
+        "comparing the passes",
+        Some(4),
+        &mutations,
+        text,
+        full_means_full_long,
+    );
+}
+
+#[test]
+fn full_means_that_no_cell_is_free_by_full_ordering() {
+    let mutations = [FREELIST(POP, Change::Acquire)];
+    let text = "full with a free cell";
+    fails(
+        "full",
+        "release in pop",
+        None,
+        &mutations,
+        text,
+        full_means_full,
+    );
+}

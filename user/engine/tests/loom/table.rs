@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The table: a live event is found, whatever comes and goes around it.
+
+use crate::{
+    machine::{fails, holds, source, Mutate},
+    rcu_ht::Table,
+};
+use kernel::model::Change;
+use loom::thread;
+use std::sync::Arc;
+
+const TABLE: Mutate = source!("rcu_ht.rs");
+
+/// A hash with this home and tag.
+const fn hash(tag: u64, home: u64) -> u64 {
+    tag << 56 | home
+}
+
+/// Whether a cell is among the candidates of a hash.
+fn offers(table: &Table, hash: u64, cell: u32) -> bool {
+    table
+        .find(hash, |found| (found == cell).then_some(()))
+        .is_some()
+}
+
+/// One bucket, in which one thread removes and inserts while another inserts and searches.
+fn bucket() {
+    let table = Arc::new(Table::new(4).unwrap());
+    let (old, lasting) = (hash(1, 0), hash(2, 0));
+    let place = table.insert(old, 0).unwrap();
+    table.insert(lasting, 1).unwrap();
+    let other = table.clone();
+    let other = thread::spawn(move || {
+        other.remove(old, place);
+        let place = other.insert(hash(3, 0), 0).unwrap();
+        assert!(offers(&other, hash(3, 0), 0), "a live event is not found");
+        place
+    });
+    let ours = table.insert(hash(3, 0), 2).unwrap();
+    assert!(offers(&table, hash(3, 0), 2), "a live event is not found");
+    assert!(offers(&table, lasting, 1), "a live event is not found");
+    let theirs = other.join().unwrap();
+    assert!(offers(&table, hash(3, 0), 0), "a live event is not found");
+    table.remove(hash(3, 0), ours);
+    table.remove(hash(3, 0), theirs);
+    assert!(!table.is_empty(), "a live event is not in the table");
+    assert!(offers(&table, lasting, 1), "a live event is not found");
+}
+
+/// A slot changes hands: what its new owner wrote is what is read.
+fn slot() {
+    let table = Arc::new(Table::new(4).unwrap());
+    let other = table.clone();
+    let other = thread::spawn(move || {
+        let place = other.insert(hash(1, 0), 1).unwrap();
+        other.remove(hash(1, 0), place);
+    });
+    table.insert(hash(1, 0), 2).unwrap();
+    assert!(offers(&table, hash(1, 0), 2), "a live event is not found");
+    other.join().unwrap();
+    assert!(offers(&table, hash(1, 0), 2), "a live event is not found");
+}
+
+/// Home bucket 0 is full, one event is beyond it; others go there and leave.
+fn chain() {
+    let table = Arc::new(Table::new(9).unwrap());
+    for cell in 0..8 {
+        table.insert(hash(1, 0), cell).unwrap();
+    }
+    let lasting = hash(2, 0);
+    table.insert(lasting, 8).unwrap();
+    let leaving = hash(3, 0);
+    let place = table.insert(leaving, 9).unwrap();
+    let other = table.clone();
+    let other = thread::spawn(move || other.remove(leaving, place));
+    let place = table.insert(hash(4, 0), 10).unwrap();
+    assert!(offers(&table, hash(4, 0), 10), "a live event is not found");
+    assert!(offers(&table, lasting, 8), "a live event is not found");
+    table.remove(hash(4, 0), place);
+    assert!(offers(&table, lasting, 8), "a live event is not found");
+    other.join().unwrap();
+    assert_eq!(table.overflowing(), 1, "the count of what went beyond");
+    assert!(offers(&table, lasting, 8), "a live event is not found");
+}
+
+const CLAIM: &str = ".cmpxchg(tags, tags | (tag(hash) << (slot * 8)), Acquire)";
+const CLAIM_LINE: &str = "            if bucket
+                .tags
+                .cmpxchg(";
+const REMOVE_LINE: &str = "        bucket
+            .tags
+            .fetch_sub(";
+const ENTER: &str = ".overflow.add(1, Relaxed);";
+const LEAVE: &str = ".overflow.fetch_sub(1, Release);";
+const NOT_FOUND: &str = "a live event is not found";
+
+#[test]
+fn a_live_event_is_found_in_a_busy_bucket() {
+    holds("bucket", Some(4), bucket);
+    holds("slot", None, slot);
+}
+
+#[test]
+fn a_live_event_is_found_by_an_exclusive_claim_of_its_slot() {
+    let mutations = [TABLE(CLAIM_LINE, Change::Split)];
+    fails(
+        "bucket",
+        "the exchange in claim",
+        Some(4),
+        &mutations,
+        NOT_FOUND,
+        bucket,
+    );
+}
+
+#[test]
+fn a_live_event_is_found_by_an_atomic_remove() {
+    let mutations = [TABLE(REMOVE_LINE, Change::Split)];
+    fails(
+        "bucket",
+        "the atomic subtraction in remove",
+        Some(4),
+        &mutations,
+        NOT_FOUND,
+        bucket,
+    );
+}
+
+#[test]
+fn a_live_event_is_found_by_acquire_of_its_slot() {
+    let mutations = [TABLE(CLAIM_LINE, Change::Relax)];
+    fails(
+        "slot",
+        "acquire in claim",
+        None,
+        &mutations,
+        NOT_FOUND,
+        slot,
+    );
+}
+
+#[test]
+fn a_live_event_is_found_by_release_of_its_slot() {
+    let mutations = [TABLE(REMOVE_LINE, Change::Relax)];
+    fails(
+        "slot",
+        "release in remove",
+        None,
+        &mutations,
+        NOT_FOUND,
+        slot,
+    );
+}
+
+#[test]
+fn a_live_event_is_found_beyond_its_bucket() {
+    holds("chain", Some(4), chain);
+}
+
+#[test]
+fn a_live_event_is_found_beyond_its_bucket_by_the_count() {
+    let mutations = [TABLE(ENTER, Change::Skip)];
+    fails("chain", "the count", Some(4), &mutations, NOT_FOUND, chain);
+}
+
+#[test]
+fn a_live_event_is_found_beyond_its_bucket_by_an_atomic_count() {
+    let mutations = [TABLE(LEAVE, Change::Split)];
+    fails(
+        "chain",
+        "the atomic subtraction in leave",
+        Some(4),
+        &mutations,
+        "",
+        chain,
+    );
+}
