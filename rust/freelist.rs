@@ -63,8 +63,9 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 const TAG_ONE: u64 = 1 << INDEX_BITS;
 const DEPTH_SHIFT: u32 = 32;
 
-/// The most cells a pool can hold: an index and the empty mark fit in 24 bits.
-pub(crate) const MAX_CELLS: u32 = INDEX_MASK as u32;
+/// The most cells a pool can hold. Half of what 24 bits can name, since the last chunk of every
+/// node may leave indices unused.
+pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
 /// The most cells a CPU keeps to itself before its node's pool gets them.
 const CACHE: u64 = 64;
