@@ -1,7 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Unit tests, one file for each of the engine's.
+//! Unit tests, one file for each of the engine's; and interrupts, which concern them all.
 
 #![allow(clippy::unwrap_used)]
 
+mod alert;
+mod control;
+mod event;
 mod freelist;
+mod hash;
+mod histogram;
+#[cfg(debug_assertions)]
+mod interrupts;
+mod memory;
+mod rcu_ht;
+mod record;
+mod tracker;
+
+use crate::{
+    host::{Guard, Host, Machine},
+    platform::Platform,
+};
+
+/// Two nodes of two CPUs.
+type Numa = Host<4, 2, 0x1100>;
+
+/// Runs on a CPU of a machine where nobody else is.
+fn on<P: Platform<Guard = Guard>, R>(cpu: usize, body: impl FnOnce(&Guard) -> R) -> R {
+    let _seat = Machine::new().pin(cpu);
+    body(&P::guard())
+}

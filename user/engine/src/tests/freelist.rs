@@ -1,1 +1,180 @@
+// SPDX-License-Identifier: GPL-2.0
 
+use super::{on, Numa};
+use crate::{
+    freelist::{Cell, Freelist, Index, MAX_CELLS},
+    host::{Guard, Host},
+    platform::Platform,
+};
+use kernel::{prelude::*, sync::atomic::Atomic};
+use proptest::prelude::*;
+use std::collections::HashSet;
+
+struct Plain(Atomic<u64>);
+
+impl Cell for Plain {
+    fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    fn link(&self) -> &Atomic<u64> {
+        &self.0
+    }
+}
+
+type Pool<P> = Freelist<Plain, P>;
+
+/// Four nodes of one CPU, in a line.
+type Line = Host<4, 4, 0x3210>;
+
+fn pool<P: Platform>(capacity: u32) -> Pool<P> {
+    Pool::new(capacity).unwrap()
+}
+
+fn get<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize) -> Option<Index> {
+    on::<P, _>(cpu, |guard| pool.get(guard))
+}
+
+fn put<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize, index: Index) {
+    on::<P, _>(cpu, |guard| pool.put(guard, index));
+}
+
+fn serves_exactly<P: Platform<Guard = Guard>>(capacity: u32) {
+    let pool = pool::<P>(capacity);
+    assert_eq!(pool.capacity(), capacity);
+    assert_eq!(pool.cells().count(), capacity as usize);
+    for round in 0..3 {
+        let held: Vec<_> = (0..capacity as usize)
+            .map(|i| get(&pool, (i + round) % P::cpus()).expect("a free cell"))
+            .collect();
+        for cpu in 0..P::cpus() {
+            assert_eq!(get(&pool, cpu), None, "capacity {capacity}");
+        }
+        assert_eq!(pool.free(), 0);
+        let distinct: HashSet<_> = held.iter().copied().collect();
+        assert_eq!(distinct.len(), capacity as usize);
+        assert_eq!(distinct, pool.cells().map(|(index, _)| index).collect());
+        for (i, index) in held.into_iter().enumerate() {
+            put(&pool, (i * 7 + round) % P::cpus(), index);
+        }
+        assert_eq!(pool.free(), u64::from(capacity));
+    }
+}
+
+#[test]
+fn a_pool_of_n_serves_exactly_n() {
+    for capacity in [
+        1, 2, 3, 5, 62, 63, 64, 65, 127, 128, 129, 4095, 4096, 4097, 8193, 10_000,
+    ] {
+        serves_exactly::<Host<1>>(capacity);
+        serves_exactly::<Host<2>>(capacity);
+        serves_exactly::<Numa>(capacity);
+        serves_exactly::<Host<3, 3, 0x210>>(capacity);
+        serves_exactly::<Line>(capacity);
+        // CPUs without memory; a node without CPUs; memory on the last node only
+        serves_exactly::<Host<4, 2, 0x1100, 0b01>>(capacity);
+        serves_exactly::<Host<2, 3, 0x20>>(capacity);
+        serves_exactly::<Host<4, 4, 0x3210, 0b1000>>(capacity);
+    }
+}
+
+#[test]
+fn an_impossible_capacity_is_refused() {
+    for capacity in [0, MAX_CELLS + 1, u32::MAX] {
+        assert_eq!(Pool::<Numa>::new(capacity).err(), Some(EINVAL));
+    }
+}
+
+#[test]
+fn the_largest_pool_has_indices_that_fit() {
+    // Chunks that are not full cost indices: three nodes do not divide a power of two.
+    let pool = pool::<Host<3, 3, 0x210>>(MAX_CELLS);
+    let highest = pool.cells().map(|(index, _)| index).max();
+    assert!(highest.unwrap() < (1 << 24) - 1, "{highest:?}");
+    assert_eq!(pool.free(), u64::from(MAX_CELLS));
+}
+
+/// The nodes from which a CPU is served, one after another, from a pool of `each` cells a node.
+fn order<P: Platform<Guard = Guard>>(cpu: usize, each: u32) -> Vec<u32> {
+    let pool = pool::<P>(each * P::nodes() as u32);
+    let mut nodes: Vec<_> = std::iter::from_fn(|| get(&pool, cpu))
+        // `each` is a power of two, so every node has one chunk
+        .map(|index| index / each)
+        .collect();
+    nodes.dedup();
+    nodes
+}
+
+#[test]
+fn the_nearest_node_is_robbed_first() {
+    assert_eq!(order::<Line>(0, 64), [0, 1, 2, 3]);
+    assert_eq!(order::<Line>(1, 64), [1, 0, 2, 3]);
+    assert_eq!(order::<Line>(2, 64), [2, 1, 3, 0]);
+    assert_eq!(order::<Line>(3, 64), [3, 2, 1, 0]);
+    assert_eq!(order::<Numa>(3, 16), [1, 0]);
+}
+
+#[test]
+fn a_cell_goes_home() {
+    let pool = pool::<Numa>(64);
+    let all: Vec<_> = std::iter::from_fn(|| get(&pool, 0)).collect();
+    assert_eq!(all.len(), 64);
+    for index in all {
+        put(&pool, 0, index);
+    }
+    for _ in 0..32 {
+        assert!(get(&pool, 2).unwrap() >= 32, "from node 1");
+    }
+    assert!(
+        get(&pool, 2).unwrap() < 32,
+        "from node 0, when node 1 is empty"
+    );
+}
+
+#[test]
+fn a_cpu_keeps_64_and_the_hottest_comes_first() {
+    let pool = pool::<Host<2>>(200);
+    let held: Vec<_> = std::iter::from_fn(|| get(&pool, 0)).collect();
+    for &index in &held {
+        put(&pool, 0, index);
+    }
+    // The first 64 went to the cache of CPU 0, the others to the pool; CPU 1 takes the pool's
+    // first, from the top.
+    let taken: Vec<_> = std::iter::from_fn(|| get(&pool, 1)).collect();
+    let (kept, given) = held.split_at(64);
+    let expected: Vec<_> = given
+        .iter()
+        .rev()
+        .chain(kept.iter().rev())
+        .copied()
+        .collect();
+    assert_eq!(taken, expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn full_exactly_when_all_are_held(
+        capacity in 1u32..150,
+        steps in prop::collection::vec((any::<bool>(), 0usize..4, any::<prop::sample::Index>()), 1..600),
+    ) {
+        let pool = pool::<Numa>(capacity);
+        let mut held: Vec<Index> = Vec::new();
+        for (take, cpu, which) in steps {
+            if take {
+                match get(&pool, cpu) {
+                    Some(index) => {
+                        prop_assert!(!held.contains(&index));
+                        held.push(index);
+                    }
+                    None => prop_assert_eq!(held.len(), capacity as usize),
+                }
+            } else if !held.is_empty() {
+                let index = held.swap_remove(which.index(held.len()));
+                put(&pool, cpu, index);
+            }
+            prop_assert_eq!(pool.free(), u64::from(capacity) - held.len() as u64);
+        }
+    }
+}

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use crate::control::{
+    parse_line, unknown, Device, Fault, Kind, Line, Param, ALL_DEVICES, DURATION_MAX,
+};
+use kernel::{error::Error, prelude::*};
+use proptest::prelude::*;
+
+const WORDS: [&str; 3] = ["issue", "insert", "all"];
+
+const fn param(kind: Kind) -> Param {
+    Param {
+        name: "p",
+        kind,
+        default: 0,
+        fixed: false,
+        help: "",
+    }
+}
+
+const DURATION: Param = param(Kind::Duration);
+const SWITCH: Param = param(Kind::Switch);
+const COUNT: Param = param(Kind::Count { min: 5, max: 1000 });
+const POWER: Param = param(Kind::Power { min: 2, max: 1024 });
+const WORD: Param = param(Kind::Word(&WORDS));
+const DISK: Param = param(Kind::Disk);
+const ALL: [Param; 6] = [DURATION, SWITCH, COUNT, POWER, WORD, DISK];
+
+/// A machine with two disks.
+fn lookup(name: &[u8]) -> Result<u32> {
+    match name {
+        b"sda" => Ok(8 << 20),
+        b"vdb" => Ok(254 << 20 | 16),
+        b"tape" => Err(ENXIO),
+        b"gone" => Err(ENODEV),
+        b"sda1" => Err(EINVAL),
+        _ => Err(ENOENT),
+    }
+}
+
+fn value(param: &Param, text: &str) -> core::result::Result<u64, Error> {
+    param
+        .parse(text.as_bytes(), &lookup)
+        .map_err(|fault| fault.error)
+}
+
+fn refused(param: &Param, error: Error, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(value(param, text), Err(error), "{text:?}");
+    }
+}
+
+fn line_error(line: &[u8]) -> Error {
+    match parse_line(line) {
+        Err(fault) => fault.error,
+        Ok(Line::Set { settings, .. }) => settings
+            .filter_map(|setting| setting.err())
+            .map(|fault| fault.error)
+            .next()
+            .unwrap_or_else(|| panic!("accepted: {line:?}")),
+        Ok(line) => panic!("accepted: {line:?}"),
+    }
+}
+
+#[test]
+fn durations() {
+    for (text, ns) in [
+        ("0", 0),
+        ("7", 7),
+        ("007ns", 7),
+        ("1us", 1_000),
+        ("10ms", 10_000_000),
+        ("2s", 2_000_000_000),
+        ("31536000s", DURATION_MAX),
+        ("31536000000000000", DURATION_MAX),
+    ] {
+        assert_eq!(value(&DURATION, text), Ok(ns), "{text}");
+    }
+    refused(
+        &DURATION,
+        EINVAL,
+        &[
+            "", "ms", "-1", "+1", "1.5s", "1 s", "1S", "1m", "1h", "10msx", "0x10", "s10", "１s",
+            "1\n",
+        ],
+    );
+    refused(
+        &DURATION,
+        ERANGE,
+        &[
+            "31536001s",
+            "31536000000000001",
+            "18446744073709551615",
+            "18446744073709551616",
+            "18446744073709551615s",
+            "99999999999999999999999999ns",
+        ],
+    );
+}
+
+#[test]
+fn switches_and_words() {
+    assert_eq!(value(&SWITCH, "0"), Ok(0));
+    assert_eq!(value(&SWITCH, "1"), Ok(1));
+    refused(&SWITCH, EINVAL, &["", "2", "00", "yes", "on", "-1", "1 "]);
+    for (at, word) in WORDS.iter().enumerate() {
+        assert_eq!(value(&WORD, word), Ok(at as u64));
+    }
+    refused(&WORD, EINVAL, &["", "Issue", "issu", "issued", "0"]);
+}
+
+#[test]
+fn counts_and_powers() {
+    assert_eq!(value(&COUNT, "5"), Ok(5));
+    assert_eq!(value(&COUNT, "1000"), Ok(1000));
+    refused(
+        &COUNT,
+        ERANGE,
+        &[
+            "0",
+            "4",
+            "1001",
+            "18446744073709551615",
+            "18446744073709551616",
+        ],
+    );
+    refused(&COUNT, EINVAL, &["", "-5", "5k", "1e3", "0x20", " 5"]);
+    for power in [2, 4, 512, 1024] {
+        assert_eq!(value(&POWER, &power.to_string()), Ok(power));
+    }
+    refused(&POWER, EINVAL, &["", "3", "1000", "two", "-2"]);
+    refused(&POWER, ERANGE, &["0", "1", "2048", "99999999999999999999"]);
+}
+
+#[test]
+fn disks() {
+    assert_eq!(value(&DISK, "all"), Ok(ALL_DEVICES));
+    assert_eq!(value(&DISK, "sda"), Ok(8 << 20));
+    assert_eq!(value(&DISK, "254:16"), Ok(254 << 20 | 16));
+    assert_eq!(value(&DISK, "4095:1048575"), Ok(u64::from(u32::MAX)));
+    refused(&DISK, ENOENT, &["sdz", "tape", "gone"]);
+    refused(
+        &DISK,
+        EINVAL,
+        &[
+            "", "8", "sda1", "/dev/sda", "..", ".", ".x", "a/b", "8:", ":0", "8:0:0", "8:-1",
+            "x:y", "sd a",
+        ]
+        .into_iter()
+        .filter(|text| *text != "8")
+        .collect::<Vec<_>>()
+        .as_slice(),
+    );
+    assert_eq!(value(&DISK, "8"), Err(ENOENT), "a name like any other");
+    refused(&DISK, EINVAL, &[&"a".repeat(32)]);
+    refused(&DISK, ENOENT, &[&"a".repeat(31)]);
+    refused(
+        &DISK,
+        ERANGE,
+        &["4096:0", "0:1048576", "99999999999999999999:0"],
+    );
+    assert_eq!(Device(254 << 20 | 16).to_string(), "254:16");
+}
+
+#[test]
+fn kinds_are_named() {
+    let names: Vec<_> = ALL
+        .iter()
+        .map(|param| param.kind_name().to_string())
+        .collect();
+    let expected = [
+        "duration",
+        "0|1",
+        "5-1000",
+        "power-of-two 2-1024",
+        "issue|insert|all",
+        "disk",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn lines() {
+    for empty in ["", " ", "\t \t", "#", "# slow block", "  #x y=z"] {
+        assert!(
+            matches!(parse_line(empty.as_bytes()), Ok(Line::Empty)),
+            "{empty:?}"
+        );
+    }
+    assert!(matches!(parse_line(b"-slow"), Ok(Line::Remove(b"slow"))));
+    assert!(matches!(
+        parse_line(b"  -a_1-b \t"),
+        Ok(Line::Remove(b"a_1-b"))
+    ));
+    match parse_line(b"\tslow  block a=1\tb= c==2 ") {
+        Ok(Line::Set {
+            name: b"slow",
+            tracker: b"block",
+            settings,
+        }) => {
+            let settings: Vec<_> = settings.map(Result::unwrap).collect();
+            let expected: [(&[u8], &[u8]); 3] = [(b"a", b"1"), (b"b", b""), (b"c", b"=2")];
+            assert_eq!(settings, expected);
+        }
+        line => panic!("{line:?}"),
+    }
+    let longest = format!("{} block", "n".repeat(31));
+    assert!(matches!(
+        parse_line(longest.as_bytes()),
+        Ok(Line::Set { .. })
+    ));
+}
+
+#[test]
+fn bad_lines_are_refused() {
+    let too_long = format!("{} block", "n".repeat(32));
+    for line in [
+        b"slow".as_slice(),
+        b"slow ",
+        b"-",
+        b"- slow",
+        b"--slow",
+        b"-slow block",
+        b"-slow -slow",
+        b"1slow block",
+        b"../slow block",
+        b"a/b block",
+        b"a.b block",
+        b"a\nb block",
+        b"sl\xc3\xb6w block",
+        b"slow\0 block",
+        b"\0",
+        b"slow block threshold",
+        b"slow block =1",
+        b"slow block a=1 =",
+        b"trackers block",
+        b"control block",
+        b"wakeup block",
+        b"alerts block",
+        b"version block",
+        b"work_begin block",
+        b"-work_done",
+        too_long.as_bytes(),
+    ] {
+        assert_eq!(line_error(line), EINVAL, "{line:?}");
+    }
+}
+
+#[test]
+fn a_fault_quotes_the_word_and_cuts_it() {
+    let fault = parse_line(b"-slow extra\x01").unwrap_err();
+    assert_eq!(
+        fault.to_string(),
+        r#"expected nothing after -NAME: "extra\x01""#
+    );
+    let long = [b'x'; 100];
+    let fault: Fault<'_> = unknown(ENOENT, "no such tracker", &long);
+    assert_eq!(
+        fault.to_string(),
+        format!(r#"no such tracker: "{}"..."#, "x".repeat(48))
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn any_bytes_are_read_or_refused(line: Vec<u8>) {
+        match parse_line(&line) {
+            Err(fault) => { fault.to_string(); }
+            Ok(Line::Set { settings, .. }) => settings.for_each(|setting| {
+                if let Err(fault) = setting { fault.to_string(); }
+            }),
+            Ok(_) => {}
+        }
+        for param in &ALL {
+            if let Err(fault) = param.parse(&line, &lookup) {
+                fault.to_string();
+            }
+        }
+    }
+
+    /// Bytes that look more like it.
+    #[test]
+    fn any_words_are_read_or_refused(line in "[-#a-z_0-9=:. \t]{0,60}") {
+        match parse_line(line.as_bytes()) {
+            Err(fault) => prop_assert_eq!(fault.error, EINVAL),
+            Ok(Line::Set { name, tracker, settings }) => {
+                // Nothing is dropped and nothing is made up.
+                let mut words = line.split_ascii_whitespace();
+                prop_assert_eq!(words.next().map(str::as_bytes), Some(name));
+                prop_assert_eq!(words.next().map(str::as_bytes), Some(tracker));
+                for setting in settings {
+                    let word = words.next().unwrap().as_bytes();
+                    match setting {
+                        Ok((key, value)) => prop_assert_eq!([key, value].join(&b'='), word),
+                        Err(fault) => prop_assert_eq!(fault.word, word),
+                    }
+                }
+                prop_assert_eq!(words.next(), None);
+            }
+            Ok(Line::Remove(name)) => prop_assert_eq!(line.trim().as_bytes(), [b"-", name].concat()),
+            Ok(Line::Empty) => prop_assert!(line.trim().is_empty() || line.trim().starts_with('#')),
+        }
+    }
+
+    #[test]
+    fn the_canonical_text_is_the_same_value(number: u64, shift in 0u32..64, which in 0usize..6) {
+        let param = &ALL[which];
+        let number = number >> shift;
+        let value = match param.kind {
+            Kind::Duration => number % (DURATION_MAX + 1),
+            Kind::Switch => number % 2,
+            Kind::Count { min, max } => min + number % (max - min + 1),
+            Kind::Power { .. } => 2 << (number % 10),
+            Kind::Word(words) => number % words.len() as u64,
+            Kind::Disk if number % 7 == 0 => ALL_DEVICES,
+            Kind::Disk => number & u64::from(u32::MAX),
+        };
+        let text = param.display(value).to_string();
+        prop_assert_eq!(param.parse(text.as_bytes(), &lookup).ok(), Some(value), "{}", text);
+    }
+
+    #[test]
+    fn a_number_is_what_it_says(number: u64, unit in 0usize..4) {
+        let (name, scale) = [("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)][unit];
+        let expected = number.checked_mul(scale).filter(|&ns| ns <= DURATION_MAX).ok_or(ERANGE);
+        prop_assert_eq!(value(&DURATION, &format!("{number}{name}")), expected);
+    }
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use crate::{event::Event, freelist::Cell};
+
+#[test]
+fn a_life_begins_and_ends_once() {
+    let event = Event::<1, 2>::new();
+    assert!(event.life().is_none());
+    assert!(event.peek().is_none());
+
+    event.fill(&[7], 100, &[1, 2]);
+    assert!(event.life().is_none(), "not before it is published");
+    event.publish();
+    let first = event.life().unwrap();
+    assert!(event.has_key(&[7]) && !event.has_key(&[8]));
+    let copy = event.peek().unwrap();
+    assert_eq!((copy.key, copy.start, copy.data), ([7], 100, [1, 2]));
+
+    assert!(event.claim(first));
+    assert!(!event.claim(first), "one winner");
+    assert!(event.life().is_none() && event.peek().is_none());
+    assert_eq!(
+        (event.key(), event.start(), event.data()),
+        ([7], 100, [1, 2])
+    );
+}
+
+#[test]
+fn no_life_comes_twice() {
+    let event = Event::<1, 1>::new();
+    let mut lives = Vec::new();
+    for round in 0..1000 {
+        event.fill(&[round], round, &[round]);
+        event.publish();
+        let life = event.life().unwrap();
+        assert!(!lives.contains(&life));
+        for old in &lives {
+            assert!(!event.claim(*old), "of an earlier life");
+        }
+        assert!(event.claim(life));
+        lives.push(life);
+    }
+}
+
+#[test]
+fn a_changed_event_is_another_life() {
+    let event = Event::<1, 1>::new();
+    event.fill(&[1], 1, &[1]);
+    event.publish();
+    let before = event.life().unwrap();
+    assert!(event.claim(before));
+    event.set_start(2);
+    event.set_data(&[2]);
+    event.publish();
+    assert_ne!(event.life(), Some(before));
+    let copy = event.peek().unwrap();
+    assert_eq!((copy.key, copy.start, copy.data), ([1], 2, [2]));
+}
+
+#[test]
+fn an_event_takes_as_few_bytes_as_it_says() {
+    // state, link, start; the key of two words and eight words of data fit in 128 bytes
+    assert_eq!(size_of::<Event<2, 8>>(), 8 * (3 + 2 + 8));
+    assert!(size_of::<Event<2, 8>>() <= 128);
+}

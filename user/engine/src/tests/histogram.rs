@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use crate::histogram::{bounds, bucket_of, BUCKETS};
+use proptest::prelude::*;
+
+fn lies_in_its_bucket(delay: u64) {
+    let bucket = bucket_of(delay);
+    let (low, high) = bounds(bucket);
+    assert!(bucket < BUCKETS);
+    assert!(low <= delay, "{delay} in [{low}, {high})");
+    assert!(
+        delay < high || high == u64::MAX,
+        "{delay} in [{low}, {high})"
+    );
+    if bucket < BUCKETS - 1 && low >= 8 {
+        assert!(
+            (high - low) * 8 <= low,
+            "[{low}, {high}) is at most an eighth wide"
+        );
+    }
+}
+
+#[test]
+fn powers_of_two_and_their_neighbours_lie_in_their_buckets() {
+    for bit in 0..64 {
+        let power = 1u64 << bit;
+        for delay in [power - 1, power, power + 1] {
+            lies_in_its_bucket(delay);
+        }
+    }
+    lies_in_its_bucket(u64::MAX);
+}
+
+#[test]
+fn buckets_join_without_gap() {
+    assert_eq!(bounds(0).0, 0);
+    for bucket in 0..BUCKETS - 1 {
+        let (low, high) = bounds(bucket);
+        assert!(low < high);
+        assert_eq!(high, bounds(bucket + 1).0);
+        assert_eq!(bucket_of(low), bucket);
+        assert_eq!(bucket_of(high - 1), bucket);
+    }
+    assert_eq!(bounds(BUCKETS - 1).1, u64::MAX);
+}
+
+#[test]
+fn it_reaches_to_78_hours() {
+    let (last, _) = bounds(BUCKETS - 1);
+    assert!(last > 60 * 3600 * 1_000_000_000);
+    assert_eq!(bucket_of(1 << 48), BUCKETS - 1);
+    assert!(bucket_of((1 << 47) - 1) < BUCKETS - 1);
+}
+
+proptest! {
+    #[test]
+    fn any_delay_lies_in_its_bucket(delay: u64, shift in 0u32..64) {
+        lies_in_its_bucket(delay);
+        lies_in_its_bucket(delay >> shift);
+    }
+
+    #[test]
+    fn longer_is_not_lower(a: u64, b: u64, shift in 0u32..64) {
+        let (a, b) = (a >> shift, b >> shift);
+        prop_assert_eq!(a.min(b), if bucket_of(a) <= bucket_of(b) { a.min(b) } else { b });
+    }
+}

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Interrupts and NMIs of the same CPU, at every atomic operation of another operation.
+//!
+//! The stand-in for the kernel's atomics calls a hook before each of them. An interrupt that
+//! comes anywhere else sees the same memory as one that comes before the next of them, so these
+//! are all the places there are.
+
+use crate::{
+    alert::{Read, Ring, WORDS},
+    hash::Seed,
+    host::{Host, Machine},
+    platform::Platform,
+    stats::Counter,
+    tracker::{Begin, Tracker, Verdict},
+};
+use kernel::hook::interrupted;
+use std::{cell::Cell, cell::RefCell, rc::Rc};
+
+type Cpu = Host<2, 2, 0x10>;
+type Engine = Tracker<1, 1, Cpu>;
+
+fn engine(capacity: u32) -> Rc<Engine> {
+    Rc::new(Engine::new(capacity, 0, Seed::new(0x1111_2222, 0x3333_4445)).unwrap())
+}
+
+/// Something that an interrupted context or an interrupt does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Action {
+    In(u64),
+    Unique(u64),
+    Out(u64),
+    Keep(u64),
+    Clear,
+}
+
+/// Who won what: the data of the events that ended, were dropped or cleared, is never twice there.
+#[derive(Default)]
+struct Ends(RefCell<Vec<u64>>);
+
+impl Ends {
+    fn note(&self, data: u64) {
+        assert!(!self.0.borrow().contains(&data), "{data} has ended twice");
+        self.0.borrow_mut().push(data);
+    }
+}
+
+fn act(engine: &Engine, ends: &Ends, serial: &Cell<u64>, action: Action) {
+    let guard = Cpu::guard();
+    serial.set(serial.get() + 1);
+    let data = serial.get();
+    match action {
+        Action::In(key) => {
+            engine.event_in(&guard, &[key], data, &[data]);
+        }
+        Action::Unique(key) => {
+            engine.event_in_unique(&guard, &[key], data, &[data]);
+        }
+        Action::Out(key) => {
+            out(engine, ends, key);
+        }
+        Action::Keep(key) => {
+            engine.update(&guard, &[key], |open| {
+                let data = open.data();
+                open.set_data(&data);
+                Verdict::Keep
+            });
+        }
+        Action::Clear => {
+            engine.clear();
+        }
+    }
+}
+
+fn out(engine: &Engine, ends: &Ends, key: u64) -> Option<u64> {
+    let guard = Cpu::guard();
+    let mut data = None;
+    let known = engine.event_out(
+        &guard,
+        &[key],
+        1 << 40,
+        |_| true,
+        |late| {
+            assert_eq!(
+                late.delay,
+                (1 << 40) - late.data[0],
+                "start and data of two events"
+            );
+            data = Some(late.data[0]);
+        },
+    );
+    assert_eq!(known, data.is_some());
+    data.inspect(|&data| ends.note(data))
+}
+
+fn sums_hold(engine: &Engine) {
+    let total = |counter| engine.stats().total(counter);
+    let pending = engine.pending_count();
+    assert_eq!(
+        total(Counter::Attempts),
+        total(Counter::Started) + total(Counter::Full)
+    );
+    assert_eq!(
+        total(Counter::Started),
+        total(Counter::Ended) + pending + total(Counter::Replaced) + total(Counter::Cleared)
+    );
+    assert_eq!(engine.free(), u64::from(engine.capacity()) - pending);
+}
+
+/// After all is done: what is pending can be ended, the pool is whole, the table empty.
+fn drain(engine: &Engine, ends: &Ends, keys: u64) {
+    sums_hold(engine);
+    for key in 0..keys {
+        while out(engine, ends, key).is_some() {}
+    }
+    assert_eq!(engine.pending_count(), 0, "an event that is not found");
+    sums_hold(engine);
+    // The pool serves all it has, and so does the table.
+    let guard = Cpu::guard();
+    for i in 0..u64::from(engine.capacity()) {
+        let data = 1 << 30 | i;
+        assert_eq!(engine.event_in(&guard, &[i], data, &[data]), Begin::Started);
+    }
+    for i in 0..u64::from(engine.capacity()) {
+        assert!(out(engine, ends, i).is_some());
+    }
+}
+
+/// Runs `outer` in a prepared engine with `inner` as an interrupt before atomic operation number
+/// `at`, and `innermost` as an NMI before operation number `within` of `inner`. Returns whether
+/// the two places exist.
+fn run(
+    capacity: u32,
+    outer: Action,
+    inner: Action,
+    at: usize,
+    nmi: Option<(Action, usize)>,
+) -> (bool, bool) {
+    let _seat = Machine::new().pin(0);
+    let engine = engine(capacity);
+    let ends = Rc::new(Ends::default());
+    let serial = Rc::new(Cell::new(0));
+    let fired = Rc::new(Cell::new((false, nmi.is_none())));
+    // Key 0 is live, key 1 was.
+    act(&engine, &ends, &serial, Action::In(0));
+    act(&engine, &ends, &serial, Action::In(1));
+    act(&engine, &ends, &serial, Action::Out(1));
+
+    let mut count = 0;
+    let hook = {
+        let (engine, ends, serial, fired) =
+            (engine.clone(), ends.clone(), serial.clone(), fired.clone());
+        move || {
+            count += 1;
+            if count != at + 1 {
+                return;
+            }
+            fired.set((true, fired.get().1));
+            let Some((action, within)) = nmi else {
+                return act(&engine, &ends, &serial, inner);
+            };
+            let mut count = 0;
+            let nmi = {
+                let (engine, ends, serial, fired) =
+                    (engine.clone(), ends.clone(), serial.clone(), fired.clone());
+                move || {
+                    count += 1;
+                    if count == within + 1 {
+                        fired.set((true, true));
+                        act(&engine, &ends, &serial, action);
+                    }
+                }
+            };
+            interrupted(nmi, || act(&engine, &ends, &serial, inner));
+        }
+    };
+    interrupted(hook, || act(&engine, &ends, &serial, outer));
+    drain(&engine, &ends, 4);
+    fired.get()
+}
+
+const ACTIONS: [Action; 8] = [
+    Action::In(0),
+    Action::In(1),
+    Action::Unique(0),
+    Action::Out(0),
+    Action::Out(1),
+    Action::Keep(0),
+    Action::Clear,
+    Action::Out(3),
+];
+
+#[test]
+fn an_interrupt_may_come_at_any_place() {
+    let mut places = 0;
+    for capacity in [2, 3, 8] {
+        for outer in ACTIONS {
+            for inner in ACTIONS {
+                for at in 0.. {
+                    if !run(capacity, outer, inner, at, None).0 {
+                        break;
+                    }
+                    places += 1;
+                }
+            }
+        }
+    }
+    println!("{places} places");
+    assert!(places > 1000);
+}
+
+#[test]
+fn an_nmi_may_come_at_any_place_of_an_interrupt() {
+    let mut places = 0;
+    let actions = [
+        Action::In(0),
+        Action::Unique(0),
+        Action::Out(0),
+        Action::Keep(0),
+    ];
+    for capacity in [2, 3] {
+        for outer in actions {
+            for inner in actions {
+                for innermost in [Action::In(1), Action::Out(0)] {
+                    for at in 0.. {
+                        let mut exists = false;
+                        for within in 0.. {
+                            let fired = run(capacity, outer, inner, at, Some((innermost, within)));
+                            exists = fired.0;
+                            if fired != (true, true) {
+                                break;
+                            }
+                            places += 1;
+                        }
+                        if !exists {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{places} places");
+    assert!(places > 10_000);
+}
+
+#[test]
+fn one_of_an_end_and_the_end_in_its_middle_wins() {
+    let mut inner_wins = 0;
+    for at in 0.. {
+        let _seat = Machine::new().pin(0);
+        let engine = engine(1);
+        let ends = Rc::new(Ends::default());
+        let serial = Cell::new(0);
+        act(&engine, &ends, &serial, Action::In(0));
+        let (mut count, inner) = (0, Rc::new(Cell::new(None)));
+        let hook = {
+            let (engine, ends, inner) = (engine.clone(), ends.clone(), inner.clone());
+            move || {
+                count += 1;
+                if count == at + 1 {
+                    inner.set(Some(out(&engine, &ends, 0)));
+                }
+            }
+        };
+        let outer = interrupted(hook, || out(&engine, &ends, 0));
+        let Some(inner) = inner.get() else { break };
+        assert!(outer.is_some() != inner.is_some(), "not one winner at {at}");
+        inner_wins += u32::from(inner.is_some());
+        assert_eq!(engine.pending_count(), 0);
+        assert_eq!(engine.free(), 1);
+    }
+    assert!(inner_wins > 1, "tags, index, state, key");
+}
+
+#[test]
+fn a_pool_is_full_for_an_interrupt_only_while_the_cell_is_in_hand() {
+    // A pool of one, whose event ends: until the cell is back an interrupt finds the pool full.
+    let (mut early, mut late) = (0, 0);
+    for at in 0.. {
+        let _seat = Machine::new().pin(0);
+        let engine = engine(1);
+        let ends = Rc::new(Ends::default());
+        act(&engine, &ends, &Cell::new(0), Action::In(0));
+        let (mut count, begun) = (0, Rc::new(Cell::new(None)));
+        let hook = {
+            let (engine, begun) = (engine.clone(), begun.clone());
+            move || {
+                count += 1;
+                if count == at + 1 {
+                    begun.set(Some(engine.event_in(&Cpu::guard(), &[9], 9, &[9])));
+                }
+            }
+        };
+        interrupted(hook, || out(&engine, &ends, 0));
+        match begun.get() {
+            None => break,
+            Some(Begin::Full) => {
+                early += 1;
+                assert_eq!(late, 0, "not full, and full again");
+            }
+            Some(Begin::Started) => late += 1,
+        }
+    }
+    assert!(early > 0 && late > 0, "{early} {late}");
+}
+
+#[test]
+fn an_alert_may_come_at_any_place_of_an_alert() {
+    for len in [1, 2, 4] {
+        for at in 0.. {
+            let ring = Rc::new(Ring::new(len).unwrap());
+            let alert = |number: u64| [number; WORDS];
+            ring.push(alert).unwrap();
+            let fired = Rc::new(Cell::new(None));
+            let mut count = 0;
+            let hook = {
+                let (ring, fired) = (ring.clone(), fired.clone());
+                move || {
+                    count += 1;
+                    if count == at + 1 {
+                        fired.set(Some(ring.push(alert)));
+                    }
+                }
+            };
+            let outer = interrupted(hook, || ring.push(alert));
+            let Some(inner) = fired.get() else { break };
+            for pushed in [outer, inner] {
+                let (Ok(number) | Err(number)) = pushed;
+                match ring.read(number) {
+                    Read::Ready(words) => {
+                        assert_eq!(words, alert(number));
+                        assert!(pushed.is_ok());
+                    }
+                    Read::Lost => {
+                        assert!(pushed.is_err() || number + u64::from(len) <= ring.head())
+                    }
+                    Read::NotYet => panic!("a reader waits for ever"),
+                }
+            }
+            assert!(outer.is_ok() || inner.is_ok());
+        }
+    }
+}
+
+#[test]
+fn interrupts_come_and_go_at_random() {
+    let _seat = Machine::new().pin(1);
+    let engine = engine(6);
+    let ends = Rc::new(Ends::default());
+    let serial = Rc::new(Cell::new(0));
+    let random = Rc::new(Cell::new(0x2545_f491_4f6c_dd1d_u64));
+    let next = move || {
+        let mut x = random.get();
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        random.set(x);
+        x
+    };
+    let action = |x: u64| {
+        let key = x >> 8 & 3;
+        match x & 15 {
+            0..6 => Action::In(key),
+            6 => Action::Unique(key),
+            7..14 => Action::Out(key),
+            14 => Action::Keep(key),
+            _ => Action::Clear,
+        }
+    };
+    let hook = {
+        let (engine, ends, serial, next) =
+            (engine.clone(), ends.clone(), serial.clone(), next.clone());
+        move || {
+            let x = next();
+            if x % 8 == 0 {
+                act(&engine, &ends, &serial, action(x >> 20));
+            }
+        }
+    };
+    interrupted(hook, || {
+        for _ in 0..200_000 {
+            // the list of ends is for duplicates among what is recent
+            if ends.0.borrow().len() > 200 {
+                ends.0.borrow_mut().clear();
+            }
+            act(&engine, &ends, &serial, action(next() >> 20));
+        }
+    });
+    drain(&engine, &ends, 4);
+    let ended = engine.stats().total(Counter::Ended);
+    assert!(ended > 50_000, "{ended}");
+    assert!(
+        engine.stats().total(Counter::Full) > 0,
+        "a pool that is never full proves little"
+    );
+}

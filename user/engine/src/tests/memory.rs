@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is made when memory is short: nothing, and nothing is left behind.
+
+use super::Numa;
+use crate::{
+    alert::Ring,
+    hash::Seed,
+    sys::memory::{alive, with_budget},
+    tracker::Tracker,
+};
+use kernel::prelude::*;
+
+fn fails_cleanly<T>(make: impl Fn() -> Result<T>) {
+    let before = alive();
+    let mut failures = 0;
+    for budget in 0.. {
+        match with_budget(budget, &make) {
+            Err(error) => {
+                assert_eq!(error, ENOMEM);
+                assert_eq!(alive(), before, "left behind after {budget} allocations");
+                failures += 1;
+            }
+            Ok(made) => {
+                assert!(alive() > before);
+                drop(made);
+                assert_eq!(alive(), before);
+                assert!(failures > 0);
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tracker_fails_cleanly_at_every_allocation() {
+    fails_cleanly(|| Tracker::<1, 1, Numa>::new(10_000, 0, Seed::new(1, 2)));
+}
+
+#[test]
+fn a_ring_fails_cleanly() {
+    fails_cleanly(|| Ring::new(64));
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0
+
+use crate::{
+    record::{Alert, Owner, Reason, DETAIL, NAME_MAX},
+    text::{pack, unpack, Plain, Quoted},
+};
+use proptest::prelude::*;
+
+/// Reads the quoted form back, as user space does.
+fn unquote(text: &str) -> Option<Vec<u8>> {
+    let inner = text.strip_prefix('"')?.strip_suffix('"')?;
+    let mut bytes = Vec::new();
+    let mut rest = inner.chars();
+    while let Some(c) = rest.next() {
+        bytes.push(match c {
+            '"' => return None,
+            '\\' => match rest.next()? {
+                'n' => b'\n',
+                'x' => {
+                    let digits = String::from_iter([rest.next()?, rest.next()?]);
+                    u8::from_str_radix(&digits, 16).ok()?
+                }
+                c @ ('"' | '\\') => c as u8,
+                _ => return None,
+            },
+            c if (' '..='~').contains(&c) => c as u8,
+            _ => return None,
+        });
+    }
+    Some(bytes)
+}
+
+#[test]
+fn an_owner_reads_as_it_should() {
+    let owner = Owner {
+        pid: 12,
+        tid: 34,
+        comm: pack(b"a \"b\"\\\n\x7f"),
+    };
+    let text = r#"pid=12 tid=34 comm="a \"b\"\\\n\x7f""#;
+    assert_eq!(owner.to_string(), text);
+    assert_eq!(Owner::default().to_string(), r#"pid=0 tid=0 comm="""#);
+}
+
+#[test]
+fn a_name_of_the_greatest_length_fits() {
+    let name = [b'x'; NAME_MAX];
+    let words: [u64; 4] = pack(&name);
+    assert_eq!(Plain(&words).to_string().as_bytes(), name);
+}
+
+#[test]
+fn a_reason_has_one_name() {
+    assert_eq!(
+        Reason::Threshold.name().as_bytes(),
+        Reason::Threshold.c_name().to_bytes()
+    );
+}
+
+proptest! {
+    #[test]
+    fn an_alert_survives_the_ring(
+        seq: u64, time: u64, delay: u64, threshold: u64,
+        instance: [u64; 4], tracker in 0usize..0x100_0000,
+        cpu: u32, pid: u32, tid: u32, comm: [u64; 2],
+        detail in prop::collection::vec(any::<u64>(), DETAIL),
+    ) {
+        let alert = Alert {
+            seq, time, instance, tracker,
+            reason: Reason::Threshold,
+            delay, threshold, cpu,
+            owner: Owner { pid, tid, comm },
+            detail: detail.try_into().unwrap(),
+        };
+        let words = alert.to_words();
+        let back = Alert::from_words(&words);
+        prop_assert_eq!(words, back.to_words());
+        prop_assert_eq!(format!("{alert:?}"), format!("{back:?}"));
+        prop_assert_eq!(Owner::from_words(alert.owner.to_words()), alert.owner);
+    }
+
+    #[test]
+    fn packed_bytes_come_back_up_to_the_first_nul(bytes: Vec<u8>) {
+        let words: [u64; 3] = pack(&bytes);
+        let back: Vec<u8> = unpack(&words).collect();
+        let expected: Vec<u8> = bytes.into_iter().take(24).take_while(|&b| b != 0).collect();
+        prop_assert_eq!(back, expected);
+    }
+
+    #[test]
+    fn quoted_bytes_can_be_read_back(bytes: Vec<u8>) {
+        let text = Quoted::bytes(&bytes).to_string();
+        prop_assert!(text.bytes().all(|b| (b' '..=b'~').contains(&b)), "printable: {text}");
+        prop_assert_eq!(unquote(&text), Some(bytes));
+    }
+}

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The engine against a plain list of what should be pending.
+
+use super::{on, Numa};
+use crate::{
+    hash::Seed,
+    histogram::{bucket_of, BUCKETS},
+    host::Host,
+    platform::Platform,
+    stats::{Counter, Summary},
+    tracker::{Begin, Tracker, Verdict},
+};
+use kernel::prelude::*;
+use proptest::prelude::*;
+use std::collections::HashMap;
+
+type Engine = Tracker<1, 2, Numa>;
+
+fn engine(capacity: u32, threshold: u64) -> Engine {
+    Engine::new(capacity, threshold, Seed::new(0x1234_5678, 0x9abc_def0)).unwrap()
+}
+
+/// The sums of stats.rs.
+fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D, P>) {
+    let total = |counter| tracker.stats().total(counter);
+    assert_eq!(
+        total(Counter::Attempts),
+        total(Counter::Started)
+            + total(Counter::Full)
+            + total(Counter::Filtered)
+            + total(Counter::Off)
+    );
+    let pending = tracker.pending_count();
+    assert_eq!(
+        total(Counter::Started),
+        total(Counter::Ended)
+            + pending
+            + total(Counter::Replaced)
+            + total(Counter::Cleared)
+            + total(Counter::Gone)
+    );
+    let histogram: u64 = (0..BUCKETS)
+        .map(|bucket| tracker.stats().bucket(bucket))
+        .sum();
+    assert_eq!(total(Counter::Ended), total(Counter::Negative) + histogram);
+    assert_eq!(tracker.free(), u64::from(tracker.capacity()) - pending);
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    In,
+    Unique,
+    Out { delay: i64 },
+    OutGone,
+    Keep,
+    Drop,
+    Renew,
+    Clear,
+    Filtered,
+    Off,
+    Threshold(u64),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        6 => Just(Step::In),
+        2 => Just(Step::Unique),
+        6 => (-5i64..5000).prop_map(|delay| Step::Out { delay }),
+        1 => Just(Step::OutGone),
+        1 => Just(Step::Keep),
+        1 => Just(Step::Drop),
+        1 => Just(Step::Renew),
+        1 => Just(Step::Filtered),
+        1 => Just(Step::Off),
+        1 => (0u64..5000).prop_map(Step::Threshold),
+        1 => prop_oneof![9 => Just(Step::Filtered), 1 => Just(Step::Clear)],
+    ]
+}
+
+/// An event as the model knows it; `data[0]` is a serial number.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Pending {
+    key: u64,
+    start: u64,
+    data: [u64; 2],
+}
+
+#[derive(Default)]
+struct Model {
+    pending: Vec<Pending>,
+    counts: HashMap<&'static str, u64>,
+    delays: Vec<u64>,
+    serial: u64,
+}
+
+impl Model {
+    fn count(&mut self, counter: Counter) {
+        *self.counts.entry(counter.name()).or_default() += 1;
+    }
+
+    fn take(&mut self, key: u64, data: [u64; 2]) -> Pending {
+        let known = |p: &Pending| p.key == key && p.data == data;
+        let at = self
+            .pending
+            .iter()
+            .position(known)
+            .expect("an event of this key");
+        self.pending.swap_remove(at)
+    }
+
+    fn has(&self, key: u64) -> bool {
+        self.pending.iter().any(|pending| pending.key == key)
+    }
+
+    fn begin(&mut self, engine: &Engine, cpu: usize, key: u64, unique: bool) {
+        self.serial += 1;
+        let (start, data) = (10_000 + self.serial, [self.serial, !self.serial]);
+        let stale = self.has(key) && unique;
+        let begun = on::<Numa, _>(cpu, |guard| {
+            if unique {
+                engine.event_in_unique(guard, &[key], start, &data)
+            } else {
+                engine.event_in(guard, &[key], start, &data)
+            }
+        });
+        if stale {
+            // Any of those with this key may have been dropped.
+            let live = pending(engine);
+            let gone = self
+                .pending
+                .iter()
+                .copied()
+                .find(|p| p.key == key && !live.contains(p));
+            let gone = gone.expect("one of this key was dropped");
+            self.take(key, gone.data);
+            self.count(Counter::Replaced);
+        }
+        self.count(Counter::Attempts);
+        if self.pending.len() < engine.capacity() as usize {
+            assert_eq!(begun, Begin::Started);
+            self.count(Counter::Started);
+            self.pending.push(Pending { key, start, data });
+        } else {
+            assert_eq!(begun, Begin::Full);
+            self.count(Counter::Full);
+        }
+    }
+
+    fn end(&mut self, engine: &Engine, cpu: usize, key: u64, delay: i64, threshold: u64) {
+        // Relative to the newest begin; the engine takes any of this key.
+        let newest = self
+            .pending
+            .iter()
+            .filter(|p| p.key == key)
+            .map(|p| p.start)
+            .max();
+        let end = newest.unwrap_or(10_000).wrapping_add_signed(delay);
+        let (mut taken, mut late) = (None, None);
+        let known = on::<Numa, _>(cpu, |guard| {
+            engine.event_out(
+                guard,
+                &[key],
+                end,
+                |open| {
+                    taken = Some(open.data());
+                    true
+                },
+                |report| late = Some((report.delay, report.threshold, report.data)),
+            )
+        });
+        assert_eq!(known, self.has(key));
+        let Some(data) = taken else {
+            assert!(!known && late.is_none());
+            self.count(Counter::Unmatched);
+            return;
+        };
+        let pending = self.take(key, data);
+        self.count(Counter::Ended);
+        match end.checked_sub(pending.start) {
+            None => {
+                self.count(Counter::Negative);
+                assert_eq!(late, None);
+            }
+            Some(delay) => {
+                self.delays.push(delay);
+                let expected = (delay > threshold).then_some((delay, threshold, data));
+                assert_eq!(late, expected);
+            }
+        }
+    }
+
+    fn gone(&mut self, engine: &Engine, cpu: usize, key: u64) {
+        let mut taken = None;
+        let known = on::<Numa, _>(cpu, |guard| {
+            engine.event_out(
+                guard,
+                &[key],
+                0,
+                |open| {
+                    taken = Some(open.data());
+                    false
+                },
+                |_| panic!("it did not end"),
+            )
+        });
+        assert_eq!(known, self.has(key));
+        match taken {
+            Some(data) => {
+                self.take(key, data);
+                self.count(Counter::Gone);
+            }
+            None => self.count(Counter::Unmatched),
+        }
+    }
+
+    fn update(&mut self, engine: &Engine, cpu: usize, key: u64, verdict: Verdict) {
+        self.serial += 1;
+        let (start, data) = (20_000 + self.serial, [self.serial, !self.serial]);
+        let mut taken = None;
+        let result = on::<Numa, _>(cpu, |guard| {
+            engine.update(guard, &[key], |open| {
+                taken = Some(open.data());
+                open.set_start(start);
+                open.set_data(&data);
+                verdict
+            })
+        });
+        assert_eq!(result, self.has(key).then_some(verdict));
+        let Some(old) = taken else { return };
+        self.take(key, old);
+        match verdict {
+            Verdict::Keep => {}
+            Verdict::Gone => return self.count(Counter::Gone),
+            Verdict::Renewed => {
+                self.count(Counter::Replaced);
+                self.count(Counter::Attempts);
+                self.count(Counter::Started);
+            }
+        }
+        self.pending.push(Pending { key, start, data });
+    }
+
+    fn agrees(&self, engine: &Engine) {
+        sums_hold(engine);
+        for counter in Counter::ALL {
+            let expected = self.counts.get(counter.name()).copied().unwrap_or(0);
+            assert_eq!(
+                engine.stats().total(*counter),
+                expected,
+                "{}",
+                counter.name()
+            );
+        }
+        let mut expected = self.pending.clone();
+        expected.sort();
+        assert_eq!(pending(engine), expected);
+        for bucket in 0..BUCKETS {
+            let count = self
+                .delays
+                .iter()
+                .filter(|&&delay| bucket_of(delay) == bucket)
+                .count();
+            assert_eq!(engine.stats().bucket(bucket), count as u64);
+        }
+        let sum: u64 = self.delays.iter().sum();
+        let summary = Summary {
+            min: self.delays.iter().copied().min().unwrap_or(0),
+            mean: sum / self.delays.len().max(1) as u64,
+            max: self.delays.iter().copied().max().unwrap_or(0),
+        };
+        assert_eq!(engine.stats().summary(), summary);
+    }
+}
+
+fn pending(engine: &Engine) -> Vec<Pending> {
+    let mut all = Vec::new();
+    let seen = engine.each_pending(|copy| {
+        all.push(Pending {
+            key: copy.key[0],
+            start: copy.start,
+            data: copy.data,
+        });
+        Ok(())
+    });
+    assert_eq!(seen, Ok(()));
+    all.sort();
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn the_engine_does_what_a_list_does(
+        capacity in 1u32..40,
+        keys in 1u64..12,
+        steps in prop::collection::vec((step(), 0u64..12, 0usize..4), 1..150),
+    ) {
+        let mut threshold = 1000;
+        let engine = engine(capacity, threshold);
+        let mut model = Model::default();
+        for (step, key, cpu) in steps {
+            let key = key % keys;
+            match step {
+                Step::In => model.begin(&engine, cpu, key, false),
+                Step::Unique => model.begin(&engine, cpu, key, true),
+                Step::Out { delay } => model.end(&engine, cpu, key, delay, threshold),
+                Step::OutGone => model.gone(&engine, cpu, key),
+                Step::Keep => model.update(&engine, cpu, key, Verdict::Keep),
+                Step::Drop => model.update(&engine, cpu, key, Verdict::Gone),
+                Step::Renew => model.update(&engine, cpu, key, Verdict::Renewed),
+                Step::Clear => {
+                    let _seat = crate::host::Machine::new().pin(cpu);
+                    prop_assert_eq!(engine.clear(), model.pending.len() as u64);
+                    for _ in model.pending.drain(..).collect::<Vec<_>>() {
+                        model.count(Counter::Cleared);
+                    }
+                }
+                Step::Filtered => {
+                    on::<Numa, _>(cpu, |guard| engine.filtered(guard));
+                    model.count(Counter::Attempts);
+                    model.count(Counter::Filtered);
+                }
+                Step::Off => {
+                    on::<Numa, _>(cpu, |guard| engine.off(guard));
+                    model.count(Counter::Attempts);
+                    model.count(Counter::Off);
+                }
+                Step::Threshold(new) => {
+                    threshold = new;
+                    engine.set_threshold(new);
+                }
+            }
+            model.agrees(&engine);
+        }
+    }
+}
+
+#[test]
+fn a_pool_of_one_serves_a_million_pairs() {
+    let engine = Tracker::<1, 1, Host<1>>::new(1, u64::MAX, Seed::new(3, 4)).unwrap();
+    on::<Host<1>, _>(0, |guard| {
+        for i in 0..1_000_000 {
+            assert_eq!(engine.event_in(guard, &[i], i, &[i]), Begin::Started);
+            assert!(engine.event_out(guard, &[i], i + 5, |_| true, |_| panic!("not late")));
+        }
+    });
+    sums_hold(&engine);
+    assert_eq!(engine.stats().total(Counter::Full), 0);
+    assert_eq!(engine.stats().summary().mean, 5);
+}
+
+#[test]
+fn thousands_of_one_key_end_one_by_one() {
+    let engine = Tracker::<1, 1, Host<1>>::new(5000, 0, Seed::new(3, 4)).unwrap();
+    on::<Host<1>, _>(0, |guard| {
+        for i in 0..5000 {
+            assert_eq!(engine.event_in(guard, &[7], i, &[i]), Begin::Started);
+        }
+        assert_eq!(engine.event_in(guard, &[7], 0, &[0]), Begin::Full);
+        let mut seen = vec![false; 5000];
+        for _ in 0..5000 {
+            let late = |late: &crate::tracker::Late<1>| {
+                let old = std::mem::replace(&mut seen[late.data[0] as usize], true);
+                assert!(!old, "twice");
+            };
+            assert!(engine.event_out(guard, &[7], 10_000, |_| true, late));
+        }
+        assert!(!engine.event_out(guard, &[7], 0, |_| true, |_| ()));
+        assert!(seen.into_iter().all(|seen| seen));
+    });
+    sums_hold(&engine);
+}
+
+#[test]
+fn an_impossible_capacity_is_refused() {
+    for capacity in [0, u32::MAX] {
+        assert_eq!(
+            Engine::new(capacity, 0, Seed::new(1, 2)).err(),
+            Some(EINVAL)
+        );
+    }
+}
+
+#[test]
+fn showing_what_is_pending_can_be_stopped() {
+    let engine = engine(10, 0);
+    for key in 0..10 {
+        on::<Numa, _>(0, |guard| engine.event_in(guard, &[key], key, &[0, 0]));
+    }
+    let mut seen = 0;
+    let result = engine.each_pending(|_| {
+        seen += 1;
+        if seen == 4 {
+            Err(EAGAIN)
+        } else {
+            Ok(())
+        }
+    });
+    assert_eq!((result, seen), (Err(EAGAIN), 4));
+}
+
+#[test]
+fn counters_of_its_own_are_a_trackers_own() {
+    let engine = engine(10, 0);
+    for cpu in 0..4 {
+        on::<Numa, _>(cpu, |guard| {
+            engine.stats().count_extra::<Numa>(guard, 3);
+            engine.stats().count_extra::<Numa>(guard, usize::MAX);
+            engine.stats().count_many::<Numa>(guard, Counter::Alerts, 5);
+        });
+    }
+    assert_eq!(engine.stats().total_extra(3), 4);
+    assert_eq!(engine.stats().total_extra(2), 0);
+    assert_eq!(engine.stats().total(Counter::Alerts), 20);
+}

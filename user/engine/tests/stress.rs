@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Real threads at full speed: what no model can hold, millions of events and all counters.
+
+#![cfg(not(loom))]
+#![deny(unsafe_op_in_unsafe_fn)]
+#![allow(dead_code)]
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+include!("../src/engine.rs");
+
+#[path = "../src/host.rs"]
+mod host;
+#[path = "../src/sys.rs"]
+mod sys;
+
+use hash::Seed;
+use histogram::BUCKETS;
+use host::{Host, Machine};
+use platform::Platform;
+use stats::Counter;
+use std::{
+    sync::{
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc, Arc,
+    },
+    thread,
+};
+use tracker::{Begin, Tracker, Verdict};
+
+type Two = Host<2>;
+/// Two nodes of two CPUs.
+type Numa = Host<4, 2, 0x1100>;
+
+fn engine<const K: usize, const D: usize, P: Platform>(capacity: u32) -> Arc<Tracker<K, D, P>> {
+    let seed = Seed::new(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3211);
+    Arc::new(Tracker::new(capacity, u64::MAX, seed).unwrap())
+}
+
+/// Words that can be told from any others.
+fn derived(key: u64) -> [u64; 4] {
+    [
+        key,
+        key.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        !key,
+        key.rotate_left(17),
+    ]
+}
+
+/// The sums of stats.rs, when nobody is at work.
+fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D, P>) {
+    let total = |counter| tracker.stats().total(counter);
+    let pending = tracker.pending_count();
+    assert_eq!(
+        total(Counter::Attempts),
+        total(Counter::Started)
+            + total(Counter::Full)
+            + total(Counter::Filtered)
+            + total(Counter::Off)
+    );
+    assert_eq!(
+        total(Counter::Started),
+        total(Counter::Ended)
+            + pending
+            + total(Counter::Replaced)
+            + total(Counter::Cleared)
+            + total(Counter::Gone)
+    );
+    let histogram: u64 = (0..BUCKETS)
+        .map(|bucket| tracker.stats().bucket(bucket))
+        .sum();
+    assert_eq!(total(Counter::Ended), total(Counter::Negative) + histogram);
+    assert_eq!(tracker.free(), u64::from(tracker.capacity()) - pending);
+}
+
+#[test]
+fn ten_million_pairs_through_a_pool_of_64_lose_none() {
+    const PAIRS: u64 = 5_000_000;
+    const LIVE: u64 = 32;
+    let engine = engine::<1, 1, Two>(64);
+    let machine = Machine::new();
+    let threads: Vec<_> = (0..2)
+        .map(|cpu| {
+            let (engine, machine) = (engine.clone(), machine.clone());
+            thread::spawn(move || {
+                let _seat = machine.pin(cpu);
+                let key = |i: u64| [i << 1 | cpu as u64];
+                for i in 0..PAIRS + LIVE {
+                    let guard = Two::guard();
+                    if i >= LIVE {
+                        let known = engine.event_out(&guard, &key(i - LIVE), i, |_| true, |_| ());
+                        assert!(known, "an event is lost");
+                    }
+                    if i < PAIRS {
+                        let begun = engine.event_in(&guard, &key(i), i, &[i]);
+                        assert_eq!(begun, Begin::Started, "full with a free cell");
+                    }
+                }
+            })
+        })
+        .collect();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    sums_hold(&engine);
+    let total = |counter| engine.stats().total(counter);
+    assert_eq!(total(Counter::Started), 2 * PAIRS);
+    assert_eq!(total(Counter::Ended), 2 * PAIRS);
+    assert_eq!((total(Counter::Full), total(Counter::Unmatched)), (0, 0));
+    let summary = engine.stats().summary();
+    assert_eq!((summary.min, summary.mean, summary.max), (LIVE, LIVE, LIVE));
+}
+
+#[test]
+fn begun_on_one_cpu_and_ended_on_another() {
+    const EVENTS: u64 = 500_000;
+    const LIVE: usize = 100;
+    let engine = engine::<1, 4, Numa>(2 * LIVE as u32);
+    let machine = Machine::new();
+    let mut threads = Vec::new();
+    for pair in 0..2 {
+        // A bound channel: at most LIVE events of each pair are live. The producer is on node 0
+        // and the consumer on node 1.
+        let (begun, ended) = (mpsc::sync_channel(LIVE - 2), pair);
+        let (sender, receiver) = begun;
+        let (e, m) = (engine.clone(), machine.clone());
+        threads.push(thread::spawn(move || {
+            let _seat = m.pin(pair);
+            for i in 0..EVENTS {
+                let key = i << 1 | pair as u64;
+                let begun = e.event_in(&Numa::guard(), &[key], 0, &derived(key));
+                assert_eq!(begun, Begin::Started, "full with a free cell");
+                sender.send(key).unwrap();
+            }
+        }));
+        let (e, m) = (engine.clone(), machine.clone());
+        threads.push(thread::spawn(move || {
+            let _seat = m.pin(2 + ended);
+            for key in receiver {
+                let whole = |open: &tracker::Open<'_, 1, 4>| {
+                    assert_eq!(open.data(), derived(key), "another event's data");
+                    true
+                };
+                let known = e.event_out(&Numa::guard(), &[key], 100, whole, |_| ());
+                assert!(known, "an event is lost");
+            }
+        }));
+    }
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    sums_hold(&engine);
+    assert_eq!(engine.stats().total(Counter::Ended), 2 * EVENTS);
+    assert_eq!(engine.stats().total(Counter::Full), 0);
+}
+
+#[test]
+fn of_two_that_end_the_same_keys_one_wins_each() {
+    const EVENTS: u64 = 500_000;
+    let engine = engine::<1, 4, Host<3>>(64);
+    let machine = Machine::new();
+    let (wins, begun) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let ends: Vec<_> = (1..3)
+        .map(|cpu| {
+            let (engine, machine) = (engine.clone(), machine.clone());
+            let (wins, begun) = (wins.clone(), begun.clone());
+            thread::spawn(move || {
+                let _seat = machine.pin(cpu);
+                for key in 0..EVENTS {
+                    while begun.load(Ordering::Acquire) <= key {
+                        thread::yield_now();
+                    }
+                    let whole = |open: &tracker::Open<'_, 1, 4>| {
+                        assert_eq!(open.data(), derived(key), "another event's data");
+                        true
+                    };
+                    if engine.event_out(&Host::<3>::guard(), &[key], 1, whole, |_| ()) {
+                        wins.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            })
+        })
+        .collect();
+    {
+        let _seat = machine.pin(0);
+        for key in 0..EVENTS {
+            while engine.event_in(&Host::<3>::guard(), &[key], 0, &derived(key)) == Begin::Full {
+                thread::yield_now();
+            }
+            begun.store(key + 1, Ordering::Release);
+        }
+    }
+    ends.into_iter().for_each(|thread| thread.join().unwrap());
+    sums_hold(&engine);
+    assert_eq!(wins.load(Ordering::Relaxed), EVENTS);
+    assert_eq!(engine.stats().total(Counter::Ended), EVENTS);
+    assert_eq!(engine.stats().total(Counter::Unmatched), EVENTS);
+}
+
+#[test]
+fn a_copy_is_never_torn() {
+    const ROUNDS: u64 = 1_000_000;
+    let engine = engine::<1, 4, Host<2>>(4);
+    let machine = Machine::new();
+    let done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let (engine, done) = (engine.clone(), done.clone());
+            thread::spawn(move || {
+                let mut copies = 0u64;
+                while !done.load(Ordering::Relaxed) {
+                    let whole = engine.each_pending(|copy| {
+                        let serial = copy.data[0];
+                        assert_eq!(copy.data, derived(serial), "a mixture of two events");
+                        assert_eq!((copy.key[0], copy.start), (serial % 7, serial));
+                        copies += 1;
+                        Ok(())
+                    });
+                    assert_eq!(whole, Ok(()));
+                }
+                copies
+            })
+        })
+        .collect();
+    {
+        let _seat = machine.pin(0);
+        for serial in 0..ROUNDS {
+            let guard = Host::<2>::guard();
+            let key = [serial % 7];
+            engine.event_in(&guard, &key, serial, &derived(serial));
+            if serial % 3 == 0 {
+                // another life of the same cell: same key, other data
+                let serial = serial + 7 * ROUNDS;
+                engine.update(&guard, &key, |open| {
+                    open.set_start(serial);
+                    open.set_data(&derived(serial));
+                    Verdict::Keep
+                });
+            }
+            let key = [(serial + 4) % 7];
+            engine.event_out(&guard, &key, u64::MAX >> 1, |_| true, |_| ());
+        }
+    }
+    done.store(true, Ordering::Relaxed);
+    let copies: u64 = readers
+        .into_iter()
+        .map(|reader| reader.join().unwrap())
+        .sum();
+    assert!(copies > 0);
+    sums_hold(&engine);
+}
+
+/// Everything at once, by threads that the scheduler moves about, with interrupts.
+#[test]
+fn all_operations_at_once_add_up() {
+    const STEPS: u64 = 300_000;
+    let engine = engine::<1, 4, Numa>(32);
+    let machine = Machine::new();
+    let threads: Vec<_> = (0..4u64)
+        .map(|number| {
+            let (engine, machine) = (engine.clone(), machine.clone());
+            thread::spawn(move || {
+                let _seat = machine.roam(4, number + 1);
+                let step = {
+                    let engine = engine.clone();
+                    let mut random = 0x2545_f491_4f6c_dd1d ^ number;
+                    move || {
+                        random ^= random << 13;
+                        random ^= random >> 7;
+                        random ^= random << 17;
+                        any_operation(&engine, random);
+                    }
+                };
+                with_interrupts(step, STEPS);
+            })
+        })
+        .collect();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    sums_hold(&engine);
+    assert!(engine.stats().total(Counter::Full) > 0);
+    assert!(engine.stats().total(Counter::Cleared) > 0);
+    let _seat = machine.pin(0);
+    let left = engine.pending_count();
+    let mut ended = 0;
+    for key in 0..16 {
+        while engine.event_out(&Numa::guard(), &[key], 0, |_| true, |_| ()) {
+            ended += 1;
+        }
+    }
+    assert_eq!(ended, left, "an event that is not found");
+    sums_hold(&engine);
+    assert_eq!(engine.free(), 32);
+}
+
+/// Runs `step`, and one more of its kind in the middle of it now and then.
+fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
+    #[cfg(debug_assertions)]
+    {
+        let mut interrupt = step.clone();
+        let mut count = 0u32;
+        let hook = move || {
+            count = count.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            if count >> 27 == 0 {
+                interrupt();
+            }
+        };
+        kernel::hook::interrupted(hook, || (0..steps).for_each(|_| step()));
+    }
+    #[cfg(not(debug_assertions))]
+    (0..steps).for_each(|_| step());
+}
+
+fn any_operation(engine: &Tracker<1, 4, Numa>, random: u64) {
+    let guard = Numa::guard();
+    let key = random >> 32 & 15;
+    let serial = random >> 8;
+    let consistent = |data: [u64; 4]| assert_eq!(data, derived(data[0]), "a mixture of two events");
+    match random & 31 {
+        0..12 => drop(engine.event_in(&guard, &[key], 0, &derived(serial))),
+        12..14 => drop(engine.event_in_unique(&guard, &[key], 0, &derived(serial))),
+        14..26 => {
+            let is_end = |open: &tracker::Open<'_, 1, 4>| {
+                consistent(open.data());
+                serial % 8 != 0
+            };
+            engine.event_out(&guard, &[key], serial & 0xffff, is_end, |_| ());
+        }
+        26..29 => {
+            engine.update(&guard, &[key], |open| {
+                consistent(open.data());
+                open.set_data(&derived(serial));
+                match serial % 8 {
+                    0 => Verdict::Gone,
+                    1 => Verdict::Renewed,
+                    _ => Verdict::Keep,
+                }
+            });
+        }
+        29 => engine.filtered(&guard),
+        30 => engine.off(&guard),
+        _ if serial % 64 == 0 => drop(engine.clear()),
+        _ => {
+            let seen = engine.each_pending(|copy| {
+                consistent(copy.data);
+                Ok(())
+            });
+            assert_eq!(seen, Ok(()));
+        }
+    }
+}
+
+#[test]
+fn alerts_of_many_writers_reach_every_reader_or_are_counted() {
+    use alert::{Read, Ring, WORDS};
+    const ALERTS: u64 = 100_000;
+    let ring = Arc::new(Ring::new(256).unwrap());
+    let done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let (ring, done) = (ring.clone(), done.clone());
+            thread::spawn(move || {
+                let (mut next, mut read, mut lost) = (1, 0u64, 0u64);
+                loop {
+                    let last = done.load(Ordering::Acquire);
+                    match ring.read(next) {
+                        Read::NotYet if last => break,
+                        Read::NotYet => thread::yield_now(),
+                        Read::Ready(words) => {
+                            assert_eq!(words, [next; WORDS], "a mixture of two alerts");
+                            read += 1;
+                            next += 1;
+                        }
+                        Read::Lost => {
+                            let on = ring.tail().max(next + 1);
+                            lost += on - next;
+                            next = on;
+                        }
+                    }
+                }
+                assert_eq!(read + lost, ring.head());
+                read
+            })
+        })
+        .collect();
+    let writers: Vec<_> = (0..3)
+        .map(|_| {
+            let ring = ring.clone();
+            thread::spawn(move || {
+                let pushed = (0..ALERTS).map(|_| ring.push(|number| [number; WORDS]));
+                pushed.filter(|pushed| pushed.is_err()).count()
+            })
+        })
+        .collect();
+    let lost: usize = writers
+        .into_iter()
+        .map(|writer| writer.join().unwrap())
+        .sum();
+    done.store(true, Ordering::Release);
+    for reader in readers {
+        assert!(reader.join().unwrap() > 0);
+    }
+    assert_eq!(ring.head(), 3 * ALERTS);
+    println!("{lost} found their slot taken");
+}
