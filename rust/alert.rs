@@ -51,7 +51,10 @@ pub(crate) struct Ring {
 
 /// What a reader finds under an alert's number.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "it is looked at where it is made")]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is looked at where it is made"
+)]
 pub(crate) enum Read {
     /// The alert.
     Ready(Words),
@@ -134,6 +137,9 @@ impl Ring {
         let version = slot.version.load(Acquire);
         if version > (number << 1) | 1 {
             return Read::Lost;
+        }
+        if version == (number << 1) | 1 {
+            return Read::NotYet;
         }
         if version != number << 1 {
             // Relaxed: see `push`.

@@ -64,7 +64,7 @@ impl Alerts {
     ///
     /// Once the files are removed, procfs answers any further reading with `EIO`. So that those
     /// who were reading get what is left and then an end-of-file, this waits for them a moment.
-    pub(crate) fn release(&self) {
+    fn release(&self) {
         wakeup::release(&self.wakeup);
         for _ in 0..FAREWELL / 5 {
             if self.listeners.load(Relaxed) == 0 {
@@ -84,7 +84,7 @@ impl Alerts {
         !matches!(self.ring.read(number), Read::NotYet)
     }
 
-    /// Prints alert `number` and goes on to the next; counts those that are lost on the way.
+    /// Looks up alert `number` and goes on to the next; counts those that are lost on the way.
     fn take(&self, number: &mut u64, lost: &mut u64) -> Option<Alert> {
         loop {
             match self.ring.read(*number) {
@@ -117,8 +117,13 @@ impl Write for Lines<'_> {
 /// How many lines one reading makes at most.
 const BATCH: usize = 16;
 
+/// Longer than any line, in bytes.
+const LINE_MAX: usize = 512;
+
 /// Appends lines from alert `number` on; returns whether there were any.
 fn print(alerts: &Alerts, number: &mut u64, out: &mut KVec<u8>) -> Result<bool> {
+    // Memory first: once an alert is taken it has to be told.
+    out.reserve(BATCH * LINE_MAX, GFP_KERNEL)?;
     let mut any = false;
     for _ in 0..BATCH {
         let mut lost = 0;
@@ -167,6 +172,10 @@ impl Stream for AlertsFile {
         let alerts = &*self.0;
         let ready = || alerts.is_settled(reader) || alerts.wakeup.is_gone();
         alerts.wakeup.wait(ready)
+    }
+
+    fn release(&self) {
+        self.0.release();
     }
 
     fn poll(&self, reader: u64, poller: &Poller) -> (bool, bool) {
@@ -225,6 +234,10 @@ impl Stream for WakeupFile {
         let alerts = &*self.0;
         let ready = || alerts.is_settled(reader.next) || alerts.wakeup.is_gone();
         alerts.wakeup.wait(ready)
+    }
+
+    fn release(&self) {
+        self.0.release();
     }
 
     fn poll(&self, reader: Sleeper, poller: &Poller) -> (bool, bool) {

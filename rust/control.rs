@@ -255,7 +255,8 @@ fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Resul
         Err(error) if error == ENOENT || error == ENXIO || error == ENODEV => {
             Err(fault(ENOENT, "no such disk under /dev", text))
         }
-        Err(_) => Err(fault(EINVAL, EXPECTED, text)),
+        Err(error) if error == EINVAL || error == ENOTBLK => Err(fault(EINVAL, EXPECTED, text)),
+        Err(error) => Err(fault(error, "this disk can not be opened", text)),
     }
 }
 

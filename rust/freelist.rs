@@ -22,7 +22,7 @@
 //!
 //! [`Freelist::get`] takes from the CPU's own stack, then from the node's, then from the stacks
 //! of that node's other CPUs, then from the other nodes, nearest first. [`Freelist::put`] gives
-//! a cell of this node to the CPU's stack, up to [`CACHE`] cells, and any other cell to the pool
+//! a cell of this node to the CPU's stack, up to a limit, and any other cell to the pool
 //! of its home node. Cells move one at a time, never in batches: a batch in somebody's hands
 //! would be invisible, and a pool of N must serve N.
 //!
@@ -34,8 +34,8 @@
 //! passes in a row give the same sum. Tags only grow, so the same sum means the same tags: no
 //! stack changed between its reading in the first pass and its reading in the second, and in
 //! the moment between the passes all of them were empty. Every further pass is caused by
-//! somebody else's get or put (lock-free); [`PASSES`] bounds them, so that a probe's time is
-//! bounded even while all CPUs fight for an exhausted pool.
+//! somebody else's get or put (lock-free). [`PASSES`] ends a search that others keep disturbing:
+//! a pool that so many searches in a row found exhausted is called full without the proof.
 //!
 //! # Contexts
 //!
@@ -46,7 +46,7 @@
 //!
 //! `put` releases what its caller did with the cell, `get` acquires it. A `get` is a full
 //! barrier also as a writer: whoever sees a stack emptied by it also sees all that this CPU had
-//! seen before, which the argument about passes needs (Documentation/design/freelist.rst).
+//! seen before, which the argument about passes needs (Documentation/design/engine.md).
 
 use crate::{
     platform::Platform,
@@ -67,11 +67,12 @@ const DEPTH_SHIFT: u32 = 32;
 /// node may leave indices unused.
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
-/// The most cells a CPU keeps to itself before its node's pool gets them.
+/// The most cells a CPU keeps to itself before its node's pool gets them; fewer in a small pool,
+/// so that the caches of all CPUs together hold half of it at most.
 const CACHE: u64 = 64;
 
 /// How many times an exhausted pool is searched while others keep changing it.
-const PASSES: usize = 256;
+const PASSES: usize = 64;
 
 /// The most cells in one chunk, the unit of allocation.
 const CHUNK_MAX: u32 = 4096;
@@ -121,6 +122,8 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     chunks: NodeSlice<Chunk<T>>,
     shift: u32,
     capacity: u32,
+    /// The most cells a CPU keeps to itself.
+    cache: u64,
     caches: PerCpu<Stack>,
     pools: NodeSlice<Stack>,
     /// For each node, all stacks in the order in which its CPUs search them.
@@ -179,6 +182,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             Ok(Chunk { cells, node })
         })?;
 
+        let share = u64::from(capacity).checked_div(2 * P::cpus() as u64);
+        let cache = share.unwrap_or(CACHE).clamp(1, CACHE);
         let caches = PerCpu::try_new::<P>(|_| Ok(Stack::new()))?;
         let pools = NodeSlice::try_new(nodes, None, |_| Ok(Stack::new()))?;
         let search = NodeSlice::try_new(nodes, None, |node| search_order::<P>(node))?;
@@ -189,6 +194,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             chunks,
             shift: chunk.trailing_zeros(),
             capacity,
+            cache,
             caches,
             pools,
             search,
@@ -226,7 +232,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     pub(crate) fn put(&self, guard: &P::Guard, index: Index) {
         let cpu = P::cpu(guard);
         let home = self.node_of(index);
-        if home == P::node_of(cpu) && self.push(self.caches.get(cpu), index, CACHE) {
+        if home == P::node_of(cpu) && self.push(self.caches.get(cpu), index, self.cache) {
             return;
         }
         self.push(&self.pools[home], index, u64::MAX);
@@ -323,7 +329,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             let top = head & INDEX_MASK;
             let depth = match top {
                 0 => 0,
-                // A stale depth is harmless: the tag has moved and the exchange fails.
+                // A stale depth is harmless: the exchange fails, or the cell goes to the pool.
                 top => self.cell(top as u32 - 1).link().load(Relaxed) >> DEPTH_SHIFT,
             };
             if depth >= limit {

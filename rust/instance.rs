@@ -15,7 +15,7 @@ use crate::{
     stats::Counter,
     sys::{platform::Kernel, trace},
     tracker::{Late, Tracker},
-    trackers,
+    trackers, wakeup,
 };
 use kernel::{
     prelude::*,
@@ -56,9 +56,9 @@ impl Changes {
         }
     }
 
-    /// Whether there is a new value for a parameter.
-    pub(crate) fn has(&self, at: usize) -> bool {
-        self.given[at]
+    /// The new value of a parameter, if there is one.
+    pub(crate) fn get(&self, at: usize) -> Option<u64> {
+        self.given[at].then(|| self.values[at])
     }
 
     /// Gives a parameter a new value.
@@ -244,7 +244,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
         self.tracker.set_threshold(values[common::THRESHOLD]);
         let interval = values[common::WAKEUP_INTERVAL];
-        self.alerts.wakeup().set_interval(interval);
+        wakeup::set_interval(self.alerts.wakeup(), interval);
     }
 
     /// Whether begins are followed. Any context.

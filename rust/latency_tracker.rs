@@ -85,7 +85,6 @@ module! {
 
 /// The loaded module.
 struct LatencyTracker {
-    all: Arc<Alerts>,
     registry: Arc<Registry>,
     files: Files,
 }
@@ -96,21 +95,19 @@ impl kernel::Module for LatencyTracker {
         let gid = if gid < 0 {
             None
         } else {
-            Some(u32::try_from(gid).map_err(|_| {
+            let valid = u32::try_from(gid).ok().filter(|&gid| gid != u32::MAX);
+            if valid.is_none() {
                 pr_err!("gid={gid} is not a group\n");
-                EINVAL
-            })?)
+                return Err(EINVAL);
+            }
+            valid
         };
         let all = Arc::new(Alerts::new(RING, WAKEUP_INTERVAL)?, GFP_KERNEL)?;
         let root = Dir::new(c"latency_tracker", None, gid)?;
         let registry = Registry::new(all.clone(), root.clone(), gid)?;
         let files = procfs::root_files(&root, &all, &registry)?;
         pr_info!("version {VERSION}, control it at /proc/latency_tracker\n");
-        Ok(Self {
-            all,
-            registry,
-            files,
-        })
+        Ok(Self { registry, files })
     }
 }
 
@@ -118,8 +115,6 @@ impl Drop for LatencyTracker {
     fn drop(&mut self) {
         // No new instance, and none of the old: all probes are off.
         self.registry.close();
-        // The readers of all alerts leave, then the files can go.
-        self.all.release();
         self.files.clear();
     }
 }

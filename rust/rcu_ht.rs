@@ -32,8 +32,8 @@
 //! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove`
 //!   takes the count back. A search goes on to the next bucket exactly while `overflow` is not
 //!   zero, so searches for what is not there end at the first bucket, nearly always.
-//! - With at least two slots a cell, an insertion ends; with four (the usual) a bucket overflows
-//!   once in thousands.
+//! - A table has at least two slots a cell, so an insertion finds one; if others keep taking the
+//!   free slots before it for a whole round, it gives up and the event is counted as `full`.
 //!
 //! # What is promised
 //!
@@ -57,7 +57,7 @@ use kernel::{
 const SLOTS: usize = 8;
 const SLOT_BITS: u32 = 3;
 
-/// Cells for which a bucket is provided; the table is at most half full.
+/// Cells for which a bucket is provided: the table is at most half full.
 const CELLS_PER_BUCKET: u32 = 4;
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;

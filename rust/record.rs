@@ -20,6 +20,11 @@ pub(crate) enum Reason {
 }
 
 impl Reason {
+    fn from_number(_number: u8) -> Self {
+        // There is one so far.
+        Reason::Threshold
+    }
+
     /// The word in the alert line.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -136,7 +141,7 @@ impl Alert {
             time: *time,
             instance: [*n0, *n1, *n2, *n3],
             tracker: (kind >> 32) as usize & 0xff_ffff,
-            reason: Reason::Threshold,
+            reason: Reason::from_number((kind >> 56) as u8),
             delay: *delay,
             threshold: *threshold,
             cpu: *kind as u32,

@@ -2,14 +2,15 @@
 
 //! All instances by name, and what a line of the control language does to them.
 //!
-//! One lock guards the list. Nothing behind the files of an instance takes it, so an instance
-//! can be removed, which waits for those files, with the lock held.
+//! One lock guards the list. It is not held while something may take long: a disk is looked up
+//! before, and an instance that is removed waits for its readers after, its name still taken.
 
 use crate::{
     alerts::Alerts,
     control::{self, DiskLookup, Fault, Line, Param, Settings},
     instance::{Changes, Instance, Values},
     procfs::{self, Files},
+    record::Name,
     sys::{block, procfs::Dir},
     text::{pack, Plain},
     trackers::{self, Kind}, //
@@ -25,7 +26,7 @@ use kernel::{
 
 /// An instance and its files.
 struct Entry {
-    name: [u64; 4],
+    name: Name,
     instance: Arc<dyn Instance>,
     /// Its folder.
     files: Files,
@@ -33,15 +34,18 @@ struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // First the readers are let go, then the files wait for them to leave.
+        // Nothing new is recorded, then the readers are let go.
         self.instance.retire();
         self.files.clear();
     }
 }
 
-/// The list. `None` when the module is going away.
+/// The list.
 struct List {
+    /// `None` when the module is going away.
     entries: Option<KVec<Entry>>,
+    /// Names that are not free yet: their instances are being removed.
+    leaving: KVec<Name>,
 }
 
 /// All instances.
@@ -64,7 +68,7 @@ impl Registry {
                 all,
                 parent,
                 gid,
-                list <- new_mutex!(List { entries }),
+                list <- new_mutex!(List { entries, leaving: KVec::new() }),
             }),
             GFP_KERNEL,
         )
@@ -90,16 +94,22 @@ impl Registry {
     }
 
     fn remove<'a>(&self, name: &'a [u8]) -> core::result::Result<(), Fault<'a>> {
-        let mut list = self.list.lock();
         let packed = pack(name);
-        let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
-        let at = entries
-            .iter()
-            .position(|entry| entry.name == packed)
-            .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
-        let entry = entries.remove(at);
-        // With the lock held, so that the name is free when it looks free.
+        let entry = {
+            let mut list = self.list.lock();
+            let list = &mut *list;
+            let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
+            let at = entries
+                .iter()
+                .position(|entry| entry.name == packed)
+                .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
+            list.leaving
+                .push(packed, GFP_KERNEL)
+                .map_err(|_| failed(ENOMEM, name))?;
+            entries.remove(at).map_err(|_| failed(ENOENT, name))?
+        };
         drop(entry);
+        self.list.lock().leaving.retain(|&mut name| name != packed);
         Ok(())
     }
 
@@ -116,8 +126,17 @@ impl Registry {
                 tracker,
             ));
         };
-        let mut list = self.list.lock();
+        let changes = parse(kind, settings)?;
         let packed = pack(name);
+        let mut list = self.list.lock();
+        let list = &mut *list;
+        if list.leaving.contains(&packed) {
+            return Err(control::unknown(
+                EBUSY,
+                "this instance is being removed",
+                name,
+            ));
+        }
         let entries = list.entries.as_mut().ok_or_else(|| gone(name))?;
         if let Some(entry) = entries.iter().find(|entry| entry.name == packed) {
             if !core::ptr::eq(entry.instance.kind(), kind) {
@@ -128,13 +147,17 @@ impl Registry {
                 ));
             }
             let instance = &*entry.instance;
-            let current = |at| instance.value(at);
-            let changes = parse(kind, settings, |at, value| value != current(at))?;
+            let differs = |at| changes.get(at).is_some_and(|new| new != instance.value(at));
+            let mut params = kind.params.iter().enumerate();
+            if let Some((_, param)) = params.find(|(at, param)| param.fixed && differs(*at)) {
+                const EXPECTED: &str = "this parameter can only be given at creation";
+                let key = param.name.as_bytes();
+                return Err(control::unknown(EINVAL, EXPECTED, key));
+            }
             return instance
                 .apply(&changes)
                 .map_err(|error| failed(error, name));
         }
-        let changes = parse(kind, settings, |_, _| false)?;
         let values = changes.over(defaults(kind));
         if (kind.missing)().is_some() {
             return Err(control::unknown(
@@ -155,7 +178,7 @@ impl Registry {
     fn create(
         &self,
         name: &[u8],
-        packed: [u64; 4],
+        packed: Name,
         kind: &'static Kind,
         values: &Values,
     ) -> Result<Entry> {
@@ -218,13 +241,9 @@ fn defaults(kind: &Kind) -> Values {
     core::array::from_fn(|at| kind.params.get(at).map_or(0, |param| param.default))
 }
 
-/// Checks all settings of a line. One that is given twice is a fault, and so is one that would
-/// `change` a parameter that is fixed.
-fn parse<'a>(
-    kind: &Kind,
-    settings: Settings<'a>,
-    would_change: impl Fn(usize, u64) -> bool,
-) -> core::result::Result<Changes, Fault<'a>> {
+/// Checks all settings of a line; one that is given twice is a fault. May sleep for long, when a
+/// disk is looked up.
+fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Changes, Fault<'a>> {
     let mut changes = Changes::none();
     for setting in settings {
         let (key, text) = setting?;
@@ -236,7 +255,7 @@ fn parse<'a>(
                 key,
             ));
         };
-        if changes.has(at) {
+        if changes.get(at).is_some() {
             return Err(control::unknown(
                 EINVAL,
                 "this parameter is given twice",
@@ -245,15 +264,10 @@ fn parse<'a>(
         }
         let param = &kind.params[at];
         let value = param.parse(text, DISKS)?;
-        if param.fixed && would_change(at, value) {
-            return Err(control::unknown(EINVAL, AT_CREATION, key));
-        }
         changes.set(at, value);
     }
     Ok(changes)
 }
-
-const AT_CREATION: &str = "this parameter can only be given at creation";
 
 /// Sets one parameter of an instance, for its file.
 pub(crate) fn set_param<'a>(

@@ -160,11 +160,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.event_in(guard, key, start, data)
     }
 
-    /// An operation ends at `end`. Returns whether it was known.
-    ///
-    /// `is_end` looks at the event first and may decide that it has not ended but ceased to
-    /// exist; it is then counted as `gone`. `late` is called for a delay above the threshold,
-    /// after the event has ended and its memory is free again.
+    /// An operation ends at `end`. Returns whether it was known; else it is counted as
+    /// `unmatched`. See [`Tracker::event_out_if_known`].
+    #[allow(
+        dead_code,
+        reason = "`block` has ends that nobody counts; others have not"
+    )]
     #[inline]
     pub(crate) fn event_out(
         &self,
@@ -174,9 +175,35 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<D>),
     ) -> bool {
+        let known = self.event_out_if_known(guard, key, end, is_end, late);
+        if !known {
+            self.unmatched(guard);
+        }
+        known
+    }
+
+    /// An end without a begin.
+    #[inline]
+    pub(crate) fn unmatched(&self, guard: &P::Guard) {
+        self.stats.count::<P>(guard, Counter::Unmatched);
+    }
+
+    /// An operation ends at `end`. Returns whether it was known; else nothing is counted.
+    ///
+    /// `is_end` looks at the event first and may decide that it has not ended but ceased to
+    /// exist; it is then counted as `gone`. `late` is called for a delay above the threshold,
+    /// after the event has ended and its memory is free again.
+    #[inline]
+    pub(crate) fn event_out_if_known(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        end: u64,
+        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
+        late: impl FnOnce(&Late<D>),
+    ) -> bool {
         let hash = self.seed.hash(key);
         let Some(index) = self.claim(hash, key) else {
-            self.stats.count::<P>(guard, Counter::Unmatched);
             return false;
         };
         let event = self.pool.cell(index);
@@ -303,6 +330,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Changes the threshold, for ends from now on.
     pub(crate) fn set_threshold(&self, threshold: u64) {
         self.threshold.store(threshold, Relaxed);
+    }
+
+    /// A number that stands for a key while this tracker lives, and tells nothing about it.
+    pub(crate) fn pseudonym(&self, key: &[u64; K]) -> u32 {
+        (self.seed.hash(key) >> 32) as u32
     }
 
     /// Finds a live event and wins it.

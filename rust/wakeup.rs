@@ -71,12 +71,17 @@ pub(crate) fn release(wakeup: &Wakeup) {
     wakeup.handle().wake();
 }
 
-impl State {
-    /// Changes the shortest time between two wake-ups, in nanoseconds.
-    pub(crate) fn set_interval(&self, interval: u64) {
-        self.interval.store(interval, Relaxed);
+/// Changes the shortest time between two wake-ups, in nanoseconds.
+///
+/// A wake-up that waits for the old interval to end is reconsidered at once.
+pub(crate) fn set_interval(wakeup: &Wakeup, interval: u64) {
+    wakeup.interval.store(interval, Relaxed);
+    if wakeup.armed.load(Relaxed) {
+        wakeup.handle().queue();
     }
+}
 
+impl State {
     /// How often the readers were woken.
     pub(crate) fn wakes(&self) -> u64 {
         self.wakes.load(Relaxed)
@@ -103,6 +108,10 @@ impl State {
 
 impl Callbacks for State {
     fn on_irq_work(&self, handle: &Handle) {
+        // Not armed: the timer was faster than a change of the interval.
+        if !self.armed.load(Relaxed) {
+            return;
+        }
         let now = Kernel::now();
         let last = self.last.load(Relaxed);
         let interval = self.interval.load(Relaxed);

@@ -202,6 +202,19 @@ def wake_ups_are_rate_limited_and_alerts_are_not():
     assert seqs(Cat(f"{LT}/slow/wakeup").done(5)) == [32]
 
 
+def a_shorter_interval_applies_to_the_wake_up_that_waits():
+    fresh(settings="wakeup_interval=1000s")
+    slow_requests(1)
+    Cat(f"{LT}/slow/wakeup").done()
+    reader = Cat(f"{LT}/slow/wakeup")
+    slow_requests(1)
+    time.sleep(0.5)
+    assert reader.is_alive(), "woken before the interval was over"
+    with open(f"{LT}/slow/wakeup_interval", "w") as file:
+        file.write("1ms")
+    assert seqs(reader.done(5)) == [2]
+
+
 def main():
     tests = [
         wakeup_sleeps_until_an_alert_and_then_ends,
@@ -211,6 +224,7 @@ def main():
         the_overtaken_are_told_how_many_they_lost,
         a_signal_interrupts_the_sleep,
         wake_ups_are_rate_limited_and_alerts_are_not,
+        a_shorter_interval_applies_to_the_wake_up_that_waits,
         removal_gives_end_of_file,
     ]
     for test in tests:

@@ -82,6 +82,12 @@ impl Request<'_> {
         name
     }
 
+    /// Whether it is a flush; only the block layer itself makes such requests.
+    pub(crate) fn is_flush(&self) -> bool {
+        // SAFETY: The request is valid.
+        unsafe { helpers::lt_block_is_flush(self.raw.get()) }
+    }
+
     /// Whether completing `bytes` completes it.
     pub(crate) fn is_last(&self, bytes: u32) -> bool {
         // SAFETY: The request is valid.
@@ -126,6 +132,8 @@ pub(crate) trait Follower: Send + Sync + 'static {
     fn merged(&self, rq: &Request<'_>);
     /// `bytes` of it are complete.
     fn completed(&self, rq: &Request<'_>, bytes: u32);
+    /// It is given back to the block layer, mostly after it was completed.
+    fn done(&self, rq: &Request<'_>);
 }
 
 macro_rules! on_request {
@@ -146,6 +154,7 @@ on_request!(inserted);
 on_request!(issued);
 on_request!(requeued);
 on_request!(merged);
+on_request!(done);
 
 /// # Safety
 ///
@@ -169,13 +178,14 @@ pub(crate) struct Attachment<T: Follower> {
 }
 
 /// The tracepoints a follower needs, in the order of a request's life.
-const TRACEPOINTS: [&CStr; 6] = [
+const TRACEPOINTS: [&CStr; 7] = [
     c"block_io_start",
     c"block_rq_insert",
     c"block_rq_issue",
     c"block_rq_requeue",
     c"block_rq_merge",
     c"block_rq_complete",
+    c"block_io_done",
 ];
 
 /// The first tracepoint that this kernel lacks, if any.
@@ -189,13 +199,14 @@ impl<T: Follower> Attachment<T> {
     /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
     pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
         let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let functions: [*mut c_void; 6] = [
+        let functions: [*mut c_void; 7] = [
             created::<T> as *mut c_void,
             inserted::<T> as *mut c_void,
             issued::<T> as *mut c_void,
             requeued::<T> as *mut c_void,
             merged::<T> as *mut c_void,
             completed::<T> as *mut c_void,
+            done::<T> as *mut c_void,
         ];
         let mut this = Self {
             probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,

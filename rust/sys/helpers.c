@@ -9,8 +9,12 @@
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
 #include <linux/blktrace_api.h>
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/delay.h>
 #include <linux/irq_work.h>
 #include <linux/jiffies.h>
+#include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nodemask.h>
 #include <linux/poll.h>
@@ -76,6 +80,13 @@ notrace unsigned int lt_node_distance(unsigned int from, unsigned int to)
 	return node_distance(from, to);
 }
 
+notrace bool lt_memory_available(size_t bytes)
+{
+	long pages = si_mem_available();
+
+	return pages > 0 && bytes >> PAGE_SHIFT < pages / 2;
+}
+
 notrace void lt_current(struct lt_task *out)
 {
 	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
@@ -132,9 +143,32 @@ notrace void lt_waker_sync(struct lt_waker *waker)
 	timer_shutdown_sync(&waker->timer);
 }
 
+/*
+ * Nobody can start to wait any more: the files are gone. But those who did may
+ * still be on the queue. An epoll instance keeps its entry for as long as the
+ * file is open, which outlives its removal from /proc; POLLFREE makes it, and
+ * whoever else polls with a callback, take the entry off now. A task in poll()
+ * or select() is woken and takes its own entry off on its way out.
+ */
 notrace void lt_waker_free(struct lt_waker *waker)
 {
 	lt_waker_sync(waker);
+	__wake_up(&waker->queue, TASK_NORMAL, 0,
+		  poll_to_key(EPOLLHUP | POLLFREE));
+	for (;;) {
+		bool empty;
+
+		/* Under the lock, or we free it under the last one's unlock. */
+		spin_lock_irq(&waker->queue.lock);
+		empty = !waitqueue_active(&waker->queue);
+		spin_unlock_irq(&waker->queue.lock);
+		if (empty)
+			break;
+		wake_up_all(&waker->queue);
+		msleep(1);
+	}
+	/* Those who met POLLFREE look at the queue under RCU. */
+	synchronize_rcu();
 	kfree(waker);
 }
 
@@ -170,6 +204,15 @@ notrace void lt_waker_poll(struct lt_waker *waker, struct file *file,
 notrace void *lt_pde_data(const struct inode *inode)
 {
 	return pde_data(inode);
+}
+
+notrace bool lt_may_open(const struct inode *inode, const struct file *file)
+{
+	if (file->f_mode & FMODE_WRITE)
+		return capable(CAP_SYS_ADMIN);
+	if (!gid_eq(inode->i_gid, GLOBAL_ROOT_GID) && in_egroup_p(inode->i_gid))
+		return true;
+	return perfmon_capable();
 }
 
 notrace void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid)
@@ -214,7 +257,9 @@ notrace void lt_tracepoint_sync(void)
 
 notrace u32 lt_block_dev(struct request *rq)
 {
-	return rq->q->disk ? disk_devt(rq->q->disk) : 0;
+	struct gendisk *disk = READ_ONCE(rq->q->disk);
+
+	return disk ? disk_devt(disk) : 0;
 }
 
 notrace void lt_block_request(struct request *rq, struct lt_block_request *out)
@@ -233,9 +278,16 @@ notrace bool lt_block_last_bytes(struct request *rq, u32 bytes)
 notrace void lt_block_disk_name(struct request *rq, u64 out[4])
 {
 	BUILD_BUG_ON(DISK_NAME_LEN != 4 * sizeof(*out));
+	struct gendisk *disk = READ_ONCE(rq->q->disk);
+
 	memset(out, 0, DISK_NAME_LEN);
-	if (rq->q->disk)
-		memcpy(out, rq->q->disk->disk_name, DISK_NAME_LEN);
+	if (disk)
+		memcpy(out, disk->disk_name, DISK_NAME_LEN);
+}
+
+notrace bool lt_block_is_flush(struct request *rq)
+{
+	return req_op(rq) == REQ_OP_FLUSH;
 }
 
 notrace int lt_block_lookup(const char *path, u32 *dev)

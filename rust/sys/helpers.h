@@ -29,6 +29,9 @@ unsigned int lt_cpu_to_node(unsigned int cpu);
 bool lt_node_has_memory(unsigned int node);
 unsigned int lt_node_distance(unsigned int from, unsigned int to);
 
+/* Whether about so many bytes could be allocated now without killing anybody. */
+bool lt_memory_available(size_t bytes);
+
 /* The current task: two ids, 16 bytes of name. */
 struct lt_task {
 	u32 pid;
@@ -56,6 +59,12 @@ void lt_waker_poll(struct lt_waker *waker, struct file *file,
 /* The data that a /proc entry was made with. */
 void *lt_pde_data(const struct inode *inode);
 
+/*
+ * Whether the current task may open a file of ours: to write it needs
+ * CAP_SYS_ADMIN, to read CAP_PERFMON or the group that the entry was given.
+ */
+bool lt_may_open(const struct inode *inode, const struct file *file);
+
 /* Lets a group of the initial user namespace read an entry. */
 void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 
@@ -75,6 +84,7 @@ void lt_block_request(struct request *rq, struct lt_block_request *out);
 u32 lt_block_dev(struct request *rq);
 bool lt_block_last_bytes(struct request *rq, u32 bytes);
 void lt_block_disk_name(struct request *rq, u64 out[4]);
+bool lt_block_is_flush(struct request *rq);
 int lt_block_lookup(const char *path, u32 *dev);
 void lt_block_rwbs(char out[16], u32 flags);
 

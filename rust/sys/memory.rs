@@ -5,12 +5,15 @@
 //! The `kernel` crate's vectors do not take a node yet; its allocators do. All functions that
 //! allocate sleep.
 
-use crate::platform::Platform;
+use crate::{platform::Platform, sys::bindings};
 use core::{alloc::Layout, marker::PhantomData, ops::Deref, ptr::NonNull};
 use kernel::{
-    alloc::{allocator::KVmalloc, flags::GFP_KERNEL, Allocator, NumaNode},
+    alloc::{allocator::KVmalloc, flags::__GFP_NOWARN, Allocator, NumaNode},
     prelude::*,
 };
+
+/// From this size on it is asked first whether there is so much memory, in bytes.
+const LARGE: usize = 1 << 20;
 
 /// An array of fixed length on one node.
 ///
@@ -43,10 +46,15 @@ impl<T> NodeSlice<T> {
             Some(node) => NumaNode::new(i32::try_from(node)?)?,
             None => NumaNode::NO_NODE,
         };
+        // A large array must not make the kernel kill processes to find the memory.
+        // SAFETY: No requirements.
+        if layout.size() > LARGE && !unsafe { bindings::lt_memory_available(layout.size()) } {
+            return Err(ENOMEM);
+        }
         let ptr: NonNull<T> = if layout.size() == 0 {
             NonNull::dangling()
         } else {
-            KVmalloc::alloc(layout, GFP_KERNEL, node)?.cast()
+            KVmalloc::alloc(layout, GFP_KERNEL | __GFP_NOWARN, node)?.cast()
         };
         // INVARIANT: No value is initialised yet, and `len` says so; it grows with them, so that
         // an early return drops and frees exactly what is there. (`len` and the layout agree at

@@ -5,8 +5,8 @@
 //! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
 //!
 //! Removing a file waits until nobody is inside one of its functions, and closes it under those
-//! who still have it open. So a file's object is alive whenever its functions run, and whoever
-//! removes a [`Stream`] first makes its readers return.
+//! who still have it open. So a file's object is alive whenever its functions run. A [`Stream`] is
+//! told first to let its readers go.
 
 use crate::sys::bindings as helpers;
 use core::{ffi::CStr, marker::PhantomData, pin::Pin, ptr::NonNull};
@@ -70,6 +70,10 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// (`ERESTARTSYS`).
     fn wait(&self, reader: Self::Reader) -> Result;
 
+    /// The file is about to be removed: whoever sleeps in [`Stream::wait`] is to leave, and
+    /// [`Stream::next`] to come to its [`Step::End`]. Sleeps.
+    fn release(&self);
+
     /// Registers a poller; says whether there is something to read, and whether it is the end.
     fn poll(&self, reader: Self::Reader, poller: &Poller) -> (bool, bool);
 }
@@ -89,8 +93,30 @@ impl Poller {
 }
 
 /// An object behind a file, whatever its type.
-trait Object: Send + Sync {}
-impl<T: Send + Sync> Object for T {}
+trait Object: Send + Sync {
+    /// The file is about to be removed: those who sleep in it are to leave.
+    fn release(&self);
+}
+
+/// A [`Text`] as an [`Object`].
+#[repr(transparent)]
+struct TextObject<T>(T);
+
+impl<T: Text> Object for TextObject<T> {
+    fn release(&self) {
+        // Nobody sleeps in a text.
+    }
+}
+
+/// A [`Stream`] as an [`Object`].
+#[repr(transparent)]
+struct StreamObject<T>(T);
+
+impl<T: Stream> Object for StreamObject<T> {
+    fn release(&self) {
+        self.0.release();
+    }
+}
 
 /// A folder; dropping it removes it.
 ///
@@ -116,7 +142,7 @@ unsafe impl Sync for Dir {}
 pub(crate) struct File {
     entry: NonNull<helpers::proc_dir_entry>,
     /// Dropped after the file is removed, as fields are after `drop`.
-    _object: KBox<dyn Object>,
+    object: KBox<dyn Object>,
     _dir: Arc<Dir>,
 }
 
@@ -158,15 +184,16 @@ impl Dir {
         file: T,
     ) -> Result<File> {
         let mode = if writable { 0o600 } else { 0o400 };
-        self.add(name, mode, &TextOps::<T>::OPS, file)
+        self.add(name, mode, &TextOps::<T>::OPS, TextObject(file))
     }
 
     /// Adds a stream.
     pub(crate) fn stream<T: Stream>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
-        self.add(name, 0o400, &StreamOps::<T>::OPS, file)
+        self.add(name, 0o400, &StreamOps::<T>::OPS, StreamObject(file))
     }
 
-    fn add<T: Send + Sync + 'static>(
+    /// `T` is transparent over what the operations expect.
+    fn add<T: Object + 'static>(
         self: &Arc<Self>,
         name: &CStr,
         mode: u16,
@@ -188,7 +215,7 @@ impl Dir {
         // INVARIANT: Just made.
         Ok(File {
             entry,
-            _object: object,
+            object,
             _dir: self.clone(),
         })
     }
@@ -210,6 +237,7 @@ impl Drop for Dir {
 
 impl Drop for File {
     fn drop(&mut self) {
+        self.object.release();
         // SAFETY: By the type invariant; it is removed once, before its folder, which we hold.
         unsafe { helpers::proc_remove(self.entry.as_ptr()) };
     }
@@ -249,7 +277,12 @@ impl<T: Text> TextOps<T> {
 
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
         // SAFETY: Called by procfs for our file: the inode is in use and has our data.
-        unsafe { bindings::single_open(file, Some(Self::show), helpers::lt_pde_data(inode)) }
+        unsafe {
+            if !helpers::lt_may_open(inode, file) {
+                return EPERM.to_errno();
+            }
+            bindings::single_open(file, Some(Self::show), helpers::lt_pde_data(inode))
+        }
     }
 
     unsafe extern "C" fn show(seq: *mut bindings::seq_file, _: *mut c_void) -> c_int {
@@ -302,15 +335,20 @@ impl<T: Stream> StreamOps<T> {
     unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
         from_result(|| {
             // SAFETY: Called by procfs for our file: the inode is in use.
-            let stream = unsafe { object::<T>(inode) };
+            let stream = unsafe {
+                if !helpers::lt_may_open(inode, file) {
+                    return Err(EPERM);
+                }
+                object::<T>(inode)
+            };
             let open = OpenStream {
                 reader: stream.open(),
                 text: KVec::new(),
                 fetched: 0,
                 ended: false,
             };
-            let open = KBox::pin_init(new_mutex!(open), GFP_KERNEL)
-                .inspect_err(|_| stream.left())?;
+            let open =
+                KBox::pin_init(new_mutex!(open), GFP_KERNEL).inspect_err(|_| stream.left())?;
             // SAFETY: The file is being opened and nobody else's; no file position, so that
             // two readers of one file do not wait for each other.
             unsafe {

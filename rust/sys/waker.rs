@@ -120,7 +120,8 @@ impl<T: Callbacks> Deref for Waker<T> {
 
 impl<T: Callbacks> Drop for Waker<T> {
     fn drop(&mut self) {
-        // SAFETY: Made by `lt_waker_new`, freed once; nobody can wait while we are dropped.
+        // SAFETY: Made by `lt_waker_new`, freed once. Nobody can start to wait while we are
+        // dropped, and the function waits for those who still do.
         unsafe { bindings::lt_waker_free(self.handle.0.as_ptr()) };
     }
 }

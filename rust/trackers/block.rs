@@ -10,19 +10,23 @@
 //!                   |<----------- delay ----------->|                from=insert
 //! ```
 //!
-//! An event begins when the submitter makes the request (`block_io_start`): only there is
-//! `current` the submitting task for sure. The steps that follow stamp it; a request that goes to
-//! the driver directly is never inserted. The key is the request itself, of which there is one at
-//! a time:
+//! An event begins when somebody submits the request (`block_io_start`): `current` is then who
+//! submits, which for buffered writes is a writeback worker. The filter is applied here and
+//! nowhere else. The steps that follow stamp the event; a request that goes to the driver
+//! directly is never inserted. The key is the request itself, of which there is one at a time:
 //!
 //! - *requeued* requests go on, from their first issue: that is how long the submitter waits;
-//! - *merged* requests cease to exist (`gone`);
+//! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted, the last one ends the event;
-//! - requests that complete without ever having been issued, such as flushes of a disk without a
-//!   cache, have no delay to measure (`gone`, `unissued`);
+//! - requests that complete without ever having been issued have no delay to measure (`gone`,
+//!   `unissued`): an empty flush, as fsync makes it, is such a request. If the disk has a cache,
+//!   the block layer issues a flush of its own for it; that one is measured, and has no
+//!   submitter (pid 0);
+//! - a write that is part of a flush sequence completes twice: its data, which is measured, and
+//!   the whole sequence, which is not a request's end (no bytes) and is not counted;
+//! - requests that leave without completing (`block_io_done` alone) are `gone`, `aborted`;
 //! - a request that is issued twice without having been requeued is another one at the same
-//!   address, whose predecessor left unseen (`replaced`);
-//! - the block layer's own requests (flush sequences) have no submitter: pid 0.
+//!   address, whose predecessor left unseen (`replaced`).
 //!
 //! # Contexts
 //!
@@ -96,9 +100,13 @@ enum Extra {
     Merged,
     /// Requests that completed without having been issued; also in `gone`.
     Unissued,
+    /// Requests that left without completing; also in `gone`.
+    Aborted,
 }
 
-const COUNTERS: [&str; 5] = ["partial", "requeued", "reissued", "merged", "unissued"];
+const COUNTERS: [&str; 6] = [
+    "partial", "requeued", "reissued", "merged", "unissued", "aborted",
+];
 
 /// The tracker.
 pub(crate) static KIND: Kind = Kind {
@@ -110,10 +118,7 @@ pub(crate) static KIND: Kind = Kind {
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
     missing: requests::missing,
-    create: |name, values, all| {
-        let instance = Block::new(name, values, all)?;
-        Ok(instance)
-    },
+    create: Block::create,
 };
 
 /// What an event carries from step to step.
@@ -252,6 +257,79 @@ impl fmt::Display for Detail {
     }
 }
 
+/// A step of a request, other than the first and the last.
+trait Step {
+    /// When it happened, in nanoseconds.
+    fn time(&self) -> u64;
+    /// Notes it.
+    fn note(&self, steps: &mut Steps);
+    /// Whether it, or a later one, was noted before.
+    fn is_noted(&self, steps: &Steps) -> bool;
+    /// Whether the delay is measured from here.
+    fn is_begin(&self, steps: &Steps) -> bool;
+    /// It comes again, because the driver had given the request back. Returns whether the
+    /// request is with the driver again.
+    fn resume(&self, steps: &mut Steps) -> bool;
+}
+
+/// See [`Follower::inserted`].
+struct Insertion {
+    now: u64,
+    is_begin: bool,
+}
+
+impl Step for Insertion {
+    fn time(&self) -> u64 {
+        self.now
+    }
+
+    fn note(&self, steps: &mut Steps) {
+        steps.inserted = self.now;
+    }
+
+    fn is_noted(&self, steps: &Steps) -> bool {
+        steps.inserted != 0 || steps.issued != 0
+    }
+
+    fn is_begin(&self, _: &Steps) -> bool {
+        self.is_begin
+    }
+
+    fn resume(&self, _: &mut Steps) -> bool {
+        false
+    }
+}
+
+/// See [`Follower::issued`].
+struct Issue {
+    now: u64,
+    from_insert: bool,
+}
+
+impl Step for Issue {
+    fn time(&self) -> u64 {
+        self.now
+    }
+
+    fn note(&self, steps: &mut Steps) {
+        steps.issued = self.now;
+        steps.waiting = false;
+    }
+
+    fn is_noted(&self, steps: &Steps) -> bool {
+        steps.issued != 0
+    }
+
+    fn is_begin(&self, steps: &Steps) -> bool {
+        !self.from_insert || steps.inserted == 0
+    }
+
+    fn resume(&self, steps: &mut Steps) -> bool {
+        steps.waiting = false;
+        true
+    }
+}
+
 /// What the probes work on.
 struct Probes {
     core: Core<1, STEPS>,
@@ -270,6 +348,18 @@ impl Probes {
         stats.count_extra::<Kernel>(guard, counter as usize);
     }
 
+    /// The request, if it is followed, has ceased to exist.
+    fn drop_event(&self, rq: &Request<'_>, why: Extra) {
+        let guard = Kernel::guard();
+        let tracker = self.core.tracker();
+        if tracker
+            .update(&guard, &[rq.id()], |_| Verdict::Gone)
+            .is_some()
+        {
+            self.count(&guard, why);
+        }
+    }
+
     /// A begin, unless the instance is off.
     fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, steps: Steps) {
         let tracker = self.core.tracker();
@@ -280,58 +370,36 @@ impl Probes {
         tracker.event_in_unique(guard, &[rq.id()], now, &steps.to_words());
     }
 
-    /// A step of a request that has begun, or the begin of one that nobody submitted.
-    ///
-    /// `stamp` notes the step; `is_again` says that it was noted before; `restarts` says that
-    /// the delay is measured from here; `resumes` is called when the step comes again because
-    /// the driver had given the request back, and says whether it is with the driver again.
-    fn step(
-        &self,
-        rq: &Request<'_>,
-        stamp: impl Fn(&mut Steps, u64),
-        is_again: impl Fn(&Steps) -> bool,
-        restarts: impl Fn(&Steps) -> bool,
-        resumes: impl Fn(&mut Steps) -> bool,
-    ) {
-        if !self.is_wanted(rq) {
-            return;
-        }
-        let guard = Kernel::guard();
-        let now = Kernel::now();
-        let operation = rq.operation();
-        let fresh = || {
-            let mut steps = Steps::default();
-            steps.set_operation(&operation);
-            stamp(&mut steps, now);
-            steps
-        };
+    /// The step of a request that has begun. Returns whether there is such a request.
+    fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
+        let now = step.time();
         let mut reissued = false;
-        let found = self.core.tracker().update(&guard, &[rq.id()], |event| {
+        let found = self.core.tracker().update(guard, &[rq.id()], |event| {
             let mut steps = Steps::from_words(event.data());
-            let verdict = if !is_again(&steps) {
-                steps.set_operation(&operation);
-                stamp(&mut steps, now);
-                if restarts(&steps) {
+            let verdict = if !step.is_noted(&steps) {
+                steps.set_operation(&rq.operation());
+                step.note(&mut steps);
+                if step.is_begin(&steps) {
                     event.set_start(now);
                 }
                 Verdict::Keep
             } else if steps.waiting {
-                reissued = resumes(&mut steps);
+                reissued = step.resume(&mut steps);
                 Verdict::Keep
             } else {
-                steps = fresh();
+                steps = Steps::default();
+                steps.set_operation(&rq.operation());
+                step.note(&mut steps);
                 event.set_start(now);
                 Verdict::Renewed
             };
             event.set_data(&steps.to_words());
             verdict
         });
-        if found.is_none() {
-            self.begin(&guard, rq, now, fresh());
-        }
         if reissued {
-            self.count(&guard, Extra::Reissued);
+            self.count(guard, Extra::Reissued);
         }
+        found.is_some()
     }
 }
 
@@ -355,74 +423,67 @@ impl Follower for Probes {
     }
 
     fn inserted(&self, rq: &Request<'_>) {
-        let from_insert = self.core.value(FROM) == FROM_INSERT;
-        self.step(
-            rq,
-            |steps, now| steps.inserted = now,
-            |steps| steps.inserted != 0 || steps.issued != 0,
-            |_| from_insert,
-            |_| false,
-        );
+        let guard = Kernel::guard();
+        let insertion = Insertion {
+            now: Kernel::now(),
+            is_begin: self.core.value(FROM) == FROM_INSERT,
+        };
+        self.step(&guard, rq, &insertion);
     }
 
     fn issued(&self, rq: &Request<'_>) {
-        let from_insert = self.core.value(FROM) == FROM_INSERT;
-        self.step(
-            rq,
-            |steps, now| {
-                steps.issued = now;
-                steps.waiting = false;
-            },
-            |steps| steps.issued != 0,
-            |steps| !from_insert || steps.inserted == 0,
-            |steps| {
-                steps.waiting = false;
-                true
-            },
-        );
+        let guard = Kernel::guard();
+        let issue = Issue {
+            now: Kernel::now(),
+            from_insert: self.core.value(FROM) == FROM_INSERT,
+        };
+        let known = self.step(&guard, rq, &issue);
+        // Of what was not submitted, only the block layer's own flushes begin here; anything
+        // else was submitted before this instance was on, or found the pool full.
+        if known || !rq.is_flush() {
+            return;
+        }
+        if !self.is_wanted(rq) {
+            self.core.tracker().filtered(&guard);
+            return;
+        }
+        let mut steps = Steps::default();
+        steps.set_operation(&rq.operation());
+        issue.note(&mut steps);
+        self.begin(&guard, rq, issue.now, steps);
     }
 
     fn requeued(&self, rq: &Request<'_>) {
-        if !self.is_wanted(rq) {
-            return;
-        }
         let guard = Kernel::guard();
-        self.count(&guard, Extra::Requeued);
-        self.core.tracker().update(&guard, &[rq.id()], |event| {
+        let found = self.core.tracker().update(&guard, &[rq.id()], |event| {
             let mut steps = Steps::from_words(event.data());
-            steps.requeues += 1;
+            steps.requeues = steps.requeues.saturating_add(1);
             steps.waiting = true;
             event.set_data(&steps.to_words());
             Verdict::Keep
         });
+        if found.is_some() {
+            self.count(&guard, Extra::Requeued);
+        }
     }
 
     fn merged(&self, rq: &Request<'_>) {
-        if !self.is_wanted(rq) {
-            return;
-        }
-        let guard = Kernel::guard();
-        let tracker = self.core.tracker();
-        if tracker
-            .update(&guard, &[rq.id()], |_| Verdict::Gone)
-            .is_some()
-        {
-            self.count(&guard, Extra::Merged);
-        }
+        self.drop_event(rq, Extra::Merged);
     }
 
     fn completed(&self, rq: &Request<'_>, bytes: u32) {
-        if !self.is_wanted(rq) {
-            return;
-        }
         let guard = Kernel::guard();
         if !rq.is_last(bytes) {
-            self.count(&guard, Extra::Partial);
+            // No bytes at all: the driver reports an error first, and completes afterwards.
+            if bytes != 0 && self.is_wanted(rq) {
+                self.count(&guard, Extra::Partial);
+            }
             return;
         }
+        let tracker = self.core.tracker();
         let now = Kernel::now();
         let mut unissued = false;
-        self.core.tracker().event_out(
+        let known = tracker.event_out_if_known(
             &guard,
             &[rq.id()],
             now,
@@ -455,6 +516,14 @@ impl Follower for Probes {
         if unissued {
             self.count(&guard, Extra::Unissued);
         }
+        // The end of a flush sequence has no bytes and is no request's end.
+        if !known && (bytes != 0 || rq.is_flush()) && self.is_wanted(rq) {
+            tracker.unmatched(&guard);
+        }
+    }
+
+    fn done(&self, rq: &Request<'_>) {
+        self.drop_event(rq, Extra::Aborted);
     }
 }
 
@@ -462,22 +531,41 @@ impl Follower for Probes {
 #[pin_data]
 struct Block {
     probes: Arc<Probes>,
-    /// There while the instance is enabled. The lock also serialises changes.
+    /// The lock also serialises changes.
     #[pin]
-    attachment: Mutex<Option<Attachment<Probes>>>,
+    state: Mutex<State>,
+}
+
+/// Whether the probes are attached.
+enum State {
+    Off,
+    On(#[expect(dead_code, reason = "held to be dropped")] Attachment<Probes>),
+    /// Removed; there is no way back.
+    Retired,
 }
 
 impl Block {
-    fn new(name: Name, values: &Values, all: Arc<Alerts>) -> Result<Arc<Self>> {
+    fn create(name: Name, values: &Values, all: Arc<Alerts>) -> Result<Arc<dyn Instance>> {
         let core = Core::new(name, &KIND, values, all)?;
         let probes = Arc::new(Probes { core }, GFP_KERNEL)?;
-        Arc::pin_init(
+        let instance = Arc::pin_init(
             pin_init!(Self {
                 probes,
-                attachment <- new_mutex!(None),
+                state <- new_mutex!(State::Off),
             }),
             GFP_KERNEL,
-        )
+        )?;
+        Ok(instance)
+    }
+}
+
+impl Block {
+    /// Detaches the probes if they are attached, and drops what is pending.
+    fn detach(&self, state: &mut State, next: State) {
+        let core = &self.probes.core;
+        core.set_enabled(false);
+        *state = next;
+        core.tracker().clear();
     }
 }
 
@@ -496,32 +584,27 @@ impl Instance for Block {
 
     fn apply(&self, changes: &Changes) -> Result {
         let core = &self.probes.core;
-        let mut attachment = self.attachment.lock();
+        let mut state = self.state.lock();
         let values = &changes.over(core.values());
         let enable = values[common::ENABLED] != 0;
-        if enable && attachment.is_none() {
-            let attached = Attachment::new(self.probes.clone())?;
-            core.set_values(values);
-            core.set_enabled(true);
-            *attachment = Some(attached);
-        } else {
-            core.set_values(values);
+        match *state {
+            State::Retired => return Err(ENODEV),
+            State::Off if enable => {
+                let attachment = Attachment::new(self.probes.clone())?;
+                core.set_values(values);
+                core.set_enabled(true);
+                *state = State::On(attachment);
+            }
+            _ => core.set_values(values),
         }
         if !enable {
-            core.set_enabled(false);
-            *attachment = None;
-            core.tracker().clear();
+            self.detach(&mut state, State::Off);
         }
         Ok(())
     }
 
     fn retire(&self) {
-        let core = &self.probes.core;
-        let mut attachment = self.attachment.lock();
-        core.set_enabled(false);
-        *attachment = None;
-        core.tracker().clear();
-        core.alerts().release();
+        self.detach(&mut self.state.lock(), State::Retired);
     }
 
     fn show_stats(&self, out: &SeqFile) {
@@ -552,7 +635,8 @@ impl Instance for Block {
                 "age={} start={} rq={:#x} {} {} state={state} requeues={}\n",
                 now.saturating_sub(event.start),
                 event.start,
-                event.key[0],
+                // Not the address: that is nobody's business.
+                self.probes.core.tracker().pseudonym(&event.key),
                 steps.owner,
                 steps.operation(),
                 steps.requeues

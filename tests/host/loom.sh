@@ -4,6 +4,8 @@
 # The models of the lock-free parts (user/engine/tests/loom.rs): every one holds, and fails when
 # what it protects is removed.
 #
+# timeout: 400
+#
 # They have a target directory of their own: --cfg loom is another way to compile everything.
 
 set -euo pipefail

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# What is in flight shows in `pending`, oldest first; disabling drops it, and its late end is not invented.
+# What is in flight shows in `pending`, oldest first; disabling drops it, and its late end is not invented;
+# a changed filter keeps it; what a full pool lost is counted once.
 # kernels: stock rt
 # cpus: 2
 # timeout: 90
@@ -39,4 +40,27 @@ wait_until 3 test "$(stat stuck unmatched)" = 1
 assert_eq "$(stat stuck unmatched)" 1 "the end of what was dropped"
 assert_eq "$(stat stuck alerts)" 1 "alerts after disabling"
 sums_hold stuck
+
+# A filter that changes lets go of nobody who is under way.
+control 'other block threshold=1s dev=stuck'
+reads stuck 1 3 &
+wait_until 3 sh -c "[ \$(wc -l <$LT/other/pending) -eq 1 ]"
+echo 1:1 >$LT/other/dev
+wait $!
+wait_until 3 quiet other
+assert_eq "$(stat other alerts)" 1 "the alert of a request that began before the filter changed"
+assert_eq "$(stat other unmatched)" 0 "unmatched"
+sums_hold other
+
+# A pool of one: the second request is lost and counted, once, and its end is nobody's.
+control 'tiny block threshold=1s dev=stuck events=1'
+dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
+first=$!
+sleep 0.5
+dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=9 iflag=direct 2>/dev/null &
+wait $first $!
+wait_until 3 quiet tiny
+assert_eq "$(stat tiny attempts) $(stat tiny started) $(stat tiny full) $(stat tiny unmatched)" "2 1 1 1" "attempts started full unmatched"
+assert_eq "$(stat tiny alerts)" 1 "alerts"
+sums_hold tiny
 unload_module

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Flushes on a disk with a cache: each of the device's requests is measured once, the end of a flush
+# sequence is nobody's end, an empty flush of a submitter is gone without having been issued.
+# kernels: stock rt
+# cpus: 2
+# timeout: 60
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+load_module
+# A volatile cache, and no FUA: a synchronous write is a write and a flush.
+null_disk cached 3000000 cache_size=1
+echo 'write back' >/sys/block/cached/queue/write_cache 2>/dev/null || :
+[ "$(cat /sys/block/cached/queue/write_cache)" = "write back" ] || skip "null_blk has no write cache here"
+echo 0 >/sys/block/cached/queue/fua 2>/dev/null || :
+control 'flush block dev=cached threshold=1ms'
+cat $LT/flush/alerts >/tmp/alerts &
+
+# Data only.
+writes cached 10
+wait_until 5 quiet flush
+assert_eq "$(stat flush ended)" 10 "writes"
+# fsync: an empty flush of the submitter, and one of the block layer.
+for i in $(seq 5); do dd if=/dev/zero of=/dev/cached bs=4k count=1 conv=fsync 2>/dev/null; done
+wait_until 5 quiet flush
+cat $LT/flush/stats
+sums_hold flush
+assert_eq "$(stat flush unissued)" 5 "empty flushes of the submitter"
+assert_eq "$(stat flush gone)" 5 "gone"
+for key in unmatched replaced negative aborted partial full; do assert_eq "$(stat flush $key)" 0 "$key"; done
+wait_until 5 grep -q 'op="FF"' /tmp/alerts
+# The device's own flushes have no submitter.
+assert_eq "$(grep 'op="FF"' /tmp/alerts | field pid | sort -u)" 0 "the submitter of the block layer's flushes"
+unload_module

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The alerts are exactly the slow requests, one by one: ftrace records every request at the same time, and
+# lt-witness computes from its trace which were slow. fio on three disks of known speed: thousands of fast
+# requests, 2 ms, and some hundred slow ones, 100 ms; the gap is wide because emulation stretches time.
+#
+# Two probes on one tracepoint run one after the other. Whoever makes the requests has a real-time
+# priority, so that nobody else runs between the two.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# timeout: 240
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+trace=/sys/kernel/tracing
+rounds=${LT_ROUNDS:-1}
+load_module
+null_disk fast 2000000
+null_disk slow 100000000
+# Through a scheduler requests are inserted, and merged.
+null_disk queued 100000000
+modprobe mq-deadline 2>/dev/null || :
+echo mq-deadline >/sys/block/queued/queue/scheduler
+# On PREEMPT_RT timers and softirqs are threads: above those who wait for them.
+for thread in $(pgrep '^(ktimers|ksoftirqd|irq_work)/'); do chrt --fifo --pid 50 "$thread"; done
+
+echo mono >$trace/trace_clock
+echo 20000 >$trace/buffer_size_kb
+for event in block_rq_issue block_rq_insert block_rq_complete block_rq_requeue block_rq_merge; do
+	echo 1 >$trace/events/block/$event/enable
+done
+
+# instances ACTION: for each instance, ACTION NAME DISK FROM.
+instances() { "$1" fast fast issue; "$1" slow slow issue; "$1" queued queued insert; }
+start() {
+	control "$1 block threshold=50ms dev=$2 from=$3 events=256"
+	cat $LT/"$1"/alerts >/tmp/"$1".alerts &
+}
+is_exact() {
+	wait_until 10 sh -c "[ \$(wc -l </tmp/$1.alerts) -ge $(stat "$1" alerts) ]"
+	least=200
+	[ "$1" != fast ] || least=0
+	lt-witness --threshold 50ms --expect-at-least $least --from "$3" --dev "$(dev_of "$2")" /tmp/trace /tmp/"$1".alerts ||
+		{ cp /tmp/trace /tmp/*.alerts /lt/out; fail "round $round: $1 is not exact"; }
+	sums_hold "$1"
+	for key in full replaced cleared unmatched negative alerts_lost; do assert_eq "$(stat "$1" $key)" 0 "$1: $key"; done
+	assert_eq "$(stat "$1" started)" "$(($(stat "$1" ended) + $(stat "$1" gone)))" "$1: started = completed"
+	control "-$1"
+}
+
+# The first time of everything is slow under emulation.
+for disk in fast slow queued; do reads $disk 3; done
+
+for round in $(seq "$rounds"); do
+	echo 0 >$trace/tracing_on
+	echo >$trace/trace
+	instances start
+	sleep 0.2
+	echo 1 >$trace/tracing_on
+	chrt --fifo 10 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --rw=randrw --norandommap \
+		--name=fast --filename=/dev/fast --iodepth=8 --number_ios=2000 --io_size=1g \
+		--name=slow --filename=/dev/slow --iodepth=8 --number_ios=200 --io_size=1g \
+		--name=queued --filename=/dev/queued --iodepth=8 --number_ios=200 --io_size=1g ||
+		{ cat /tmp/fio.log; fail "fio failed"; }
+	for name in fast slow queued; do wait_until 10 quiet $name; done
+	echo 0 >$trace/tracing_on
+	cat $trace/trace >/tmp/trace
+	instances is_exact
+	wait
+done
+unload_module
