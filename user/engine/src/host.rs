@@ -6,6 +6,9 @@
 //! off guarantees in the kernel. A thread either sits on a CPU for long ([`Machine::pin`]), or
 //! takes a free one for each guard, as a task that the scheduler moves about ([`Machine::roam`]).
 
+// A test that uses the machine wrongly has to stop.
+#![allow(clippy::panic)]
+
 use crate::platform::Platform;
 use kernel::sync::atomic::{Atomic, Relaxed};
 use std::{
@@ -21,9 +24,6 @@ use std::{
 
 /// The most CPUs of a machine.
 const CPUS_MAX: usize = 64;
-
-/// The node of every CPU, four bits each, if they are dealt out in blocks: 2 nodes.
-pub(crate) const HALVES: u64 = 0x1100;
 
 /// A machine's shape: how many CPUs and nodes, the node of each CPU (four bits each, CPU 0 the
 /// lowest), and which nodes have memory (one bit each).

@@ -2,7 +2,7 @@
 
 //! Unit tests, one file for each of the engine's; and interrupts, which concern them all.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod alert;
 mod control;

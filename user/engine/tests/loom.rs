@@ -12,7 +12,7 @@
 #![cfg(loom)]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![allow(dead_code)]
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 include!("loom/engine.rs");
 
@@ -31,6 +31,8 @@ mod sys;
 #[path = "loom/machine.rs"]
 mod machine;
 
+#[path = "loom/audit.rs"]
+mod audit;
 #[path = "loom/event.rs"]
 mod event_model;
 #[path = "loom/freelist.rs"]

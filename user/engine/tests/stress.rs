@@ -5,7 +5,7 @@
 #![cfg(not(loom))]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![allow(dead_code)]
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 include!("../src/engine.rs");
 
@@ -323,7 +323,7 @@ fn any_operation(engine: &Tracker<1, 4, Numa>, random: u64) {
         14..26 => {
             let is_end = |open: &tracker::Open<'_, 1, 4>| {
                 consistent(open.data());
-                serial % 8 != 0
+                !serial.is_multiple_of(8)
             };
             engine.event_out(&guard, &[key], serial & 0xffff, is_end, |_| ());
         }
@@ -340,7 +340,7 @@ fn any_operation(engine: &Tracker<1, 4, Numa>, random: u64) {
         }
         29 => engine.filtered(&guard),
         30 => engine.off(&guard),
-        _ if serial % 64 == 0 => drop(engine.clear()),
+        _ if serial.is_multiple_of(64) => drop(engine.clear()),
         _ => {
             let seen = engine.each_pending(|copy| {
                 consistent(copy.data);

@@ -2,7 +2,7 @@
 
 //! Interrupts: a closure that runs in the middle of other operations, on the same thread.
 //!
-//! Every atomic operation of this crate calls [`fire`] first. What shared state an operation of
+//! Every atomic operation of this crate calls `fire` first. What shared state an operation of
 //! the engine has, it reads and writes by atomics; so an interrupt or NMI that comes at any
 //! instruction has the same effect as one that comes just before the next atomic operation, and
 //! these are all the places there are.

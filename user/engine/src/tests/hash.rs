@@ -48,7 +48,7 @@ const FAMILIES: [Family; 11] = [
     }),
     ("high bits only", |i| [i << 50, 0]),
     ("tid and system call", |i| [1000 + i / 16, i % 16]),
-    ("device and sector", |i| [8 << 20 | i % 4, 8 * i]),
+    ("device and sector", |i| [(8 << 20) | (i % 4), 8 * i]),
     ("the second word only", |i| [0, i]),
     ("both words equal", |i| [i, i]),
 ];
@@ -115,7 +115,7 @@ fn keys_chosen_against_one_seed_do_not_collide_under_another() {
     let known = Seed::new(1, 0x1234_5678_9abc_def1);
     let other = Seed::new(0xfeed_face_0bad_cafe, 0x0dd0_5eed_1357_9bdf);
     let chosen: Vec<u64> = (0..)
-        .filter(|&key| known.hash(&[key]) % 4096 == 0)
+        .filter(|&key| known.hash(&[key]).trailing_zeros() >= 12)
         .take(1000)
         .collect();
     let mut buckets = vec![0; 64];

@@ -4,7 +4,7 @@
 
 use crate::{
     hash::Seed,
-    machine::{fails, holds, source, Model, Mutate, On},
+    machine::{fails, holds, source, Bound, Model, Mutate, On},
     stats::Counter,
     tracker::{Begin, Tracker, Verdict},
 };
@@ -264,6 +264,19 @@ const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
 const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
 const PEEK_STATE: &str = "(self.state.load(Relaxed) == life.0)";
 const ONE_LIFE: Change = Change::Write(|state| state & 1);
+
+/// All models of this file, and how many switches are tried.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("two ends", None, two_ends),
+    ("recycled", Some(4), recycled),
+    ("earlier life", Some(4), earlier_life),
+    ("hand-over", Some(4), hand_over),
+    ("update", None, update),
+    ("clear", Some(4), clear),
+    ("peek", Some(4), peek),
+    ("peek and update", None, peek_update),
+    ("pairs", Some(3), pairs),
+];
 
 #[test]
 fn one_of_two_ends_wins() {

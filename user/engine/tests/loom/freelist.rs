@@ -4,7 +4,7 @@
 
 use crate::{
     freelist::{Cell, Freelist, Index},
-    machine::{fails, holds, source, Model, Mutate, On},
+    machine::{fails, holds, source, Bound, Model, Mutate, On},
     platform::Platform,
 };
 use kernel::{
@@ -159,12 +159,36 @@ fn stealing() {
     complete(&pool, &On(0));
 }
 
+/// Two CPUs without memory give cells back to one pool: it knows how many it has.
+fn counting() {
+    type Far = Model<2, 3, 0x10, 0b100>;
+    let pool = Arc::new(Freelist::<Checked, Far>::new(2).unwrap());
+    let ours = take(&pool, &On(0), 1).unwrap();
+    let theirs = take(&pool, &On(0), 2).unwrap();
+    let other = pool.clone();
+    let other = thread::spawn(move || give(&other, &On(1), theirs));
+    give(&pool, &On(0), ours);
+    other.join().unwrap();
+    complete(&pool, &On(0));
+}
+
 const POP: &str = "stack.head.cmpxchg(head, below, Full)";
 const PUSH: &str = "stack.head.cmpxchg(head, above, Release)";
 const HEAD: &str =
     "// Acquire: the link, and whatever the cell's last owner left in it, is read below.
             let head = stack.head.load(Acquire);";
+const PUSH_HEAD: &str = "// Acquire: the depth is read from the cell on top.
+            let head = stack.head.load(Acquire);";
 const INDEX: u64 = (1 << 24) - 1;
+
+/// All models of this file, and how many switches are tried.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("recycling", Some(4), recycling),
+    ("counting", None, counting),
+    ("full", None, full_means_full),
+    ("stealing", Some(4), stealing),
+    ("full, three rounds", Some(4), full_means_full_long),
+];
 
 #[test]
 fn a_recycled_cell_is_in_one_hand() {
@@ -262,5 +286,23 @@ fn full_means_that_no_cell_is_free_by_full_ordering() {
         &mutations,
         text,
         full_means_full,
+    );
+}
+
+#[test]
+fn a_pool_knows_how_many_it_has() {
+    holds("counting", None, counting);
+}
+
+#[test]
+fn a_pool_knows_how_many_it_has_by_acquire() {
+    let mutations = [FREELIST(PUSH_HEAD, Change::Relax)];
+    fails(
+        "counting",
+        "acquire in push",
+        None,
+        &mutations,
+        "the count of free cells",
+        counting,
     );
 }

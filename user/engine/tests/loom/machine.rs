@@ -82,7 +82,8 @@ fn selection(file: &str, nth: usize) -> bool {
 /// How many switches of threads that could have gone on are tried in one run; `None`: all.
 pub(crate) type Bound = Option<usize>;
 
-fn run(bound: Bound, body: fn()) -> Result<u64, String> {
+/// Runs a model; returns the number of its runs, or what it failed with.
+pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     model::select(selection);
     let mut builder = Builder::new();
     builder.max_branches = 20_000;

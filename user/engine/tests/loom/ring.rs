@@ -4,7 +4,7 @@
 
 use crate::{
     alert::{Read, Ring, Words, WORDS},
-    machine::{fails, holds, source, Mutate},
+    machine::{fails, holds, source, Bound, Mutate},
 };
 use kernel::model::Change;
 use loom::thread;
@@ -95,6 +95,13 @@ const READ: &str = "slot.words[i].load(Acquire)";
 const VERSION: &str = "let version = slot.version.load(Acquire);";
 const AGAIN: &str = "if slot.version.load(Relaxed) == version {";
 const SKIPPED: &str = "slot.skipped.cmpxchg(last, number, Relaxed)";
+
+/// All models of this file, and how many switches are tried.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("overtaken", Some(4), overtaken),
+    ("contended", Some(4), contended),
+    ("settled", Some(3), settled),
+];
 
 #[test]
 fn a_reader_gets_whole_alerts() {

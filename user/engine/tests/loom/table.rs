@@ -3,7 +3,7 @@
 //! The table: a live event is found, whatever comes and goes around it.
 
 use crate::{
-    machine::{fails, holds, source, Mutate},
+    machine::{fails, holds, source, Bound, Mutate},
     rcu_ht::Table,
 };
 use kernel::model::Change;
@@ -94,6 +94,13 @@ const REMOVE_LINE: &str = "        bucket
 const ENTER: &str = ".overflow.add(1, Relaxed);";
 const LEAVE: &str = ".overflow.fetch_sub(1, Release);";
 const NOT_FOUND: &str = "a live event is not found";
+
+/// All models of this file, and how many switches are tried.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("bucket", Some(4), bucket),
+    ("slot", None, slot),
+    ("chain", Some(4), chain),
+];
 
 #[test]
 fn a_live_event_is_found_in_a_busy_bucket() {
