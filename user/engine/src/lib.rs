@@ -12,7 +12,7 @@
 //! - `src/tests/`: unit tests and proptests of each file, and interrupts at every atomic
 //!   operation.
 //! - `tests/stress.rs`: real threads, millions of operations.
-//! - `tests/loom.rs`: models whose every interleaving and every stale read loom tries; run by
+//! - `tests/loom.rs`: models whose interleavings and stale reads loom tries; run by
 //!   tests/host/loom.sh.
 
 #![deny(unsafe_op_in_unsafe_fn)]

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! Models of the lock-free parts: loom runs each in every interleaving of its threads, and with
-//! every stale value that a load may return.
+//! every stale value that a load may return. Where there are too many, a model says how often a
+//! thread may be interrupted in one run (`Some(4)`), and what takes more is not tried.
 //!
 //! Each model states a property, and is run again with the protection removed that the property
 //! rests on ([`Mutation`]): then it has to fail, by its own assertion. The mutations are made in
