@@ -45,7 +45,7 @@ log_is_right() {
 		index($2, ": \"" $1) == 0 { print "the log says: " $2 "; expected in quotes: " $1; bad = 1 }
 		END { exit bad }' || fail "the log does not name the fault"
 }
-EINVAL='Invalid argument' ENOENT='No such file or directory' EEXIST='File exists'
+EINVAL='Invalid argument' ENOENT='No such file or directory'
 ERANGE='Numerical result out of range'
 
 # Names

@@ -6,17 +6,19 @@
 # requests, 2 ms, and some hundred slow ones, 100 ms; the gap is wide because emulation stretches time.
 #
 # Two probes on one tracepoint run one after the other. Whoever makes the requests has a real-time
-# priority, so that nobody else runs between the two.
+# priority, so that nobody else runs between the two, and the machine's clock counts instructions, so that
+# it does not matter when the host has something else to do.
 # kernels: stock rt
 # cpus: 2
 # root: full
+# icount: 1
 # timeout: 240
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
 trace=/sys/kernel/tracing
-rounds=${LT_ROUNDS:-1}
+rounds=${LT_ROUNDS:-2}
 load_module
 null_disk fast 2000000
 null_disk slow 100000000
