@@ -380,7 +380,8 @@ fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
     };
     let mut rank = 0;
     let mut cpu = None;
-    NodeSlice::try_new(nodes + cpus, Some(node), |_| loop {
+    let home = P::has_memory(node).then_some(node);
+    NodeSlice::try_new(nodes + cpus, home, |_| loop {
         let near = nth_nearest(rank);
         match cpu {
             None => {

@@ -160,12 +160,12 @@ notrace void lt_waker_free(struct lt_waker *waker)
 
 		/* Under the lock, or we free it under the last one's unlock. */
 		spin_lock_irq(&waker->queue.lock);
-		empty = !waitqueue_active(&waker->queue);
+		empty = list_empty(&waker->queue.head);
 		spin_unlock_irq(&waker->queue.lock);
 		if (empty)
 			break;
 		wake_up_all(&waker->queue);
-		msleep(1);
+		fsleep(1000);
 	}
 	/* Those who met POLLFREE look at the queue under RCU. */
 	synchronize_rcu();

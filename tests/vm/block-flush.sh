@@ -24,7 +24,7 @@ writes cached 10
 wait_until 5 quiet flush
 assert_eq "$(stat flush ended)" 10 "writes"
 # fsync: an empty flush of the submitter, and one of the block layer.
-for i in $(seq 5); do dd if=/dev/zero of=/dev/cached bs=4k count=1 conv=fsync 2>/dev/null; done
+for _ in 1 2 3 4 5; do dd if=/dev/zero of=/dev/cached bs=4k count=1 conv=fsync 2>/dev/null; done
 wait_until 5 quiet flush
 cat $LT/flush/stats
 sums_hold flush
