@@ -159,6 +159,7 @@ impl Recorder<'_> {
                 },
             }
         }
+        out::line("\nended; in all")?;
         out::line(&self.state(history.taken, history.skipped)?)?;
         Ok(outcome)
     }
