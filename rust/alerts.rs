@@ -65,7 +65,9 @@ impl Alerts {
     /// Once the files are removed, procfs answers any further reading with `EIO`. So that those
     /// who were reading get what is left and then an end-of-file, this waits for them a moment.
     fn release(&self) {
-        wakeup::release(&self.wakeup);
+        if !wakeup::release(&self.wakeup) {
+            return;
+        }
         for _ in 0..FAREWELL / 5 {
             if self.listeners.load(Relaxed) == 0 {
                 break;

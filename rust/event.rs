@@ -16,8 +16,9 @@
 //!
 //! # The state word
 //!
-//! `state = generation << 1 | live`. Publishing increments the generation, so a live state word
-//! names one life of one cell, and never comes back (2^63 lives).
+//! `state = generation << 2 | timed_out << 1 | live`. Publishing increments the generation, so a
+//! live state word names one life of one cell, and never comes back (2^62 lives). Within a life
+//! it changes once at most: when the event times out.
 //!
 //! # Why no grace period is needed
 //!
@@ -36,6 +37,14 @@
 //!
 //! Whoever only wants to read ([`Event::peek`]) copies, and then finds the state unchanged.
 //!
+//! # Timing out
+//!
+//! [`Event::time_out`] exchanges the state for the same one with `timed_out` set: it succeeds
+//! once in a life, and never after its end, because both are decided by the same word. Whoever
+//! ends the event at that moment sees its exchange fail, finds the same life, and tries once
+//! more. What was copied before a successful exchange is of that life, by the argument above,
+//! for which the exchange has to be a release: it is what the winner's exchange then reads.
+//!
 //! # Contexts
 //!
 //! Any, NMI included. The words are atomics, since readers look while owners write.
@@ -45,7 +54,8 @@ use core::array;
 use kernel::sync::atomic::{Acquire, Atomic, Relaxed, Release};
 
 const LIVE: u64 = 1;
-const GENERATION: u64 = 2;
+const TIMED_OUT: u64 = 2;
+const GENERATION: u64 = 4;
 
 /// A cell with room for a key of `K` words and `D` words of data.
 #[repr(C)]
@@ -61,8 +71,17 @@ pub(crate) struct Event<const K: usize, const D: usize> {
 }
 
 /// A life of a cell: the value of a live state word.
+///
+/// An event that times out goes on under another value, see [`Event::timed_out_since`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Life(u64);
+
+impl Life {
+    /// Whether the event had timed out when it was looked at.
+    pub(crate) fn has_timed_out(self) -> bool {
+        self.0 & TIMED_OUT != 0
+    }
+}
 
 /// A copy of a live event.
 pub(crate) struct Snapshot<const K: usize, const D: usize> {
@@ -108,12 +127,45 @@ impl<const K: usize, const D: usize> Event<K, D> {
             .all(|(word, wanted)| word.load(Relaxed) == *wanted)
     }
 
+    /// The life the cell is in, if it is still `life` and has timed out since.
+    #[cold]
+    pub(crate) fn timed_out_since(&self, life: Life) -> Option<Life> {
+        let now = self.life()?;
+        (now.0 == life.0 | TIMED_OUT && now != life).then_some(now)
+    }
+
+    /// Notes that the event has timed out. Exactly one caller gets `true` for a life, and none
+    /// after its end. See "Timing out" above for when a copy taken before is sound.
+    pub(crate) fn time_out(&self, life: Life) -> bool {
+        // Release: see "Timing out".
+        life.0 & TIMED_OUT == 0
+            && self
+                .state
+                .cmpxchg(life.0, life.0 | TIMED_OUT, Release)
+                .is_ok()
+    }
+
+    /// Whether the event had timed out. Only for the owner, before it publishes again.
+    #[inline(always)]
+    pub(crate) fn had_timed_out(&self) -> bool {
+        // Relaxed: only owners write a state that is not live.
+        self.state.load(Relaxed) & TIMED_OUT != 0
+    }
+
     /// Ends this life. Exactly one caller gets `true` for a life, and owns the cell.
     #[inline(always)]
     pub(crate) fn claim(&self, life: Life) -> bool {
         // Acquire: the winner's reads and writes of the cell stay behind the exchange. What it
         // read before needs no order, see step 3 above.
         self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire).is_ok()
+    }
+
+    /// Forgets that an earlier event in this cell had timed out. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn renew(&self) {
+        // Relaxed: only owners look at a state that is not live; readers only see that it is not.
+        let state = self.state.load(Relaxed);
+        self.state.store(state & !TIMED_OUT, Relaxed);
     }
 
     /// Makes the event findable. Only for the owner, after it has filled the cell.
@@ -141,8 +193,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// A consistent copy, if the event is live and stays so while it is copied.
-    pub(crate) fn peek(&self) -> Option<Snapshot<K, D>> {
+    /// A consistent copy with its life, if the event is live and stays so while it is copied.
+    pub(crate) fn peek(&self) -> Option<(Life, Snapshot<K, D>)> {
         let life = self.life()?;
         // Acquire, each: if a word is of a later life, the end of this one is seen below.
         let copy = Snapshot {
@@ -151,7 +203,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
             data: array::from_fn(|i| self.data[i].load(Acquire)),
         };
         // Relaxed: ordered by the acquire loads above.
-        (self.state.load(Relaxed) == life.0).then_some(copy)
+        (self.state.load(Relaxed) == life.0).then_some((life, copy))
     }
 
     /// When the event began. Only for the owner.

@@ -68,7 +68,7 @@ const DEPTH_SHIFT: u32 = 32;
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
 /// The most cells a CPU keeps to itself before its node's pool gets them; fewer in a small pool,
-/// so that the caches of all CPUs together hold half of it at most.
+/// so that the caches of all CPUs together hold half of it, or one each.
 const CACHE: u64 = 64;
 
 /// How many times an exhausted pool is searched while others keep changing it.

@@ -9,12 +9,13 @@
 use crate::{
     alerts::Alerts,
     control::{Kind, Param},
+    event::Event,
     histogram,
     platform::Platform,
     record::{Alert, Name, Owner, Reason, DETAIL},
     stats::Counter,
-    sys::{platform::Kernel, trace},
-    tracker::{Late, Tracker},
+    sys::{memory, platform::Kernel, ticker, trace},
+    tracker::{Late, Tracker, Why},
     trackers, wakeup,
 };
 use kernel::{
@@ -86,10 +87,11 @@ pub(crate) mod common {
     pub(crate) const EVENTS: usize = 2;
     pub(crate) const WAKEUP_INTERVAL: usize = 3;
     pub(crate) const RING: usize = 4;
+    pub(crate) const TIMEOUT: usize = 5;
 }
 
 /// The common parameters, with a tracker's own default threshold in nanoseconds.
-pub(crate) const fn common_params(threshold: u64) -> [Param; 5] {
+pub(crate) const fn common_params(threshold: u64) -> [Param; 6] {
     [
         Param {
             name: "enabled",
@@ -132,6 +134,13 @@ pub(crate) const fn common_params(threshold: u64) -> [Param; 5] {
             fixed: true,
             help: "how many alerts are kept for readers",
         },
+        Param {
+            name: "timeout",
+            kind: Kind::Duration,
+            default: 0,
+            fixed: false,
+            help: "report what has not ended after this time, as it is pending; 0 is never",
+        },
     ]
 }
 
@@ -162,6 +171,9 @@ pub(crate) trait Instance: Send + Sync {
     fn show_pending(&self, out: &SeqFile) -> Result;
 }
 
+/// The shortest time between two searches for what has timed out, in nanoseconds.
+const FINEST: u64 = 1_000_000;
+
 /// What the instances of all trackers have, with keys of `K` and data of `D` words.
 pub(crate) struct Core<const K: usize, const D: usize> {
     name: Name,
@@ -191,6 +203,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
     ) -> Result<Self> {
         let (number, _) = trackers::find(kind.name.as_bytes()).ok_or(EINVAL)?;
         let capacity = values[common::EVENTS] as u32;
+        // A cell, and at most 32 bytes of the table.
+        memory::check(capacity as usize * (size_of::<Event<K, D>>() + 32))?;
         let alerts = Alerts::new(values[common::RING] as u32, values[common::WAKEUP_INTERVAL])?;
         let threshold = values[common::THRESHOLD];
         let values = core::array::from_fn(|at| {
@@ -258,6 +272,24 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
 
+    /// Reports what has timed out. Returns the nanoseconds until something can time out next,
+    /// `None` if there is no timeout. May sleep.
+    pub(crate) fn expire(&self, mut details: impl FnMut(&Late<D>, u64) -> Details) -> Option<u64> {
+        let timeout = self.value(common::TIMEOUT);
+        if timeout == 0 {
+            return None;
+        }
+        let now = Kernel::now();
+        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<D>| {
+            self.raise(guard, now, late, &details(late, now));
+        };
+        let oldest = self.tracker.expire(now, timeout, ticker::relax, report);
+        // What begins from now on can not time out before this.
+        let due = oldest.unwrap_or(now).saturating_add(timeout);
+        let floor = (timeout / 16).max(FINEST);
+        Some(due.saturating_sub(Kernel::now()).max(floor))
+    }
+
     /// Raises an alert. Any context, also under the runqueue lock.
     #[cold]
     pub(crate) fn raise(
@@ -272,7 +304,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
             time,
             instance: self.name,
             tracker: self.number,
-            reason: Reason::Threshold,
+            reason: match late.why {
+                Why::Threshold => Reason::Threshold,
+                Why::Timeout => Reason::Timeout,
+                Why::LateEnd => Reason::Late,
+            },
             delay: late.delay,
             threshold: late.threshold,
             cpu: Kernel::cpu(guard) as u32,
@@ -307,7 +343,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             threshold: alert.threshold,
             instance: &alert.instance,
             tracker: self.kind.c_name,
-            reason: alert.reason.c_name(),
+            reason: alert.reason.name(),
             pid: alert.owner.pid,
             tid: alert.owner.tid,
             comm: &alert.owner.comm,

@@ -31,7 +31,7 @@
 //! | `sys/` | safe wrappers over C; with `freelist` and `rcu_ht` the only `unsafe` code |
 //!
 //! The engine, `alert`, `record`, `control` and `text` use nothing of the kernel but atomics and
-//! error codes; user/engine compiles the same files for tests, models and benchmarks.
+//! error codes; user/engine compiles the same files for tests and models.
 
 use kernel::{prelude::*, sync::Arc};
 

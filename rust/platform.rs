@@ -4,8 +4,8 @@
 //!
 //! The engine files (freelist, rcu_ht, event, histogram, stats, alert, tracker) name no kernel
 //! function beyond `kernel::sync::atomic`; everything else comes through [`Platform`]. In the
-//! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads, by a model
-//! checker and by benchmarks, so that the very same files are tested natively.
+//! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads and by a
+//! model checker, so that the very same files are tested natively.
 
 use kernel::sync::atomic::Atomic;
 

@@ -133,8 +133,7 @@ impl Table {
         })
     }
 
-    /// Enters a cell under a hash; fails when no slot is free, which a table of the right size
-    /// can not be.
+    /// Enters a cell under a hash; gives up after a round in which others took every free slot.
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline]

@@ -17,25 +17,27 @@ use kernel::{fmt, prelude::*};
 pub(crate) enum Reason {
     /// The delay was longer than the threshold.
     Threshold = 0,
+    /// The end had not come after the timeout.
+    Timeout = 1,
+    /// The end of an event that had timed out.
+    Late = 2,
 }
 
 impl Reason {
-    fn from_number(_number: u8) -> Self {
-        // There is one so far.
-        Reason::Threshold
-    }
-
     /// The word in the alert line.
-    pub(crate) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static CStr {
         match self {
-            Reason::Threshold => "threshold",
+            Reason::Threshold => c"threshold",
+            Reason::Timeout => c"timeout",
+            Reason::Late => c"late",
         }
     }
 
-    /// The same for C.
-    pub(crate) fn c_name(self) -> &'static CStr {
-        match self {
-            Reason::Threshold => c"threshold",
+    fn from_number(number: u64) -> Self {
+        match number {
+            1 => Reason::Timeout,
+            2 => Reason::Late,
+            _ => Reason::Threshold,
         }
     }
 }
@@ -141,7 +143,7 @@ impl Alert {
             time: *time,
             instance: [*n0, *n1, *n2, *n3],
             tracker: (kind >> 32) as usize & 0xff_ffff,
-            reason: Reason::from_number((kind >> 56) as u8),
+            reason: Reason::from_number(kind >> 56),
             delay: *delay,
             threshold: *threshold,
             cpu: *kind as u32,

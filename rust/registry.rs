@@ -150,9 +150,8 @@ impl Registry {
             let differs = |at| changes.get(at).is_some_and(|new| new != instance.value(at));
             let mut params = kind.params.iter().enumerate();
             if let Some((_, param)) = params.find(|(at, param)| param.fixed && differs(*at)) {
-                const EXPECTED: &str = "this parameter can only be given at creation";
                 let key = param.name.as_bytes();
-                return Err(control::unknown(EINVAL, EXPECTED, key));
+                return Err(control::unknown(EINVAL, AT_CREATION, key));
             }
             return instance
                 .apply(&changes)
@@ -269,6 +268,8 @@ fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Change
     Ok(changes)
 }
 
+const AT_CREATION: &str = "this parameter can only be given at creation";
+
 /// Sets one parameter of an instance, for its file.
 pub(crate) fn set_param<'a>(
     instance: &dyn Instance,
@@ -276,6 +277,10 @@ pub(crate) fn set_param<'a>(
     text: &'a [u8],
 ) -> core::result::Result<(), Fault<'a>> {
     let param = &instance.kind().params[at];
+    if param.fixed {
+        // Root may write whatever the mode of the file says.
+        return Err(control::unknown(EPERM, AT_CREATION, text));
+    }
     let mut changes = Changes::none();
     changes.set(at, param.parse(text, DISKS)?);
     instance

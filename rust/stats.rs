@@ -65,7 +65,7 @@ counters! {
     Cleared = "cleared",
     /// Events whose operation ceased to exist without an end (merged away, owner exited).
     Gone = "gone",
-    /// Ends without a begin: begun before the instance was on, or filtered, or lost.
+    /// Ends without a begin: begun before the instance was on, or lost.
     Unmatched = "unmatched",
     /// Ends that lay before their begin; counted in `ended`, not in the histogram.
     Negative = "negative",

@@ -20,7 +20,7 @@
 //! All that takes a guard: any context, NMI included. `new` and `clear` sleep.
 
 use crate::{
-    event::{Event, Snapshot},
+    event::{Event, Life, Snapshot},
     freelist::{Freelist, Index},
     hash::Seed,
     platform::Platform,
@@ -31,6 +31,9 @@ use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed}, //
 };
+
+/// How many cells are looked at for timeouts before others may run.
+const SLICE: Index = 256;
 
 /// Pairs events with keys of `K` words and data of `D` words. See the head of this file.
 pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
@@ -50,14 +53,27 @@ pub(crate) enum Begin {
     Full,
 }
 
-/// An event that took longer than the threshold.
+/// An event that is to be reported.
 #[derive(Debug)]
 pub(crate) struct Late<const D: usize> {
-    /// How long it took, in nanoseconds.
+    /// Why it is reported.
+    pub(crate) why: Why,
+    /// How long it took, or has been taking, in nanoseconds.
     pub(crate) delay: u64,
-    /// The threshold it passed, in nanoseconds.
+    /// The threshold or timeout that it is reported for, in nanoseconds.
     pub(crate) threshold: u64,
     pub(crate) data: [u64; D],
+}
+
+/// Why an event is reported.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Why {
+    /// It took longer than the threshold.
+    Threshold,
+    /// Its end has not come within the timeout.
+    Timeout,
+    /// Its end has come after all, after its timeout.
+    LateEnd,
 }
 
 /// A live event in the hands of [`Tracker::update`] or [`Tracker::event_out`].
@@ -124,6 +140,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             return Begin::Full;
         };
         let event = self.pool.cell(index);
+        event.renew();
         event.fill(key, start, data);
         match self.table.insert(self.seed.hash(key), index) {
             Some(place) => {
@@ -191,8 +208,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// An operation ends at `end`. Returns whether it was known; else nothing is counted.
     ///
     /// `is_end` looks at the event first and may decide that it has not ended but ceased to
-    /// exist; it is then counted as `gone`. `late` is called for a delay above the threshold,
-    /// after the event has ended and its memory is free again.
+    /// exist; it is then counted as `gone`. `late` is called for a delay above the threshold, and
+    /// for any delay of an event that had timed out, after the event has ended and its memory is
+    /// free again.
     #[inline]
     pub(crate) fn event_out_if_known(
         &self,
@@ -216,13 +234,22 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         // Relaxed: a threshold that changes now applies from about now.
         let threshold = self.threshold.load(Relaxed);
         let delay = end.wrapping_sub(start);
-        let report = (delay as i64 >= 0 && delay > threshold).then(|| Late {
+        let timed_out = event.had_timed_out();
+        let report = (delay as i64 >= 0 && (delay > threshold || timed_out)).then(|| Late {
+            why: if timed_out {
+                Why::LateEnd
+            } else {
+                Why::Threshold
+            },
             delay,
             threshold,
             data: event.data(),
         });
         self.release(guard, hash, index);
         self.stats.count::<P>(guard, Counter::Ended);
+        if timed_out {
+            self.stats.count::<P>(guard, Counter::Late);
+        }
         if (delay as i64) < 0 {
             self.stats.count::<P>(guard, Counter::Negative);
             return true;
@@ -256,6 +283,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
                 self.stats.count::<P>(guard, Counter::Gone);
             }
             Verdict::Renewed => {
+                event.renew();
                 event.publish();
                 self.stats.count::<P>(guard, Counter::Replaced);
                 self.stats.count::<P>(guard, Counter::Attempts);
@@ -286,7 +314,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         for (index, event) in self.pool.cells() {
             let Some(life) = event.life() else { continue };
             let guard = P::guard();
-            if event.claim(life) {
+            if claim(event, life) {
                 let hash = self.seed.hash(&event.key());
                 self.release(&guard, hash, index);
                 self.stats.count::<P>(&guard, Counter::Cleared);
@@ -296,10 +324,53 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         cleared
     }
 
+    /// Reports the events that have been live for `timeout` nanoseconds at `now`, each once.
+    ///
+    /// `report` is called while the event is still pending. Returns the start of the oldest
+    /// event that has not timed out: before that one's time is over, nothing can time out. Calls
+    /// `relax` now and then, which may sleep; holds the guard for one event at a time.
+    pub(crate) fn expire(
+        &self,
+        now: u64,
+        timeout: u64,
+        mut relax: impl FnMut(),
+        mut report: impl FnMut(&P::Guard, &Late<D>),
+    ) -> Option<u64> {
+        let mut oldest = None;
+        for (index, event) in self.pool.cells() {
+            if index % SLICE == SLICE - 1 {
+                relax();
+            }
+            let Some((life, copy)) = event.peek() else {
+                continue;
+            };
+            if life.has_timed_out() {
+                continue;
+            }
+            let delay = now.saturating_sub(copy.start);
+            if delay < timeout {
+                oldest = Some(oldest.map_or(copy.start, |start: u64| start.min(copy.start)));
+                continue;
+            }
+            let guard = P::guard();
+            if event.time_out(life) {
+                self.stats.count::<P>(&guard, Counter::TimedOut);
+                let late = Late {
+                    why: Why::Timeout,
+                    delay,
+                    threshold: timeout,
+                    data: copy.data,
+                };
+                report(&guard, &late);
+            }
+        }
+        oldest
+    }
+
     /// Shows copies of the live events, in no order, until `see` fails.
     pub(crate) fn each_pending(&self, mut see: impl FnMut(Snapshot<K, D>) -> Result) -> Result {
         for (_, event) in self.pool.cells() {
-            if let Some(copy) = event.peek() {
+            if let Some((_, copy)) = event.peek() {
                 see(copy)?;
             }
         }
@@ -343,7 +414,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.table.find(hash, |index| {
             let event = self.pool.cell(index);
             let life = event.life()?;
-            (event.has_key(key) && event.claim(life)).then_some(index)
+            (event.has_key(key) && claim(event, life)).then_some(index)
         })
     }
 
@@ -368,4 +439,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         // Relaxed: published with the event.
         event.link().store(place.to_bits(), Relaxed);
     }
+}
+
+/// Wins an event in `life`, even if it times out at this very moment.
+#[inline(always)]
+fn claim<const K: usize, const D: usize>(event: &Event<K, D>, life: Life) -> bool {
+    event.claim(life)
+        || event
+            .timed_out_since(life)
+            .is_some_and(|life| event.claim(life))
 }

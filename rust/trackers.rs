@@ -65,7 +65,7 @@ impl fmt::Display for Line<'_> {
             alert.time,
             Plain(&alert.instance),
             kind.name,
-            alert.reason.name(),
+            alert.reason.name().to_str().unwrap_or("?"),
             alert.delay,
             alert.threshold,
             alert.cpu,

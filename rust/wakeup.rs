@@ -64,18 +64,20 @@ pub(crate) fn raise(wakeup: &Wakeup) {
     }
 }
 
-/// Releases all readers for good; they see end-of-file.
-pub(crate) fn release(wakeup: &Wakeup) {
+/// Releases all readers for good; they see end-of-file. Returns whether this was the first time.
+pub(crate) fn release(wakeup: &Wakeup) -> bool {
     // Full: they look at it after they are woken.
-    wakeup.gone.xchg(true, Full);
+    let first = !wakeup.gone.xchg(true, Full);
     wakeup.handle().wake();
+    first
 }
 
 /// Changes the shortest time between two wake-ups, in nanoseconds.
 ///
 /// A wake-up that waits for the old interval to end is reconsidered at once.
 pub(crate) fn set_interval(wakeup: &Wakeup, interval: u64) {
-    wakeup.interval.store(interval, Relaxed);
+    // Full: an alert that arms after we look, so that we do not queue, sees the new interval.
+    wakeup.interval.xchg(interval, Full);
     if wakeup.armed.load(Relaxed) {
         wakeup.handle().queue();
     }
@@ -108,7 +110,7 @@ impl State {
 
 impl Callbacks for State {
     fn on_irq_work(&self, handle: &Handle) {
-        // Not armed: the timer was faster than a change of the interval.
+        // Not armed: queued by a change of the interval, and the timer was faster.
         if !self.armed.load(Relaxed) {
             return;
         }
@@ -124,6 +126,14 @@ impl Callbacks for State {
     }
 
     fn on_timer(&self, handle: &Handle) {
-        self.wake(handle, Kernel::now());
+        // Not armed: a shorter interval was faster. If an alert has armed since, its own
+        // irq_work decides, and this wake-up would come too early.
+        let now = Kernel::now();
+        let since = now.saturating_sub(self.last.load(Relaxed));
+        if self.armed.load(Relaxed) && since >= self.interval.load(Relaxed) {
+            self.wake(handle, now);
+        } else if self.armed.load(Relaxed) {
+            handle.queue();
+        }
     }
 }

@@ -12,6 +12,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
+#include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/jiffies.h>
 #include <linux/mm.h>
@@ -28,6 +29,7 @@
 #include <linux/uidgid.h>
 #include <linux/user_namespace.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
 
 #include "helpers.h"
 
@@ -197,6 +199,72 @@ notrace void lt_waker_poll(struct lt_waker *waker, struct file *file,
 			   struct poll_table_struct *table)
 {
 	poll_wait(file, &waker->queue, table);
+}
+
+/* Ticker */
+
+struct lt_ticker {
+	struct hrtimer timer;
+	struct work_struct work;
+	lt_ticker_fn fn;
+	void *owner;
+	bool stopped;
+};
+
+static notrace enum hrtimer_restart lt_ticker_timer(struct hrtimer *timer)
+{
+	struct lt_ticker *ticker = container_of(timer, struct lt_ticker, timer);
+
+	queue_work(system_highpri_wq, &ticker->work);
+	return HRTIMER_NORESTART;
+}
+
+static notrace void lt_ticker_work(struct work_struct *work)
+{
+	struct lt_ticker *ticker = container_of(work, struct lt_ticker, work);
+	u64 ns = ticker->fn(ticker->owner);
+
+	if (ns != U64_MAX && !READ_ONCE(ticker->stopped))
+		hrtimer_start(&ticker->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
+}
+
+notrace struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner)
+{
+	struct lt_ticker *ticker = kzalloc(sizeof(*ticker), GFP_KERNEL);
+
+	if (!ticker)
+		return NULL;
+	hrtimer_setup(&ticker->timer, lt_ticker_timer, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL);
+	INIT_WORK(&ticker->work, lt_ticker_work);
+	ticker->fn = fn;
+	ticker->owner = owner;
+	return ticker;
+}
+
+notrace void lt_ticker_kick(struct lt_ticker *ticker)
+{
+	queue_work(system_highpri_wq, &ticker->work);
+}
+
+notrace void lt_ticker_free(struct lt_ticker *ticker)
+{
+	/*
+	 * The timer queues the work and the work starts the timer: after this
+	 * a running work may start it once more, hence the second cancel; that
+	 * one finds the work idle.
+	 */
+	WRITE_ONCE(ticker->stopped, true);
+	hrtimer_cancel(&ticker->timer);
+	cancel_work_sync(&ticker->work);
+	hrtimer_cancel(&ticker->timer);
+	cancel_work_sync(&ticker->work);
+	kfree(ticker);
+}
+
+notrace void lt_relax(void)
+{
+	cond_resched();
 }
 
 /* procfs */

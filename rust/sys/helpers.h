@@ -56,6 +56,16 @@ int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
 
+/* Work in a kernel thread, repeated after delays of its own choice. */
+struct lt_ticker;
+/* Returns the nanoseconds until the next time, U64_MAX for none. */
+typedef u64 (*lt_ticker_fn)(void *owner);
+
+struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner);
+void lt_ticker_kick(struct lt_ticker *ticker);
+void lt_ticker_free(struct lt_ticker *ticker);
+void lt_relax(void);
+
 /* The data that a /proc entry was made with. */
 void *lt_pde_data(const struct inode *inode);
 

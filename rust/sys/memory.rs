@@ -15,6 +15,16 @@ use kernel::{
 /// From this size on it is asked first whether there is so much memory, in bytes.
 const LARGE: usize = 1 << 20;
 
+/// `ENOMEM` if there is not so much memory, in bytes: nothing large is even tried, lest the
+/// kernel kill processes to find it.
+pub(crate) fn check(bytes: usize) -> Result {
+    // SAFETY: No requirements.
+    if bytes > LARGE && !unsafe { bindings::lt_memory_available(bytes) } {
+        return Err(ENOMEM);
+    }
+    Ok(())
+}
+
 /// An array of fixed length on one node.
 ///
 /// # Invariants
@@ -46,11 +56,7 @@ impl<T> NodeSlice<T> {
             Some(node) => NumaNode::new(i32::try_from(node)?)?,
             None => NumaNode::NO_NODE,
         };
-        // A large array must not make the kernel kill processes to find the memory.
-        // SAFETY: No requirements.
-        if layout.size() > LARGE && !unsafe { bindings::lt_memory_available(layout.size()) } {
-            return Err(ENOMEM);
-        }
+        check(layout.size())?;
         let ptr: NonNull<T> = if layout.size() == 0 {
             NonNull::dangling()
         } else {

@@ -33,23 +33,27 @@
 //! Probes run in tasks, softirqs and hard interrupts, mostly preemptible, so each takes the
 //! engine's guard.
 
+mod probes;
+mod steps;
+
+use self::{
+    probes::Probes,
+    steps::{Detail, Steps},
+};
 use crate::{
     alerts::Alerts,
-    control::{Device, Kind as ParamKind, Param, ALL_DEVICES},
-    instance::{common, common_params, Changes, Core, Details, Instance, Values},
+    control::{Kind as ParamKind, Param, ALL_DEVICES},
+    instance::{common, common_params, Changes, Core, Instance, Values},
     platform::Platform,
-    record::{Name, Owner, DETAIL},
+    record::Name,
     sys::{
-        block::{self as requests, Attachment, Follower, Operation, Request, Rwbs},
+        block::{self as requests, Attachment},
         platform::Kernel,
-        task,
+        ticker::Ticker,
     },
-    text::Quoted,
-    tracker::{Open, Verdict},
     trackers::Kind, //
 };
 use kernel::{
-    fmt,
     new_mutex,
     prelude::*,
     rbtree::RBTree,
@@ -58,18 +62,19 @@ use kernel::{
     sync::{Arc, Mutex}, //
 };
 
-const FROM: usize = 5;
-const DEV: usize = 6;
+const FROM: usize = 6;
+const DEV: usize = 7;
 const FROM_INSERT: u64 = 1;
 
-static PARAMS: [Param; 7] = {
-    let [enabled, threshold, events, wakeup_interval, ring] = common_params(10_000_000);
+static PARAMS: [Param; 8] = {
+    let [enabled, threshold, events, wakeup_interval, ring, timeout] = common_params(10_000_000);
     [
         enabled,
         threshold,
         events,
         wakeup_interval,
         ring,
+        timeout,
         Param {
             name: "from",
             kind: ParamKind::Word(&["issue", "insert"]),
@@ -87,445 +92,18 @@ static PARAMS: [Param; 7] = {
     ]
 };
 
-/// Counters of our own.
-#[derive(Clone, Copy)]
-enum Extra {
-    /// Completions of a part of a request.
-    Partial,
-    /// Requests given back by the driver.
-    Requeued,
-    /// Requests issued again after that.
-    Reissued,
-    /// Requests that became part of another one; also in `gone`.
-    Merged,
-    /// Requests that completed without having been issued; also in `gone`.
-    Unissued,
-    /// Requests that left without completing; also in `gone`.
-    Aborted,
-}
-
-const COUNTERS: [&str; 6] = [
-    "partial", "requeued", "reissued", "merged", "unissued", "aborted",
-];
-
 /// The tracker.
 pub(crate) static KIND: Kind = Kind {
     name: "block",
     c_name: c"block",
     help: "block I/O requests, from issue or insertion to completion (key: the request)",
     params: &PARAMS,
-    counters: &COUNTERS,
+    counters: &probes::COUNTERS,
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
     missing: requests::missing,
     create: Block::create,
 };
-
-/// What an event carries from step to step.
-///
-/// 8 words; times in nanoseconds, 0 for a step not reached.
-#[derive(Clone, Copy, Default)]
-struct Steps {
-    owner: Owner,
-    inserted: u64,
-    issued: u64,
-    dev: u32,
-    flags: u32,
-    sector: u64,
-    bytes: u32,
-    requeues: u32,
-    /// Given back by the driver, to be issued again.
-    waiting: bool,
-}
-
-const STEPS: usize = 8;
-const WAITING: u64 = 1 << 63;
-
-impl Steps {
-    fn to_words(self) -> [u64; STEPS] {
-        let [ids, comm0, comm1] = self.owner.to_words();
-        let counts = u64::from(self.requeues & 0x7fff_ffff) << 32 | u64::from(self.bytes);
-        [
-            ids,
-            comm0,
-            comm1,
-            self.inserted,
-            self.issued,
-            u64::from(self.dev) << 32 | u64::from(self.flags),
-            self.sector,
-            counts | if self.waiting { WAITING } else { 0 },
-        ]
-    }
-
-    fn from_words(words: [u64; STEPS]) -> Self {
-        let [ids, comm0, comm1, inserted, issued, what, sector, counts] = words;
-        Self {
-            owner: Owner::from_words([ids, comm0, comm1]),
-            inserted,
-            issued,
-            dev: (what >> 32) as u32,
-            flags: what as u32,
-            sector,
-            bytes: counts as u32,
-            requeues: ((counts & !WAITING) >> 32) as u32,
-            waiting: counts & WAITING != 0,
-        }
-    }
-
-    fn set_operation(&mut self, operation: &Operation) {
-        self.dev = operation.dev;
-        self.flags = operation.flags;
-        self.sector = operation.sector;
-        self.bytes = operation.bytes;
-    }
-
-    fn operation(&self) -> impl fmt::Display + '_ {
-        struct Fields<'a>(&'a Steps);
-        impl fmt::Display for Fields<'_> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                let (dev, rwbs) = (Device(self.0.dev), Rwbs(self.0.flags));
-                f.write_fmt(fmt!(
-                    "dev={dev} op=\"{rwbs}\" sector={} bytes={}",
-                    self.0.sector,
-                    self.0.bytes
-                ))
-            }
-        }
-        Fields(self)
-    }
-}
-
-/// Our fields of an alert.
-struct Detail {
-    dev: u32,
-    flags: u32,
-    sector: u64,
-    bytes: u32,
-    requeues: u32,
-    queue: u64,
-    device: u64,
-    disk: [u64; 4],
-}
-
-impl Detail {
-    const WORDS: usize = 9;
-
-    fn to_words(&self) -> [u64; DETAIL] {
-        let mut words = [0; DETAIL];
-        let used = [
-            u64::from(self.dev) << 32 | u64::from(self.flags),
-            self.sector,
-            u64::from(self.requeues) << 32 | u64::from(self.bytes),
-            self.queue,
-            self.device,
-            self.disk[0],
-            self.disk[1],
-            self.disk[2],
-            self.disk[3],
-        ];
-        words[..Self::WORDS].copy_from_slice(&used);
-        words
-    }
-
-    fn from_words(words: &[u64; DETAIL]) -> Self {
-        Self {
-            dev: (words[0] >> 32) as u32,
-            flags: words[0] as u32,
-            sector: words[1],
-            bytes: words[2] as u32,
-            requeues: (words[2] >> 32) as u32,
-            queue: words[3],
-            device: words[4],
-            disk: [words[5], words[6], words[7], words[8]],
-        }
-    }
-}
-
-impl fmt::Display for Detail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_fmt(fmt!(
-            "dev={} disk={} op=\"{}\" sector={} bytes={} queue={} device={} requeues={}",
-            Device(self.dev),
-            Quoted::words(&self.disk),
-            Rwbs(self.flags),
-            self.sector,
-            self.bytes,
-            self.queue,
-            self.device,
-            self.requeues
-        ))
-    }
-}
-
-/// A step of a request, other than the first and the last.
-trait Step {
-    /// When it happened, in nanoseconds.
-    fn time(&self) -> u64;
-    /// Notes it.
-    fn note(&self, steps: &mut Steps);
-    /// Whether it, or a later one, was noted before.
-    fn is_noted(&self, steps: &Steps) -> bool;
-    /// Whether the delay is measured from here.
-    fn is_begin(&self, steps: &Steps) -> bool;
-    /// It comes again, because the driver had given the request back. Returns whether the
-    /// request is with the driver again.
-    fn resume(&self, steps: &mut Steps) -> bool;
-}
-
-/// See [`Follower::inserted`].
-struct Insertion {
-    now: u64,
-    is_begin: bool,
-}
-
-impl Step for Insertion {
-    fn time(&self) -> u64 {
-        self.now
-    }
-
-    fn note(&self, steps: &mut Steps) {
-        steps.inserted = self.now;
-    }
-
-    fn is_noted(&self, steps: &Steps) -> bool {
-        steps.inserted != 0 || steps.issued != 0
-    }
-
-    fn is_begin(&self, _: &Steps) -> bool {
-        self.is_begin
-    }
-
-    fn resume(&self, _: &mut Steps) -> bool {
-        false
-    }
-}
-
-/// See [`Follower::issued`].
-struct Issue {
-    now: u64,
-    from_insert: bool,
-}
-
-impl Step for Issue {
-    fn time(&self) -> u64 {
-        self.now
-    }
-
-    fn note(&self, steps: &mut Steps) {
-        steps.issued = self.now;
-        steps.waiting = false;
-    }
-
-    fn is_noted(&self, steps: &Steps) -> bool {
-        steps.issued != 0
-    }
-
-    fn is_begin(&self, steps: &Steps) -> bool {
-        !self.from_insert || steps.inserted == 0
-    }
-
-    fn resume(&self, steps: &mut Steps) -> bool {
-        steps.waiting = false;
-        true
-    }
-}
-
-/// What the probes work on.
-struct Probes {
-    core: Core<1, STEPS>,
-}
-
-type Guard = <Kernel as Platform>::Guard;
-
-impl Probes {
-    fn is_wanted(&self, rq: &Request<'_>) -> bool {
-        let wanted = self.core.value(DEV);
-        wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
-    }
-
-    fn count(&self, guard: &Guard, counter: Extra) {
-        let stats = self.core.tracker().stats();
-        stats.count_extra::<Kernel>(guard, counter as usize);
-    }
-
-    /// The request, if it is followed, has ceased to exist.
-    fn drop_event(&self, rq: &Request<'_>, why: Extra) {
-        let guard = Kernel::guard();
-        let tracker = self.core.tracker();
-        if tracker
-            .update(&guard, &[rq.id()], |_| Verdict::Gone)
-            .is_some()
-        {
-            self.count(&guard, why);
-        }
-    }
-
-    /// A begin, unless the instance is off.
-    fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, steps: Steps) {
-        let tracker = self.core.tracker();
-        if !self.core.is_enabled() {
-            tracker.off(guard);
-            return;
-        }
-        tracker.event_in_unique(guard, &[rq.id()], now, &steps.to_words());
-    }
-
-    /// The step of a request that has begun. Returns whether there is such a request.
-    fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
-        let now = step.time();
-        let mut reissued = false;
-        let found = self.core.tracker().update(guard, &[rq.id()], |event| {
-            let mut steps = Steps::from_words(event.data());
-            let verdict = if !step.is_noted(&steps) {
-                steps.set_operation(&rq.operation());
-                step.note(&mut steps);
-                if step.is_begin(&steps) {
-                    event.set_start(now);
-                }
-                Verdict::Keep
-            } else if steps.waiting {
-                reissued = step.resume(&mut steps);
-                Verdict::Keep
-            } else {
-                steps = Steps::default();
-                steps.set_operation(&rq.operation());
-                step.note(&mut steps);
-                event.set_start(now);
-                Verdict::Renewed
-            };
-            event.set_data(&steps.to_words());
-            verdict
-        });
-        if reissued {
-            self.count(guard, Extra::Reissued);
-        }
-        found.is_some()
-    }
-}
-
-impl Follower for Probes {
-    fn created(&self, rq: &Request<'_>) {
-        let guard = Kernel::guard();
-        if !self.is_wanted(rq) {
-            self.core.tracker().filtered(&guard);
-            return;
-        }
-        let mut steps = Steps::default();
-        if let Some(task) = task::current() {
-            steps.owner = Owner {
-                pid: task.pid,
-                tid: task.tid,
-                comm: task.comm,
-            };
-        }
-        steps.set_operation(&rq.operation());
-        self.begin(&guard, rq, Kernel::now(), steps);
-    }
-
-    fn inserted(&self, rq: &Request<'_>) {
-        let guard = Kernel::guard();
-        let insertion = Insertion {
-            now: Kernel::now(),
-            is_begin: self.core.value(FROM) == FROM_INSERT,
-        };
-        self.step(&guard, rq, &insertion);
-    }
-
-    fn issued(&self, rq: &Request<'_>) {
-        let guard = Kernel::guard();
-        let issue = Issue {
-            now: Kernel::now(),
-            from_insert: self.core.value(FROM) == FROM_INSERT,
-        };
-        let known = self.step(&guard, rq, &issue);
-        // Of what was not submitted, only the block layer's own flushes begin here; anything
-        // else was submitted before this instance was on, or found the pool full.
-        if known || !rq.is_flush() {
-            return;
-        }
-        if !self.is_wanted(rq) {
-            self.core.tracker().filtered(&guard);
-            return;
-        }
-        let mut steps = Steps::default();
-        steps.set_operation(&rq.operation());
-        issue.note(&mut steps);
-        self.begin(&guard, rq, issue.now, steps);
-    }
-
-    fn requeued(&self, rq: &Request<'_>) {
-        let guard = Kernel::guard();
-        let found = self.core.tracker().update(&guard, &[rq.id()], |event| {
-            let mut steps = Steps::from_words(event.data());
-            steps.requeues = steps.requeues.saturating_add(1);
-            steps.waiting = true;
-            event.set_data(&steps.to_words());
-            Verdict::Keep
-        });
-        if found.is_some() {
-            self.count(&guard, Extra::Requeued);
-        }
-    }
-
-    fn merged(&self, rq: &Request<'_>) {
-        self.drop_event(rq, Extra::Merged);
-    }
-
-    fn completed(&self, rq: &Request<'_>, bytes: u32) {
-        let guard = Kernel::guard();
-        if !rq.is_last(bytes) {
-            // No bytes at all: the driver reports an error first, and completes afterwards.
-            if bytes != 0 && self.is_wanted(rq) {
-                self.count(&guard, Extra::Partial);
-            }
-            return;
-        }
-        let tracker = self.core.tracker();
-        let now = Kernel::now();
-        let mut unissued = false;
-        let known = tracker.event_out_if_known(
-            &guard,
-            &[rq.id()],
-            now,
-            |event: &Open<'_, 1, STEPS>| {
-                unissued = Steps::from_words(event.data()).issued == 0;
-                !unissued
-            },
-            |late| {
-                let steps = Steps::from_words(late.data);
-                let detail = Detail {
-                    dev: steps.dev,
-                    flags: steps.flags,
-                    sector: steps.sector,
-                    bytes: steps.bytes,
-                    requeues: steps.requeues,
-                    queue: match steps.inserted {
-                        0 => 0,
-                        inserted => steps.issued.saturating_sub(inserted),
-                    },
-                    device: now.saturating_sub(steps.issued),
-                    disk: rq.disk_name(),
-                };
-                let details = Details {
-                    owner: steps.owner,
-                    words: detail.to_words(),
-                };
-                self.core.raise(&guard, now, late, &details);
-            },
-        );
-        if unissued {
-            self.count(&guard, Extra::Unissued);
-        }
-        // The end of a flush sequence has no bytes and is no request's end.
-        if !known && (bytes != 0 || rq.is_flush()) && self.is_wanted(rq) {
-            tracker.unmatched(&guard);
-        }
-    }
-
-    fn done(&self, rq: &Request<'_>) {
-        self.drop_event(rq, Extra::Aborted);
-    }
-}
 
 /// An instance of this tracker.
 #[pin_data]
@@ -539,7 +117,12 @@ struct Block {
 /// Whether the probes are attached.
 enum State {
     Off,
-    On(#[expect(dead_code, reason = "held to be dropped")] Attachment<Probes>),
+    On {
+        #[expect(dead_code, reason = "held to be dropped")]
+        attachment: Attachment<Probes>,
+        /// Looks for what has timed out.
+        ticker: Ticker<Probes>,
+    },
     /// Removed; there is no way back.
     Retired,
 }
@@ -557,9 +140,7 @@ impl Block {
         )?;
         Ok(instance)
     }
-}
 
-impl Block {
     /// Detaches the probes if they are attached, and drops what is pending.
     fn detach(&self, state: &mut State, next: State) {
         let core = &self.probes.core;
@@ -590,12 +171,17 @@ impl Instance for Block {
         match *state {
             State::Retired => return Err(ENODEV),
             State::Off if enable => {
+                let ticker = Ticker::new(self.probes.clone())?;
                 let attachment = Attachment::new(self.probes.clone())?;
                 core.set_values(values);
                 core.set_enabled(true);
-                *state = State::On(attachment);
+                *state = State::On { attachment, ticker };
             }
             _ => core.set_values(values),
+        }
+        // The timeout may be new, or shorter.
+        if let State::On { ticker, .. } = &*state {
+            ticker.kick();
         }
         if !enable {
             self.detach(&mut state, State::Off);

@@ -68,8 +68,3 @@ int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg)
 	kfree(threads);
 	return err;
 }
-
-void lt_relax(void)
-{
-	cond_resched();
-}

@@ -11,7 +11,4 @@ typedef void (*lt_thread_fn)(unsigned int cpu, void *arg);
  */
 int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg);
 
-/* Lets others run now and then. */
-void lt_relax(void);
-
 #endif /* _LT_SELFTEST_THREADS_H */

@@ -17,7 +17,7 @@ tried=0
 # Everything that could have changed, in one process.
 files="$LT/control"
 for name in one two; do
-	for file in enabled threshold events wakeup_interval ring from dev histogram pending; do files="$files $LT/$name/$file"; done
+	for file in enabled threshold events wakeup_interval ring timeout from dev histogram pending; do files="$files $LT/$name/$file"; done
 done
 # shellcheck disable=SC2086 # a list
 state() { cat $files; echo $LT/*; }
@@ -124,6 +124,8 @@ bad control "$EINVAL" 'one block threshold=5ms ring=2048' ring
 bad control "$EINVAL" 'one block threshold=5ms bogus=1' bogus
 bad control "$ERANGE" 'one block threshold=5ms wakeup_interval=99999999999s' 99999999999s
 bad control "$EINVAL" 'one block enabled=0 threshold=never' never
+for file in events ring from; do bad one/$file 'Operation not permitted' insert insert; done
+bad one/timeout "$EINVAL" soon soon
 
 # Too much at once
 long=$(head -c 4000 /dev/zero | tr '\0' x)

@@ -8,7 +8,7 @@
 //!          2 -> 3          : 12       |****************************************|
 //! ```
 //!
-//! The kernel's buckets are finer (8 to a power of two); each belongs, by its lower bound, to one row
+//! The kernel's buckets are finer (8 to a power of two); each belongs, by its middle, to one row
 //! of the chosen unit. Slot n > 1 holds 2^(n-1) .. 2^n - 1, slot 1 holds 0 and 1, as in bcc.
 
 use std::fmt;
@@ -64,7 +64,9 @@ impl Log2Hist {
     pub fn merge(histogram: &Histogram, unit: Unit) -> Self {
         let mut slots = vec![0; 65];
         for bucket in &histogram.buckets {
-            let value = bucket.low / unit.ns();
+            // The last bucket has no end.
+            let high = if bucket.high == u64::MAX { bucket.low } else { bucket.high };
+            let value = (bucket.low + (high - bucket.low) / 2) / unit.ns();
             let slot = (u64::BITS - value.leading_zeros()).max(1) as usize;
             slots[slot] += bucket.count;
         }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work that is done again and again, each time after a delay that it chooses itself.
+//!
+//! C headers: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h),
+//! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
+//!
+//! A high-resolution timer queues the work on a workqueue; nothing is done in interrupt context.
+
+use crate::sys::bindings;
+use core::ptr::NonNull;
+use kernel::{ffi::c_void, prelude::*, sync::Arc};
+
+/// What is done.
+pub(crate) trait Tick: Send + Sync + 'static {
+    /// Does it, in a kernel thread that may sleep. Returns the nanoseconds until the next time,
+    /// or `None` to rest until [`Ticker::kick`].
+    fn tick(&self) -> Option<u64>;
+}
+
+/// The timer and the work. Dropping it stops both and waits for them; sleeps.
+pub(crate) struct Ticker<T: Tick> {
+    raw: NonNull<bindings::lt_ticker>,
+    /// Alive until the work has been stopped.
+    _target: Arc<T>,
+}
+
+// SAFETY: The C side locks by itself, and the target is `Send` and `Sync`.
+unsafe impl<T: Tick> Send for Ticker<T> {}
+// SAFETY: As above.
+unsafe impl<T: Tick> Sync for Ticker<T> {}
+
+impl<T: Tick> Ticker<T> {
+    /// Makes one that rests. `ENOMEM`. Sleeps.
+    pub(crate) fn new(target: Arc<T>) -> Result<Self> {
+        let owner = Arc::as_ptr(&target).cast_mut().cast::<c_void>();
+        // SAFETY: `tick` gets the `T` that is held until after `lt_ticker_free`.
+        let raw = unsafe { bindings::lt_ticker_new(Some(tick::<T>), owner) };
+        Ok(Self {
+            raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            _target: target,
+        })
+    }
+
+    /// Has it done now. Any context but NMI.
+    pub(crate) fn kick(&self) {
+        // SAFETY: Alive until drop.
+        unsafe { bindings::lt_ticker_kick(self.raw.as_ptr()) };
+    }
+}
+
+impl<T: Tick> Drop for Ticker<T> {
+    fn drop(&mut self) {
+        // SAFETY: Made by `lt_ticker_new`, freed once.
+        unsafe { bindings::lt_ticker_free(self.raw.as_ptr()) };
+    }
+}
+
+/// Lets others run, if it is time. For a [`Tick`] that takes long.
+pub(crate) fn relax() {
+    // SAFETY: Called by kernel threads that may sleep.
+    unsafe { bindings::lt_relax() };
+}
+
+/// # Safety
+///
+/// `owner` is the target of a live [`Ticker<T>`].
+unsafe extern "C" fn tick<T: Tick>(owner: *mut c_void) -> u64 {
+    // SAFETY: The function's contract.
+    let target = unsafe { &*owner.cast::<T>() };
+    target.tick().unwrap_or(u64::MAX)
+}

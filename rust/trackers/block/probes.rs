@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What happens at each tracepoint of a request's life; the head of block.rs says why.
+
+use super::{
+    steps::{Steps, STEPS},
+    DEV, FROM, FROM_INSERT,
+};
+use crate::{
+    control::ALL_DEVICES,
+    instance::Core,
+    platform::Platform,
+    record::Owner,
+    sys::{
+        block::{Follower, Request},
+        platform::Kernel,
+        task,
+        ticker::Tick,
+    },
+    tracker::{Open, Verdict}, //
+};
+
+/// Counters of our own.
+#[derive(Clone, Copy)]
+enum Extra {
+    /// Completions of a part of a request.
+    Partial,
+    /// Requests given back by the driver.
+    Requeued,
+    /// Requests issued again after that.
+    Reissued,
+    /// Requests that became part of another one; also in `gone`.
+    Merged,
+    /// Requests that completed without having been issued; also in `gone`.
+    Unissued,
+    /// Requests that left without completing; also in `gone`.
+    Aborted,
+}
+
+/// Their names in `stats`.
+pub(super) const COUNTERS: [&str; 6] = [
+    "partial", "requeued", "reissued", "merged", "unissued", "aborted",
+];
+
+/// A step of a request, other than the first and the last.
+trait Step {
+    /// When it happened, in nanoseconds.
+    fn time(&self) -> u64;
+    /// Notes it.
+    fn note(&self, steps: &mut Steps);
+    /// Whether it, or a later one, was noted before.
+    fn is_noted(&self, steps: &Steps) -> bool;
+    /// Whether the delay is measured from here.
+    fn is_begin(&self, steps: &Steps) -> bool;
+    /// It comes again, because the driver had given the request back. Returns whether the
+    /// request is with the driver again.
+    fn resume(&self, steps: &mut Steps) -> bool;
+}
+
+/// See [`Follower::inserted`].
+struct Insertion {
+    now: u64,
+    is_begin: bool,
+}
+
+impl Step for Insertion {
+    fn time(&self) -> u64 {
+        self.now
+    }
+
+    fn note(&self, steps: &mut Steps) {
+        steps.inserted = self.now;
+    }
+
+    fn is_noted(&self, steps: &Steps) -> bool {
+        steps.inserted != 0 || steps.issued != 0
+    }
+
+    fn is_begin(&self, _: &Steps) -> bool {
+        self.is_begin
+    }
+
+    fn resume(&self, _: &mut Steps) -> bool {
+        false
+    }
+}
+
+/// See [`Follower::issued`].
+struct Issue {
+    now: u64,
+    from_insert: bool,
+}
+
+impl Step for Issue {
+    fn time(&self) -> u64 {
+        self.now
+    }
+
+    fn note(&self, steps: &mut Steps) {
+        steps.issued = self.now;
+        steps.waiting = false;
+    }
+
+    fn is_noted(&self, steps: &Steps) -> bool {
+        steps.issued != 0
+    }
+
+    fn is_begin(&self, steps: &Steps) -> bool {
+        !self.from_insert || steps.inserted == 0
+    }
+
+    fn resume(&self, steps: &mut Steps) -> bool {
+        steps.waiting = false;
+        true
+    }
+}
+
+/// What the probes work on.
+pub(super) struct Probes {
+    pub(super) core: Core<1, STEPS>,
+}
+
+type Guard = <Kernel as Platform>::Guard;
+
+impl Probes {
+    fn is_wanted(&self, rq: &Request<'_>) -> bool {
+        let wanted = self.core.value(DEV);
+        wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
+    }
+
+    fn count(&self, guard: &Guard, counter: Extra) {
+        let stats = self.core.tracker().stats();
+        stats.count_extra::<Kernel>(guard, counter as usize);
+    }
+
+    /// The request, if it is followed, has ceased to exist.
+    fn drop_event(&self, rq: &Request<'_>, why: Extra) {
+        let guard = Kernel::guard();
+        let tracker = self.core.tracker();
+        if tracker
+            .update(&guard, &[rq.id()], |_| Verdict::Gone)
+            .is_some()
+        {
+            self.count(&guard, why);
+        }
+    }
+
+    /// A begin, unless the instance is off.
+    fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, steps: Steps) {
+        let tracker = self.core.tracker();
+        if !self.core.is_enabled() {
+            tracker.off(guard);
+            return;
+        }
+        tracker.event_in_unique(guard, &[rq.id()], now, &steps.to_words());
+    }
+
+    /// The step of a request that has begun. Returns whether there is such a request.
+    fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
+        let now = step.time();
+        let mut reissued = false;
+        let found = self.core.tracker().update(guard, &[rq.id()], |event| {
+            let mut steps = Steps::from_words(event.data());
+            let verdict = if !step.is_noted(&steps) {
+                steps.set_operation(&rq.operation());
+                step.note(&mut steps);
+                if step.is_begin(&steps) {
+                    event.set_start(now);
+                }
+                Verdict::Keep
+            } else if steps.waiting {
+                reissued = step.resume(&mut steps);
+                Verdict::Keep
+            } else {
+                steps = Steps::of(rq);
+                step.note(&mut steps);
+                event.set_start(now);
+                Verdict::Renewed
+            };
+            event.set_data(&steps.to_words());
+            verdict
+        });
+        if reissued {
+            self.count(guard, Extra::Reissued);
+        }
+        found.is_some()
+    }
+}
+
+impl Follower for Probes {
+    fn created(&self, rq: &Request<'_>) {
+        let guard = Kernel::guard();
+        if !self.is_wanted(rq) {
+            self.core.tracker().filtered(&guard);
+            return;
+        }
+        let mut steps = Steps::of(rq);
+        if let Some(task) = task::current() {
+            steps.owner = Owner {
+                pid: task.pid,
+                tid: task.tid,
+                comm: task.comm,
+            };
+        }
+        self.begin(&guard, rq, Kernel::now(), steps);
+    }
+
+    fn inserted(&self, rq: &Request<'_>) {
+        let guard = Kernel::guard();
+        let insertion = Insertion {
+            now: Kernel::now(),
+            is_begin: self.core.value(FROM) == FROM_INSERT,
+        };
+        self.step(&guard, rq, &insertion);
+    }
+
+    fn issued(&self, rq: &Request<'_>) {
+        let guard = Kernel::guard();
+        let issue = Issue {
+            now: Kernel::now(),
+            from_insert: self.core.value(FROM) == FROM_INSERT,
+        };
+        let known = self.step(&guard, rq, &issue);
+        // Of what was not submitted, only the block layer's own flushes begin here; anything
+        // else was submitted before this instance was on, or found the pool full.
+        if known || !rq.is_flush() {
+            return;
+        }
+        if !self.is_wanted(rq) {
+            self.core.tracker().filtered(&guard);
+            return;
+        }
+        let mut steps = Steps::of(rq);
+        issue.note(&mut steps);
+        self.begin(&guard, rq, issue.now, steps);
+    }
+
+    fn requeued(&self, rq: &Request<'_>) {
+        let guard = Kernel::guard();
+        let found = self.core.tracker().update(&guard, &[rq.id()], |event| {
+            let mut steps = Steps::from_words(event.data());
+            steps.requeues = steps.requeues.saturating_add(1);
+            steps.waiting = true;
+            event.set_data(&steps.to_words());
+            Verdict::Keep
+        });
+        if found.is_some() {
+            self.count(&guard, Extra::Requeued);
+        }
+    }
+
+    fn merged(&self, rq: &Request<'_>) {
+        self.drop_event(rq, Extra::Merged);
+    }
+
+    fn completed(&self, rq: &Request<'_>, bytes: u32) {
+        let guard = Kernel::guard();
+        if !rq.is_last(bytes) {
+            // No bytes at all: the driver reports an error first, and completes afterwards.
+            if bytes != 0 && self.is_wanted(rq) {
+                self.count(&guard, Extra::Partial);
+            }
+            return;
+        }
+        let tracker = self.core.tracker();
+        let now = Kernel::now();
+        let mut unissued = false;
+        let known = tracker.event_out_if_known(
+            &guard,
+            &[rq.id()],
+            now,
+            |event: &Open<'_, 1, STEPS>| {
+                unissued = Steps::from_words(event.data()).issued == 0;
+                !unissued
+            },
+            |late| {
+                let details = Steps::from_words(late.data).details(now);
+                self.core.raise(&guard, now, late, &details);
+            },
+        );
+        if unissued {
+            self.count(&guard, Extra::Unissued);
+        }
+        // The end of a flush sequence has no bytes and is no request's end.
+        if !known && (bytes != 0 || rq.is_flush()) && self.is_wanted(rq) {
+            tracker.unmatched(&guard);
+        }
+    }
+
+    fn done(&self, rq: &Request<'_>) {
+        self.drop_event(rq, Extra::Aborted);
+    }
+}
+
+impl Tick for Probes {
+    fn tick(&self) -> Option<u64> {
+        self.core
+            .expire(|late, now| Steps::from_words(late.data).details(now))
+    }
+}

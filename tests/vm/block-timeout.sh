@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A request whose end does not come is reported at its timeout, while it is pending, once; its end reports
+# again and says that it is late. One that ends in time is not reported.
+# kernels: stock rt
+# cpus: 2
+# timeout: 120
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+load_module
+null_disk stuck 3000000000
+null_disk fast 2000000
+control "stuck block dev=stuck threshold=3600s timeout=500ms wakeup_interval=0"
+control 'fast block dev=fast threshold=3600s timeout=500ms'
+assert_eq "$(cat $LT/stuck/timeout)" 500000000 "timeout"
+cat $LT/stuck/alerts >/tmp/alerts &
+
+reads stuck 1 5 &
+wait_until 3 sh -c '[ $(wc -l </tmp/alerts) -eq 1 ]'
+# Reported while it is pending.
+assert_eq "$(stat stuck pending)" 1 "pending at the timeout"
+assert_eq "$(stat stuck timed_out) $(stat stuck late)" "1 0" "timed_out late"
+grep -q ' reason=timeout .*sector=40 ' /tmp/alerts || fail "the first alert: $(cat /tmp/alerts)"
+grep -q 'disk="stuck"' /tmp/alerts || fail "without the name of the disk"
+delay=$(field delay </tmp/alerts)
+[ "$delay" -ge 500000000 ] || fail "reported $delay ns after the start, before the timeout"
+[ "$delay" -lt 1500000000 ] || fail "reported $delay ns after the start: late"
+reads fast 100
+wait %2 2>/dev/null || :
+wait_until 10 quiet stuck
+wait_until 5 sh -c '[ $(wc -l </tmp/alerts) -eq 2 ]'
+cat /tmp/alerts
+tail -n 1 /tmp/alerts | grep -q ' reason=late .*sector=40 ' || fail "the end was not reported as late"
+assert_eq "$(stat stuck timed_out) $(stat stuck late) $(stat stuck alerts)" "1 1 2" "timed_out late alerts"
+assert_eq "$(stat fast timed_out) $(stat fast alerts) $(stat fast ended)" "0 0 100" "fast: timed_out alerts ended"
+sums_hold stuck
+sums_hold fast
+
+# A timeout that is set while something waits applies to it; 0 is never.
+echo 0 >$LT/stuck/timeout
+reads stuck 1 6 &
+sleep 1
+assert_eq "$(stat stuck timed_out)" 1 "timed out without a timeout"
+echo 100ms >$LT/stuck/timeout
+wait_until 2 sh -c "grep -q '^timed_out 2' $LT/stuck/stats"
+wait_until 10 quiet stuck
+
+# Many at once, each once; the module goes while some wait.
+for n in 1 2 3 4 5 6 7 8; do reads stuck 1 $((n * 10)) & done
+wait_until 5 sh -c "grep -q '^timed_out 10' $LT/stuck/stats"
+sleep 0.5
+assert_eq "$(stat stuck timed_out)" 10 "each once"
+unload_module
