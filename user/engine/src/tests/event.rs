@@ -13,7 +13,8 @@ fn a_life_begins_and_ends_once() {
     event.publish();
     let first = event.life().unwrap();
     assert!(event.has_key(&[7]) && !event.has_key(&[8]));
-    let copy = event.peek().unwrap();
+    let (life, copy) = event.peek().unwrap();
+    assert_eq!(life, first);
     assert_eq!((copy.key, copy.start, copy.data), ([7], 100, [1, 2]));
 
     assert!(event.claim(first));
@@ -53,7 +54,7 @@ fn a_changed_event_is_another_life() {
     event.set_data(&[2]);
     event.publish();
     assert_ne!(event.life(), Some(before));
-    let copy = event.peek().unwrap();
+    let (_, copy) = event.peek().unwrap();
     assert_eq!((copy.key, copy.start, copy.data), ([1], 2, [2]));
 }
 

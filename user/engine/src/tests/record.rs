@@ -6,6 +6,8 @@ use crate::{
 };
 use proptest::prelude::*;
 
+const REASONS: [Reason; 3] = [Reason::Threshold, Reason::Timeout, Reason::Late];
+
 /// Reads the quoted form back, as user space does.
 fn unquote(text: &str) -> Option<Vec<u8>> {
     let inner = text.strip_prefix('"')?.strip_suffix('"')?;
@@ -50,24 +52,22 @@ fn a_name_of_the_greatest_length_fits() {
 }
 
 #[test]
-fn a_reason_has_one_name() {
-    assert_eq!(
-        Reason::Threshold.name().as_bytes(),
-        Reason::Threshold.c_name().to_bytes()
-    );
+fn each_reason_has_a_name_of_its_own() {
+    let names = REASONS.map(|reason| reason.name().to_str().unwrap());
+    assert_eq!(names, ["threshold", "timeout", "late"]);
 }
 
 proptest! {
     #[test]
     fn an_alert_survives_the_ring(
+        reason in prop::sample::select(REASONS.as_slice()),
         seq: u64, time: u64, delay: u64, threshold: u64,
         instance: [u64; 4], tracker in 0usize..0x100_0000,
         cpu: u32, pid: u32, tid: u32, comm: [u64; 2],
         detail in prop::collection::vec(any::<u64>(), DETAIL),
     ) {
         let alert = Alert {
-            seq, time, instance, tracker,
-            reason: Reason::Threshold,
+            seq, time, instance, tracker, reason,
             delay, threshold, cpu,
             owner: Owner { pid, tid, comm },
             detail: detail.try_into().unwrap(),
@@ -75,6 +75,7 @@ proptest! {
         let words = alert.to_words();
         let back = Alert::from_words(&words);
         prop_assert_eq!(words, back.to_words());
+        prop_assert_eq!(reason, back.reason);
         prop_assert_eq!(format!("{alert:?}"), format!("{back:?}"));
         prop_assert_eq!(Owner::from_words(alert.owner.to_words()), alert.owner);
     }

@@ -252,7 +252,7 @@ fn pairs() {
     settled(&engine);
 }
 
-const CLAIM: &str = ".cmpxchg(";
+const CLAIM: &str = "self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire)";
 const PUBLISH: &str = "        self.state
             .store(";
 const LIFE: &str = "let state = self.state.load(Acquire);";
@@ -263,7 +263,7 @@ const PEEK_START: &str = "start: self.start.load(Acquire),";
 const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
 const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
 const PEEK_STATE: &str = "(self.state.load(Relaxed) == life.0)";
-const ONE_LIFE: Change = Change::Write(|state| state & 1);
+const ONE_LIFE: Change = Change::Write(|state| state & 3);
 
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
