@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use lt_proc::Alert;
+use lt_proc::{Alert, Reason};
 use lt_trace::{Dev, Event};
 
 use super::requests::{Request, Requests, Step, Task};
@@ -105,8 +105,31 @@ impl Explainer {
         }
     }
 
+    /// For an alert of something that is still pending: the alert ends its request, as far as it
+    /// is explained.
+    fn end_pending(&mut self) {
+        let time = self.alert.time;
+        let pending = |r: &&mut Request| {
+            let begun = [&r.inserted, &r.issued];
+            let begun = begun
+                .iter()
+                .any(|s| s.as_ref().is_some_and(|s| s.time <= time));
+            r.sector == self.sector && begun && r.completed.as_ref().is_none_or(|c| c.time > time)
+        };
+        if let Some(request) = self.requests.all.iter_mut().rev().find(pending) {
+            request.completed = Some(Step {
+                time,
+                cpu: u32::try_from(self.alert.cpu).unwrap_or(0),
+                task: Task::default(),
+            });
+        }
+    }
+
     /// The end of the trace.
-    pub(crate) fn finish(self, discarded: u64) -> Explanation {
+    pub(crate) fn finish(mut self, discarded: u64) -> Explanation {
+        if self.alert.reason == Reason::Timeout {
+            self.end_pending();
+        }
         let near = |r: &&Request| {
             let end = r
                 .completed

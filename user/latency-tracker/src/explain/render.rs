@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use lt_proc::Nanos;
+use lt_proc::{Nanos, Reason};
 
 use super::model::{DeviceQueue, Explanation};
 use super::requests::{Request, Step, Task};
@@ -24,12 +24,13 @@ impl fmt::Display for Explanation {
             alert.instance,
             alert.subject()
         )?;
-        writeln!(
-            f,
-            "by {owner}, took {} (threshold {})",
-            Nanos(alert.delay),
-            Nanos(alert.threshold).exact()
-        )?;
+        let delay = Nanos(alert.delay);
+        let limit = Nanos(alert.threshold).exact();
+        match alert.reason {
+            Reason::Timeout => writeln!(f, "by {owner}, pending for {delay} (timeout {limit})")?,
+            Reason::Late => writeln!(f, "by {owner}, took {delay}, after it had timed out")?,
+            _ => writeln!(f, "by {owner}, took {delay} (threshold {limit})")?,
+        }
         writeln!(f)?;
         match (&self.request, &self.queue) {
             (Some(request), Some(queue)) => {
@@ -37,6 +38,10 @@ impl fmt::Display for Explanation {
                 self.device(f, queue)?;
                 self.processor(f)?;
                 writeln!(f, "\n  {}", self.verdict(request, queue))?;
+            }
+            (Some(request), None) if self.is_pending() && request.inserted.is_some() => {
+                self.steps(f, request)?;
+                writeln!(f, "\n  It has not been issued to the device.")?;
             }
             (Some(request), None) => {
                 self.steps(f, request)?;
@@ -56,6 +61,9 @@ impl fmt::Display for Explanation {
                     "  The trace begins after the alert: the ring is far too small. Use a larger"
                 )?;
                 writeln!(f, "  --subbuf-size or --num-subbuf.")?;
+            }
+            (None, _) if self.is_pending() => {
+                writeln!(f, "  Its begin is not in the trace.")?;
             }
             (None, _) => {
                 writeln!(
@@ -84,6 +92,11 @@ impl fmt::Display for Explanation {
 }
 
 impl Explanation {
+    /// Whether the request had not ended when the alert was raised.
+    fn is_pending(&self) -> bool {
+        self.alert.reason == Reason::Timeout
+    }
+
     /// The life of the request, relative to its end.
     fn steps(&self, f: &mut fmt::Formatter<'_>, request: &Request) -> fmt::Result {
         let end = request
@@ -110,6 +123,13 @@ impl Explanation {
             n => format!(", after {n} requeues"),
         };
         let time = format!("{}.{:09}", end / 1_000_000_000, end % 1_000_000_000);
+        if self.is_pending() {
+            return writeln!(
+                f,
+                "  {:>9}  still pending when it timed out at {time}{requeues}",
+                0
+            );
+        }
         writeln!(f, "  {:>9}  completed on CPU {cpu} at {time}{requeues}", 0)
     }
 
@@ -278,6 +298,27 @@ mod tests {
             "overtaken by 5 requests",
             "issued   3.93ms later, took  992.5us: R sector 4072 4K fio/170",
             "The device served 5 requests that came later",
+        ] {
+            assert!(text.contains(line), "{line:?} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_still_pending_is_explained_up_to_the_alert() {
+        // The same request, 8 ms before its end.
+        let alert = ALERT
+            .replace("time=26860215000", "time=26852215000")
+            .replace(
+                "reason=threshold delay=15255000",
+                "reason=timeout delay=7255000",
+            )
+            .replace("threshold=10000000", "threshold=7000000");
+        let text = explain(&alert, TRACE);
+        for line in [
+            "by fio/170, pending for 7.25ms (timeout 7ms)",
+            "issued to the device by kworker/1:1H/129 on CPU 1",
+            "0  still pending when it timed out at 26.852215000",
+            "others there when it was issued       5",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
