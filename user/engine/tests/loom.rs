@@ -42,3 +42,5 @@ mod freelist_model;
 mod ring_model;
 #[path = "loom/table.rs"]
 mod table_model;
+#[path = "loom/timeout.rs"]
+mod timeout_model;

@@ -6,7 +6,7 @@ use crate::{
     hash::Seed,
     machine::{fails, holds, source, Bound, Model, Mutate, On},
     stats::Counter,
-    tracker::{Begin, Tracker, Verdict},
+    tracker::{Begin, Tracker, Verdict, Why},
 };
 use kernel::model::Change;
 use loom::thread;
@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 const EVENT: Mutate = source!("event.rs");
 
-type Engine = Tracker<1, 1, Model<2>>;
+pub(crate) type Engine = Tracker<1, 1, Model<2>>;
 
-fn engine(capacity: u32) -> Arc<Engine> {
+pub(crate) fn engine(capacity: u32) -> Arc<Engine> {
     let seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
     Arc::new(Engine::new(capacity, 0, seed).unwrap())
 }
@@ -29,12 +29,19 @@ fn twins() -> (u64, u64) {
     (1, twin)
 }
 
-fn begin(engine: &Engine, cpu: usize, key: u64, data: u64) -> Begin {
+pub(crate) fn begin(engine: &Engine, cpu: usize, key: u64, data: u64) -> Begin {
     engine.event_in(&On(cpu), &[key], data, &[data])
 }
 
 /// Ends a key; returns the data of the event if there was one. The start was the data too.
 fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
+    let (data, why) = end_why(engine, cpu, key)?;
+    assert_eq!(why, Why::Threshold, "nothing times out here");
+    Some(data)
+}
+
+/// As `end`, with the reason for which it was reported: the threshold is 0.
+pub(crate) fn end_why(engine: &Engine, cpu: usize, key: u64) -> Option<(u64, Why)> {
     let mut data = None;
     let known = engine.event_out(
         &On(cpu),
@@ -42,7 +49,7 @@ fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
         1_000,
         |_| true,
         |late| {
-            data = Some(late.data[0]);
+            data = Some((late.data[0], late.why));
             assert_eq!(
                 late.delay,
                 1_000 - late.data[0],
@@ -55,7 +62,7 @@ fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
 }
 
 /// Nothing is live, nothing is lost, and the sums hold.
-fn settled(engine: &Engine) {
+pub(crate) fn settled(engine: &Engine) {
     let total = |counter| engine.stats().total(counter);
     assert_eq!(engine.pending_count(), 0, "something is live");
     assert_eq!(
@@ -252,10 +259,10 @@ fn pairs() {
     settled(&engine);
 }
 
-const CLAIM: &str = "self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire)";
-const PUBLISH: &str = "        self.state
+pub(crate) const CLAIM: &str = "self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire)";
+pub(crate) const PUBLISH: &str = "        self.state
             .store(";
-const LIFE: &str = "let state = self.state.load(Acquire);";
+pub(crate) const LIFE: &str = "let state = self.state.load(Acquire);";
 const FILL_KEY: &str = "for (word, value) in self.key.iter().zip(key) {
             word.store(*value, Release);";
 const SET_START: &str = "self.start.store(start, Release);";
@@ -263,7 +270,7 @@ const PEEK_START: &str = "start: self.start.load(Acquire),";
 const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
 const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
 const PEEK_STATE: &str = "(self.state.load(Relaxed) == life.0)";
-const ONE_LIFE: Change = Change::Write(|state| state & 3);
+pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 3);
 
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[

@@ -34,7 +34,7 @@ impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> P
 {
     type Guard = On;
 
-    /// Asked for by `clear` only, which models run on CPU 0.
+    /// Asked for by `clear`, which models run on CPU 0, and by `expire`, which only counts.
     fn guard() -> On {
         On(0)
     }

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Timing out: once in a life, of the event that was meant, and never instead of its end.
+
+use crate::{
+    event_model::{begin, end_why, engine, settled, Engine, CLAIM, LIFE, ONE_LIFE, PUBLISH},
+    machine::{fails, holds, source, Bound, Mutate, On},
+    stats::Counter,
+    tracker::{Verdict, Why},
+};
+use kernel::model::Change;
+use loom::thread;
+
+const EVENT: Mutate = source!("event.rs");
+
+/// Looks for what began at `oldest` or before; returns the data of what has timed out.
+fn expire(engine: &Engine, oldest: u64) -> Vec<u64> {
+    let mut reported = Vec::new();
+    engine.expire(
+        1_000,
+        1_000 - oldest,
+        || (),
+        |_, late| {
+            assert_eq!(late.why, Why::Timeout);
+            assert_eq!(
+                late.delay,
+                1_000 - late.data[0],
+                "start and data of two events"
+            );
+            reported.push(late.data[0]);
+        },
+    );
+    reported
+}
+
+/// The ends and the searches agree on how many events timed out, and all have ended.
+fn agreed(engine: &Engine, reported: usize, late: usize) {
+    settled(engine);
+    let total = |counter| engine.stats().total(counter);
+    assert_eq!(total(Counter::TimedOut), reported as u64);
+    assert_eq!(total(Counter::Late), late as u64);
+    assert_eq!(reported, late, "timed out and not late, or the reverse");
+}
+
+/// Looks at all events: a search that is mutated to "nothing has changed" then sees these.
+fn looked(engine: &Engine) {
+    let _ = engine.pending_count();
+}
+
+/// What the end of an event has to say.
+fn why(reported: bool) -> Why {
+    if reported {
+        Why::LateEnd
+    } else {
+        Why::Threshold
+    }
+}
+
+/// An event ends when it times out.
+fn time_out_and_end() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    looked(&engine);
+    let other = engine.clone();
+    let other = thread::spawn(move || end_why(&other, 1, 1));
+    let reported = expire(&engine, 7);
+    assert!(reported.is_empty() || reported == [7], "another event");
+    let (data, said) = other.join().unwrap().expect("an end is lost");
+    assert_eq!(data, 7, "another event's data");
+    assert_eq!(said, why(!reported.is_empty()), "why of the end");
+    agreed(&engine, reported.len(), usize::from(said == Why::LateEnd));
+}
+
+/// Two CPUs end the same key when it times out.
+fn time_out_and_two_ends() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    let ends: Vec<_> = (0..2)
+        .map(|cpu| {
+            let engine = engine.clone();
+            thread::spawn(move || end_why(&engine, cpu, 1))
+        })
+        .collect();
+    let reported = expire(&engine, 7);
+    let ends: Vec<_> = ends
+        .into_iter()
+        .filter_map(|end| end.join().unwrap())
+        .collect();
+    assert_eq!(ends, [(7, why(!reported.is_empty()))], "not one winner");
+    agreed(&engine, reported.len(), reported.len());
+}
+
+/// All is cleared when an event times out.
+fn time_out_and_clear() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || expire(&other, 7));
+    assert_eq!(engine.clear(), 1, "an event is not cleared");
+    assert!(other.join().unwrap().len() <= 1);
+    settled(&engine);
+}
+
+/// The cell of an event goes to another one, which is younger, when the first times out.
+fn time_out_and_recycle() {
+    let engine = engine(1);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        let ended = end_why(&other, 1, 7);
+        begin(&other, 1, 8, 8);
+        ended
+    });
+    let reported = expire(&engine, 7);
+    assert!(reported.is_empty() || reported == [7], "another event");
+    let ended = other.join().unwrap().expect("an end is lost");
+    assert_eq!(ended, (7, why(!reported.is_empty())), "why of the first");
+    let ended = end_why(&engine, 0, 8).expect("an end is lost");
+    assert_eq!(ended, (8, Why::Threshold), "a time-out of another event");
+    agreed(&engine, reported.len(), reported.len());
+}
+
+/// As before, and both are old enough.
+fn time_out_and_recycle_old() {
+    let engine = engine(1);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        let ended = end_why(&other, 1, 7);
+        begin(&other, 1, 8, 8);
+        ended
+    });
+    let reported = expire(&engine, 8);
+    assert!(reported.len() <= 1);
+    let ended = other.join().unwrap().expect("an end is lost");
+    assert_eq!(ended, (7, why(reported == [7])), "why of the first");
+    let ended = end_why(&engine, 0, 8).expect("an end is lost");
+    assert_eq!(ended, (8, why(reported == [8])), "why of the second");
+    agreed(&engine, reported.len(), reported.len());
+}
+
+/// An event is changed when it times out: it is still the same one.
+fn time_out_and_update() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    looked(&engine);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        other.update(&On(1), &[1], |event| {
+            event.set_start(8);
+            event.set_data(&[8]);
+            Verdict::Keep
+        })
+    });
+    let mut reported = expire(&engine, 8);
+    let changed = other.join().unwrap();
+    assert_eq!(changed, Some(Verdict::Keep), "a change is lost");
+    reported.extend(expire(&engine, 8));
+    assert_eq!(reported.len(), 1, "not reported once");
+    let ended = end_why(&engine, 0, 1).expect("an end is lost");
+    assert_eq!(ended, (8, Why::LateEnd), "the mark is lost");
+    agreed(&engine, 1, 1);
+}
+
+/// Two look at once.
+fn two_searches() {
+    let engine = engine(2);
+    begin(&engine, 0, 7, 7);
+    begin(&engine, 0, 8, 8);
+    let other = engine.clone();
+    let other = thread::spawn(move || expire(&other, 8));
+    let mut reported = expire(&engine, 8);
+    reported.extend(other.join().unwrap());
+    reported.sort_unstable();
+    assert_eq!(reported, [7, 8], "not each once");
+    for key in [7, 8] {
+        assert_eq!(end_why(&engine, 0, key), Some((key, Why::LateEnd)));
+    }
+    agreed(&engine, 2, 2);
+}
+
+const TIME_OUT: &str = "                .cmpxchg(";
+const RENEW: &str = "self.state.store(state & !TIMED_OUT, Relaxed);";
+
+/// All models of this file, and how many switches are tried.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("time-out and end", None, time_out_and_end),
+    ("time-out and two ends", Some(3), time_out_and_two_ends),
+    ("time-out and clear", None, time_out_and_clear),
+    ("time-out and recycle", Some(4), time_out_and_recycle),
+    (
+        "time-out and recycle, old",
+        Some(4),
+        time_out_and_recycle_old,
+    ),
+    ("time-out and update", Some(4), time_out_and_update),
+    ("two searches", Some(3), two_searches),
+];
+
+#[test]
+fn an_end_is_not_lost_to_a_time_out() {
+    holds("time-out and end", None, time_out_and_end);
+    holds("time-out and two ends", Some(3), time_out_and_two_ends);
+    holds("time-out and clear", None, time_out_and_clear);
+}
+
+#[test]
+fn an_end_is_not_lost_to_a_time_out_by_the_second_try() {
+    // The second try finds the life that the first one was for.
+    let mutations = [EVENT(LIFE, Change::Again)];
+    fails(
+        "time-out and end",
+        "the second try",
+        None,
+        &mutations,
+        "an end is lost",
+        time_out_and_end,
+    );
+}
+
+#[test]
+fn clear_wins_against_a_time_out_by_the_exchange() {
+    let mutations = [EVENT(TIME_OUT, Change::Split)];
+    fails(
+        "time-out and clear",
+        "the exchange in time_out",
+        None,
+        &mutations,
+        "something is live",
+        time_out_and_clear,
+    );
+}
+
+#[test]
+fn an_end_knows_of_the_time_out_by_the_exchange() {
+    let mutations = [EVENT(TIME_OUT, Change::Split)];
+    fails(
+        "time-out and end",
+        "the exchange in time_out",
+        None,
+        &mutations,
+        "why of the end",
+        time_out_and_end,
+    );
+}
+
+#[test]
+fn an_end_wins_against_a_time_out_by_the_exchange() {
+    let mutations = [EVENT(CLAIM, Change::Split)];
+    fails(
+        "time-out and end",
+        "the exchange in claim",
+        None,
+        &mutations,
+        "",
+        time_out_and_end,
+    );
+}
+
+#[test]
+fn what_times_out_is_the_event_that_was_meant() {
+    holds("time-out and recycle", Some(4), time_out_and_recycle);
+    holds(
+        "time-out and recycle, old",
+        Some(4),
+        time_out_and_recycle_old,
+    );
+}
+
+#[test]
+fn what_times_out_is_the_event_that_was_meant_by_the_generation() {
+    let mutations = [EVENT(PUBLISH, ONE_LIFE)];
+    fails(
+        "time-out and recycle",
+        "the generation",
+        Some(4),
+        &mutations,
+        "",
+        time_out_and_recycle,
+    );
+}
+
+#[test]
+fn what_times_out_is_the_event_that_was_meant_by_release() {
+    let mutations = [EVENT(PUBLISH, Change::Relax)];
+    fails(
+        "time-out and recycle",
+        "release in publish",
+        Some(4),
+        &mutations,
+        "",
+        time_out_and_recycle,
+    );
+}
+
+#[test]
+fn what_times_out_is_the_event_that_was_meant_by_acquire() {
+    let mutations = [EVENT(LIFE, Change::Relax)];
+    fails(
+        "time-out and recycle",
+        "acquire in life",
+        Some(4),
+        &mutations,
+        "",
+        time_out_and_recycle,
+    );
+}
+
+#[test]
+fn what_times_out_is_the_event_that_was_meant_by_the_exchange() {
+    let mutations = [EVENT(TIME_OUT, Change::Split)];
+    fails(
+        "time-out and recycle",
+        "the exchange in time_out",
+        Some(4),
+        &mutations,
+        "",
+        time_out_and_recycle,
+    );
+}
+
+#[test]
+fn a_new_event_has_not_timed_out_because_it_is_renewed() {
+    let mutations = [EVENT(RENEW, Change::Skip)];
+    fails(
+        "time-out and recycle",
+        "renew",
+        Some(4),
+        &mutations,
+        "a time-out of another event",
+        time_out_and_recycle,
+    );
+}
+
+#[test]
+fn a_changed_event_times_out_once() {
+    holds("time-out and update", Some(4), time_out_and_update);
+}
+
+#[test]
+fn a_changed_event_times_out_once_by_the_mark() {
+    let mutations = [EVENT(PUBLISH, Change::Write(|state| state & !2))];
+    fails(
+        "time-out and update",
+        "the mark",
+        Some(4),
+        &mutations,
+        "not reported once",
+        time_out_and_update,
+    );
+}
+
+#[test]
+fn a_change_is_not_lost_to_a_time_out_by_the_second_try() {
+    let mutations = [EVENT(LIFE, Change::Again)];
+    fails(
+        "time-out and update",
+        "the second try",
+        Some(4),
+        &mutations,
+        "a change is lost",
+        time_out_and_update,
+    );
+}
+
+#[test]
+fn of_two_searches_one_reports() {
+    holds("two searches", Some(3), two_searches);
+}
+
+#[test]
+fn of_two_searches_one_reports_by_the_exchange() {
+    let mutations = [EVENT(TIME_OUT, Change::Split)];
+    fails(
+        "two searches",
+        "the exchange in time_out",
+        Some(3),
+        &mutations,
+        "not each once",
+        two_searches,
+    );
+}
