@@ -15,6 +15,7 @@ mod interrupts;
 mod memory;
 mod rcu_ht;
 mod record;
+mod timeout;
 mod tracker;
 
 use crate::{

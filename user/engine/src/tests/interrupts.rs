@@ -12,12 +12,15 @@ use crate::{
     host::{Host, Machine},
     platform::Platform,
     stats::Counter,
-    tracker::{Begin, Tracker, Verdict},
+    tracker::{Begin, Late, Tracker, Verdict},
 };
 use kernel::hook::interrupted;
 use std::{cell::Cell, cell::RefCell, rc::Rc};
 
 type Cpu = Host<2, 2, 0x10>;
+/// Later than all begins.
+const END: u64 = 1 << 40;
+
 type Engine = Tracker<1, 1, Cpu>;
 
 fn engine(capacity: u32) -> Rc<Engine> {
@@ -32,16 +35,23 @@ enum Action {
     Out(u64),
     Keep(u64),
     Clear,
+    Expire,
 }
 
-/// Who won what: the data of the events that ended, were dropped or cleared, is never twice there.
+/// Who won what: the data of the events that ended is never twice there, nor, beside it, the data
+/// of those that timed out.
 #[derive(Default)]
-struct Ends(RefCell<Vec<u64>>);
+struct Ends(RefCell<Vec<u64>>, RefCell<Vec<u64>>);
 
 impl Ends {
     fn note(&self, data: u64) {
         assert!(!self.0.borrow().contains(&data), "{data} has ended twice");
         self.0.borrow_mut().push(data);
+    }
+
+    fn note_timeout(&self, data: u64) {
+        assert!(!self.1.borrow().contains(&data), "{data} times out twice");
+        self.1.borrow_mut().push(data);
     }
 }
 
@@ -69,6 +79,17 @@ fn act(engine: &Engine, ends: &Ends, serial: &Cell<u64>, action: Action) {
         Action::Clear => {
             engine.clear();
         }
+        Action::Expire => {
+            let report = |_: &_, late: &Late<1>| {
+                assert_eq!(
+                    late.delay,
+                    END - late.data[0],
+                    "start and data of two events"
+                );
+                ends.note_timeout(late.data[0]);
+            };
+            engine.expire(END, 0, || (), report);
+        }
     }
 }
 
@@ -78,12 +99,12 @@ fn out(engine: &Engine, ends: &Ends, key: u64) -> Option<u64> {
     let known = engine.event_out(
         &guard,
         &[key],
-        1 << 40,
+        END,
         |_| true,
         |late| {
             assert_eq!(
                 late.delay,
-                (1 << 40) - late.data[0],
+                END - late.data[0],
                 "start and data of two events"
             );
             data = Some(late.data[0]);
@@ -179,7 +200,7 @@ fn run(
     fired.get()
 }
 
-const ACTIONS: [Action; 8] = [
+const ACTIONS: [Action; 9] = [
     Action::In(0),
     Action::In(1),
     Action::Unique(0),
@@ -187,6 +208,7 @@ const ACTIONS: [Action; 8] = [
     Action::Out(1),
     Action::Keep(0),
     Action::Clear,
+    Action::Expire,
     Action::Out(3),
 ];
 
@@ -217,11 +239,12 @@ fn an_nmi_may_come_at_any_place_of_an_interrupt() {
         Action::Unique(0),
         Action::Out(0),
         Action::Keep(0),
+        Action::Expire,
     ];
     for capacity in [2, 3] {
         for outer in actions {
             for inner in actions {
-                for innermost in [Action::In(1), Action::Out(0)] {
+                for innermost in [Action::In(1), Action::Out(0), Action::Expire] {
                     for at in 0.. {
                         let mut exists = false;
                         for within in 0.. {
@@ -363,7 +386,8 @@ fn interrupts_come_and_go_at_random() {
         match x & 15 {
             0..6 => Action::In(key),
             6 => Action::Unique(key),
-            7..14 => Action::Out(key),
+            7 => Action::Expire,
+            8..14 => Action::Out(key),
             14 => Action::Keep(key),
             _ => Action::Clear,
         }
@@ -383,6 +407,7 @@ fn interrupts_come_and_go_at_random() {
             // the list of ends is for duplicates among what is recent
             if ends.0.borrow().len() > 200 {
                 ends.0.borrow_mut().clear();
+                ends.1.borrow_mut().clear();
             }
             act(&engine, &ends, &serial, action(next() >> 20));
         }

@@ -9,11 +9,11 @@ use crate::{
     host::Host,
     platform::Platform,
     stats::{Counter, Summary},
-    tracker::{Begin, Tracker, Verdict},
+    tracker::{Begin, Tracker, Verdict, Why},
 };
 use kernel::prelude::*;
 use proptest::prelude::*;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 type Engine = Tracker<1, 2, Numa>;
 
@@ -60,6 +60,7 @@ enum Step {
     Filtered,
     Off,
     Threshold(u64),
+    Expire { now: u64, timeout: u64 },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -74,6 +75,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Filtered),
         1 => Just(Step::Off),
         1 => (0u64..5000).prop_map(Step::Threshold),
+        2 => (9_000u64..22_000, 0u64..12_000)
+            .prop_map(|(now, timeout)| Step::Expire { now, timeout }),
         1 => prop_oneof![9 => Just(Step::Filtered), 1 => Just(Step::Clear)],
     ]
 }
@@ -89,6 +92,8 @@ struct Pending {
 #[derive(Default)]
 struct Model {
     pending: Vec<Pending>,
+    /// The serial numbers of those that have timed out.
+    timed_out: HashSet<u64>,
     counts: HashMap<&'static str, u64>,
     delays: Vec<u64>,
     serial: u64,
@@ -166,7 +171,7 @@ impl Model {
                     taken = Some(open.data());
                     true
                 },
-                |report| late = Some((report.delay, report.threshold, report.data)),
+                |report| late = Some((report.why, report.delay, report.threshold, report.data)),
             )
         });
         assert_eq!(known, self.has(key));
@@ -177,6 +182,13 @@ impl Model {
         };
         let pending = self.take(key, data);
         self.count(Counter::Ended);
+        let timed_out = self.timed_out.remove(&data[0]);
+        let why = if timed_out {
+            self.count(Counter::Late);
+            Why::LateEnd
+        } else {
+            Why::Threshold
+        };
         match end.checked_sub(pending.start) {
             None => {
                 self.count(Counter::Negative);
@@ -184,7 +196,8 @@ impl Model {
             }
             Some(delay) => {
                 self.delays.push(delay);
-                let expected = (delay > threshold).then_some((delay, threshold, data));
+                let expected =
+                    (timed_out || delay > threshold).then_some((why, delay, threshold, data));
                 assert_eq!(late, expected);
             }
         }
@@ -229,8 +242,13 @@ impl Model {
         assert_eq!(result, self.has(key).then_some(verdict));
         let Some(old) = taken else { return };
         self.take(key, old);
+        let timed_out = self.timed_out.remove(&old[0]);
         match verdict {
-            Verdict::Keep => {}
+            Verdict::Keep => {
+                if timed_out {
+                    self.timed_out.insert(data[0]);
+                }
+            }
             Verdict::Gone => return self.count(Counter::Gone),
             Verdict::Renewed => {
                 self.count(Counter::Replaced);
@@ -239,6 +257,36 @@ impl Model {
             }
         }
         self.pending.push(Pending { key, start, data });
+    }
+
+    fn expire(&mut self, engine: &Engine, cpu: usize, now: u64, timeout: u64) {
+        let _seat = crate::host::Machine::new().pin(cpu);
+        let mut reported = Vec::new();
+        let oldest = engine.expire(
+            now,
+            timeout,
+            || (),
+            |_, late| {
+                assert_eq!((late.why, late.threshold), (Why::Timeout, timeout));
+                reported.push((late.delay, late.data));
+            },
+        );
+        let mut expected = Vec::new();
+        for pending in &self.pending {
+            let age = now.saturating_sub(pending.start);
+            if age >= timeout && self.timed_out.insert(pending.data[0]) {
+                expected.push((age, pending.data));
+            }
+        }
+        for _ in &expected {
+            self.count(Counter::TimedOut);
+        }
+        expected.sort_unstable();
+        reported.sort_unstable();
+        assert_eq!(reported, expected);
+        let timed_out = |pending: &&Pending| self.timed_out.contains(&pending.data[0]);
+        let young = self.pending.iter().filter(|pending| !timed_out(pending));
+        assert_eq!(oldest, young.map(|pending| pending.start).min());
     }
 
     fn agrees(&self, engine: &Engine) {
@@ -331,6 +379,7 @@ proptest! {
                     threshold = new;
                     engine.set_threshold(new);
                 }
+                Step::Expire { now, timeout } => model.expire(&engine, cpu, now, timeout),
             }
             model.agrees(&engine);
         }

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Timing out: once in a life, while the event is pending, and known at its end.
+
+use super::{on, Numa};
+use crate::{
+    event::Event,
+    freelist::Cell,
+    hash::Seed,
+    host::{Guard, Host, Machine},
+    platform::Platform,
+    stats::Counter,
+    tracker::{Begin, Late, Tracker, Verdict, Why},
+};
+
+type Engine = Tracker<1, 1, Numa>;
+
+fn engine(capacity: u32, threshold: u64) -> Engine {
+    Engine::new(capacity, threshold, Seed::new(5, 6)).unwrap()
+}
+
+fn begin(engine: &Engine, guard: &Guard, key: u64, start: u64) {
+    let begun = engine.event_in(guard, &[key], start, &[key]);
+    assert_eq!(begun, Begin::Started);
+}
+
+/// What an end at `end` reports, if anything: why, delay and threshold.
+fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, u64)> {
+    let mut report = None;
+    let late = |late: &Late<1>| {
+        assert_eq!(late.data, [key]);
+        report = Some((late.why, late.delay, late.threshold));
+    };
+    assert!(engine.event_out(guard, &[key], end, |_| true, late));
+    report
+}
+
+/// What times out at `now`: key (which is the data) and delay; and the oldest that has not.
+fn expire(engine: &Engine, now: u64, timeout: u64) -> (Vec<(u64, u64)>, Option<u64>) {
+    let mut reported = Vec::new();
+    let report = |_: &Guard, late: &Late<1>| {
+        assert_eq!((late.why, late.threshold), (Why::Timeout, timeout));
+        reported.push((late.data[0], late.delay));
+    };
+    let oldest = engine.expire(now, timeout, || (), report);
+    reported.sort_unstable();
+    (reported, oldest)
+}
+
+#[test]
+fn a_life_times_out_once() {
+    let event = Event::<1, 1>::new();
+    event.fill(&[1], 1, &[1]);
+    event.publish();
+    let life = event.life().unwrap();
+    assert!(!life.has_timed_out());
+    assert_eq!(event.timed_out_since(life), None);
+    assert!(event.time_out(life));
+    assert!(!event.time_out(life), "once");
+    let late = event.life().unwrap();
+    assert!(late.has_timed_out());
+    assert!(!event.time_out(late), "once, whatever was seen");
+    assert_eq!(event.timed_out_since(life), Some(late));
+    assert_eq!(event.timed_out_since(late), None);
+    assert_eq!(event.peek().unwrap().0, late);
+    assert!(!event.claim(life), "it is another value");
+    assert!(event.claim(late));
+    assert!(event.had_timed_out());
+}
+
+#[test]
+fn a_life_does_not_time_out_after_its_end() {
+    let event = Event::<1, 1>::new();
+    let mut lives = Vec::new();
+    for round in 0..100 {
+        event.renew();
+        event.fill(&[round], round, &[round]);
+        event.publish();
+        let life = event.life().unwrap();
+        assert!(!life.has_timed_out(), "a new event");
+        for old in &lives {
+            assert!(!event.time_out(*old), "of an earlier life");
+            assert_eq!(event.timed_out_since(*old), None, "of an earlier life");
+        }
+        let life = if round % 2 == 0 {
+            assert!(event.time_out(life));
+            event.timed_out_since(life).unwrap()
+        } else {
+            life
+        };
+        assert!(event.claim(life));
+        assert_eq!(event.had_timed_out(), round % 2 == 0);
+        assert!(!event.time_out(life), "after its end");
+        assert_eq!(event.timed_out_since(life), None, "after its end");
+        lives.push(life);
+    }
+}
+
+#[test]
+fn each_that_is_old_enough_is_reported_once() {
+    let _seat = Machine::new().pin(0);
+    let engine = engine(10, u64::MAX);
+    assert_eq!(expire(&engine, 100, 0), (vec![], None), "nothing is there");
+    for key in 1..=4 {
+        begin(&engine, &Numa::guard(), key, 100 * key);
+    }
+    assert_eq!(expire(&engine, 299, 200), (vec![], Some(100)));
+    // At exactly the timeout.
+    assert_eq!(expire(&engine, 300, 200), (vec![(1, 200)], Some(200)));
+    assert_eq!(expire(&engine, 300, 200), (vec![], Some(200)), "once");
+    assert_eq!(engine.pending_count(), 4, "they are still pending");
+    let rest = vec![(2, 300), (3, 200)];
+    assert_eq!(expire(&engine, 500, 200), (rest, Some(400)));
+    // What began after the clock was read.
+    assert_eq!(expire(&engine, 10, 200), (vec![], Some(400)));
+    // A shorter timeout, and none is left that has not timed out.
+    assert_eq!(expire(&engine, 500, 1), (vec![(4, 100)], None));
+    assert_eq!(expire(&engine, u64::MAX, 0), (vec![], None));
+    assert_eq!(engine.stats().total(Counter::TimedOut), 4);
+    assert_eq!(engine.stats().total(Counter::Late), 0);
+    assert_eq!(engine.clear(), 4);
+    assert_eq!(engine.stats().total(Counter::Late), 0, "cleared is no end");
+}
+
+#[test]
+fn a_late_end_is_reported_whatever_the_threshold() {
+    let _seat = Machine::new().pin(0);
+    let guard = Numa::guard();
+    for threshold in [0, 1_000, u64::MAX] {
+        let engine = engine(10, threshold);
+        begin(&engine, &guard, 1, 100);
+        begin(&engine, &guard, 2, 150);
+        assert_eq!(expire(&engine, 200, 100).0, [(1, 100)]);
+        let late = end(&engine, &guard, 1, 250);
+        assert_eq!(late, Some((Why::LateEnd, 150, threshold)));
+        let other = (threshold == 0).then_some((Why::Threshold, 100, 0));
+        assert_eq!(end(&engine, &guard, 2, 250), other, "it had not timed out");
+        // The same key, and likely the same cell.
+        begin(&engine, &guard, 1, 300);
+        let other = (threshold == 0).then_some((Why::Threshold, 5, 0));
+        assert_eq!(end(&engine, &guard, 1, 305), other, "a new event");
+        let total = |counter| engine.stats().total(counter);
+        assert_eq!((total(Counter::TimedOut), total(Counter::Late)), (1, 1));
+        assert_eq!((total(Counter::Ended), total(Counter::Negative)), (3, 0));
+    }
+}
+
+#[test]
+fn a_late_end_before_its_begin_is_late_but_not_reported() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(10, 0);
+        begin(&engine, guard, 1, 100);
+        assert_eq!(expire(&engine, 200, 100).0, [(1, 100)]);
+        assert_eq!(end(&engine, guard, 1, 99), None);
+        let total = |counter| engine.stats().total(counter);
+        assert_eq!((total(Counter::Late), total(Counter::Negative)), (1, 1));
+    });
+}
+
+#[test]
+fn a_changed_event_stays_timed_out_and_a_renewed_one_does_not() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(1, u64::MAX);
+        let update = |verdict| engine.update(guard, &[1], |_| verdict);
+        begin(&engine, guard, 1, 100);
+        assert_eq!(expire(&engine, 200, 100).0, [(1, 100)]);
+        assert_eq!(update(Verdict::Keep), Some(Verdict::Keep));
+        assert_eq!(expire(&engine, 200, 100), (vec![], None), "the same event");
+        assert_eq!(update(Verdict::Renewed), Some(Verdict::Renewed));
+        assert_eq!(expire(&engine, 200, 100).0, [(1, 100)], "another event");
+        assert_eq!(update(Verdict::Keep), Some(Verdict::Keep));
+        let late = end(&engine, guard, 1, 300);
+        assert_eq!(late, Some((Why::LateEnd, 200, u64::MAX)));
+        // A new event in the only cell, after one that timed out.
+        begin(&engine, guard, 1, 400);
+        assert_eq!(expire(&engine, 401, 100), (vec![], Some(400)));
+        assert_eq!(end(&engine, guard, 1, 450), None);
+        let total = |counter| engine.stats().total(counter);
+        assert_eq!((total(Counter::TimedOut), total(Counter::Late)), (2, 1));
+    });
+}
+
+#[test]
+fn others_may_run_while_a_large_pool_is_searched() {
+    let _seat = Machine::new().pin(0);
+    let engine = Tracker::<1, 1, Host<1>>::new(1_000, 0, Seed::new(5, 6)).unwrap();
+    let mut relaxed = 0;
+    engine.expire(0, 1, || relaxed += 1, |_, _| ());
+    assert_eq!(relaxed, 3);
+}
