@@ -21,12 +21,12 @@ use platform::Platform;
 use stats::Counter;
 use std::{
     sync::{
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering},
         mpsc, Arc,
     },
     thread,
 };
-use tracker::{Begin, Tracker, Verdict};
+use tracker::{Begin, Late, Tracker, Verdict, Why};
 
 type Two = Host<2>;
 /// Two nodes of two CPUs.
@@ -250,25 +250,90 @@ fn a_copy_is_never_torn() {
     sums_hold(&engine);
 }
 
-/// Everything at once, by threads that the scheduler moves about, with interrupts.
+/// What became of each event of [`any_operation`], by its number.
+struct Fates {
+    next: AtomicU64,
+    fates: Vec<AtomicU8>,
+}
+
+impl Fates {
+    const TIMED_OUT: u8 = 1;
+    const ENDED: u8 = 2;
+    const LATE: u8 = 4;
+
+    /// How many changes of one event are told apart.
+    const CHANGES: u64 = 1 << 16;
+
+    fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self {
+            next: AtomicU64::new(0),
+            fates: (0..most).map(|_| AtomicU8::new(0)).collect(),
+        })
+    }
+
+    /// The data of a new event.
+    fn begin(&self) -> [u64; 4] {
+        derived(self.next.fetch_add(1, Ordering::Relaxed) * Self::CHANGES)
+    }
+
+    /// Other data of the same event.
+    fn changed(data: [u64; 4]) -> [u64; 4] {
+        let (event, change) = (data[0] / Self::CHANGES, data[0] % Self::CHANGES);
+        derived(event * Self::CHANGES + (change + 1) % Self::CHANGES)
+    }
+
+    /// Notes what can happen to an event once.
+    fn note(&self, data: [u64; 4], fate: u8) {
+        assert_eq!(data, derived(data[0]), "a mixture of two events");
+        let before =
+            self.fates[(data[0] / Self::CHANGES) as usize].fetch_or(fate, Ordering::Relaxed);
+        assert_eq!(before & fate, 0, "the same event twice: {fate}");
+    }
+
+    /// Of how many events this is the whole fate, when nobody is at work.
+    fn count(&self, of: impl Fn(u8) -> bool) -> u64 {
+        let fates = self.fates.iter().map(|fate| fate.load(Ordering::Relaxed));
+        fates.filter(|fate| of(*fate)).count() as u64
+    }
+}
+
+/// Everything at once, by threads that the scheduler moves about, with interrupts; and one that
+/// looks for what has timed out all the time.
 #[test]
 fn all_operations_at_once_add_up() {
     const STEPS: u64 = 300_000;
     let engine = engine::<1, 4, Numa>(32);
     let machine = Machine::new();
+    let fates = Fates::new(1 << 24);
+    let done = Arc::new(AtomicBool::new(false));
+    let search = {
+        let (engine, machine) = (engine.clone(), machine.clone());
+        let (fates, done) = (fates.clone(), done.clone());
+        thread::spawn(move || {
+            let _seat = machine.roam(4, 5);
+            while !done.load(Ordering::Relaxed) {
+                // What began in the first half of the range that any_operation gives.
+                let report = |_: &_, late: &Late<4>| {
+                    assert_eq!(late.why, Why::Timeout);
+                    fates.note(late.data, Fates::TIMED_OUT);
+                };
+                engine.expire(END, END / 2, thread::yield_now, report);
+            }
+        })
+    };
     let threads: Vec<_> = (0..4u64)
         .map(|number| {
-            let (engine, machine) = (engine.clone(), machine.clone());
+            let (engine, machine, fates) = (engine.clone(), machine.clone(), fates.clone());
             thread::spawn(move || {
                 let _seat = machine.roam(4, number + 1);
                 let step = {
-                    let engine = engine.clone();
+                    let (engine, fates) = (engine.clone(), fates.clone());
                     let mut random = 0x2545_f491_4f6c_dd1d ^ number;
                     move || {
                         random ^= random << 13;
                         random ^= random >> 7;
                         random ^= random << 17;
-                        any_operation(&engine, random);
+                        any_operation(&engine, &fates, random);
                     }
                 };
                 with_interrupts(step, STEPS);
@@ -278,6 +343,8 @@ fn all_operations_at_once_add_up() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
+    done.store(true, Ordering::Relaxed);
+    search.join().unwrap();
     sums_hold(&engine);
     assert!(engine.stats().total(Counter::Full) > 0);
     assert!(engine.stats().total(Counter::Cleared) > 0);
@@ -285,13 +352,31 @@ fn all_operations_at_once_add_up() {
     let left = engine.pending_count();
     let mut ended = 0;
     for key in 0..16 {
-        while engine.event_out(&Numa::guard(), &[key], 0, |_| true, |_| ()) {
+        while end(&engine, &fates, key, END, true) {
             ended += 1;
         }
     }
     assert_eq!(ended, left, "an event that is not found");
     sums_hold(&engine);
     assert_eq!(engine.free(), 32);
+
+    let timed_out = fates.count(|fate| fate & Fates::TIMED_OUT != 0);
+    let late = fates.count(|fate| fate & Fates::LATE != 0);
+    let total = |counter| engine.stats().total(counter);
+    assert!(late > 0);
+    assert_eq!(total(Counter::TimedOut), timed_out);
+    assert_eq!(total(Counter::Late), late);
+    let both = Fates::TIMED_OUT | Fates::ENDED;
+    assert_eq!(
+        fates.count(|fate| fate & both == both),
+        fates.count(|fate| fate == both | Fates::LATE),
+        "an end that did not know of the time-out"
+    );
+    assert_eq!(
+        fates.count(|fate| fate & Fates::ENDED != 0),
+        total(Counter::Ended)
+    );
+    println!("{timed_out} timed out, {late} of them ended");
 }
 
 /// Runs `step`, and one more of its kind in the middle of it now and then.
@@ -312,30 +397,51 @@ fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
     (0..steps).for_each(|_| step());
 }
 
-fn any_operation(engine: &Tracker<1, 4, Numa>, random: u64) {
+/// All begins of [`any_operation`] are before this, all ends are not.
+const END: u64 = 64;
+
+/// Ends an event, unless it `is` none but gone.
+fn end(engine: &Tracker<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool) -> bool {
+    let is_end = |open: &tracker::Open<'_, 1, 4>| {
+        assert_eq!(
+            open.data(),
+            derived(open.data()[0]),
+            "a mixture of two events"
+        );
+        if is {
+            fates.note(open.data(), Fates::ENDED);
+        }
+        is
+    };
+    let late = |late: &Late<4>| {
+        assert_eq!(late.why, Why::LateEnd, "the threshold is not for here");
+        fates.note(late.data, Fates::LATE);
+    };
+    engine.event_out(&Numa::guard(), &[key], end, is_end, late)
+}
+
+fn any_operation(engine: &Tracker<1, 4, Numa>, fates: &Fates, random: u64) {
     let guard = Numa::guard();
     let key = random >> 32 & 15;
     let serial = random >> 8;
     let consistent = |data: [u64; 4]| assert_eq!(data, derived(data[0]), "a mixture of two events");
     match random & 31 {
-        0..12 => drop(engine.event_in(&guard, &[key], 0, &derived(serial))),
-        12..14 => drop(engine.event_in_unique(&guard, &[key], 0, &derived(serial))),
+        0..12 => drop(engine.event_in(&guard, &[key], serial % END, &fates.begin())),
+        12..14 => drop(engine.event_in_unique(&guard, &[key], serial % END, &fates.begin())),
         14..26 => {
-            let is_end = |open: &tracker::Open<'_, 1, 4>| {
-                consistent(open.data());
-                !serial.is_multiple_of(8)
-            };
-            engine.event_out(&guard, &[key], serial & 0xffff, is_end, |_| ());
+            let at = END + (serial & 0xffff);
+            end(engine, fates, key, at, !serial.is_multiple_of(8));
         }
         26..29 => {
             engine.update(&guard, &[key], |open| {
                 consistent(open.data());
-                open.set_data(&derived(serial));
-                match serial % 8 {
-                    0 => Verdict::Gone,
-                    1 => Verdict::Renewed,
-                    _ => Verdict::Keep,
-                }
+                let (verdict, data) = match serial % 8 {
+                    0 => (Verdict::Gone, fates.begin()),
+                    1 => (Verdict::Renewed, fates.begin()),
+                    _ => (Verdict::Keep, Fates::changed(open.data())),
+                };
+                open.set_data(&data);
+                verdict
             });
         }
         29 => engine.filtered(&guard),

@@ -65,7 +65,11 @@ impl Log2Hist {
         let mut slots = vec![0; 65];
         for bucket in &histogram.buckets {
             // The last bucket has no end.
-            let high = if bucket.high == u64::MAX { bucket.low } else { bucket.high };
+            let high = if bucket.high == u64::MAX {
+                bucket.low
+            } else {
+                bucket.high
+            };
             let value = (bucket.low + (high - bucket.low) / 2) / unit.ns();
             let slot = (u64::BITS - value.leading_zeros()).max(1) as usize;
             slots[slot] += bucket.count;
