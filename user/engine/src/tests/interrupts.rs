@@ -297,6 +297,51 @@ fn one_of_an_end_and_the_end_in_its_middle_wins() {
 }
 
 #[test]
+fn nothing_is_lost_to_a_time_out_in_its_middle() {
+    for action in [Action::Out(0), Action::Keep(0), Action::Clear] {
+        let mut timed_out = 0;
+        for at in 0.. {
+            let _seat = Machine::new().pin(0);
+            let engine = engine(1);
+            let ends = Rc::new(Ends::default());
+            let serial = Rc::new(Cell::new(0));
+            act(&engine, &ends, &serial, Action::In(0));
+            let (mut count, fired) = (0, Rc::new(Cell::new(false)));
+            let hook = {
+                let (engine, ends) = (engine.clone(), ends.clone());
+                let (serial, fired) = (serial.clone(), fired.clone());
+                move || {
+                    count += 1;
+                    if count == at + 1 {
+                        fired.set(true);
+                        act(&engine, &ends, &serial, Action::Expire);
+                    }
+                }
+            };
+            // Whether the only event was found.
+            let found = interrupted(hook, || match action {
+                Action::Out(key) => out(&engine, &ends, key).is_some(),
+                Action::Keep(key) => engine
+                    .update(&Cpu::guard(), &[key], |_| Verdict::Keep)
+                    .is_some(),
+                _ => engine.clear() == 1,
+            });
+            assert!(found, "{action:?} with a time-out at {at}");
+            if !fired.get() {
+                break;
+            }
+            let reported = ends.1.borrow().len() as u64;
+            assert_eq!(engine.stats().total(Counter::TimedOut), reported);
+            let late = engine.stats().total(Counter::Late);
+            let ended = engine.stats().total(Counter::Ended);
+            assert_eq!(late, reported * ended, "late if it has ended");
+            timed_out += reported;
+        }
+        assert!(timed_out > 1, "{action:?}: tags, index, state, key");
+    }
+}
+
+#[test]
 fn a_pool_is_full_for_an_interrupt_only_while_the_cell_is_in_hand() {
     // A pool of one, whose event ends: until the cell is back an interrupt finds the pool full.
     let (mut early, mut late) = (0, 0);
