@@ -42,8 +42,8 @@
 //! [`Event::time_out`] exchanges the state for the same one with `timed_out` set: it succeeds
 //! once in a life, and never after its end, because both are decided by the same word. Whoever
 //! ends the event at that moment sees its exchange fail, finds the same life, and tries once
-//! more. What was copied before a successful exchange is of that life, by the argument above,
-//! for which the exchange has to be a release: it is what the winner's exchange then reads.
+//! more. A copy by [`Event::peek`] of the life whose exchange then succeeds is what is reported:
+//! it was found sound before, and the exchange tells that the event had not ended.
 //!
 //! # Contexts
 //!
@@ -135,13 +135,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
     }
 
     /// Notes that the event has timed out. Exactly one caller gets `true` for a life, and none
-    /// after its end. See "Timing out" above for when a copy taken before is sound.
+    /// after its end.
     pub(crate) fn time_out(&self, life: Life) -> bool {
-        // Release: see "Timing out".
+        // Relaxed: it publishes nothing, and as a read-modify-write it goes on with the release
+        // of `publish`; what was copied before was checked by `peek`.
         life.0 & TIMED_OUT == 0
             && self
                 .state
-                .cmpxchg(life.0, life.0 | TIMED_OUT, Release)
+                .cmpxchg(life.0, life.0 | TIMED_OUT, Relaxed)
                 .is_ok()
     }
 

@@ -326,9 +326,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Reports the events that have been live for `timeout` nanoseconds at `now`, each once.
     ///
-    /// `report` is called while the event is still pending. Returns the start of the oldest
-    /// event that has not timed out: before that one's time is over, nothing can time out. Calls
-    /// `relax` now and then, which may sleep; holds the guard for one event at a time.
+    /// It is decided while the event is pending; `report` is called at once after that. Returns
+    /// the start of the oldest event that has not timed out: before that one's time is over,
+    /// nothing can time out, but for an event that was inside [`Tracker::update`] just when it was
+    /// looked at, and is found the next time. Calls `relax` now and then, which may sleep; holds
+    /// the guard for one event at a time.
     pub(crate) fn expire(
         &self,
         now: u64,
@@ -349,20 +351,23 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             }
             let delay = now.saturating_sub(copy.start);
             if delay < timeout {
-                oldest = Some(oldest.map_or(copy.start, |start: u64| start.min(copy.start)));
+                oldest = earlier(oldest, copy.start);
                 continue;
             }
             let guard = P::guard();
-            if event.time_out(life) {
-                self.stats.count::<P>(&guard, Counter::TimedOut);
-                let late = Late {
-                    why: Why::Timeout,
-                    delay,
-                    threshold: timeout,
-                    data: copy.data,
-                };
-                report(&guard, &late);
+            if !event.time_out(life) {
+                // It has ended, or was changed and goes on: look again soon.
+                oldest = earlier(oldest, copy.start);
+                continue;
             }
+            self.stats.count::<P>(&guard, Counter::TimedOut);
+            let late = Late {
+                why: Why::Timeout,
+                delay,
+                threshold: timeout,
+                data: copy.data,
+            };
+            report(&guard, &late);
         }
         oldest
     }
@@ -439,6 +444,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         // Relaxed: published with the event.
         event.link().store(place.to_bits(), Relaxed);
     }
+}
+
+/// The earlier of two starts, the first of which may not be there.
+fn earlier(oldest: Option<u64>, start: u64) -> Option<u64> {
+    Some(oldest.map_or(start, |oldest| oldest.min(start)))
 }
 
 /// Wins an event in `life`, even if it times out at this very moment.
