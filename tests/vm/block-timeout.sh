@@ -5,7 +5,7 @@
 # again and says that it is late. One that ends in time is not reported.
 # kernels: stock rt
 # cpus: 2
-# timeout: 120
+# timeout: 150
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -47,6 +47,24 @@ assert_eq "$(stat stuck timed_out)" 1 "timed out without a timeout"
 echo 100ms >$LT/stuck/timeout
 wait_until 2 sh -c "grep -q '^timed_out 2' $LT/stuck/stats"
 wait_until 10 quiet stuck
+
+# One that has not even been issued: the device is busy with another.
+null_disk narrow 3000000000 hw_queue_depth=1
+modprobe mq-deadline 2>/dev/null || :
+echo mq-deadline >/sys/block/narrow/queue/scheduler
+control 'narrow block dev=narrow threshold=3600s timeout=500ms wakeup_interval=0'
+cat $LT/narrow/alerts >/tmp/narrow &
+reads narrow 1 1 &
+sleep 0.3
+reads narrow 1 2 &
+wait_until 5 sh -c '[ $(wc -l </tmp/narrow) -eq 2 ]'
+cat /tmp/narrow
+assert_eq "$(grep -c ' reason=timeout ' /tmp/narrow)" 2 "timeouts"
+assert_eq "$(grep ' sector=16 ' /tmp/narrow | field device)" 0 "time in the device of what was not issued"
+[ "$(grep ' sector=16 ' /tmp/narrow | field queue)" -ge 400000000 ] || fail "it waited in the queue"
+wait_until 15 quiet narrow
+assert_eq "$(stat narrow timed_out) $(stat narrow late)" "2 2" "narrow: timed_out late"
+sums_hold narrow
 
 # Many at once, each once; the module goes while some wait.
 for n in 1 2 3 4 5 6 7 8; do reads stuck 1 $((n * 10)) & done
