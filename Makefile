@@ -23,7 +23,7 @@ all: module user ## build the kernel module and the commands
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Everything is set up when first needed, in $${XDG_CACHE_HOME:-$$HOME/.cache}/latency-tracker (about 5 GB)."
+	@echo "Everything is set up when first needed, in $${XDG_CACHE_HOME:-$$HOME/.cache}/latency-tracker (about 7 GB)."
 
 env: ## set up the environment only (a few minutes, once)
 	@scripts/env
