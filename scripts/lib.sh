@@ -7,6 +7,7 @@
 # finds it; what belongs to this checkout lives in build/.
 #
 #   $LT_CACHE/env/KEY/tree        the Debian tree (scripts/env)
+#   $LT_CACHE/env/KEY.LAYER-.../  the same with more packages (scripts/env --with)
 #   $LT_CACHE/kernel/...          prepared kernel build trees and the kernel source (scripts/kernel-tree)
 #   $LT_CACHE/cargo, cargo-build  cargo's downloads, and the libraries it compiled
 #   $LT_CACHE/vm/...              initramfs and root image (scripts/vm-image)
