@@ -17,12 +17,12 @@
 //! Recording is never rate-limited, only the wake-up is (wakeup.rs). Contexts: [`Ring::push`] and
 //! [`Ring::read`] any, NMI included; `new` sleeps.
 
-use crate::sys::memory::NodeSlice;
-use core::array;
-use kernel::{
-    prelude::*,
-    sync::atomic::{Acquire, Atomic, Relaxed, Release}, //
+use crate::sys::{
+    atomic::{Acquire, Atomic, Relaxed, Release},
+    memory::NodeSlice,
 };
+use core::array;
+use kernel::prelude::*;
 
 /// The words of a record; record.rs says what they mean.
 pub(crate) const WORDS: usize = 32;

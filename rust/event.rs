@@ -49,9 +49,11 @@
 //!
 //! Any, NMI included. The words are atomics, since readers look while owners write.
 
-use crate::freelist::Cell;
+use crate::{
+    freelist::Cell,
+    sys::atomic::{Acquire, Atomic, Relaxed, Release},
+};
 use core::array;
-use kernel::sync::atomic::{Acquire, Atomic, Relaxed, Release};
 
 const LIVE: u64 = 1;
 const TIMED_OUT: u64 = 2;

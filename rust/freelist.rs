@@ -50,13 +50,13 @@
 
 use crate::{
     platform::Platform,
-    sys::memory::{NodeSlice, PerCpu}, //
+    sys::{
+        atomic::{Acquire, Atomic, Full, Relaxed, Release},
+        memory::{NodeSlice, PerCpu},
+    },
 };
 use core::marker::PhantomData;
-use kernel::{
-    prelude::*,
-    sync::atomic::{Acquire, Atomic, Full, Relaxed, Release}, //
-};
+use kernel::prelude::*;
 
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;

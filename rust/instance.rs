@@ -14,19 +14,16 @@ use crate::{
     platform::Platform,
     record::{Alert, Name, Owner, Reason, DETAIL},
     stats::Counter,
-    sys::{memory, platform::Kernel, ticker, trace},
+    sys::{
+        atomic::{Atomic, Relaxed},
+        memory,
+        platform::Kernel,
+        ticker, trace,
+    },
     tracker::{Late, Tracker, Why},
     trackers, wakeup,
 };
-use kernel::{
-    prelude::*,
-    seq_file::SeqFile,
-    seq_print,
-    sync::{
-        atomic::{Atomic, Relaxed},
-        Arc,
-    },
-};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 /// The most parameters a tracker can have.
 pub(crate) const PARAMS_MAX: usize = 16;

@@ -3,11 +3,11 @@
 //! What the engine asks of the machine it runs on: a CPU number, a node, a clock, a guard.
 //!
 //! The engine files (freelist, rcu_ht, event, histogram, stats, alert, tracker) name no kernel
-//! function beyond `kernel::sync::atomic`; everything else comes through [`Platform`]. In the
+//! function beyond the atomics of `sys::atomic`; everything else comes through [`Platform`]. In the
 //! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads and by a
 //! model checker, so that the very same files are tested natively.
 
-use kernel::sync::atomic::Atomic;
+use crate::sys::atomic::Atomic;
 
 /// The machine, as far as the engine needs to know it.
 ///

@@ -46,12 +46,12 @@
 //! `insert`, `remove` and `find` run anywhere, NMI included, under the caller's guard; `new`
 //! sleeps. The bucket array is freed only after a grace period.
 
-use crate::sys::memory::NodeSlice;
-use core::array;
-use kernel::{
-    prelude::*,
-    sync::atomic::{Acquire, Atomic, Relaxed, Release}, //
+use crate::sys::{
+    atomic::{Acquire, Atomic, Relaxed, Release},
+    memory::NodeSlice,
 };
+use core::array;
+use kernel::prelude::*;
 
 /// Slots of a bucket: as many as there are tags in a word.
 const SLOTS: usize = 8;

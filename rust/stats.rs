@@ -16,13 +16,13 @@
 use crate::{
     histogram::{self, BUCKETS},
     platform::Platform,
-    sys::memory::PerCpu, //
+    sys::{
+        atomic::{Atomic, Relaxed},
+        memory::PerCpu,
+    },
 };
 use core::array;
-use kernel::{
-    prelude::*,
-    sync::atomic::{Atomic, Relaxed}, //
-};
+use kernel::prelude::*;
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {

@@ -5,6 +5,7 @@
 //! This is the only room, with freelist.rs and rcu_ht.rs, that may hold `unsafe`. It knows
 //! nothing of latency: each file could move to `rust/kernel` one day.
 
+pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;
 pub(crate) mod memory;

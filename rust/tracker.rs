@@ -25,12 +25,10 @@ use crate::{
     hash::Seed,
     platform::Platform,
     rcu_ht::{Place, Table},
-    stats::{Counter, Stats}, //
+    stats::{Counter, Stats},
+    sys::atomic::{Atomic, Relaxed},
 };
-use kernel::{
-    prelude::*,
-    sync::atomic::{Atomic, Relaxed}, //
-};
+use kernel::prelude::*;
 
 /// How many cells are looked at for timeouts before others may run.
 const SLICE: Index = 256;

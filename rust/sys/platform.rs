@@ -2,8 +2,11 @@
 
 //! The kernel as the engine's [`Platform`].
 
-use crate::{platform::Platform, sys::bindings};
-use kernel::{sync::atomic::Atomic, types::NotThreadSafe};
+use crate::{
+    platform::Platform,
+    sys::{atomic::Atomic, bindings},
+};
+use kernel::types::NotThreadSafe;
 
 /// The running kernel.
 pub(crate) struct Kernel;
@@ -85,7 +88,7 @@ impl Platform for Kernel {
     #[cfg(not(target_arch = "x86_64"))]
     #[inline(always)]
     fn add_local(_: &PreemptGuard, counter: &Atomic<u64>, n: u64) {
-        use kernel::sync::atomic::Relaxed;
+        use crate::sys::atomic::Relaxed;
         // Relaxed: a counter orders nothing.
         counter.add(n, Relaxed);
     }

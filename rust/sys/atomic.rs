@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `kernel::sync::atomic`, inline.
+//!
+//! The `kernel` crate's atomics call C functions: unless the kernel is built with
+//! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not do, each load and each exchange of
+//! the engine would be a call that clobbers all caller-saved registers. These were more than a
+//! quarter of all instructions of a pair. The types here have the same names, methods and
+//! orderings, and are the same instructions on x86-64, in place:
+//!
+//! | operation                        | instruction    | C                                    |
+//! |----------------------------------|----------------|--------------------------------------|
+//! | `load(Relaxed)`                  | `mov`          | `READ_ONCE`                          |
+//! | `load(Acquire)`                  | `mov`, barrier | `smp_load_acquire`: TSO orders it    |
+//! | `store(Relaxed)`                 | `mov`          | `WRITE_ONCE`                         |
+//! | `store(Release)`                 | barrier, `mov` | `smp_store_release`: TSO orders it   |
+//! | `cmpxchg`, `fetch_*`, any order  | `lock ...`     | `arch_cmpxchg`, ...: a full barrier  |
+//! | `xchg`, any order                | `xchg`         | `arch_xchg`: a full barrier          |
+//!
+//! where "barrier" stops the compiler only. On other architectures, with inline helpers, and
+//! where sanitizers want to see each access (KASAN, KCSAN), this *is* `kernel::sync::atomic`.
+//!
+//! C header: [`arch/x86/include/asm/atomic64_64.h`](srctree/arch/x86/include/asm/atomic64_64.h),
+//! [`arch/x86/include/asm/barrier.h`](srctree/arch/x86/include/asm/barrier.h)
+
+#[cfg(not(all(
+    target_arch = "x86_64",
+    not(CONFIG_RUST_INLINE_HELPERS),
+    not(CONFIG_KASAN),
+    not(CONFIG_KCSAN)
+)))]
+#[allow(unused_imports, reason = "not every user of this file needs each")]
+pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
+
+#[cfg(all(
+    target_arch = "x86_64",
+    not(CONFIG_RUST_INLINE_HELPERS),
+    not(CONFIG_KASAN),
+    not(CONFIG_KCSAN)
+))]
+#[allow(unused_imports, reason = "not every user of this file needs each")]
+pub(crate) use self::x86_64::{Acquire, Atomic, Full, Relaxed, Release};
+
+#[cfg(all(
+    target_arch = "x86_64",
+    not(CONFIG_RUST_INLINE_HELPERS),
+    not(CONFIG_KASAN),
+    not(CONFIG_KCSAN)
+))]
+mod x86_64 {
+    use core::{arch::asm, cell::UnsafeCell};
+    use kernel::sync::atomic::ordering::{
+        AcquireOrRelaxed, Ordering, OrderingType, ReleaseOrRelaxed,
+    };
+    pub(crate) use kernel::sync::atomic::{Acquire, Full, Relaxed, Release};
+
+    /// A word that several CPUs and interrupts may use at once.
+    #[repr(transparent)]
+    pub(crate) struct Atomic<T>(UnsafeCell<T>);
+
+    // SAFETY: All access is by instructions that are atomic for aligned words of up to 8 bytes,
+    // and `AtomicWord` is implemented for no other types.
+    unsafe impl<T: AtomicWord> Sync for Atomic<T> {}
+
+    impl<T> Atomic<T> {
+        /// Makes one.
+        pub(crate) const fn new(value: T) -> Self {
+            Self(UnsafeCell::new(value))
+        }
+
+        /// Where it is.
+        #[inline(always)]
+        pub(crate) const fn as_ptr(&self) -> *mut T {
+            self.0.get()
+        }
+    }
+
+    /// Keeps the compiler from moving memory accesses across.
+    #[inline(always)]
+    fn barrier() {
+        // SAFETY: No instruction at all.
+        unsafe { asm!("", options(nostack, preserves_flags)) };
+    }
+
+    impl<T: AtomicWord> Atomic<T> {
+        /// Reads it.
+        #[inline(always)]
+        pub(crate) fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
+            // SAFETY: Valid and aligned, as a reference tells; volatile, so that it is read once
+            // and in one piece, as READ_ONCE.
+            let value = unsafe { self.as_ptr().read_volatile() };
+            if !matches!(O::TYPE, OrderingType::Relaxed) {
+                barrier();
+            }
+            value
+        }
+
+        /// Writes it.
+        #[inline(always)]
+        pub(crate) fn store<O: ReleaseOrRelaxed>(&self, value: T, _: O) {
+            if !matches!(O::TYPE, OrderingType::Relaxed) {
+                barrier();
+            }
+            // SAFETY: As in `load`; as WRITE_ONCE.
+            unsafe { self.as_ptr().write_volatile(value) };
+        }
+
+        /// Replaces it and returns what was there.
+        #[inline(always)]
+        #[allow(dead_code, reason = "not every user of this file needs each")]
+        pub(crate) fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
+            // SAFETY: Valid and aligned, as a reference tells.
+            unsafe { T::xchg(self.as_ptr(), value) }
+        }
+
+        /// Replaces `old` by `new`; fails with what is there instead.
+        #[inline(always)]
+        pub(crate) fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
+            // SAFETY: Valid and aligned, as a reference tells.
+            let found = unsafe { T::cmpxchg(self.as_ptr(), old, new) };
+            if found == old {
+                Ok(found)
+            } else {
+                Err(found)
+            }
+        }
+
+        /// Adds to it, wrapping around.
+        #[inline(always)]
+        pub(crate) fn add(&self, value: T, order: Relaxed) {
+            self.fetch_add(value, order);
+        }
+
+        /// Adds to it, wrapping around, and returns what was there.
+        #[inline(always)]
+        pub(crate) fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
+            // SAFETY: Valid and aligned, as a reference tells.
+            unsafe { T::xadd(self.as_ptr(), value) }
+        }
+
+        /// Subtracts from it, wrapping around, and returns what was there.
+        #[inline(always)]
+        pub(crate) fn fetch_sub<O: Ordering>(&self, value: T, order: O) -> T {
+            self.fetch_add(value.negated(), order)
+        }
+    }
+
+    /// Words that the processor can exchange.
+    pub(crate) trait AtomicWord: Copy + PartialEq {
+        /// The value that, added, subtracts this one.
+        fn negated(self) -> Self;
+
+        /// # Safety
+        ///
+        /// `ptr` is valid for reads and writes and aligned; so for all below.
+        unsafe fn xchg(ptr: *mut Self, value: Self) -> Self;
+
+        /// # Safety
+        ///
+        /// As for `xchg`.
+        unsafe fn cmpxchg(ptr: *mut Self, old: Self, new: Self) -> Self;
+
+        /// # Safety
+        ///
+        /// As for `xchg`.
+        unsafe fn xadd(ptr: *mut Self, value: Self) -> Self;
+    }
+
+    macro_rules! atomic_word {
+        ($type:ty, $size:literal, $modifier:literal) => {
+            impl AtomicWord for $type {
+                #[inline(always)]
+                fn negated(self) -> Self {
+                    self.wrapping_neg()
+                }
+
+                #[inline(always)]
+                unsafe fn xchg(ptr: *mut Self, mut value: Self) -> Self {
+                    // SAFETY: The function's contract. `xchg` with memory is always locked. Not
+                    // `nomem`: also a barrier to the compiler.
+                    unsafe {
+                        asm!(
+                            concat!("xchg ", $size, " ptr [{ptr}], {value:", $modifier, "}"),
+                            ptr = in(reg) ptr,
+                            value = inout(reg) value,
+                            options(nostack, preserves_flags),
+                        );
+                    }
+                    value
+                }
+
+                #[inline(always)]
+                unsafe fn cmpxchg(ptr: *mut Self, old: Self, new: Self) -> Self {
+                    let found;
+                    // SAFETY: The function's contract. Not `nomem`, as above.
+                    unsafe {
+                        asm!(
+                            concat!("lock cmpxchg ", $size, " ptr [{ptr}], {new:", $modifier, "}"),
+                            ptr = in(reg) ptr,
+                            new = in(reg) new,
+                            inout("rax") old => found,
+                            options(nostack),
+                        );
+                    }
+                    found
+                }
+
+                #[inline(always)]
+                unsafe fn xadd(ptr: *mut Self, mut value: Self) -> Self {
+                    // SAFETY: The function's contract. Not `nomem`, as above.
+                    unsafe {
+                        asm!(
+                            concat!("lock xadd ", $size, " ptr [{ptr}], {value:", $modifier, "}"),
+                            ptr = in(reg) ptr,
+                            value = inout(reg) value,
+                            options(nostack),
+                        );
+                    }
+                    value
+                }
+            }
+        };
+    }
+
+    atomic_word!(u32, "dword", "e");
+    atomic_word!(u64, "qword", "r");
+}
