@@ -4,10 +4,13 @@
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
-.PHONY: all help env module user demo test check vm clean distclean
+.PHONY: all help env module user demo test check bench vm clean distclean
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
+# make bench B=engine runs that part; J=FILE also writes the figures as JSON
+B ?=
+J ?=
 # make module KREL=... builds for that kernel: a release, stock or rt
 KREL ?=
 # make vm KERNEL=rt CPUS=4 NUMA=2 ROOT=full
@@ -42,6 +45,9 @@ test: ## run every test [T=word selects by name]
 
 check: ## check form: formatting, lints, documentation, unsafe code, shell
 	@scripts/check
+
+bench: ## measure what the engine costs [B=part J=file]
+	@scripts/bench $(if $(J),--json $(J)) $(B)
 
 vm: ## a shell in a virtual machine with the module and the commands [KERNEL= CPUS= NUMA= ROOT=]
 	@scripts/build-module $(if $(filter stock rt,$(KERNEL)),$(KERNEL))

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! lt_bench: what the operations of the engine cost, without any tracepoint in the way.
+//!
+//! The files of the engine are compiled into this module as they are, and called in loops with
+//! interrupts off ([`meter`]). Loading it runs everything and prints a line for each figure,
+//! `result NAME LIVE TOTAL CALLS`; scripts/bench makes a table of them.
+//!
+//! Meant for a machine with one CPU whose time is instructions executed.
+
+#![allow(
+    dead_code,
+    reason = "the benches need less of the engine than the module does"
+)]
+
+use hash::Seed;
+use kernel::prelude::*;
+use meter::Meter;
+use sys::platform::Kernel;
+use tracker::Tracker;
+
+// The engine: a new file of it needs two lines here, and its rooms of rust/sys a line in sys.rs.
+#[path = "../../../rust/event.rs"]
+mod event;
+#[path = "../../../rust/freelist.rs"]
+mod freelist;
+#[path = "../../../rust/hash.rs"]
+mod hash;
+#[path = "../../../rust/histogram.rs"]
+mod histogram;
+#[path = "../../../rust/platform.rs"]
+mod platform;
+#[path = "../../../rust/rcu_ht.rs"]
+mod rcu_ht;
+#[path = "../../../rust/stats.rs"]
+mod stats;
+#[path = "../../../rust/tracker.rs"]
+mod tracker;
+
+mod meter;
+mod parts;
+mod sys;
+mod whole;
+
+module! {
+    type: Bench,
+    name: "lt_bench",
+    authors: ["The latency-tracker developers"],
+    description: "What the latency-tracker engine costs",
+    license: "GPL v2",
+    params: {
+        calls: u64 {
+            default: 10_000,
+            description: "How often each operation is called",
+        },
+        live: u64 {
+            default: 64_000,
+            description: "The most live events",
+        },
+        timeouts: u64 {
+            default: 100_000,
+            description: "Live events that can time out",
+        },
+    },
+}
+
+/// Keys of 16 bytes, two words of data.
+type Engine = Tracker<2, 2, Kernel>;
+
+const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
+
+/// Makes an engine that is never late.
+fn engine(capacity: u64) -> Result<Engine> {
+    Tracker::new(u32::try_from(capacity)?, u64::MAX, SEED)
+}
+
+/// The n-th key: an address such as a request has, and a device.
+#[inline(always)]
+fn key(n: u64) -> [u64; 2] {
+    let request = n.wrapping_mul(384);
+    [0xffff_8881_0000_0000_u64.wrapping_add(request), 0x0080_0010]
+}
+
+/// A key that never begins.
+#[inline(always)]
+fn unknown(n: u64) -> [u64; 2] {
+    [key(n)[0], 0x0080_0020]
+}
+
+struct Bench;
+
+impl kernel::Module for Bench {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let meter = Meter::new(*module_parameters::calls.value());
+        let most = *module_parameters::live.value();
+        parts::run(&meter)?;
+        for live in [1, 1_000, 64_000] {
+            if live <= most {
+                whole::run(&meter, live)?;
+            }
+        }
+        whole::timeouts(&meter, *module_parameters::timeouts.value())?;
+        whole::memory(&meter)?;
+        pr_info!("complete\n");
+        Ok(Self)
+    }
+}

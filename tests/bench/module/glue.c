@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What lt_bench calls of the kernel and can not call from Rust, and the helpers
+ * that the engine's platform calls: the same file that the module is made of.
+ */
+#include <linux/irqflags.h>
+#include <linux/mm.h>
+#include <linux/objpool.h>
+#include <linux/slab.h>
+
+#include "glue.h"
+#include "../../../rust/sys/helpers.c"
+
+unsigned long ltb_irq_save(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	return flags;
+}
+
+void ltb_irq_restore(unsigned long flags)
+{
+	local_irq_restore(flags);
+}
+
+u64 ltb_free_memory(void)
+{
+	struct sysinfo info;
+
+	si_meminfo(&info);
+	return (u64)info.freeram * info.mem_unit;
+}
+
+struct objpool_head *ltb_objpool_new(int nr, int size)
+{
+	struct objpool_head *pool = kzalloc(sizeof(*pool), GFP_KERNEL);
+
+	if (pool && objpool_init(pool, nr, size, GFP_KERNEL, NULL, NULL, NULL)) {
+		kfree(pool);
+		pool = NULL;
+	}
+	return pool;
+}
+
+void ltb_objpool_cycle(struct objpool_head *pool)
+{
+	objpool_push(objpool_pop(pool), pool);
+}
+
+void ltb_objpool_free(struct objpool_head *pool)
+{
+	objpool_fini(pool);
+	kfree(pool);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What lt_bench calls of the kernel and can not call from Rust. */
+#ifndef _LT_BENCH_GLUE_H
+#define _LT_BENCH_GLUE_H
+
+#include <linux/types.h>
+
+/* Interrupts of this CPU off, and back as they were. */
+unsigned long ltb_irq_save(void);
+void ltb_irq_restore(unsigned long flags);
+
+/* Free memory in bytes. */
+u64 ltb_free_memory(void);
+
+/* lib/objpool: a pool of nr objects, or NULL; one pop and push. */
+struct objpool_head *ltb_objpool_new(int nr, int size);
+void ltb_objpool_cycle(struct objpool_head *pool);
+void ltb_objpool_free(struct objpool_head *pool);
+
+#endif /* _LT_BENCH_GLUE_H */

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Counts what a call costs, by the time stamp counter.
+//!
+//! In a machine whose time is instructions executed (scripts/vm --icount 0) the counter advances
+//! by one each instruction, so the figures are exact and the same in every run. Elsewhere they
+//! are cycles of the counter, and as good as such figures are.
+
+use crate::sys;
+use core::arch::x86_64::_rdtsc;
+use kernel::prelude::*;
+
+/// How often each operation is called.
+pub(crate) struct Meter {
+    calls: u64,
+}
+
+impl Meter {
+    /// For `calls` calls of each operation.
+    pub(crate) fn new(calls: u64) -> Self {
+        Self { calls }
+    }
+
+    /// How often each operation is called.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls
+    }
+
+    /// Runs `operation` in a loop with interrupts off and reports the whole, loop included.
+    ///
+    /// The argument of `operation` counts from 0. It has run `calls` times before, so that what
+    /// happens once only (first use of a branch that is patched, of a page) is over.
+    #[inline(always)]
+    pub(crate) fn row(&self, name: &str, live: u64, mut operation: impl FnMut(u64)) {
+        for n in 0..self.calls {
+            operation(n);
+        }
+        let total = ticks(|| {
+            for n in self.calls..self.calls.wrapping_mul(2) {
+                operation(n);
+            }
+        });
+        self.report(name, live, total, self.calls);
+    }
+
+    /// Reports `total` for `calls` calls, with `live` events.
+    pub(crate) fn report(&self, name: &str, live: u64, total: u64, calls: u64) {
+        pr_info!("result {name} {live} {total} {calls}\n");
+    }
+}
+
+/// What `work` takes with interrupts off.
+#[inline(always)]
+pub(crate) fn ticks(work: impl FnOnce()) -> u64 {
+    let flags = sys::irq_save();
+    // SAFETY: Reads a counter that every x86-64 processor has.
+    let start = unsafe { _rdtsc() };
+    work();
+    // SAFETY: As above.
+    let end = unsafe { _rdtsc() };
+    sys::irq_restore(flags);
+    end.wrapping_sub(start)
+}

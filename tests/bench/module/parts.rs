@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The parts of a pair, each alone, and what else could do the same.
+
+use crate::{
+    event::Event,
+    freelist::Freelist,
+    key,
+    meter::Meter,
+    platform::Platform,
+    rcu_ht::Table,
+    stats::{Counter, Stats},
+    sys::{platform::Kernel, Objpool},
+    SEED,
+};
+use core::hint::black_box;
+use kernel::prelude::*;
+
+/// Cells and slots of the parts, of which one at a time is used.
+const CELLS: u32 = 1024;
+
+/// All of them.
+pub(crate) fn run(meter: &Meter) -> Result {
+    // What the loop itself takes, and making a key.
+    meter.row("loop", 0, |n| {
+        black_box(n);
+    });
+    meter.row("key", 0, |n| {
+        black_box(key(n));
+    });
+    meter.row("clock", 0, |_| {
+        black_box(Kernel::now());
+    });
+    meter.row("guard", 0, |_| {
+        black_box(Kernel::guard());
+    });
+    meter.row("hash", 0, |n| {
+        black_box(SEED.hash(&black_box(key(n))));
+    });
+    pools(meter)?;
+    table(meter)?;
+    counters(meter)
+}
+
+fn pools(meter: &Meter) -> Result {
+    let pool = Freelist::<Event<2, 2>, Kernel>::new(CELLS)?;
+    let guard = Kernel::guard();
+    meter.row("pool", 0, |_| {
+        if let Some(index) = pool.get(&guard) {
+            pool.put(&guard, black_box(index));
+        }
+    });
+    drop(guard);
+    let pool = Objpool::new(CELLS, size_of::<Event<2, 2>>())?;
+    meter.row("objpool", 0, |_| pool.cycle());
+    Ok(())
+}
+
+fn table(meter: &Meter) -> Result {
+    let table = Table::new(CELLS)?;
+    meter.row("table", 0, |n| {
+        // The hash is a part of its own.
+        let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        if let Some(place) = table.insert(hash, 1) {
+            black_box(table.find(hash, |cell| (cell == 1).then_some(cell)));
+            table.remove(hash, place);
+        }
+    });
+    Ok(())
+}
+
+fn counters(meter: &Meter) -> Result {
+    let stats = Stats::new::<Kernel>()?;
+    let guard = Kernel::guard();
+    meter.row("count", 0, |_| {
+        stats.count::<Kernel>(&guard, Counter::Unmatched);
+    });
+    meter.row("record", 0, |n| {
+        stats.record::<Kernel>(&guard, 1_000 + n % 256);
+    });
+    Ok(())
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The rooms of rust/sys that the engine needs (a new one needs a line here), and glue.c.
+
+#[path = "../../../rust/sys/bindings.rs"]
+pub(crate) mod bindings;
+#[path = "../../../rust/sys/memory.rs"]
+pub(crate) mod memory;
+#[path = "../../../rust/sys/platform.rs"]
+pub(crate) mod platform;
+
+use core::ptr::NonNull;
+use kernel::{
+    ffi::{c_int, c_ulong},
+    prelude::*,
+};
+
+/// See glue.h.
+mod glue {
+    use super::{c_int, c_ulong};
+
+    #[repr(C)]
+    pub(super) struct ObjpoolHead {
+        opaque: [u8; 0],
+    }
+
+    extern "C" {
+        pub(super) fn ltb_irq_save() -> c_ulong;
+        pub(super) fn ltb_irq_restore(flags: c_ulong);
+        pub(super) fn ltb_free_memory() -> u64;
+        pub(super) fn ltb_objpool_new(nr: c_int, size: c_int) -> *mut ObjpoolHead;
+        pub(super) fn ltb_objpool_cycle(pool: *mut ObjpoolHead);
+        pub(super) fn ltb_objpool_free(pool: *mut ObjpoolHead);
+    }
+}
+
+/// Interrupts of this CPU off; the result is for [`irq_restore`].
+#[inline(always)]
+pub(crate) fn irq_save() -> c_ulong {
+    // SAFETY: Allowed in every context.
+    unsafe { glue::ltb_irq_save() }
+}
+
+/// Interrupts as they were.
+#[inline(always)]
+pub(crate) fn irq_restore(flags: c_ulong) {
+    // SAFETY: Allowed in every context; the flags are those of `irq_save`.
+    unsafe { glue::ltb_irq_restore(flags) }
+}
+
+/// Free memory in bytes.
+pub(crate) fn free_memory() -> u64 {
+    // SAFETY: Reads counters.
+    unsafe { glue::ltb_free_memory() }
+}
+
+/// A pool of lib/objpool, to compare with.
+///
+/// # Invariants
+///
+/// The pointer is a pool, all of whose objects are in it.
+pub(crate) struct Objpool(NonNull<glue::ObjpoolHead>);
+
+impl Objpool {
+    /// Makes it of `nr` objects of `size` bytes. Sleeps; fails with `ENOMEM`.
+    pub(crate) fn new(nr: u32, size: usize) -> Result<Self> {
+        // SAFETY: No requirements.
+        let pool = unsafe { glue::ltb_objpool_new(nr as c_int, size as c_int) };
+        // INVARIANT: A new pool is full.
+        Ok(Self(NonNull::new(pool).ok_or(ENOMEM)?))
+    }
+
+    /// Takes an object and gives it back.
+    #[inline(always)]
+    pub(crate) fn cycle(&self) {
+        // SAFETY: By the type invariant there is an object to take; it is given back.
+        unsafe { glue::ltb_objpool_cycle(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Objpool {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant, and nobody uses it any more.
+        unsafe { glue::ltb_objpool_free(self.0.as_ptr()) }
+    }
+}

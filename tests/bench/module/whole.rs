@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Whole operations of the engine, as a probe calls them: each takes its own guard.
+
+use crate::{
+    engine, key,
+    meter::{ticks, Meter},
+    platform::Platform,
+    sys::{free_memory, platform::Kernel},
+    tracker::Verdict,
+    unknown, Engine,
+};
+use core::hint::black_box;
+use kernel::prelude::*;
+
+#[inline(always)]
+fn begin(engine: &Engine, n: u64) {
+    let guard = Kernel::guard();
+    engine.event_in(&guard, &key(n), Kernel::now(), &[n, !n]);
+}
+
+#[inline(always)]
+fn end(engine: &Engine, n: u64) {
+    let guard = Kernel::guard();
+    engine.event_out(&guard, &key(n), Kernel::now(), |_| true, |_| {});
+}
+
+/// An engine in which `live` events begin before the first ends.
+fn filled(live: u64) -> Result<Engine> {
+    // A pool that is as full as it should be in use, at the most.
+    let engine = engine(live + live / 16 + 1)?;
+    for n in 0..live - 1 {
+        begin(&engine, n);
+    }
+    Ok(engine)
+}
+
+/// Begins one and ends the oldest of `live` events.
+#[inline(always)]
+fn pair(engine: &Engine, live: u64, n: u64) {
+    begin(engine, n.wrapping_add(live - 1));
+    end(engine, n);
+}
+
+/// Everything with so many live events.
+pub(crate) fn run(meter: &Meter, live: u64) -> Result {
+    let engine = filled(live)?;
+    meter.row("pair", live, |n| pair(&engine, live, n));
+
+    let engine = filled(live + 1)?;
+    meter.row("unknown_out", live, |n| {
+        let guard = Kernel::guard();
+        // The clock is read by whoever needs it: here nobody does.
+        black_box(engine.event_out(&guard, &unknown(n), 0, |_| true, |_| {}));
+    });
+
+    // LOOKUP: an engine that can look up an event without taking it has its two rows,
+    // `lookup_unknown` and `lookup_known`, here. `update` takes the event and publishes it again.
+    meter.row("update_unknown", live, |n| {
+        let guard = Kernel::guard();
+        black_box(engine.update(&guard, &unknown(n), |_| Verdict::Keep));
+    });
+    let mut at = 0;
+    meter.row("update_known", live, |_| {
+        let guard = Kernel::guard();
+        black_box(engine.update(&guard, &key(at), |_| Verdict::Keep));
+        at = if at + 1 == live { 0 } else { at + 1 };
+    });
+    Ok(())
+}
+
+/// Pairs with `live` events that can time out: one search for what has timed out in the time in
+/// which all of them are replaced, and the same pairs without it.
+pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
+    let engine = filled(live)?;
+    let mut n = 0;
+    let mut round = || {
+        for _ in 0..live {
+            pair(&engine, live, n);
+            n += 1;
+        }
+    };
+    round();
+    meter.report("pair_no_timeout", live, ticks(&mut round), live);
+    let search = || {
+        engine.expire(Kernel::now(), u64::MAX / 2, || {}, |_, _| {});
+    };
+    let total = ticks(|| {
+        round();
+        search();
+    });
+    meter.report("pair_timeout", live, total, live);
+    meter.report("expiry_event", live, ticks(search), live);
+    Ok(())
+}
+
+/// What an event takes of memory, all of the engine counted, as the page allocator sees it: so
+/// many events that what a CPU's lists of free pages hold does not show.
+pub(crate) fn memory(meter: &Meter) -> Result {
+    const EVENTS: u64 = 1 << 20;
+    let before = free_memory();
+    let engine = engine(EVENTS)?;
+    let bytes = before.wrapping_sub(free_memory());
+    meter.report("memory", EVENTS, bytes, EVENTS);
+    drop(engine);
+    Ok(())
+}

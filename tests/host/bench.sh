@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# `make bench` runs, every figure that it promises comes, and its JSON says the same. No figure is judged.
+# timeout: 240
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+json=$(mktemp)
+trap 'rm -f "$json"' EXIT
+
+"$LT_TOP/scripts/bench" --calls 100 --json "$json" engine
+"$LT_TOP/scripts/in-tree" python3 -B - <<-END || fail "the JSON is not what was promised"
+	import json, sys
+	sys.path.insert(0, "$LT_TOP/tests/bench")
+	import report
+	result = json.loads('''$(<"$json")''')
+	assert result["kernel"] and result["date"] and result["commit"], result
+	rows = {(row["part"], row["name"]): row for row in result["rows"]}
+	wanted = [key for key in report.ROWS if key[0] == "engine"]
+	wanted += [ratio[:2] for ratio in report.RATIOS if ratio[0] == "engine"]
+	assert not [key for key in wanted if key not in rows], "rows are missing"
+	assert all(row["value"] > 0 and row["unit"] for row in result["rows"]), rows
+	assert {row["live"] for row in result["rows"] if row["name"] == "pair"} == {1, 1000, 64000}
+END
+
+# A row that did not come is noticed, and one that nobody described.
+refused() {
+	! "$LT_TOP/scripts/in-tree" python3 "$LT_TOP/tests/bench/report.py" >/dev/null 2>&1 || fail "accepted $1"
+}
+refused "missing rows" <<<'engine pair 1 100 10'
+refused "an unknown row" <<<'engine whatever 1 100 10'
+refused "nothing" </dev/null
