@@ -2,6 +2,8 @@
 
 //! The rooms of rust/sys that the engine needs (a new one needs a line here), and glue.c.
 
+#[path = "../../../rust/sys/atomic.rs"]
+pub(crate) mod atomic;
 #[path = "../../../rust/sys/bindings.rs"]
 pub(crate) mod bindings;
 #[path = "../../../rust/sys/memory.rs"]
