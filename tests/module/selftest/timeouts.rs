@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Looking for what has timed out takes nothing away: neither from the table nor from the pool.
+
+use crate::{
+    common::{begin, check, end, engine, on_cpus, relax, sums_hold, total, Engine, Verdict},
+    platform::Platform,
+    stats::Counter,
+    sys::platform::Kernel,
+    tracker::{Begin, Late, Why},
+};
+use kernel::{
+    prelude::*,
+    sync::atomic::{Acquire, Atomic, Relaxed, Release},
+};
+
+const HOUR: u64 = 3_600_000_000_000;
+
+/// Looks for timeouts at `now`, and returns how many were reported.
+fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
+    let mut reported = 0;
+    engine.expire(now, timeout, relax, |_, _| reported += 1);
+    reported
+}
+
+/// With a timeout of an hour nothing is reported; an hour later each event is, once, and stays
+/// live. All of them are then found by their ends, and the pool serves everything again.
+pub(crate) fn a_search_takes_nothing_away() -> Result<Verdict> {
+    const EVENTS: u64 = 500;
+    let engine = engine(EVENTS as u32)?;
+    for _ in 0..20 {
+        for n in 0..EVENTS {
+            check!("lost", begin(&engine, [n, 4]) == Begin::Started);
+        }
+        let now = Kernel::now();
+        check!("timed out too early", expire(&engine, now, HOUR) == 0);
+        let later = now + 2 * HOUR;
+        check!("not all timed out", expire(&engine, later, HOUR) == EVENTS);
+        check!("timed out again", expire(&engine, later, HOUR) == 0);
+        check!("one is gone", engine.pending_count() == EVENTS);
+        for n in 0..EVENTS {
+            check!("not found by its end", end(&engine, [n, 4]));
+        }
+        check!("the pool leaks", engine.free() == EVENTS);
+    }
+    check!(
+        "not all late",
+        total(&engine, Counter::Late) == total(&engine, Counter::TimedOut)
+    );
+    check!("the sums do not hold", sums_hold(&engine));
+    Ok(Ok(()))
+}
+
+/// One CPU begins and ends, the other looks for timeouts all the time, each event being old
+/// enough at once: an event times out once at most, its end knows of it, and no event times out
+/// after its end. One that has timed out gives its cell back as any other.
+pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
+    const EVENTS: u64 = 200_000;
+    const LIVE: u64 = 16;
+    let engine = engine(LIVE as u32)?;
+    let done = Atomic::<u64>::new(0);
+    // For each event how often it timed out, and how often its end was late.
+    let mut books = KVVec::with_capacity(EVENTS as usize, GFP_KERNEL)?;
+    for _ in 0..EVENTS {
+        let entry = (Atomic::<u32>::new(0), Atomic::<u32>::new(0));
+        books.push(entry, GFP_KERNEL)?;
+    }
+    on_cpus(2, |cpu| {
+        if cpu == 1 {
+            while done.load(Acquire) == 0 {
+                engine.expire(Kernel::now() + HOUR, HOUR, relax, |_, late| {
+                    if let Some((timeouts, _)) = books.get(late.data[0] as usize) {
+                        timeouts.add(1, Relaxed);
+                    }
+                });
+                relax();
+            }
+            return;
+        }
+        for n in 0..EVENTS + LIVE {
+            if n >= LIVE {
+                let guard = Kernel::guard();
+                let key = n - LIVE;
+                let late = |late: &Late<2>| {
+                    if let (Why::LateEnd, Some((_, ends))) = (late.why, books.get(key as usize)) {
+                        ends.add(1, Relaxed);
+                    }
+                };
+                engine.event_out(&guard, &[key, 5], Kernel::now() + HOUR, |_| true, late);
+            }
+            if n < EVENTS {
+                begin(&engine, [n, 5]);
+            }
+            // However slow the other CPU is, it shall have met some.
+            while n == EVENTS / 2 && total(&engine, Counter::TimedOut) == 0 {
+                relax();
+            }
+            if n % 4096 == 0 {
+                relax();
+            }
+        }
+        done.store(1, Release);
+    })?;
+    let timed_out = total(&engine, Counter::TimedOut);
+    pr_info!("{timed_out} of {EVENTS} timed out\n");
+    for (timeouts, ends) in books.iter() {
+        check!("timed out twice", timeouts.load(Relaxed) <= 1);
+        check!(
+            "timed out after its end",
+            timeouts.load(Relaxed) == ends.load(Relaxed)
+        );
+    }
+    check!("nothing timed out", timed_out > 0);
+    check!("late", total(&engine, Counter::Late) == timed_out);
+    check!("lost", total(&engine, Counter::Full) == 0);
+    check!("ended", total(&engine, Counter::Ended) == EVENTS);
+    check!("the pool leaks", engine.free() == LIVE);
+    check!("the sums do not hold", sums_hold(&engine));
+    Ok(Ok(()))
+}
