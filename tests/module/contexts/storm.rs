@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Threads that use the engine without a pause, while interrupts of every kind use it too.
+//!
+//! ```text
+//!   thread    op op op [begin ...                                        ... ] op op
+//!   softirq                  \                                          /
+//!   hard irq                  \ op op [end ...                    ... ] op
+//!   NMI                                    \ op op op op op op op /
+//! ```
+//!
+//! Each operation notes on its CPU that it is under way. So a handler knows what it has
+//! interrupted, and [`storm`] goes on until enough handlers have met an operation in its middle.
+//! What counts as met: an operation was under way, and the interrupted instruction belongs to this
+//! module (a softirq does not know which that was; on PREEMPT_RT it meets none, it is a thread).
+
+use crate::{
+    common::{on_cpus, relax},
+    platform::Platform,
+    sys::platform::Kernel,
+};
+use core::marker::PhantomData;
+use kernel::{
+    error::to_result,
+    ffi::{c_int, c_uint, c_void},
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+/// The most CPUs that take part.
+pub(crate) const CPUS: usize = 8;
+
+/// How many rounds of a thread are enough to give up: minutes. Where the CPUs take turns on one
+/// of a busy host, an NMI comes once in thousands of rounds.
+const ROUNDS: u64 = 200_000_000;
+
+/// Who uses the engine; the values of `enum lt_context` in interrupts.h.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Context {
+    Thread,
+    Softirq,
+    HardIrq,
+    Nmi,
+}
+
+impl Context {
+    /// All of them.
+    pub(crate) const ALL: [Context; 4] = [
+        Context::Thread,
+        Context::Softirq,
+        Context::HardIrq,
+        Context::Nmi,
+    ];
+}
+
+/// What is under way in the engine.
+#[derive(Clone, Copy)]
+pub(crate) enum Op {
+    Begin = 1,
+    End,
+    Update,
+    Search,
+}
+
+/// Nothing, and each [`Op`].
+const OPS: usize = 5;
+
+/// What happens on one CPU.
+struct Cpu {
+    /// The [`Op`] that is under way, innermost; 0 for none.
+    inside: Atomic<u64>,
+    /// How often a context ran, by what it interrupted.
+    met: [[Atomic<u64>; OPS]; Context::ALL.len()],
+}
+
+/// The books of a storm.
+pub(crate) struct Storm {
+    cpus: [Cpu; CPUS],
+}
+
+impl Storm {
+    fn new() -> Self {
+        let zeros = || core::array::from_fn(|_| Atomic::new(0));
+        Self {
+            cpus: core::array::from_fn(|_| Cpu {
+                inside: Atomic::new(0),
+                met: core::array::from_fn(|_| zeros()),
+            }),
+        }
+    }
+
+    /// Does `work` under a guard, on its CPU, and notes that `op` is under way.
+    pub(crate) fn within<R>(
+        &self,
+        op: Op,
+        work: impl FnOnce(&<Kernel as Platform>::Guard) -> R,
+    ) -> R {
+        let guard = Kernel::guard();
+        let inside = &self.cpus[Kernel::cpu(&guard)].inside;
+        // Relaxed: only this CPU looks, and whoever interrupts us puts back what it found.
+        let outer = inside.load(Relaxed);
+        inside.store(op as u64, Relaxed);
+        let result = work(&guard);
+        inside.store(outer, Relaxed);
+        result
+    }
+
+    fn interrupted(&self, context: Context, cpu: usize, ours: bool) {
+        let cpu = &self.cpus[cpu];
+        let known = ours || context == Context::Softirq;
+        let op = if known { cpu.inside.load(Relaxed) } else { 0 };
+        cpu.met[context as usize][op as usize].add(1, Relaxed);
+    }
+
+    /// How often a context met an operation on a CPU.
+    fn met(&self, context: Context, cpu: u64) -> u64 {
+        let met = &self.cpus[cpu as usize].met[context as usize];
+        met[1..].iter().map(|count| count.load(Relaxed)).sum()
+    }
+
+    /// How often a context met this operation on all CPUs.
+    fn met_op(&self, context: Context, op: usize) -> u64 {
+        let of = |cpu: &Cpu| cpu.met[context as usize][op].load(Relaxed);
+        self.cpus.iter().map(of).sum()
+    }
+
+    fn print(&self, name: &str) {
+        for (context, title) in Context::ALL.iter().zip(["", "softirq", "hard irq", "NMI"]) {
+            if *context != Context::Thread {
+                pr_info!(
+                    "{name}: {title}: {} met begin, {} end, {} update, {} search, {} nothing\n",
+                    self.met_op(*context, Op::Begin as usize),
+                    self.met_op(*context, Op::End as usize),
+                    self.met_op(*context, Op::Update as usize),
+                    self.met_op(*context, Op::Search as usize),
+                    self.met_op(*context, 0)
+                );
+            }
+        }
+    }
+}
+
+/// How many CPUs take part: two at least, or nobody could send an NMI.
+pub(crate) fn cpus() -> u64 {
+    Kernel::cpus().min(CPUS) as u64
+}
+
+/// Has `work` done by a thread on each CPU again and again, and by each interrupt, until
+/// `wanted` NMIs and as many hard interrupts have met an operation on each CPU.
+///
+/// Returns what went wrong with the interrupts themselves, if anything.
+pub(crate) fn storm(
+    name: &str,
+    wanted: u64,
+    work: impl Fn(&Storm, Context, u64) + Sync,
+) -> Result<core::result::Result<(), &'static str>> {
+    let storm = Storm::new();
+    let handler = |context, cpu: u64, ours| {
+        storm.interrupted(context, cpu as usize, ours);
+        work(&storm, context, cpu);
+    };
+    let interrupts = Interrupts::new(cpus(), &handler)?;
+    let enough = || {
+        (0..cpus()).all(|cpu| {
+            storm.met(Context::Nmi, cpu) >= wanted && storm.met(Context::HardIrq, cpu) >= wanted
+        })
+    };
+    on_cpus(cpus(), |cpu| {
+        interrupts.start();
+        for round in 0..ROUNDS {
+            work(&storm, Context::Thread, cpu);
+            if round % 16 == 0 {
+                interrupts.nmi(if cpu + 1 == cpus() { 0 } else { cpu + 1 });
+            }
+            if round % 1024 == 0 {
+                if enough() {
+                    return;
+                }
+                relax();
+            }
+        }
+    })?;
+    interrupts.stop();
+    storm.print(name);
+    let (sent, came) = interrupts.counts();
+    pr_info!("{name}: {sent} NMIs sent, {came} came\n");
+    if sent != came {
+        return Ok(Err("an NMI did not come"));
+    }
+    if !enough() {
+        return Ok(Err("too few interrupts met the engine"));
+    }
+    Ok(Ok(()))
+}
+
+extern "C" {
+    fn lt_interrupts_new(
+        nr: c_uint,
+        function: unsafe extern "C" fn(c_uint, c_uint, bool, *mut c_void),
+        arg: *mut c_void,
+    ) -> c_int;
+    fn lt_interrupts_start();
+    fn lt_interrupts_nmi(cpu: c_uint);
+    fn lt_interrupts_sent(cpu: c_uint) -> u64;
+    fn lt_interrupts_came(cpu: c_uint) -> u64;
+    fn lt_interrupts_stop();
+    fn lt_interrupts_free();
+}
+
+/// Interrupts that call a function; stopped when dropped. There can be one at a time.
+struct Interrupts<'a, F> {
+    cpus: u64,
+    handler: PhantomData<&'a F>,
+}
+
+impl<'a, F: Fn(Context, u64, bool) + Sync> Interrupts<'a, F> {
+    fn new(cpus: u64, handler: &'a F) -> Result<Self> {
+        /// # Safety
+        ///
+        /// `arg` points to an `F` that can be shared with this context.
+        unsafe extern "C" fn call<F: Fn(Context, u64, bool) + Sync>(
+            context: c_uint,
+            cpu: c_uint,
+            ours: bool,
+            arg: *mut c_void,
+        ) {
+            // SAFETY: The function's contract.
+            let handler = unsafe { &*arg.cast::<F>() };
+            if let Some(context) = Context::ALL.get(context as usize) {
+                handler(*context, u64::from(cpu), ours);
+            }
+        }
+        let arg = core::ptr::from_ref(handler).cast_mut().cast();
+        // SAFETY: `call` gets the `F` it was made for, which is `Sync` and outlives this value;
+        // its drop waits for all handlers.
+        to_result(unsafe { lt_interrupts_new(cpus as c_uint, call::<F>, arg) })?;
+        Ok(Self {
+            cpus,
+            handler: PhantomData,
+        })
+    }
+}
+
+impl<F> Interrupts<'_, F> {
+    fn start(&self) {
+        // SAFETY: There are interrupts for as long as this lives; called by a thread that is
+        // bound to one of the CPUs.
+        unsafe { lt_interrupts_start() };
+    }
+
+    fn nmi(&self, cpu: u64) {
+        // SAFETY: As above; callers name one of the CPUs.
+        unsafe { lt_interrupts_nmi(cpu as c_uint) };
+    }
+
+    /// How many NMIs were sent and came, in all.
+    fn counts(&self) -> (u64, u64) {
+        (0..self.cpus as c_uint).fold((0, 0), |(sent, came), cpu| {
+            // SAFETY: As above.
+            let (s, c) = unsafe { (lt_interrupts_sent(cpu), lt_interrupts_came(cpu)) };
+            (sent + s, came + c)
+        })
+    }
+
+    /// Stops them and waits for those under way; again does nothing. Sleeps.
+    fn stop(&self) {
+        // SAFETY: As above.
+        unsafe { lt_interrupts_stop() };
+    }
+}
+
+impl<F> Drop for Interrupts<'_, F> {
+    fn drop(&mut self) {
+        self.stop();
+        // SAFETY: Nobody uses them any more.
+        unsafe { lt_interrupts_free() };
+    }
+}

@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Real NMIs, hard interrupts and softirqs enter the engine while the same CPU is in its middle, in the same
+# bucket and stack: nothing is lost, every counter says what the operations said, the pool is whole.
+# kernels: stock rt
+# cpus: 2
+# timeout: 240
+
+. /lt/tests/lib.sh
+
+insmod /lt/lt_contexts.ko || { dmesg | grep lt_contexts; fail "a test of the engine failed"; }
+dmesg | grep lt_contexts
+assert_eq "$(dmesg | grep -c 'lt_contexts: .*: ok')" 2 "tests that passed"
+rmmod lt_contexts
