@@ -12,7 +12,7 @@ fail() { echo "FAIL: $*" >&2; exit 1; }
 json=$(mktemp)
 trap 'rm -f "$json"' EXIT
 
-"$LT_TOP/scripts/bench" --calls 100 --json "$json" engine
+"$LT_TOP/scripts/bench" --calls 100 --json "$json" engine bpf
 "$LT_TOP/scripts/in-tree" python3 -B - <<-END || fail "the JSON is not what was promised"
 	import json, sys
 	sys.path.insert(0, "$LT_TOP/tests/bench")
@@ -20,11 +20,13 @@ trap 'rm -f "$json"' EXIT
 	result = json.loads('''$(<"$json")''')
 	assert result["kernel"] and result["date"] and result["commit"], result
 	rows = {(row["part"], row["name"]): row for row in result["rows"]}
-	wanted = [key for key in report.ROWS if key[0] == "engine"]
-	wanted += [ratio[:2] for ratio in report.RATIOS if ratio[0] == "engine"]
+	wanted = [key for key in report.ROWS if key[0] in ("engine", "bpf")]
+	wanted += [ratio[:2] for ratio in report.RATIOS if ratio[0] in ("engine", "bpf")]
 	assert not [key for key in wanted if key not in rows], "rows are missing"
 	assert all(row["value"] > 0 and row["unit"] for row in result["rows"]), rows
-	assert {row["live"] for row in result["rows"] if row["name"] == "pair"} == {1, 1000, 64000}
+	for part in "engine", "bpf":
+		lives = {row["live"] for row in result["rows"] if (row["part"], row["name"]) == (part, "pair")}
+		assert lives == {1, 1000, 64000}, lives
 END
 
 # A row that did not come is noticed, and one that nobody described.

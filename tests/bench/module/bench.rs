@@ -6,6 +6,8 @@
 //! interrupts off ([`meter`]). Loading it runs everything and prints a line for each figure,
 //! `result NAME LIVE TOTAL CALLS`; scripts/bench makes a table of them.
 //!
+//! Given BPF programs (tests/bench/bpf), it measures these instead of the engine.
+//!
 //! Meant for a machine with one CPU whose time is instructions executed.
 
 #![allow(
@@ -37,6 +39,7 @@ mod stats;
 #[path = "../../../rust/tracker.rs"]
 mod tracker;
 
+mod bpf;
 mod meter;
 mod parts;
 mod sys;
@@ -53,13 +56,21 @@ module! {
             default: 10_000,
             description: "How often each operation is called",
         },
-        live: u64 {
-            default: 64_000,
-            description: "The most live events",
-        },
         timeouts: u64 {
             default: 100_000,
             description: "Live events that can time out",
+        },
+        bpf_start: u64 {
+            default: 0,
+            description: "BPF program that begins, a file descriptor",
+        },
+        bpf_end: u64 {
+            default: 0,
+            description: "BPF program that ends, a file descriptor",
+        },
+        bpf_empty: u64 {
+            default: 0,
+            description: "BPF program that does nothing, a file descriptor",
         },
     },
 }
@@ -87,20 +98,37 @@ fn unknown(n: u64) -> [u64; 2] {
     [key(n)[0], 0x0080_0020]
 }
 
+/// How many events are live while pairs are measured.
+const LIVE: [u64; 3] = [1, 1_000, 64_000];
+
+fn engine_rows(meter: &Meter) -> Result {
+    parts::run(meter)?;
+    for live in LIVE {
+        whole::run(meter, live)?;
+    }
+    whole::timeouts(meter, *module_parameters::timeouts.value())?;
+    whole::memory(meter)
+}
+
 struct Bench;
 
 impl kernel::Module for Bench {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let meter = Meter::new(*module_parameters::calls.value());
-        let most = *module_parameters::live.value();
-        parts::run(&meter)?;
-        for live in [1, 1_000, 64_000] {
-            if live <= most {
-                whole::run(&meter, live)?;
+        let start = *module_parameters::bpf_start.value();
+        if start == 0 {
+            engine_rows(&meter)?;
+        } else {
+            let end = *module_parameters::bpf_end.value();
+            let empty = *module_parameters::bpf_empty.value();
+            let programs = bpf::Programs::from_fds(start, end, empty)?;
+            programs.empty(&meter);
+            let mut pairs = 0;
+            for live in LIVE {
+                pairs += programs.run(&meter, live);
             }
+            pr_info!("pairs {pairs}\n");
         }
-        whole::timeouts(&meter, *module_parameters::timeouts.value())?;
-        whole::memory(&meter)?;
         pr_info!("complete\n");
         Ok(Self)
     }

@@ -3,6 +3,8 @@
  * What lt_bench calls of the kernel and can not call from Rust, and the helpers
  * that the engine's platform calls: the same file that the module is made of.
  */
+#include <linux/bpf.h>
+#include <linux/filter.h>
 #include <linux/irqflags.h>
 #include <linux/mm.h>
 #include <linux/objpool.h>
@@ -52,4 +54,29 @@ void ltb_objpool_free(struct objpool_head *pool)
 {
 	objpool_fini(pool);
 	kfree(pool);
+}
+
+struct bpf_prog *ltb_bpf_get(int fd)
+{
+	struct bpf_prog *prog;
+
+	prog = bpf_prog_get_type_dev(fd, BPF_PROG_TYPE_RAW_TRACEPOINT, false);
+	if (IS_ERR(prog))
+		return NULL;
+	/* Nobody would measure the interpreter. */
+	if (!prog->jited) {
+		bpf_prog_put(prog);
+		return NULL;
+	}
+	return prog;
+}
+
+u32 ltb_bpf_run(struct bpf_prog *prog, const u64 *args)
+{
+	return bpf_prog_run(prog, args);
+}
+
+void ltb_bpf_put(struct bpf_prog *prog)
+{
+	bpf_prog_put(prog);
 }

@@ -17,4 +17,12 @@ struct objpool_head *ltb_objpool_new(int nr, int size);
 void ltb_objpool_cycle(struct objpool_head *pool);
 void ltb_objpool_free(struct objpool_head *pool);
 
+/*
+ * BPF: the jitted raw tracepoint program behind a file descriptor of the current
+ * task, or NULL; one run with these arguments, preemption off.
+ */
+struct bpf_prog *ltb_bpf_get(int fd);
+u32 ltb_bpf_run(struct bpf_prog *prog, const u64 *args);
+void ltb_bpf_put(struct bpf_prog *prog);
+
 #endif /* _LT_BENCH_GLUE_H */

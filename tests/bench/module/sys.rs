@@ -16,6 +16,7 @@ use kernel::{
     ffi::{c_int, c_ulong},
     prelude::*,
 };
+use platform::PreemptGuard;
 
 /// See glue.h.
 mod glue {
@@ -26,6 +27,11 @@ mod glue {
         opaque: [u8; 0],
     }
 
+    #[repr(C)]
+    pub(super) struct BpfProg {
+        opaque: [u8; 0],
+    }
+
     extern "C" {
         pub(super) fn ltb_irq_save() -> c_ulong;
         pub(super) fn ltb_irq_restore(flags: c_ulong);
@@ -33,6 +39,9 @@ mod glue {
         pub(super) fn ltb_objpool_new(nr: c_int, size: c_int) -> *mut ObjpoolHead;
         pub(super) fn ltb_objpool_cycle(pool: *mut ObjpoolHead);
         pub(super) fn ltb_objpool_free(pool: *mut ObjpoolHead);
+        pub(super) fn ltb_bpf_get(fd: c_int) -> *mut BpfProg;
+        pub(super) fn ltb_bpf_run(prog: *mut BpfProg, args: *const u64) -> u32;
+        pub(super) fn ltb_bpf_put(prog: *mut BpfProg);
     }
 }
 
@@ -84,5 +93,39 @@ impl Drop for Objpool {
     fn drop(&mut self) {
         // SAFETY: By the type invariant, and nobody uses it any more.
         unsafe { glue::ltb_objpool_free(self.0.as_ptr()) }
+    }
+}
+
+/// A BPF program.
+///
+/// # Invariants
+///
+/// The pointer is a jitted raw tracepoint program that we have a reference to.
+pub(crate) struct Bpf(NonNull<glue::BpfProg>);
+
+impl Bpf {
+    /// The program behind a file descriptor of this task; fails with `EBADF`, also if it is not a
+    /// jitted program of the type raw tracepoint.
+    pub(crate) fn from_fd(fd: u64) -> Result<Self> {
+        let fd = c_int::try_from(fd)?;
+        // SAFETY: Called by a task, when the module loads.
+        let prog = unsafe { glue::ltb_bpf_get(fd) };
+        // INVARIANT: As `ltb_bpf_get` says.
+        Ok(Self(NonNull::new(prog).ok_or(EBADF)?))
+    }
+
+    /// Runs it with a key of two words as arguments.
+    #[inline(always)]
+    pub(crate) fn run(&self, _: &PreemptGuard, args: &[u64; 2]) -> u32 {
+        // SAFETY: By the type invariant; the guard keeps this CPU and stands for the RCU lock.
+        // The programs of tests/bench/bpf use two arguments.
+        unsafe { glue::ltb_bpf_run(self.0.as_ptr(), args.as_ptr()) }
+    }
+}
+
+impl Drop for Bpf {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; the reference is given up.
+        unsafe { glue::ltb_bpf_put(self.0.as_ptr()) }
     }
 }
