@@ -17,6 +17,7 @@ import sys
 PARTS = {
     "engine": ("instructions", "instructions an operation, its loop included"),
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
+    "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
 
 # (part, name): (what, goal)
@@ -42,10 +43,19 @@ ROWS = {
     ("bpf", "pair"): ("start (clock, update) + end (lookup, delete)", None),
     ("bpf", "unknown_out"): ("end, unknown key", None),
     ("bpf", "empty"): ("a program that does nothing", None),
+    ("native", "engine"): ("engine", None),
+    ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
+    ("native", "locked"): ("Mutex<HashMap> insert + remove", None),
+    ("native", "engine_to_lfht"): ("engine / cds_lfht", 0.5),
+    ("native", "engine_to_locked"): ("engine / Mutex<HashMap>", None),
+    ("native", "threads_engine"): ("engine, threads (not live):", None),
+    ("native", "threads_lfht"): ("cds_lfht, threads:", None),
+    ("native", "threads_locked"): ("Mutex<HashMap>, threads, waiting apart:", None),
+    ("native", "threads_ratio"): ("engine, threads / one thread:", 1.15),
 }
 
 # name: unit, where it is not the part's
-UNITS = {"memory": "bytes"}
+UNITS = {"memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio", "threads_ratio": "ratio"}
 
 # (part, name, unit, what, goal): a figure made of others, by a function of
 # value(part, name), which is the one with the most live unless min says the least. Only if these parts ran.

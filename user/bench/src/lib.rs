@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The engine of the kernel module beside what else could pair events, natively.
+//!
+//! Each [`Contender`] does the same work: a pair begins one operation and ends the oldest of
+//! those that are live. Times are CPU time of the thread, so that others on the machine disturb
+//! them little; no clock is read for the events, since it would be most of a pair.
+
+#![deny(unsafe_op_in_unsafe_fn)]
+// What the module uses, not every program does.
+#![allow(dead_code)]
+
+include!("../../engine/src/engine.rs");
+
+#[path = "../../engine/src/sys.rs"]
+mod sys;
+
+mod contenders;
+mod lean;
+
+pub use contenders::{Engine, Lfht, Locked};
+
+/// Something that pairs events.
+pub trait Contender: Send + Sync {
+    /// For so many threads with so many live events each, and so many pairs a run.
+    fn new(threads: u64, live: u64, pairs: u64) -> Self
+    where
+        Self: Sized;
+
+    /// Runs the pairs `from` to `from + pairs` of a thread; returns what it took of the thread's
+    /// time in nanoseconds. Runs of a thread follow each other without a gap.
+    fn run(&self, thread: u64, from: u64, pairs: u64) -> u64;
+}
+
+/// The n-th key of a thread.
+#[inline(always)]
+fn key(thread: u64, n: u64) -> [u64; 2] {
+    let request = n.wrapping_mul(384);
+    [
+        0xffff_8881_0000_0000_u64.wrapping_add(request),
+        0x0080_0010 + thread,
+    ]
+}
+
+/// CPU time of this thread in nanoseconds.
+fn thread_time() -> u64 {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a timespec to write to.
+    let failed = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
+    assert_eq!(failed, 0);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
