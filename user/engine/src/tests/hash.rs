@@ -83,6 +83,80 @@ fn regular_keys_spread_evenly() {
     }
 }
 
+/// A key of up to 64 bytes as other modules give it: padded with zeros, its length last.
+fn bytes(key: &[u8]) -> [u64; 9] {
+    let mut words = [0; 9];
+    for (word, chunk) in words.iter_mut().zip(key.chunks(8)) {
+        let mut padded = [0; 8];
+        padded[..chunk.len()].copy_from_slice(chunk);
+        *word = u64::from_ne_bytes(padded);
+    }
+    words[8] = key.len() as u64;
+    words
+}
+
+#[test]
+fn byte_strings_spread_evenly() {
+    check("numbered words", |i| bytes(format!("work-{i}").as_bytes()));
+    check("numbers in front", |i| {
+        bytes(format!("{i:08}-of-a-cookie-that-fills-all-of-the-sixty-four-bytes-there").as_bytes())
+    });
+    check("numbers at the end", |i| {
+        bytes(
+            format!("a-cookie-that-fills-all-of-the-sixty-four-bytes-there-are-{i:06}").as_bytes(),
+        )
+    });
+    check("addresses and ports", |i| {
+        let mut key = [0; 12];
+        key[..4].copy_from_slice(&[10, 0, (i >> 8) as u8, i as u8]);
+        key[4..8].copy_from_slice(&[10, 0, 0, 1]);
+        key[8..10].copy_from_slice(&443u16.to_be_bytes());
+        key[10..].copy_from_slice(&(32768 + (i >> 6) as u16).to_be_bytes());
+        bytes(&key)
+    });
+    for word in 0..8 {
+        check("one word of eight", |i| {
+            let mut key = [0x5a; 64];
+            key[8 * word..8 * word + 8].copy_from_slice(&i.to_ne_bytes());
+            bytes(&key)
+        });
+    }
+    // Two words that change against each other, so that sums and differences stay the same.
+    check("words that make up for each other", |i| {
+        let mut key = [0; 64];
+        key[8..16].copy_from_slice(&i.to_ne_bytes());
+        key[24..32].copy_from_slice(&i.wrapping_neg().to_ne_bytes());
+        bytes(&key)
+    });
+    // Only the length tells them apart: zeros, as many as there are.
+    let seed = seeds().next().unwrap();
+    let mut hashes: Vec<_> = (1..=64).map(|n| seed.hash(&bytes(&[0; 64][..n]))).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    assert_eq!(hashes.len(), 64);
+}
+
+#[test]
+fn every_bit_of_a_long_key_changes_half_of_the_hash() {
+    let mut state = 9;
+    let mut changed = [0u32; 9 * 64];
+    const ROUNDS: u32 = 200;
+    for _ in 0..ROUNDS {
+        let seed = Seed::new(split_mix(&mut state), split_mix(&mut state));
+        let key: [u64; 9] = std::array::from_fn(|_| split_mix(&mut state));
+        let hash = seed.hash(&key);
+        for (bit, changed) in changed.iter_mut().enumerate() {
+            let mut other = key;
+            other[bit / 64] ^= 1 << (bit % 64);
+            *changed += (hash ^ seed.hash(&other)).count_ones();
+        }
+    }
+    for (bit, changed) in changed.iter().enumerate() {
+        let mean = f64::from(*changed) / 64.0 / f64::from(ROUNDS);
+        assert!((0.4..0.6).contains(&mean), "bit {bit}: {mean:.2}");
+    }
+}
+
 #[test]
 fn every_bit_of_a_key_changes_half_of_the_hash() {
     let mut changed = [[0u32; 64]; 128];
@@ -121,6 +195,22 @@ fn keys_chosen_against_one_seed_do_not_collide_under_another() {
     let mut buckets = vec![0; 64];
     for key in chosen {
         buckets[other.hash(&[key]) as usize % 64] += 1;
+    }
+    assert!(unevenness(&buckets) < 6.0, "{}", unevenness(&buckets));
+}
+
+#[test]
+fn long_keys_chosen_against_one_seed_do_not_collide_under_another() {
+    let known = Seed::new(1, 0x1234_5678_9abc_def1);
+    let other = Seed::new(0xfeed_face_0bad_cafe, 0x0dd0_5eed_1357_9bdf);
+    let chosen: Vec<_> = (0u64..)
+        .map(|i| bytes(format!("cookie {i} of somebody who knows").as_bytes()))
+        .filter(|key| known.hash(key).trailing_zeros() >= 12)
+        .take(1000)
+        .collect();
+    let mut buckets = vec![0; 64];
+    for key in chosen {
+        buckets[other.hash(&key) as usize % 64] += 1;
     }
     assert!(unevenness(&buckets) < 6.0, "{}", unevenness(&buckets));
 }
