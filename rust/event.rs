@@ -16,9 +16,16 @@
 //!
 //! # The state word
 //!
-//! `state = generation << 2 | timed_out << 1 | live`. Publishing increments the generation, so a
-//! live state word names one life of one cell, and never comes back (2^62 lives). Within a life
-//! it changes once at most: when the event times out.
+//! ```text
+//!   63              11 10       3     2          1        0
+//!  +------------------+----------+--------+-----------+------+
+//!  |    generation    |   refs   | orphan | timed_out | live |
+//!  +------------------+----------+--------+-----------+------+
+//! ```
+//!
+//! Publishing increments the generation, so generation and live bit name one *life* of one cell,
+//! which never comes back (2^53 lives). Within a life the other bits change: when the event times
+//! out, and when somebody takes or returns a reference.
 //!
 //! # Why no grace period is needed
 //!
@@ -41,9 +48,19 @@
 //!
 //! [`Event::time_out`] exchanges the state for the same one with `timed_out` set: it succeeds
 //! once in a life, and never after its end, because both are decided by the same word. Whoever
-//! ends the event at that moment sees its exchange fail, finds the same life, and tries once
-//! more. A copy by [`Event::peek`] of the life whose exchange then succeeds is what is reported:
+//! ends the event at that moment sees its exchange fail, finds the same life, and tries again.
+//! A copy by [`Event::peek`] of the life whose exchange then succeeds is what is reported:
 //! it was found sound before, and the exchange tells that the event had not ended.
+//!
+//! # References
+//!
+//! A reference keeps the cell from being recycled, and keeps nobody from ending the event. It is
+//! taken of a live event only ([`Event::hold`], an exchange that proves its life as `claim`
+//! does), so once an event is claimed its references only become fewer, but for copies of those
+//! that exist. The owner that finds references leaves the cell to them ([`Event::abandon`] sets
+//! `orphan`); whoever returns the last one then gives the cell back ([`Event::unhold`]). Both
+//! exchange the same word, so exactly one of them does. While nobody holds a reference all this
+//! costs nothing: the winner knows from its own exchange that there is none.
 //!
 //! # Contexts
 //!
@@ -51,13 +68,22 @@
 
 use crate::{
     freelist::Cell,
-    sys::atomic::{Acquire, Atomic, Relaxed, Release},
+    sys::atomic::{Acquire, Atomic, Full, Relaxed, Release},
 };
 use core::array;
 
 const LIVE: u64 = 1;
 const TIMED_OUT: u64 = 2;
-const GENERATION: u64 = 4;
+/// The event has ended, and the last reference gives the cell back.
+const ORPHAN: u64 = 4;
+/// One reference.
+const REF: u64 = 8;
+/// All of them.
+const REFS: u64 = 0xff * REF;
+const GENERATION: u64 = 1 << 11;
+
+/// What says which life it is.
+const LIFE: u64 = !(GENERATION - 1) | LIVE;
 
 /// A cell with room for a key of `K` words and `D` words of data.
 #[repr(C)]
@@ -72,18 +98,44 @@ pub(crate) struct Event<const K: usize, const D: usize> {
     data: [Atomic<u64>; D],
 }
 
-/// A life of a cell: the value of a live state word.
-///
-/// An event that times out goes on under another value, see [`Event::timed_out_since`].
+/// A life of a cell, and how the state word was when it was looked at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Life(u64);
 
 impl Life {
     /// Whether the event had timed out when it was looked at.
+    #[inline(always)]
     pub(crate) fn has_timed_out(self) -> bool {
         self.0 & TIMED_OUT != 0
     }
+
+    /// Whether somebody held a reference when it was looked at.
+    #[inline(always)]
+    pub(crate) fn is_held(self) -> bool {
+        self.0 & REFS != 0
+    }
+
+    /// Whether `state` is of this life, which is not over.
+    #[inline(always)]
+    fn is_that_of(self, state: u64) -> bool {
+        (self.0 ^ state) & LIFE == 0
+    }
 }
+
+/// What came of the wish for a reference.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Hold {
+    /// The caller has one more.
+    Held,
+    /// The life is over.
+    Over,
+    /// There are [`HOLDERS_MAX`] already.
+    TooMany,
+}
+
+/// The most references to one event.
+#[allow(dead_code, reason = "for tests")]
+pub(crate) const HOLDERS_MAX: u64 = REFS / REF;
 
 /// A copy of a live event.
 pub(crate) struct Snapshot<const K: usize, const D: usize> {
@@ -129,41 +181,132 @@ impl<const K: usize, const D: usize> Event<K, D> {
             .all(|(word, wanted)| word.load(Relaxed) == *wanted)
     }
 
-    /// The life the cell is in, if it is still `life` and has timed out since.
-    #[cold]
-    pub(crate) fn timed_out_since(&self, life: Life) -> Option<Life> {
-        let now = self.life()?;
-        (now.0 == life.0 | TIMED_OUT && now != life).then_some(now)
-    }
-
     /// Notes that the event has timed out. Exactly one caller gets `true` for a life, and none
     /// after its end.
     pub(crate) fn time_out(&self, life: Life) -> bool {
-        // Relaxed: it publishes nothing, and as a read-modify-write it goes on with the release
-        // of `publish`; what was copied before was checked by `peek`.
-        life.0 & TIMED_OUT == 0
-            && self
-                .state
-                .cmpxchg(life.0, life.0 | TIMED_OUT, Relaxed)
-                .is_ok()
+        let mut now = life.0;
+        while now & TIMED_OUT == 0 && life.is_that_of(now) {
+            // Relaxed: it publishes nothing, and as a read-modify-write it goes on with the
+            // release of `publish`; what was copied before was checked by `peek`.
+            match self.state.cmpxchg(now, now | TIMED_OUT, Relaxed) {
+                Ok(_) => return true,
+                Err(found) => now = found,
+            }
+        }
+        false
     }
 
-    /// Whether the event had timed out. Only for the owner, before it publishes again.
+    /// Ends this life. Exactly one caller gets `Some` for a life, with its last state, and owns
+    /// the cell.
     #[inline(always)]
-    pub(crate) fn had_timed_out(&self) -> bool {
-        // Relaxed: only owners write a state that is not live.
-        self.state.load(Relaxed) & TIMED_OUT != 0
-    }
-
-    /// Ends this life. Exactly one caller gets `true` for a life, and owns the cell.
-    #[inline(always)]
-    pub(crate) fn claim(&self, life: Life) -> bool {
+    pub(crate) fn claim(&self, life: Life) -> Option<Life> {
         // Acquire: the winner's reads and writes of the cell stay behind the exchange. What it
         // read before needs no order, see step 3 above.
-        self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire).is_ok()
+        if self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire).is_ok() {
+            return Some(life);
+        }
+        self.claim_again(life)
     }
 
-    /// Forgets that an earlier event in this cell had timed out. Only for the owner.
+    /// The exchange has failed: the life is over, or only its other bits have changed.
+    #[cold]
+    fn claim_again(&self, life: Life) -> Option<Life> {
+        loop {
+            // Relaxed: if it is the same life, all of it was acquired when `life` was loaded.
+            let last = self.state.load(Relaxed);
+            if !life.is_that_of(last) {
+                return None;
+            }
+            // Acquire: as in `claim`.
+            if self.state.cmpxchg(last, last & !LIVE, Acquire).is_ok() {
+                return Some(Life(last));
+            }
+        }
+    }
+
+    /// Takes a reference to the event of this life.
+    pub(crate) fn hold(&self, life: Life) -> Hold {
+        let mut now = life.0;
+        while life.is_that_of(now) {
+            if now & REFS == REFS {
+                return Hold::TooMany;
+            }
+            // Acquire: as in `claim`, what the holder reads stays behind.
+            match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {
+                Ok(_) => return Hold::Held,
+                Err(found) => now = found,
+            }
+        }
+        Hold::Over
+    }
+
+    /// Takes one more reference. Only for who holds one; the event may have ended.
+    pub(crate) fn hold_again(&self) -> Hold {
+        // Relaxed, both: the caller's own reference keeps the cell, and orders its reads.
+        let mut now = self.state.load(Relaxed);
+        while now & REFS != REFS {
+            match self.state.cmpxchg(now, now.wrapping_add(REF), Relaxed) {
+                Ok(_) => return Hold::Held,
+                Err(found) => now = found,
+            }
+        }
+        Hold::TooMany
+    }
+
+    /// Returns a reference. The caller gives the cell back if the result is `true`.
+    #[must_use]
+    pub(crate) fn unhold(&self) -> bool {
+        // Relaxed: a guess, the exchange checks it.
+        let mut now = self.state.load(Relaxed);
+        loop {
+            if now & REFS == 0 {
+                // Returned once too often: not what the cell is for any more.
+                return false;
+            }
+            let left = now.wrapping_sub(REF);
+            let is_last = left & (REFS | ORPHAN) == ORPHAN;
+            let next = if is_last { left & !ORPHAN } else { left };
+            // Full: what we read of the cell precedes its recycling, by whoever that is
+            // (Release); if it is us, so does what the others read (Acquire).
+            match self.state.cmpxchg(now, next, Full) {
+                Ok(_) => return is_last,
+                Err(found) => now = found,
+            }
+        }
+    }
+
+    /// Leaves the cell to those who hold references. The caller gives it back if there is none,
+    /// which the result says. Only for the owner.
+    #[cold]
+    #[must_use]
+    pub(crate) fn abandon(&self) -> bool {
+        // Acquire: if the last reference was returned meanwhile, what its holder read comes
+        // before what the next owner writes.
+        let mut now = self.state.load(Acquire);
+        while now & REFS != 0 {
+            // Release: what the owner did with the cell comes before what its next owner does.
+            if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok() {
+                return false;
+            }
+            // Acquire: as above.
+            now = self.state.load(Acquire);
+        }
+        true
+    }
+
+    /// Whether the event has not ended. For who holds a reference: the life it is in now.
+    pub(crate) fn is_live(&self) -> bool {
+        self.life().is_some()
+    }
+
+    /// How many references there are; a snapshot.
+    pub(crate) fn holders(&self) -> u64 {
+        // Relaxed: a number.
+        (self.state.load(Relaxed) & REFS) / REF
+    }
+
+    /// Forgets that an earlier event in this cell had timed out. Only for the owner, if nobody
+    /// holds a reference.
     #[inline(always)]
     pub(crate) fn renew(&self) {
         // Relaxed: only owners look at a state that is not live; readers only see that it is not.
@@ -171,15 +314,67 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.state.store(state & !TIMED_OUT, Relaxed);
     }
 
-    /// Makes the event findable. Only for the owner, after it has filled the cell.
+    /// Makes a new event findable. Only for the owner, after it has filled the cell.
     #[inline(always)]
     pub(crate) fn publish(&self) {
-        // Relaxed: only owners write a state that is not live, and ownership was handed over by
-        // `claim` or by the pool, both with acquire.
-        let state = self.state.load(Relaxed);
+        let next = self.next_life();
         // Release: readers that see this life see its key, start, data and place.
-        self.state
-            .store(state.wrapping_add(GENERATION) | LIVE, Release);
+        self.state.store(next, Release);
+    }
+
+    /// As [`Event::publish`], and of all who do so at once and then look for each other's event,
+    /// of any two at least one finds the other's.
+    #[inline(always)]
+    pub(crate) fn publish_and_order(&self) -> Life {
+        self.publish_fully(self.next_life())
+    }
+
+    /// As [`Event::publish_and_order`], with a reference for the caller.
+    pub(crate) fn publish_held(&self) -> Life {
+        self.publish_fully(self.next_life() | REF)
+    }
+
+    #[inline(always)]
+    fn publish_fully(&self, next: u64) -> Life {
+        // Full: Release as in `publish`; and what the caller looks at next is looked at after
+        // others can see this life.
+        self.state.xchg(next, Full);
+        Life(next)
+    }
+
+    /// Makes an event findable again after a change; as another one if it is `renewed`. Only for
+    /// the owner, who has claimed `life`.
+    #[inline(always)]
+    pub(crate) fn republish(&self, life: Life, renewed: bool) {
+        if life.is_held() {
+            return self.republish_held(renewed);
+        }
+        if renewed {
+            self.renew();
+        }
+        self.publish();
+    }
+
+    /// Those who hold references may return them meanwhile.
+    #[cold]
+    fn republish_held(&self, renewed: bool) {
+        let forget = if renewed { TIMED_OUT } else { 0 };
+        loop {
+            let now = self.state.load(Relaxed);
+            let next = (now & !forget).wrapping_add(GENERATION) | LIVE;
+            // Release: as in `publish`.
+            if self.state.cmpxchg(now, next, Release).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// The state of the life that begins next.
+    #[inline(always)]
+    fn next_life(&self) -> u64 {
+        // Relaxed: only owners write a state that is not live and not held, and ownership was
+        // handed over by `claim` or by the pool, both with acquire.
+        self.state.load(Relaxed).wrapping_add(GENERATION) | LIVE
     }
 
     /// Fills the cell. Only for the owner.
@@ -196,9 +391,15 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// A consistent copy with its life, if the event is live and stays so while it is copied.
+    /// A consistent copy with its life, if the event is live and stays so while it is copied. The
+    /// life is as it is afterwards.
     pub(crate) fn peek(&self) -> Option<(Life, Snapshot<K, D>)> {
-        let life = self.life()?;
+        self.peek_at(self.life()?)
+    }
+
+    /// As [`Event::peek`], of a life that was looked at before.
+    #[inline(always)]
+    pub(crate) fn peek_at(&self, life: Life) -> Option<(Life, Snapshot<K, D>)> {
         // Acquire, each: if a word is of a later life, the end of this one is seen below.
         let copy = Snapshot {
             start: self.start.load(Acquire),
@@ -206,10 +407,12 @@ impl<const K: usize, const D: usize> Event<K, D> {
             data: array::from_fn(|i| self.data[i].load(Acquire)),
         };
         // Relaxed: ordered by the acquire loads above.
-        (self.state.load(Relaxed) == life.0).then_some((life, copy))
+        let now = self.state.load(Relaxed);
+        life.is_that_of(now).then_some((Life(now), copy))
     }
 
-    /// When the event began. Only for the owner.
+    /// When the event began. For the owner and who holds a reference; for others as sound as
+    /// [`Event::has_key`].
     #[inline(always)]
     pub(crate) fn start(&self) -> u64 {
         self.start.load(Relaxed)
@@ -222,13 +425,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.start.store(start, Release);
     }
 
-    /// The key. Only for the owner.
+    /// The key. For the owner and who holds a reference.
     #[inline(always)]
     pub(crate) fn key(&self) -> [u64; K] {
         array::from_fn(|i| self.key[i].load(Relaxed))
     }
 
-    /// The data. Only for the owner.
+    /// The data. For the owner and who holds a reference, to whom it may be a mixture of before
+    /// and after a change.
     #[inline(always)]
     pub(crate) fn data(&self) -> [u64; D] {
         array::from_fn(|i| self.data[i].load(Relaxed))

@@ -271,18 +271,21 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// Reports what has timed out. Returns the nanoseconds until something can time out next,
     /// `None` if there is no timeout. May sleep.
-    pub(crate) fn expire(&self, mut details: impl FnMut(&Late<D>, u64) -> Details) -> Option<u64> {
+    pub(crate) fn expire(
+        &self,
+        mut details: impl FnMut(&Late<K, D>, u64) -> Details,
+    ) -> Option<u64> {
         let timeout = self.value(common::TIMEOUT);
         if timeout == 0 {
             return None;
         }
         let now = Kernel::now();
-        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<D>| {
+        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>| {
             self.raise(guard, now, late, &details(late, now));
         };
-        let oldest = self.tracker.expire(now, timeout, ticker::relax, report);
+        let first = self.tracker.expire(now, |_| timeout, ticker::relax, report);
         // What begins from now on can not time out before this.
-        let due = oldest.unwrap_or(now).saturating_add(timeout);
+        let due = first.unwrap_or(now.saturating_add(timeout));
         let floor = (timeout / 16).max(FINEST);
         Some(due.saturating_sub(Kernel::now()).max(floor))
     }
@@ -293,7 +296,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         &self,
         guard: &<Kernel as Platform>::Guard,
         time: u64,
-        late: &Late<D>,
+        late: &Late<K, D>,
         details: &Details,
     ) {
         let mut alert = Alert {

@@ -30,6 +30,12 @@ use crate::{
 };
 use kernel::prelude::*;
 
+#[allow(dead_code, reason = "only trackers of other modules hold events")]
+#[path = "tracker/held.rs"]
+pub(crate) mod held;
+#[path = "tracker/unique.rs"]
+mod unique;
+
 /// How many cells are looked at for timeouts before others may run.
 const SLICE: Index = 256;
 
@@ -53,13 +59,17 @@ pub(crate) enum Begin {
 
 /// An event that is to be reported.
 #[derive(Debug)]
-pub(crate) struct Late<const D: usize> {
+#[allow(dead_code, reason = "not every tracker looks at all of it")]
+pub(crate) struct Late<const K: usize, const D: usize> {
     /// Why it is reported.
     pub(crate) why: Why,
+    /// When it began, in nanoseconds.
+    pub(crate) start: u64,
     /// How long it took, or has been taking, in nanoseconds.
     pub(crate) delay: u64,
     /// The threshold or timeout that it is reported for, in nanoseconds.
     pub(crate) threshold: u64,
+    pub(crate) key: [u64; K],
     pub(crate) data: [u64; D],
 }
 
@@ -72,6 +82,12 @@ pub(crate) enum Why {
     Timeout,
     /// Its end has come after all, after its timeout.
     LateEnd,
+}
+
+/// An event that the caller has ended: the cell, and its last state.
+struct Won {
+    index: Index,
+    life: Life,
 }
 
 /// A live event in the hands of [`Tracker::update`] or [`Tracker::event_out`].
@@ -124,6 +140,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// An operation begins at `start`.
     ///
     /// A key may begin more than once; each end then takes one of them.
+    #[allow(dead_code, reason = "the keys of `block` are live once")]
     #[inline]
     pub(crate) fn event_in(
         &self,
@@ -133,46 +150,48 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         data: &[u64; D],
     ) -> Begin {
         self.stats.count::<P>(guard, Counter::Attempts);
-        let Some(index) = self.pool.get(guard) else {
+        let hash = self.seed.hash(key);
+        let begun = self.insert(guard, hash, key, start, data, Event::publish);
+        self.begun(guard, begun.is_some())
+    }
+
+    /// Counts what became of an attempt.
+    #[inline(always)]
+    fn begun(&self, guard: &P::Guard, started: bool) -> Begin {
+        if started {
+            self.stats.count::<P>(guard, Counter::Started);
+            Begin::Started
+        } else {
             self.stats.count::<P>(guard, Counter::Full);
-            return Begin::Full;
-        };
-        let event = self.pool.cell(index);
-        event.renew();
-        event.fill(key, start, data);
-        match self.table.insert(self.seed.hash(key), index) {
-            Some(place) => {
-                self.set_place(event, place);
-                event.publish();
-                self.stats.count::<P>(guard, Counter::Started);
-                Begin::Started
-            }
-            None => {
-                self.pool.put(guard, index);
-                self.stats.count::<P>(guard, Counter::Full);
-                Begin::Full
-            }
+            Begin::Full
         }
     }
 
-    /// An operation with a key that can be live only once begins at `start`.
-    ///
-    /// If the key is live already, its end was missed: that event is dropped and counted as
-    /// `replaced`. Not atomic against another `event_in_unique` of the same key.
-    #[inline]
-    pub(crate) fn event_in_unique(
+    /// Makes a new event, and makes it findable by `publish`. Counts nothing.
+    #[inline(always)]
+    fn insert<R>(
         &self,
         guard: &P::Guard,
+        hash: u64,
         key: &[u64; K],
         start: u64,
         data: &[u64; D],
-    ) -> Begin {
-        let hash = self.seed.hash(key);
-        if let Some(stale) = self.claim(hash, key) {
-            self.release(guard, hash, stale);
-            self.stats.count::<P>(guard, Counter::Replaced);
+        publish: impl FnOnce(&Event<K, D>) -> R,
+    ) -> Option<(Index, R)> {
+        let index = self.pool.get(guard)?;
+        let event = self.pool.cell(index);
+        event.renew();
+        event.fill(key, start, data);
+        match self.table.insert(hash, index) {
+            Some(place) => {
+                self.set_place(event, place);
+                Some((index, publish(event)))
+            }
+            None => {
+                self.pool.put(guard, index);
+                None
+            }
         }
-        self.event_in(guard, key, start, data)
     }
 
     /// An operation ends at `end`. Returns whether it was known; else it is counted as
@@ -188,7 +207,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         key: &[u64; K],
         end: u64,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<D>),
+        late: impl FnOnce(&Late<K, D>),
     ) -> bool {
         let known = self.event_out_if_known(guard, key, end, is_end, late);
         if !known {
@@ -216,47 +235,89 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         key: &[u64; K],
         end: u64,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
-        late: impl FnOnce(&Late<D>),
+        late: impl FnOnce(&Late<K, D>),
     ) -> bool {
         let hash = self.seed.hash(key);
-        let Some(index) = self.claim(hash, key) else {
+        let Some(won) = self.claim(hash, key) else {
             return false;
         };
-        let event = self.pool.cell(index);
+        self.finish(guard, hash, won, end, is_end, late);
+        true
+    }
+
+    /// All operations of this key end at `end`, each reported as by [`Tracker::event_out`].
+    /// Returns how many there were; 0 is counted as `unmatched`.
+    ///
+    /// Those that begin meanwhile may be among them.
+    #[allow(dead_code, reason = "only trackers of other modules need it")]
+    pub(crate) fn event_out_all(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        end: u64,
+        mut late: impl FnMut(&Late<K, D>),
+    ) -> u64 {
+        let hash = self.seed.hash(key);
+        let mut ended = 0;
+        self.table.find(hash, |index| {
+            let won = self.claim_cell(key, index)?;
+            self.finish(guard, hash, won, end, |_| true, &mut late);
+            ended += 1;
+            None::<()>
+        });
+        if ended == 0 {
+            self.unmatched(guard);
+        }
+        ended
+    }
+
+    /// What the end of an event leads to, for the winner.
+    #[inline(always)]
+    fn finish(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        won: Won,
+        end: u64,
+        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
+        late: impl FnOnce(&Late<K, D>),
+    ) {
+        let event = self.pool.cell(won.index);
         if !is_end(&Open { event }) {
-            self.release(guard, hash, index);
+            self.release(guard, hash, won);
             self.stats.count::<P>(guard, Counter::Gone);
-            return true;
+            return;
         }
         let start = event.start();
         // Relaxed: a threshold that changes now applies from about now.
         let threshold = self.threshold.load(Relaxed);
         let delay = end.wrapping_sub(start);
-        let timed_out = event.had_timed_out();
+        let timed_out = won.life.has_timed_out();
         let report = (delay as i64 >= 0 && (delay > threshold || timed_out)).then(|| Late {
             why: if timed_out {
                 Why::LateEnd
             } else {
                 Why::Threshold
             },
+            start,
             delay,
             threshold,
+            key: event.key(),
             data: event.data(),
         });
-        self.release(guard, hash, index);
+        self.release(guard, hash, won);
         self.stats.count::<P>(guard, Counter::Ended);
         if timed_out {
             self.stats.count::<P>(guard, Counter::Late);
         }
         if (delay as i64) < 0 {
             self.stats.count::<P>(guard, Counter::Negative);
-            return true;
+            return;
         }
         self.stats.record::<P>(guard, delay);
         if let Some(report) = report {
             late(&report);
         }
-        true
     }
 
     /// Changes a live event, or drops it. Returns what `change` decided, if the key is live.
@@ -271,18 +332,17 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
     ) -> Option<Verdict> {
         let hash = self.seed.hash(key);
-        let index = self.claim(hash, key)?;
-        let event = self.pool.cell(index);
+        let won = self.claim(hash, key)?;
+        let event = self.pool.cell(won.index);
         let verdict = change(&mut Open { event });
         match verdict {
-            Verdict::Keep => event.publish(),
+            Verdict::Keep => event.republish(won.life, false),
             Verdict::Gone => {
-                self.release(guard, hash, index);
+                self.release(guard, hash, won);
                 self.stats.count::<P>(guard, Counter::Gone);
             }
             Verdict::Renewed => {
-                event.renew();
-                event.publish();
+                event.republish(won.life, true);
                 self.stats.count::<P>(guard, Counter::Replaced);
                 self.stats.count::<P>(guard, Counter::Attempts);
                 self.stats.count::<P>(guard, Counter::Started);
@@ -312,9 +372,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         for (index, event) in self.pool.cells() {
             let Some(life) = event.life() else { continue };
             let guard = P::guard();
-            if claim(event, life) {
+            if let Some(life) = event.claim(life) {
                 let hash = self.seed.hash(&event.key());
-                self.release(&guard, hash, index);
+                self.release(&guard, hash, Won { index, life });
                 self.stats.count::<P>(&guard, Counter::Cleared);
                 cleared += 1;
             }
@@ -322,21 +382,21 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         cleared
     }
 
-    /// Reports the events that have been live for `timeout` nanoseconds at `now`, each once.
+    /// Reports the events that have been live for their timeout at `now`, each once. `timeout`
+    /// says it of each, in nanoseconds; `u64::MAX` is never.
     ///
     /// It is decided while the event is pending; `report` is called at once after that. Returns
-    /// the start of the oldest event that has not timed out: before that one's time is over,
-    /// nothing can time out, but for an event that was inside [`Tracker::update`] just when it was
-    /// looked at, and is found the next time. Calls `relax` now and then, which may sleep; holds
-    /// the guard for one event at a time.
+    /// when the first of those that have not timed out will: before that, none that was looked at
+    /// can, but for an event that was inside [`Tracker::update`] just then, and is found the next
+    /// time. Calls `relax` now and then, which may sleep; holds the guard for one event at a time.
     pub(crate) fn expire(
         &self,
         now: u64,
-        timeout: u64,
+        timeout: impl Fn(&Snapshot<K, D>) -> u64,
         mut relax: impl FnMut(),
-        mut report: impl FnMut(&P::Guard, &Late<D>),
+        mut report: impl FnMut(&P::Guard, &Late<K, D>),
     ) -> Option<u64> {
-        let mut oldest = None;
+        let mut first = None;
         for (index, event) in self.pool.cells() {
             if index % SLICE == SLICE - 1 {
                 relax();
@@ -344,30 +404,34 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             let Some((life, copy)) = event.peek() else {
                 continue;
             };
-            if life.has_timed_out() {
+            let timeout = timeout(&copy);
+            if life.has_timed_out() || timeout == u64::MAX {
                 continue;
             }
+            let due = copy.start.saturating_add(timeout);
             let delay = now.saturating_sub(copy.start);
             if delay < timeout {
-                oldest = earlier(oldest, copy.start);
+                first = earlier(first, due);
                 continue;
             }
             let guard = P::guard();
             if !event.time_out(life) {
                 // It has ended, or was changed and goes on: look again soon.
-                oldest = earlier(oldest, copy.start);
+                first = earlier(first, due);
                 continue;
             }
             self.stats.count::<P>(&guard, Counter::TimedOut);
             let late = Late {
                 why: Why::Timeout,
+                start: copy.start,
                 delay,
                 threshold: timeout,
+                key: copy.key,
                 data: copy.data,
             };
             report(&guard, &late);
         }
-        oldest
+        first
     }
 
     /// Shows copies of the live events, in no order, until `see` fails.
@@ -413,20 +477,31 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Finds a live event and wins it.
     #[inline(always)]
-    fn claim(&self, hash: u64, key: &[u64; K]) -> Option<Index> {
-        self.table.find(hash, |index| {
-            let event = self.pool.cell(index);
-            let life = event.life()?;
-            (event.has_key(key) && claim(event, life)).then_some(index)
-        })
+    fn claim(&self, hash: u64, key: &[u64; K]) -> Option<Won> {
+        self.table.find(hash, |index| self.claim_cell(key, index))
     }
 
-    /// Takes a won event out of the table and gives its cell back.
+    /// Wins the event in a cell, if it has this key.
     #[inline(always)]
-    fn release(&self, guard: &P::Guard, hash: u64, index: Index) {
-        let place = self.place(self.pool.cell(index));
-        self.table.remove(hash, place);
-        self.pool.put(guard, index);
+    fn claim_cell(&self, key: &[u64; K], index: Index) -> Option<Won> {
+        let event = self.pool.cell(index);
+        let life = event.life()?;
+        if !event.has_key(key) {
+            return None;
+        }
+        let life = event.claim(life)?;
+        Some(Won { index, life })
+    }
+
+    /// Takes a won event out of the table and gives its cell back, or leaves it to those who hold
+    /// references.
+    #[inline(always)]
+    fn release(&self, guard: &P::Guard, hash: u64, won: Won) {
+        let event = self.pool.cell(won.index);
+        self.table.remove(hash, self.place(event));
+        if !won.life.is_held() || event.abandon() {
+            self.pool.put(guard, won.index);
+        }
     }
 
     #[inline(always)]
@@ -444,16 +519,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 }
 
-/// The earlier of two starts, the first of which may not be there.
-fn earlier(oldest: Option<u64>, start: u64) -> Option<u64> {
-    Some(oldest.map_or(start, |oldest| oldest.min(start)))
-}
-
-/// Wins an event in `life`, even if it times out at this very moment.
-#[inline(always)]
-fn claim<const K: usize, const D: usize>(event: &Event<K, D>, life: Life) -> bool {
-    event.claim(life)
-        || event
-            .timed_out_since(life)
-            .is_some_and(|life| event.claim(life))
+/// The earlier of two times, the first of which may not be there.
+fn earlier(first: Option<u64>, time: u64) -> Option<u64> {
+    Some(first.map_or(time, |first| first.min(time)))
 }

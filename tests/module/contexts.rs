@@ -127,7 +127,7 @@ fn each_finds_its_own() -> Result<Verdict> {
     };
     let end = |storm: &Storm, key: &[u64; 2], turn: u64| {
         let reported = Atomic::<u64>::new(0);
-        let late = |late: &Late<2>| {
+        let late = |late: &Late<2, 2>| {
             count(&reported);
             if late.delay != 1 || late.data != [turn + 1, !key[0]] {
                 count(&changed);
@@ -305,7 +305,7 @@ fn all_share_a_few_keys() -> Result<Verdict> {
             if context == Context::Thread && dice(seed) == 0 {
                 let report = |_: &_, _: &_| said.add(Counter::TimedOut, 1);
                 let search = |_: &_| {
-                    engine.expire(Kernel::now(), 10_000, || {}, report);
+                    engine.expire(Kernel::now(), |_| 10_000, || {}, report);
                     if dice(seed) == 0 {
                         said.add(Counter::Cleared, engine.clear());
                     }

@@ -83,7 +83,7 @@ pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     round();
     meter.report("pair_no_timeout", live, ticks(&mut round), live);
     let search = || {
-        engine.expire(Kernel::now(), u64::MAX / 2, || {}, |_, _| {});
+        engine.expire(Kernel::now(), |_| u64::MAX / 2, || {}, |_, _| {});
     };
     let total = ticks(|| {
         round();

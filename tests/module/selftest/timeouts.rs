@@ -19,7 +19,7 @@ const HOUR: u64 = 3_600_000_000_000;
 /// Looks for timeouts at `now`, and returns how many were reported.
 fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
     let mut reported = 0;
-    engine.expire(now, timeout, relax, |_, _| reported += 1);
+    engine.expire(now, |_| timeout, relax, |_, _| reported += 1);
     reported
 }
 
@@ -68,11 +68,16 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
     on_cpus(2, |cpu| {
         if cpu == 1 {
             while done.load(Acquire) == 0 {
-                engine.expire(Kernel::now() + HOUR, HOUR, relax, |_, late| {
-                    if let Some((timeouts, _)) = books.get(late.data[0] as usize) {
-                        timeouts.add(1, Relaxed);
-                    }
-                });
+                engine.expire(
+                    Kernel::now() + HOUR,
+                    |_| HOUR,
+                    relax,
+                    |_, late| {
+                        if let Some((timeouts, _)) = books.get(late.data[0] as usize) {
+                            timeouts.add(1, Relaxed);
+                        }
+                    },
+                );
                 relax();
             }
             return;
@@ -81,7 +86,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
             if n >= LIVE {
                 let guard = Kernel::guard();
                 let key = n - LIVE;
-                let late = |late: &Late<2>| {
+                let late = |late: &Late<2, 2>| {
                     if let (Why::LateEnd, Some((_, ends))) = (late.why, books.get(key as usize)) {
                         ends.add(1, Relaxed);
                     }

@@ -9,6 +9,7 @@ mod control;
 mod event;
 mod freelist;
 mod hash;
+mod held;
 mod histogram;
 #[cfg(debug_assertions)]
 mod interrupts;

@@ -38,6 +38,8 @@ mod audit;
 mod event_model;
 #[path = "loom/freelist.rs"]
 mod freelist_model;
+#[path = "loom/held.rs"]
+mod held_model;
 #[path = "loom/ring.rs"]
 mod ring_model;
 #[path = "loom/table.rs"]

@@ -17,8 +17,8 @@ fn a_life_begins_and_ends_once() {
     assert_eq!(life, first);
     assert_eq!((copy.key, copy.start, copy.data), ([7], 100, [1, 2]));
 
-    assert!(event.claim(first));
-    assert!(!event.claim(first), "one winner");
+    assert_eq!(event.claim(first), Some(first));
+    assert_eq!(event.claim(first), None, "one winner");
     assert!(event.life().is_none() && event.peek().is_none());
     assert_eq!(
         (event.key(), event.start(), event.data()),
@@ -36,9 +36,9 @@ fn no_life_comes_twice() {
         let life = event.life().unwrap();
         assert!(!lives.contains(&life));
         for old in &lives {
-            assert!(!event.claim(*old), "of an earlier life");
+            assert_eq!(event.claim(*old), None, "of an earlier life");
         }
-        assert!(event.claim(life));
+        assert_eq!(event.claim(life), Some(life));
         lives.push(life);
     }
 }
@@ -49,7 +49,7 @@ fn a_changed_event_is_another_life() {
     event.fill(&[1], 1, &[1]);
     event.publish();
     let before = event.life().unwrap();
-    assert!(event.claim(before));
+    assert_eq!(event.claim(before), Some(before));
     event.set_start(2);
     event.set_data(&[2]);
     event.publish();

@@ -80,7 +80,7 @@ fn act(engine: &Engine, ends: &Ends, serial: &Cell<u64>, action: Action) {
             engine.clear();
         }
         Action::Expire => {
-            let report = |_: &_, late: &Late<1>| {
+            let report = |_: &_, late: &Late<1, 1>| {
                 assert_eq!(
                     late.delay,
                     END - late.data[0],
@@ -88,7 +88,7 @@ fn act(engine: &Engine, ends: &Ends, serial: &Cell<u64>, action: Action) {
                 );
                 ends.note_timeout(late.data[0]);
             };
-            engine.expire(END, 0, || (), report);
+            engine.expire(END, |_| 0, || (), report);
         }
     }
 }

@@ -27,7 +27,7 @@ fn begin(engine: &Engine, guard: &Guard, key: u64, start: u64) {
 /// What an end at `end` reports, if anything: why, delay and threshold.
 fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, u64)> {
     let mut report = None;
-    let late = |late: &Late<1>| {
+    let late = |late: &Late<1, 1>| {
         assert_eq!(late.data, [key]);
         report = Some((late.why, late.delay, late.threshold));
     };
@@ -38,13 +38,13 @@ fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, 
 /// What times out at `now`: key (which is the data) and delay; and the oldest that has not.
 fn expire(engine: &Engine, now: u64, timeout: u64) -> (Vec<(u64, u64)>, Option<u64>) {
     let mut reported = Vec::new();
-    let report = |_: &Guard, late: &Late<1>| {
+    let report = |_: &Guard, late: &Late<1, 1>| {
         assert_eq!((late.why, late.threshold), (Why::Timeout, timeout));
         reported.push((late.data[0], late.delay));
     };
-    let oldest = engine.expire(now, timeout, || (), report);
+    let first = engine.expire(now, |_| timeout, || (), report);
     reported.sort_unstable();
-    (reported, oldest)
+    (reported, first.map(|due| due - timeout))
 }
 
 #[test]
@@ -54,18 +54,15 @@ fn a_life_times_out_once() {
     event.publish();
     let life = event.life().unwrap();
     assert!(!life.has_timed_out());
-    assert_eq!(event.timed_out_since(life), None);
     assert!(event.time_out(life));
     assert!(!event.time_out(life), "once");
     let late = event.life().unwrap();
     assert!(late.has_timed_out());
     assert!(!event.time_out(late), "once, whatever was seen");
-    assert_eq!(event.timed_out_since(life), Some(late));
-    assert_eq!(event.timed_out_since(late), None);
     assert_eq!(event.peek().unwrap().0, late);
-    assert!(!event.claim(life), "it is another value");
-    assert!(event.claim(late));
-    assert!(event.had_timed_out());
+    // Whoever saw it before ends it, and learns of the time-out.
+    assert_eq!(event.claim(life), Some(late));
+    assert_eq!(event.claim(late), None);
 }
 
 #[test]
@@ -80,18 +77,14 @@ fn a_life_does_not_time_out_after_its_end() {
         assert!(!life.has_timed_out(), "a new event");
         for old in &lives {
             assert!(!event.time_out(*old), "of an earlier life");
-            assert_eq!(event.timed_out_since(*old), None, "of an earlier life");
+            assert_eq!(event.claim(*old), None, "of an earlier life");
         }
-        let life = if round % 2 == 0 {
+        if round % 2 == 0 {
             assert!(event.time_out(life));
-            event.timed_out_since(life).unwrap()
-        } else {
-            life
-        };
-        assert!(event.claim(life));
-        assert_eq!(event.had_timed_out(), round % 2 == 0);
+        }
+        let last = event.claim(life).unwrap();
+        assert_eq!(last.has_timed_out(), round % 2 == 0);
         assert!(!event.time_out(life), "after its end");
-        assert_eq!(event.timed_out_since(life), None, "after its end");
         lives.push(life);
     }
 }
@@ -185,6 +178,6 @@ fn others_may_run_while_a_large_pool_is_searched() {
     let _seat = Machine::new().pin(0);
     let engine = Tracker::<1, 1, Host<1>>::new(1_000, 0, Seed::new(5, 6)).unwrap();
     let mut relaxed = 0;
-    engine.expire(0, 1, || relaxed += 1, |_, _| ());
+    engine.expire(0, |_| 1, || relaxed += 1, |_, _| ());
     assert_eq!(relaxed, 3);
 }

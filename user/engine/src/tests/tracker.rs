@@ -121,7 +121,7 @@ impl Model {
     fn begin(&mut self, engine: &Engine, cpu: usize, key: u64, unique: bool) {
         self.serial += 1;
         let (start, data) = (10_000 + self.serial, [self.serial, !self.serial]);
-        let stale = self.has(key) && unique;
+        let full = self.pending.len() == engine.capacity() as usize;
         let begun = on::<Numa, _>(cpu, |guard| {
             if unique {
                 engine.event_in_unique(guard, &[key], start, &data)
@@ -129,26 +129,42 @@ impl Model {
                 engine.event_in(guard, &[key], start, &data)
             }
         });
-        if stale {
-            // Any of those with this key may have been dropped.
-            let live = pending(engine);
-            let gone = self
-                .pending
-                .iter()
-                .copied()
-                .find(|p| p.key == key && !live.contains(p));
-            let gone = gone.expect("one of this key was dropped");
-            self.take(key, gone.data);
-            self.count(Counter::Replaced);
-        }
         self.count(Counter::Attempts);
-        if self.pending.len() < engine.capacity() as usize {
-            assert_eq!(begun, Begin::Started);
-            self.count(Counter::Started);
-            self.pending.push(Pending { key, start, data });
-        } else {
+        if full && !(unique && self.has(key)) {
             assert_eq!(begun, Begin::Full);
-            self.count(Counter::Full);
+            return self.count(Counter::Full);
+        }
+        assert_eq!(begun, Begin::Started);
+        self.count(Counter::Started);
+        self.pending.push(Pending { key, start, data });
+        if unique {
+            self.only_one(engine, key, start, full);
+        }
+    }
+
+    /// Those with this key that began at `start` or before have gone, but for the last of all;
+    /// if the pool was full, one more may have.
+    fn only_one(&mut self, engine: &Engine, key: u64, start: u64, full: bool) {
+        let live = pending(engine);
+        let of_key = |p: &&Pending| p.key == key;
+        let later = self
+            .pending
+            .iter()
+            .filter(of_key)
+            .filter(|p| p.start > start);
+        let mut missing = later.filter(|p| !live.contains(p)).count();
+        let is_last = !live.iter().any(|p| p.key == key && p.start > start);
+        for known in self.pending.clone().iter().filter(of_key) {
+            let stays = known.start > start || known.start == start && is_last;
+            if !live.contains(known) {
+                assert!(!stays || known.start > start && missing == 1 && full);
+                missing -= usize::from(stays);
+                self.take(key, known.data);
+                self.timed_out.remove(&known.data[0]);
+                self.count(Counter::Replaced);
+            } else {
+                assert!(stays);
+            }
         }
     }
 
@@ -262,9 +278,9 @@ impl Model {
     fn expire(&mut self, engine: &Engine, cpu: usize, now: u64, timeout: u64) {
         let _seat = crate::host::Machine::new().pin(cpu);
         let mut reported = Vec::new();
-        let oldest = engine.expire(
+        let first = engine.expire(
             now,
-            timeout,
+            |_| timeout,
             || (),
             |_, late| {
                 assert_eq!((late.why, late.threshold), (Why::Timeout, timeout));
@@ -286,7 +302,7 @@ impl Model {
         assert_eq!(reported, expected);
         let timed_out = |pending: &&Pending| self.timed_out.contains(&pending.data[0]);
         let young = self.pending.iter().filter(|pending| !timed_out(pending));
-        assert_eq!(oldest, young.map(|pending| pending.start).min());
+        assert_eq!(first, young.map(|pending| pending.start + timeout).min());
     }
 
     fn agrees(&self, engine: &Engine) {
@@ -410,7 +426,7 @@ fn thousands_of_one_key_end_one_by_one() {
         assert_eq!(engine.event_in(guard, &[7], 0, &[0]), Begin::Full);
         let mut seen = vec![false; 5000];
         for _ in 0..5000 {
-            let late = |late: &crate::tracker::Late<1>| {
+            let late = |late: &crate::tracker::Late<1, 1>| {
                 let old = std::mem::replace(&mut seen[late.data[0] as usize], true);
                 assert!(!old, "twice");
             };

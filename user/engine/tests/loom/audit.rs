@@ -6,7 +6,9 @@
 //! needed, or needs a model. Takes minutes:
 //! `cargo test --release --test loom -- --ignored --nocapture audit`.
 
-use crate::{event_model, freelist_model, machine::run, ring_model, table_model, timeout_model};
+use crate::{
+    event_model, freelist_model, held_model, machine::run, ring_model, table_model, timeout_model,
+};
 use kernel::model::{mutate, Change, Mutation};
 
 const FILES: [(&str, &str); 4] = [
@@ -28,6 +30,7 @@ fn audit() {
         event_model::MODELS,
         ring_model::MODELS,
         timeout_model::MODELS,
+        held_model::MODELS,
     ];
     std::panic::set_hook(Box::new(|_| ()));
     for (file, source) in FILES {

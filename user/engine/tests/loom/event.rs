@@ -34,7 +34,7 @@ pub(crate) fn begin(engine: &Engine, cpu: usize, key: u64, data: u64) -> Begin {
 }
 
 /// Ends a key; returns the data of the event if there was one. The start was the data too.
-fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
+pub(crate) fn end(engine: &Engine, cpu: usize, key: u64) -> Option<u64> {
     let (data, why) = end_why(engine, cpu, key)?;
     assert_eq!(why, Why::Threshold, "nothing times out here");
     Some(data)
@@ -260,8 +260,7 @@ fn pairs() {
 }
 
 pub(crate) const CLAIM: &str = "self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire)";
-pub(crate) const PUBLISH: &str = "        self.state
-            .store(";
+pub(crate) const PUBLISH: &str = "self.state.store(next, Release);";
 pub(crate) const LIFE: &str = "let state = self.state.load(Acquire);";
 const FILL_KEY: &str = "for (word, value) in self.key.iter().zip(key) {
             word.store(*value, Release);";
@@ -269,8 +268,9 @@ const SET_START: &str = "self.start.store(start, Release);";
 const PEEK_START: &str = "start: self.start.load(Acquire),";
 const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
 const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
-const PEEK_STATE: &str = "(self.state.load(Relaxed) == life.0)";
-pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 3);
+const PEEK_STATE: &str = "// Relaxed: ordered by the acquire loads above.
+        let now = self.state.load(Relaxed);";
+pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 0x7ff);
 
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[

@@ -16,11 +16,12 @@
 //! | `Release` RMW          | `Release`; the load is relaxed    | the same                      |
 //! | `Full` RMW             | loom: `AcqRel`, natively `SeqCst` | less: the kernel's is a full  |
 //! |                        |                                   | barrier before and after      |
+//! | `xchg(Full)`           | loom: `AcqRel` between two fences | the same                      |
 //! | `cmpxchg` that fails   | `Relaxed`, whatever was asked for | the same: a failed conditional|
 //! |                        |                                   | operation orders nothing      |
 //!
 //! What loom finds correct with `AcqRel` therefore needs no more than that of `Full`; an algorithm
-//! that leaned on the full barrier (a store before, a load after) would be reported as broken.
+//! that leans on the full barrier (a store before, a load after) has to use `xchg`.
 //! Loom's own limits: it remembers the seven latest stores of each atomic, a failing
 //! compare-and-swap always sees the latest value, and it knows no load that is satisfied by a
 //! later store of its own thread's future (load buffering), which dependencies forbid in the

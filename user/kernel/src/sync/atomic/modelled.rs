@@ -104,7 +104,17 @@ impl<T: AtomicType> Atomic<T> {
     #[track_caller]
     pub fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
         let change = model::change(Location::caller());
-        on!(self, swap(written(value, change), left(O::NATIVE, change)))
+        let ordering = left(O::NATIVE, change);
+        // A full exchange is a barrier before and after, which loom has as fences only.
+        let barrier = || {
+            if ordering == Native::AcqRel {
+                loom::sync::atomic::fence(Native::SeqCst);
+            }
+        };
+        barrier();
+        let old = on!(self, swap(written(value, change), ordering));
+        barrier();
+        old
     }
 
     /// Writes `new` if the value is `old`; otherwise fails with the value.

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! References to events, and several events of one key.
+//!
+//! A [`Reference`] keeps the cell of one event from being recycled, before and after its end. It
+//! does not keep anybody from ending it. Who has one can read the event at any time, and end this
+//! event and no other of the same key. Any context, NMI included.
+
+use super::{Late, Tracker, Won};
+use crate::{
+    event::{Event, Hold, Snapshot},
+    freelist::Index,
+    platform::Platform,
+    stats::Counter, //
+};
+
+/// Keeps an event's memory, live or ended. Goes back by [`Tracker::unhold`].
+///
+/// Not `Drop`: like a cell it outlives the call that took it.
+#[derive(Debug)]
+pub(crate) struct Reference(Index);
+
+impl Reference {
+    /// As a number, for who can not keep a `Reference`.
+    pub(crate) fn into_index(self) -> Index {
+        self.0
+    }
+
+    /// Back from [`Reference::into_index`], once.
+    pub(crate) fn from_index(index: Index) -> Self {
+        Self(index)
+    }
+}
+
+/// What came of the wish for a reference.
+#[derive(Debug)]
+pub(crate) enum Lookup {
+    Found(Reference),
+    /// No such key is live.
+    NotFound,
+    /// It is live, but has [`crate::event::HOLDERS_MAX`] references already.
+    TooMany,
+}
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// As [`Tracker::event_in`], with a reference to the new event, if there is one.
+    pub(crate) fn event_in_held(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Option<Reference> {
+        self.stats.count::<P>(guard, Counter::Attempts);
+        let hash = self.seed.hash(key);
+        let begun = self.insert(guard, hash, key, start, data, Event::publish_held);
+        self.begun(guard, begun.is_some());
+        begun.map(|(index, _)| Reference(index))
+    }
+
+    /// The operation of this very event ends at `end`. Returns `false` if it had ended before,
+    /// which counts nothing.
+    ///
+    /// The reference stays with the caller.
+    pub(crate) fn event_out_held(
+        &self,
+        guard: &P::Guard,
+        event: &Reference,
+        end: u64,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> bool {
+        let Reference(index) = *event;
+        let event = self.pool.cell(index);
+        // The cell is not recycled, so if anything is live here it is this event. It is not found
+        // while it is inside `update`.
+        let Some(life) = event.life().and_then(|life| event.claim(life)) else {
+            return false;
+        };
+        let hash = self.seed.hash(&event.key());
+        self.finish(guard, hash, Won { index, life }, end, |_| true, late);
+        true
+    }
+
+    /// A reference to a live event of this key.
+    pub(crate) fn lookup(&self, key: &[u64; K]) -> Lookup {
+        let found = self.table.find(self.seed.hash(key), |index| {
+            let event = self.pool.cell(index);
+            let life = event.life()?;
+            if !event.has_key(key) {
+                return None;
+            }
+            match event.hold(life) {
+                Hold::Held => Some(Lookup::Found(Reference(index))),
+                Hold::TooMany => Some(Lookup::TooMany),
+                Hold::Over => None,
+            }
+        });
+        found.unwrap_or(Lookup::NotFound)
+    }
+
+    /// Shows each live event of this key to `see`, until it says `false`, and says how many it
+    /// saw. The reference is `see`'s for the call only.
+    ///
+    /// All that are live all the time are shown, each once. One with too many references already
+    /// is left out.
+    pub(crate) fn each_of(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        mut see: impl FnMut(&Reference) -> bool,
+    ) -> u64 {
+        let mut seen = 0;
+        self.table.find(self.seed.hash(key), |index| {
+            let event = self.pool.cell(index);
+            let life = event.life()?;
+            if !event.has_key(key) || event.hold(life) != Hold::Held {
+                return None;
+            }
+            let reference = Reference(index);
+            seen += 1;
+            let go_on = see(&reference);
+            self.unhold(guard, reference);
+            (!go_on).then_some(())
+        });
+        seen
+    }
+
+    /// One more reference to the same event; `None` if there are too many.
+    pub(crate) fn hold_again(&self, event: &Reference) -> Option<Reference> {
+        match self.pool.cell(event.0).hold_again() {
+            Hold::Held => Some(Reference(event.0)),
+            Hold::Over | Hold::TooMany => None,
+        }
+    }
+
+    /// Returns a reference.
+    pub(crate) fn unhold(&self, guard: &P::Guard, event: Reference) {
+        if self.pool.cell(event.0).unhold() {
+            self.pool.put(guard, event.0);
+        }
+    }
+
+    /// Begin, key and data of a referenced event, live or ended.
+    pub(crate) fn view(&self, event: &Reference) -> Snapshot<K, D> {
+        let event = self.pool.cell(event.0);
+        Snapshot {
+            start: event.start(),
+            key: event.key(),
+            data: event.data(),
+        }
+    }
+
+    /// Whether a referenced event has not ended.
+    pub(crate) fn is_live(&self, event: &Reference) -> bool {
+        self.pool.cell(event.0).is_live()
+    }
+
+    /// How many references there are, counted one by one.
+    pub(crate) fn holders(&self) -> u64 {
+        self.pool.cells().map(|(_, event)| event.holders()).sum()
+    }
+}

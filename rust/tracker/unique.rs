@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Keys that can be live only once: who begins drops what is left of an earlier one.
+//!
+//! ```text
+//!     CPU 0                          CPU 1                 begin of one key, at once
+//!       publish A                      publish B
+//!       full barrier                   full barrier
+//!       look for others                look for others
+//! ```
+//!
+//! With the barriers, at least one of the two sees the other. Events are ordered by their begin,
+//! then by their cell; of two, the earlier one goes, whoever of the two finds out: either the
+//! later one takes it, or it takes itself. Who takes whom follows one order, so there is no circle,
+//! and the last one always stays. Any context, NMI included.
+
+use super::{held::Reference, Begin, Tracker, Won};
+use crate::{
+    event::{Event, Life},
+    freelist::Index,
+    platform::Platform,
+    stats::Counter, //
+};
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// An operation with a key that can be live only once begins at `start`.
+    ///
+    /// Whatever else is live under this key began earlier, and its end was missed: it is dropped
+    /// and counted as `replaced`. If two begin at once, on two CPUs or one inside the other, the
+    /// one that began later stays; of two that began in the same nanosecond, either.
+    #[inline]
+    pub(crate) fn event_in_unique(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Begin {
+        self.in_unique(guard, key, start, data, Event::publish_and_order)
+            .map_or(Begin::Full, |_| Begin::Started)
+    }
+
+    /// As [`Tracker::event_in_unique`], with a reference to the new event, if there is one.
+    #[allow(dead_code, reason = "only trackers of other modules hold events")]
+    pub(crate) fn event_in_unique_held(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Option<Reference> {
+        self.in_unique(guard, key, start, data, Event::publish_held)
+            .map(Reference::from_index)
+    }
+
+    #[inline(always)]
+    fn in_unique(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+        publish: impl Fn(&Event<K, D>) -> Life,
+    ) -> Option<Index> {
+        self.stats.count::<P>(guard, Counter::Attempts);
+        let hash = self.seed.hash(key);
+        let mut begun = self.insert(guard, hash, key, start, data, &publish);
+        if begun.is_none() && self.drop_one(guard, hash, key) {
+            begun = self.insert(guard, hash, key, start, data, &publish);
+        }
+        self.begun(guard, begun.is_some());
+        let (index, life) = begun?;
+        self.drop_others(guard, hash, key, start, Won { index, life });
+        Some(index)
+    }
+
+    /// The pool is full: makes room by dropping an event of this key, if there is one.
+    #[cold]
+    fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
+        let Some(stale) = self.claim(hash, key) else {
+            return false;
+        };
+        self.release(guard, hash, stale);
+        self.stats.count::<P>(guard, Counter::Replaced);
+        true
+    }
+
+    /// Leaves one event of this key: drops those that are earlier than `mine`, and `mine` if it
+    /// finds a later one.
+    ///
+    /// All who do this have published their event before they look, with a full barrier in
+    /// between, so of two at least one sees the other. Both agree on which of the two is to go,
+    /// so neither one goes by mistake, and both never do.
+    #[inline(always)]
+    fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won) {
+        let mut is_last = true;
+        self.table.find(hash, |index| {
+            if index == mine.index {
+                return None;
+            }
+            let event = self.pool.cell(index);
+            let life = event.life()?;
+            if event.has_key(key) {
+                is_last &= self.drop_earlier(guard, hash, key, (start, mine.index), index, life);
+            }
+            None::<()>
+        });
+        if !is_last {
+            if let Some(life) = self.pool.cell(mine.index).claim(mine.life) {
+                self.release(guard, hash, Won { life, ..mine });
+                self.stats.count::<P>(guard, Counter::Replaced);
+            }
+        }
+    }
+
+    /// Drops the event in a cell if it is earlier than `mine`; `false` if it is later.
+    #[cold]
+    fn drop_earlier(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        key: &[u64; K],
+        mine: (u64, Index),
+        index: Index,
+        life: Life,
+    ) -> bool {
+        let event = self.pool.cell(index);
+        // A copy, because a later one is not claimed, which would prove key and start.
+        let Some((life, copy)) = event.peek_at(life) else {
+            return true;
+        };
+        if copy.key != *key {
+            return true;
+        }
+        if (copy.start, index) > mine {
+            return false;
+        }
+        if let Some(life) = event.claim(life) {
+            self.release(guard, hash, Won { index, life });
+            self.stats.count::<P>(guard, Counter::Replaced);
+        }
+        true
+    }
+}

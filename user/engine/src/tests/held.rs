@@ -1,0 +1,503 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! References, several events of one key, and keys that are live once.
+
+use super::{on, Numa};
+use crate::{
+    event::{Event, Hold, HOLDERS_MAX},
+    freelist::Cell,
+    hash::Seed,
+    host::{Guard, Host},
+    stats::Counter,
+    tracker::{
+        held::{Lookup, Reference},
+        Begin, Late, Tracker, Verdict, Why,
+    },
+};
+use proptest::prelude::*;
+
+type Engine = Tracker<1, 1, Numa>;
+
+fn engine(capacity: u32) -> Engine {
+    Engine::new(capacity, u64::MAX, Seed::new(5, 6)).unwrap()
+}
+
+fn begin(engine: &Engine, guard: &Guard, key: u64, start: u64) -> Begin {
+    engine.event_in(guard, &[key], start, &[start])
+}
+
+fn found(engine: &Engine, key: u64) -> Reference {
+    match engine.lookup(&[key]) {
+        Lookup::Found(reference) => reference,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn end(engine: &Engine, guard: &Guard, key: u64) -> bool {
+    engine.event_out(guard, &[key], u64::MAX, |_| true, |_| ())
+}
+
+fn seen(engine: &Engine, reference: &Reference) -> (u64, u64, u64) {
+    let copy = engine.view(reference);
+    (copy.start, copy.key[0], copy.data[0])
+}
+
+#[test]
+fn a_reference_is_taken_of_a_live_event_only() {
+    let event = Event::<1, 1>::new();
+    event.fill(&[1], 1, &[1]);
+    event.publish();
+    let life = event.life().unwrap();
+    assert_eq!(event.hold(life), Hold::Held);
+    assert_eq!(event.holders(), 1);
+    // What was seen before still ends it, and knows of the reference.
+    let last = event.claim(life).unwrap();
+    assert!(last.is_held() && !life.is_held());
+    assert_eq!(event.hold(life), Hold::Over);
+    assert_eq!(event.hold(last), Hold::Over);
+    // Of a reference there can be more.
+    assert_eq!(event.hold_again(), Hold::Held);
+    assert!(!event.unhold(), "one is left");
+    assert!(!event.abandon(), "one is left");
+    assert!(event.unhold(), "the last one");
+    assert_eq!(event.holders(), 0);
+    event.renew();
+    event.publish();
+    assert!(!event.life().unwrap().is_held());
+    assert_eq!(event.hold(life), Hold::Over, "of an earlier life");
+}
+
+#[test]
+fn the_owner_recycles_what_nobody_holds_any_more() {
+    let event = Event::<1, 1>::new();
+    event.publish();
+    let life = event.life().unwrap();
+    assert_eq!(event.hold(life), Hold::Held);
+    assert!(event.claim(life).is_some());
+    assert!(!event.unhold(), "it is still the owner's");
+    assert!(event.abandon(), "nobody else is left");
+}
+
+#[test]
+fn references_of_one_event_are_limited() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(2);
+        begin(&engine, guard, 1, 10);
+        let mut all: Vec<_> = (0..HOLDERS_MAX).map(|_| found(&engine, 1)).collect();
+        assert_eq!(engine.holders(), HOLDERS_MAX);
+        assert!(matches!(engine.lookup(&[1]), Lookup::TooMany));
+        assert!(engine.hold_again(&all[0]).is_none());
+        assert_eq!(engine.each_of(guard, &[1], |_| true), 0, "left out");
+        assert_eq!(end_of(&engine, guard, 1), 10, "it ends all the same");
+        assert!(matches!(engine.lookup(&[1]), Lookup::NotFound));
+        let last = all.pop().unwrap();
+        for reference in all {
+            engine.unhold(guard, reference);
+        }
+        assert_eq!(engine.free(), 1, "one is left");
+        engine.unhold(guard, last);
+        assert_eq!((engine.free(), engine.holders()), (2, 0));
+    });
+}
+
+/// Ends an event, and returns when it began.
+fn end_of(engine: &Engine, guard: &Guard, key: u64) -> u64 {
+    let mut start = None;
+    let is_end = |open: &crate::tracker::Open<'_, 1, 1>| {
+        start = Some(open.data()[0]);
+        true
+    };
+    assert!(engine.event_out(guard, &[key], u64::MAX, is_end, |_| ()));
+    start.unwrap()
+}
+
+#[test]
+fn a_held_event_is_not_recycled() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(1);
+        let reference = engine.event_in_held(guard, &[1], 10, &[11]).unwrap();
+        assert!(engine.is_live(&reference));
+        assert!(end(&engine, guard, 1));
+        assert!(!engine.is_live(&reference));
+        assert_eq!(
+            begin(&engine, guard, 2, 20),
+            Begin::Full,
+            "its memory is kept"
+        );
+        assert_eq!(seen(&engine, &reference), (10, 1, 11));
+        assert!(!engine.event_out_held(guard, &reference, 30, |_| panic!("not late")));
+        engine.unhold(guard, reference);
+        assert_eq!(begin(&engine, guard, 2, 20), Begin::Started);
+        assert_eq!(engine.stats().total(Counter::Ended), 1);
+        assert_eq!(engine.stats().total(Counter::Unmatched), 0);
+    });
+}
+
+#[test]
+fn of_one_key_the_event_that_is_held_ends() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(8);
+        let held: Vec<_> = (0..3)
+            .map(|i| engine.event_in_held(guard, &[1], i, &[i]).unwrap())
+            .collect();
+        engine.set_threshold(0);
+        let mut late = None;
+        let note = |report: &Late<1, 1>| late = Some((report.key, report.start, report.data));
+        assert!(engine.event_out_held(guard, &held[1], 100, note));
+        assert_eq!(late, Some(([1], 1, [1])));
+        assert!(!engine.event_out_held(guard, &held[1], 100, |_| ()), "once");
+        let mut left = Vec::new();
+        let shown = engine.each_of(guard, &[1], |event| {
+            left.push(engine.view(event).start);
+            true
+        });
+        left.sort_unstable();
+        assert_eq!((shown, left), (2, vec![0, 2]));
+        assert_eq!(engine.each_of(guard, &[1], |_| false), 1, "it can stop");
+        let mut ends = Vec::new();
+        let ended = engine.event_out_all(guard, &[1], 100, |late| ends.push(late.start));
+        ends.sort_unstable();
+        assert_eq!((ended, ends), (2, vec![0, 2]));
+        assert_eq!(engine.event_out_all(guard, &[1], 100, |_| ()), 0);
+        assert_eq!(engine.stats().total(Counter::Unmatched), 1);
+        for reference in held {
+            engine.unhold(guard, reference);
+        }
+        assert_eq!(engine.free(), 8);
+    });
+}
+
+#[test]
+fn a_held_event_is_cleared_and_times_out_as_any_other() {
+    let engine = engine(4);
+    let held = on::<Numa, _>(0, |guard| {
+        engine.event_in_held(guard, &[1], 10, &[1]).unwrap()
+    });
+    let _seat = crate::host::Machine::new().pin(0);
+    let mut reported = 0;
+    engine.expire(100, |_| 50, || (), |_, late| reported = late.start);
+    assert_eq!(reported, 10);
+    assert_eq!(engine.clear(), 1);
+    assert_eq!(seen(&engine, &held), (10, 1, 1));
+    assert_eq!((engine.free(), engine.pending_count()), (3, 0));
+    use crate::platform::Platform;
+    engine.unhold(&Numa::guard(), held);
+    assert_eq!(engine.free(), 4);
+}
+
+#[test]
+fn a_reference_goes_on_with_a_changed_event() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(2);
+        let held = engine.event_in_held(guard, &[1], 10, &[1]).unwrap();
+        for verdict in [Verdict::Keep, Verdict::Renewed, Verdict::Gone] {
+            assert!(engine.is_live(&held));
+            let done = engine.update(guard, &[1], |event| {
+                event.set_data(&[2]);
+                verdict
+            });
+            assert_eq!(done, Some(verdict));
+            assert_eq!(seen(&engine, &held), (10, 1, 2));
+        }
+        assert!(!engine.is_live(&held));
+        engine.unhold(guard, held);
+        assert_eq!(engine.free(), 2);
+    });
+}
+
+#[test]
+fn each_event_has_the_timeout_that_is_its_own() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(8);
+        for key in 1..=3 {
+            begin(&engine, guard, key, 100);
+        }
+        let timeout = |copy: &crate::event::Snapshot<1, 1>| match copy.key[0] {
+            1 => 10,
+            2 => 1000,
+            _ => u64::MAX,
+        };
+        let expire = |now| {
+            let mut keys = Vec::new();
+            let report = |_: &Guard, late: &Late<1, 1>| keys.push((late.key[0], late.threshold));
+            let first = engine.expire(now, timeout, || (), report);
+            (keys, first)
+        };
+        assert_eq!(expire(105), (vec![], Some(110)));
+        assert_eq!(expire(110), (vec![(1, 10)], Some(1100)));
+        assert_eq!(expire(u64::MAX), (vec![(2, 1000)], None), "never is never");
+        assert_eq!(end_why(&engine, guard, 1), Some(Why::LateEnd));
+        assert_eq!(end_why(&engine, guard, 3), None);
+    });
+}
+
+fn end_why(engine: &Engine, guard: &Guard, key: u64) -> Option<Why> {
+    let mut why = None;
+    assert!(engine.event_out(guard, &[key], 200, |_| true, |late| why = Some(late.why)));
+    why
+}
+
+#[test]
+fn the_latest_of_a_unique_key_stays() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(8);
+        let unique = |start| engine.event_in_unique(guard, &[1], start, &[start]);
+        // Duplicates that came by the other way are earlier, too.
+        begin(&engine, guard, 1, 10);
+        begin(&engine, guard, 1, 11);
+        assert_eq!(unique(20), Begin::Started);
+        assert_eq!(engine.stats().total(Counter::Replaced), 2);
+        // One that is late in coming, by its own time, finds the later one there.
+        assert_eq!(unique(15), Begin::Started);
+        assert_eq!(engine.stats().total(Counter::Replaced), 3);
+        assert_eq!(end_of(&engine, guard, 1), 20);
+        assert!(!end(&engine, guard, 1));
+        assert_eq!(engine.free(), 8);
+    });
+}
+
+#[test]
+fn a_unique_key_makes_room_for_itself_in_a_full_pool() {
+    on::<Host<1>, _>(0, |guard| {
+        let engine = Tracker::<1, 1, Host<1>>::new(1, 0, Seed::new(5, 6)).unwrap();
+        for round in 0..100 {
+            let begun = engine.event_in_unique(guard, &[1], round, &[round]);
+            assert_eq!(begun, Begin::Started);
+        }
+        let total = |counter| engine.stats().total(counter);
+        assert_eq!((total(Counter::Replaced), total(Counter::Full)), (99, 0));
+        let other = engine.event_in_unique(guard, &[2], 1, &[1]);
+        assert_eq!(other, Begin::Full, "another key");
+    });
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    In,
+    InHeld,
+    Unique,
+    UniqueHeld,
+    Out,
+    OutAll,
+    Lookup,
+    Again(usize),
+    Unhold(usize),
+    OutHeld(usize),
+    Keep,
+    Clear,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => Just(Step::In),
+        3 => Just(Step::InHeld),
+        1 => Just(Step::Unique),
+        1 => Just(Step::UniqueHeld),
+        3 => Just(Step::Out),
+        1 => Just(Step::OutAll),
+        3 => Just(Step::Lookup),
+        1 => any::<usize>().prop_map(Step::Again),
+        4 => any::<usize>().prop_map(Step::Unhold),
+        2 => any::<usize>().prop_map(Step::OutHeld),
+        1 => Just(Step::Keep),
+        1 => prop_oneof![5 => Just(Step::Lookup), 1 => Just(Step::Clear)],
+    ]
+}
+
+/// What is known of the engine: events by their start, which is their data, too.
+#[derive(Default)]
+struct Model {
+    /// Key and start of what is live.
+    live: Vec<(u64, u64)>,
+    held: Vec<(Reference, (u64, u64))>,
+    clock: u64,
+}
+
+impl Model {
+    fn is_live(&self, event: (u64, u64)) -> bool {
+        self.live.contains(&event)
+    }
+
+    /// Cells that hold an event, live or held.
+    fn used(&self) -> usize {
+        let mut all = self.live.clone();
+        all.extend(self.held.iter().map(|(_, event)| *event));
+        all.sort_unstable();
+        all.dedup();
+        all.len()
+    }
+
+    fn starts(&self, key: u64) -> Vec<u64> {
+        let mut starts: Vec<_> = (self.live.iter())
+            .filter(|event| event.0 == key)
+            .map(|event| event.1)
+            .collect();
+        starts.sort_unstable();
+        starts
+    }
+
+    /// A begin; `held` is what came of it if it asked for a reference.
+    fn begin(&mut self, engine: &Engine, guard: &Guard, key: u64, unique: bool, hold: bool) {
+        self.clock += 1;
+        let (start, full) = (self.clock, self.used() == engine.capacity() as usize);
+        let (key_, data) = (&[key], &[start]);
+        let (started, held) = match (unique, hold) {
+            (false, false) => (
+                engine.event_in(guard, key_, start, data) == Begin::Started,
+                None,
+            ),
+            (true, false) => (
+                engine.event_in_unique(guard, key_, start, data) == Begin::Started,
+                None,
+            ),
+            (false, true) => {
+                let held = engine.event_in_held(guard, key_, start, data);
+                (held.is_some(), held)
+            }
+            (true, true) => {
+                let held = engine.event_in_unique_held(guard, key_, start, data);
+                (held.is_some(), held)
+            }
+        };
+        if full && unique && !self.starts(key).is_empty() {
+            // It drops one of the key to make room, and gets its cell if nobody holds it.
+            let left = live(engine);
+            if !started {
+                let before = self.live.len();
+                self.live.retain(|event| left.contains(event));
+                assert_eq!(self.live.len(), before - 1, "one dropped in vain");
+                return;
+            }
+        } else {
+            assert_eq!(started, !full);
+        }
+        if !started {
+            return;
+        }
+        if unique {
+            self.live.retain(|event| event.0 != key);
+        }
+        self.live.push((key, start));
+        if let Some(held) = held {
+            self.held.push((held, (key, start)));
+        }
+    }
+
+    fn agrees(&self, engine: &Engine) {
+        let mut expected = self.live.clone();
+        expected.sort_unstable();
+        assert_eq!(live(engine), expected);
+        assert_eq!(
+            engine.free(),
+            u64::from(engine.capacity()) - self.used() as u64
+        );
+        assert_eq!(engine.holders(), self.held.len() as u64);
+        for (reference, event) in &self.held {
+            assert_eq!(seen(engine, reference), (event.1, event.0, event.1));
+            assert_eq!(engine.is_live(reference), self.is_live(*event));
+        }
+    }
+}
+
+/// Key and start of what is live, in order.
+fn live(engine: &Engine) -> Vec<(u64, u64)> {
+    let mut all = Vec::new();
+    let shown = engine.each_pending(|copy| {
+        all.push((copy.key[0], copy.start));
+        Ok(())
+    });
+    assert!(shown.is_ok());
+    all.sort_unstable();
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn references_do_what_a_list_does(
+        capacity in 1u32..20,
+        keys in 1u64..6,
+        steps in prop::collection::vec((step(), 0u64..6), 1..120),
+    ) {
+        on::<Numa, _>(0, |guard| {
+            let engine = engine(capacity);
+            let mut model = Model::default();
+            for (step, key) in steps {
+                let key = key % keys;
+                let nth = |n: usize, of: usize| n.checked_rem(of);
+                match step {
+                    Step::In => model.begin(&engine, guard, key, false, false),
+                    Step::InHeld => model.begin(&engine, guard, key, false, true),
+                    Step::Unique => model.begin(&engine, guard, key, true, false),
+                    Step::UniqueHeld => model.begin(&engine, guard, key, true, true),
+                    Step::Out => {
+                        if model.starts(key).is_empty() {
+                            assert!(!end(&engine, guard, key));
+                        } else {
+                            let start = end_of(&engine, guard, key);
+                            assert!(model.is_live((key, start)));
+                            model.live.retain(|event| *event != (key, start));
+                        }
+                    }
+                    Step::OutAll => {
+                        let ended = engine.event_out_all(guard, &[key], u64::MAX, |_| ());
+                        assert_eq!(ended, model.starts(key).len() as u64);
+                        model.live.retain(|event| event.0 != key);
+                    }
+                    Step::Lookup => {
+                        let mut shown = Vec::new();
+                        engine.each_of(guard, &[key], |event| {
+                            shown.push(engine.view(event).start);
+                            true
+                        });
+                        shown.sort_unstable();
+                        assert_eq!(shown, model.starts(key));
+                        match engine.lookup(&[key]) {
+                            Lookup::Found(held) => {
+                                let start = engine.view(&held).start;
+                                assert!(model.is_live((key, start)));
+                                model.held.push((held, (key, start)));
+                            }
+                            other => assert!(model.starts(key).is_empty(), "{other:?}"),
+                        }
+                    }
+                    Step::Again(n) => {
+                        if let Some(n) = nth(n, model.held.len()) {
+                            let (held, event) = &model.held[n];
+                            let more = (engine.hold_again(held).unwrap(), *event);
+                            model.held.push(more);
+                        }
+                    }
+                    Step::Unhold(n) => {
+                        if let Some(n) = nth(n, model.held.len()) {
+                            engine.unhold(guard, model.held.swap_remove(n).0);
+                        }
+                    }
+                    Step::OutHeld(n) => {
+                        if let Some(n) = nth(n, model.held.len()) {
+                            let (held, event) = &model.held[n];
+                            let ended = engine.event_out_held(guard, held, u64::MAX, |_| ());
+                            assert_eq!(ended, model.is_live(*event));
+                            let event = *event;
+                            model.live.retain(|other| *other != event);
+                        }
+                    }
+                    Step::Keep => {
+                        let known = engine.update(guard, &[key], |_| Verdict::Keep);
+                        assert_eq!(known.is_some(), !model.starts(key).is_empty());
+                    }
+                    Step::Clear => {
+                        assert_eq!(engine.clear(), model.live.len() as u64);
+                        model.live.clear();
+                    }
+                }
+                model.agrees(&engine);
+            }
+            for (held, _) in model.held.drain(..) {
+                engine.unhold(guard, held);
+            }
+            model.agrees(&engine);
+        });
+    }
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! References: a cell is recycled when its event has ended and nobody holds it, and once only.
+//! And keys that are live once: of two that begin at once, one stays.
+
+use crate::{
+    event_model::{begin, end, end_why, engine, settled, Engine, CLAIM},
+    machine::{fails, holds, source, Bound, Mutate, On},
+    tracker::{
+        held::{Lookup, Reference},
+        Begin, Verdict,
+    },
+};
+use kernel::model::Change;
+use loom::thread;
+
+const EVENT: Mutate = source!("event.rs");
+
+fn lookup(engine: &Engine, key: u64) -> Option<Reference> {
+    match engine.lookup(&[key]) {
+        Lookup::Found(held) => Some(held),
+        Lookup::NotFound => None,
+        Lookup::TooMany => panic!("so many"),
+    }
+}
+
+/// Reads a held event, whose key, start and data are all the same.
+fn check(engine: &Engine, held: &Reference, event: u64) {
+    let copy = engine.view(held);
+    assert_eq!(
+        (copy.key, copy.start, copy.data),
+        ([event], event, [event]),
+        "another event"
+    );
+}
+
+/// An event is held and read while it ends and its cell is wanted for another one.
+fn hold_and_recycle() {
+    let engine = engine(1);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        assert_eq!(end(&other, 1, 7), Some(7), "an end is lost");
+        begin(&other, 1, 8, 8)
+    });
+    if let Some(held) = lookup(&engine, 7) {
+        check(&engine, &held, 7);
+        engine.unhold(&On(0), held);
+    }
+    if other.join().unwrap() == Begin::Started {
+        assert_eq!(end(&engine, 0, 8), Some(8), "a live event is not found");
+    }
+    settled(&engine);
+}
+
+/// The last reference is returned when the event ends.
+fn unhold_and_end() {
+    let engine = engine(1);
+    let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
+    let other = engine.clone();
+    let other = thread::spawn(move || end(&other, 1, 7));
+    check(&engine, &held, 7);
+    engine.unhold(&On(0), held);
+    assert_eq!(other.join().unwrap(), Some(7), "an end is lost");
+    settled(&engine);
+    assert_eq!(engine.holders(), 0);
+}
+
+/// Two return the last references of an event that has ended, one of them after taking one more.
+fn two_unhold() {
+    let engine = engine(1);
+    let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
+    let theirs = engine.hold_again(&held).unwrap();
+    end(&engine, 0, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        let again = other.hold_again(&theirs).unwrap();
+        other.unhold(&On(1), theirs);
+        check(&other, &again, 7);
+        other.unhold(&On(1), again);
+    });
+    engine.unhold(&On(0), held);
+    other.join().unwrap();
+    settled(&engine);
+}
+
+/// An event ends by its key and by a reference.
+fn held_end_and_end() {
+    let engine = engine(1);
+    let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
+    let other = engine.clone();
+    let other = thread::spawn(move || end_why(&other, 1, 7).is_some());
+    let ours = engine.event_out_held(&On(0), &held, 1_000, |_| ());
+    assert!(ours != other.join().unwrap(), "not one winner");
+    check(&engine, &held, 7);
+    engine.unhold(&On(0), held);
+    settled(&engine);
+}
+
+/// An event ends while references come and go: the end is not lost to them.
+fn hold_and_end() {
+    let engine = engine(2);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        if let Some(held) = lookup(&other, 7) {
+            other.unhold(&On(1), held);
+        }
+    });
+    assert_eq!(end(&engine, 0, 7), Some(7), "an end is lost");
+    other.join().unwrap();
+    settled(&engine);
+}
+
+/// A reference is returned while the event is changed.
+fn unhold_and_update() {
+    let engine = engine(1);
+    let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        let changed = other.update(&On(1), &[7], |_| Verdict::Keep);
+        assert_eq!(changed, Some(Verdict::Keep), "a change is lost");
+    });
+    engine.unhold(&On(0), held);
+    other.join().unwrap();
+    assert_eq!(engine.holders(), 0, "a reference is lost");
+    assert_eq!(end(&engine, 0, 7), Some(7), "an end is lost");
+    settled(&engine);
+}
+
+/// Two begin the same key at once.
+fn two_unique() {
+    let engine = engine(2);
+    let unique = |engine: &Engine, cpu: usize, start: u64| {
+        let begun = engine.event_in_unique(&On(cpu), &[1], start, &[start]);
+        assert_eq!(begun, Begin::Started);
+    };
+    let other = engine.clone();
+    let other = thread::spawn(move || unique(&other, 1, 7));
+    unique(&engine, 0, 8);
+    other.join().unwrap();
+    assert!(engine.pending_count() < 2, "both stay");
+    assert_eq!(end(&engine, 0, 1), Some(8), "the later one has gone");
+    assert_eq!(engine.pending_count(), 0);
+    assert_eq!(engine.free(), 2, "a cell is lost");
+}
+
+const HOLD: &str = "match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {";
+const UNHOLD: &str = "match self.state.cmpxchg(now, next, Full) {";
+const ABANDON: &str = "if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok() {";
+const REPUBLISH: &str = "if self.state.cmpxchg(now, next, Release).is_ok() {";
+const ORDER: &str = "self.state.xchg(next, Full);";
+
+/// All models of this file, and how many switches are tried.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("hold and recycle", Some(4), hold_and_recycle),
+    ("unhold and end", None, unhold_and_end),
+    ("two unhold", None, two_unhold),
+    ("held end and end", None, held_end_and_end),
+    ("hold and end", Some(3), hold_and_end),
+    ("unhold and update", None, unhold_and_update),
+    ("two unique", Some(3), two_unique),
+];
+
+#[test]
+fn a_held_cell_is_not_recycled() {
+    holds("hold and recycle", Some(4), hold_and_recycle);
+}
+
+#[test]
+fn a_held_cell_is_not_recycled_by_the_count() {
+    let mutations = [EVENT(HOLD, Change::Skip)];
+    fails(
+        "hold and recycle",
+        "the reference",
+        Some(4),
+        &mutations,
+        "",
+        hold_and_recycle,
+    );
+}
+
+#[test]
+fn a_held_cell_is_not_recycled_by_the_exchange() {
+    let mutations = [EVENT(HOLD, Change::Split)];
+    fails(
+        "hold and recycle",
+        "the exchange in hold",
+        Some(4),
+        &mutations,
+        "",
+        hold_and_recycle,
+    );
+}
+
+#[test]
+fn the_end_or_the_last_reference_recycles() {
+    holds("unhold and end", None, unhold_and_end);
+    holds("two unhold", None, two_unhold);
+}
+
+#[test]
+fn the_end_or_the_last_reference_recycles_by_the_exchange() {
+    for place in [UNHOLD, ABANDON] {
+        let mutations = [EVENT(place, Change::Split)];
+        fails(
+            "unhold and end",
+            "an exchange",
+            None,
+            &mutations,
+            "",
+            unhold_and_end,
+        );
+    }
+    let mutations = [EVENT(UNHOLD, Change::Split)];
+    fails(
+        "two unhold",
+        "the exchange in unhold",
+        None,
+        &mutations,
+        "",
+        two_unhold,
+    );
+}
+
+#[test]
+fn of_an_end_by_key_and_one_by_reference_one_wins() {
+    holds("held end and end", None, held_end_and_end);
+}
+
+#[test]
+fn of_an_end_by_key_and_one_by_reference_one_wins_by_the_exchange() {
+    let mutations = [EVENT(CLAIM, Change::Split)];
+    fails(
+        "held end and end",
+        "the exchange in claim",
+        None,
+        &mutations,
+        "not one winner",
+        held_end_and_end,
+    );
+}
+
+#[test]
+fn an_end_is_not_lost_to_a_reference() {
+    holds("hold and end", Some(3), hold_and_end);
+}
+
+#[test]
+fn an_end_is_not_lost_to_a_reference_by_the_second_try() {
+    let again = "let last = self.state.load(Relaxed);";
+    let mutations = [EVENT(again, Change::Read(|state| state & !1))];
+    fails(
+        "hold and end",
+        "the second try",
+        Some(3),
+        &mutations,
+        "an end is lost",
+        hold_and_end,
+    );
+}
+
+#[test]
+fn a_reference_is_not_lost_to_a_change() {
+    holds("unhold and update", None, unhold_and_update);
+}
+
+#[test]
+fn a_reference_is_not_lost_to_a_change_by_the_exchange() {
+    let mutations = [EVENT(REPUBLISH, Change::Split)];
+    fails(
+        "unhold and update",
+        "the exchange in republish",
+        None,
+        &mutations,
+        "",
+        unhold_and_update,
+    );
+}
+
+#[test]
+fn of_two_begins_of_a_unique_key_the_later_stays() {
+    holds("two unique", Some(3), two_unique);
+}
+
+#[test]
+fn of_two_begins_of_a_unique_key_the_later_stays_by_the_barrier() {
+    let mutations = [EVENT(ORDER, Change::Acquire)];
+    fails(
+        "two unique",
+        "the barrier",
+        Some(3),
+        &mutations,
+        "both stay",
+        two_unique,
+    );
+}
