@@ -29,6 +29,8 @@ ROWS = {
     ("engine", "pair_no_timeout"): ("event_in + event_out, many live", None),
     ("engine", "pair_timeout"): ("the same with a search for timeouts", None),
     ("engine", "expiry_event"): ("that search, a live event", None),
+    ("engine", "no_probe"): ("tracepoint, nobody attached", None),
+    ("engine", "probe"): ("block probe, request not followed", 80),
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),

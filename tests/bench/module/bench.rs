@@ -52,6 +52,10 @@ module! {
     description: "What the latency-tracker engine costs",
     license: "GPL v2",
     params: {
+        probe: u64 {
+            default: 0,
+            description: "Only pass the tracepoint that the tracker is attached to",
+        },
         calls: u64 {
             default: 10_000,
             description: "How often each operation is called",
@@ -107,6 +111,7 @@ fn engine_rows(meter: &Meter) -> Result {
         whole::run(meter, live)?;
     }
     whole::timeouts(meter, *module_parameters::timeouts.value())?;
+    whole::tracepoint(meter, "no_probe")?;
     whole::memory(meter)
 }
 
@@ -115,6 +120,11 @@ struct Bench;
 impl kernel::Module for Bench {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let meter = Meter::new(*module_parameters::calls.value());
+        if *module_parameters::probe.value() != 0 {
+            whole::tracepoint(&meter, "probe")?;
+            pr_info!("complete\n");
+            return Ok(Self);
+        }
         let start = *module_parameters::bpf_start.value();
         if start == 0 {
             engine_rows(&meter)?;

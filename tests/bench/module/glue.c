@@ -10,6 +10,8 @@
 #include <linux/objpool.h>
 #include <linux/slab.h>
 
+#include <trace/events/block.h>
+
 #include "glue.h"
 #include "../../../rust/sys/helpers.c"
 
@@ -79,4 +81,19 @@ u32 ltb_bpf_run(struct bpf_prog *prog, const u64 *args)
 void ltb_bpf_put(struct bpf_prog *prog)
 {
 	bpf_prog_put(prog);
+}
+
+struct request *ltb_request_new(void)
+{
+	return kzalloc(sizeof(struct request), GFP_KERNEL);
+}
+
+void ltb_request_inserted(struct request *rq)
+{
+	trace_block_rq_insert(rq);
+}
+
+void ltb_request_free(struct request *rq)
+{
+	kfree(rq);
 }

@@ -25,4 +25,10 @@ struct bpf_prog *ltb_bpf_get(int fd);
 u32 ltb_bpf_run(struct bpf_prog *prog, const u64 *args);
 void ltb_bpf_put(struct bpf_prog *prog);
 
+/* The tracepoint block_rq_insert, with a request that never was. */
+struct request;
+struct request *ltb_request_new(void);
+void ltb_request_inserted(struct request *rq);
+void ltb_request_free(struct request *rq);
+
 #endif /* _LT_BENCH_GLUE_H */

@@ -32,6 +32,11 @@ mod glue {
         opaque: [u8; 0],
     }
 
+    #[repr(C)]
+    pub(super) struct Request {
+        opaque: [u8; 0],
+    }
+
     extern "C" {
         pub(super) fn ltb_irq_save() -> c_ulong;
         pub(super) fn ltb_irq_restore(flags: c_ulong);
@@ -42,6 +47,9 @@ mod glue {
         pub(super) fn ltb_bpf_get(fd: c_int) -> *mut BpfProg;
         pub(super) fn ltb_bpf_run(prog: *mut BpfProg, args: *const u64) -> u32;
         pub(super) fn ltb_bpf_put(prog: *mut BpfProg);
+        pub(super) fn ltb_request_new() -> *mut Request;
+        pub(super) fn ltb_request_inserted(rq: *mut Request);
+        pub(super) fn ltb_request_free(rq: *mut Request);
     }
 }
 
@@ -127,5 +135,37 @@ impl Drop for Bpf {
     fn drop(&mut self) {
         // SAFETY: By the type invariant; the reference is given up.
         unsafe { glue::ltb_bpf_put(self.0.as_ptr()) }
+    }
+}
+
+/// A block request that never was, all zeroes.
+///
+/// # Invariants
+///
+/// The pointer is from `ltb_request_new`.
+pub(crate) struct Request(NonNull<glue::Request>);
+
+impl Request {
+    /// Makes it. Sleeps; fails with `ENOMEM`.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: Called by a task, when the module loads.
+        let rq = unsafe { glue::ltb_request_new() };
+        // INVARIANT: Just made.
+        Ok(Self(NonNull::new(rq).ok_or(ENOMEM)?))
+    }
+
+    /// Passes the tracepoint block_rq_insert. Who is attached there may look at the address of
+    /// the request only, as our probe does with a request that it does not follow.
+    #[inline(always)]
+    pub(crate) fn inserted(&self) {
+        // SAFETY: By the type invariant.
+        unsafe { glue::ltb_request_inserted(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant; nobody keeps a request that was never issued.
+        unsafe { glue::ltb_request_free(self.0.as_ptr()) }
     }
 }
