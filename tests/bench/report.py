@@ -24,7 +24,10 @@ PARTS = {
 ROWS = {
     ("engine", "pair"): ("event_in + event_out", 240),
     ("engine", "unknown_out"): ("event_out, unknown key", 45),
-    ("engine", "update_unknown"): ("update, unknown key", 45),
+    ("engine", "pair_held"): ("the same by reference", None),
+    ("engine", "lookup_unknown"): ("lookup, unknown key", 45),
+    ("engine", "lookup_known"): ("lookup, known key, and giving it back", None),
+    ("engine", "update_unknown"): ("update, unknown key", None),
     ("engine", "update_known"): ("update, known key", None),
     ("engine", "pair_no_timeout"): ("event_in + event_out, many live", None),
     ("engine", "pair_timeout"): ("the same with a search for timeouts", None),

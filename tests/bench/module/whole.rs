@@ -7,7 +7,7 @@ use crate::{
     meter::{ticks, Meter},
     platform::Platform,
     sys::{free_memory, platform::Kernel, Request},
-    tracker::Verdict,
+    tracker::{held::Lookup, Verdict},
     unknown, Engine,
 };
 use core::hint::black_box;
@@ -54,8 +54,29 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
         black_box(engine.event_out(&guard, &unknown(n), 0, |_| true, |_| {}));
     });
 
-    // LOOKUP: an engine that can look up an event without taking it has its two rows,
-    // `lookup_unknown` and `lookup_known`, here. `update` takes the event and publishes it again.
+    meter.row("lookup_unknown", live, |n| {
+        let _guard = Kernel::guard();
+        black_box(engine.lookup(&unknown(n)));
+    });
+    let mut at = 0;
+    meter.row("lookup_known", live, |_| {
+        let guard = Kernel::guard();
+        if let Lookup::Found(event) = engine.lookup(&key(at)) {
+            engine.unhold(&guard, black_box(event));
+        }
+        at = if at + 1 == live { 0 } else { at + 1 };
+    });
+    meter.row("pair_held", live, |n| {
+        let guard = Kernel::guard();
+        let held = engine.event_in_held(&guard, &unknown(n), Kernel::now(), &[n, !n]);
+        drop(guard);
+        let guard = Kernel::guard();
+        if let Some(event) = held {
+            engine.event_out_held(&guard, &event, Kernel::now(), |_| {});
+            engine.unhold(&guard, event);
+        }
+    });
+
     meter.row("update_unknown", live, |n| {
         let guard = Kernel::guard();
         black_box(engine.update(&guard, &unknown(n), |_| Verdict::Keep));
