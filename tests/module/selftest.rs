@@ -13,7 +13,7 @@
 
 use common::Test;
 use kernel::prelude::*;
-use selftest::{ends, pool, timeouts};
+use selftest::{ends, hotplug, pool, timeouts};
 
 mod common;
 #[path = "../../rust/event.rs"]
@@ -32,6 +32,7 @@ mod rcu_ht;
 mod stats;
 mod selftest {
     pub(crate) mod ends;
+    pub(crate) mod hotplug;
     pub(crate) mod pool;
     pub(crate) mod timeouts;
 }
@@ -53,7 +54,7 @@ module! {
     },
 }
 
-const TESTS: [Test; 13] = [
+const TESTS: [Test; 14] = [
     (
         "a_pool_of_one_serves_a_million_pairs",
         pool::a_pool_of_one_serves_a_million_pairs,
@@ -79,6 +80,10 @@ const TESTS: [Test; 13] = [
     (
         "nothing_times_out_after_its_end",
         timeouts::nothing_times_out_after_its_end,
+    ),
+    (
+        "an_offline_cpu_keeps_nothing_to_itself",
+        hotplug::an_offline_cpu_keeps_nothing_to_itself,
     ),
     (
         "a_pool_of_100_serves_100_live",

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A CPU goes offline while events live and cells are free on its own stack.
+
+use crate::{
+    common::{begin, check, end, engine, on_cpus, sums_hold, total, Verdict},
+    stats::Counter,
+    tracker::Begin,
+};
+use kernel::{
+    error::to_result,
+    ffi::{c_int, c_uint},
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+extern "C" {
+    fn remove_cpu(cpu: c_uint) -> c_int;
+    fn add_cpu(cpu: c_uint) -> c_int;
+}
+
+/// Does `work` on CPU 1 while others rest, and returns what it counted.
+fn on_cpu_1(work: impl Fn() -> u64 + Sync) -> Result<u64> {
+    let count = Atomic::<u64>::new(0);
+    on_cpus(2, |cpu| {
+        if cpu == 1 {
+            count.store(work(), Relaxed);
+        }
+    })?;
+    Ok(count.load(Relaxed))
+}
+
+/// What a CPU has begun and has on its own stack of free cells is there for the others when it
+/// is offline, and nothing of it is counted twice or lost when it comes back; several times.
+pub(crate) fn an_offline_cpu_keeps_nothing_to_itself() -> Result<Verdict> {
+    const EVENTS: u64 = 64;
+    let engine = engine(EVENTS as u32)?;
+    let begin_many = |from, to| {
+        let started = |n: &u64| begin(&engine, [*n, 6]) == Begin::Started;
+        (from..to).filter(started).count() as u64
+    };
+    let end_many = |from, to| {
+        let found = |n: &u64| end(&engine, [*n, 6]);
+        (from..to).filter(found).count() as u64
+    };
+    for round in 0..3 {
+        // It has had all cells in its hands; half of them live, of the others it keeps some.
+        let begun = on_cpu_1(|| begin_many(0, EVENTS))?;
+        let ended = on_cpu_1(|| end_many(EVENTS / 2, EVENTS))?;
+        // SAFETY: Sleeps, as we may.
+        to_result(unsafe { remove_cpu(1) })?;
+        let taken = begin_many(EVENTS / 2, EVENTS);
+        let more = begin(&engine, [EVENTS, 6]);
+        let found = end_many(0, EVENTS / 2);
+        // SAFETY: As above.
+        to_result(unsafe { add_cpu(1) })?;
+        check!("not all begun", begun == EVENTS);
+        check!("not all ended", ended == EVENTS / 2);
+        check!("it kept cells to itself", taken == EVENTS / 2);
+        check!("more than the pool has", more == Begin::Full);
+        check!("its events are not found", found == EVENTS / 2);
+        check!(
+            "those begun meanwhile are not found",
+            on_cpu_1(|| end_many(EVENTS / 2, EVENTS))? == EVENTS / 2
+        );
+        check!("the pool leaks", engine.free() == EVENTS);
+        check!("full", total(&engine, Counter::Full) == round + 1);
+    }
+    check!("the sums do not hold", sums_hold(&engine));
+    Ok(Ok(()))
+}
