@@ -12,15 +12,14 @@
 )]
 
 use common::{check, sums_hold, total, Engine, Test, Verdict, SEED};
-use contexts::storm::{cpus, storm, Context, Op, Storm, CPUS};
+use contexts::storm::{cpus, storm, Context, Storm, CPUS};
 use core::array;
 use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
 };
-use platform::Platform;
+use mix::{crowd, pool_is_whole, Dice, Mix, Notes, Op};
 use stats::Counter;
-use sys::platform::Kernel;
 use tracker::{Begin, Late, Tracker, Verdict as Update};
 
 mod common;
@@ -35,6 +34,7 @@ mod freelist;
 mod hash;
 #[path = "../../rust/histogram.rs"]
 mod histogram;
+mod mix;
 #[path = "../../rust/platform.rs"]
 mod platform;
 #[path = "../../rust/rcu_ht.rs"]
@@ -57,46 +57,6 @@ module! {
             description: "NMIs of each CPU and test that shall interrupt the engine",
         },
     },
-}
-
-/// The first `N` keys of bucket 0 in a table of up to 64 buckets: all in the same bucket, the
-/// tags of their hashes as they come.
-fn crowd<const N: usize>() -> [[u64; 2]; N] {
-    let mut next = 0;
-    array::from_fn(|_| loop {
-        next += 1;
-        if SEED.hash(&[next, 0]).is_multiple_of(64) {
-            return [next, 0];
-        }
-    })
-}
-
-/// Checks that all cells are there, free, and that they are what the pool says: nothing else
-/// runs. Ends the live ones by clearing.
-fn pool_is_whole(engine: &Engine) -> Verdict {
-    engine.clear();
-    let capacity = u64::from(engine.capacity());
-    if engine.pending_count() != 0 {
-        return Err("an event can not be cleared");
-    }
-    if engine.free() != capacity {
-        return Err("the pool leaks");
-    }
-    let keys: [_; 64] = crowd();
-    let all = || keys.iter().cycle().take(capacity as usize);
-    if all().any(|key| common::begin(engine, *key) != Begin::Started) {
-        return Err("the pool serves less than its capacity");
-    }
-    if common::begin(engine, [0, 0]) != Begin::Full {
-        return Err("the pool serves more than its capacity");
-    }
-    if !all().all(|key| common::end(engine, *key)) {
-        return Err("an event can not be found");
-    }
-    if !sums_hold(engine) {
-        return Err("the sums do not hold");
-    }
-    Ok(())
 }
 
 /// Events of a thread that are live at a time.
@@ -212,136 +172,28 @@ fn each_finds_its_own() -> Result<Verdict> {
     Ok(pool_is_whole(&engine))
 }
 
-/// What the operations themselves said, added up in all contexts.
-struct Said {
-    counts: [Atomic<u64>; Counter::ALL.len()],
-}
-
-impl Said {
-    fn add(&self, counter: Counter, n: u64) {
-        self.counts[counter as usize].add(n, Relaxed);
-    }
-
-    fn of(&self, counter: Counter) -> u64 {
-        self.counts[counter as usize].load(Relaxed)
-    }
-}
-
-/// A number from 0 to 63, another one each time; `state` belongs to one context of one CPU.
-fn dice(state: &Atomic<u64>) -> u64 {
-    let mut x = state.load(Relaxed);
-    x ^= x << 13;
-    x ^= x >> 7;
-    x ^= x << 17;
-    state.store(x, Relaxed);
-    x >> 58
-}
-
-/// All contexts begin, end, change, drop and renew the same six keys, several times live each, in
-/// a pool of twelve that is often full and sometimes cleared: every counter says what the
-/// operations said.
+/// All contexts do everything with a few keys that they share.
 fn all_share_a_few_keys() -> Result<Verdict> {
-    let engine = common::engine(12)?;
-    let keys: [_; 6] = crowd();
-    let said = Said {
-        counts: array::from_fn(|_| Atomic::new(0)),
-    };
-    let seeds: [[Atomic<u64>; 4]; CPUS] = array::from_fn(|cpu| {
-        array::from_fn(|context| Atomic::new(0x9e37_79b9 * (4 * cpu + context + 1) as u64))
-    });
-
+    let mix = Mix::new()?;
+    let dice: [[Dice; 4]; CPUS] =
+        array::from_fn(|cpu| array::from_fn(|context| Dice::new((4 * cpu + context) as u64)));
     let storms = storm(
         "all_share_a_few_keys",
         *module_parameters::nmis.value(),
         |storm, context, cpu| {
-            let seed = &seeds[cpu as usize][context as usize];
+            let dice = &dice[cpu as usize][context as usize];
             for _ in 0..3 {
-                let key = &keys[(dice(seed) * 6 / 64) as usize];
-                match dice(seed) {
-                    0..=26 => {
-                        let begin = |guard: &_| {
-                            engine.event_in(guard, key, Kernel::now(), &[key[0], !key[1]])
-                        };
-                        said.add(Counter::Attempts, 1);
-                        match storm.within(Op::Begin, begin) {
-                            Begin::Started => said.add(Counter::Started, 1),
-                            Begin::Full => said.add(Counter::Full, 1),
-                        }
-                    }
-                    27..=53 => {
-                        let end = |guard: &_| {
-                            engine.event_out(guard, key, Kernel::now(), |_| true, |_| {})
-                        };
-                        let known = storm.within(Op::End, end);
-                        said.add(
-                            if known {
-                                Counter::Ended
-                            } else {
-                                Counter::Unmatched
-                            },
-                            1,
-                        );
-                    }
-                    luck => {
-                        let verdict = match luck {
-                            54..=59 => Update::Keep,
-                            60..=61 => Update::Gone,
-                            _ => Update::Renewed,
-                        };
-                        let update = |guard: &_| engine.update(guard, key, |_| verdict);
-                        match storm.within(Op::Update, update) {
-                            Some(Update::Gone) => said.add(Counter::Gone, 1),
-                            Some(Update::Renewed) => {
-                                said.add(Counter::Attempts, 1);
-                                said.add(Counter::Started, 1);
-                                said.add(Counter::Replaced, 1);
-                            }
-                            _ => {}
-                        }
-                    }
-                }
+                mix.step(storm, dice);
             }
-            // These look at all cells, and are for threads.
-            if context == Context::Thread && dice(seed) == 0 {
-                let report = |_: &_, _: &_| said.add(Counter::TimedOut, 1);
-                let search = |_: &_| {
-                    engine.expire(Kernel::now(), |_| 10_000, || {}, report);
-                    if dice(seed) == 0 {
-                        said.add(Counter::Cleared, engine.clear());
-                    }
-                };
-                storm.within(Op::Search, search);
+            if context == Context::Thread {
+                mix.search(storm, dice);
             }
         },
     )?;
-    for counter in Counter::ALL {
-        pr_info!(
-            "all_share_a_few_keys: {} {}, said {}\n",
-            counter.name(),
-            total(&engine, *counter),
-            said.of(*counter)
-        );
-    }
     if storms.is_err() {
         return Ok(storms);
     }
-    for counter in Counter::ALL {
-        // No operation tells these.
-        if !matches!(counter, Counter::Late | Counter::Negative) {
-            check!(
-                "a counter says otherwise",
-                total(&engine, *counter) == said.of(*counter)
-            );
-        }
-    }
-    check!("the pool was never full", total(&engine, Counter::Full) > 0);
-    check!("no event was cleared", total(&engine, Counter::Cleared) > 0);
-    check!(
-        "more ends were late than events timed out",
-        total(&engine, Counter::Late) <= total(&engine, Counter::TimedOut)
-    );
-    check!("the sums do not hold", sums_hold(&engine));
-    Ok(pool_is_whole(&engine))
+    Ok(mix.verdict())
 }
 
 const TESTS: [Test; 2] = [

@@ -68,3 +68,56 @@ int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg)
 	kfree(threads);
 	return err;
 }
+
+/* A crowd: threads that are bound to no CPU, until they are stopped */
+
+static struct lt_member {
+	struct task_struct *task;
+	unsigned int number;
+} *lt_members;
+static unsigned int lt_nr_members;
+static lt_thread_fn lt_member_fn;
+static void *lt_member_arg;
+
+static int lt_member_main(void *data)
+{
+	struct lt_member *member = data;
+
+	while (!kthread_should_stop()) {
+		lt_member_fn(member->number, lt_member_arg);
+		/* Others want to run too; and whoever sleeps, moves. */
+		fsleep(100);
+	}
+	return 0;
+}
+
+void lt_crowd_stop(void)
+{
+	while (lt_nr_members)
+		kthread_stop(lt_members[--lt_nr_members].task);
+	kfree(lt_members);
+}
+
+int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg)
+{
+	lt_members = kcalloc(nr, sizeof(*lt_members), GFP_KERNEL);
+	if (!lt_members)
+		return -ENOMEM;
+	lt_member_fn = fn;
+	lt_member_arg = arg;
+	while (lt_nr_members < nr) {
+		struct lt_member *member = &lt_members[lt_nr_members];
+
+		member->number = lt_nr_members;
+		member->task = kthread_run(lt_member_main, member,
+					   "lt_stress/%u", member->number);
+		if (IS_ERR(member->task)) {
+			int err = PTR_ERR(member->task);
+
+			lt_crowd_stop();
+			return err;
+		}
+		lt_nr_members++;
+	}
+	return 0;
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Kernel threads for the tests: one function on several CPUs at once. */
+/* Kernel threads for the tests: one function on several CPUs at once, or by a crowd. */
 #ifndef _LT_SELFTEST_THREADS_H
 #define _LT_SELFTEST_THREADS_H
 
@@ -10,5 +10,14 @@ typedef void (*lt_thread_fn)(unsigned int cpu, void *arg);
  * all of them. Returns 0, or a negative errno if they could not be started.
  */
 int lt_run_on_cpus(unsigned int nr, lt_thread_fn fn, void *arg);
+
+/*
+ * Starts nr threads, each of which calls fn with its number again and again,
+ * on any CPU. Returns 0 or a negative errno. There is one crowd at a time.
+ */
+int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg);
+
+/* Stops them and waits. */
+void lt_crowd_stop(void);
 
 #endif /* _LT_SELFTEST_THREADS_H */

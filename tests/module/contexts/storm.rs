@@ -16,6 +16,7 @@
 
 use crate::{
     common::{on_cpus, relax},
+    mix::{Notes, Op},
     platform::Platform,
     sys::platform::Kernel,
 };
@@ -53,15 +54,6 @@ impl Context {
     ];
 }
 
-/// What is under way in the engine.
-#[derive(Clone, Copy)]
-pub(crate) enum Op {
-    Begin = 1,
-    End,
-    Update,
-    Search,
-}
-
 /// Nothing, and each [`Op`].
 const OPS: usize = 5;
 
@@ -87,22 +79,6 @@ impl Storm {
                 met: core::array::from_fn(|_| zeros()),
             }),
         }
-    }
-
-    /// Does `work` under a guard, on its CPU, and notes that `op` is under way.
-    pub(crate) fn within<R>(
-        &self,
-        op: Op,
-        work: impl FnOnce(&<Kernel as Platform>::Guard) -> R,
-    ) -> R {
-        let guard = Kernel::guard();
-        let inside = &self.cpus[Kernel::cpu(&guard)].inside;
-        // Relaxed: only this CPU looks, and whoever interrupts us puts back what it found.
-        let outer = inside.load(Relaxed);
-        inside.store(op as u64, Relaxed);
-        let result = work(&guard);
-        inside.store(outer, Relaxed);
-        result
     }
 
     fn interrupted(&self, context: Context, cpu: usize, ours: bool) {
@@ -137,6 +113,19 @@ impl Storm {
                 );
             }
         }
+    }
+}
+
+impl Notes for Storm {
+    fn within<R>(&self, op: Op, work: impl FnOnce(&<Kernel as Platform>::Guard) -> R) -> R {
+        let guard = Kernel::guard();
+        let inside = &self.cpus[Kernel::cpu(&guard)].inside;
+        // Relaxed: only this CPU looks, and whoever interrupts us puts back what it found.
+        let outer = inside.load(Relaxed);
+        inside.store(op as u64, Relaxed);
+        let result = work(&guard);
+        inside.store(outer, Relaxed);
+        result
     }
 }
 

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Everything at once: whoever comes begins, ends, changes, drops, renews, clears and looks for
+//! timeouts, of the same six keys, several live of each, in a pool of twelve that is often full.
+//!
+//! All keys are in one bucket of the table. What the operations said is written down, and in the
+//! end every counter has to say the same. [`Mix::step`] runs in any context.
+
+use crate::{
+    common::{self, sums_hold, total, Engine, Verdict, SEED},
+    platform::Platform,
+    stats::Counter,
+    sys::platform::Kernel,
+    tracker::{Begin, Verdict as Update},
+};
+use core::array;
+use kernel::{
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+/// What is under way in the engine.
+#[derive(Clone, Copy)]
+pub(crate) enum Op {
+    Begin = 1,
+    End,
+    Update,
+    Search,
+}
+
+/// Does operations under a guard, and may take note of them.
+pub(crate) trait Notes {
+    /// Does `work`, which is `op`.
+    fn within<R>(&self, op: Op, work: impl FnOnce(&<Kernel as Platform>::Guard) -> R) -> R;
+}
+
+/// The first `N` keys of bucket 0 in a table of up to 64 buckets: all in the same bucket, the
+/// tags of their hashes as they come.
+pub(crate) fn crowd<const N: usize>() -> [[u64; 2]; N] {
+    let mut next = 0;
+    array::from_fn(|_| loop {
+        next += 1;
+        if SEED.hash(&[next, 0]).is_multiple_of(64) {
+            return [next, 0];
+        }
+    })
+}
+
+/// Random numbers of one context of one CPU, or of one thread.
+pub(crate) struct Dice(Atomic<u64>);
+
+impl Dice {
+    /// Other numbers for each `seed`.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Atomic::new((seed + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+    }
+
+    /// A number below 64.
+    fn roll(&self) -> u64 {
+        // Relaxed: one at a time.
+        let mut x = self.0.load(Relaxed);
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
+        self.0.store(x, Relaxed);
+        x >> 58
+    }
+}
+
+/// The engine, and what its operations said.
+pub(crate) struct Mix {
+    engine: Engine,
+    keys: [[u64; 2]; 6],
+    said: [Atomic<u64>; Counter::ALL.len()],
+}
+
+impl Mix {
+    /// Nothing has happened yet. Sleeps.
+    pub(crate) fn new() -> Result<Self> {
+        Ok(Self {
+            engine: common::engine(12)?,
+            keys: crowd(),
+            said: array::from_fn(|_| Atomic::new(0)),
+        })
+    }
+
+    fn say(&self, counter: Counter, n: u64) {
+        self.said[counter as usize].add(n, Relaxed);
+    }
+
+    /// One operation that is allowed in any context.
+    pub(crate) fn step(&self, notes: &impl Notes, dice: &Dice) {
+        let engine = &self.engine;
+        let key = &self.keys[(dice.roll() * 6 / 64) as usize];
+        match dice.roll() {
+            0..=26 => {
+                let data = [key[0], !key[1]];
+                let begin = |guard: &_| engine.event_in(guard, key, Kernel::now(), &data);
+                self.say(Counter::Attempts, 1);
+                match notes.within(Op::Begin, begin) {
+                    Begin::Started => self.say(Counter::Started, 1),
+                    Begin::Full => self.say(Counter::Full, 1),
+                }
+            }
+            27..=53 => {
+                let end = |guard: &_| engine.event_out(guard, key, Kernel::now(), |_| true, |_| {});
+                match notes.within(Op::End, end) {
+                    true => self.say(Counter::Ended, 1),
+                    false => self.say(Counter::Unmatched, 1),
+                }
+            }
+            luck => {
+                let verdict = match luck {
+                    54..=59 => Update::Keep,
+                    60..=61 => Update::Gone,
+                    _ => Update::Renewed,
+                };
+                let update = |guard: &_| engine.update(guard, key, |_| verdict);
+                match notes.within(Op::Update, update) {
+                    Some(Update::Gone) => self.say(Counter::Gone, 1),
+                    Some(Update::Renewed) => {
+                        self.say(Counter::Attempts, 1);
+                        self.say(Counter::Started, 1);
+                        self.say(Counter::Replaced, 1);
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    /// Now and then, looks at all cells: for what has timed out, and seldom to clear them.
+    /// For threads.
+    pub(crate) fn search(&self, notes: &impl Notes, dice: &Dice) {
+        if dice.roll() != 0 {
+            return;
+        }
+        notes.within(Op::Search, |_| {
+            let report = |_: &_, _: &_| self.say(Counter::TimedOut, 1);
+            self.engine.expire(Kernel::now(), |_| 10_000, || {}, report);
+            if dice.roll() == 0 {
+                self.say(Counter::Cleared, self.engine.clear());
+            }
+        });
+    }
+
+    /// Whether all is right, now that nobody is at work any more. Sleeps.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let engine = &self.engine;
+        let mut agree = true;
+        for counter in Counter::ALL {
+            let (is, said) = (
+                total(engine, *counter),
+                self.said[*counter as usize].load(Relaxed),
+            );
+            // No operation tells these two.
+            agree &= is == said || matches!(counter, Counter::Late | Counter::Negative);
+            if is != 0 || said != 0 {
+                pr_info!("mix: {} {is}, said {said}\n", counter.name());
+            }
+        }
+        if !agree {
+            return Err("a counter says otherwise");
+        }
+        if total(engine, Counter::Full) == 0 || total(engine, Counter::Cleared) == 0 {
+            return Err("the pool was never full, or never cleared");
+        }
+        if total(engine, Counter::Late) > total(engine, Counter::TimedOut) {
+            return Err("more ends were late than events timed out");
+        }
+        if !sums_hold(engine) {
+            return Err("the sums do not hold");
+        }
+        pool_is_whole(engine)
+    }
+}
+
+/// Checks that all cells are there, free, and that they are what the pool says: nothing else
+/// runs. Ends the live ones by clearing.
+pub(crate) fn pool_is_whole(engine: &Engine) -> Verdict {
+    engine.clear();
+    let capacity = u64::from(engine.capacity());
+    if engine.pending_count() != 0 {
+        return Err("an event can not be cleared");
+    }
+    if engine.free() != capacity {
+        return Err("the pool leaks");
+    }
+    let keys: [_; 64] = crowd();
+    let all = || keys.iter().cycle().take(capacity as usize);
+    if all().any(|key| common::begin(engine, *key) != Begin::Started) {
+        return Err("the pool serves less than its capacity");
+    }
+    if common::begin(engine, [0, 0]) != Begin::Full {
+        return Err("the pool serves more than its capacity");
+    }
+    if !all().all(|key| common::end(engine, *key)) {
+        return Err("an event can not be found");
+    }
+    if !sums_hold(engine) {
+        return Err("the sums do not hold");
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! lt_stress: threads that use an engine as long as this module is loaded, on whatever CPUs there
+//! are.
+//!
+//! One thread for each possible CPU, bound to none, so they move when CPUs go offline and come
+//! back. When it is unloaded the log says `ok`, or what it found wrong (tests/vm/stress.sh).
+
+#![allow(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "the tests need less of the engine than the module does"
+)]
+
+use kernel::{
+    error::to_result,
+    ffi::{c_int, c_uint, c_void},
+    prelude::*,
+};
+use mix::{Dice, Mix, Notes, Op};
+use platform::Platform;
+use sys::platform::Kernel;
+
+mod common;
+#[path = "../../rust/event.rs"]
+mod event;
+#[path = "../../rust/freelist.rs"]
+mod freelist;
+#[path = "../../rust/hash.rs"]
+mod hash;
+#[path = "../../rust/histogram.rs"]
+mod histogram;
+mod mix;
+#[path = "../../rust/platform.rs"]
+mod platform;
+#[path = "../../rust/rcu_ht.rs"]
+mod rcu_ht;
+#[path = "../../rust/stats.rs"]
+mod stats;
+mod sys;
+#[path = "../../rust/tracker.rs"]
+mod tracker;
+
+module! {
+    type: Stress,
+    name: "lt_stress",
+    authors: ["The latency-tracker developers"],
+    description: "Stress of the latency-tracker engine",
+    license: "GPL v2",
+}
+
+extern "C" {
+    fn lt_crowd_start(
+        nr: c_uint,
+        function: unsafe extern "C" fn(c_uint, *mut c_void),
+        arg: *mut c_void,
+    ) -> c_int;
+    fn lt_crowd_stop();
+}
+
+/// Operations without notes.
+struct Plain;
+
+impl Notes for Plain {
+    fn within<R>(&self, _: Op, work: impl FnOnce(&<Kernel as Platform>::Guard) -> R) -> R {
+        work(&Kernel::guard())
+    }
+}
+
+/// What the threads share.
+struct Shared {
+    mix: Mix,
+    dice: KVec<Dice>,
+}
+
+/// Does some of the work of thread number `thread`, and is called again.
+///
+/// # Safety
+///
+/// `arg` points to a [`Shared`].
+unsafe extern "C" fn work(thread: c_uint, arg: *mut c_void) {
+    // SAFETY: The function's contract; all of it may be shared.
+    let shared = unsafe { &*arg.cast::<Shared>() };
+    if let Some(dice) = shared.dice.get(thread as usize) {
+        for _ in 0..64 {
+            shared.mix.step(&Plain, dice);
+            shared.mix.search(&Plain, dice);
+        }
+    }
+}
+
+struct Stress {
+    shared: KBox<Shared>,
+}
+
+impl kernel::Module for Stress {
+    fn init(_module: &'static ThisModule) -> Result<Self> {
+        let mut dice = KVec::new();
+        for thread in 0..Kernel::cpus() {
+            dice.push(Dice::new(thread as u64), GFP_KERNEL)?;
+        }
+        let mix = Mix::new()?;
+        let shared = KBox::new(Shared { mix, dice }, GFP_KERNEL)?;
+        let arg = core::ptr::from_ref(&*shared).cast_mut().cast();
+        // SAFETY: `work` gets the `Shared` that it expects, which stays where it is until the
+        // threads are stopped by our drop.
+        to_result(unsafe { lt_crowd_start(Kernel::cpus() as c_uint, work, arg) })?;
+        Ok(Self { shared })
+    }
+}
+
+impl Drop for Stress {
+    fn drop(&mut self) {
+        // SAFETY: The threads were started by `init`.
+        unsafe { lt_crowd_stop() };
+        match self.shared.mix.verdict() {
+            Ok(()) => pr_info!("ok\n"),
+            Err(what) => pr_err!("FAILED: {what}\n"),
+        }
+    }
+}

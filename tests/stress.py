@@ -1,0 +1,308 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""What tests/vm/stress.sh does; see there.
+
+    workers     make requests, each on a CPU of its own while that is online
+    lt_stress   kernel threads on an engine of their own
+    churn       creates, changes, disables and removes instances
+    readers     read, poll and epoll whatever there is, and are killed
+    hotplug     takes CPUs offline and back
+
+Each is a process with random numbers of its own, from one seed. A failure that can not be one
+(the instance has just been removed by another) is ignored, any other ends the test.
+"""
+
+import errno
+import glob
+import mmap
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import time
+import traceback
+
+LT = "/proc/latency_tracker"
+DISKS = ["fast", "slow", "queued"]
+NAMES = [f"i{n}" for n in range(6)]
+CPUS = os.cpu_count()
+SECONDS = float(os.environ.get("LT_STRESS_SECONDS") or 20)
+SEED = int(os.environ.get("LT_STRESS_SEED") or time.time_ns() % 1_000_000)
+
+# What happens to those who use what others remove: not there, going, gone while open, and a name
+# that is being removed or of another kind.
+EXPECTED = {errno.ENOENT, errno.ENODEV, errno.EIO, errno.EBUSY, errno.EAGAIN}
+
+
+def write(path, text):
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, text.encode())
+    finally:
+        os.close(fd)
+
+
+def control(line):
+    write(f"{LT}/control", line + "\n")
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def stats(name):
+    return {key: int(value) for key, value in (line.split() for line in read(f"{LT}/{name}/stats").splitlines())}
+
+
+# The parties. Each is called with random numbers and returns when `time_is_up`, or is killed.
+
+
+def requests(chance, number):
+    """Single requests of random disks, direct and buffered, some of them flushed."""
+    page = mmap.mmap(-1, 16384)
+    direct = [os.open(f"/dev/{disk}", os.O_RDWR | os.O_DIRECT) for disk in DISKS]
+    buffered = os.open("/dev/queued", os.O_RDWR)
+    while not time_is_up():
+        try:
+            os.sched_setaffinity(0, {number % CPUS})
+        except OSError:
+            pass  # offline, for now
+        for _ in range(50):
+            length = 4096 * chance.randint(1, 4)
+            offset = 4096 * chance.randrange(4096)
+            fd = chance.choices(direct, (8, 1, 3))[0]
+            if chance.random() < 0.5:
+                os.preadv(fd, [memoryview(page)[:length]], offset)
+            else:
+                os.pwritev(fd, [memoryview(page)[:length]], offset)
+        os.pwrite(buffered, bytes(8192), 4096 * chance.randrange(4096))
+        if chance.random() < 0.3:
+            os.fsync(buffered)
+
+
+def churn(chance, _):
+    """Whatever can be written to instances."""
+    durations = ["0", "1", "10us", "300us", "2ms", "20ms", "10s"]
+    while not time_is_up():
+        name = chance.choice(NAMES)
+        try:
+            match chance.randrange(12):
+                case 0 | 1 | 2 | 3:
+                    settings = {
+                        "threshold": chance.choice(durations[1:]),
+                        "timeout": chance.choice(durations),
+                        "wakeup_interval": chance.choice(["0", "1ms", "1s"]),
+                        "dev": chance.choice(DISKS + ["all"]),
+                        "enabled": chance.choice("0111"),
+                    }
+                    if not os.path.exists(f"{LT}/{name}"):
+                        settings["events"] = chance.choice(["1", "2", "7", "64", "4096", "20000"])
+                        settings["ring"] = chance.choice(["2", "64", "1024"])
+                        settings["from"] = chance.choice(["issue", "insert"])
+                    given = chance.sample(sorted(settings), chance.randint(1, len(settings)))
+                    control(f"{name} block " + " ".join(f"{key}={settings[key]}" for key in given))
+                case 4 | 5:
+                    control(f"-{name}")
+                case 6:
+                    write(f"{LT}/{name}/enabled", chance.choice("0011"))
+                case 7 | 8:
+                    write(f"{LT}/{name}/timeout", chance.choice(durations))
+                case 9:
+                    write(f"{LT}/{name}/threshold", chance.choice(durations[1:]))
+                case 10:
+                    write(f"{LT}/{name}/dev", chance.choice(DISKS + ["all"]))
+                case 11:
+                    write(f"{LT}/{name}/wakeup_interval", chance.choice(durations))
+        except OSError as error:
+            # EINVAL, EPERM: created by another meanwhile, with other values for what is fixed
+            if error.errno not in EXPECTED | {errno.EINVAL, errno.EPERM}:
+                raise
+        time.sleep(chance.random() * 0.02)
+
+
+def readers(chance, number):
+    """Children that read one thing in one way each, and are killed after a while."""
+    children = {}
+    while not time_is_up():
+        now = time.monotonic()
+        for pid, until in list(children.items()):
+            if now > until:
+                os.kill(pid, signal.SIGKILL)
+            done, status = os.waitpid(pid, 0 if now > until else os.WNOHANG)
+            if done:
+                del children[pid]
+                if os.waitstatus_to_exitcode(status) not in (0, -signal.SIGKILL):
+                    raise RuntimeError(f"a reader ended with status {status}")
+        while len(children) < 8:
+            seed = chance.random()
+            pid = spawn(f"reader {number}", reader, seed, 0)
+            children[pid] = now + chance.choice([0.01, 0.1, 0.5, 2])
+        time.sleep(0.02)
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def reader(chance, _):
+    try:
+        directory = chance.choice([LT] + [f"{LT}/{name}" for name in NAMES])
+        if chance.random() < 0.5:
+            path = f"{directory}/{chance.choice(['alerts', 'wakeup'])}"
+            fd = os.open(path, os.O_RDONLY | chance.choice([0, os.O_NONBLOCK]))
+            for _ in range(20):
+                match chance.randrange(4):
+                    case 0:
+                        poller = select.poll()
+                        poller.register(fd, select.POLLIN)
+                        poller.poll(300)
+                    case 1:
+                        with select.epoll() as epoll:
+                            epoll.register(fd, select.EPOLLIN | chance.choice([0, select.EPOLLET]))
+                            epoll.poll(0.3)
+                    case _:
+                        try:
+                            os.read(fd, chance.choice([1, 100, 65536]))
+                        except BlockingIOError:
+                            time.sleep(0.01)
+            return
+        for _ in range(20):
+            for path in glob.glob(f"{directory}/*"):
+                if os.path.isfile(path) and os.path.basename(path) not in ("alerts", "wakeup"):
+                    read(path)
+    except OSError as error:
+        if error.errno not in EXPECTED:
+            raise
+
+
+def hotplug(chance, _):
+    """CPU 0 stays."""
+    while not time_is_up():
+        cpu = chance.randrange(1, CPUS)
+        path = f"/sys/devices/system/cpu/cpu{cpu}/online"
+        try:
+            write(path, "0" if read(path).strip() == "1" else "1")
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        time.sleep(0.1 + chance.random())
+
+
+# How they are run
+
+
+def time_is_up():
+    return os.path.exists("/tmp/stop")
+
+
+def spawn(title, party, seed, number):
+    """A process that does something, whose status is 1 if it fails."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        party(random.Random(seed), number)
+        os._exit(0)
+    except BaseException:
+        print(f"{title}:\n{traceback.format_exc()}", flush=True)
+    os._exit(1)
+
+
+def all_online():
+    for cpu in range(1, CPUS):
+        path = f"/sys/devices/system/cpu/cpu{cpu}/online"
+        if read(path).strip() == "0":
+            write(path, "1")
+
+
+def adds_up(name):
+    """The sums of rust/stats.rs, with nothing in flight."""
+    v = stats(name)
+    counted = sum(int(line.split()[2]) for line in read(f"{LT}/{name}/histogram").splitlines())
+    assert v["pending"] == 0, f"{name}: {v}"
+    assert v["attempts"] == v["started"] + v["full"] + v["filtered"] + v["off"], f"{name}: {v}"
+    assert v["started"] == v["ended"] + v["replaced"] + v["cleared"] + v["gone"], f"{name}: {v}"
+    assert v["ended"] == v["negative"] + counted, f"{name}: {counted} in the histogram, {v}"
+    assert v["free"] == v["capacity"], f"{name}: {v}"
+    assert v["late"] <= v["timed_out"] <= v["started"], f"{name}: {v}"
+    # No request is there twice, so none can have begun again.
+    assert v["replaced"] == 0, f"{name}: {v}"
+    return v
+
+
+def modules(insert):
+    for name in ["lt_stress", *os.environ.get("LT_STRESS_SAMPLES", "").split()]:
+        subprocess.run(["insmod", f"/lt/{name}.ko"] if insert else ["rmmod", name], check=True)
+
+
+def main():
+    print(f"{SECONDS:g} s with {CPUS} CPUs, LT_STRESS_SEED={SEED}", flush=True)
+    chance = random.Random(SEED)
+    subprocess.run(["insmod", "/lt/latency_tracker.ko"], check=True)
+    modules(True)
+    # This one lives from the first request to the last.
+    control("all block threshold=2ms timeout=3ms wakeup_interval=0")
+    parties = [requests] * (CPUS + 1) + [churn] * 2 + [readers] * 2 + [hotplug]
+    children = {}
+    for number, party in enumerate(parties):
+        title = f"{party.__name__} {number}"
+        children[spawn(title, party, chance.random(), number)] = title
+    end = time.monotonic() + SECONDS
+    failed = []
+    while children:
+        if time.monotonic() > end or failed:
+            open("/tmp/stop", "w").close()
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            time.sleep(0.1)
+            continue
+        title = children.pop(pid)
+        if status or not time_is_up():
+            failed.append(f"{title} ended with status {status}")
+    all_online()
+    assert not failed, failed
+    # The requests are over; what was buffered is written now.
+    subprocess.run(["sync"], check=True)
+    instances = [line.split()[0] for line in read(f"{LT}/control").splitlines()]
+    deadline = time.monotonic() + 30
+    while any(stats(name)["pending"] for name in instances) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for name in instances:
+        v = adds_up(name)
+        print(f"{name}: " + " ".join(f"{key}={value}" for key, value in v.items() if value), flush=True)
+    v = stats("all")
+    # The first has seen everything: all was tracked or lost to a pool that was full.
+    assert v["started"] > 0 and v["attempts"] == v["started"] + v["full"], v
+    assert v["alerts"] > 0 and v["timed_out"] > 0, v
+
+    # Unloaded while requests are made and files are open; then once more from the start.
+    os.remove("/tmp/stop")
+    busy = [spawn("requests", requests, chance.random(), n) for n in range(CPUS)]
+    watchers = [subprocess.Popen(["cat", f"{LT}/{name}/alerts"], stdout=subprocess.DEVNULL) for name in instances]
+    time.sleep(0.5)
+    modules(False)
+    subprocess.run(["rmmod", "latency_tracker"], check=True)
+    for watcher in watchers:
+        watcher.wait(10)
+    subprocess.run(["insmod", "/lt/latency_tracker.ko"], check=True)
+    control("again block threshold=2ms")
+    time.sleep(0.5)
+    open("/tmp/stop", "w").close()
+    for pid in busy:
+        _, status = os.waitpid(pid, 0)
+        assert status == 0, "requests failed while the module was unloaded"
+    while stats("again")["pending"]:
+        time.sleep(0.1)
+    v = adds_up("again")
+    assert v["started"] > 0, v
+    subprocess.run(["rmmod", "latency_tracker"], check=True)
+    log = subprocess.run(["dmesg"], capture_output=True, text=True, check=True).stdout
+    print("\n".join(line for line in log.splitlines() if "lt_stress:" in line))
+    print(f"{log.count(' is now offline')} times a CPU went offline")
+    assert " is now offline" in log, "no CPU went offline"
+    assert "lt_stress: ok" in log, "the engine of lt_stress"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

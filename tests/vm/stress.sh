@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Everything at once: requests and kernel threads on all CPUs, while instances come, change and go, readers
+# come and are killed, CPUs go offline and come back. In the end the counters add up, to the last event.
+# LT_STRESS_SECONDS says how long (20), LT_STRESS_SEED repeats the choices.
+# kernels: stock rt
+# cpus: 4
+# root: full
+# timeout: 160
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+null_disk fast 20000
+null_disk slow 4000000
+null_disk queued 1000000
+modprobe mq-deadline 2>/dev/null || :
+echo mq-deadline >/sys/block/queued/queue/scheduler
+# A stall of the machine that emulates us would look like one of ours.
+for sample in lt_sample_c lt_sample_rust; do [ ! -e /lt/$sample.ko ] || samples="${samples:-} $sample"; done
+export LT_STRESS_SAMPLES="${samples:-}"
+exec python3 /lt/tests/stress.py
