@@ -19,7 +19,9 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed},
 };
 use mix::{crowd, pool_is_whole, Dice, Mix, Notes, Op};
+use platform::Platform;
 use stats::Counter;
+use sys::platform::Kernel;
 use tracker::{Begin, Late, Tracker, Verdict as Update};
 
 mod common;
@@ -196,9 +198,67 @@ fn all_share_a_few_keys() -> Result<Verdict> {
     Ok(mix.verdict())
 }
 
-const TESTS: [Test; 2] = [
+/// All contexts begin two keys that can be live only once, and end them: in the end each is live
+/// once at most, and nothing was lost, since every operation needs one cell.
+fn a_key_is_live_once() -> Result<Verdict> {
+    let keys: [_; 2] = crowd();
+    let capacity = cpus() as usize * Context::ALL.len() + keys.len();
+    let engine = common::engine(capacity as u32)?;
+    let turns: [[Atomic<u64>; 4]; CPUS] = array::from_fn(|_| array::from_fn(|_| Atomic::new(0)));
+    let (begun, ended) = (Atomic::<u64>::new(0), Atomic::<u64>::new(0));
+    let storms = storm(
+        "a_key_is_live_once",
+        *module_parameters::nmis.value(),
+        |storm, context, cpu| {
+            let turn = turns[cpu as usize][context as usize].fetch_add(1, Relaxed);
+            let key = &keys[(turn & 1) as usize];
+            let data = [turn, turn];
+            let begin = |guard: &_| engine.event_in_unique(guard, key, Kernel::now(), &data);
+            storm.within(Op::Begin, begin);
+            begun.add(1, Relaxed);
+            // Some end by their own begin, some by another's, some are replaced.
+            if turn.is_multiple_of(3) {
+                let end = |guard: &_| engine.event_out(guard, key, Kernel::now(), |_| true, |_| {});
+                ended.add(u64::from(storm.within(Op::End, end)), Relaxed);
+            }
+        },
+    )?;
+    pr_info!(
+        "a_key_is_live_once: {} started, {} replaced, {} ended, {} live, {} full\n",
+        total(&engine, Counter::Started),
+        total(&engine, Counter::Replaced),
+        total(&engine, Counter::Ended),
+        engine.pending_count(),
+        total(&engine, Counter::Full)
+    );
+    if storms.is_err() {
+        return Ok(storms);
+    }
+    for key in &keys {
+        let guard = Kernel::guard();
+        check!("live twice", engine.each_of(&guard, key, |_| true) <= 1);
+    }
+    check!("an event was lost", total(&engine, Counter::Full) == 0);
+    check!(
+        "a begin is missing",
+        total(&engine, Counter::Started) == begun.load(Relaxed)
+    );
+    check!(
+        "an end is missing",
+        total(&engine, Counter::Ended) == ended.load(Relaxed)
+    );
+    check!(
+        "nothing was replaced",
+        total(&engine, Counter::Replaced) > 0
+    );
+    check!("the sums do not hold", sums_hold(&engine));
+    Ok(pool_is_whole(&engine))
+}
+
+const TESTS: [Test; 3] = [
     ("each_finds_its_own", each_finds_its_own),
     ("all_share_a_few_keys", all_share_a_few_keys),
+    ("a_key_is_live_once", a_key_is_live_once),
 ];
 
 struct Contexts;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Everything at once: whoever comes begins, ends, changes, drops, renews, clears and looks for
-//! timeouts, of the same six keys, several live of each, in a pool of twelve that is often full.
+//! Everything at once: whoever comes begins, ends, changes, drops, renews, holds, clears and looks
+//! for timeouts, of the same six keys, several live of each, in a pool of twelve that is often
+//! full.
 //!
 //! All keys are in one bucket of the table. What the operations said is written down, and in the
 //! end every counter has to say the same. [`Mix::step`] runs in any context.
@@ -11,7 +12,7 @@ use crate::{
     platform::Platform,
     stats::Counter,
     sys::platform::Kernel,
-    tracker::{Begin, Verdict as Update},
+    tracker::{held::Lookup, Begin, Verdict as Update},
 };
 use core::array;
 use kernel::{
@@ -26,6 +27,7 @@ pub(crate) enum Op {
     End,
     Update,
     Search,
+    Hold,
 }
 
 /// Does operations under a guard, and may take note of them.
@@ -72,6 +74,8 @@ pub(crate) struct Mix {
     engine: Engine,
     keys: [[u64; 2]; 6],
     said: [Atomic<u64>; Counter::ALL.len()],
+    /// How often a referenced event was not what it was when it was found.
+    strange: Atomic<u64>,
 }
 
 impl Mix {
@@ -81,6 +85,7 @@ impl Mix {
             engine: common::engine(12)?,
             keys: crowd(),
             said: array::from_fn(|_| Atomic::new(0)),
+            strange: Atomic::new(0),
         })
     }
 
@@ -109,9 +114,10 @@ impl Mix {
                     false => self.say(Counter::Unmatched, 1),
                 }
             }
+            54..=57 => self.hold(notes, key),
             luck => {
                 let verdict = match luck {
-                    54..=59 => Update::Keep,
+                    58..=59 => Update::Keep,
                     60..=61 => Update::Gone,
                     _ => Update::Renewed,
                 };
@@ -127,6 +133,26 @@ impl Mix {
                 }
             }
         }
+    }
+
+    /// Takes a reference, ends the event by it, perhaps, and sees that its cell was not recycled.
+    fn hold(&self, notes: &impl Notes, key: &[u64; 2]) {
+        let engine = &self.engine;
+        let Lookup::Found(event) = notes.within(Op::Hold, |_| engine.lookup(key)) else {
+            return;
+        };
+        let before = engine.view(&event);
+        let end = |guard: &_| engine.event_out_held(guard, &event, Kernel::now(), |_| {});
+        if before.start.is_multiple_of(2) && notes.within(Op::End, end) {
+            self.say(Counter::Ended, 1);
+            // Nobody else can have ended it.
+            self.strange.add(u64::from(engine.is_live(&event)), Relaxed);
+        }
+        let after = engine.view(&event);
+        let same = after.key == *key && after.start == before.start && after.data[0] == key[0];
+        self.strange.add(u64::from(!same), Relaxed);
+        let unhold = |guard: &_| engine.unhold(guard, event);
+        notes.within(Op::Hold, unhold);
     }
 
     /// Now and then, looks at all cells: for what has timed out, and seldom to clear them.
@@ -164,6 +190,12 @@ impl Mix {
         }
         if total(engine, Counter::Full) == 0 || total(engine, Counter::Cleared) == 0 {
             return Err("the pool was never full, or never cleared");
+        }
+        if self.strange.load(Relaxed) != 0 {
+            return Err("an event has changed in the hands of who holds it");
+        }
+        if engine.holders() != 0 {
+            return Err("a reference is left");
         }
         if total(engine, Counter::Late) > total(engine, Counter::TimedOut) {
             return Err("more ends were late than events timed out");

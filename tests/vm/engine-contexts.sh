@@ -5,11 +5,11 @@
 # bucket and stack: nothing is lost, every counter says what the operations said, the pool is whole.
 # kernels: stock rt
 # cpus: 2
-# timeout: 240
+# timeout: 400
 
 . /lt/tests/lib.sh
 
 insmod /lt/lt_contexts.ko || { dmesg | grep lt_contexts; fail "a test of the engine failed"; }
 dmesg | grep lt_contexts
-assert_eq "$(dmesg | grep -c 'lt_contexts: .*: ok')" 2 "tests that passed"
+assert_eq "$(dmesg | grep -c 'lt_contexts: .*: ok')" 3 "tests that passed"
 rmmod lt_contexts

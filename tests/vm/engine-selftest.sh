@@ -5,7 +5,7 @@
 # winner for each end; a pool of one; a full pool says so.
 # kernels: stock rt
 # cpus: 2
-# timeout: 240
+# timeout: 400
 
 . /lt/tests/lib.sh
 

@@ -7,7 +7,7 @@
 # kernels: stock rt
 # cpus: 4
 # root: full
-# timeout: 160
+# timeout: 240
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -55,7 +55,7 @@ impl Context {
 }
 
 /// Nothing, and each [`Op`].
-const OPS: usize = 5;
+const OPS: usize = 6;
 
 /// What happens on one CPU.
 struct Cpu {
@@ -104,11 +104,12 @@ impl Storm {
         for (context, title) in Context::ALL.iter().zip(["", "softirq", "hard irq", "NMI"]) {
             if *context != Context::Thread {
                 pr_info!(
-                    "{name}: {title}: {} met begin, {} end, {} update, {} search, {} nothing\n",
+                    "{name}: {title}: {} met begin, {} end, {} update, {} search, {} hold, {} nothing\n",
                     self.met_op(*context, Op::Begin as usize),
                     self.met_op(*context, Op::End as usize),
                     self.met_op(*context, Op::Update as usize),
                     self.met_op(*context, Op::Search as usize),
+                    self.met_op(*context, Op::Hold as usize),
                     self.met_op(*context, 0)
                 );
             }
