@@ -465,6 +465,8 @@ const NO_OPS: helpers::proc_ops = helpers::proc_ops {
     proc_release: None,
     proc_poll: None,
     proc_ioctl: None,
+    // include/linux/proc_fs.h has it for such kernels only
+    #[cfg(CONFIG_COMPAT)]
     proc_compat_ioctl: None,
     proc_mmap: None,
     proc_get_unmapped_area: None,
