@@ -154,7 +154,7 @@ unsafe impl Sync for File {}
 impl Dir {
     /// Makes a folder in `parent`, or in /proc. `gid` is the group that may read in it.
     ///
-    /// `EEXIST` if it cannot be made, `ENOMEM`. Sleeps.
+    /// The name must be free: procfs warns of one that is not. `ENOMEM`. Sleeps.
     pub(crate) fn new(
         name: &CStr,
         parent: Option<Arc<Dir>>,
@@ -168,7 +168,8 @@ impl Dir {
         let entry = unsafe { helpers::proc_mkdir_mode(name.as_ptr().cast(), mode, inside) };
         // INVARIANT: Just made; the parent is held.
         let dir = Self {
-            entry: NonNull::new(entry).ok_or(EEXIST)?,
+            // procfs does not say why, but names are free
+            entry: NonNull::new(entry).ok_or(ENOMEM)?,
             gid,
             _parent: parent,
         };
