@@ -3,11 +3,14 @@
 //! The ring of recorded alerts: any context writes, any number of readers follow, nobody waits.
 //!
 //! ```text
-//!    version   words                        version of the slot for alert number n:
-//!   +-------+---------------------+           2n + 1   being written
-//!   | 2n    | time, delay, ...    |           2n       written, until overwritten
-//!   +-------+---------------------+
+//!    version   words               tail     version of the slot for alert number n:
+//!   +-------+---------------------+------+    2n + 1   being written
+//!   | 2n    | time, delay, ...    | ...  |    2n       written, until overwritten
+//!   +-------+---------------------+------+
 //! ```
+//!
+//! All slots have the same words. How long the tail is, if there is one, is the ring's; how much
+//! of it an alert uses is for its words to say.
 //!
 //! A writer draws a number, claims that number's slot by compare-and-swap on its version, writes
 //! and completes. The oldest alert is overwritten; each reader has its own cursor and learns how
@@ -41,9 +44,13 @@ struct Slot {
 ///
 /// # Invariants
 ///
-/// The number of slots is a power of two, and `mask` is one less.
+/// The number of slots is a power of two, and `mask` is one less. There are `depth` words in
+/// `tails` for each slot.
 pub(crate) struct Ring {
     slots: NodeSlice<Slot>,
+    /// The tails of all slots, `depth` words each.
+    tails: NodeSlice<Atomic<u64>>,
+    depth: usize,
     mask: u64,
     /// The number of the newest alert, 0 before the first.
     head: Atomic<u64>,
@@ -65,8 +72,9 @@ pub(crate) enum Read {
 }
 
 impl Ring {
-    /// Makes a ring of `len` alerts, a power of two. Sleeps; fails with `EINVAL` or `ENOMEM`.
-    pub(crate) fn new(len: u32) -> Result<Self> {
+    /// Makes a ring of `len` alerts, a power of two, with tails of `depth` words. Sleeps; fails
+    /// with `EINVAL` or `ENOMEM`.
+    pub(crate) fn new(len: u32, depth: usize) -> Result<Self> {
         if !len.is_power_of_two() {
             return Err(EINVAL);
         }
@@ -77,17 +85,25 @@ impl Ring {
                 words: array::from_fn(|_| Atomic::new(0)),
             })
         })?;
-        // INVARIANT: `len` is a power of two.
+        let words = (len as usize).checked_mul(depth).ok_or(ENOMEM)?;
+        let tails = NodeSlice::try_new(words, None, |_| Ok(Atomic::new(0)))?;
+        // INVARIANT: `len` is a power of two, and there are `depth` times as many words.
         Ok(Self {
             slots,
+            tails,
+            depth,
             mask: u64::from(len) - 1,
             head: Atomic::new(0),
         })
     }
 
-    /// Records an alert, made by `fill` from its number. Returns the number; `Err` with the
-    /// number if the alert is lost.
-    pub(crate) fn push(&self, fill: impl FnOnce(u64) -> Words) -> core::result::Result<u64, u64> {
+    /// Records an alert, made by `fill` from its number, with a tail, of which the ring takes
+    /// what fits. Returns the number; `Err` with the number if the alert is lost.
+    pub(crate) fn push(
+        &self,
+        fill: impl FnOnce(u64) -> Words,
+        tail: &[u64],
+    ) -> core::result::Result<u64, u64> {
         // Relaxed: a number is only a number, the version orders the words.
         let number = self.head.fetch_add(1, Relaxed) + 1;
         let slot = self.slot(number);
@@ -111,7 +127,9 @@ impl Ring {
             }
             return Err(number);
         }
-        for (word, value) in slot.words.iter().zip(fill(number)) {
+        let words = slot.words.iter().zip(fill(number));
+        let tail = self.tail_of(number).iter().zip(tail.iter().copied());
+        for (word, value) in Iterator::chain(words, tail) {
             // Release: a reader of the old alert that sees this word sees the new version too.
             word.store(value, Release);
         }
@@ -130,8 +148,9 @@ impl Ring {
         self.head().saturating_sub(self.mask).max(1)
     }
 
-    /// Looks up an alert by its number.
-    pub(crate) fn read(&self, number: u64) -> Read {
+    /// Looks up an alert by its number, and copies as much of its tail as `tail` takes. What is
+    /// in `tail` is that alert's only if the alert is [`Read::Ready`].
+    pub(crate) fn read(&self, number: u64, tail: &mut [u64]) -> Read {
         let slot = self.slot(number);
         // Acquire: the words are read after the version.
         let version = slot.version.load(Acquire);
@@ -151,6 +170,10 @@ impl Ring {
         }
         // Acquire: if a word is newer, so is the version read below.
         let words = array::from_fn(|i| slot.words[i].load(Acquire));
+        for (copy, word) in tail.iter_mut().zip(self.tail_of(number)) {
+            // Acquire: likewise.
+            *copy = word.load(Acquire);
+        }
         if slot.version.load(Relaxed) == version {
             Read::Ready(words)
         } else {
@@ -161,5 +184,18 @@ impl Ring {
     fn slot(&self, number: u64) -> &Slot {
         // The mask keeps it in bounds, by the type invariant.
         &self.slots[(number & self.mask) as usize]
+    }
+
+    fn tail_of(&self, number: u64) -> &[Atomic<u64>] {
+        let start = (number & self.mask) as usize * self.depth;
+        // Always there, by the type invariant.
+        self.tails
+            .get(start..start + self.depth)
+            .unwrap_or_default()
+    }
+
+    /// The words of a tail.
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
     }
 }

@@ -8,7 +8,10 @@
 use crate::{
     alert::{Read, Ring, Words},
     record::Alert,
-    sys::procfs::{Poller, Step, Stream},
+    sys::{
+        procfs::{Poller, Step, Stream},
+        stack::DEPTH_MAX,
+    },
     trackers,
     wakeup::{self, Wakeup}, //
 };
@@ -37,22 +40,32 @@ pub(crate) struct Alerts {
 const FAREWELL: i64 = 200;
 
 impl Alerts {
-    /// Keeps the last `len` alerts, a power of two, and wakes at most once in `interval`
-    /// nanoseconds. `ENOMEM` or `EINVAL`. Sleeps.
-    pub(crate) fn new(len: u32, interval: u64) -> Result<Self> {
+    /// Keeps the last `len` alerts, a power of two, with stacks of `depth` entries, and wakes at
+    /// most once in `interval` nanoseconds. `ENOMEM` or `EINVAL`. Sleeps.
+    pub(crate) fn new(len: u32, depth: usize, interval: u64) -> Result<Self> {
         Ok(Self {
-            ring: Ring::new(len)?,
+            ring: Ring::new(len, depth)?,
             wakeup: wakeup::new(interval)?,
             given: Atomic::new(0),
             listeners: Atomic::new(0),
         })
     }
 
-    /// Records an alert made from its number; `Err` if it is lost. Any context.
+    /// Records an alert made from its number, with a stack that fits; `Err` if it is lost. Any
+    /// context.
     ///
     /// The caller announces it with [`Alerts::announce`].
-    pub(crate) fn record(&self, fill: impl FnOnce(u64) -> Words) -> core::result::Result<u64, u64> {
-        self.ring.push(fill)
+    pub(crate) fn record(
+        &self,
+        fill: impl FnOnce(u64) -> Words,
+        stack: &[u64],
+    ) -> core::result::Result<u64, u64> {
+        self.ring.push(fill, stack)
+    }
+
+    /// The most entries of a stack.
+    pub(crate) fn depth(&self) -> usize {
+        self.ring.depth()
     }
 
     /// Wakes the readers, soon. Any context.
@@ -83,17 +96,19 @@ impl Alerts {
 
     /// Whether alert `number` can be read or is known to be lost.
     fn is_settled(&self, number: u64) -> bool {
-        !matches!(self.ring.read(number), Read::NotYet)
+        !matches!(self.ring.read(number, &mut []), Read::NotYet)
     }
 
     /// Looks up alert `number` and goes on to the next; counts those that are lost on the way.
-    fn take(&self, number: &mut u64, lost: &mut u64) -> Option<Alert> {
+    fn take(&self, number: &mut u64, lost: &mut u64) -> Option<Taken> {
         loop {
-            match self.ring.read(*number) {
+            let mut stack = [0; DEPTH_MAX];
+            match self.ring.read(*number, &mut stack) {
                 Read::NotYet => return None,
                 Read::Ready(words) => {
                     *number += 1;
-                    return Some(Alert::from_words(&words));
+                    let alert = Alert::from_words(&words);
+                    return Some(Taken { alert, stack });
                 }
                 Read::Lost => {
                     let next = self.ring.tail().max(*number + 1);
@@ -102,6 +117,20 @@ impl Alerts {
                 }
             }
         }
+    }
+}
+
+/// An alert out of the ring.
+struct Taken {
+    alert: Alert,
+    /// As many of it as the alert says are a stack.
+    stack: [u64; DEPTH_MAX],
+}
+
+impl Taken {
+    fn stack(&self) -> &[u64] {
+        let len = usize::from(self.alert.stack);
+        self.stack.get(..len).unwrap_or_default()
     }
 }
 
@@ -116,32 +145,45 @@ impl Write for Lines<'_> {
     }
 }
 
-/// How many lines one reading makes at most.
+/// How many lines one reading makes at most, but for that of a loss.
 const BATCH: usize = 16;
 
-/// Longer than any line, in bytes.
-const LINE_MAX: usize = 512;
+/// How much text, in bytes, is enough for one reading.
+const ENOUGH: usize = 8192;
 
 /// Appends lines from alert `number` on; returns whether there were any.
 fn print(alerts: &Alerts, number: &mut u64, out: &mut KVec<u8>) -> Result<bool> {
-    // Memory first: once an alert is taken it has to be told.
-    out.reserve(BATCH * LINE_MAX, GFP_KERNEL)?;
-    let mut any = false;
+    let start = out.len();
     for _ in 0..BATCH {
-        let mut lost = 0;
-        let alert = alerts.take(number, &mut lost);
-        let mut lines = Lines(out);
-        if lost > 0 {
-            lines.write_fmt(fmt!("lost={lost}\n")).map_err(|_| ENOMEM)?;
-            any = true;
+        let told = out.len();
+        if told - start >= ENOUGH {
+            break;
         }
-        let Some(alert) = alert else { break };
-        lines
-            .write_fmt(fmt!("{}\n", trackers::Line(&alert)))
-            .map_err(|_| ENOMEM)?;
-        any = true;
+        let (mut next, mut lost) = (*number, 0);
+        let taken = alerts.take(&mut next, &mut lost);
+        if print_one(&mut Lines(out), taken.as_ref(), lost).is_err() {
+            // The number stays: what can not be told now is told to the next reading.
+            out.truncate(told);
+            return if told > start { Ok(true) } else { Err(ENOMEM) };
+        }
+        *number = next;
+        if taken.is_none() {
+            break;
+        }
     }
-    Ok(any)
+    Ok(out.len() > start)
+}
+
+fn print_one(lines: &mut Lines<'_>, taken: Option<&Taken>, lost: u64) -> fmt::Result {
+    if lost > 0 {
+        lines.write_fmt(fmt!("lost={lost}\n"))?;
+    }
+    let Some(taken) = taken else { return Ok(()) };
+    let line = trackers::Line {
+        alert: &taken.alert,
+        stack: taken.stack(),
+    };
+    lines.write_fmt(fmt!("{line}\n"))
 }
 
 /// The file `alerts`.

@@ -186,9 +186,10 @@ impl<const K: usize, const D: usize> Event<K, D> {
     pub(crate) fn time_out(&self, life: Life) -> bool {
         let mut now = life.0;
         while now & TIMED_OUT == 0 && life.is_that_of(now) {
-            // Relaxed: it publishes nothing, and as a read-modify-write it goes on with the
-            // release of `publish`; what was copied before was checked by `peek`.
-            match self.state.cmpxchg(now, now | TIMED_OUT, Relaxed) {
+            // Release: what was looked at before, of the event or of its task, was looked at
+            // while the event was pending. It publishes nothing else, and as a read-modify-write
+            // it goes on with the release of `publish`.
+            match self.state.cmpxchg(now, now | TIMED_OUT, Release) {
                 Ok(_) => return true,
                 Err(found) => now = found,
             }

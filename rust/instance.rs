@@ -9,7 +9,7 @@
 use crate::{
     alerts::Alerts,
     control::{Kind, Param},
-    event::Event,
+    event::{Event, Snapshot},
     histogram,
     platform::Platform,
     record::{Alert, Name, Owner, Reason, DETAIL},
@@ -18,6 +18,7 @@ use crate::{
         atomic::{Atomic, Relaxed},
         memory,
         platform::Kernel,
+        stack::{Stack, DEPTH_MAX},
         ticker, trace,
     },
     tracker::{Late, Tracker, Why},
@@ -85,10 +86,14 @@ pub(crate) mod common {
     pub(crate) const WAKEUP_INTERVAL: usize = 3;
     pub(crate) const RING: usize = 4;
     pub(crate) const TIMEOUT: usize = 5;
+    pub(crate) const STACK: usize = 6;
+
+    /// How many there are.
+    pub(crate) const COUNT: usize = 7;
 }
 
 /// The common parameters, with a tracker's own default threshold in nanoseconds.
-pub(crate) const fn common_params(threshold: u64) -> [Param; 6] {
+pub(crate) const fn common_params(threshold: u64) -> [Param; common::COUNT] {
     [
         Param {
             name: "enabled",
@@ -137,6 +142,16 @@ pub(crate) const fn common_params(threshold: u64) -> [Param; 6] {
             default: 0,
             fixed: false,
             help: "report what has not ended after this time, as it is pending; 0 is never",
+        },
+        Param {
+            name: "stack",
+            kind: Kind::Count {
+                min: 0,
+                max: DEPTH_MAX as u64,
+            },
+            default: 16,
+            fixed: true,
+            help: "how many functions of the task's stack the alert of a timeout has; 0 is none",
         },
     ]
 }
@@ -202,7 +217,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let capacity = values[common::EVENTS] as u32;
         // A cell, and at most 32 bytes of the table.
         memory::check(capacity as usize * (size_of::<Event<K, D>>() + 32))?;
-        let alerts = Alerts::new(values[common::RING] as u32, values[common::WAKEUP_INTERVAL])?;
+        let alerts = Alerts::new(
+            values[common::RING] as u32,
+            values[common::STACK] as usize,
+            values[common::WAKEUP_INTERVAL],
+        )?;
         let threshold = values[common::THRESHOLD];
         let values = core::array::from_fn(|at| {
             Atomic::new(if at == common::ENABLED { 0 } else { values[at] })
@@ -271,8 +290,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// Reports what has timed out. Returns the nanoseconds until something can time out next,
     /// `None` if there is no timeout. May sleep.
+    ///
+    /// `owner` is the task that an event belongs to: where it is now goes into the alert.
     pub(crate) fn expire(
         &self,
+        owner: impl Fn(&[u64; D]) -> Owner,
         mut details: impl FnMut(&Late<K, D>, u64) -> Details,
     ) -> Option<u64> {
         let timeout = self.value(common::TIMEOUT);
@@ -280,17 +302,30 @@ impl<const K: usize, const D: usize> Core<K, D> {
             return None;
         }
         let now = Kernel::now();
-        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>| {
-            self.raise(guard, now, late, &details(late, now));
+        let depth = self.alerts.depth();
+        let look = |event: &Snapshot<K, D>| {
+            let owner = owner(&event.data);
+            let is_owner = |born| owner.is_born(born, event.start);
+            if depth == 0 || owner.tid == 0 {
+                Stack::EMPTY
+            } else {
+                Stack::of(owner.tid, depth, is_owner)
+            }
         };
-        let first = self.tracker.expire(now, |_| timeout, ticker::relax, report);
+        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>, stack: &Stack| {
+            self.raise(guard, now, late, &details(late, now), stack.entries());
+        };
+        let first = self
+            .tracker
+            .expire(now, |_| timeout, ticker::relax, look, report);
         // What begins from now on can not time out before this.
         let due = first.unwrap_or(now.saturating_add(timeout));
         let floor = (timeout / 16).max(FINEST);
         Some(due.saturating_sub(Kernel::now()).max(floor))
     }
 
-    /// Raises an alert. Any context, also under the runqueue lock.
+    /// Raises an alert, with the stack of its task if there is one. Any context, also under the
+    /// runqueue lock.
     #[cold]
     pub(crate) fn raise(
         &self,
@@ -298,6 +333,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         time: u64,
         late: &Late<K, D>,
         details: &Details,
+        stack: &[u64],
     ) {
         let mut alert = Alert {
             seq: 0,
@@ -314,25 +350,28 @@ impl<const K: usize, const D: usize> Core<K, D> {
             cpu: Kernel::cpu(guard) as u32,
             owner: details.owner,
             detail: details.words,
+            // No more than `DEPTH_MAX`.
+            stack: stack.len() as u8,
         };
         let stats = self.tracker.stats();
         stats.count::<Kernel>(guard, Counter::Alerts);
-        let recorded = self.alerts.record(|seq| {
+        let numbered = |seq| {
             alert.seq = seq;
             alert.to_words()
-        });
+        };
+        let recorded = self.alerts.record(numbered, stack);
         if let Err(seq) = recorded {
             alert.seq = seq;
             stats.count::<Kernel>(guard, Counter::AlertsLost);
         }
         // The readers of all instances see the gap in their own numbering if this one is lost.
-        let _ = self.all.record(|_| alert.to_words());
-        self.trace(&alert);
+        let _ = self.all.record(|_| alert.to_words(), stack);
+        self.trace(&alert, stack);
         self.alerts.announce();
         self.all.announce();
     }
 
-    fn trace(&self, alert: &Alert) {
+    fn trace(&self, alert: &Alert, stack: &[u64]) {
         if !trace::alert_enabled() {
             return;
         }
@@ -348,6 +387,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             tid: alert.owner.tid,
             comm: &alert.owner.comm,
             args: &alert.detail[..self.kind.detail_words],
+            stack,
         });
     }
 

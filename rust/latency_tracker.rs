@@ -58,7 +58,7 @@ mod wakeup;
 use alerts::Alerts;
 use procfs::Files;
 use registry::Registry;
-use sys::procfs::Dir;
+use sys::{procfs::Dir, stack::DEPTH_MAX};
 
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
@@ -102,7 +102,7 @@ impl kernel::Module for LatencyTracker {
             }
             valid
         };
-        let all = Arc::new(Alerts::new(RING, WAKEUP_INTERVAL)?, GFP_KERNEL)?;
+        let all = Arc::new(Alerts::new(RING, DEPTH_MAX, WAKEUP_INTERVAL)?, GFP_KERNEL)?;
         let root = Dir::new(c"latency_tracker", None, gid)?;
         let registry = Registry::new(all.clone(), root.clone(), gid)?;
         let files = procfs::root_files(&root, &all, &registry)?;

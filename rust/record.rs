@@ -49,6 +49,8 @@ pub(crate) struct Owner {
     pub(crate) pid: u32,
     /// Thread id in the initial namespace; 0 if unknown.
     pub(crate) tid: u32,
+    /// See [`Owner::born_at`].
+    pub(crate) born: u32,
     /// Command name, padded with NUL.
     pub(crate) comm: [u64; 2],
 }
@@ -59,19 +61,43 @@ impl Owner {
 
     /// Packs it into words.
     pub(crate) fn to_words(self) -> [u64; Self::WORDS] {
-        let ids = u64::from(self.pid) << 32 | u64::from(self.tid);
+        let ids = u64::from(self.born) << (2 * ID_BITS)
+            | u64::from(self.pid & ID_MASK) << ID_BITS
+            | u64::from(self.tid & ID_MASK);
         [ids, self.comm[0], self.comm[1]]
     }
 
     /// Back from [`Owner::to_words`].
     pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
         Self {
-            pid: (words[0] >> 32) as u32,
-            tid: words[0] as u32,
+            pid: (words[0] >> ID_BITS) as u32 & ID_MASK,
+            tid: words[0] as u32 & ID_MASK,
+            born: (words[0] >> (2 * ID_BITS)) as u32,
             comm: [words[1], words[2]],
         }
     }
+
+    /// What [`Owner::born`] is for a task that was born at `time` (nanoseconds): microseconds,
+    /// nearly, and what fits of them beside the ids, which is about a second.
+    pub(crate) fn born_at(time: u64) -> u32 {
+        (time >> 10) as u32 & BORN_MASK
+    }
+
+    /// Whether the task with our `tid`, born at `time`, is the owner of an operation that began
+    /// at `began`.
+    ///
+    /// An id names one task at a time, so whoever has it and was born before the operation is the
+    /// owner. `began` may be a moment after the true begin, when it was moved to a later step; if
+    /// the id has changed hands just in that moment, `born` tells, but for one case in a million.
+    pub(crate) fn is_born(&self, time: u64, began: u64) -> bool {
+        self.tid != 0 && time <= began && Self::born_at(time) == self.born
+    }
 }
+
+/// The bits of a process or thread id; the kernel has no more than 2^22 (`PID_MAX_LIMIT`).
+const ID_BITS: u32 = 22;
+const ID_MASK: u32 = (1 << ID_BITS) - 1;
+const BORN_MASK: u32 = (1 << (64 - 2 * ID_BITS)) - 1;
 
 impl fmt::Display for Owner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -107,13 +133,17 @@ pub(crate) struct Alert {
     pub(crate) cpu: u32,
     pub(crate) owner: Owner,
     pub(crate) detail: [u64; DETAIL],
+    /// How many words of the record's tail are entries of the owner's stack.
+    pub(crate) stack: u8,
 }
 
 impl Alert {
     /// Packs it for a ring.
     pub(crate) fn to_words(self) -> Words {
         let mut words = [0; WORDS];
-        let kind = (self.reason as u64) << 56 | (self.tracker as u64) << 32;
+        let kind = (self.reason as u64) << 56
+            | (self.tracker as u64 & 0xffff) << 40
+            | u64::from(self.stack) << 32;
         let (head, detail) = words.split_at_mut(WORDS - DETAIL);
         let [n0, n1, n2, n3] = self.instance;
         let [o0, o1, o2] = self.owner.to_words();
@@ -142,13 +172,14 @@ impl Alert {
             seq: *seq,
             time: *time,
             instance: [*n0, *n1, *n2, *n3],
-            tracker: (kind >> 32) as usize & 0xff_ffff,
+            tracker: (kind >> 40) as usize & 0xffff,
             reason: Reason::from_number(kind >> 56),
             delay: *delay,
             threshold: *threshold,
             cpu: *kind as u32,
             owner: Owner::from_words([*o0, *o1, *o2]),
             detail: *rest,
+            stack: (kind >> 32) as u8,
         }
     }
 }

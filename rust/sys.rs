@@ -12,6 +12,7 @@ pub(crate) mod memory;
 pub(crate) mod platform;
 pub(crate) mod procfs;
 pub(crate) mod random;
+pub(crate) mod stack;
 pub(crate) mod task;
 pub(crate) mod ticker;
 pub(crate) mod trace;

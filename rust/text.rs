@@ -38,6 +38,15 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
+/// Text between quotes that others have written or will write.
+pub(crate) struct Escaped<'a, 'b>(pub(crate) &'a mut fmt::Formatter<'b>);
+
+impl Write for Escaped<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        text.bytes().try_for_each(|byte| escape(self.0, byte))
+    }
+}
+
 fn escape(f: &mut fmt::Formatter<'_>, byte: u8) -> fmt::Result {
     match byte {
         b'"' => f.write_str("\\\""),

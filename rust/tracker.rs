@@ -385,16 +385,19 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Reports the events that have been live for their timeout at `now`, each once. `timeout`
     /// says it of each, in nanoseconds; `u64::MAX` is never.
     ///
-    /// It is decided while the event is pending; `report` is called at once after that. Returns
-    /// when the first of those that have not timed out will: before that, none that was looked at
-    /// can, but for an event that was inside [`Tracker::update`] just then, and is found the next
-    /// time. Calls `relax` now and then, which may sleep; holds the guard for one event at a time.
-    pub(crate) fn expire(
+    /// It is decided while the event is pending; `report` is called at once after that. What
+    /// `look` has found out about an event just before is `report`ed only if the event was pending
+    /// all the time. Returns when the first of those that have not timed out will: before that,
+    /// none that was looked at can, but for an event that was inside [`Tracker::update`] just
+    /// then, and is found the next time. Calls `relax` now and then, which may sleep; holds the
+    /// guard for one event at a time.
+    pub(crate) fn expire<T>(
         &self,
         now: u64,
         timeout: impl Fn(&Snapshot<K, D>) -> u64,
         mut relax: impl FnMut(),
-        mut report: impl FnMut(&P::Guard, &Late<K, D>),
+        mut look: impl FnMut(&Snapshot<K, D>) -> T,
+        mut report: impl FnMut(&P::Guard, &Late<K, D>, &T),
     ) -> Option<u64> {
         let mut first = None;
         for (index, event) in self.pool.cells() {
@@ -414,6 +417,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
                 first = earlier(first, due);
                 continue;
             }
+            let seen = look(&copy);
             let guard = P::guard();
             if !event.time_out(life) {
                 // It has ended, or was changed and goes on: look again soon.
@@ -429,7 +433,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
                 key: copy.key,
                 data: copy.data,
             };
-            report(&guard, &late);
+            report(&guard, &late, &seen);
         }
         first
     }

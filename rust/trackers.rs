@@ -9,10 +9,15 @@ use crate::{
     control::Param,
     instance::{Instance, Values},
     record::{Alert, Name},
-    text::Plain, //
+    sys::stack::Symbol,
+    text::{Escaped, Plain}, //
 };
 use core::ffi::CStr;
-use kernel::{fmt, prelude::*, sync::Arc};
+use kernel::{
+    fmt::{self, Write},
+    prelude::*,
+    sync::Arc, //
+};
 
 /// Makes an instance from its name, its values and the alerts of all.
 type Create = fn(Name, &Values, Arc<Alerts>) -> Result<Arc<dyn Instance>>;
@@ -51,11 +56,15 @@ pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {
 }
 
 /// The line of an alert, as a person or a program reads it.
-pub(crate) struct Line<'a>(pub(crate) &'a Alert);
+pub(crate) struct Line<'a> {
+    pub(crate) alert: &'a Alert,
+    /// Addresses to return to, the innermost first.
+    pub(crate) stack: &'a [u64],
+}
 
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let alert = self.0;
+        let alert = self.alert;
         let Some(kind) = ALL.get(alert.tracker) else {
             return Err(fmt::Error);
         };
@@ -71,6 +80,15 @@ impl fmt::Display for Line<'_> {
             alert.cpu,
             alert.owner
         ))?;
-        (kind.detail)(alert, f)
+        (kind.detail)(alert, f)?;
+        if self.stack.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" stack=\"")?;
+        for (i, &address) in self.stack.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
+        }
+        f.write_str("\"")
     }
 }

@@ -15,14 +15,21 @@
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/jiffies.h>
+#include <linux/kallsyms.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nodemask.h>
+#include <linux/pid.h>
+#include <linux/pid_namespace.h>
 #include <linux/poll.h>
 #include <linux/proc_fs.h>
+#include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/task.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
+#include <linux/stacktrace.h>
+#include <linux/threads.h>
 #include <linux/timer.h>
 #include <linux/topology.h>
 #include <linux/tracepoint.h>
@@ -92,9 +99,56 @@ notrace bool lt_memory_available(size_t bytes)
 notrace void lt_current(struct lt_task *out)
 {
 	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
+	/* Owner of rust/record.rs has so many bits for them. */
+	BUILD_BUG_ON(PID_MAX_LIMIT > 1 << 22);
 	out->pid = current->tgid;
 	out->tid = current->pid;
+	out->born = current->start_time;
 	memcpy(out->comm, current->comm, TASK_COMM_LEN);
+}
+
+/* Other tasks, and their stacks */
+
+notrace struct task_struct *lt_task_find(u32 tid)
+{
+	struct task_struct *task;
+
+	rcu_read_lock();
+	task = get_pid_task(find_pid_ns(tid, &init_pid_ns), PIDTYPE_PID);
+	rcu_read_unlock();
+	return task;
+}
+
+notrace void lt_task_put(struct task_struct *task)
+{
+	put_task_struct(task);
+}
+
+notrace u64 lt_task_born(const struct task_struct *task)
+{
+	return READ_ONCE(task->start_time);
+}
+
+notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
+{
+	unsigned long addresses[LT_STACK_MAX];
+	u32 i, len;
+
+	if (task == current)
+		return 0;
+	len = stack_trace_save_tsk(task, addresses, min(size, LT_STACK_MAX), 0);
+	for (i = 0; i < len; i++)
+		entries[i] = addresses[i];
+	return len;
+}
+
+notrace u32 lt_symbol(char *out, size_t size, u64 address)
+{
+	BUILD_BUG_ON(LT_SYMBOL_MAX < KSYM_SYMBOL_LEN);
+	u32 len = scnprintf(out, size, "%pB", (void *)(unsigned long)address);
+
+	/* What has no name is printed as a number. */
+	return len >= 2 && out[0] == '0' && out[1] == 'x' ? 0 : len;
 }
 
 /* Waker */

@@ -16,6 +16,7 @@ struct inode;
 struct poll_table_struct;
 struct proc_dir_entry;
 struct request;
+struct task_struct;
 struct tracepoint;
 
 /* CPU and nodes */
@@ -32,14 +33,28 @@ unsigned int lt_node_distance(unsigned int from, unsigned int to);
 /* Whether about so many bytes could be allocated now without killing anybody. */
 bool lt_memory_available(size_t bytes);
 
-/* The current task: two ids, 16 bytes of name. */
+/* The current task: two ids, its birth in ns of CLOCK_MONOTONIC, 16 bytes of name. */
 struct lt_task {
 	u32 pid;
 	u32 tid;
+	u64 born;
 	u64 comm[2];
 };
 
 void lt_current(struct lt_task *out);
+
+/* Other tasks, and their stacks */
+#define LT_STACK_MAX 32
+#define LT_SYMBOL_MAX 768
+
+/* By the id in the initial namespace: with a reference, or NULL. */
+struct task_struct *lt_task_find(u32 tid);
+void lt_task_put(struct task_struct *task);
+u64 lt_task_born(const struct task_struct *task);
+/* At most size addresses, 0 for a task that runs and for the caller. */
+u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
+/* The name of an address as in /proc/PID/stack, its length, 0 for none. */
+u32 lt_symbol(char *out, size_t size, u64 address);
 
 /* A wait queue that may be woken from any context, through irq_work. */
 struct lt_waker;
@@ -112,6 +127,8 @@ struct lt_alert {
 	const char *comm;
 	const u64 *args;
 	u32 nr_args;
+	const u64 *stack;
+	u32 nr_stack;
 };
 
 void lt_trace_alert(const struct lt_alert *alert);

@@ -12,6 +12,8 @@ pub(crate) struct Task {
     pub(crate) pid: u32,
     /// Thread id.
     pub(crate) tid: u32,
+    /// When it was born, in nanoseconds of `CLOCK_MONOTONIC`.
+    pub(crate) born: u64,
     /// Command name, 16 bytes padded with NUL.
     pub(crate) comm: [u64; 2],
 }
@@ -32,6 +34,7 @@ pub(crate) fn current() -> Option<Task> {
     Some(Task {
         pid: task.pid,
         tid: task.tid,
+        born: task.born,
         comm: task.comm,
     })
 }

@@ -22,6 +22,8 @@ pub(crate) struct AlertEvent<'a> {
     /// Packed bytes, with a NUL in the last word at the latest.
     pub(crate) comm: &'a [u64; 2],
     pub(crate) args: &'a [u64],
+    /// Addresses to return to, the innermost first.
+    pub(crate) stack: &'a [u64],
 }
 
 /// Whether anybody listens.
@@ -51,6 +53,8 @@ pub(crate) fn alert(event: &AlertEvent<'_>) {
         comm: comm.as_ptr().cast(),
         args: event.args.as_ptr(),
         nr_args: event.args.len() as u32,
+        stack: event.stack.as_ptr(),
+        nr_stack: event.stack.len() as u32,
     };
     // SAFETY: All pointers are valid for the call, the strings are terminated.
     unsafe { bindings::lt_trace_alert(&raw) };

@@ -62,12 +62,13 @@ use kernel::{
     sync::{Arc, Mutex}, //
 };
 
-const FROM: usize = 6;
-const DEV: usize = 7;
+const FROM: usize = common::COUNT;
+const DEV: usize = FROM + 1;
 const FROM_INSERT: u64 = 1;
 
-static PARAMS: [Param; 8] = {
-    let [enabled, threshold, events, wakeup_interval, ring, timeout] = common_params(10_000_000);
+static PARAMS: [Param; common::COUNT + 2] = {
+    let [enabled, threshold, events, wakeup_interval, ring, timeout, stack] =
+        common_params(10_000_000);
     [
         enabled,
         threshold,
@@ -75,6 +76,7 @@ static PARAMS: [Param; 8] = {
         wakeup_interval,
         ring,
         timeout,
+        stack,
         Param {
             name: "from",
             kind: ParamKind::Word(&["issue", "insert"]),

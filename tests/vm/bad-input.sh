@@ -103,6 +103,8 @@ done
 for value in 0 16777216 4294967296 18446744073709551615 18446744073709551616 340282366920938463463374607431768211456; do
 	bad control "$ERANGE" "three block events=$value" $value
 done
+for value in 33 4294967296; do bad control "$ERANGE" "three block stack=$value" $value; done
+for value in '' -1 all; do bad control "$EINVAL" "three block stack=$value"; done
 for value in 3 100 1000 1023 ''; do bad control "$EINVAL" "three block ring=$value"; done
 for value in 0 1 2097152 4294967296; do bad control "$ERANGE" "three block ring=$value" $value; done
 for value in '' 2 -1 on off true yes y 00 01 10 ' 1' '1 '; do bad one/enabled "$EINVAL" "$value"; done
@@ -124,7 +126,7 @@ bad control "$EINVAL" 'one block threshold=5ms ring=2048' ring
 bad control "$EINVAL" 'one block threshold=5ms bogus=1' bogus
 bad control "$ERANGE" 'one block threshold=5ms wakeup_interval=99999999999s' 99999999999s
 bad control "$EINVAL" 'one block enabled=0 threshold=never' never
-for file in events ring from; do bad one/$file 'Operation not permitted' insert insert; done
+for file in events ring stack from; do bad one/$file 'Operation not permitted' insert insert; done
 bad one/timeout "$EINVAL" soon soon
 
 # Too much at once

@@ -4,7 +4,8 @@
  *
  * For ftrace, perf and LTTng: it can start a snapshot, stop a trace, or feed a
  * script. Times are CLOCK_MONOTONIC in nanoseconds. args are the tracker's
- * own fields, in the order of its alert line.
+ * own fields, in the order of its alert line; stack is that of the task, for a
+ * timeout.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM latency_tracker
@@ -34,6 +35,7 @@ TRACE_EVENT(alert,
 		__field(	u32,	tid		)
 		__string(	comm,	alert->comm	)
 		__dynamic_array(u64,	args,	alert->nr_args	)
+		__dynamic_array(u64,	stack,	alert->nr_stack	)
 	),
 
 	TP_fast_assign(
@@ -49,15 +51,20 @@ TRACE_EVENT(alert,
 		__assign_str(comm);
 		memcpy(__get_dynamic_array(args), alert->args,
 		       alert->nr_args * sizeof(u64));
+		memcpy(__get_dynamic_array(stack), alert->stack,
+		       alert->nr_stack * sizeof(u64));
 	),
 
-	TP_printk("seq=%llu time=%llu instance=%s tracker=%s reason=%s delay=%llu threshold=%llu pid=%u tid=%u comm=%s args=%s",
+	TP_printk("seq=%llu time=%llu instance=%s tracker=%s reason=%s delay=%llu threshold=%llu pid=%u tid=%u comm=%s args=%s stack=%s",
 		  __entry->seq, __entry->time, __get_str(instance),
 		  __get_str(tracker), __get_str(reason), __entry->delay,
 		  __entry->threshold, __entry->pid, __entry->tid,
 		  __get_str(comm),
 		  __print_array(__get_dynamic_array(args),
 				__get_dynamic_array_len(args) / sizeof(u64),
+				sizeof(u64)),
+		  __print_array(__get_dynamic_array(stack),
+				__get_dynamic_array_len(stack) / sizeof(u64),
 				sizeof(u64)))
 );
 

@@ -199,6 +199,7 @@ impl Follower for Probes {
             steps.owner = Owner {
                 pid: task.pid,
                 tid: task.tid,
+                born: Owner::born_at(task.born),
                 comm: task.comm,
             };
         }
@@ -275,7 +276,7 @@ impl Follower for Probes {
             },
             |late| {
                 let details = Steps::from_words(late.data).details(now);
-                self.core.raise(&guard, now, late, &details);
+                self.core.raise(&guard, now, late, &details, &[]);
             },
         );
         if unissued {
@@ -294,7 +295,9 @@ impl Follower for Probes {
 
 impl Tick for Probes {
     fn tick(&self) -> Option<u64> {
-        self.core
-            .expire(|late, now| Steps::from_words(late.data).details(now))
+        self.core.expire(
+            |data| Steps::from_words(*data).owner,
+            |late, now| Steps::from_words(late.data).details(now),
+        )
     }
 }

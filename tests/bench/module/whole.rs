@@ -104,7 +104,13 @@ pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     round();
     meter.report("pair_no_timeout", live, ticks(&mut round), live);
     let search = || {
-        engine.expire(Kernel::now(), |_| u64::MAX / 2, || {}, |_, _| {});
+        engine.expire(
+            Kernel::now(),
+            |_| u64::MAX / 2,
+            || {},
+            |_| {},
+            |_, _, ()| {},
+        );
     };
     let total = ticks(|| {
         round();

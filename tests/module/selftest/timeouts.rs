@@ -19,7 +19,7 @@ const HOUR: u64 = 3_600_000_000_000;
 /// Looks for timeouts at `now`, and returns how many were reported.
 fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
     let mut reported = 0;
-    engine.expire(now, |_| timeout, relax, |_, _| reported += 1);
+    engine.expire(now, |_| timeout, relax, |_| (), |_, _, ()| reported += 1);
     reported
 }
 
@@ -72,7 +72,8 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
                     Kernel::now() + HOUR,
                     |_| HOUR,
                     relax,
-                    |_, late| {
+                    |_| (),
+                    |_, late, ()| {
                         if let Some((timeouts, _)) = books.get(late.data[0] as usize) {
                             timeouts.add(1, Relaxed);
                         }

@@ -317,11 +317,11 @@ fn all_operations_at_once_add_up() {
             let _seat = machine.roam(4, 5);
             while !done.load(Ordering::Relaxed) {
                 // What began in the first half of the range that any_operation gives.
-                let report = |_: &_, late: &Late<1, 4>| {
+                let report = |_: &_, late: &Late<1, 4>, (): &()| {
                     assert_eq!(late.why, Why::Timeout);
                     fates.note(late.data, Fates::TIMED_OUT);
                 };
-                engine.expire(END, |_| END / 2, thread::yield_now, report);
+                engine.expire(END, |_| END / 2, thread::yield_now, |_| (), report);
             }
         })
     };
@@ -560,7 +560,7 @@ fn of_two_that_begin_at_once_the_later_one_stays() {
 fn alerts_of_many_writers_reach_every_reader_or_are_counted() {
     use alert::{Read, Ring, WORDS};
     const ALERTS: u64 = 100_000;
-    let ring = Arc::new(Ring::new(256).unwrap());
+    let ring = Arc::new(Ring::new(256, 2).unwrap());
     let done = Arc::new(AtomicBool::new(false));
     let readers: Vec<_> = (0..2)
         .map(|_| {
@@ -569,11 +569,14 @@ fn alerts_of_many_writers_reach_every_reader_or_are_counted() {
                 let (mut next, mut read, mut lost) = (1, 0u64, 0u64);
                 loop {
                     let last = done.load(Ordering::Acquire);
-                    match ring.read(next) {
+                    let mut tail = [0; 2];
+                    match ring.read(next, &mut tail) {
                         Read::NotYet if last => break,
                         Read::NotYet => thread::yield_now(),
                         Read::Ready(words) => {
-                            assert_eq!(words, [next; WORDS], "a mixture of two alerts");
+                            let [serial, ..] = words;
+                            assert_eq!(words, [serial; WORDS], "a mixture of two alerts");
+                            assert_eq!(tail, [serial; 2], "the tail of another alert");
                             read += 1;
                             next += 1;
                         }
@@ -590,10 +593,11 @@ fn alerts_of_many_writers_reach_every_reader_or_are_counted() {
         })
         .collect();
     let writers: Vec<_> = (0..3)
-        .map(|_| {
+        .map(|writer| {
             let ring = ring.clone();
             thread::spawn(move || {
-                let pushed = (0..ALERTS).map(|_| ring.push(|number| [number; WORDS]));
+                let serials = writer * ALERTS..(writer + 1) * ALERTS;
+                let pushed = serials.map(|serial| ring.push(|_| [serial; WORDS], &[serial; 2]));
                 pushed.filter(|pushed| pushed.is_err()).count()
             })
         })

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The first eleven fields are the same for every tracker and stand in this order; all others are
-//! kept as they come, so that a newer module still reads well.
+//! kept as they come, so that a newer module still reads well. The last one may be `stack=""`, the
+//! functions that the task of a timeout was in, the innermost first.
 
 use std::fmt;
 
@@ -142,10 +143,24 @@ impl Alert {
                 };
                 format!("{disk} {op} sector {sector}{size}")
             }
-            _ => self.fields.to_string(),
+            _ => {
+                let all = self.fields.0.iter().filter(|f| f.key != STACK);
+                Fields(all.cloned().collect()).to_string()
+            }
         }
     }
+
+    /// Where the task was in the kernel, the innermost function first; empty if the alert does not
+    /// say.
+    #[must_use]
+    pub fn stack(&self) -> Vec<String> {
+        let text = self.fields.text(STACK).unwrap_or_default();
+        let frames = text.split(',').filter(|frame| !frame.is_empty());
+        frames.map(str::to_string).collect()
+    }
 }
+
+const STACK: &str = "stack";
 
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -248,6 +263,19 @@ mod tests {
         assert_eq!(alert.subject(), "sda WS sector 2048 4K");
         assert_eq!(alert.start(), 1_234_557_477_778);
         assert_eq!(alert.to_string(), LINE);
+    }
+
+    #[test]
+    fn a_stack_is_read_function_by_function() {
+        let alert = Alert::parse(LINE).unwrap();
+        assert!(alert.stack().is_empty());
+        let stack = "stack=\"bio_await+0x79/0xb0,ext4_sync+0x1/0x2 [ext4],?\"";
+        let alert = Alert::parse(&format!("{LINE} {stack}")).unwrap();
+        let functions = ["bio_await+0x79/0xb0", "ext4_sync+0x1/0x2 [ext4]", "?"];
+        assert_eq!(alert.stack(), functions);
+        let unknown = format!("{LINE} {stack}").replace("sector=", "where=");
+        let alert = Alert::parse(&unknown).unwrap();
+        assert!(!alert.subject().contains("bio_await"), "not a column");
     }
 
     #[test]

@@ -12,7 +12,7 @@ fn alert(number: u64) -> Words {
 fn drain(ring: &Ring, next: &mut u64) -> (Vec<u64>, u64) {
     let (mut read, mut lost) = (Vec::new(), 0);
     loop {
-        match ring.read(*next) {
+        match ring.read(*next, &mut []) {
             Read::NotYet => return (read, lost),
             Read::Ready(words) => {
                 assert_eq!(words, alert(*next));
@@ -31,36 +31,55 @@ fn drain(ring: &Ring, next: &mut u64) -> (Vec<u64>, u64) {
 #[test]
 fn a_ring_is_a_power_of_two_long() {
     for len in [0, 3, 5, 1000, u32::MAX] {
-        assert_eq!(Ring::new(len).err(), Some(EINVAL));
+        assert_eq!(Ring::new(len, 0).err(), Some(EINVAL));
     }
     for len in [1, 2, 1024] {
-        assert!(Ring::new(len).is_ok());
+        assert!(Ring::new(len, 0).is_ok());
     }
 }
 
 #[test]
 fn alerts_come_in_order_and_once() {
-    let ring = Ring::new(8).unwrap();
+    let ring = Ring::new(8, 0).unwrap();
     assert_eq!((ring.head(), ring.tail()), (0, 1));
-    assert!(matches!(ring.read(1), Read::NotYet));
+    assert!(matches!(ring.read(1, &mut []), Read::NotYet));
     let mut next = 1;
     for number in 1..=100 {
-        assert_eq!(ring.push(alert), Ok(number));
+        assert_eq!(ring.push(alert, &[]), Ok(number));
         assert_eq!(drain(&ring, &mut next), (vec![number], 0));
     }
     assert_eq!((ring.head(), ring.tail()), (100, 93));
 }
 
 #[test]
+fn a_tail_comes_with_its_alert_as_far_as_both_go() {
+    let ring = Ring::new(2, 3).unwrap();
+    for tail in [&[][..], &[1], &[1, 2, 3], &[1, 2, 3, 4]] {
+        let number = ring.push(alert, tail).unwrap();
+        let fits = &tail[..tail.len().min(3)];
+        for room in 0..5 {
+            let mut copy = vec![0; room];
+            assert!(matches!(ring.read(number, &mut copy), Read::Ready(_)));
+            let expected = &fits[..fits.len().min(room)];
+            assert_eq!(&copy[..expected.len()], expected);
+        }
+    }
+    let other = ring.push(alert, &[7, 8, 9]).unwrap();
+    let mut copy = [0; 3];
+    ring.read(other - 1, &mut copy);
+    assert_eq!(copy, [1, 2, 3], "the tail of the alert before");
+}
+
+#[test]
 fn who_is_overtaken_learns_how_many_are_lost() {
-    let ring = Ring::new(4).unwrap();
+    let ring = Ring::new(4, 0).unwrap();
     let (mut early, mut late) = (1, 1);
     for _ in 0..2 {
-        ring.push(alert).unwrap();
+        ring.push(alert, &[]).unwrap();
     }
     assert_eq!(drain(&ring, &mut early), (vec![1, 2], 0));
     for _ in 0..8 {
-        ring.push(alert).unwrap();
+        ring.push(alert, &[]).unwrap();
     }
     assert_eq!(drain(&ring, &mut early), (vec![7, 8, 9, 10], 4));
     assert_eq!(drain(&ring, &mut late), (vec![7, 8, 9, 10], 6));
@@ -69,42 +88,51 @@ fn who_is_overtaken_learns_how_many_are_lost() {
 
 #[test]
 fn an_alert_in_the_middle_of_another_is_recorded() {
-    let ring = Ring::new(2).unwrap();
-    let pushed = ring.push(|number| {
-        assert_eq!(ring.push(alert), Ok(2));
-        assert!(matches!(ring.read(number), Read::NotYet), "being written");
-        assert!(matches!(ring.read(2), Read::Ready(_)));
-        alert(number)
-    });
+    let ring = Ring::new(2, 0).unwrap();
+    let pushed = ring.push(
+        |number| {
+            assert_eq!(ring.push(alert, &[]), Ok(2));
+            assert!(
+                matches!(ring.read(number, &mut []), Read::NotYet),
+                "being written"
+            );
+            assert!(matches!(ring.read(2, &mut []), Read::Ready(_)));
+            alert(number)
+        },
+        &[],
+    );
     assert_eq!(pushed, Ok(1));
     assert_eq!(drain(&ring, &mut 1), (vec![1, 2], 0));
 }
 
 #[test]
 fn an_alert_that_finds_its_slot_taken_is_lost_and_nobody_waits_for_it() {
-    let ring = Ring::new(2).unwrap();
-    let pushed = ring.push(|number| {
-        assert_eq!(ring.push(alert), Ok(2));
-        assert_eq!(ring.push(alert), Err(3), "a lap ahead");
-        assert!(matches!(ring.read(3), Read::Lost));
-        assert_eq!(ring.push(alert), Ok(4));
-        alert(number)
-    });
+    let ring = Ring::new(2, 0).unwrap();
+    let pushed = ring.push(
+        |number| {
+            assert_eq!(ring.push(alert, &[]), Ok(2));
+            assert_eq!(ring.push(alert, &[]), Err(3), "a lap ahead");
+            assert!(matches!(ring.read(3, &mut []), Read::Lost));
+            assert_eq!(ring.push(alert, &[]), Ok(4));
+            alert(number)
+        },
+        &[],
+    );
     assert_eq!(pushed, Ok(1));
     let mut next = 1;
     assert_eq!(drain(&ring, &mut next), (vec![1, 4], 2));
-    assert_eq!(ring.push(alert), Ok(5));
+    assert_eq!(ring.push(alert, &[]), Ok(5));
     assert_eq!(drain(&ring, &mut next), (vec![5], 0));
 }
 
 proptest! {
     #[test]
     fn read_and_lost_add_up(log in 0u32..6, steps in prop::collection::vec(0u64..20, 1..40)) {
-        let ring = Ring::new(1 << log).unwrap();
+        let ring = Ring::new(1 << log, 0).unwrap();
         let (mut next, mut read, mut lost) = (1, 0, 0);
         for count in steps {
             for _ in 0..count {
-                ring.push(alert).unwrap();
+                ring.push(alert, &[]).unwrap();
             }
             let (seen, gone) = drain(&ring, &mut next);
             read += seen.len() as u64;

@@ -175,7 +175,13 @@ fn a_held_event_is_cleared_and_times_out_as_any_other() {
     });
     let _seat = crate::host::Machine::new().pin(0);
     let mut reported = 0;
-    engine.expire(100, |_| 50, || (), |_, late| reported = late.start);
+    engine.expire(
+        100,
+        |_| 50,
+        || (),
+        |_| (),
+        |_, late, ()| reported = late.start,
+    );
     assert_eq!(reported, 10);
     assert_eq!(engine.clear(), 1);
     assert_eq!(seen(&engine, &held), (10, 1, 1));
@@ -219,8 +225,9 @@ fn each_event_has_the_timeout_that_is_its_own() {
         };
         let expire = |now| {
             let mut keys = Vec::new();
-            let report = |_: &Guard, late: &Late<1, 1>| keys.push((late.key[0], late.threshold));
-            let first = engine.expire(now, timeout, || (), report);
+            let report =
+                |_: &Guard, late: &Late<1, 1>, (): &()| keys.push((late.key[0], late.threshold));
+            let first = engine.expire(now, timeout, || (), |_| (), report);
             (keys, first)
         };
         assert_eq!(expire(105), (vec![], Some(110)));

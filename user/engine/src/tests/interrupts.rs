@@ -80,7 +80,7 @@ fn act(engine: &Engine, ends: &Ends, serial: &Cell<u64>, action: Action) {
             engine.clear();
         }
         Action::Expire => {
-            let report = |_: &_, late: &Late<1, 1>| {
+            let report = |_: &_, late: &Late<1, 1>, (): &()| {
                 assert_eq!(
                     late.delay,
                     END - late.data[0],
@@ -88,7 +88,7 @@ fn act(engine: &Engine, ends: &Ends, serial: &Cell<u64>, action: Action) {
                 );
                 ends.note_timeout(late.data[0]);
             };
-            engine.expire(END, |_| 0, || (), report);
+            engine.expire(END, |_| 0, || (), |_| (), report);
         }
     }
 }
@@ -377,9 +377,9 @@ fn a_pool_is_full_for_an_interrupt_only_while_the_cell_is_in_hand() {
 fn an_alert_may_come_at_any_place_of_an_alert() {
     for len in [1, 2, 4] {
         for at in 0.. {
-            let ring = Rc::new(Ring::new(len).unwrap());
+            let ring = Rc::new(Ring::new(len, 0).unwrap());
             let alert = |number: u64| [number; WORDS];
-            ring.push(alert).unwrap();
+            ring.push(alert, &[]).unwrap();
             let fired = Rc::new(Cell::new(None));
             let mut count = 0;
             let hook = {
@@ -387,15 +387,15 @@ fn an_alert_may_come_at_any_place_of_an_alert() {
                 move || {
                     count += 1;
                     if count == at + 1 {
-                        fired.set(Some(ring.push(alert)));
+                        fired.set(Some(ring.push(alert, &[])));
                     }
                 }
             };
-            let outer = interrupted(hook, || ring.push(alert));
+            let outer = interrupted(hook, || ring.push(alert, &[]));
             let Some(inner) = fired.get() else { break };
             for pushed in [outer, inner] {
                 let (Ok(number) | Err(number)) = pushed;
-                match ring.read(number) {
+                match ring.read(number, &mut []) {
                     Read::Ready(words) => {
                         assert_eq!(words, alert(number));
                         assert!(pushed.is_ok());

@@ -39,5 +39,5 @@ fn a_tracker_fails_cleanly_at_every_allocation() {
 
 #[test]
 fn a_ring_fails_cleanly() {
-    fails_cleanly(|| Ring::new(64));
+    fails_cleanly(|| Ring::new(64, 3));
 }

@@ -37,11 +37,32 @@ fn an_owner_reads_as_it_should() {
     let owner = Owner {
         pid: 12,
         tid: 34,
+        born: 56,
         comm: pack(b"a \"b\"\\\n\x7f"),
     };
     let text = r#"pid=12 tid=34 comm="a \"b\"\\\n\x7f""#;
     assert_eq!(owner.to_string(), text);
     assert_eq!(Owner::default().to_string(), r#"pid=0 tid=0 comm="""#);
+}
+
+#[test]
+fn a_task_that_was_born_later_is_not_the_owner() {
+    let born = 7_123_456_789;
+    let owner = Owner {
+        pid: 12,
+        tid: 34,
+        born: Owner::born_at(born),
+        comm: [0; 2],
+    };
+    let began = born + 5_000_000_000;
+    assert!(owner.is_born(born, began));
+    assert!(owner.is_born(born, born), "in the same moment");
+    assert!(!owner.is_born(began + 1, began), "after the begin");
+    for age in [1_100, 2_000, 1_000_000, 1 << 29] {
+        assert!(!owner.is_born(born + age, began), "{age} ns later");
+        assert!(!owner.is_born(born - age, began), "{age} ns earlier");
+    }
+    assert!(!Owner::default().is_born(0, began), "there is no owner");
 }
 
 #[test]
@@ -62,15 +83,16 @@ proptest! {
     fn an_alert_survives_the_ring(
         reason in prop::sample::select(REASONS.as_slice()),
         seq: u64, time: u64, delay: u64, threshold: u64,
-        instance: [u64; 4], tracker in 0usize..0x100_0000,
-        cpu: u32, pid: u32, tid: u32, comm: [u64; 2],
+        instance: [u64; 4], tracker in 0usize..0x1_0000,
+        cpu: u32, pid in 0u32..1 << 22, tid in 0u32..1 << 22, born in 0u32..1 << 20,
+        comm: [u64; 2], stack: u8,
         detail in prop::collection::vec(any::<u64>(), DETAIL),
     ) {
         let alert = Alert {
             seq, time, instance, tracker, reason,
             delay, threshold, cpu,
-            owner: Owner { pid, tid, comm },
-            detail: detail.try_into().unwrap(),
+            owner: Owner { pid, tid, born, comm },
+            detail: detail.try_into().unwrap(), stack,
         };
         let words = alert.to_words();
         let back = Alert::from_words(&words);

@@ -38,11 +38,11 @@ fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, 
 /// What times out at `now`: key (which is the data) and delay; and the oldest that has not.
 fn expire(engine: &Engine, now: u64, timeout: u64) -> (Vec<(u64, u64)>, Option<u64>) {
     let mut reported = Vec::new();
-    let report = |_: &Guard, late: &Late<1, 1>| {
+    let report = |_: &Guard, late: &Late<1, 1>, (): &()| {
         assert_eq!((late.why, late.threshold), (Why::Timeout, timeout));
         reported.push((late.data[0], late.delay));
     };
-    let first = engine.expire(now, |_| timeout, || (), report);
+    let first = engine.expire(now, |_| timeout, || (), |_| (), report);
     reported.sort_unstable();
     (reported, first.map(|due| due - timeout))
 }
@@ -178,6 +178,42 @@ fn others_may_run_while_a_large_pool_is_searched() {
     let _seat = Machine::new().pin(0);
     let engine = Tracker::<1, 1, Host<1>>::new(1_000, 0, Seed::new(5, 6)).unwrap();
     let mut relaxed = 0;
-    engine.expire(0, |_| 1, || relaxed += 1, |_, _| ());
+    engine.expire(0, |_| 1, || relaxed += 1, |_| (), |_, _, ()| ());
     assert_eq!(relaxed, 3);
+}
+
+#[test]
+fn what_was_seen_of_an_event_is_reported_only_while_it_is_pending() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(3, u64::MAX);
+        for key in 1..=3 {
+            begin(&engine, guard, key, 100);
+        }
+        let mut looked = Vec::new();
+        let mut reported = Vec::new();
+        engine.expire(
+            200,
+            |_| 50,
+            || (),
+            |event| {
+                let key = event.data[0];
+                looked.push(key);
+                match key {
+                    // It ends under our eyes, and so does the next, whose key comes back.
+                    1 => assert_eq!(end(&engine, guard, 1, 150), None),
+                    2 => {
+                        assert_eq!(end(&engine, guard, 2, 150), None);
+                        begin(&engine, guard, 2, 150);
+                    }
+                    _ => (),
+                }
+                key * 10
+            },
+            |_, late, &seen| reported.push((late.data[0], seen)),
+        );
+        looked.sort_unstable();
+        assert_eq!(looked, [1, 2, 3]);
+        assert_eq!(reported, [(3, 30)]);
+        assert_eq!(engine.stats().total(Counter::TimedOut), 1);
+    });
 }

@@ -282,7 +282,8 @@ impl Model {
             now,
             |_| timeout,
             || (),
-            |_, late| {
+            |_| (),
+            |_, late, ()| {
                 assert_eq!((late.why, late.threshold), (Why::Timeout, timeout));
                 reported.push((late.delay, late.data));
             },

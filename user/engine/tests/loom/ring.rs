@@ -18,7 +18,7 @@ fn alert(number: u64) -> Words {
 
 /// Reads an alert and checks that it is whole; returns whether it was there.
 fn read(ring: &Ring, number: u64) -> Option<bool> {
-    match ring.read(number) {
+    match ring.read(number, &mut []) {
         Read::Ready(words) => {
             // The first two words are modelled.
             assert_eq!(words[0], number, "another alert");
@@ -32,12 +32,12 @@ fn read(ring: &Ring, number: u64) -> Option<bool> {
 
 /// A reader follows, a writer overtakes it: alerts 1 and 3 share a slot.
 fn overtaken() {
-    let ring = Arc::new(Ring::new(2).unwrap());
-    assert_eq!(ring.push(alert), Ok(1));
+    let ring = Arc::new(Ring::new(2, 0).unwrap());
+    assert_eq!(ring.push(alert, &[]), Ok(1));
     let writer = ring.clone();
     let writer = thread::spawn(move || {
-        assert_eq!(writer.push(alert), Ok(2));
-        assert_eq!(writer.push(alert), Ok(3));
+        assert_eq!(writer.push(alert, &[]), Ok(2));
+        assert_eq!(writer.push(alert, &[]), Ok(3));
     });
     assert!(read(&ring, 1).is_some(), "a written alert is settled");
     read(&ring, 3);
@@ -49,12 +49,28 @@ fn overtaken() {
     assert_eq!(ring.tail(), 2);
 }
 
+/// As before, and the second alert of a slot has the tail of the first under it.
+fn overtaken_with_tails() {
+    let ring = Arc::new(Ring::new(1, 1).unwrap());
+    assert_eq!(ring.push(alert, &[1]), Ok(1));
+    let writer = ring.clone();
+    let writer = thread::spawn(move || assert_eq!(writer.push(alert, &[2]), Ok(2)));
+    for number in [1, 2] {
+        let mut tail = [0];
+        if let Read::Ready(words) = ring.read(number, &mut tail) {
+            assert_eq!(words[0], number, "another alert");
+            assert_eq!(tail[0], number, "the tail of another alert");
+        }
+    }
+    writer.join().unwrap();
+}
+
 /// Two writers, and a reader of what they write: one slot.
 fn contended() {
-    let ring = Arc::new(Ring::new(1).unwrap());
+    let ring = Arc::new(Ring::new(1, 0).unwrap());
     let other = ring.clone();
-    let other = thread::spawn(move || other.push(alert));
-    let ours = ring.push(alert);
+    let other = thread::spawn(move || other.push(alert, &[]));
+    let ours = ring.push(alert, &[]);
     if let Ok(number) = ours {
         assert!(read(&ring, number).is_some(), "a written alert is settled");
     }
@@ -70,14 +86,14 @@ fn contended() {
 
 /// Three writers for one slot: of each number a reader learns in the end what became of it.
 fn settled() {
-    let ring = Arc::new(Ring::new(1).unwrap());
+    let ring = Arc::new(Ring::new(1, 0).unwrap());
     let writers: Vec<_> = (0..2)
         .map(|_| {
             let ring = ring.clone();
-            thread::spawn(move || ring.push(alert))
+            thread::spawn(move || ring.push(alert, &[]))
         })
         .collect();
-    let mut pushed = vec![ring.push(alert)];
+    let mut pushed = vec![ring.push(alert, &[])];
     pushed.extend(writers.into_iter().map(|writer| writer.join().unwrap()));
     assert_eq!(ring.head(), 3);
     for number in 1..=3 {
@@ -92,6 +108,7 @@ const CLAIM: &str = ".cmpxchg(version, (number << 1) | 1, Acquire)";
 const WRITE: &str = "word.store(value, Release);";
 const DONE: &str = "slot.version.store(number << 1, Release);";
 const READ: &str = "slot.words[i].load(Acquire)";
+const TAIL: &str = "*copy = word.load(Acquire);";
 const VERSION: &str = "let version = slot.version.load(Acquire);";
 const AGAIN: &str = "if slot.version.load(Relaxed) == version {";
 const SKIPPED: &str = "slot.skipped.cmpxchg(last, number, Relaxed)";
@@ -99,6 +116,7 @@ const SKIPPED: &str = "slot.skipped.cmpxchg(last, number, Relaxed)";
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("overtaken", Some(4), overtaken),
+    ("overtaken, tails", Some(4), overtaken_with_tails),
     ("contended", Some(4), contended),
     ("settled", Some(3), settled),
 ];
@@ -106,6 +124,7 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
 #[test]
 fn a_reader_gets_whole_alerts() {
     holds("overtaken", Some(4), overtaken);
+    holds("overtaken, tails", Some(4), overtaken_with_tails);
     holds("contended", Some(4), contended);
 }
 
@@ -124,6 +143,19 @@ fn a_reader_gets_whole_alerts_by_acquire() {
         &mutations,
         "",
         overtaken,
+    );
+}
+
+#[test]
+fn a_reader_gets_whole_alerts_by_acquire_of_the_tail() {
+    let mutations = [ALERT(TAIL, Change::Relax)];
+    fails(
+        "overtaken, tails",
+        "acquire of the tail",
+        Some(4),
+        &mutations,
+        "the tail of another alert",
+        overtaken_with_tails,
     );
 }
 

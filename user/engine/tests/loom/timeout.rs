@@ -20,7 +20,8 @@ fn expire(engine: &Engine, oldest: u64) -> Vec<u64> {
         1_000,
         |_| 1_000 - oldest,
         || (),
-        |_, late| {
+        |_| (),
+        |_, late, ()| {
             assert_eq!(late.why, Why::Timeout);
             assert_eq!(
                 late.delay,
@@ -179,7 +180,7 @@ fn two_searches() {
     agreed(&engine, 2, 2);
 }
 
-const TIME_OUT: &str = "self.state.cmpxchg(now, now | TIMED_OUT, Relaxed)";
+const TIME_OUT: &str = "self.state.cmpxchg(now, now | TIMED_OUT, Release)";
 /// The second try of a claim: the life is found over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
 const OVER: Change = Change::Read(|state| state & !1);

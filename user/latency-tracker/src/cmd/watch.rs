@@ -52,6 +52,9 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
                         out::json(&alert)?;
                     } else {
                         out::line(&row(&alert, args.timestamp))?;
+                        for function in alert.stack() {
+                            out::line(&frame(&function))?;
+                        }
                     }
                     if !action::run(&args.on_alert, &alert)?
                         || args.count.is_some_and(|n| seen >= n)
@@ -102,6 +105,11 @@ fn row(alert: &Alert, timestamp: bool) -> String {
     )
 }
 
+/// A function that the task waits in, below the row.
+fn frame(function: &str) -> String {
+    out::fit(&format!("    {}", printable(function)), WIDTH)
+}
+
 /// A task may be named anything; a terminal should not have to obey.
 fn printable(text: &str) -> String {
     text.chars()
@@ -126,5 +134,12 @@ mod tests {
             assert!(row[column..].starts_with("timeout: nvme0n1"), "{row}");
             assert!(!row.contains('\u{1b}'));
         }
+    }
+
+    #[test]
+    fn a_function_of_a_stack_is_indented_and_narrow() {
+        let name = "bio_await+0x79/0xb0";
+        assert_eq!(frame(name), format!("    {name}"));
+        assert_eq!(frame(&"x".repeat(500)).chars().count(), WIDTH);
     }
 }

@@ -31,6 +31,13 @@ impl fmt::Display for Explanation {
             Reason::Late => writeln!(f, "by {owner}, took {delay}, after it had timed out")?,
             _ => writeln!(f, "by {owner}, took {delay} (threshold {limit})")?,
         }
+        let stack = alert.stack();
+        if !stack.is_empty() {
+            writeln!(f, "its task was then in")?;
+        }
+        for function in &stack {
+            writeln!(f, "{}", fit(&format!("  {}", printable(function)), 79))?;
+        }
         writeln!(f)?;
         match (&self.request, &self.queue) {
             (Some(request), Some(queue)) => {
@@ -313,9 +320,10 @@ mod tests {
                 "reason=timeout delay=7255000",
             )
             .replace("threshold=10000000", "threshold=7000000");
+        let alert = format!("{alert} stack=\"bio_await+0x79/0xb0,blkdev_read_iter+0x103/0x1b0\"");
         let text = explain(&alert, TRACE);
         for line in [
-            "by fio/170, pending for 7.25ms (timeout 7ms)",
+            "by fio/170, pending for 7.25ms (timeout 7ms)\nits task was then in\n  bio_await+0x79/0xb0\n  blkdev_read_iter+0x103/0x1b0\n\n",
             "issued to the device by kworker/1:1H/129 on CPU 1",
             "0  still pending when it timed out at 26.852215000",
             "others there when it was issued       5",

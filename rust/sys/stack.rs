@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where another task is inside the kernel: its stack as addresses, and the names of these.
+//!
+//! C headers: [`include/linux/pid.h`](srctree/include/linux/pid.h),
+//! [`include/linux/stacktrace.h`](srctree/include/linux/stacktrace.h)
+//!
+//! A task is found by its id in the initial namespace. That id may have gone from one task to
+//! another since it was noted; the caller decides by the time at which the task was born. Its
+//! stack is saved by the function behind /proc/PID/stack, with the same result: a task that runs
+//! on another CPU at this moment has none, functions of the scheduler are left out.
+//!
+//! # Contexts
+//!
+//! Kernel threads, outside of the engine's guard. Walking a stack takes microseconds and counts
+//! references: this is nothing for a probe.
+
+use crate::sys::bindings as helpers;
+use core::ptr::NonNull;
+use kernel::{bindings, fmt};
+
+/// The most entries of a stack.
+pub(crate) const DEPTH_MAX: usize = helpers::LT_STACK_MAX as usize;
+
+/// The stack of a task, the innermost function first: addresses to return to.
+#[derive(Clone, Copy)]
+pub(crate) struct Stack {
+    entries: [u64; DEPTH_MAX],
+    len: usize,
+}
+
+impl Stack {
+    /// No entries.
+    pub(crate) const EMPTY: Self = Self {
+        entries: [0; DEPTH_MAX],
+        len: 0,
+    };
+
+    /// Saves at most `depth` entries of the stack of the task that has the id `tid` in the
+    /// initial namespace, if `is_meant` says so of the time at which it was born, in nanoseconds
+    /// of `CLOCK_MONOTONIC`.
+    ///
+    /// Empty if there is no such task, if it is on a CPU at this moment, or is the caller itself.
+    pub(crate) fn of(tid: u32, depth: usize, is_meant: impl FnOnce(u64) -> bool) -> Self {
+        let mut stack = Self::EMPTY;
+        let Some(task) = Task::find(tid).filter(|task| is_meant(task.born())) else {
+            return stack;
+        };
+        let room = depth.min(DEPTH_MAX) as u32;
+        // SAFETY: The task is valid, and there is room for so many entries.
+        let len =
+            unsafe { helpers::lt_task_stack(task.0.as_ptr(), stack.entries.as_mut_ptr(), room) };
+        stack.len = (len as usize).min(DEPTH_MAX);
+        stack
+    }
+
+    /// The addresses.
+    pub(crate) fn entries(&self) -> &[u64] {
+        self.entries.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// A reference to a task.
+///
+/// # Invariants
+///
+/// The pointer is valid, and we have a reference.
+struct Task(NonNull<bindings::task_struct>);
+
+impl Task {
+    /// The task that has this id in the initial namespace now.
+    fn find(tid: u32) -> Option<Self> {
+        // SAFETY: Any number will do; RCU protects the look-up, which returns a reference.
+        let task = unsafe { helpers::lt_task_find(tid) };
+        // INVARIANT: Unless NULL it is valid, by the reference that is now ours.
+        NonNull::new(task).map(Self)
+    }
+
+    /// When it was born, in nanoseconds of `CLOCK_MONOTONIC`.
+    fn born(&self) -> u64 {
+        // SAFETY: Valid by the type invariant.
+        unsafe { helpers::lt_task_born(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        // SAFETY: The reference is ours, by the type invariant, and ends here.
+        unsafe { helpers::lt_task_put(self.0.as_ptr()) };
+    }
+}
+
+/// An address to return to, as the name of the function and the place in it: `f+0x12/0x34`, and
+/// the name of its module, if it is in one. `?` for what belongs to no function, or not any more:
+/// an address itself is never shown.
+pub(crate) struct Symbol(pub(crate) u64);
+
+/// Longer than any name of a function with its module, in bytes.
+const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; SYMBOL_MAX];
+        // SAFETY: Writes at most so many bytes, terminated.
+        let len = unsafe { helpers::lt_symbol(text.as_mut_ptr().cast(), SYMBOL_MAX, self.0) };
+        let name = text.get(..len as usize).unwrap_or_default();
+        match core::str::from_utf8(name) {
+            Ok(name) if len > 0 => f.write_str(name),
+            _ => f.write_str("?"),
+        }
+    }
+}
