@@ -87,9 +87,10 @@ pub(crate) mod common {
     pub(crate) const RING: usize = 4;
     pub(crate) const TIMEOUT: usize = 5;
     pub(crate) const STACK: usize = 6;
+    pub(crate) const WORST: usize = 7;
 
     /// How many there are.
-    pub(crate) const COUNT: usize = 7;
+    pub(crate) const COUNT: usize = 8;
 }
 
 /// The common parameters, with a tracker's own default threshold in nanoseconds.
@@ -152,6 +153,13 @@ pub(crate) const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             default: 16,
             fixed: true,
             help: "how many functions of the task's stack the alert of a timeout has; 0 is none",
+        },
+        Param {
+            name: "worst",
+            kind: Kind::Switch,
+            default: 0,
+            fixed: false,
+            help: "an alert raises the threshold to its delay: only new worst ones are reported",
         },
     ]
 }
@@ -260,19 +268,30 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[param].load(Relaxed)
     }
 
-    /// The values of all parameters.
-    pub(crate) fn values(&self) -> Values {
-        core::array::from_fn(|at| self.value(at))
+    /// The value of a parameter as it is shown. Any context.
+    pub(crate) fn shown(&self, param: usize) -> u64 {
+        match param {
+            common::THRESHOLD => self.tracker.threshold(),
+            _ => self.value(param),
+        }
     }
 
-    /// Stores all values but `enabled`.
-    pub(crate) fn set_values(&self, values: &Values) {
+    /// The values of all parameters.
+    pub(crate) fn values(&self) -> Values {
+        core::array::from_fn(|at| self.shown(at))
+    }
+
+    /// Stores the values of all parameters but `enabled`, as they are after `changes`.
+    pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
         for (i, value) in values.iter().enumerate() {
             if i != common::ENABLED {
                 self.values[i].store(*value, Relaxed);
             }
         }
-        self.tracker.set_threshold(values[common::THRESHOLD]);
+        // Only if it is given: an alert may have raised it since the values were read.
+        if let Some(threshold) = changes.get(common::THRESHOLD) {
+            self.tracker.set_threshold(threshold);
+        }
         let interval = values[common::WAKEUP_INTERVAL];
         wakeup::set_interval(self.alerts.wakeup(), interval);
     }
@@ -324,8 +343,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(due.saturating_sub(Kernel::now()).max(floor))
     }
 
-    /// Raises an alert, with the stack of its task if there is one. Any context, also under the
-    /// runqueue lock.
+    /// Raises an alert, with the stack of its task if there is one; none if only the worst are
+    /// wanted, and there has been a worse one. Any context, also under the runqueue lock.
     #[cold]
     pub(crate) fn raise(
         &self,
@@ -335,6 +354,10 @@ impl<const K: usize, const D: usize> Core<K, D> {
         details: &Details,
         stack: &[u64],
     ) {
+        let mut late = *late;
+        if self.value(common::WORST) != 0 && !self.tracker.keep_worst(&mut late) {
+            return;
+        }
         let mut alert = Alert {
             seq: 0,
             time,

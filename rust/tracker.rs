@@ -58,7 +58,7 @@ pub(crate) enum Begin {
 }
 
 /// An event that is to be reported.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 #[allow(dead_code, reason = "not every tracker looks at all of it")]
 pub(crate) struct Late<const K: usize, const D: usize> {
     /// Why it is reported.
@@ -467,6 +467,36 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// How many cells are free, approximately.
     pub(crate) fn free(&self) -> u64 {
         self.pool.free()
+    }
+
+    /// The threshold in nanoseconds.
+    pub(crate) fn threshold(&self) -> u64 {
+        self.threshold.load(Relaxed)
+    }
+
+    /// Raises the threshold to the delay of an end, so that only a longer one is late after it.
+    /// Returns whether the event is to be reported all the same; then its threshold is the one
+    /// that it has raised, if it has.
+    ///
+    /// Of several ends at the same time each raises the threshold above all delays before it, or
+    /// is not reported: those that are form a chain, the threshold of each is the delay of the
+    /// one before. What was or has timed out is reported in any case; only an end raises.
+    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
+        if late.why == Why::Timeout {
+            return true;
+        }
+        // Relaxed: a maximum in one word, which orders nothing.
+        let mut threshold = self.threshold.load(Relaxed);
+        while late.delay > threshold {
+            match self.threshold.cmpxchg(threshold, late.delay, Relaxed) {
+                Ok(_) => {
+                    late.threshold = threshold;
+                    return true;
+                }
+                Err(now) => threshold = now,
+            }
+        }
+        late.why == Why::LateEnd
     }
 
     /// Changes the threshold, for ends from now on.

@@ -67,7 +67,7 @@ const DEV: usize = FROM + 1;
 const FROM_INSERT: u64 = 1;
 
 static PARAMS: [Param; common::COUNT + 2] = {
-    let [enabled, threshold, events, wakeup_interval, ring, timeout, stack] =
+    let [enabled, threshold, events, wakeup_interval, ring, timeout, stack, worst] =
         common_params(10_000_000);
     [
         enabled,
@@ -77,6 +77,7 @@ static PARAMS: [Param; common::COUNT + 2] = {
         ring,
         timeout,
         stack,
+        worst,
         Param {
             name: "from",
             kind: ParamKind::Word(&["issue", "insert"]),
@@ -162,7 +163,7 @@ impl Instance for Block {
     }
 
     fn value(&self, param: usize) -> u64 {
-        self.probes.core.value(param)
+        self.probes.core.shown(param)
     }
 
     fn apply(&self, changes: &Changes) -> Result {
@@ -175,11 +176,11 @@ impl Instance for Block {
             State::Off if enable => {
                 let ticker = Ticker::new(self.probes.clone())?;
                 let attachment = Attachment::new(self.probes.clone())?;
-                core.set_values(values);
+                core.set_values(values, changes);
                 core.set_enabled(true);
                 *state = State::On { attachment, ticker };
             }
-            _ => core.set_values(values),
+            _ => core.set_values(values, changes),
         }
         // The timeout may be new, or shorter.
         if let State::On { ticker, .. } = &*state {

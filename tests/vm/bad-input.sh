@@ -107,7 +107,10 @@ for value in 33 4294967296; do bad control "$ERANGE" "three block stack=$value" 
 for value in '' -1 all; do bad control "$EINVAL" "three block stack=$value"; done
 for value in 3 100 1000 1023 ''; do bad control "$EINVAL" "three block ring=$value"; done
 for value in 0 1 2097152 4294967296; do bad control "$ERANGE" "three block ring=$value" $value; done
-for value in '' 2 -1 on off true yes y 00 01 10 ' 1' '1 '; do bad one/enabled "$EINVAL" "$value"; done
+for value in '' 2 -1 on off true yes y 00 01 10 ' 1' '1 '; do
+	bad one/enabled "$EINVAL" "$value"
+	bad one/worst "$EINVAL" "$value"
+done
 
 # Words and disks
 for value in '' Issue ISSUE complete 0 1 issue,insert issue+; do bad control "$EINVAL" "three block from=$value"; done

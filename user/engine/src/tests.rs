@@ -18,6 +18,7 @@ mod rcu_ht;
 mod record;
 mod timeout;
 mod tracker;
+mod worst;
 
 use crate::{
     host::{Guard, Host, Machine},
