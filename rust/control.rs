@@ -231,8 +231,18 @@ fn in_range(number: u64, min: u64, max: u64, text: &[u8]) -> core::result::Resul
     Ok(number)
 }
 
-/// Finds a disk by its name under /dev.
-pub(crate) type DiskLookup<'d> = &'d dyn Fn(&[u8]) -> Result<u32>;
+/// How a disk is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Disk<'a> {
+    /// Its name under /dev.
+    Name(&'a [u8]),
+    /// In the kernel's `MKDEV` encoding.
+    Number(u32),
+}
+
+/// Finds a disk by its name, or looks at the number, which need not be there yet. `ENOTBLK` for a
+/// partition.
+pub(crate) type DiskLookup<'d> = &'d dyn Fn(Disk<'_>) -> Result<u32>;
 
 fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Result<u64, Fault<'a>> {
     const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
@@ -244,13 +254,20 @@ fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Resul
         let minor = parse_number(&text[at + 1..], text, EXPECTED)?;
         in_range(major, 0, (1 << (32 - MINOR_BITS)) - 1, text)?;
         in_range(minor, 0, (1 << MINOR_BITS) - 1, text)?;
-        return Ok(major << MINOR_BITS | minor);
+        let number = major << MINOR_BITS | minor;
+        return match lookup(Disk::Number(number as u32)) {
+            Err(error) if error == ENOTBLK => {
+                let expected = "expected a whole disk, not a partition";
+                Err(fault(EINVAL, expected, text))
+            }
+            _ => Ok(number),
+        };
     }
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-.".contains(b);
     if text.is_empty() || text.len() > 31 || text[0] == b'.' || !text.iter().all(plain) {
         return Err(fault(EINVAL, EXPECTED, text));
     }
-    match lookup(text) {
+    match lookup(Disk::Name(text)) {
         Ok(dev) => Ok(u64::from(dev)),
         Err(error) if error == ENOENT || error == ENXIO || error == ENODEV => {
             Err(fault(ENOENT, "no such disk under /dev", text))

@@ -7,7 +7,7 @@
 
 use crate::{
     alerts::Alerts,
-    control::{self, DiskLookup, Fault, Line, Param, Settings},
+    control::{self, Disk, DiskLookup, Fault, Line, Param, Settings},
     instance::{Changes, Instance, Values},
     procfs::{self, Files},
     record::Name,
@@ -227,8 +227,13 @@ fn failed(error: Error, name: &[u8]) -> Fault<'_> {
     control::unknown(error, expected, name)
 }
 
-/// Looks a disk up by its name under /dev.
-fn lookup_disk(name: &[u8]) -> Result<u32> {
+/// Looks a disk up.
+fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
+    let name = match disk {
+        Disk::Name(name) => name,
+        Disk::Number(dev) if block::is_partition(dev) => return Err(ENOTBLK),
+        Disk::Number(dev) => return Ok(dev),
+    };
     let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
     block::lookup(&CString::try_from_fmt(fmt!("/dev/{text}"))?)
 }

@@ -118,6 +118,12 @@ pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     Ok(dev)
 }
 
+/// Whether a device, as in [`Operation::dev`], is a partition of a disk that is there. Sleeps.
+pub(crate) fn is_partition(dev: u32) -> bool {
+    // SAFETY: Any number will do.
+    unsafe { helpers::lt_block_is_partition(dev) }
+}
+
 /// Follows requests. Called in any context but NMI, mostly with preemption on.
 pub(crate) trait Follower: Send + Sync + 'static {
     /// The submitter has made the request; not seen for the block layer's own requests.

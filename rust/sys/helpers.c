@@ -12,6 +12,7 @@
 #include <linux/capability.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
+#include <linux/fs.h>
 #include <linux/hrtimer.h>
 #include <linux/irq_work.h>
 #include <linux/jiffies.h>
@@ -426,6 +427,19 @@ notrace int lt_block_lookup(const char *path, u32 *dev)
 		*dev = file_bdev(file)->bd_dev;
 	bdev_fput(file);
 	return err;
+}
+
+/* Opens nothing, so it has no driver looked for either. */
+notrace bool lt_block_is_partition(u32 dev)
+{
+	struct inode *inode = ilookup(blockdev_superblock, dev);
+	bool partition;
+
+	if (!inode)
+		return false;
+	partition = bdev_is_partition(I_BDEV(inode));
+	iput(inode);
+	return partition;
 }
 
 notrace void lt_block_rwbs(char out[16], u32 flags)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::control::{
-    parse_line, unknown, Device, Fault, Kind, Line, Param, ALL_DEVICES, DURATION_MAX,
+    parse_line, unknown, Device, Disk, Fault, Kind, Line, Param, ALL_DEVICES, DURATION_MAX,
 };
 use kernel::{error::Error, prelude::*};
 use proptest::prelude::*;
@@ -24,10 +24,17 @@ const COUNT: Param = param(Kind::Count { min: 5, max: 1000 });
 const POWER: Param = param(Kind::Power { min: 2, max: 1024 });
 const WORD: Param = param(Kind::Word(&WORDS));
 const DISK: Param = param(Kind::Disk);
+/// 8:1
+const PARTITION: u32 = 8 << 20 | 1;
 const ALL: [Param; 6] = [DURATION, SWITCH, COUNT, POWER, WORD, DISK];
 
-/// A machine with two disks.
-fn lookup(name: &[u8]) -> Result<u32> {
+/// A machine with two disks, one of which has a partition.
+fn lookup(disk: Disk<'_>) -> Result<u32> {
+    let name = match disk {
+        Disk::Name(name) => name,
+        Disk::Number(PARTITION) => return Err(ENOTBLK),
+        Disk::Number(dev) => return Ok(dev),
+    };
     match name {
         b"sda" => Ok(8 << 20),
         b"vdb" => Ok(254 << 20 | 16),
@@ -150,6 +157,9 @@ fn disks() {
         ],
     );
     refused(&DISK, EBUSY, &["busy"]);
+    refused(&DISK, EINVAL, &["8:1", "08:01"]);
+    let said = DISK.parse(b"8:1", &lookup).unwrap_err().to_string();
+    assert_eq!(said, "expected a whole disk, not a partition: \"8:1\"");
     assert_eq!(value(&DISK, "8"), Err(ENOENT), "a name like any other");
     refused(&DISK, EINVAL, &[&"a".repeat(32)]);
     refused(&DISK, ENOENT, &[&"a".repeat(31)]);
@@ -314,7 +324,7 @@ proptest! {
             Kind::Power { .. } => 2 << (number % 10),
             Kind::Word(words) => number % words.len() as u64,
             Kind::Disk if number % 7 == 0 => ALL_DEVICES,
-            Kind::Disk => number & u64::from(u32::MAX),
+            Kind::Disk => number & u64::from(u32::MAX) & !u64::from(PARTITION),
         };
         let text = param.display(value).to_string();
         prop_assert_eq!(param.parse(text.as_bytes(), &lookup).ok(), Some(value), "{}", text);
