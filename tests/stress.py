@@ -231,16 +231,11 @@ def adds_up(name):
     return v
 
 
-def modules(insert):
-    for name in ["lt_stress", *os.environ.get("LT_STRESS_SAMPLES", "").split()]:
-        subprocess.run(["insmod", f"/lt/{name}.ko"] if insert else ["rmmod", name], check=True)
-
-
 def main():
     print(f"{SECONDS:g} s with {CPUS} CPUs, LT_STRESS_SEED={SEED}", flush=True)
     chance = random.Random(SEED)
     subprocess.run(["insmod", "/lt/latency_tracker.ko"], check=True)
-    modules(True)
+    subprocess.run(["insmod", "/lt/lt_stress.ko"], check=True)
     # This one lives from the first request to the last.
     control("all block threshold=2ms timeout=3ms wakeup_interval=0")
     parties = [requests] * (CPUS + 1) + [churn] * 2 + [readers] * 2 + [hotplug]
@@ -281,7 +276,7 @@ def main():
     busy = [spawn("requests", requests, chance.random(), n) for n in range(CPUS)]
     watchers = [subprocess.Popen(["cat", f"{LT}/{name}/alerts"], stdout=subprocess.DEVNULL) for name in instances]
     time.sleep(0.5)
-    modules(False)
+    subprocess.run(["rmmod", "lt_stress"], check=True)
     subprocess.run(["rmmod", "latency_tracker"], check=True)
     for watcher in watchers:
         watcher.wait(10)
