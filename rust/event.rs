@@ -306,19 +306,14 @@ impl<const K: usize, const D: usize> Event<K, D> {
         (self.state.load(Relaxed) & REFS) / REF
     }
 
-    /// Forgets that an earlier event in this cell had timed out. Only for the owner, if nobody
-    /// holds a reference.
-    #[inline(always)]
-    pub(crate) fn renew(&self) {
-        // Relaxed: only owners look at a state that is not live; readers only see that it is not.
-        let state = self.state.load(Relaxed);
-        self.state.store(state & !TIMED_OUT, Relaxed);
-    }
-
     /// Makes a new event findable. Only for the owner, after it has filled the cell.
     #[inline(always)]
     pub(crate) fn publish(&self) {
-        let next = self.next_life();
+        self.go_live(self.next_life(TIMED_OUT));
+    }
+
+    #[inline(always)]
+    fn go_live(&self, next: u64) {
         // Release: readers that see this life see its key, start, data and place.
         self.state.store(next, Release);
     }
@@ -327,12 +322,12 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// of any two at least one finds the other's.
     #[inline(always)]
     pub(crate) fn publish_and_order(&self) -> Life {
-        self.publish_fully(self.next_life())
+        self.publish_fully(self.next_life(TIMED_OUT))
     }
 
     /// As [`Event::publish_and_order`], with a reference for the caller.
     pub(crate) fn publish_held(&self) -> Life {
-        self.publish_fully(self.next_life() | REF)
+        self.publish_fully(self.next_life(TIMED_OUT) | REF)
     }
 
     #[inline(always)]
@@ -347,20 +342,18 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// the owner, who has claimed `life`.
     #[inline(always)]
     pub(crate) fn republish(&self, life: Life, renewed: bool) {
+        let forget = if renewed { TIMED_OUT } else { 0 };
         if life.is_held() {
-            return self.republish_held(renewed);
+            return self.republish_held(forget);
         }
-        if renewed {
-            self.renew();
-        }
-        self.publish();
+        self.go_live(self.next_life(forget));
     }
 
     /// Those who hold references may return them meanwhile.
     #[cold]
-    fn republish_held(&self, renewed: bool) {
-        let forget = if renewed { TIMED_OUT } else { 0 };
+    fn republish_held(&self, forget: u64) {
         loop {
+            // Relaxed: a guess, the exchange checks it.
             let now = self.state.load(Relaxed);
             let next = (now & !forget).wrapping_add(GENERATION) | LIVE;
             // Release: as in `publish`.
@@ -370,12 +363,15 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// The state of the life that begins next.
+    /// The state of the life that begins next, without the bits of this one in `forget`: a new
+    /// event has not timed out, whatever an earlier one in this cell did.
     #[inline(always)]
-    fn next_life(&self) -> u64 {
+    fn next_life(&self, forget: u64) -> u64 {
         // Relaxed: only owners write a state that is not live and not held, and ownership was
         // handed over by `claim` or by the pool, both with acquire.
-        self.state.load(Relaxed).wrapping_add(GENERATION) | LIVE
+        let state = self.state.load(Relaxed) & !forget;
+        // The live bit is not set.
+        state.wrapping_add(GENERATION | LIVE)
     }
 
     /// Fills the cell. Only for the owner.

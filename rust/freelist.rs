@@ -4,10 +4,11 @@
 //!
 //! ```text
 //!             CPU 0     CPU 1          CPU 2     CPU 3        a cache for each CPU,
-//!            [stack]   [stack]        [stack]   [stack]       on its own cache line
+//!            [hot]     [hot]          [hot]     [hot]         on a cache line of its own:
+//!            [stack]   [stack]        [stack]   [stack]       one cell, and some more
 //!               \         /              \         /
 //!              [ node 0 pool ]          [ node 1 pool ]       one stack a node
-//!               cells 0..31              cells 32..63         memory of that node
+//!               chunk 0, 2, ...          chunk 1, 3, ...      memory of that node
 //! ```
 //!
 //! # Idea
@@ -18,13 +19,14 @@
 //! 64-bit word, `{tag: 40, index + 1: 24}`, changed only by compare-and-swap; each change
 //! increments the tag, so a word that is met again unchanged means that nothing happened in
 //! between (no ABA). 2^40 changes of one stack take hours, a compare-and-swap that stalls that
-//! long has other worries.
+//! long has other worries. `hot` is a word of the same form that holds one cell or none, so that
+//! it needs no link; its tag counts what was put in, which is enough, see below.
 //!
-//! [`Freelist::get`] takes from the CPU's own stack, then from the node's, then from the stacks
-//! of that node's other CPUs, then from the other nodes, nearest first. [`Freelist::put`] gives
-//! a cell of this node to the CPU's stack, up to a limit, and any other cell to the pool
-//! of its home node. Cells move one at a time, never in batches: a batch in somebody's hands
-//! would be invisible, and a pool of N must serve N.
+//! [`Freelist::get`] takes the CPU's hot cell, then from its stack, then from the node's, then
+//! from the stacks of that node's other CPUs, then from the other nodes, nearest first.
+//! [`Freelist::put`] gives a cell of this node to this CPU, up to a limit, and any other cell to
+//! the pool of its home node. Cells move one at a time, never in batches: a batch in somebody's
+//! hands would be invisible, and a pool of N must serve N.
 //!
 //! # Full means full
 //!
@@ -32,21 +34,31 @@
 //! all were empty at once: a cell may have come back behind the searcher's back. Therefore
 //! [`Freelist::get`] adds up the tags of the stacks it found empty, and fails only when two
 //! passes in a row give the same sum. Tags only grow, so the same sum means the same tags: no
-//! stack changed between its reading in the first pass and its reading in the second, and in
-//! the moment between the passes all of them were empty. Every further pass is caused by
+//! stack changed between its reading in the first pass and its reading in the second (a hot
+//! word found empty twice with the same tag had nothing put in meanwhile, so it stayed empty),
+//! and in the moment between the passes all of them were empty. Every further pass is caused by
 //! somebody else's get or put (lock-free). [`PASSES`] ends a search that others keep disturbing:
 //! a pool that so many searches in a row found exhausted is called full without the proof.
+//!
+//! # Growing
+//!
+//! A search that empties its node's pool below the low-water mark, has to steal, or finds nothing
+//! sets `wanted` and asks for [`Platform::call_grower`], once. Somebody who may sleep then calls
+//! [`Freelist::grow`], which adds chunks: first the directory entry is filled, then the new cells
+//! are pushed, one by one. Chunks are freed with the pool only.
 //!
 //! # Contexts
 //!
 //! `get` and `put` may run anywhere, NMI included: an interrupt in the middle of a
-//! compare-and-swap loop changes the tag, and the loop goes round again. `new` sleeps.
+//! compare-and-swap loop changes the tag, and the loop goes round again. `new` and `grow` sleep.
 //!
 //! # Orderings
 //!
 //! `put` releases what its caller did with the cell, `get` acquires it. A `get` is a full
 //! barrier also as a writer: whoever sees a stack emptied by it also sees all that this CPU had
-//! seen before, which the argument about passes needs (Documentation/design/engine.md).
+//! seen before, which the argument about passes needs (Documentation/design/engine.md). Whoever
+//! has an index sees its chunk: pushing releases the directory, and indices are passed on with
+//! release and acquire (here, and by the table).
 
 use crate::{
     platform::Platform,
@@ -55,7 +67,7 @@ use crate::{
         memory::{NodeSlice, PerCpu},
     },
 };
-use core::marker::PhantomData;
+use core::{cell::UnsafeCell, marker::PhantomData};
 use kernel::prelude::*;
 
 const INDEX_BITS: u32 = 24;
@@ -63,8 +75,8 @@ const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 const TAG_ONE: u64 = 1 << INDEX_BITS;
 const DEPTH_SHIFT: u32 = 32;
 
-/// The most cells a pool can hold. Half of what 24 bits can name, since the last chunk of every
-/// node may leave indices unused.
+/// The most cells a pool can hold. Half of what 24 bits can name, since the last chunk that each
+/// growth adds to a node may leave indices unused.
 pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 
 /// The most cells a CPU keeps to itself before its node's pool gets them; fewer in a small pool,
@@ -74,8 +86,15 @@ const CACHE: u64 = 64;
 /// How many times an exhausted pool is searched while others keep changing it.
 const PASSES: usize = 64;
 
-/// The most cells in one chunk, the unit of allocation.
-const CHUNK_MAX: u32 = 4096;
+/// The most cells in one chunk, the unit of allocation, and its logarithm.
+const CHUNK_BITS: u32 = 12;
+const CHUNK: u32 = 1 << CHUNK_BITS;
+
+/// The most chunks that indices can name.
+const MAX_CHUNKS: u32 = 1 << (INDEX_BITS - CHUNK_BITS);
+
+/// A pool wants to grow when fewer than one in so many of its node's cells are left.
+const LOW_WATER: u32 = 8;
 
 /// What can live in a [`Freelist`].
 pub(crate) trait Cell: Sized {
@@ -86,12 +105,11 @@ pub(crate) trait Cell: Sized {
     fn link(&self) -> &Atomic<u64>;
 }
 
-/// A stack of free cells, alone on its cache line.
+/// A stack of free cells.
 ///
 /// # Invariants
 ///
 /// The low [`INDEX_BITS`] of `head` are 0, or one more than the index of a cell of the pool.
-#[repr(align(64))]
 struct Stack {
     head: Atomic<u64>,
 }
@@ -105,37 +123,95 @@ impl Stack {
     }
 }
 
+/// What one CPU has, alone on its cache line.
+///
+/// # Invariants
+///
+/// The low [`INDEX_BITS`] of `hot` are as those of a stack's head.
+#[repr(align(64))]
+struct Cache {
+    /// A cell that was given back lately.
+    hot: Atomic<u64>,
+    stack: Stack,
+    /// The CPU's node.
+    node: usize,
+}
+
+/// A node's stack, alone on its cache line.
+#[repr(align(64))]
+struct Pool {
+    stack: Stack,
+}
+
 /// Cells that were allocated together, on one node.
 struct Chunk<T> {
     cells: NodeSlice<T>,
     node: usize,
 }
 
+/// A place in the directory, for a chunk that comes with growth.
+///
+/// # Invariants
+///
+/// `chunk` is written once, before `filled` becomes 1, and never again.
+struct Entry<T> {
+    chunk: UnsafeCell<Option<Chunk<T>>>,
+    filled: Atomic<u32>,
+}
+
+// SAFETY: After it was filled (type invariant) the chunk is only shared.
+unsafe impl<T: Send + Sync> Sync for Entry<T> {}
+// SAFETY: An entry owns its chunk.
+unsafe impl<T: Send> Send for Entry<T> {}
+
+impl<T> Entry<T> {
+    /// The chunk, if it is there.
+    #[inline(always)]
+    fn get(&self) -> Option<&Chunk<T>> {
+        // Acquire: the chunk is read next.
+        if self.filled.load(Acquire) == 0 {
+            return None;
+        }
+        // SAFETY: By the type invariant it is not written any more.
+        unsafe { (*self.chunk.get()).as_ref() }
+    }
+}
+
 /// The pool. See the head of this file.
 ///
 /// # Invariants
 ///
-/// - Every index handed out names a cell: `index >> shift` is below `chunks.len()` and
-///   `index & mask` below the length of that chunk.
+/// - Every index handed out names a cell: `index >> CHUNK_BITS` is that of a filled entry of the
+///   directory and `index & (CHUNK - 1)` below the length of its chunk.
 /// - A cell is on one stack, or in the hands of the one caller that `get` gave it to.
+/// - Only who holds `busy` fills entries and changes `used`.
 pub(crate) struct Freelist<T: Cell, P: Platform> {
-    chunks: NodeSlice<Chunk<T>>,
-    shift: u32,
-    capacity: u32,
-    /// The most cells a CPU keeps to itself.
+    directory: NodeSlice<Entry<T>>,
+    caches: PerCpu<Cache>,
+    /// The most cells a CPU keeps to itself beside the hot one.
     cache: u64,
-    caches: PerCpu<Stack>,
-    pools: NodeSlice<Stack>,
+    pools: NodeSlice<Pool>,
     /// For each node, all stacks in the order in which its CPUs search them.
     search: NodeSlice<NodeSlice<Place>>,
+    /// How many entries of the directory are filled.
+    used: Atomic<u32>,
+    capacity: Atomic<u32>,
+    /// How large it may grow.
+    max: u32,
+    /// How many cells of a node may be left before growth is wanted; 0 when it can not grow.
+    low: Atomic<u64>,
+    /// Whether growth is wanted and was asked for.
+    wanted: Atomic<u32>,
+    busy: Atomic<u32>,
     platform: PhantomData<P>,
 }
 
-/// Names a stack.
+/// Names a stack, or a hot cell; that of a CPU that cannot exist is always empty.
 #[derive(Clone, Copy)]
 enum Place {
     Pool(usize),
     Cache(usize),
+    Hot(usize),
 }
 
 /// One cell in the hands of its only owner; what it must do is give it back.
@@ -144,114 +220,219 @@ enum Place {
 pub(crate) type Index = u32;
 
 impl<T: Cell, P: Platform> Freelist<T, P> {
-    /// Makes a pool of exactly `capacity` cells, spread over the nodes that have memory.
+    /// Makes a pool of exactly `capacity` cells that may grow to `max`, spread over the nodes
+    /// that have memory.
     ///
-    /// Fails with `EINVAL` when `capacity` is 0 or above [`MAX_CELLS`], with `ENOMEM` when
-    /// memory is short; nothing is left behind. Sleeps.
-    pub(crate) fn new(capacity: u32) -> Result<Self> {
-        if capacity == 0 || capacity > MAX_CELLS {
+    /// Fails with `EINVAL` when `capacity` is 0 or above `max`, or `max` above [`MAX_CELLS`],
+    /// with `ENOMEM` when memory is short; nothing is left behind. Sleeps.
+    pub(crate) fn new(capacity: u32, max: u32) -> Result<Self> {
+        if capacity == 0 || capacity > max || max > MAX_CELLS {
             return Err(EINVAL);
         }
         let nodes = P::nodes();
-        let populated = (0..nodes).filter(|&n| P::has_memory(n)).count().max(1) as u32;
-        let share = capacity.div_ceil(populated);
-        let chunk = share.next_power_of_two().min(CHUNK_MAX);
-
-        // The plan first, then the memory: how many cells of which node each chunk gets.
-        let chunk_count = |cells: u32| cells.div_ceil(chunk) as usize;
-        let share_of = |rank: u32| share.min(capacity - (share * rank).min(capacity));
-        let total: usize = (0..populated).map(|r| chunk_count(share_of(r))).sum();
-
-        let node_of_rank = |rank: u32| {
-            (0..nodes)
-                .filter(|&n| P::has_memory(n))
-                .nth(rank as usize)
-                .unwrap_or(0)
-        };
-        let mut rank = 0;
-        let mut left = share_of(0);
-        let chunks = NodeSlice::try_new(total, None, |_| {
-            while left == 0 && rank + 1 < populated {
-                rank += 1;
-                left = share_of(rank);
-            }
-            let node = node_of_rank(rank);
-            let len = left.min(chunk);
-            left -= len;
-            let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(T::new()))?;
-            Ok(Chunk { cells, node })
-        })?;
-
+        // Each doubling may leave a chunk of each node unfilled.
+        let doublings = max.div_ceil(capacity).next_power_of_two().trailing_zeros();
+        let partial = populated::<P>() * (doublings + 1);
+        let chunks = (max / CHUNK + partial).min(MAX_CHUNKS);
         let share = u64::from(capacity).checked_div(2 * P::cpus() as u64);
-        let cache = share.unwrap_or(CACHE).clamp(1, CACHE);
-        let caches = PerCpu::try_new::<P>(|_| Ok(Stack::new()))?;
-        let pools = NodeSlice::try_new(nodes, None, |_| Ok(Stack::new()))?;
-        let search = NodeSlice::try_new(nodes, None, |node| search_order::<P>(node))?;
-
-        // INVARIANT: `shift` is the chunk size, every chunk is at most that long, and only
-        // indices of existing cells are put below, each once.
+        // INVARIANT: No entry is filled, no cell is anywhere.
         let pool = Self {
-            chunks,
-            shift: chunk.trailing_zeros(),
-            capacity,
-            cache,
-            caches,
-            pools,
-            search,
+            directory: NodeSlice::try_new(chunks as usize, None, |_| {
+                Ok(Entry {
+                    chunk: UnsafeCell::new(None),
+                    filled: Atomic::new(0),
+                })
+            })?,
+            caches: PerCpu::try_new::<P>(|cpu| {
+                Ok(Cache {
+                    hot: Atomic::new(0),
+                    stack: Stack::new(),
+                    node: P::node_of(cpu),
+                })
+            })?,
+            cache: share.unwrap_or(CACHE).clamp(1, CACHE),
+            pools: NodeSlice::try_new(nodes, None, |_| {
+                Ok(Pool {
+                    stack: Stack::new(),
+                })
+            })?,
+            search: NodeSlice::try_new(nodes, None, |node| search_order::<P>(node))?,
+            used: Atomic::new(0),
+            capacity: Atomic::new(0),
+            max,
+            low: Atomic::new(0),
+            wanted: Atomic::new(0),
+            busy: Atomic::new(0),
             platform: PhantomData,
         };
-        for (number, chunk) in pool.chunks.iter().enumerate() {
-            // Downwards, so that cells are handed out upwards: neighbours share pages.
-            for offset in (0..chunk.cells.len()).rev() {
-                let index = ((number as u32) << pool.shift) | offset as u32;
-                pool.push(&pool.pools[chunk.node], index, u64::MAX);
-            }
-        }
+        pool.add(capacity)?;
         Ok(pool)
     }
 
     /// How many cells there are, free or not.
     pub(crate) fn capacity(&self) -> u32 {
-        self.capacity
+        // Relaxed: a number for people and for planning.
+        self.capacity.load(Relaxed)
+    }
+
+    /// How many cells there may be.
+    pub(crate) fn max(&self) -> u32 {
+        self.max
+    }
+
+    /// Whether somebody has asked for growth since the last [`Freelist::grow`].
+    pub(crate) fn wants_to_grow(&self) -> bool {
+        // Relaxed: a hint.
+        self.wanted.load(Relaxed) != 0
+    }
+
+    /// Adds cells until there are `capacity`, if there are fewer and it may grow so large, and
+    /// returns how many were added.
+    ///
+    /// Sleeps. Fails with `ENOMEM`, and then has those that memory was there for; with `EBUSY`
+    /// while another call is under way.
+    pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
+        // Acquire: what the last one did is seen.
+        self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
+        let before = self.capacity();
+        let added = self.add(capacity.min(self.max).saturating_sub(before));
+        // Relaxed: asked for again by whoever finds too few.
+        self.wanted.store(0, Relaxed);
+        // Release: the next one sees what we did.
+        self.busy.store(0, Release);
+        added.map(|()| self.capacity() - before)
+    }
+
+    /// Adds `count` cells, spread over the nodes. Only for who is busy.
+    fn add(&self, count: u32) -> Result {
+        let nodes = populated::<P>();
+        let share = count.div_ceil(nodes);
+        let mut left = count;
+        for node in (0..P::nodes()).filter(|&n| P::has_memory(n)) {
+            let mut of_node = share.min(left);
+            left -= of_node;
+            while of_node > 0 {
+                let len = of_node.min(CHUNK);
+                self.add_chunk(node, len)?;
+                of_node -= len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a chunk of `len` cells. Only for who is busy.
+    fn add_chunk(&self, node: usize, len: u32) -> Result {
+        // Relaxed, here and below: only who is busy writes it.
+        let number = self.used.load(Relaxed);
+        let entry = self.directory.get(number as usize).ok_or(ENOSPC)?;
+        let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(T::new()))?;
+        // INVARIANT: The entry was not filled.
+        // SAFETY: Nobody reads it before it is filled, and nobody else writes: we are busy.
+        unsafe { *entry.chunk.get() = Some(Chunk { cells, node }) };
+        // Release: whoever sees it filled sees the chunk.
+        entry.filled.store(1, Release);
+        self.used.store(number + 1, Release);
+        let capacity = self.capacity.load(Relaxed) + len;
+        self.capacity.store(capacity, Relaxed);
+        let low = match capacity < self.max {
+            true => (capacity / LOW_WATER).div_ceil(populated::<P>()).max(1),
+            false => 0,
+        };
+        self.low.store(low.into(), Relaxed);
+        // Downwards, so that cells are handed out upwards: neighbours share pages.
+        for offset in (0..len).rev() {
+            // INVARIANT: A cell of a filled entry, which was nowhere yet.
+            let index = number << CHUNK_BITS | offset;
+            self.push(&self.pools[node].stack, index, u64::MAX);
+        }
+        Ok(())
     }
 
     /// Takes a free cell. `None` means that the pool is full.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn get(&self, guard: &P::Guard) -> Option<Index> {
-        let cpu = P::cpu(guard);
-        match self.pop(self.caches.get(cpu)) {
+        self.get_hot(guard).or_else(|| self.get_colder(guard))
+    }
+
+    /// The first part of [`Freelist::get`]: this CPU's hot cell.
+    ///
+    /// For callers that do the rest out of the way, by [`Freelist::get`].
+    #[inline(always)]
+    pub(crate) fn get_hot(&self, guard: &P::Guard) -> Option<Index> {
+        let cache = self.caches.this::<P>(guard);
+        // Acquire: whatever the cell's last owner left in it is seen.
+        let hot = cache.hot.load(Acquire);
+        let top = hot & INDEX_MASK;
+        // Full: see "Orderings" above.
+        let taken = top != 0 && cache.hot.cmpxchg(hot, hot - top, Full).is_ok();
+        taken.then(|| (top as u32).wrapping_sub(1))
+    }
+
+    /// Takes a free cell from anywhere.
+    #[inline(never)]
+    fn get_colder(&self, guard: &P::Guard) -> Option<Index> {
+        let cache = self.caches.this::<P>(guard);
+        match self.pop(&cache.stack) {
             Ok(index) => Some(index),
-            Err(_) => self.search(P::node_of(cpu)),
+            Err(_) => self.search(cache.node),
         }
     }
 
     /// Gives a cell back.
     ///
     /// The caller got `index` from [`Freelist::get`] and forgets it now.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn put(&self, guard: &P::Guard, index: Index) {
-        let cpu = P::cpu(guard);
-        let home = self.node_of(index);
-        if home == P::node_of(cpu) && self.push(self.caches.get(cpu), index, self.cache) {
+        let cache = self.caches.this::<P>(guard);
+        if self.chunk(index).node == cache.node && warm(&cache.hot, index) {
             return;
         }
-        self.push(&self.pools[home], index, u64::MAX);
+        self.put_colder(cache, index);
+    }
+
+    #[inline(never)]
+    fn put_colder(&self, cache: &Cache, index: Index) {
+        let home = self.chunk(index).node;
+        if home == cache.node && self.push(&cache.stack, index, self.cache) {
+            return;
+        }
+        self.push(&self.pools[home].stack, index, u64::MAX);
+    }
+
+    /// Gives what a CPU has cached to the pools: it has gone offline. Any context; a cell on its
+    /// way counts as held.
+    pub(crate) fn drain(&self, cpu: usize) {
+        let Some(cache) = self.caches.get(cpu) else {
+            return;
+        };
+        loop {
+            // No preemption with a cell in hand, lest others find the pool full for long.
+            let _guard = P::guard();
+            let Ok(index) = cool(&cache.hot).or_else(|_| self.pop(&cache.stack)) else {
+                return;
+            };
+            self.push(&self.pools[self.chunk(index).node].stack, index, u64::MAX);
+        }
     }
 
     /// The cell with an index that this pool once gave out.
     #[inline(always)]
     pub(crate) fn cell(&self, index: Index) -> &T {
-        let (chunk, offset) = self.split(index);
-        debug_assert!(chunk < self.chunks.len());
-        // SAFETY: By the type invariant every index of this pool names a chunk and a cell in it,
-        // and callers have indices from nowhere else.
-        unsafe { self.chunks.get_unchecked(chunk).cells.get_unchecked(offset) }
+        let chunk = self.chunk(index);
+        let offset = (index & (CHUNK - 1)) as usize;
+        debug_assert!(offset < chunk.cells.len());
+        // SAFETY: By the type invariant every index of this pool names a cell of the chunk, and
+        // callers have indices from nowhere else.
+        unsafe { chunk.cells.get_unchecked(offset) }
     }
 
     /// All cells, free or not, with their indices.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (Index, &T)> {
-        self.chunks.iter().enumerate().flat_map(|(number, chunk)| {
-            let base = (number as u32) << self.shift;
+        // Acquire: the entries are read next.
+        let used = self.used.load(Acquire) as usize;
+        let chunks = self.directory.iter().take(used).map(Entry::get);
+        chunks.flatten().enumerate().flat_map(|(number, chunk)| {
+            let base = (number as u32) << CHUNK_BITS;
             chunk
                 .cells
                 .iter()
@@ -260,32 +441,35 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         })
     }
 
-    /// How many cells are on the stacks, approximately while others are at work.
+    /// How many cells are free, approximately while others are at work.
     pub(crate) fn free(&self) -> u64 {
-        let pools = self.pools.iter();
-        let caches = (0..P::cpus()).map(|cpu| self.caches.get(cpu));
-        let stacks = Iterator::chain(pools, caches);
-        stacks.map(|stack| self.depth(stack)).sum()
+        let pools = self.pools.iter().map(|pool| &pool.stack);
+        let caches = self.caches.iter().map(|cache| &cache.stack);
+        // Relaxed: a number for people.
+        let is_hot = |cache: &&Cache| cache.hot.load(Relaxed) & INDEX_MASK != 0;
+        let hot = self.caches.iter().filter(is_hot).count() as u64;
+        let depths = Iterator::chain(pools, caches).map(|stack| self.depth(stack));
+        hot + depths.sum::<u64>()
     }
 
     #[inline(always)]
-    fn split(&self, index: Index) -> (usize, usize) {
-        let mask = (1u32 << self.shift) - 1;
-        ((index >> self.shift) as usize, (index & mask) as usize)
+    fn chunk(&self, index: Index) -> &Chunk<T> {
+        let number = (index >> CHUNK_BITS) as usize;
+        debug_assert!(self.directory[number].filled.load(Relaxed) != 0);
+        // SAFETY: By the type invariant every index of this pool names a filled entry, and
+        // whoever has an index sees it filled, see "Orderings" above.
+        unsafe {
+            let chunk = &*self.directory.get_unchecked(number).chunk.get();
+            chunk.as_ref().unwrap_unchecked()
+        }
     }
 
-    #[inline(always)]
-    fn node_of(&self, index: Index) -> usize {
-        let (chunk, _) = self.split(index);
-        debug_assert!(chunk < self.chunks.len());
-        // SAFETY: As in `cell`.
-        unsafe { self.chunks.get_unchecked(chunk).node }
-    }
-
-    fn stack(&self, place: Place) -> &Stack {
+    /// Takes a cell from a stack or a hot one, or fails with the word that tells its absence.
+    fn take(&self, place: Place) -> core::result::Result<Index, u64> {
         match place {
-            Place::Pool(node) => &self.pools[node],
-            Place::Cache(cpu) => self.caches.get(cpu),
+            Place::Pool(node) => self.pop(&self.pools[node].stack),
+            Place::Cache(cpu) => self.caches.get(cpu).map_or(Err(0), |c| self.pop(&c.stack)),
+            Place::Hot(cpu) => self.caches.get(cpu).map_or(Err(0), |c| cool(&c.hot)),
         }
     }
 
@@ -352,18 +536,78 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         for _ in 0..PASSES {
             let mut tags = 0u64;
             for &place in self.search[node].iter() {
-                match self.pop(self.stack(place)) {
-                    Ok(index) => return Some(index),
+                match self.take(place) {
+                    Ok(index) => {
+                        self.note_low(place);
+                        return Some(index);
+                    }
                     Err(head) => tags = tags.wrapping_add(head >> INDEX_BITS),
                 }
             }
             if before == Some(tags) {
-                return None;
+                break;
             }
             before = Some(tags);
         }
+        self.want();
         None
     }
+
+    /// Asks for growth if the cell that was taken at `place` was one of the last there.
+    fn note_low(&self, place: Place) {
+        let left = match place {
+            Place::Pool(node) => self.depth(&self.pools[node].stack),
+            // It had to be stolen from another CPU.
+            Place::Cache(_) | Place::Hot(_) => 0,
+        };
+        // Relaxed: a limit that changes now applies from about now.
+        if left < self.low.load(Relaxed) {
+            self.want();
+        }
+    }
+
+    /// Asks for growth, once.
+    fn want(&self) {
+        // Relaxed: the grower takes no data from us.
+        if self.low.load(Relaxed) != 0
+            && self.wanted.load(Relaxed) == 0
+            && self.wanted.cmpxchg(0, 1, Relaxed).is_ok()
+        {
+            P::call_grower();
+        }
+    }
+}
+
+/// Keeps a cell as the hot one, if there is none.
+#[inline(always)]
+fn warm(hot: &Atomic<u64>, index: Index) -> bool {
+    // Relaxed: only whether it is empty matters.
+    let word = hot.load(Relaxed);
+    // INVARIANT: The low bits were 0.
+    let with = word.wrapping_add(TAG_ONE + 1 + u64::from(index));
+    // Release: the next owner sees all that this one did to the cell.
+    word & INDEX_MASK == 0 && hot.cmpxchg(word, with, Release).is_ok()
+}
+
+/// Takes the hot cell, or fails with the word if there is none.
+fn cool(hot: &Atomic<u64>) -> core::result::Result<Index, u64> {
+    loop {
+        // Acquire: as in `get`.
+        let word = hot.load(Acquire);
+        let top = word & INDEX_MASK;
+        if top == 0 {
+            return Err(word);
+        }
+        // INVARIANT: The low bits become 0. Full: see "Orderings" above.
+        if hot.cmpxchg(word, word - top, Full).is_ok() {
+            return Ok(top as u32 - 1);
+        }
+    }
+}
+
+/// How many nodes have memory; at least one is said to.
+fn populated<P: Platform>() -> u32 {
+    (0..P::nodes()).filter(|&n| P::has_memory(n)).count().max(1) as u32
 }
 
 /// All stacks, in the order in which the CPUs of `node` search them: node by node, nearest
@@ -378,26 +622,30 @@ fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
             })
             .unwrap_or(node)
     };
+    // What comes next: of the node of this rank the pool, or the caches from this CPU on.
     let mut rank = 0;
-    let mut cpu = None;
+    let mut from = None;
+    let mut cached = None;
     let home = P::has_memory(node).then_some(node);
-    NodeSlice::try_new(nodes + cpus, home, |_| loop {
+    NodeSlice::try_new(nodes + 2 * cpus, home, |_| loop {
+        if let Some(cpu) = cached.take() {
+            return Ok(Place::Cache(cpu));
+        }
         let near = nth_nearest(rank);
-        match cpu {
-            None => {
-                cpu = Some(0);
-                return Ok(Place::Pool(near));
+        let Some(first) = from else {
+            from = Some(0);
+            return Ok(Place::Pool(near));
+        };
+        match (first..cpus).find(|&cpu| P::node_of(cpu) == near) {
+            Some(cpu) => {
+                from = Some(cpu + 1);
+                cached = Some(cpu);
+                return Ok(Place::Hot(cpu));
             }
-            Some(from) => match (from..cpus).find(|&c| P::node_of(c) == near) {
-                Some(found) => {
-                    cpu = Some(found + 1);
-                    return Ok(Place::Cache(found));
-                }
-                None => {
-                    cpu = None;
-                    rank += 1;
-                }
-            },
+            None => {
+                from = None;
+                rank += 1;
+            }
         }
     })
 }

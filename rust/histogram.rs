@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Log-linear histogram of delays: eight buckets for each power of two, 1 ns to 78 hours.
+//! Log-linear histogram of delays: eight buckets for each power of two, from 1 ns on.
 //!
 //! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower
 //! bound wide, so a percentile read from it is at most 12.5 % too high. One array a CPU, written
@@ -8,7 +8,7 @@
 
 const SUB_BITS: u32 = 3;
 const SUB: usize = 1 << SUB_BITS;
-const TOP_BIT: u32 = 47;
+const TOP_BIT: u32 = 63;
 
 /// How many buckets there are.
 pub(crate) const BUCKETS: usize = (TOP_BIT - SUB_BITS + 2) as usize * SUB;
@@ -16,13 +16,10 @@ pub(crate) const BUCKETS: usize = (TOP_BIT - SUB_BITS + 2) as usize * SUB;
 /// The bucket of a delay in nanoseconds.
 #[inline(always)]
 pub(crate) fn bucket_of(delay: u64) -> usize {
-    let bucket = if delay < SUB as u64 {
-        delay as usize
-    } else {
-        let shift = delay.ilog2() - SUB_BITS;
-        (shift as usize + 1) * SUB + ((delay >> shift) as usize & (SUB - 1))
-    };
-    bucket.min(BUCKETS - 1)
+    // Without a branch: the leading bit of what is left after the shift counts as the first
+    // bucket of its power of two. Below `SUB` nothing is shifted.
+    let shift = (delay | SUB as u64).ilog2() - SUB_BITS;
+    (shift as usize * SUB).wrapping_add((delay >> shift) as usize)
 }
 
 /// The bounds of a bucket in nanoseconds: the lowest delay in it, and the lowest above it.

@@ -42,9 +42,21 @@ pub(crate) trait Platform: 'static {
     /// `CLOCK_MONOTONIC` in nanoseconds, by a read that is safe in NMI.
     fn now() -> u64;
 
+    /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
+    fn synchronize();
+
+    /// Asks for somebody who may sleep to let the pools grow that want to.
+    fn call_grower();
+
     /// Adds to a counter that only this CPU writes.
     ///
     /// Atomic with respect to interrupts and NMIs of this CPU, which may add to the same counter
     /// in the middle; not with respect to other CPUs, which only read it.
     fn add_local(guard: &Self::Guard, counter: &Atomic<u64>, n: u64);
+
+    /// Adds one, as [`Platform::add_local`] does.
+    #[inline(always)]
+    fn count_local(guard: &Self::Guard, counter: &Atomic<u64>) {
+        Self::add_local(guard, counter, 1);
+    }
 }

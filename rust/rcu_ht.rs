@@ -8,7 +8,7 @@
 //!             | 8 tags, one byte each  | overflow | 8 cell indices                  |
 //!             +------------------------+----------+---------------------------------+
 //!               0 = free slot            how many events came by, found it full,
-//!               else 8 bits of hash      and went on to the next bucket
+//!               else 7 bits of hash      and went on to the next bucket
 //! ```
 //!
 //! # Idea
@@ -35,30 +35,48 @@
 //! - A table has at least two slots a cell, so an insertion finds one; if others keep taking the
 //!   free slots before it for a whole round, it gives up and the event is counted as `full`.
 //!
+//! # Growing
+//!
+//! [`Table::grow`] makes a larger array of buckets, a new *level*, and all that begins from then
+//! on goes there. What is in an older level stays where it is until it ends; a search that finds
+//! nothing in the current level looks in the older ones too, as long as there are any (`others`).
+//! [`Table::reap`] frees a level that has become empty. RCU does the rest:
+//!
+//! - after the switch, a grace period: then no insertion into the old level is still under way,
+//!   and it can only become emptier;
+//! - after an empty level was taken off `others`, a grace period: then nobody looks at it.
+//!
 //! # What is promised
 //!
 //! An event that is live during all of a search is among its candidates: its tag and index were
 //! written before it was published, they stay until it is removed, and every full bucket that it
-//! passed counts it. Events inserted or removed during the search may or may not be met.
+//! passed counts it. Events inserted or removed during the search may or may not be met. The
+//! event's level is searched: it was current when the event was inserted, so whoever sees the
+//! event published sees that level or a newer one as current, and with a newer one `others`.
 //!
 //! # Contexts
 //!
-//! `insert`, `remove` and `find` run anywhere, NMI included, under the caller's guard; `new`
-//! sleeps. The bucket array is freed only after a grace period.
+//! `insert`, `remove` and `find` run anywhere, NMI included, under the caller's guard, which is
+//! an RCU read-side critical section; `new`, `grow` and `reap` sleep.
 
-use crate::sys::{
-    atomic::{Acquire, Atomic, Relaxed, Release},
-    memory::NodeSlice,
+use crate::{
+    platform::Platform,
+    sys::{
+        atomic::{clear_byte, Acquire, Atomic, Relaxed, Release},
+        memory::NodeSlice,
+    },
 };
-use core::array;
+use core::{array, cell::UnsafeCell, ptr};
 use kernel::prelude::*;
 
 /// Slots of a bucket: as many as there are tags in a word.
 const SLOTS: usize = 8;
-const SLOT_BITS: u32 = 3;
 
 /// Cells for which a bucket is provided: the table is at most half full.
 const CELLS_PER_BUCKET: u32 = 4;
+
+/// The most levels at a time. Each is at least twice as large as the one before.
+const LEVELS: usize = 24;
 
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
@@ -74,6 +92,502 @@ struct Bucket {
     cells: [Atomic<u32>; SLOTS],
 }
 
+/// Where an event sits: the address of its bucket, whose low bits are free, and the slot. Kept by
+/// the event, given back to [`Table::remove`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place(u64);
+
+impl Place {
+    /// As a word, for the event to keep.
+    #[inline(always)]
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// Back from [`Place::to_bits`].
+    #[inline(always)]
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    #[inline(always)]
+    fn bucket(self) -> *const Bucket {
+        ptr::with_exposed_provenance((self.0 & !(SLOTS as u64 - 1)) as usize)
+    }
+
+    #[inline(always)]
+    fn slot(self) -> u32 {
+        self.0 as u32 & (SLOTS as u32 - 1)
+    }
+}
+
+/// No place.
+const NOWHERE: Place = Place(0);
+
+/// A slot that may hold the event that is searched for.
+#[derive(Clone, Copy)]
+pub(crate) struct Candidate {
+    /// The cell.
+    pub(crate) cell: u32,
+    /// The slot in which it was seen, if that is in the home bucket of the current level.
+    seen: Place,
+}
+
+impl Candidate {
+    /// A cell of which it is not known where it sits.
+    pub(crate) fn anywhere(cell: u32) -> Self {
+        Self {
+            cell,
+            seen: NOWHERE,
+        }
+    }
+}
+
+/// What [`Table::find_at_home`] says.
+pub(crate) enum Home<R> {
+    /// It was accepted.
+    Found(R),
+    /// It is not in the table.
+    NotThere,
+    /// If it is in the table, then elsewhere.
+    PerhapsBeyond,
+}
+
+/// An array of buckets.
+///
+/// # Invariants
+///
+/// The number of buckets is a power of two, and `mask` is one less.
+struct Level {
+    buckets: NodeSlice<Bucket>,
+    mask: usize,
+}
+
+/// Holds a level that readers may be looking at.
+///
+/// # Invariants
+///
+/// `address` is 0, or that of the level in `owner`, which is neither moved nor dropped before a
+/// grace period has passed since `address` was anything else.
+struct Holder {
+    address: Atomic<u64>,
+    owner: UnsafeCell<Option<NodeSlice<Level>>>,
+}
+
+/// The table. See the head of this file.
+///
+/// # Invariants
+///
+/// - `current` is the address of a level in `holders`, and that level stays for a grace period
+///   after `current` was changed.
+/// - Only who holds `busy` changes `current`, `others`, `sealed` and the holders.
+pub(crate) struct Table {
+    current: Atomic<u64>,
+    /// A bit for each holder whose level is not current and may still have events.
+    others: Atomic<u32>,
+    holders: [Holder; LEVELS],
+    /// A bit for each of `others` into which nothing is inserted any more.
+    sealed: Atomic<u32>,
+    busy: Atomic<u32>,
+}
+
+// SAFETY: Readers get shared references to levels, which are made of atomics; owners are used
+// by one caller at a time (type invariants).
+unsafe impl Sync for Table {}
+// SAFETY: A table owns its levels.
+unsafe impl Send for Table {}
+
+impl Table {
+    /// Makes a table for at most `cells` live events. Sleeps; fails with `ENOMEM`.
+    pub(crate) fn new(cells: u32) -> Result<Self> {
+        let table = Self {
+            current: Atomic::new(0),
+            others: Atomic::new(0),
+            holders: array::from_fn(|_| Holder {
+                address: Atomic::new(0),
+                owner: UnsafeCell::new(None),
+            }),
+            sealed: Atomic::new(0),
+            busy: Atomic::new(0),
+        };
+        // SAFETY: Nobody else has it yet.
+        let address = unsafe { table.holders[0].fill(Level::new(buckets_for(cells))?) };
+        // INVARIANT: A level in a holder. Relaxed: nobody else has it yet.
+        table.current.store(address, Relaxed);
+        Ok(table)
+    }
+
+    /// Enters a cell under a hash; gives up after a round in which others took every free slot.
+    ///
+    /// The caller owns the cell, and publishes it afterwards with release ordering.
+    #[inline(always)]
+    pub(crate) fn insert<P: Platform>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        cell: u32,
+    ) -> Option<Place> {
+        self.insert_at_home::<P>(guard, hash, cell)
+            .or_else(|| self.current::<P>(guard).insert_beyond(hash, cell))
+    }
+
+    /// The first part of [`Table::insert`], nearly always all of it: the home bucket.
+    ///
+    /// For callers that do the rest out of the way, by [`Table::insert`].
+    #[inline(always)]
+    pub(crate) fn insert_at_home<P: Platform>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        cell: u32,
+    ) -> Option<Place> {
+        let level = self.current::<P>(guard);
+        level.bucket(hash as usize).claim(tag(hash), cell)
+    }
+
+    /// Frees the slot of an event that the caller has won. `place` is the event's own, `seen`
+    /// the candidate as which it was found.
+    #[inline(always)]
+    pub(crate) fn remove<P: Platform>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        place: Place,
+        found: Candidate,
+    ) {
+        // They differ if it is not at home, or was met through a slot that was being given to
+        // another one and still had its old index.
+        if place == found.seen {
+            // SAFETY: The event is in the table, in this place.
+            unsafe { free_slot(hash, place) };
+        } else {
+            self.remove_beyond::<P>(guard, hash, place);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn remove_beyond<P: Platform>(&self, guard: &P::Guard, hash: u64, place: Place) {
+        let level = self.level_of::<P>(guard, place);
+        // SAFETY: The event is in the table, in this place.
+        unsafe { free_slot(hash, place) };
+        if let Some((level, bucket)) = level {
+            let steps = bucket.wrapping_sub(hash as usize) & level.mask;
+            level.leave(hash as usize, steps);
+        }
+    }
+
+    /// Offers the cells that may be filed under `hash`, until `take` accepts one.
+    #[inline(always)]
+    pub(crate) fn find<P: Platform, R>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        mut take: impl FnMut(Candidate) -> Option<R>,
+    ) -> Option<R> {
+        match self.find_at_home::<P, R>(guard, hash, &mut take) {
+            Home::Found(found) => Some(found),
+            Home::NotThere => None,
+            Home::PerhapsBeyond => self.find_beyond::<P, R>(guard, hash, &mut take),
+        }
+    }
+
+    /// The first part of [`Table::find`], nearly always all of it: the home bucket.
+    ///
+    /// For callers that do the rest out of the way.
+    #[inline(always)]
+    pub(crate) fn find_at_home<P: Platform, R>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        take: &mut impl FnMut(Candidate) -> Option<R>,
+    ) -> Home<R> {
+        let level = self.current::<P>(guard);
+        let bucket = level.bucket(hash as usize);
+        if let Some(found) = bucket.search(tag(hash), |slot| bucket.place(slot), take) {
+            return Home::Found(found);
+        }
+        // Relaxed: an event that was published before this search began was counted before, and
+        // so was its level: before it ceased to be the current one, which we acquired.
+        if bucket.overflow.load(Relaxed) == 0 && self.others.load(Relaxed) == 0 {
+            return Home::NotThere;
+        }
+        Home::PerhapsBeyond
+    }
+
+    /// The rest of [`Table::find`]: the next buckets, and the older levels.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn find_beyond<P: Platform, R>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        take: &mut impl FnMut(Candidate) -> Option<R>,
+    ) -> Option<R> {
+        let level = self.current::<P>(guard);
+        let home = level.bucket(hash as usize);
+        // Relaxed: as in `find`.
+        if home.overflow.load(Relaxed) != 0 {
+            if let Some(found) = level.search(hash, 1, take) {
+                return Some(found);
+            }
+        }
+        // Acquire: with the level that ceased to be current we see its bit, see `find`; with a
+        // bit we see the address.
+        let others = self.others.load(Acquire);
+        for (number, holder) in self.holders.iter().enumerate() {
+            if others & 1 << number == 0 {
+                continue;
+            }
+            let Some(older) = holder.get::<P>(guard) else {
+                continue;
+            };
+            if let Some(found) = older.search(hash, 0, take) {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    /// Sees to it that the table is large enough for `cells` live events, and returns whether it
+    /// had to grow for that. Sleeps; fails with `ENOMEM`, or with `EBUSY` while another call of
+    /// this or of `reap` is under way, and then all is as before.
+    pub(crate) fn grow<P: Platform>(&self, cells: u32) -> Result<bool> {
+        let _busy = Busy::enter(&self.busy)?;
+        let len = buckets_for(cells);
+        // Relaxed, here and below: only who is busy writes these.
+        let current = self.current.load(Relaxed);
+        let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
+        let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
+        let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
+        let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
+        // SAFETY: Only who is busy changes the owner, and that is us.
+        let owner = unsafe { &*self.holders[old].owner.get() };
+        if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
+            return Ok(false);
+        }
+        let level = Level::new(len)?;
+        // SAFETY: We are busy, and the holder is empty: nobody looks at its owner.
+        let address = unsafe { self.holders[new].fill(level) };
+        let others = self.others.load(Relaxed) | 1 << old;
+        // Release: with the bit, the holder's address is seen.
+        self.others.store(others, Release);
+        // INVARIANT: A level in a holder; the old one stays in its own.
+        // Release: with the new level, its buckets and the bit of the old one are seen.
+        self.current.store(address, Release);
+        // Whoever began to insert into the old level has ended.
+        P::synchronize();
+        let sealed = self.sealed.load(Relaxed) | 1 << old;
+        self.sealed.store(sealed, Relaxed);
+        Ok(true)
+    }
+
+    /// Frees the levels that have become empty, and returns how many older ones are left.
+    /// Sleeps; `EBUSY` as for `grow`.
+    pub(crate) fn reap<P: Platform>(&self) -> Result<u32> {
+        let _busy = Busy::enter(&self.busy)?;
+        for (number, holder) in self.holders.iter().enumerate() {
+            let bit = 1 << number;
+            // Relaxed, here and below: only who is busy writes these.
+            if self.sealed.load(Relaxed) & bit == 0 {
+                continue;
+            }
+            // SAFETY: Only who is busy changes the owner, and that is us.
+            let owner = unsafe { &*holder.owner.get() };
+            if !owner.as_ref().is_some_and(|level| level[0].is_empty()) {
+                continue;
+            }
+            self.sealed.store(self.sealed.load(Relaxed) & !bit, Relaxed);
+            self.others.store(self.others.load(Relaxed) & !bit, Relaxed);
+            // Relaxed: nothing is published.
+            holder.address.store(0, Relaxed);
+            // Whoever may have seen the bit has ended.
+            P::synchronize();
+            // SAFETY: We are busy. The level is empty, so no event needs it to be removed; it
+            // is neither current nor among the others, and a grace period has passed since.
+            drop(unsafe { (*holder.owner.get()).take() });
+        }
+        Ok(self.others.load(Relaxed).count_ones())
+    }
+
+    /// How many events sit outside their home bucket now; a measure of crowding.
+    #[cfg(not(CONFIG_RUST))]
+    pub(crate) fn overflowing(&self) -> u64 {
+        let overflow = |level: &Level| -> u64 {
+            let buckets = level.buckets.iter();
+            buckets.map(|b| b.overflow.load(Relaxed)).sum()
+        };
+        self.all_levels().map(overflow).sum()
+    }
+
+    /// Whether nothing is in the table: no tag, no overflow.
+    #[cfg(not(CONFIG_RUST))]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all_levels().all(Level::is_empty)
+    }
+
+    /// For tests that do not grow the table meanwhile.
+    #[cfg(not(CONFIG_RUST))]
+    fn all_levels(&self) -> impl Iterator<Item = &Level> {
+        // SAFETY: Nobody changes the owners meanwhile.
+        let owners = self.holders.iter().map(|h| unsafe { &*h.owner.get() });
+        owners.flatten().map(|level| &level[0])
+    }
+
+    #[inline(always)]
+    fn current<'a, P: Platform>(&'a self, _: &'a P::Guard) -> &'a Level {
+        // Acquire: the level is read next.
+        let address = self.current.load(Acquire);
+        // SAFETY: By the type invariant this is a level that stays for a grace period, and the
+        // guard is an RCU read-side critical section.
+        unsafe { &*ptr::with_exposed_provenance(address as usize) }
+    }
+
+    /// The level of a place, and the number of the bucket in it.
+    fn level_of<'a, P: Platform>(
+        &'a self,
+        guard: &'a P::Guard,
+        place: Place,
+    ) -> Option<(&'a Level, usize)> {
+        let holders = self.holders.iter();
+        let mut levels = holders.filter_map(|holder| holder.get::<P>(guard));
+        levels.find_map(|level| Some((level, level.number_of(place)?)))
+    }
+}
+
+impl Holder {
+    /// The level, if there is one.
+    fn get<'a, P: Platform>(&'a self, _: &'a P::Guard) -> Option<&'a Level> {
+        // Acquire: the level is read next.
+        match self.address.load(Acquire) {
+            0 => None,
+            // SAFETY: By the type invariant a level that stays for a grace period, and the
+            // guard is an RCU read-side critical section.
+            address => Some(unsafe { &*ptr::with_exposed_provenance(address as usize) }),
+        }
+    }
+
+    /// Takes a level and returns its address.
+    ///
+    /// # Safety
+    ///
+    /// The holder is empty, and nobody else fills or empties it at the same time.
+    unsafe fn fill(&self, level: NodeSlice<Level>) -> u64 {
+        let address = level.as_ptr().expose_provenance() as u64;
+        // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move what it holds.
+        // SAFETY: By the function's contract nobody else uses it.
+        unsafe { *self.owner.get() = Some(level) };
+        // Release: with the address, the buckets are seen.
+        self.address.store(address, Release);
+        address
+    }
+}
+
+/// While it lives, its holder alone grows or reaps the table.
+struct Busy<'a>(&'a Atomic<u32>);
+
+impl<'a> Busy<'a> {
+    fn enter(busy: &'a Atomic<u32>) -> Result<Self> {
+        // Acquire: what the last one did is seen.
+        busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
+        Ok(Self(busy))
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        // Release: the next one sees what we did.
+        self.0.store(0, Release);
+    }
+}
+
+/// How many buckets a table for so many cells needs.
+fn buckets_for(cells: u32) -> usize {
+    cells.div_ceil(CELLS_PER_BUCKET).next_power_of_two() as usize
+}
+
+impl Level {
+    /// Makes a level of `len` buckets, a power of two. In a slice of one, to have an address.
+    fn new(len: usize) -> Result<NodeSlice<Self>> {
+        NodeSlice::try_new(1, None, |_| {
+            // INVARIANT: `len` is a power of two.
+            Ok(Self {
+                buckets: NodeSlice::try_new(len, None, |_| Ok(Bucket::new()))?,
+                mask: len - 1,
+            })
+        })
+    }
+
+    #[inline(always)]
+    fn bucket(&self, number: usize) -> &Bucket {
+        // SAFETY: By the type invariant the masked number is below the number of buckets.
+        unsafe { self.buckets.get_unchecked(number & self.mask) }
+    }
+
+    /// The number of the bucket of a place, if it is in this level.
+    fn number_of(&self, place: Place) -> Option<usize> {
+        let offset = place
+            .bucket()
+            .addr()
+            .wrapping_sub(self.buckets.as_ptr().addr());
+        let number = offset / size_of::<Bucket>();
+        (number <= self.mask).then_some(number)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_beyond(&self, hash: u64, cell: u32) -> Option<Place> {
+        let home = hash as usize;
+        for step in 0..self.mask {
+            let next = home.wrapping_add(step);
+            // Relaxed: published with the event, as tag and index are.
+            self.bucket(next).overflow.add(1, Relaxed);
+            if let Some(place) = self.bucket(next.wrapping_add(1)).claim(tag(hash), cell) {
+                return Some(place);
+            }
+        }
+        self.leave(home, self.mask);
+        None
+    }
+
+    /// Searches from the bucket that is `step` after the home of `hash`.
+    fn search<R>(
+        &self,
+        hash: u64,
+        mut step: usize,
+        take: &mut impl FnMut(Candidate) -> Option<R>,
+    ) -> Option<R> {
+        while step <= self.mask {
+            let bucket = self.bucket((hash as usize).wrapping_add(step));
+            if let Some(found) = bucket.search(tag(hash), |_| NOWHERE, take) {
+                return Some(found);
+            }
+            // Relaxed: an event that was published before this search began was counted before.
+            if bucket.overflow.load(Relaxed) == 0 {
+                break;
+            }
+            step += 1;
+        }
+        None
+    }
+
+    /// Takes back the overflow count of `steps` buckets from `home` on.
+    fn leave(&self, home: usize, steps: usize) {
+        for step in 0..steps {
+            let bucket = self.bucket(home.wrapping_add(step));
+            // Release: after the slot beyond was freed.
+            bucket.overflow.fetch_sub(1, Release);
+        }
+    }
+
+    /// Whether nothing is in it.
+    fn is_empty(&self) -> bool {
+        // Acquire: whoever emptied it has left it before it is freed.
+        let is_empty = |b: &Bucket| b.tags.load(Acquire) == 0 && b.overflow.load(Acquire) == 0;
+        self.buckets.iter().all(is_empty)
+    }
+}
+
 impl Bucket {
     fn new() -> Self {
         Self {
@@ -82,196 +596,94 @@ impl Bucket {
             cells: array::from_fn(|_| Atomic::new(0)),
         }
     }
-}
 
-/// Where an event sits: bucket and slot. Kept by the event, given back to [`Table::remove`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(u64);
-
-impl Place {
-    fn new(bucket: usize, slot: u32) -> Self {
-        Self(((bucket as u64) << SLOT_BITS) | u64::from(slot))
-    }
-
-    /// As a word, for the event to keep.
-    pub(crate) fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// Back from [`Place::to_bits`].
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-
-    fn bucket(self) -> usize {
-        (self.0 >> SLOT_BITS) as usize
-    }
-
-    fn slot(self) -> u32 {
-        (self.0 & (SLOTS as u64 - 1)) as u32
-    }
-}
-
-/// The table. See the head of this file.
-///
-/// # Invariants
-///
-/// The number of buckets is a power of two, and `mask` is one less.
-pub(crate) struct Table {
-    buckets: NodeSlice<Bucket>,
-    mask: usize,
-}
-
-impl Table {
-    /// Makes a table for at most `cells` live events. Sleeps; fails with `ENOMEM`.
-    pub(crate) fn new(cells: u32) -> Result<Self> {
-        let len = cells.div_ceil(CELLS_PER_BUCKET).next_power_of_two() as usize;
-        // INVARIANT: `len` is a power of two.
-        Ok(Self {
-            buckets: NodeSlice::try_new(len, None, |_| Ok(Bucket::new()))?,
-            mask: len - 1,
-        })
-    }
-
-    /// Enters a cell under a hash; gives up after a round in which others took every free slot.
-    ///
-    /// The caller owns the cell, and publishes it afterwards with release ordering.
-    #[inline]
-    pub(crate) fn insert(&self, hash: u64, cell: u32) -> Option<Place> {
-        let home = self.home(hash);
-        if let Some(slot) = self.claim(home, hash, cell) {
-            return Some(Place::new(home, slot));
-        }
-        self.insert_beyond(home, hash, cell)
-    }
-
-    #[cold]
-    fn insert_beyond(&self, home: usize, hash: u64, cell: u32) -> Option<Place> {
-        for step in 0..self.mask {
-            // Relaxed: published with the event, as tag and index are.
-            self.bucket(home + step).overflow.add(1, Relaxed);
-            let bucket = (home + step + 1) & self.mask;
-            if let Some(slot) = self.claim(bucket, hash, cell) {
-                return Some(Place::new(bucket, slot));
-            }
-        }
-        self.leave(home, self.mask);
-        None
-    }
-
-    /// Frees the slot of an event that the caller has won.
-    #[inline]
-    pub(crate) fn remove(&self, hash: u64, place: Place) {
-        let bucket = self.bucket(place.bucket());
-        // The byte holds this tag until we take it away, so the subtraction borrows nothing.
-        // Release: whoever claims the slot next is ordered after our use of it.
-        bucket
-            .tags
-            .fetch_sub(tag(hash) << (place.slot() * 8), Release);
-        let steps = place.bucket().wrapping_sub(self.home(hash)) & self.mask;
-        if steps != 0 {
-            self.leave(self.home(hash), steps);
-        }
-    }
-
-    /// Offers the cells that may be filed under `hash`, until `take` accepts one.
-    #[inline]
-    pub(crate) fn find<R>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<R>) -> Option<R> {
-        let home = self.home(hash);
-        let pattern = tag(hash) * LOW_BITS;
-        for step in 0..=self.mask {
-            let bucket = self.bucket(home + step);
-            // Acquire: the index of a slot is read after its tag.
-            let mut hits = zero_bytes(bucket.tags.load(Acquire) ^ pattern);
-            while hits != 0 {
-                let slot = hits.trailing_zeros() as usize / 8;
-                hits &= hits - 1;
-                // Relaxed: a stale index names some cell, whose own state tells the truth.
-                if let Some(found) = take(bucket.cell(slot).load(Relaxed)) {
-                    return Some(found);
-                }
-            }
-            // Relaxed: an event that was published before this search began was counted before.
-            if bucket.overflow.load(Relaxed) == 0 {
-                break;
-            }
-        }
-        None
-    }
-
-    /// How many events sit outside their home bucket now; a measure of crowding.
-    #[cfg(not(CONFIG_RUST))]
-    pub(crate) fn overflowing(&self) -> u64 {
-        self.buckets.iter().map(|b| b.overflow.load(Relaxed)).sum()
-    }
-
-    /// Whether nothing is in the table: no tag, no overflow.
-    #[cfg(not(CONFIG_RUST))]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.buckets
-            .iter()
-            .all(|b| b.tags.load(Relaxed) == 0 && b.overflow.load(Relaxed) == 0)
-    }
-
-    /// Claims a free slot of one bucket.
-    #[inline]
-    fn claim(&self, bucket: usize, hash: u64, cell: u32) -> Option<u32> {
-        let bucket = self.bucket(bucket);
-        loop {
-            let tags = bucket.tags.load(Relaxed);
-            let free = zero_bytes(tags);
-            if free == 0 {
-                return None;
-            }
-            let slot = free.trailing_zeros() / 8;
-            // Acquire: pairs with the release in `remove`; we write the slot only after its
-            // last user has left it.
-            if bucket
-                .tags
-                .cmpxchg(tags, tags | (tag(hash) << (slot * 8)), Acquire)
-                .is_ok()
-            {
-                // Relaxed: published with the event.
-                bucket.cell(slot as usize).store(cell, Relaxed);
-                return Some(slot);
-            }
-        }
-    }
-
-    /// Takes back the overflow count of `steps` buckets from `home` on.
-    #[cold]
-    fn leave(&self, home: usize, steps: usize) {
-        for step in 0..steps {
-            // Release: after the slot beyond was freed.
-            self.bucket(home + step).overflow.fetch_sub(1, Release);
-        }
-    }
-
-    #[inline(always)]
-    fn home(&self, hash: u64) -> usize {
-        hash as usize & self.mask
-    }
-
-    #[inline(always)]
-    fn bucket(&self, number: usize) -> &Bucket {
-        // SAFETY: By the type invariant the masked number is below the number of buckets.
-        unsafe { self.buckets.get_unchecked(number & self.mask) }
-    }
-}
-
-impl Bucket {
     #[inline(always)]
     fn cell(&self, slot: usize) -> &Atomic<u32> {
         debug_assert!(slot < SLOTS);
         // SAFETY: Slots come from the position of a bit in a word of `SLOTS` bytes.
         unsafe { self.cells.get_unchecked(slot) }
     }
+
+    #[inline(always)]
+    fn place(&self, slot: usize) -> Place {
+        let address = ptr::from_ref(self).expose_provenance() as u64;
+        // A bucket is aligned to more than there are slots.
+        Place(address | slot as u64)
+    }
+
+    /// Claims a free slot.
+    #[inline(always)]
+    fn claim(&self, tag: u64, cell: u32) -> Option<Place> {
+        loop {
+            let tags = self.tags.load(Relaxed);
+            // A used slot has the high bit of its byte set.
+            let free = !tags & HIGH_BITS;
+            if free == 0 {
+                return None;
+            }
+            let shift = free.trailing_zeros() & !7;
+            // Acquire: pairs with the release in `free_slot`; we write the slot only after its
+            // last user has left it.
+            if self
+                .tags
+                .cmpxchg(tags, tags | tag << shift, Acquire)
+                .is_ok()
+            {
+                let slot = (shift / 8) as usize;
+                // Release: whoever reads the index may look at the cell: it sees at least that
+                // there is one (growing, freelist.rs).
+                self.cell(slot).store(cell, Release);
+                return Some(self.place(slot));
+            }
+        }
+    }
+
+    /// Offers the cells in the slots with this tag, until `take` accepts one.
+    #[inline(always)]
+    fn search<R>(
+        &self,
+        tag: u64,
+        seen: impl Fn(usize) -> Place,
+        take: &mut impl FnMut(Candidate) -> Option<R>,
+    ) -> Option<R> {
+        // Acquire: the index of a slot is read after its tag.
+        let mut hits = zero_bytes(self.tags.load(Acquire) ^ tag.wrapping_mul(LOW_BITS));
+        while hits != 0 {
+            let slot = hits.trailing_zeros() as usize / 8;
+            hits &= hits - 1;
+            let candidate = Candidate {
+                // Acquire: see `claim`. A stale index names some cell, whose own state tells
+                // the truth.
+                cell: self.cell(slot).load(Acquire),
+                seen: seen(slot),
+            };
+            if let Some(found) = take(candidate) {
+                return Some(found);
+            }
+        }
+        None
+    }
 }
 
-/// Eight bits of the hash that do not choose the bucket; never 0.
+/// Frees a slot.
+///
+/// # Safety
+///
+/// An event with this hash is in this place, and the caller is the one to remove it.
+#[inline(always)]
+unsafe fn free_slot(hash: u64, place: Place) {
+    // SAFETY: A level is not freed before it is empty, and the event is still in it.
+    let tags = unsafe { &(*place.bucket()).tags };
+    // The byte holds this tag until we take it away. Release, by `clear_byte`: whoever claims the
+    // slot next is ordered after our use of it.
+    clear_byte(tags, place.slot(), tag(hash));
+}
+
+/// Seven bits of the hash that do not choose the bucket, and a bit that says that the slot is
+/// used.
 #[inline(always)]
 fn tag(hash: u64) -> u64 {
-    (hash >> 56).max(1)
+    hash >> 57 | 0x80
 }
 
 /// The high bit of every byte that is zero. A byte above a zero byte may be reported too when

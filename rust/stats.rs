@@ -122,38 +122,24 @@ impl Stats {
         Ok(Self { cpus })
     }
 
+    /// The counters of the CPU that the guard holds, for more than one use.
+    #[inline(always)]
+    pub(crate) fn here<'a, P: Platform>(&'a self, guard: &'a P::Guard) -> Here<'a, P> {
+        let local = self.cpus.this::<P>(guard);
+        Here { local, guard }
+    }
+
     /// Counts one.
     #[inline(always)]
     pub(crate) fn count<P: Platform>(&self, guard: &P::Guard, counter: Counter) {
-        self.count_many::<P>(guard, counter, 1);
-    }
-
-    /// Counts `n`.
-    #[inline(always)]
-    pub(crate) fn count_many<P: Platform>(&self, guard: &P::Guard, counter: Counter, n: u64) {
-        let local = self.cpus.get(P::cpu(guard));
-        P::add_local(guard, &local.counters[counter as usize], n);
+        self.here::<P>(guard).count(counter);
     }
 
     /// Counts one in a counter of the tracker's own, below [`EXTRA`].
     #[inline]
     pub(crate) fn count_extra<P: Platform>(&self, guard: &P::Guard, which: usize) {
-        if let Some(counter) = self.cpus.get(P::cpu(guard)).extra.get(which) {
+        if let Some(counter) = self.cpus.this::<P>(guard).extra.get(which) {
             P::add_local(guard, counter, 1);
-        }
-    }
-
-    /// Enters a delay in the histogram, the sum and the extremes.
-    #[inline(always)]
-    pub(crate) fn record<P: Platform>(&self, guard: &P::Guard, delay: u64) {
-        let local = self.cpus.get(P::cpu(guard));
-        P::add_local(guard, &local.histogram[histogram::bucket_of(delay)], 1);
-        P::add_local(guard, &local.sum, delay);
-        if delay < local.min.load(Relaxed) {
-            improve(&local.min, delay, |new, old| new < old);
-        }
-        if delay > local.max.load(Relaxed) {
-            improve(&local.max, delay, |new, old| new > old);
         }
     }
 
@@ -201,8 +187,38 @@ impl Stats {
     }
 }
 
+/// The counters of one CPU, while a guard holds it.
+pub(crate) struct Here<'a, P: Platform> {
+    local: &'a Local,
+    guard: &'a P::Guard,
+}
+
+impl<P: Platform> Here<'_, P> {
+    /// Counts one.
+    #[inline(always)]
+    pub(crate) fn count(&self, counter: Counter) {
+        P::count_local(self.guard, &self.local.counters[counter as usize]);
+    }
+
+    /// Enters a delay in the histogram, the sum and the extremes.
+    #[inline(always)]
+    pub(crate) fn record(&self, delay: u64) {
+        let local = self.local;
+        P::count_local(self.guard, &local.histogram[histogram::bucket_of(delay)]);
+        P::add_local(self.guard, &local.sum, delay);
+        // Relaxed: only this CPU writes them.
+        if delay < local.min.load(Relaxed) {
+            improve(&local.min, delay, |new, old| new < old);
+        }
+        if delay > local.max.load(Relaxed) {
+            improve(&local.max, delay, |new, old| new > old);
+        }
+    }
+}
+
 /// Replaces an extreme, against interrupts of this CPU that do the same.
 #[cold]
+#[inline(never)]
 fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {
     // Relaxed: nothing else depends on it.
     let mut old = extreme.load(Relaxed);

@@ -24,12 +24,14 @@ use crate::{
     freelist::{Freelist, Index},
     hash::Seed,
     platform::Platform,
-    rcu_ht::{Place, Table},
+    rcu_ht::{Candidate, Home, Place, Table},
     stats::{Counter, Stats},
     sys::atomic::{Atomic, Relaxed},
 };
 use kernel::prelude::*;
 
+#[path = "tracker/growth.rs"]
+mod growth;
 #[allow(dead_code, reason = "only trackers of other modules hold events")]
 #[path = "tracker/held.rs"]
 pub(crate) mod held;
@@ -45,6 +47,9 @@ pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
     table: Table,
     stats: Stats,
     seed: Seed,
+    /// What is above this, or less than no time, is out of the ordinary. The threshold as it was
+    /// set: below the one that `keep_worst` has raised, which looks again.
+    limit: Atomic<u64>,
     threshold: Atomic<u64>,
 }
 
@@ -73,6 +78,26 @@ pub(crate) struct Late<const K: usize, const D: usize> {
     pub(crate) data: [u64; D],
 }
 
+/// When something happens: nanoseconds, or a closure that reads a clock if it has to.
+pub(crate) trait When {
+    /// Tells when.
+    fn when(self) -> u64;
+}
+
+impl When for u64 {
+    #[inline(always)]
+    fn when(self) -> u64 {
+        self
+    }
+}
+
+impl<F: FnOnce() -> u64> When for F {
+    #[inline(always)]
+    fn when(self) -> u64 {
+        self()
+    }
+}
+
 /// Why an event is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Why {
@@ -85,8 +110,9 @@ pub(crate) enum Why {
 }
 
 /// An event that the caller has ended: the cell, and its last state.
+#[derive(Clone, Copy)]
 struct Won {
-    index: Index,
+    found: Candidate,
     life: Life,
 }
 
@@ -125,14 +151,16 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// Makes a tracker for `capacity` live events that reports delays above `threshold`
-    /// nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
-    pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {
+    /// Makes a tracker for `capacity` live events, which may grow to `max`, that reports delays
+    /// above `threshold` nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or
+    /// `ENOMEM`.
+    pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
         Ok(Self {
-            pool: Freelist::new(capacity)?,
+            pool: Freelist::new(capacity, max)?,
             table: Table::new(capacity)?,
             stats: Stats::new::<P>()?,
             seed,
+            limit: Atomic::new(limit(threshold)),
             threshold: Atomic::new(threshold),
         })
     }
@@ -141,7 +169,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     ///
     /// A key may begin more than once; each end then takes one of them.
     #[allow(dead_code, reason = "the keys of `block` are live once")]
-    #[inline]
+    #[inline(always)]
     pub(crate) fn event_in(
         &self,
         guard: &P::Guard,
@@ -150,8 +178,41 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         data: &[u64; D],
     ) -> Begin {
         self.stats.count::<P>(guard, Counter::Attempts);
+        // What is rare is done out of the way, and all of it, so that nothing has to be kept in
+        // registers across a call here.
+        let Some(index) = self.pool.get_hot(guard) else {
+            return self.event_in_colder(guard, key, start, data);
+        };
+        let event = self.pool.cell(index);
+        event.fill(key, start, data);
+        let hash = self.seed.hash(key);
+        let Some(place) = self.table.insert_at_home::<P>(guard, hash, index) else {
+            return self.event_in_beyond(guard, hash, index);
+        };
+        self.set_place(event, place);
+        event.publish();
+        self.begun(guard, true)
+    }
+
+    /// The rest of a begin, if this CPU has no hot cell.
+    #[inline(never)]
+    fn event_in_colder(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Begin {
         let hash = self.seed.hash(key);
         let begun = self.insert(guard, hash, key, start, data, Event::publish);
+        self.begun(guard, begun.is_some())
+    }
+
+    /// The rest of a begin, if the home bucket is full.
+    #[cold]
+    #[inline(never)]
+    fn event_in_beyond(&self, guard: &P::Guard, hash: u64, index: Index) -> Begin {
+        let begun = self.file(guard, hash, index, Event::publish);
         self.begun(guard, begun.is_some())
     }
 
@@ -179,11 +240,23 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         publish: impl FnOnce(&Event<K, D>) -> R,
     ) -> Option<(Index, R)> {
         let index = self.pool.get(guard)?;
-        let event = self.pool.cell(index);
-        event.renew();
-        event.fill(key, start, data);
-        match self.table.insert(hash, index) {
+        self.pool.cell(index).fill(key, start, data);
+        self.file(guard, hash, index, publish)
+    }
+
+    /// Enters a new event in the table, and makes it findable by `publish`, or gives its cell
+    /// back.
+    #[inline(always)]
+    fn file<R>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        index: Index,
+        publish: impl FnOnce(&Event<K, D>) -> R,
+    ) -> Option<(Index, R)> {
+        match self.table.insert::<P>(guard, hash, index) {
             Some(place) => {
+                let event = self.pool.cell(index);
                 self.set_place(event, place);
                 Some((index, publish(event)))
             }
@@ -194,7 +267,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
-    /// An operation ends at `end`. Returns whether it was known; else it is counted as
+    /// An operation ends. Returns whether it was known; else it is counted as
     /// `unmatched`. See [`Tracker::event_out_if_known`].
     #[allow(
         dead_code,
@@ -205,7 +278,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self,
         guard: &P::Guard,
         key: &[u64; K],
-        end: u64,
+        end: impl When,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
@@ -222,8 +295,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.stats.count::<P>(guard, Counter::Unmatched);
     }
 
-    /// An operation ends at `end`. Returns whether it was known; else nothing is counted.
+    /// An operation ends. Returns whether it was known; else nothing is counted.
     ///
+    /// `end` tells when; a closure that reads the clock is called only if the event is known.
     /// `is_end` looks at the event first and may decide that it has not ended but ceased to
     /// exist; it is then counted as `gone`. `late` is called for a delay above the threshold, and
     /// for any delay of an event that had timed out, after the event has ended and its memory is
@@ -233,16 +307,41 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self,
         guard: &P::Guard,
         key: &[u64; K],
-        end: u64,
+        end: impl When,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
         let hash = self.seed.hash(key);
-        let Some(won) = self.claim(hash, key) else {
-            return false;
-        };
-        self.finish(guard, hash, won, end, is_end, late);
-        true
+        let mut take = |found| self.take(key, found);
+        match self.table.find_at_home::<P, _>(guard, hash, &mut take) {
+            Home::Found((won, event)) => {
+                self.finish(guard, hash, won, event, end, is_end, late);
+                true
+            }
+            Home::NotThere => false,
+            Home::PerhapsBeyond => self.event_out_beyond(guard, hash, key, end, is_end, late),
+        }
+    }
+
+    /// The rest of an end, if the event may be outside its home bucket.
+    #[cold]
+    #[inline(never)]
+    fn event_out_beyond(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        key: &[u64; K],
+        end: impl When,
+        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> bool {
+        let mut take = |found| self.take(key, found);
+        let found = self.table.find_beyond::<P, _>(guard, hash, &mut take);
+        let known = found.is_some();
+        if let Some((won, event)) = found {
+            self.finish(guard, hash, won, event, end, is_end, late);
+        }
+        known
     }
 
     /// All operations of this key end at `end`, each reported as by [`Tracker::event_out`].
@@ -259,9 +358,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     ) -> u64 {
         let hash = self.seed.hash(key);
         let mut ended = 0;
-        self.table.find(hash, |index| {
-            let won = self.claim_cell(key, index)?;
-            self.finish(guard, hash, won, end, |_| true, &mut late);
+        self.table.find::<P, _>(guard, hash, |found| {
+            let (won, event) = self.take(key, found)?;
+            self.finish(guard, hash, won, event, end, |_| true, &mut late);
             ended += 1;
             None::<()>
         });
@@ -272,52 +371,79 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// What the end of an event leads to, for the winner.
-    #[inline(always)]
+    ///
+    /// Not in line: an end without a begin should not pay for what an end needs.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
     fn finish(
         &self,
         guard: &P::Guard,
         hash: u64,
         won: Won,
-        end: u64,
+        event: &Event<K, D>,
+        end: impl When,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
     ) {
-        let event = self.pool.cell(won.index);
+        let end = end.when();
         if !is_end(&Open { event }) {
-            self.release(guard, hash, won);
+            self.release(guard, hash, won, event);
             self.stats.count::<P>(guard, Counter::Gone);
             return;
         }
-        let start = event.start();
-        // Relaxed: a threshold that changes now applies from about now.
-        let threshold = self.threshold.load(Relaxed);
-        let delay = end.wrapping_sub(start);
+        let delay = end.wrapping_sub(event.start());
+        if won.life.has_timed_out() {
+            return self.finish_oddly(guard, hash, won, delay, late);
+        }
+        // A negative delay is a very large one here. Relaxed: a threshold that changes now
+        // applies from about now.
+        if delay > self.limit.load(Relaxed) {
+            return self.finish_oddly(guard, hash, won, delay, late);
+        }
+        let stats = self.stats.here::<P>(guard);
+        stats.count(Counter::Ended);
+        stats.record(delay);
+        self.release(guard, hash, won, event);
+    }
+
+    /// The end of an event that took too long, or had timed out, or took less than no time.
+    #[cold]
+    #[inline(never)]
+    fn finish_oddly(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        won: Won,
+        delay: u64,
+        late: impl FnOnce(&Late<K, D>),
+    ) {
+        let event = self.pool.cell(won.found.cell);
         let timed_out = won.life.has_timed_out();
-        let report = (delay as i64 >= 0 && (delay > threshold || timed_out)).then(|| Late {
+        let report = Late {
             why: if timed_out {
                 Why::LateEnd
             } else {
                 Why::Threshold
             },
-            start,
+            start: event.start(),
             delay,
-            threshold,
+            // Relaxed: as for the limit.
+            threshold: self.threshold.load(Relaxed),
             key: event.key(),
             data: event.data(),
-        });
-        self.release(guard, hash, won);
-        self.stats.count::<P>(guard, Counter::Ended);
+        };
+        self.release(guard, hash, won, event);
+        let stats = self.stats.here::<P>(guard);
+        stats.count(Counter::Ended);
         if timed_out {
-            self.stats.count::<P>(guard, Counter::Late);
+            stats.count(Counter::Late);
         }
         if (delay as i64) < 0 {
-            self.stats.count::<P>(guard, Counter::Negative);
+            stats.count(Counter::Negative);
             return;
         }
-        self.stats.record::<P>(guard, delay);
-        if let Some(report) = report {
-            late(&report);
-        }
+        stats.record(delay);
+        late(&report);
     }
 
     /// Changes a live event, or drops it. Returns what `change` decided, if the key is live.
@@ -332,13 +458,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
     ) -> Option<Verdict> {
         let hash = self.seed.hash(key);
-        let won = self.claim(hash, key)?;
-        let event = self.pool.cell(won.index);
+        let (won, event) = self.claim(guard, hash, key)?;
         let verdict = change(&mut Open { event });
         match verdict {
             Verdict::Keep => event.republish(won.life, false),
             Verdict::Gone => {
-                self.release(guard, hash, won);
+                self.release(guard, hash, won, event);
                 self.stats.count::<P>(guard, Counter::Gone);
             }
             Verdict::Renewed => {
@@ -374,7 +499,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             let guard = P::guard();
             if let Some(life) = event.claim(life) {
                 let hash = self.seed.hash(&event.key());
-                self.release(&guard, hash, Won { index, life });
+                let found = Candidate::anywhere(index);
+                self.release(&guard, hash, Won { found, life }, event);
                 self.stats.count::<P>(&guard, Counter::Cleared);
                 cleared += 1;
             }
@@ -459,16 +585,6 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self.stats
     }
 
-    /// The most events that can be live.
-    pub(crate) fn capacity(&self) -> u32 {
-        self.pool.capacity()
-    }
-
-    /// How many cells are free, approximately.
-    pub(crate) fn free(&self) -> u64 {
-        self.pool.free()
-    }
-
     /// The threshold in nanoseconds.
     pub(crate) fn threshold(&self) -> u64 {
         self.threshold.load(Relaxed)
@@ -501,6 +617,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Changes the threshold, for ends from now on.
     pub(crate) fn set_threshold(&self, threshold: u64) {
+        // Relaxed, both: for ends from about now.
+        self.limit.store(limit(threshold), Relaxed);
         self.threshold.store(threshold, Relaxed);
     }
 
@@ -511,30 +629,31 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Finds a live event and wins it.
     #[inline(always)]
-    fn claim(&self, hash: u64, key: &[u64; K]) -> Option<Won> {
-        self.table.find(hash, |index| self.claim_cell(key, index))
+    fn claim(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> Option<(Won, &Event<K, D>)> {
+        let take = |found| self.take(key, found);
+        self.table.find::<P, _>(guard, hash, take)
     }
 
-    /// Wins the event in a cell, if it has this key.
+    /// Wins the event in a cell that was found, if it is live and has this key.
     #[inline(always)]
-    fn claim_cell(&self, key: &[u64; K], index: Index) -> Option<Won> {
-        let event = self.pool.cell(index);
+    fn take(&self, key: &[u64; K], found: Candidate) -> Option<(Won, &Event<K, D>)> {
+        let event = self.pool.cell(found.cell);
         let life = event.life()?;
         if !event.has_key(key) {
             return None;
         }
         let life = event.claim(life)?;
-        Some(Won { index, life })
+        Some((Won { found, life }, event))
     }
 
     /// Takes a won event out of the table and gives its cell back, or leaves it to those who hold
     /// references.
     #[inline(always)]
-    fn release(&self, guard: &P::Guard, hash: u64, won: Won) {
-        let event = self.pool.cell(won.index);
-        self.table.remove(hash, self.place(event));
+    fn release(&self, guard: &P::Guard, hash: u64, won: Won, event: &Event<K, D>) {
+        let place = self.place(event);
+        self.table.remove::<P>(guard, hash, place, won.found);
         if !won.life.is_held() || event.abandon() {
-            self.pool.put(guard, won.index);
+            self.pool.put(guard, won.found.cell);
         }
     }
 
@@ -551,6 +670,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         // Relaxed: published with the event.
         event.link().store(place.to_bits(), Relaxed);
     }
+}
+
+/// The threshold, but low enough for delays below 0, as unsigned numbers, to be above it.
+fn limit(threshold: u64) -> u64 {
+    threshold.min(i64::MAX as u64)
 }
 
 /// The earlier of two times, the first of which may not be there.

@@ -32,6 +32,19 @@
 #[allow(unused_imports, reason = "not every user of this file needs each")]
 pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
+/// Takes `value` out of byte number `byte` of a word, in which nobody else changes that byte.
+#[cfg(not(all(
+    target_arch = "x86_64",
+    not(CONFIG_RUST_INLINE_HELPERS),
+    not(CONFIG_KASAN),
+    not(CONFIG_KCSAN)
+)))]
+#[allow(dead_code, reason = "not every user of this file needs each")]
+pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
+    // Release: as the other version. The byte holds at least `value`, so nothing is borrowed.
+    word.fetch_sub(value << (byte * 8), Release);
+}
+
 #[cfg(all(
     target_arch = "x86_64",
     not(CONFIG_RUST_INLINE_HELPERS),
@@ -39,7 +52,7 @@ pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
     not(CONFIG_KCSAN)
 ))]
 #[allow(unused_imports, reason = "not every user of this file needs each")]
-pub(crate) use self::x86_64::{Acquire, Atomic, Full, Relaxed, Release};
+pub(crate) use self::x86_64::{clear_byte, Acquire, Atomic, Full, Relaxed, Release};
 
 #[cfg(all(
     target_arch = "x86_64",
@@ -109,15 +122,13 @@ mod x86_64 {
         #[inline(always)]
         #[allow(dead_code, reason = "not every user of this file needs each")]
         pub(crate) fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
-            // SAFETY: Valid and aligned, as a reference tells.
-            unsafe { T::xchg(self.as_ptr(), value) }
+            T::xchg(self, value)
         }
 
         /// Replaces `old` by `new`; fails with what is there instead.
         #[inline(always)]
         pub(crate) fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
-            // SAFETY: Valid and aligned, as a reference tells.
-            let found = unsafe { T::cmpxchg(self.as_ptr(), old, new) };
+            let found = T::cmpxchg(self, old, new);
             if found == old {
                 Ok(found)
             } else {
@@ -134,8 +145,7 @@ mod x86_64 {
         /// Adds to it, wrapping around, and returns what was there.
         #[inline(always)]
         pub(crate) fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
-            // SAFETY: Valid and aligned, as a reference tells.
-            unsafe { T::xadd(self.as_ptr(), value) }
+            T::xadd(self, value)
         }
 
         /// Subtracts from it, wrapping around, and returns what was there.
@@ -150,20 +160,29 @@ mod x86_64 {
         /// The value that, added, subtracts this one.
         fn negated(self) -> Self;
 
-        /// # Safety
-        ///
-        /// `ptr` is valid for reads and writes and aligned; so for all below.
-        unsafe fn xchg(ptr: *mut Self, value: Self) -> Self;
+        /// Replaces what `word` holds by `value`, and returns it.
+        fn xchg(word: &Atomic<Self>, value: Self) -> Self;
 
-        /// # Safety
-        ///
-        /// As for `xchg`.
-        unsafe fn cmpxchg(ptr: *mut Self, old: Self, new: Self) -> Self;
+        /// Replaces what `word` holds by `new` if it is `old`, and returns what it was.
+        fn cmpxchg(word: &Atomic<Self>, old: Self, new: Self) -> Self;
 
-        /// # Safety
-        ///
-        /// As for `xchg`.
-        unsafe fn xadd(ptr: *mut Self, value: Self) -> Self;
+        /// Adds `value` to what `word` holds, and returns what it was.
+        fn xadd(word: &Atomic<Self>, value: Self) -> Self;
+    }
+
+    /// Takes `value` out of byte number `byte` of a word, in which nobody else changes that byte.
+    ///
+    /// A store of that byte alone, with release ordering. Exchanges of the whole word by others
+    /// find it done or not done, as queued_spin_unlock() relies on, too.
+    #[inline(always)]
+    #[allow(dead_code, reason = "not every user of this file needs each")]
+    pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, _value: u64) {
+        barrier();
+        // SAFETY: One of the eight bytes of a valid word; volatile, so that it is one store.
+        unsafe {
+            let bytes = word.as_ptr().cast::<u8>();
+            bytes.add((byte & 7) as usize).write_volatile(0);
+        }
     }
 
     macro_rules! atomic_word {
@@ -175,13 +194,13 @@ mod x86_64 {
                 }
 
                 #[inline(always)]
-                unsafe fn xchg(ptr: *mut Self, mut value: Self) -> Self {
-                    // SAFETY: The function's contract. `xchg` with memory is always locked. Not
-                    // `nomem`: also a barrier to the compiler.
+                fn xchg(word: &Atomic<Self>, mut value: Self) -> Self {
+                    // SAFETY: Valid and aligned, as a reference tells. `xchg` with memory is always
+                    // locked. Not `nomem`: also a barrier to the compiler.
                     unsafe {
                         asm!(
                             concat!("xchg ", $size, " ptr [{ptr}], {value:", $modifier, "}"),
-                            ptr = in(reg) ptr,
+                            ptr = in(reg) word.as_ptr(),
                             value = inout(reg) value,
                             options(nostack, preserves_flags),
                         );
@@ -190,13 +209,13 @@ mod x86_64 {
                 }
 
                 #[inline(always)]
-                unsafe fn cmpxchg(ptr: *mut Self, old: Self, new: Self) -> Self {
+                fn cmpxchg(word: &Atomic<Self>, old: Self, new: Self) -> Self {
                     let found;
-                    // SAFETY: The function's contract. Not `nomem`, as above.
+                    // SAFETY: Valid and aligned, as a reference tells. Not `nomem`, as above.
                     unsafe {
                         asm!(
                             concat!("lock cmpxchg ", $size, " ptr [{ptr}], {new:", $modifier, "}"),
-                            ptr = in(reg) ptr,
+                            ptr = in(reg) word.as_ptr(),
                             new = in(reg) new,
                             inout("rax") old => found,
                             options(nostack),
@@ -206,12 +225,12 @@ mod x86_64 {
                 }
 
                 #[inline(always)]
-                unsafe fn xadd(ptr: *mut Self, mut value: Self) -> Self {
-                    // SAFETY: The function's contract. Not `nomem`, as above.
+                fn xadd(word: &Atomic<Self>, mut value: Self) -> Self {
+                    // SAFETY: Valid and aligned, as a reference tells. Not `nomem`, as above.
                     unsafe {
                         asm!(
                             concat!("lock xadd ", $size, " ptr [{ptr}], {value:", $modifier, "}"),
-                            ptr = in(reg) ptr,
+                            ptr = in(reg) word.as_ptr(),
                             value = inout(reg) value,
                             options(nostack),
                         );

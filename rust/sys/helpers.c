@@ -20,6 +20,7 @@
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/nodemask.h>
+#include <linux/percpu.h>
 #include <linux/pid.h>
 #include <linux/pid_namespace.h>
 #include <linux/poll.h>
@@ -68,6 +69,11 @@ notrace unsigned int lt_nr_cpus(void)
 	return nr_cpu_ids;
 }
 
+notrace bool lt_cpu_possible(unsigned int cpu)
+{
+	return cpu < nr_cpu_ids && cpu_possible(cpu);
+}
+
 notrace unsigned int lt_nr_nodes(void)
 {
 	return nr_node_ids;
@@ -88,6 +94,22 @@ notrace bool lt_node_has_memory(unsigned int node)
 notrace unsigned int lt_node_distance(unsigned int from, unsigned int to)
 {
 	return node_distance(from, to);
+}
+
+notrace void *lt_percpu_alloc(size_t size, size_t align)
+{
+	return (__force void *)__alloc_percpu_gfp(size, align,
+						  GFP_KERNEL | __GFP_NOWARN);
+}
+
+notrace void lt_percpu_free(void *base)
+{
+	free_percpu((void __percpu *)base);
+}
+
+notrace void *lt_percpu_on(void *base, unsigned int cpu)
+{
+	return per_cpu_ptr((void __percpu *)base, cpu);
 }
 
 notrace bool lt_memory_available(size_t bytes)
@@ -259,6 +281,7 @@ notrace void lt_waker_poll(struct lt_waker *waker, struct file *file,
 /* Ticker */
 
 struct lt_ticker {
+	struct irq_work irq;
 	struct hrtimer timer;
 	struct work_struct work;
 	lt_ticker_fn fn;
@@ -283,6 +306,11 @@ static notrace void lt_ticker_work(struct work_struct *work)
 		hrtimer_start(&ticker->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
 }
 
+static notrace void lt_ticker_irq_work(struct irq_work *irq)
+{
+	lt_ticker_kick(container_of(irq, struct lt_ticker, irq));
+}
+
 notrace struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner)
 {
 	struct lt_ticker *ticker = kzalloc(sizeof(*ticker), GFP_KERNEL);
@@ -292,6 +320,7 @@ notrace struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner)
 	hrtimer_setup(&ticker->timer, lt_ticker_timer, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_REL);
 	INIT_WORK(&ticker->work, lt_ticker_work);
+	init_irq_work(&ticker->irq, lt_ticker_irq_work);
 	ticker->fn = fn;
 	ticker->owner = owner;
 	return ticker;
@@ -310,6 +339,7 @@ notrace void lt_ticker_free(struct lt_ticker *ticker)
 	 * one finds the work idle.
 	 */
 	WRITE_ONCE(ticker->stopped, true);
+	irq_work_sync(&ticker->irq);
 	hrtimer_cancel(&ticker->timer);
 	cancel_work_sync(&ticker->work);
 	hrtimer_cancel(&ticker->timer);
@@ -320,6 +350,23 @@ notrace void lt_ticker_free(struct lt_ticker *ticker)
 notrace void lt_relax(void)
 {
 	cond_resched();
+}
+
+static struct lt_ticker *lt_grower;
+
+notrace void lt_set_grower(struct lt_ticker *ticker)
+{
+	WRITE_ONCE(lt_grower, ticker);
+	/* Callers have preemption off: nobody calls the one before any more. */
+	synchronize_rcu();
+}
+
+notrace void lt_call_grower(void)
+{
+	struct lt_ticker *ticker = READ_ONCE(lt_grower);
+
+	if (ticker)
+		irq_work_queue(&ticker->irq);
 }
 
 /* procfs */

@@ -25,10 +25,16 @@ void lt_preempt_enable(void);
 unsigned int lt_cpu(void);
 bool lt_in_task(void);
 unsigned int lt_nr_cpus(void);
+bool lt_cpu_possible(unsigned int cpu);
 unsigned int lt_nr_nodes(void);
 unsigned int lt_cpu_to_node(unsigned int cpu);
 bool lt_node_has_memory(unsigned int node);
 unsigned int lt_node_distance(unsigned int from, unsigned int to);
+
+/* Per-CPU memory; zeroed. An address of it is not one, but a CPU's is found from it. */
+void *lt_percpu_alloc(size_t size, size_t align);
+void lt_percpu_free(void *base);
+void *lt_percpu_on(void *base, unsigned int cpu);
 
 /* Whether about so many bytes could be allocated now without killing anybody. */
 bool lt_memory_available(size_t bytes);
@@ -80,6 +86,10 @@ struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner);
 void lt_ticker_kick(struct lt_ticker *ticker);
 void lt_ticker_free(struct lt_ticker *ticker);
 void lt_relax(void);
+
+/* The ticker that has pools grow, and how to call it from any context. */
+void lt_set_grower(struct lt_ticker *ticker);
+void lt_call_grower(void);
 
 /* The data that a /proc entry was made with. */
 void *lt_pde_data(const struct inode *inode);

@@ -2,7 +2,8 @@
 
 //! Arrays allocated on a chosen NUMA node, and one value for each CPU on its own node.
 //!
-//! The `kernel` crate's vectors do not take a node yet; its allocators do. All functions that
+//! The `kernel` crate's vectors do not take a node yet; its allocators do. Nor has it per-CPU
+//! memory. All functions that
 //! allocate sleep.
 
 use crate::{platform::Platform, sys::bindings};
@@ -103,30 +104,137 @@ impl<T> Drop for NodeSlice<T> {
     }
 }
 
-/// One value for each possible CPU, on that CPU's node.
+/// One value for each possible CPU, in the kernel's per-CPU memory, which is on the CPU's node.
+///
+/// # Invariants
+///
+/// `base` is from `lt_percpu_alloc`, with an initialised value for each possible CPU.
 pub(crate) struct PerCpu<T> {
-    values: NodeSlice<NodeSlice<T>>,
+    base: NonNull<T>,
+    owns: PhantomData<T>,
+}
+
+// SAFETY: A `PerCpu` owns its values.
+unsafe impl<T: Send> Send for PerCpu<T> {}
+// SAFETY: A shared `PerCpu` gives out shared references only, to any CPU's value.
+unsafe impl<T: Sync> Sync for PerCpu<T> {}
+
+/// The CPUs that can ever appear.
+fn possible() -> impl Iterator<Item = usize> {
+    // SAFETY: Reads a variable that is constant after boot.
+    let cpus = unsafe { bindings::lt_nr_cpus() };
+    // SAFETY: No requirements.
+    let possible = (0..cpus).filter(|&cpu| unsafe { bindings::lt_cpu_possible(cpu) });
+    possible.map(|cpu| cpu as usize)
 }
 
 impl<T> PerCpu<T> {
-    /// Makes the values. Fails with `ENOMEM`, or with what `make` failed with.
+    /// Makes the values. Fails with `ENOMEM`, or with what `make` failed with. Sleeps.
     pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
-        let values = NodeSlice::try_new(P::cpus(), None, |cpu| {
-            let node = P::node_of(cpu);
-            let node = P::has_memory(node).then_some(node);
-            NodeSlice::try_new(1, node, |_| make(cpu))
-        })?;
-        Ok(Self { values })
+        // SAFETY: No requirements; sleeps.
+        let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align_of::<T>()) };
+        let base: NonNull<T> = NonNull::new(base.cast()).ok_or(ENOMEM)?;
+        for cpu in possible() {
+            match make(cpu) {
+                // SAFETY: The memory of a possible CPU, not initialised yet.
+                Ok(value) => unsafe { on(base, cpu).write(value) },
+                Err(error) => {
+                    for cpu in possible().take_while(|&before| before < cpu) {
+                        // SAFETY: Was initialised, and is not used again.
+                        unsafe { on(base, cpu).drop_in_place() };
+                    }
+                    // SAFETY: From `lt_percpu_alloc`.
+                    unsafe { bindings::lt_percpu_free(base.as_ptr().cast()) };
+                    return Err(error);
+                }
+            }
+        }
+        // INVARIANT: All are initialised.
+        Ok(Self {
+            base,
+            owns: PhantomData,
+        })
     }
 
-    /// The value of a CPU below [`Platform::cpus`].
+    /// The value of the CPU that the guard holds.
     #[inline(always)]
-    pub(crate) fn get(&self, cpu: usize) -> &T {
-        &self.values[cpu][0]
+    pub(crate) fn this<P: Platform>(&self, guard: &P::Guard) -> &T {
+        // SAFETY: By the type invariant; the guard's CPU is a possible one.
+        unsafe { this_cpu(self.base, || P::cpu(guard)).as_ref() }
+    }
+
+    /// The value of a possible CPU.
+    pub(crate) fn get(&self, cpu: usize) -> Option<&T> {
+        // SAFETY: No requirements.
+        let possible = unsafe { bindings::lt_cpu_possible(cpu as u32) };
+        // SAFETY: By the type invariant.
+        possible.then(|| unsafe { on(self.base, cpu).as_ref() })
     }
 
     /// All values, in the order of the CPUs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.values.iter().flat_map(|one| one.iter())
+        // SAFETY: By the type invariant.
+        possible().map(|cpu| unsafe { on(self.base, cpu).as_ref() })
     }
+}
+
+impl<T> Drop for PerCpu<T> {
+    fn drop(&mut self) {
+        for cpu in possible() {
+            // SAFETY: By the type invariant it is initialised, and nobody uses it any more.
+            unsafe { on(self.base, cpu).drop_in_place() };
+        }
+        // SAFETY: From `lt_percpu_alloc`, freed once.
+        unsafe { bindings::lt_percpu_free(self.base.as_ptr().cast()) };
+    }
+}
+
+/// As per_cpu_ptr().
+///
+/// # Safety
+///
+/// `base` is from `lt_percpu_alloc` for a `T`, and `cpu` is a possible one.
+unsafe fn on<T>(base: NonNull<T>, cpu: usize) -> NonNull<T> {
+    // SAFETY: The function's contract.
+    let value = unsafe { bindings::lt_percpu_on(base.as_ptr().cast(), cpu as u32) };
+    // SAFETY: The memory of a possible CPU is at no null address.
+    unsafe { NonNull::new_unchecked(value.cast()) }
+}
+
+/// As this_cpu_ptr().
+///
+/// # Safety
+///
+/// As `on`, for the CPU that the caller is held on.
+#[cfg(all(target_arch = "x86_64", CONFIG_SMP))]
+#[inline(always)]
+unsafe fn this_cpu<T>(base: NonNull<T>, _cpu: impl FnOnce() -> usize) -> NonNull<T> {
+    extern "C" {
+        // A per-CPU variable of arch/x86: its address is an offset from %gs.
+        static this_cpu_off: usize;
+    }
+    let value: *mut T;
+    // SAFETY: Reads a per-CPU variable. `readonly` but not `pure`: not moved out of the guard.
+    unsafe {
+        core::arch::asm!(
+            "add {value}, qword ptr gs:[rip + {offset}]",
+            offset = sym this_cpu_off,
+            value = inout(reg) base.as_ptr() => value,
+            options(nostack, readonly),
+        );
+        // SAFETY: The memory of a possible CPU is at no null address.
+        NonNull::new_unchecked(value)
+    }
+}
+
+/// As this_cpu_ptr().
+///
+/// # Safety
+///
+/// As `on`, for the CPU that the caller is held on.
+#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+#[inline(always)]
+unsafe fn this_cpu<T>(base: NonNull<T>, cpu: impl FnOnce() -> usize) -> NonNull<T> {
+    // SAFETY: The function's contract.
+    unsafe { on(base, cpu()) }
 }

@@ -14,11 +14,127 @@ pub(crate) struct Kernel;
 /// Preemption is off while it lives, which also makes it an RCU read-side critical section.
 pub(crate) struct PreemptGuard(NotThreadSafe);
 
+impl PreemptGuard {
+    #[inline(always)]
+    fn new() -> Self {
+        in_place::preempt_disable();
+        Self(NotThreadSafe)
+    }
+}
+
 impl Drop for PreemptGuard {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: The guard was made by `lt_preempt_disable` on this CPU and is not `Send`.
+        in_place::preempt_enable();
+    }
+}
+
+/// The parts of a guard that are an instruction or two where they stand.
+#[cfg(all(
+    target_arch = "x86_64",
+    CONFIG_SMP,
+    CONFIG_PREEMPTION,
+    not(CONFIG_DEBUG_PREEMPT),
+    not(CONFIG_TRACE_PREEMPT_TOGGLE)
+))]
+mod in_place {
+    use crate::sys::bindings;
+    use core::arch::asm;
+    use kernel::ffi::c_int;
+
+    extern "C" {
+        // Per-CPU variables of arch/x86: their addresses are offsets from %gs.
+        static __preempt_count: c_int;
+        static cpu_number: c_int;
+    }
+
+    /// As preempt_disable_notrace().
+    #[inline(always)]
+    pub(super) fn preempt_disable() {
+        // SAFETY: One instruction; allowed in every context. A barrier to the compiler, since
+        // not `nomem`.
+        unsafe {
+            asm!(
+                "inc dword ptr gs:[rip + {count}]",
+                count = sym __preempt_count,
+                options(nostack),
+            );
+        }
+    }
+
+    /// As preempt_enable_notrace(). Undoes one [`preempt_disable`].
+    #[inline(always)]
+    pub(super) fn preempt_enable() {
+        let due: u8;
+        // SAFETY: One instruction and one that reads its flags. The count becomes zero if this
+        // was the last one and the need to schedule was folded into it. A barrier to the
+        // compiler.
+        unsafe {
+            asm!(
+                "dec dword ptr gs:[rip + {count}]",
+                "sete {due}",
+                count = sym __preempt_count,
+                due = out(reg_byte) due,
+                options(nostack),
+            );
+        }
+        if due != 0 {
+            reschedule();
+        }
+    }
+
+    #[cold]
+    fn reschedule() {
+        // SAFETY: Allowed in every context; off and on again notices the need to schedule.
+        unsafe {
+            bindings::lt_preempt_disable();
+            bindings::lt_preempt_enable();
+        }
+    }
+
+    /// As raw_smp_processor_id().
+    #[inline(always)]
+    pub(super) fn cpu() -> usize {
+        let cpu: u32;
+        // SAFETY: Reads a per-CPU variable. `readonly` but not `pure`: not moved out of the
+        // guard.
+        unsafe {
+            asm!(
+                "mov {cpu:e}, dword ptr gs:[rip + {number}]",
+                number = sym cpu_number,
+                cpu = out(reg) cpu,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        cpu as usize
+    }
+}
+
+/// The parts of a guard, by calls.
+#[cfg(not(all(
+    target_arch = "x86_64",
+    CONFIG_SMP,
+    CONFIG_PREEMPTION,
+    not(CONFIG_DEBUG_PREEMPT),
+    not(CONFIG_TRACE_PREEMPT_TOGGLE)
+)))]
+mod in_place {
+    use crate::sys::bindings;
+
+    pub(super) fn preempt_disable() {
+        // SAFETY: Allowed in every context.
+        unsafe { bindings::lt_preempt_disable() };
+    }
+
+    /// Undoes one [`preempt_disable`].
+    pub(super) fn preempt_enable() {
+        // SAFETY: Undoes a `preempt_disable` on this CPU.
         unsafe { bindings::lt_preempt_enable() };
+    }
+
+    pub(super) fn cpu() -> usize {
+        // SAFETY: Reads a per-CPU variable.
+        unsafe { bindings::lt_cpu() as usize }
     }
 }
 
@@ -27,15 +143,12 @@ impl Platform for Kernel {
 
     #[inline(always)]
     fn guard() -> PreemptGuard {
-        // SAFETY: Allowed in every context; the guard's drop undoes it.
-        unsafe { bindings::lt_preempt_disable() };
-        PreemptGuard(NotThreadSafe)
+        PreemptGuard::new()
     }
 
     #[inline(always)]
     fn cpu(_: &PreemptGuard) -> usize {
-        // SAFETY: Reads a per-CPU variable.
-        unsafe { bindings::lt_cpu() as usize }
+        in_place::cpu()
     }
 
     fn cpus() -> usize {
@@ -68,6 +181,29 @@ impl Platform for Kernel {
     fn now() -> u64 {
         // SAFETY: NMI-safe by its contract (include/linux/timekeeping.h).
         unsafe { kernel::bindings::ktime_get_mono_fast_ns() }
+    }
+
+    fn synchronize() {
+        // SAFETY: Callers may sleep (contract). Waits for sections with preemption off, too.
+        unsafe { kernel::bindings::synchronize_rcu() };
+    }
+
+    fn call_grower() {
+        // SAFETY: Allowed in every context.
+        unsafe { bindings::lt_call_grower() };
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn count_local(_: &PreemptGuard, counter: &Atomic<u64>) {
+        // SAFETY: As in `add_local`.
+        unsafe {
+            core::arch::asm!(
+                "inc qword ptr [{counter}]",
+                counter = in(reg) counter.as_ptr(),
+                options(nostack),
+            );
+        }
     }
 
     #[cfg(target_arch = "x86_64")]

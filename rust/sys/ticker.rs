@@ -56,6 +56,33 @@ impl<T: Tick> Drop for Ticker<T> {
     }
 }
 
+/// The ticker that [`Platform::call_grower`] has tick. There is one at a time.
+///
+/// [`Platform::call_grower`]: crate::platform::Platform::call_grower
+pub(crate) struct Grower<T: Tick>(Ticker<T>);
+
+impl<T: Tick> Grower<T> {
+    /// Makes it. `ENOMEM`. Sleeps.
+    pub(crate) fn new(target: Arc<T>) -> Result<Self> {
+        let ticker = Ticker::new(target)?;
+        // SAFETY: Alive until drop, which takes it away first.
+        unsafe { bindings::lt_set_grower(ticker.raw.as_ptr()) };
+        Ok(Self(ticker))
+    }
+
+    /// Has it tick now. Any context but NMI.
+    pub(crate) fn kick(&self) {
+        self.0.kick();
+    }
+}
+
+impl<T: Tick> Drop for Grower<T> {
+    fn drop(&mut self) {
+        // SAFETY: Allowed at any time; sleeps.
+        unsafe { bindings::lt_set_grower(core::ptr::null_mut()) };
+    }
+}
+
 /// Lets others run, if it is time. For a [`Tick`] that takes long.
 pub(crate) fn relax() {
     // SAFETY: Called by kernel threads that may sleep.

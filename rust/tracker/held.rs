@@ -6,11 +6,12 @@
 //! does not keep anybody from ending it. Who has one can read the event at any time, and end this
 //! event and no other of the same key. Any context, NMI included.
 
-use super::{Late, Tracker, Won};
+use super::{Late, Tracker, When, Won};
 use crate::{
     event::{Event, Hold, Snapshot},
     freelist::Index,
     platform::Platform,
+    rcu_ht::Candidate,
     stats::Counter, //
 };
 
@@ -66,7 +67,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self,
         guard: &P::Guard,
         event: &Reference,
-        end: u64,
+        end: impl When,
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
         let Reference(index) = *event;
@@ -77,20 +78,22 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             return false;
         };
         let hash = self.seed.hash(&event.key());
-        self.finish(guard, hash, Won { index, life }, end, |_| true, late);
+        let found = Candidate::anywhere(index);
+        self.finish(guard, hash, Won { found, life }, event, end, |_| true, late);
         true
     }
 
     /// A reference to a live event of this key.
-    pub(crate) fn lookup(&self, key: &[u64; K]) -> Lookup {
-        let found = self.table.find(self.seed.hash(key), |index| {
-            let event = self.pool.cell(index);
+    pub(crate) fn lookup(&self, guard: &P::Guard, key: &[u64; K]) -> Lookup {
+        let hash = self.seed.hash(key);
+        let found = self.table.find::<P, _>(guard, hash, |found| {
+            let event = self.pool.cell(found.cell);
             let life = event.life()?;
             if !event.has_key(key) {
                 return None;
             }
             match event.hold(life) {
-                Hold::Held => Some(Lookup::Found(Reference(index))),
+                Hold::Held => Some(Lookup::Found(Reference(found.cell))),
                 Hold::TooMany => Some(Lookup::TooMany),
                 Hold::Over => None,
             }
@@ -110,13 +113,14 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         mut see: impl FnMut(&Reference) -> bool,
     ) -> u64 {
         let mut seen = 0;
-        self.table.find(self.seed.hash(key), |index| {
-            let event = self.pool.cell(index);
+        let hash = self.seed.hash(key);
+        self.table.find::<P, _>(guard, hash, |found| {
+            let event = self.pool.cell(found.cell);
             let life = event.life()?;
             if !event.has_key(key) || event.hold(life) != Hold::Held {
                 return None;
             }
-            let reference = Reference(index);
+            let reference = Reference(found.cell);
             seen += 1;
             let go_on = see(&reference);
             self.unhold(guard, reference);

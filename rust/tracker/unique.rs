@@ -19,6 +19,7 @@ use crate::{
     event::{Event, Life},
     freelist::Index,
     platform::Platform,
+    rcu_ht::Candidate,
     stats::Counter, //
 };
 
@@ -70,17 +71,18 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
         self.begun(guard, begun.is_some());
         let (index, life) = begun?;
-        self.drop_others(guard, hash, key, start, Won { index, life });
+        let found = Candidate::anywhere(index);
+        self.drop_others(guard, hash, key, start, Won { found, life });
         Some(index)
     }
 
     /// The pool is full: makes room by dropping an event of this key, if there is one.
     #[cold]
     fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
-        let Some(stale) = self.claim(hash, key) else {
+        let Some((stale, event)) = self.claim(guard, hash, key) else {
             return false;
         };
-        self.release(guard, hash, stale);
+        self.release(guard, hash, stale, event);
         self.stats.count::<P>(guard, Counter::Replaced);
         true
     }
@@ -94,20 +96,22 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     #[inline(always)]
     fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won) {
         let mut is_last = true;
-        self.table.find(hash, |index| {
-            if index == mine.index {
+        let place = (start, mine.found.cell);
+        self.table.find::<P, _>(guard, hash, |found| {
+            if found.cell == mine.found.cell {
                 return None;
             }
-            let event = self.pool.cell(index);
+            let event = self.pool.cell(found.cell);
             let life = event.life()?;
             if event.has_key(key) {
-                is_last &= self.drop_earlier(guard, hash, key, (start, mine.index), index, life);
+                is_last &= self.drop_earlier(guard, hash, key, place, found.cell, life);
             }
             None::<()>
         });
         if !is_last {
-            if let Some(life) = self.pool.cell(mine.index).claim(mine.life) {
-                self.release(guard, hash, Won { life, ..mine });
+            let event = self.pool.cell(mine.found.cell);
+            if let Some(life) = event.claim(mine.life) {
+                self.release(guard, hash, Won { life, ..mine }, event);
                 self.stats.count::<P>(guard, Counter::Replaced);
             }
         }
@@ -136,7 +140,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             return false;
         }
         if let Some(life) = event.claim(life) {
-            self.release(guard, hash, Won { index, life });
+            let found = Candidate::anywhere(index);
+            self.release(guard, hash, Won { found, life }, event);
             self.stats.count::<P>(guard, Counter::Replaced);
         }
         true

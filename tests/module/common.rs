@@ -109,7 +109,7 @@ pub(crate) fn begin(engine: &Engine, key: [u64; 2]) -> Begin {
 /// Ends an event; returns whether it was known.
 pub(crate) fn end(engine: &Engine, key: [u64; 2]) -> bool {
     let guard = Kernel::guard();
-    engine.event_out(&guard, &key, Kernel::now(), |_| true, |_| {})
+    engine.event_out(&guard, &key, Kernel::now, |_| true, |_| {})
 }
 
 /// A test by its name; it fails itself if memory is short.

@@ -43,7 +43,7 @@ pub(crate) fn run(meter: &Meter) -> Result {
 }
 
 fn pools(meter: &Meter) -> Result {
-    let pool = Freelist::<Event<2, 2>, Kernel>::new(CELLS)?;
+    let pool = Freelist::<Event<2, 2>, Kernel>::new(CELLS, CELLS)?;
     let guard = Kernel::guard();
     meter.row("pool", 0, |_| {
         if let Some(index) = pool.get(&guard) {
@@ -58,12 +58,17 @@ fn pools(meter: &Meter) -> Result {
 
 fn table(meter: &Meter) -> Result {
     let table = Table::new(CELLS)?;
+    let guard = Kernel::guard();
     meter.row("table", 0, |n| {
         // The hash is a part of its own.
         let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if let Some(place) = table.insert(hash, 1) {
-            black_box(table.find(hash, |cell| (cell == 1).then_some(cell)));
-            table.remove(hash, place);
+        if let Some(place) = table.insert::<Kernel>(&guard, hash, 1) {
+            let found = table.find::<Kernel, _>(&guard, hash, |found| {
+                (found.cell == 1).then_some(found)
+            });
+            if let Some(found) = black_box(found) {
+                table.remove::<Kernel>(&guard, hash, place, found);
+            }
         }
     });
     Ok(())
@@ -76,7 +81,7 @@ fn counters(meter: &Meter) -> Result {
         stats.count::<Kernel>(&guard, Counter::Unmatched);
     });
     meter.row("record", 0, |n| {
-        stats.record::<Kernel>(&guard, 1_000 + n % 256);
+        stats.here::<Kernel>(&guard).record(1_000 + n % 256);
     });
     Ok(())
 }

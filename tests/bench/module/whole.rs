@@ -22,7 +22,7 @@ fn begin(engine: &Engine, n: u64) {
 #[inline(always)]
 fn end(engine: &Engine, n: u64) {
     let guard = Kernel::guard();
-    engine.event_out(&guard, &key(n), Kernel::now(), |_| true, |_| {});
+    engine.event_out(&guard, &key(n), Kernel::now, |_| true, |_| {});
 }
 
 /// An engine in which `live` events begin before the first ends.
@@ -55,13 +55,13 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     });
 
     meter.row("lookup_unknown", live, |n| {
-        let _guard = Kernel::guard();
-        black_box(engine.lookup(&unknown(n)));
+        let guard = Kernel::guard();
+        black_box(engine.lookup(&guard, &unknown(n)));
     });
     let mut at = 0;
     meter.row("lookup_known", live, |_| {
         let guard = Kernel::guard();
-        if let Lookup::Found(event) = engine.lookup(&key(at)) {
+        if let Lookup::Found(event) = engine.lookup(&guard, &key(at)) {
             engine.unhold(&guard, black_box(event));
         }
         at = if at + 1 == live { 0 } else { at + 1 };

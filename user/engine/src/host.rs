@@ -15,7 +15,7 @@ use std::{
     cell::{Cell, RefCell},
     marker::PhantomData,
     sync::{
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
         Arc,
     },
     thread,
@@ -34,9 +34,11 @@ pub(crate) struct Host<
     const MEMORY: u64 = { u64::MAX },
 >;
 
-/// Which CPUs are taken.
+/// Which CPUs are taken, and which hold guards.
 pub(crate) struct Machine {
     taken: [AtomicBool; CPUS_MAX],
+    /// Odd while a guard is held on the CPU.
+    guards: [AtomicU64; CPUS_MAX],
 }
 
 /// Where a thread runs.
@@ -53,6 +55,12 @@ struct Seat {
 
 thread_local! {
     static SEAT: RefCell<Option<Seat>> = const { RefCell::new(None) };
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many times this thread has called the grower.
+pub(crate) fn calls_of_grower() -> u64 {
+    CALLS.get()
 }
 
 /// Holds a thread to its machine.
@@ -63,6 +71,7 @@ impl Machine {
     pub(crate) fn new() -> Arc<Self> {
         Arc::new(Self {
             taken: std::array::from_fn(|_| AtomicBool::new(false)),
+            guards: std::array::from_fn(|_| AtomicU64::new(0)),
         })
     }
 
@@ -96,6 +105,18 @@ impl Machine {
 
     fn take(&self, cpu: usize) -> bool {
         !self.taken[cpu].swap(true, Ordering::Acquire)
+    }
+
+    /// Waits until each CPU that holds a guard now has dropped it.
+    fn synchronize(&self) {
+        // SeqCst, with `Guard`: either the guard's reader sees what we did before, or we see it.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        for guards in &self.guards {
+            let now = guards.load(Ordering::SeqCst);
+            while now % 2 == 1 && guards.load(Ordering::SeqCst) == now {
+                thread::yield_now();
+            }
+        }
     }
 
     fn leave(&self, cpu: usize) {
@@ -147,6 +168,9 @@ impl Guard {
                 }
             };
             seat.random.set(random);
+            if seat.depth.get() == 1 {
+                seat.machine.guards[cpu].fetch_add(1, Ordering::SeqCst);
+            }
             cpu
         });
         Self {
@@ -162,6 +186,9 @@ impl Drop for Guard {
             let Some(seat) = seat else { return };
             let depth = seat.depth.get() - 1;
             seat.depth.set(depth);
+            if depth == 0 {
+                seat.machine.guards[self.cpu].fetch_add(1, Ordering::SeqCst);
+            }
             if depth == 0 && seat.roams.is_some() {
                 seat.cpu
                     .take()
@@ -210,6 +237,17 @@ impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> P
     fn now() -> u64 {
         thread_local!(static START: Instant = Instant::now());
         START.with(Instant::elapsed).as_nanos() as u64
+    }
+
+    fn synchronize() {
+        let machine = SEAT.with_borrow(|seat| seat.as_ref().map(|seat| seat.machine.clone()));
+        machine
+            .unwrap_or_else(|| panic!("this thread is on no machine"))
+            .synchronize();
+    }
+
+    fn call_grower() {
+        CALLS.set(CALLS.get() + 1);
     }
 
     /// One instruction for interrupts of this CPU, but a load and a store for other CPUs: if two

@@ -62,28 +62,30 @@ impl<T> Deref for NodeSlice<T> {
 
 /// One value for each CPU.
 pub(crate) struct PerCpu<T> {
-    values: NodeSlice<NodeSlice<T>>,
+    values: NodeSlice<T>,
 }
 
 impl<T> PerCpu<T> {
     /// Makes the values.
-    pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
-        let values = NodeSlice::try_new(P::cpus(), None, |cpu| {
-            let node = P::node_of(cpu);
-            let node = P::has_memory(node).then_some(node);
-            NodeSlice::try_new(1, node, |_| make(cpu))
-        })?;
+    pub(crate) fn try_new<P: Platform>(make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
+        let values = NodeSlice::try_new(P::cpus(), None, make)?;
         Ok(Self { values })
+    }
+
+    /// The value of the CPU that the guard holds.
+    #[inline(always)]
+    pub(crate) fn this<P: Platform>(&self, guard: &P::Guard) -> &T {
+        &self.values[P::cpu(guard)]
     }
 
     /// The value of a CPU.
     #[inline(always)]
-    pub(crate) fn get(&self, cpu: usize) -> &T {
-        &self.values[cpu][0]
+    pub(crate) fn get(&self, cpu: usize) -> Option<&T> {
+        self.values.get(cpu)
     }
 
     /// All values, in the order of the CPUs.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.values.iter().flat_map(|one| one.iter())
+        self.values.iter()
     }
 }

@@ -28,6 +28,12 @@ use crate::{
 /// Two nodes of two CPUs.
 type Numa = Host<4, 2, 0x1100>;
 
+/// Runs on a machine where nobody else is, without a guard: what sleeps.
+fn off_guard<R>(body: impl FnOnce() -> R) -> R {
+    let _seat = Machine::new().pin(0);
+    body()
+}
+
 /// Runs on a CPU of a machine where nobody else is.
 fn on<P: Platform<Guard = Guard>, R>(cpu: usize, body: impl FnOnce(&Guard) -> R) -> R {
     let _seat = Machine::new().pin(cpu);

@@ -434,7 +434,7 @@ thread_local! {
 /// Takes a reference for long; returns the oldest, or ends its event first.
 fn references(engine: &Tracker<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
-    if let Lookup::Found(held) = engine.lookup(&[key]) {
+    if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {
         assert_eq!(engine.view(&held).key, [key], "another event");
         match serial % 4 {
             0 => {

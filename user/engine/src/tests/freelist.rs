@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use super::{on, Numa};
+use super::{off_guard, on, Numa};
 use crate::{
     freelist::{Cell, Freelist, Index, MAX_CELLS},
     host::{Guard, Host},
@@ -28,7 +28,7 @@ type Pool<P> = Freelist<Plain, P>;
 type Line = Host<4, 4, 0x3210>;
 
 fn pool<P: Platform>(capacity: u32) -> Pool<P> {
-    Pool::new(capacity).unwrap()
+    Pool::new(capacity, capacity).unwrap()
 }
 
 fn get<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize) -> Option<Index> {
@@ -81,7 +81,7 @@ fn a_pool_of_n_serves_exactly_n() {
 #[test]
 fn an_impossible_capacity_is_refused() {
     for capacity in [0, MAX_CELLS + 1, u32::MAX] {
-        assert_eq!(Pool::<Numa>::new(capacity).err(), Some(EINVAL));
+        assert_eq!(Pool::<Numa>::new(capacity, MAX_CELLS).err(), Some(EINVAL));
     }
 }
 
@@ -98,8 +98,8 @@ fn the_largest_pool_has_indices_that_fit() {
 fn order<P: Platform<Guard = Guard>>(cpu: usize, each: u32) -> Vec<u32> {
     let pool = pool::<P>(each * P::nodes() as u32);
     let mut nodes: Vec<_> = std::iter::from_fn(|| get(&pool, cpu))
-        // `each` is a power of two, so every node has one chunk
-        .map(|index| index / each)
+        // Every node has one chunk.
+        .map(|index| index >> 12)
         .collect();
     nodes.dedup();
     nodes
@@ -132,23 +132,90 @@ fn a_cell_goes_home() {
 }
 
 #[test]
-fn a_cpu_keeps_64_and_the_hottest_comes_first() {
+fn a_cpu_keeps_some_and_others_take_them_last() {
     let pool = pool::<Host<2>>(200);
     let held: Vec<_> = std::iter::from_fn(|| get(&pool, 0)).collect();
     for &index in &held {
         put(&pool, 0, index);
     }
-    // The first 64 went to the cache of CPU 0, the others to the pool; CPU 1 takes the pool's
-    // first, from the top.
+    // The first became CPU 0's hot cell, the next 50 went to its stack, the others to the pool;
+    // CPU 1 takes the pool's first, from the top.
     let taken: Vec<_> = std::iter::from_fn(|| get(&pool, 1)).collect();
-    let (kept, given) = held.split_at(64);
+    let (kept, given) = held.split_at(51);
     let expected: Vec<_> = given
         .iter()
         .rev()
-        .chain(kept.iter().rev())
+        .chain(&kept[..1])
+        .chain(kept[1..].iter().rev())
         .copied()
         .collect();
     assert_eq!(taken, expected);
+}
+
+#[test]
+fn a_pool_grows_when_it_has_to_and_no_further() {
+    let pool = Pool::<Numa>::new(16, 100).unwrap();
+    let mut held: Vec<Index> = Vec::new();
+    let mut sizes = vec![16];
+    // Nobody asks for more before a node is down to its last cell.
+    let calls = crate::host::calls_of_grower();
+    while held.len() < 100 {
+        held.extend(get(&pool, 0));
+        if pool.wants_to_grow() {
+            let more = pool.capacity() * 2;
+            let added = off_guard(|| pool.grow(more)).unwrap();
+            assert_eq!(pool.capacity(), sizes[sizes.len() - 1] + added);
+            sizes.push(pool.capacity());
+        }
+    }
+    assert_eq!(sizes, [16, 32, 64, 100]);
+    assert_eq!(
+        crate::host::calls_of_grower() - calls,
+        3,
+        "asked once for each growth"
+    );
+    assert_eq!(get(&pool, 0), None);
+    assert!(!pool.wants_to_grow(), "it can not");
+    assert_eq!(off_guard(|| pool.grow(200)), Ok(0));
+    let distinct: HashSet<_> = held.iter().copied().collect();
+    assert_eq!(distinct, pool.cells().map(|(index, _)| index).collect());
+    for index in held {
+        put(&pool, 3, index);
+    }
+    assert_eq!(pool.free(), 100);
+}
+
+#[test]
+fn growth_that_fails_leaves_a_sound_pool() {
+    use crate::sys::memory::with_budget;
+    let pool = Pool::<Numa>::new(16, 100_000).unwrap();
+    for budget in 0..20 {
+        let before = pool.capacity();
+        let result = with_budget(budget, || off_guard(|| pool.grow(before + 20_000)));
+        let chunks = budget.min(6) as u32;
+        assert_eq!(result.is_err(), chunks < 6, "10,000 cells are three chunks");
+        assert!(pool.capacity() - before <= chunks * 4096);
+        assert_eq!(pool.free(), u64::from(pool.capacity()));
+        if budget > 6 {
+            break;
+        }
+    }
+    let all: HashSet<_> = std::iter::from_fn(|| get(&pool, 1)).collect();
+    assert_eq!(all.len(), pool.capacity() as usize);
+}
+
+#[test]
+fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
+    let pool = pool::<Numa>(400);
+    let held: Vec<_> = (0..20).map(|_| get(&pool, 1).unwrap()).collect();
+    for index in held {
+        put(&pool, 1, index);
+    }
+    on::<Numa, _>(0, |_| pool.drain(1));
+    assert_eq!(pool.free(), 400);
+    // CPU 2 and 3 are on the other node: they would rob CPU 1 last.
+    let first: Vec<_> = (0..200).map(|_| get(&pool, 0).unwrap()).collect();
+    assert!(first.iter().all(|index| index >> 12 == 0), "all of node 0");
 }
 
 proptest! {

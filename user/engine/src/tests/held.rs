@@ -8,6 +8,7 @@ use crate::{
     freelist::Cell,
     hash::Seed,
     host::{Guard, Host},
+    platform::Platform,
     stats::Counter,
     tracker::{
         held::{Lookup, Reference},
@@ -27,7 +28,7 @@ fn begin(engine: &Engine, guard: &Guard, key: u64, start: u64) -> Begin {
 }
 
 fn found(engine: &Engine, key: u64) -> Reference {
-    match engine.lookup(&[key]) {
+    match engine.lookup(&Numa::guard(), &[key]) {
         Lookup::Found(reference) => reference,
         other => panic!("{other:?}"),
     }
@@ -61,7 +62,6 @@ fn a_reference_is_taken_of_a_live_event_only() {
     assert!(!event.abandon(), "one is left");
     assert!(event.unhold(), "the last one");
     assert_eq!(event.holders(), 0);
-    event.renew();
     event.publish();
     assert!(!event.life().unwrap().is_held());
     assert_eq!(event.hold(life), Hold::Over, "of an earlier life");
@@ -85,11 +85,17 @@ fn references_of_one_event_are_limited() {
         begin(&engine, guard, 1, 10);
         let mut all: Vec<_> = (0..HOLDERS_MAX).map(|_| found(&engine, 1)).collect();
         assert_eq!(engine.holders(), HOLDERS_MAX);
-        assert!(matches!(engine.lookup(&[1]), Lookup::TooMany));
+        assert!(matches!(
+            engine.lookup(&Numa::guard(), &[1]),
+            Lookup::TooMany
+        ));
         assert!(engine.hold_again(&all[0]).is_none());
         assert_eq!(engine.each_of(guard, &[1], |_| true), 0, "left out");
         assert_eq!(end_of(&engine, guard, 1), 10, "it ends all the same");
-        assert!(matches!(engine.lookup(&[1]), Lookup::NotFound));
+        assert!(matches!(
+            engine.lookup(&Numa::guard(), &[1]),
+            Lookup::NotFound
+        ));
         let last = all.pop().unwrap();
         for reference in all {
             engine.unhold(guard, reference);
@@ -460,7 +466,7 @@ proptest! {
                         });
                         shown.sort_unstable();
                         assert_eq!(shown, model.starts(key));
-                        match engine.lookup(&[key]) {
+                        match engine.lookup(&Numa::guard(), &[key]) {
                             Lookup::Found(held) => {
                                 let start = engine.view(&held).start;
                                 assert!(model.is_live((key, start)));

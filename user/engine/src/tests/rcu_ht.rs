@@ -1,8 +1,54 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use crate::rcu_ht::{Place, Table};
+use super::{off_guard, on, Numa};
+use crate::rcu_ht::{self, Candidate, Place};
+use kernel::prelude::*;
 use proptest::prelude::*;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Deref};
+
+/// A table used from one CPU.
+struct Table(rcu_ht::Table);
+
+impl Deref for Table {
+    type Target = rcu_ht::Table;
+
+    fn deref(&self) -> &rcu_ht::Table {
+        &self.0
+    }
+}
+
+impl Table {
+    fn new(cells: u32) -> Result<Self> {
+        Ok(Self(rcu_ht::Table::new(cells)?))
+    }
+
+    fn insert(&self, hash: u64, cell: u32) -> Option<Place> {
+        on::<Numa, _>(0, |guard| self.0.insert::<Numa>(guard, hash, cell))
+    }
+
+    fn remove(&self, hash: u64, place: Place) {
+        on::<Numa, _>(0, |guard| {
+            let anywhere = Candidate::anywhere(0);
+            self.0.remove::<Numa>(guard, hash, place, anywhere);
+        });
+    }
+
+    fn find<R>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<R>) -> Option<R> {
+        on::<Numa, _>(0, |guard| {
+            self.0
+                .find::<Numa, R>(guard, hash, |found| take(found.cell))
+        })
+    }
+
+    /// Grows without a guard.
+    fn grow(&self, cells: u32) -> bool {
+        off_guard(|| self.0.grow::<Numa>(cells).unwrap())
+    }
+
+    fn reap(&self) -> u32 {
+        off_guard(|| self.0.reap::<Numa>().unwrap())
+    }
+}
 
 fn candidates(table: &Table, hash: u64) -> Vec<u32> {
     let mut all = Vec::new();
@@ -34,12 +80,8 @@ fn a_search_ends_at_the_first_that_is_accepted() {
         (cell == 1).then_some(cell)
     });
     assert_eq!((found, seen), (Some(1), 2));
-    assert_eq!(
-        table.find(1 << 56 | 1, |_| Some(())),
-        Some(()),
-        "hash 0 has tag 1"
-    );
-    assert_eq!(table.find(2 << 56, |_| Some(())), None);
+    assert_eq!(table.find(1, |_| Some(())), Some(()), "one bucket for all");
+    assert_eq!(table.find(1 << 57, |_| Some(())), None, "another tag");
 }
 
 #[test]
@@ -112,6 +154,54 @@ fn a_large_table_is_no_more_crowded_than_a_small_one() {
     }
 }
 
+#[test]
+fn a_table_grows_around_what_stays() {
+    let table = Table::new(4).unwrap();
+    // Tags that differ in more than their lowest bit, see `zero_bytes`.
+    let hash = |i: u64| i << 59 | i;
+    let old: Vec<_> = (0..4)
+        .map(|i| (i, table.insert(hash(i), i as u32).unwrap()))
+        .collect();
+    assert!(!table.grow(4), "large enough");
+    for cells in [8, 16, 64] {
+        assert!(table.grow(cells));
+        assert!(!table.grow(cells), "large enough");
+    }
+    // The first level has four events, the others were never used.
+    assert_eq!(table.reap(), 1);
+    let new = table.insert(hash(9), 9).unwrap();
+    for i in (0..4).chain([9]) {
+        assert_eq!(candidates(&table, hash(i)), [i as u32]);
+    }
+    assert_eq!(candidates(&table, hash(5)), []);
+    for (i, place) in old {
+        assert_eq!(table.reap(), 1);
+        table.remove(hash(i), place);
+    }
+    assert_eq!(table.reap(), 0);
+    assert_eq!(candidates(&table, hash(9)), [9]);
+    table.remove(hash(9), new);
+    assert!(table.is_empty());
+}
+
+#[test]
+fn what_overflowed_in_an_older_level_can_be_removed() {
+    let table = Table::new(9).unwrap();
+    let hash = 3 << 57;
+    let mut places: Vec<_> = (0..18)
+        .map(|cell| table.insert(hash, cell).unwrap())
+        .collect();
+    assert!(table.overflowing() > 0);
+    assert!(table.grow(1_000));
+    places.extend((18..40).map(|cell| table.insert(hash, cell).unwrap()));
+    assert_eq!(candidates(&table, hash).len(), 40);
+    for place in places {
+        table.remove(hash, place);
+    }
+    assert_eq!((table.overflowing(), table.reap()), (0, 0));
+    assert!(table.is_empty());
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
@@ -121,18 +211,31 @@ proptest! {
     fn what_is_in_is_found(
         capacity in 1u32..120,
         homes in prop::collection::vec(any::<u64>(), 1..4),
-        steps in prop::collection::vec((0u8..5, any::<prop::sample::Index>(), 0u64..4), 1..400),
+        steps in prop::collection::vec((0u8..7, any::<prop::sample::Index>(), 0u64..4), 1..400),
     ) {
         let table = Table::new(capacity).unwrap();
         let mut live: Vec<(u64, u32, Place)> = Vec::new();
         let mut free: Vec<u32> = (0..capacity).collect();
+        let mut capacity = capacity;
         for (step, which, tag) in steps {
-            let hash = (which.get(&homes) & 0xff) | tag << 56;
+            let hash = (which.get(&homes) & 0xff) | tag << 57;
             match (step, free.pop()) {
                 (0..3, Some(cell)) => {
                     let place = table.insert(hash, cell);
                     prop_assert!(place.is_some(), "a slot for every cell");
                     live.push((hash, cell, place.unwrap()));
+                }
+                (5, cell) if capacity < 5_000 => {
+                    free.extend(cell);
+                    let more = capacity * 2;
+                    let grew = table.grow(more);
+                    prop_assert!(grew || more.div_ceil(4) <= capacity.div_ceil(4).next_power_of_two());
+                    free.extend(capacity..more);
+                    capacity = more;
+                }
+                (6, cell) => {
+                    free.extend(cell);
+                    prop_assert!(table.reap() <= 24);
                 }
                 (_, cell) => {
                     free.extend(cell);
@@ -152,5 +255,6 @@ proptest! {
             table.remove(hash, place);
         }
         prop_assert!(table.is_empty());
+        prop_assert_eq!(table.reap(), 0);
     }
 }

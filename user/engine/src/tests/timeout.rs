@@ -70,7 +70,6 @@ fn a_life_does_not_time_out_after_its_end() {
     let event = Event::<1, 1>::new();
     let mut lives = Vec::new();
     for round in 0..100 {
-        event.renew();
         event.fill(&[round], round, &[round]);
         event.publish();
         let life = event.life().unwrap();

@@ -86,7 +86,7 @@ fn complete<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard) {
 /// cells go home to node 0's pool and not to its cache.
 fn recycling() {
     type Uneven = Model<2, 2, 0x10, 0b01>;
-    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2).unwrap());
+    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2, 2).unwrap());
     let other = pool.clone();
     let other = thread::spawn(move || {
         let first = take(&other, &On(1), 1);
@@ -111,7 +111,7 @@ fn recycling() {
 /// takes the other one. The scheduler moves it to CPU 2 and back as well.
 fn full_means_full_in(rounds: usize) {
     type Three = Model<3, 2, 0x010>;
-    let pool = Arc::new(Freelist::<Checked, Three>::new(2).unwrap());
+    let pool = Arc::new(Freelist::<Checked, Three>::new(2, 2).unwrap());
     // The other thread holds the cell of node 0, the other cell is in the cache of CPU 1.
     let near = take(&pool, &On(1), 1).unwrap();
     let mut held = take(&pool, &On(1), 2).unwrap();
@@ -143,7 +143,7 @@ fn full_means_full_long() {
 /// A pool of two, two threads with at most one cell each, of which one always has to steal.
 fn stealing() {
     type Uneven = Model<2, 2, 0x10, 0b01>;
-    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2).unwrap());
+    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2, 2).unwrap());
     let other = pool.clone();
     let other = thread::spawn(move || {
         let index = take(&other, &On(1), 1).expect("full with a free cell");
@@ -162,7 +162,7 @@ fn stealing() {
 /// Two CPUs without memory give cells back to one pool: it knows how many it has.
 fn counting() {
     type Far = Model<2, 3, 0x10, 0b100>;
-    let pool = Arc::new(Freelist::<Checked, Far>::new(2).unwrap());
+    let pool = Arc::new(Freelist::<Checked, Far>::new(2, 2).unwrap());
     let ours = take(&pool, &On(0), 1).unwrap();
     let theirs = take(&pool, &On(0), 2).unwrap();
     let other = pool.clone();
@@ -172,6 +172,49 @@ fn counting() {
     complete(&pool, &On(0));
 }
 
+/// A pool grows under the hands of one who takes what there is and more.
+fn growing() {
+    type One = Model<2>;
+    let pool = Arc::new(Freelist::<Checked, One>::new(1, 2).unwrap());
+    let other = pool.clone();
+    let other = thread::spawn(move || assert_eq!(other.grow(2), Ok(1), "one more"));
+    let first = take(&pool, &On(0), 1).expect("full with a free cell");
+    let second = take(&pool, &On(0), 2);
+    give(&pool, &On(0), first);
+    other.join().unwrap();
+    if let Some(second) = second {
+        give(&pool, &On(0), second);
+    }
+    complete(&pool, &On(0));
+}
+
+/// One gives back a hot cell and takes it again, the other one steals it and gives it back.
+fn hot() {
+    type Two = Model<2>;
+    let pool = Arc::new(Freelist::<Checked, Two>::new(2, 2).unwrap());
+    let ours = take(&pool, &On(0), 1).unwrap();
+    let theirs = take(&pool, &On(1), 1).unwrap();
+    give(&pool, &On(0), ours);
+    let other = pool.clone();
+    let other = thread::spawn(move || {
+        let stolen = take(&other, &On(1), 2);
+        give(&other, &On(1), theirs);
+        if let Some(stolen) = stolen {
+            give(&other, &On(1), stolen);
+        }
+    });
+    let first = take(&pool, &On(0), 3);
+    if let Some(first) = first {
+        give(&pool, &On(0), first);
+    }
+    other.join().unwrap();
+    complete(&pool, &On(0));
+}
+
+const GET_HOT: &str = "cache.hot.cmpxchg(hot, hot - top, Full)";
+const COOL: &str = "hot.cmpxchg(word, word - top, Full)";
+const COOL_LOAD: &str = "let word = hot.load(Acquire);";
+const WARM: &str = "hot.cmpxchg(word, with, Release)";
 const POP: &str = "stack.head.cmpxchg(head, below, Full)";
 const PUSH: &str = "stack.head.cmpxchg(head, above, Release)";
 const HEAD: &str =
@@ -186,6 +229,8 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("recycling", Some(4), recycling),
     ("counting", None, counting),
     ("full", None, full_means_full),
+    ("growing", Some(4), growing),
+    ("hot", Some(4), hot),
     ("stealing", Some(4), stealing),
     ("full, three rounds", Some(4), full_means_full_long),
 ];
@@ -263,7 +308,7 @@ fn full_means_that_no_cell_is_free_in_the_long_run() {
 fn full_means_that_no_cell_is_free_by_the_second_pass() {
     // The tags of empty stacks read as zero: two passes always agree.
     let unseen = Change::Read(|head| if head & INDEX == 0 { 0 } else { head });
-    let mutations = [FREELIST(HEAD, unseen)];
+    let mutations = [FREELIST(HEAD, unseen), FREELIST(COOL_LOAD, unseen)];
     let text = "full with a free cell";
     fails(
         "full",
@@ -277,7 +322,11 @@ fn full_means_that_no_cell_is_free_by_the_second_pass() {
 
 #[test]
 fn full_means_that_no_cell_is_free_by_full_ordering() {
-    let mutations = [FREELIST(POP, Change::Acquire)];
+    let mutations = [
+        FREELIST(POP, Change::Acquire),
+        FREELIST(GET_HOT, Change::Acquire),
+        FREELIST(COOL, Change::Acquire),
+    ];
     let text = "full with a free cell";
     fails(
         "full",
@@ -305,4 +354,33 @@ fn a_pool_knows_how_many_it_has_by_acquire() {
         "the count of free cells",
         counting,
     );
+}
+
+#[test]
+fn a_pool_grows_under_everybodys_hands() {
+    holds("growing", Some(4), growing);
+}
+
+#[test]
+fn a_hot_cell_is_in_one_hand() {
+    holds("hot", Some(4), hot);
+}
+
+#[test]
+fn a_hot_cell_is_in_one_hand_by_compare_and_swap() {
+    let mutations = [FREELIST(GET_HOT, Change::Split)];
+    fails(
+        "hot",
+        "the exchange in get_hot",
+        Some(4),
+        &mutations,
+        "",
+        hot,
+    );
+}
+
+#[test]
+fn a_hot_cell_is_as_it_was_left_by_release() {
+    let mutations = [FREELIST(WARM, Change::Relax)];
+    fails("hot", "release in warm", Some(4), &mutations, "", hot);
 }

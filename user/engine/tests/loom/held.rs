@@ -17,7 +17,7 @@ use loom::thread;
 const EVENT: Mutate = source!("event.rs");
 
 fn lookup(engine: &Engine, key: u64) -> Option<Reference> {
-    match engine.lookup(&[key]) {
+    match engine.lookup(&On(0), &[key]) {
         Lookup::Found(held) => Some(held),
         Lookup::NotFound => None,
         Lookup::TooMany => panic!("so many"),

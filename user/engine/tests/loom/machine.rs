@@ -67,6 +67,11 @@ impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> P
         0
     }
 
+    /// Models do not free what they outgrow.
+    fn synchronize() {}
+
+    fn call_grower() {}
+
     fn add_local(_: &On, counter: &Atomic<u64>, n: u64) {
         counter.add(n, Relaxed);
     }

@@ -3,18 +3,65 @@
 //! The table: a live event is found, whatever comes and goes around it.
 
 use crate::{
-    machine::{fails, holds, source, Bound, Mutate},
-    rcu_ht::Table,
+    machine::{fails, holds, source, Bound, Model, Mutate, On},
+    rcu_ht::{self, Place},
 };
-use kernel::model::Change;
+use kernel::{
+    model::{Change, Mutation},
+    prelude::*,
+    sync::atomic::{Acquire, Atomic, Release},
+};
 use loom::thread;
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 const TABLE: Mutate = source!("rcu_ht.rs");
 
+type Two = Model<2>;
+
+/// A table; which CPU uses it makes no difference.
+struct Table(rcu_ht::Table);
+
+impl Table {
+    fn new(cells: u32) -> Result<Self> {
+        Ok(Self(rcu_ht::Table::new(cells)?))
+    }
+
+    fn insert(&self, hash: u64, cell: u32) -> Option<Place> {
+        self.0.insert::<Two>(&On(0), hash, cell)
+    }
+
+    fn remove(&self, hash: u64, place: Place) {
+        let anywhere = rcu_ht::Candidate::anywhere(0);
+        self.0.remove::<Two>(&On(0), hash, place, anywhere);
+    }
+
+    fn find<R>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<R>) -> Option<R> {
+        let take = |found: rcu_ht::Candidate| take(found.cell);
+        self.0.find::<Two, R>(&On(0), hash, take)
+    }
+}
+
+impl Deref for Table {
+    type Target = rcu_ht::Table;
+
+    fn deref(&self) -> &rcu_ht::Table {
+        &self.0
+    }
+}
+
+/// What takes a tag away, in the stand-in for rust/sys/atomic.rs.
+fn remove(change: Change) -> Mutation {
+    Mutation {
+        file: "src/sys.rs",
+        source: include_str!("../../src/sys.rs"),
+        text: "word.fetch_sub(",
+        change,
+    }
+}
+
 /// A hash with this home and tag.
 const fn hash(tag: u64, home: u64) -> u64 {
-    tag << 56 | home
+    tag << 57 | home
 }
 
 /// Whether a cell is among the candidates of a hash.
@@ -84,13 +131,52 @@ fn chain() {
     assert!(offers(&table, lasting, 8), "a live event is not found");
 }
 
-const CLAIM: &str = ".cmpxchg(tags, tags | (tag(hash) << (slot * 8)), Acquire)";
-const CLAIM_LINE: &str = "            if bucket
+/// The table grows while one event stays and another comes.
+fn growing() {
+    let table = Arc::new(Table::new(4).unwrap());
+    let lasting = hash(2, 0);
+    let stays = table.insert(lasting, 0).unwrap();
+    let other = table.clone();
+    let other = thread::spawn(move || other.0.grow::<Two>(8).unwrap());
+    let coming = hash(4, 1);
+    let place = table.insert(coming, 1).unwrap();
+    assert!(offers(&table, coming, 1), "a live event is not found");
+    assert!(offers(&table, lasting, 0), "a live event is not found");
+    assert!(other.join().unwrap());
+    assert!(offers(&table, coming, 1), "a live event is not found");
+    assert!(offers(&table, lasting, 0), "a live event is not found");
+    table.remove(coming, place);
+    assert!(offers(&table, lasting, 0), "a live event is not found");
+    table.remove(lasting, stays);
+    assert!(table.is_empty(), "the slots of what has ended");
+    assert_eq!(table.0.reap::<Two>(), Ok(0), "an empty level");
+}
+
+/// Another CPU inserts while the table grows, and tells of it.
+fn growing_elsewhere() {
+    let table = Arc::new(Table::new(4).unwrap());
+    let told = Arc::new(Atomic::<u64>::new(0));
+    let (other, tell) = (table.clone(), told.clone());
+    let other = thread::spawn(move || {
+        other.insert(hash(2, 0), 0).unwrap();
+        // As the event's state is published.
+        tell.store(1, Release);
+    });
+    let grower = table.clone();
+    let grower = thread::spawn(move || grower.0.grow::<Two>(8).unwrap());
+    if told.load(Acquire) == 1 {
+        assert!(offers(&table, hash(2, 0), 0), "a live event is not found");
+    }
+    other.join().unwrap();
+    assert!(grower.join().unwrap());
+    assert!(offers(&table, hash(2, 0), 0), "a live event is not found");
+}
+
+const SWITCH: &str = "self.current.store(address, Release);";
+const OTHERS: &str = "self.others.store(others, Release);";
+const CLAIM_LINE: &str = "            if self
                 .tags
                 .cmpxchg(";
-const REMOVE_LINE: &str = "        bucket
-            .tags
-            .fetch_sub(";
 const ENTER: &str = ".overflow.add(1, Relaxed);";
 const LEAVE: &str = ".overflow.fetch_sub(1, Release);";
 const NOT_FOUND: &str = "a live event is not found";
@@ -100,6 +186,8 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("bucket", Some(4), bucket),
     ("slot", None, slot),
     ("chain", Some(4), chain),
+    ("growing", Some(4), growing),
+    ("growing elsewhere", Some(3), growing_elsewhere),
 ];
 
 #[test]
@@ -123,7 +211,7 @@ fn a_live_event_is_found_by_an_exclusive_claim_of_its_slot() {
 
 #[test]
 fn a_live_event_is_found_by_an_atomic_remove() {
-    let mutations = [TABLE(REMOVE_LINE, Change::Split)];
+    let mutations = [remove(Change::Split)];
     fails(
         "bucket",
         "the atomic subtraction in remove",
@@ -149,7 +237,7 @@ fn a_live_event_is_found_by_acquire_of_its_slot() {
 
 #[test]
 fn a_live_event_is_found_by_release_of_its_slot() {
-    let mutations = [TABLE(REMOVE_LINE, Change::Relax)];
+    let mutations = [remove(Change::Relax)];
     fails(
         "slot",
         "release in remove",
@@ -181,5 +269,37 @@ fn a_live_event_is_found_beyond_its_bucket_by_an_atomic_count() {
         &mutations,
         "",
         chain,
+    );
+}
+
+#[test]
+fn a_live_event_is_found_while_the_table_grows() {
+    holds("growing", Some(4), growing);
+    holds("growing elsewhere", Some(3), growing_elsewhere);
+}
+
+#[test]
+fn a_live_event_is_found_while_the_table_grows_by_the_older_levels() {
+    let mutations = [TABLE(OTHERS, Change::Skip)];
+    fails(
+        "growing",
+        "the bit of the older level",
+        Some(4),
+        &mutations,
+        NOT_FOUND,
+        growing,
+    );
+}
+
+#[test]
+fn a_live_event_is_found_while_the_table_grows_by_release_of_the_new_level() {
+    let mutations = [TABLE(SWITCH, Change::Relax)];
+    fails(
+        "growing",
+        "release of the new level",
+        Some(4),
+        &mutations,
+        "",
+        growing,
     );
 }
