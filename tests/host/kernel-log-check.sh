@@ -22,7 +22,10 @@ expect clean 'PCI: Using host bridge windows from ACPI; if necessary, use "pci=n
 expect clean 'latency_tracker: loading out-of-tree module taints kernel.'
 expect clean 'rcu: 	RCU calculated value of scheduler-enlistment delay is 25 jiffies.'
 expect clean 'clocksource: Watchdog remote CPU 1 read timed out'
+expect clean 'Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo Molnar'
+expect clean 'kmemleak: Kernel memory leak detector initialized (mem pool available: 15671)'
 expect clean 'nothing' 0
+expect clean 'nothing' 274432
 expect bad 'WARNING: CPU: 1 PID: 12 at mm/slub.c:1 f+0x1/0x2'
 expect bad 'WARNING: possible circular locking dependency detected'
 expect bad 'BUG: unable to handle page fault for address: ffff'
@@ -34,8 +37,22 @@ expect bad 'rcu: INFO: rcu_preempt self-detected stall on CPU'
 expect bad 'INFO: task sh:12 blocked for more than 120 seconds.'
 expect bad 'Kernel panic - not syncing: Fatal exception'
 expect bad 'refcount_t: underflow; use-after-free.'
+expect bad 'BUG: Invalid wait context'
+expect bad 'BUG: KCSAN: data-race in f [latency_tracker] / g'
+expect bad 'ODEBUG: free active (active state 0) object: ffff object type: timer_list hint: f+0x0/0x1'
+expect bad 'INFO: trying to register non-static key.'
+expect bad 'BUG: MAX_LOCKDEP_ENTRIES too low!'
+expect bad 'kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemleak)'
 expect bad 'nothing' 12800
 expect bad 'nothing' 128
+line='[    2.0] =================================================================='
+race() { printf '%s\n[    2.0] BUG: KCSAN: data-race in a / b\n[    2.0]  a+0x1/0x2%s\n%s' "$line" "$1" "$line"; }
+expect clean "$(race '')"
+expect bad "$(race ' [latency_tracker]')"
+expect bad "$(race ' [lt_selftest]')"
+expect bad "$(race '')"$'\n'"$(race ' [latency_tracker]')"
+expect bad "$(race '' | head -n 3)"
+expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$line"
 # a machine that died before its result was known
 expect bad 'Kernel panic - not syncing' ''
 rm "$work/result"
