@@ -4,14 +4,14 @@
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
-.PHONY: all help env module user demo test check bench vm clean distclean
+.PHONY: all help env module user demo test test-debug check bench vm clean distclean
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
 J ?=
-# make module KREL=... builds for that kernel: a release, stock or rt
+# make module KREL=... builds for that kernel: a release, stock, rt or debug
 KREL ?=
 # make vm KERNEL=rt CPUS=4 NUMA=2 ROOT=full
 KERNEL ?= stock
@@ -25,7 +25,7 @@ export LT_COMMAND := make $(MAKECMDGOALS)
 all: module user ## build the kernel module and the commands
 
 help: ## list what make can do
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 	@echo "Everything is set up when first needed, in $${XDG_CACHE_HOME:-$$HOME/.cache}/latency-tracker (about 7 GB)."
 
 env: ## set up the environment only (a few minutes, once)
@@ -43,6 +43,9 @@ demo: ## catch slow disk requests in a virtual machine and see the snapshot that
 test: ## run every test [T=word selects by name]
 	@set -f; tests/run $(T)
 
+test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lockdep and more [T=word]
+	@set -f; tests/run-debug $(T)
+
 check: ## check form: formatting, lints, documentation, unsafe code, shell
 	@scripts/check
 
@@ -50,7 +53,7 @@ bench: ## measure what the engine costs [B=part J=file]
 	@scripts/bench $(if $(J),--json $(J)) $(B)
 
 vm: ## a shell in a virtual machine with the module and the commands [KERNEL= CPUS= NUMA= ROOT=]
-	@scripts/build-module $(if $(filter stock rt,$(KERNEL)),$(KERNEL))
+	@scripts/build-module $(if $(filter stock rt debug,$(KERNEL)),$(KERNEL))
 	@scripts/build-user
 	@scripts/vm --kernel $(KERNEL) --cpus $(CPUS) --numa $(NUMA) --root $(ROOT)
 

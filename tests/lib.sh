@@ -29,9 +29,9 @@ assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
 # refused WHAT COMMAND...: the command must fail.
 refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
 
-# wait_until SECONDS COMMAND...: wait for the command to succeed.
+# wait_until SECONDS COMMAND...: wait for the command to succeed; longer where all is slow (tests/run-debug).
 wait_until() {
-	_end=$(($(cut -d. -f1 /proc/uptime) + $1))
+	_end=$(($(cut -d. -f1 /proc/uptime) + $1 * ${PATIENCE:-1}))
 	shift
 	until "$@"; do
 		[ "$(cut -d. -f1 /proc/uptime)" -le "$_end" ] || fail "waited in vain for: $*"
@@ -48,6 +48,9 @@ control() { printf '%s\n' "$1" >$LT/control; }
 
 # stat INSTANCE KEY: one counter.
 stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }' "$LT/$1/stats"; }
+
+# many N FEW: N, or FEW on a kernel that looks at every access to memory.
+many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac; }
 
 # kernel_says TEXT: is it in the kernel's log?
 kernel_says() { dmesg | grep -qF -- "$1"; }

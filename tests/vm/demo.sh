@@ -5,6 +5,7 @@
 # kernels: stock rt
 # cpus: 2
 # root: full
+# debug: no, LTTng's modules are not built for this kernel
 # timeout: 170
 
 . /lt/tests/demo.sh

@@ -10,6 +10,6 @@
 . /lt/tests/lib.sh
 
 assert_eq "$(cat /sys/devices/system/node/online)" 0-1 nodes
-insmod /lt/lt_selftest.ko pairs=200000 || { dmesg | grep lt_selftest; fail "a test of the engine failed"; }
+insmod /lt/lt_selftest.ko pairs="$(many 200000 40000)" || { dmesg | grep lt_selftest; fail "a test of the engine failed"; }
 dmesg | grep lt_selftest
 rmmod lt_selftest

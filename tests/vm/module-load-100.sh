@@ -32,6 +32,11 @@ once() {
 	[ ! -e $LT ] || fail "round $1: $LT is still there"
 }
 
+# A kernel that keeps freed memory back says nothing by its size; there kmemleak looks for what is lost.
+if [ "$(many 100 20)" = 20 ]; then
+	for round in $(seq 20); do once "$round"; done
+	exit
+fi
 for round in $(seq 20); do once "$round"; done
 before=$(kernel_memory)
 for round in $(seq 21 100); do once "$round"; done

@@ -12,6 +12,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# debug: no, a sanitizer takes longer between two probes than the comparison allows
 # timeout: 240
 
 . /lt/tests/lib.sh
