@@ -36,6 +36,7 @@ pub(crate) const ALL_DEVICES: u64 = u64::MAX;
 const MINOR_BITS: u32 = 20;
 
 /// One parameter of a tracker.
+#[derive(Clone, Copy)]
 pub(crate) struct Param {
     /// As it is written.
     pub(crate) name: &'static str,

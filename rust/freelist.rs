@@ -289,15 +289,17 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// Adds cells until there are `capacity`, if there are fewer and it may grow so large, and
     /// returns how many were added.
     ///
-    /// Sleeps. Fails with `ENOMEM`, and then has those that memory was there for; with `EBUSY`
-    /// while another call is under way.
+    /// Sleeps. Fails with `ENOMEM`, and then has those that memory was there for, and still wants
+    /// to grow: it does not ask again. Fails with `EBUSY` while another call is under way.
     pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
         // Acquire: what the last one did is seen.
         self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
         let before = self.capacity();
         let added = self.add(capacity.min(self.max).saturating_sub(before));
-        // Relaxed: asked for again by whoever finds too few.
-        self.wanted.store(0, Relaxed);
+        if added.is_ok() {
+            // Relaxed: asked for again by whoever finds too few.
+            self.wanted.store(0, Relaxed);
+        }
         // Release: the next one sees what we did.
         self.busy.store(0, Release);
         added.map(|()| self.capacity() - before)

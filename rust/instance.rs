@@ -17,7 +17,7 @@ use crate::{
     sys::{
         atomic::{Atomic, Relaxed},
         memory,
-        platform::Kernel,
+        platform::{self, Kernel},
         stack::{Stack, DEPTH_MAX},
         ticker, trace,
     },
@@ -83,18 +83,39 @@ pub(crate) mod common {
     pub(crate) const ENABLED: usize = 0;
     pub(crate) const THRESHOLD: usize = 1;
     pub(crate) const EVENTS: usize = 2;
-    pub(crate) const WAKEUP_INTERVAL: usize = 3;
-    pub(crate) const RING: usize = 4;
-    pub(crate) const TIMEOUT: usize = 5;
-    pub(crate) const STACK: usize = 6;
-    pub(crate) const WORST: usize = 7;
+    pub(crate) const MAX_EVENTS: usize = 3;
+    pub(crate) const WAKEUP_INTERVAL: usize = 4;
+    pub(crate) const RING: usize = 5;
+    pub(crate) const TIMEOUT: usize = 6;
+    pub(crate) const STACK: usize = 7;
+    pub(crate) const WORST: usize = 8;
 
     /// How many there are.
-    pub(crate) const COUNT: usize = 8;
+    pub(crate) const COUNT: usize = 9;
 }
 
-/// The common parameters, with a tracker's own default threshold in nanoseconds.
-pub(crate) const fn common_params(threshold: u64) -> [Param; common::COUNT] {
+/// The parameters of a tracker: the common ones, with its own default threshold in nanoseconds,
+/// and then its own.
+pub(crate) const fn params<const OWN: usize, const ALL: usize>(
+    threshold: u64,
+    own: [Param; OWN],
+) -> [Param; ALL] {
+    assert!(ALL == common::COUNT + OWN && ALL <= PARAMS_MAX);
+    let common = common_params(threshold);
+    let mut all = [common[0]; ALL];
+    let mut at = 0;
+    while at < ALL {
+        all[at] = if at < common::COUNT {
+            common[at]
+        } else {
+            own[at - common::COUNT]
+        };
+        at += 1;
+    }
+    all
+}
+
+const fn common_params(threshold: u64) -> [Param; common::COUNT] {
     [
         Param {
             name: "enabled",
@@ -118,7 +139,17 @@ pub(crate) const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             },
             default: 4096,
             fixed: true,
-            help: "how many can be in flight at once",
+            help: "how many can be in flight at once, to begin with",
+        },
+        Param {
+            name: "max_events",
+            kind: Kind::Count {
+                min: 1,
+                max: crate::freelist::MAX_CELLS as u64,
+            },
+            default: 65_536,
+            fixed: true,
+            help: "how many that becomes, by doubling, when they run short; at least events",
         },
         Param {
             name: "wakeup_interval",
@@ -181,6 +212,10 @@ pub(crate) trait Instance: Send + Sync {
     /// Detaches from the kernel, drops what is pending and lets the readers go.
     fn retire(&self);
 
+    /// Sees to the memory for events: more of it, if it runs short. Returns the nanoseconds
+    /// until it should be done again, `None` when it is called for.
+    fn tend(&self) -> Option<u64>;
+
     /// Prints `stats`.
     fn show_stats(&self, out: &SeqFile);
 
@@ -194,6 +229,9 @@ pub(crate) trait Instance: Send + Sync {
 /// The shortest time between two searches for what has timed out, in nanoseconds.
 const FINEST: u64 = 1_000_000;
 
+/// After how many nanoseconds growth is tried again, or what was outgrown is looked at again.
+const TENDED: u64 = 1_000_000_000;
+
 /// What the instances of all trackers have, with keys of `K` and data of `D` words.
 pub(crate) struct Core<const K: usize, const D: usize> {
     name: Name,
@@ -203,6 +241,9 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     values: [Atomic<u64>; PARAMS_MAX],
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
+    /// How often the pool has grown, and how often there was no memory for it.
+    grown: Atomic<u64>,
+    grow_failed: Atomic<u64>,
 }
 
 /// What a late event adds to the common fields of an alert.
@@ -223,8 +264,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
     ) -> Result<Self> {
         let (number, _) = trackers::find(kind.name.as_bytes()).ok_or(EINVAL)?;
         let capacity = values[common::EVENTS] as u32;
-        // A cell, and at most 32 bytes of the table.
-        memory::check(capacity as usize * (size_of::<Event<K, D>>() + 32))?;
+        let most = values[common::MAX_EVENTS] as u32;
+        memory::check(Self::bytes(capacity))?;
         let alerts = Alerts::new(
             values[common::RING] as u32,
             values[common::STACK] as usize,
@@ -238,11 +279,48 @@ impl<const K: usize, const D: usize> Core<K, D> {
             name,
             kind,
             number,
-            tracker: Tracker::new(capacity, threshold, crate::sys::random::seed())?,
+            tracker: Tracker::growing(capacity, most, threshold, crate::sys::random::seed())?,
             values,
             alerts: Arc::new(alerts, GFP_KERNEL)?,
             all,
+            grown: Atomic::new(0),
+            grow_failed: Atomic::new(0),
         })
+    }
+
+    /// About how many bytes so many events take: of each, a cell and its part of the table.
+    fn bytes(events: u32) -> usize {
+        events as usize * (size_of::<Event<K, D>>() + 32)
+    }
+
+    /// Has the pool grow if it has asked for it, frees what was outgrown, and takes back what
+    /// CPUs that are offline had kept. See [`Instance::tend`]. Sleeps.
+    pub(crate) fn tend(&self) -> Option<u64> {
+        platform::each_offline_cpu(|cpu| self.tracker.cpu_gone(cpu));
+        if self.tracker.wants_to_grow() {
+            // What is outgrown can wait, a burst does not.
+            self.grow();
+            return Some(TENDED);
+        }
+        match self.tracker.reap() {
+            Ok(0) => None,
+            _ => Some(TENDED),
+        }
+    }
+
+    fn grow(&self) {
+        while self.tracker.wants_to_grow() {
+            let more = self.tracker.next_capacity() - self.tracker.capacity();
+            match memory::check(Self::bytes(more)).and_then(|()| self.tracker.grow()) {
+                Ok(_) => self.add(&self.grown),
+                Err(_) => return self.add(&self.grow_failed),
+            }
+        }
+    }
+
+    fn add(&self, counter: &Atomic<u64>) {
+        // Relaxed: a number for people.
+        counter.add(1, Relaxed);
     }
 
     /// The engine.
@@ -436,7 +514,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
             summary.max
         );
         seq_print!(out, "capacity {}\n", self.tracker.capacity());
+        seq_print!(out, "max_capacity {}\n", self.tracker.max_capacity());
         seq_print!(out, "free {}\n", self.tracker.free());
+        // Relaxed: numbers for people.
+        seq_print!(out, "grown {}\n", self.grown.load(Relaxed));
+        seq_print!(out, "grow_failed {}\n", self.grow_failed.load(Relaxed));
         for (which, name) in self.kind.counters.iter().enumerate() {
             seq_print!(out, "{name} {}\n", stats.total_extra(which));
         }

@@ -58,7 +58,7 @@ mod wakeup;
 use alerts::Alerts;
 use procfs::Files;
 use registry::Registry;
-use sys::{procfs::Dir, stack::DEPTH_MAX};
+use sys::{procfs::Dir, stack::DEPTH_MAX, ticker::Grower};
 
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
@@ -87,6 +87,8 @@ module! {
 struct LatencyTracker {
     registry: Arc<Registry>,
     files: Files,
+    /// Sees to the memory of instances; after them, it goes.
+    _grower: Grower<Registry>,
 }
 
 impl kernel::Module for LatencyTracker {
@@ -105,9 +107,14 @@ impl kernel::Module for LatencyTracker {
         let all = Arc::new(Alerts::new(RING, DEPTH_MAX, WAKEUP_INTERVAL)?, GFP_KERNEL)?;
         let root = Dir::new(c"latency_tracker", None, gid)?;
         let registry = Registry::new(all.clone(), root.clone(), gid)?;
+        let grower = Grower::new(registry.clone())?;
         let files = procfs::root_files(&root, &all, &registry)?;
         pr_info!("version {VERSION}, control it at /proc/latency_tracker\n");
-        Ok(Self { registry, files })
+        Ok(Self {
+            registry,
+            files,
+            _grower: grower,
+        })
     }
 }
 

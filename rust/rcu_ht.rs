@@ -40,10 +40,11 @@
 //! [`Table::grow`] makes a larger array of buckets, a new *level*, and all that begins from then
 //! on goes there. What is in an older level stays where it is until it ends; a search that finds
 //! nothing in the current level looks in the older ones too, as long as there are any (`others`).
-//! [`Table::reap`] frees a level that has become empty. RCU does the rest:
+//! That is all that a burst has to wait for. Later, [`Table::reap`] frees the levels that have
+//! become empty, by RCU:
 //!
 //! - after the switch, a grace period: then no insertion into the old level is still under way,
-//!   and it can only become emptier;
+//!   and it can only become emptier (`sealed`);
 //! - after an empty level was taken off `others`, a grace period: then nobody looks at it.
 //!
 //! # What is promised
@@ -352,7 +353,7 @@ impl Table {
     /// Sees to it that the table is large enough for `cells` live events, and returns whether it
     /// had to grow for that. Sleeps; fails with `ENOMEM`, or with `EBUSY` while another call of
     /// this or of `reap` is under way, and then all is as before.
-    pub(crate) fn grow<P: Platform>(&self, cells: u32) -> Result<bool> {
+    pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
         // Relaxed, here and below: only who is busy writes these.
@@ -375,10 +376,6 @@ impl Table {
         // INVARIANT: A level in a holder; the old one stays in its own.
         // Release: with the new level, its buckets and the bit of the old one are seen.
         self.current.store(address, Release);
-        // Whoever began to insert into the old level has ended.
-        P::synchronize();
-        let sealed = self.sealed.load(Relaxed) | 1 << old;
-        self.sealed.store(sealed, Relaxed);
         Ok(true)
     }
 
@@ -386,6 +383,12 @@ impl Table {
     /// Sleeps; `EBUSY` as for `grow`.
     pub(crate) fn reap<P: Platform>(&self) -> Result<u32> {
         let _busy = Busy::enter(&self.busy)?;
+        let others = self.others.load(Relaxed);
+        if others != self.sealed.load(Relaxed) {
+            // Whoever began to insert into a level when it was current has ended.
+            P::synchronize();
+            self.sealed.store(others, Relaxed);
+        }
         for (number, holder) in self.holders.iter().enumerate() {
             let bit = 1 << number;
             // Relaxed, here and below: only who is busy writes these.

@@ -8,10 +8,10 @@
 use crate::{
     alerts::Alerts,
     control::{self, Disk, DiskLookup, Fault, Line, Param, Settings},
-    instance::{Changes, Instance, Values},
+    instance::{common, Changes, Instance, Values},
     procfs::{self, Files},
     record::Name,
-    sys::{block, procfs::Dir},
+    sys::{block, procfs::Dir, ticker::Tick},
     text::{pack, Plain},
     trackers::{self, Kind}, //
 };
@@ -46,6 +46,8 @@ struct List {
     entries: Option<KVec<Entry>>,
     /// Names that are not free yet: their instances are being removed.
     leaving: KVec<Name>,
+    /// How many were removed: after that the others may be elsewhere in the list.
+    removed: u64,
 }
 
 /// All instances.
@@ -68,7 +70,7 @@ impl Registry {
                 all,
                 parent,
                 gid,
-                list <- new_mutex!(List { entries, leaving: KVec::new() }),
+                list <- new_mutex!(List { entries, leaving: KVec::new(), removed: 0 }),
             }),
             GFP_KERNEL,
         )
@@ -106,6 +108,7 @@ impl Registry {
             list.leaving
                 .push(packed, GFP_KERNEL)
                 .map_err(|_| failed(ENOMEM, name))?;
+            list.removed = list.removed.wrapping_add(1);
             entries.remove(at).map_err(|_| failed(ENOENT, name))?
         };
         drop(entry);
@@ -157,7 +160,17 @@ impl Registry {
                 .apply(&changes)
                 .map_err(|error| failed(error, name));
         }
-        let values = changes.over(defaults(kind));
+        let mut values = changes.over(defaults(kind));
+        if values[common::EVENTS] > values[common::MAX_EVENTS] {
+            if changes.get(common::MAX_EVENTS).is_some() {
+                return Err(control::unknown(
+                    EINVAL,
+                    "expected max_events to be at least events",
+                    kind.params[common::MAX_EVENTS].name.as_bytes(),
+                ));
+            }
+            values[common::MAX_EVENTS] = values[common::EVENTS];
+        }
         if (kind.missing)().is_some() {
             return Err(control::unknown(
                 crate::sys::enosys(),
@@ -193,6 +206,13 @@ impl Registry {
         Ok(entry)
     }
 
+    /// An instance by its position, and how many were removed from the list so far.
+    fn nth(&self, at: usize) -> (Option<Arc<dyn Instance>>, u64) {
+        let list = self.list.lock();
+        let entry = list.entries.as_ref().and_then(|entries| entries.get(at));
+        (entry.map(|entry| entry.instance.clone()), list.removed)
+    }
+
     /// Prints `control`.
     pub(crate) fn show(&self, out: &SeqFile) {
         let list = self.list.lock();
@@ -205,6 +225,32 @@ impl Registry {
             }
             seq_print!(out, "\n");
         }
+    }
+}
+
+/// Sees to the memory of all instances.
+impl Tick for Registry {
+    fn tick(&self) -> Option<u64> {
+        let mut again: Option<u64> = None;
+        let mut at = 0;
+        let (mut next, mut removed) = self.nth(0);
+        // Without the lock, since memory may take long to come.
+        while let Some(instance) = next {
+            let wanted = instance.tend();
+            again = match (again, wanted) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            at += 1;
+            let before = removed;
+            (next, removed) = self.nth(at);
+            if removed != before {
+                // Whatever moved up may have been passed over. What was seen to wants nothing.
+                at = 0;
+                (next, removed) = self.nth(at);
+            }
+        }
+        again
     }
 }
 

@@ -10,6 +10,8 @@
 #include <linux/blkdev.h>
 #include <linux/blktrace_api.h>
 #include <linux/capability.h>
+#include <linux/cpuhotplug.h>
+#include <linux/cpumask.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/fs.h>
@@ -72,6 +74,11 @@ notrace unsigned int lt_nr_cpus(void)
 notrace bool lt_cpu_possible(unsigned int cpu)
 {
 	return cpu < nr_cpu_ids && cpu_possible(cpu);
+}
+
+notrace bool lt_cpu_offline(unsigned int cpu)
+{
+	return lt_cpu_possible(cpu) && !cpu_online(cpu);
 }
 
 notrace unsigned int lt_nr_nodes(void)
@@ -353,11 +360,36 @@ notrace void lt_relax(void)
 }
 
 static struct lt_ticker *lt_grower;
+static enum cpuhp_state lt_grower_state;
 
-notrace void lt_set_grower(struct lt_ticker *ticker)
+/*
+ * Only called for: the work takes locks under which others register probes, and
+ * they wait for CPUs to come and go.
+ */
+static notrace int lt_cpu_dead(unsigned int cpu)
 {
+	lt_call_grower();
+	return 0;
+}
+
+notrace int lt_grower_start(struct lt_ticker *ticker)
+{
+	int state = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
+					      "latency_tracker:dead", NULL,
+					      lt_cpu_dead);
+
+	if (state < 0)
+		return state;
+	lt_grower_state = state;
 	WRITE_ONCE(lt_grower, ticker);
-	/* Callers have preemption off: nobody calls the one before any more. */
+	return 0;
+}
+
+notrace void lt_grower_stop(void)
+{
+	cpuhp_remove_state_nocalls(lt_grower_state);
+	WRITE_ONCE(lt_grower, NULL);
+	/* Callers have preemption off: nobody calls it any more. */
 	synchronize_rcu();
 }
 

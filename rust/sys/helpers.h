@@ -26,6 +26,7 @@ unsigned int lt_cpu(void);
 bool lt_in_task(void);
 unsigned int lt_nr_cpus(void);
 bool lt_cpu_possible(unsigned int cpu);
+bool lt_cpu_offline(unsigned int cpu);
 unsigned int lt_nr_nodes(void);
 unsigned int lt_cpu_to_node(unsigned int cpu);
 bool lt_node_has_memory(unsigned int node);
@@ -87,8 +88,12 @@ void lt_ticker_kick(struct lt_ticker *ticker);
 void lt_ticker_free(struct lt_ticker *ticker);
 void lt_relax(void);
 
-/* The ticker that has pools grow, and how to call it from any context. */
-void lt_set_grower(struct lt_ticker *ticker);
+/*
+ * The ticker that sees to the memory of pools: it is called from any context by
+ * lt_call_grower(), and when a CPU has gone offline.
+ */
+int lt_grower_start(struct lt_ticker *ticker);
+void lt_grower_stop(void);
 void lt_call_grower(void);
 
 /* The data that a /proc entry was made with. */

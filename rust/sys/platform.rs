@@ -138,6 +138,13 @@ mod in_place {
     }
 }
 
+/// Calls `see` for all CPUs that are offline at about this time.
+pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {
+    // SAFETY: No requirements.
+    let is_offline = |&cpu: &usize| unsafe { bindings::lt_cpu_offline(cpu as u32) };
+    (0..Kernel::cpus()).filter(is_offline).for_each(see);
+}
+
 impl Platform for Kernel {
     type Guard = PreemptGuard;
 

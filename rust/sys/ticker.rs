@@ -9,7 +9,7 @@
 
 use crate::sys::bindings;
 use core::ptr::NonNull;
-use kernel::{ffi::c_void, prelude::*, sync::Arc};
+use kernel::{error::to_result, ffi::c_void, prelude::*, sync::Arc};
 
 /// What is done.
 pub(crate) trait Tick: Send + Sync + 'static {
@@ -56,30 +56,28 @@ impl<T: Tick> Drop for Ticker<T> {
     }
 }
 
-/// The ticker that [`Platform::call_grower`] has tick. There is one at a time.
+/// The ticker that [`Platform::call_grower`] has tick, and that also ticks after a CPU has gone
+/// offline. The module has one. Dropping it waits for it; sleeps.
 ///
 /// [`Platform::call_grower`]: crate::platform::Platform::call_grower
-pub(crate) struct Grower<T: Tick>(Ticker<T>);
+pub(crate) struct Grower<T: Tick> {
+    _ticker: Ticker<T>,
+}
 
 impl<T: Tick> Grower<T> {
-    /// Makes it. `ENOMEM`. Sleeps.
+    /// Makes it. `ENOMEM` or `ENOSPC`. Sleeps.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let ticker = Ticker::new(target)?;
         // SAFETY: Alive until drop, which takes it away first.
-        unsafe { bindings::lt_set_grower(ticker.raw.as_ptr()) };
-        Ok(Self(ticker))
-    }
-
-    /// Has it tick now. Any context but NMI.
-    pub(crate) fn kick(&self) {
-        self.0.kick();
+        to_result(unsafe { bindings::lt_grower_start(ticker.raw.as_ptr()) })?;
+        Ok(Self { _ticker: ticker })
     }
 }
 
 impl<T: Tick> Drop for Grower<T> {
     fn drop(&mut self) {
-        // SAFETY: Allowed at any time; sleeps.
-        unsafe { bindings::lt_set_grower(core::ptr::null_mut()) };
+        // SAFETY: It was started, and is stopped once.
+        unsafe { bindings::lt_grower_stop() };
     }
 }
 

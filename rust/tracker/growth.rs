@@ -22,17 +22,22 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.pool.wants_to_grow()
     }
 
+    /// The capacity after the next growth.
+    pub(crate) fn next_capacity(&self) -> u32 {
+        let capacity = self.pool.capacity();
+        capacity.saturating_mul(2).min(self.pool.max())
+    }
+
     /// Doubles the capacity, up to the largest, if the pool has asked for it. Returns how many
-    /// events were added. Sleeps; with `ENOMEM` fewer than wanted, perhaps none, were added,
-    /// and with `EBUSY` another call is under way.
+    /// events were added. Sleeps; with `ENOMEM` fewer than wanted, perhaps none, were added and
+    /// the pool still wants to grow, and with `EBUSY` another call is under way.
     pub(crate) fn grow(&self) -> Result<u32> {
         if !self.pool.wants_to_grow() {
             return Ok(0);
         }
-        let capacity = self.pool.capacity();
-        let target = capacity.saturating_mul(2).min(self.pool.max());
+        let target = self.next_capacity();
         // The table first: it must never be smaller than the pool.
-        self.table.grow::<P>(target)?;
+        self.table.grow(target)?;
         self.pool.grow(target)
     }
 

@@ -43,7 +43,7 @@ use self::{
 use crate::{
     alerts::Alerts,
     control::{Kind as ParamKind, Param, ALL_DEVICES},
-    instance::{common, common_params, Changes, Core, Instance, Values},
+    instance::{common, params, Changes, Core, Instance, Values},
     platform::Platform,
     record::Name,
     sys::{
@@ -66,18 +66,9 @@ const FROM: usize = common::COUNT;
 const DEV: usize = FROM + 1;
 const FROM_INSERT: u64 = 1;
 
-static PARAMS: [Param; common::COUNT + 2] = {
-    let [enabled, threshold, events, wakeup_interval, ring, timeout, stack, worst] =
-        common_params(10_000_000);
+static PARAMS: [Param; common::COUNT + 2] = params(
+    10_000_000,
     [
-        enabled,
-        threshold,
-        events,
-        wakeup_interval,
-        ring,
-        timeout,
-        stack,
-        worst,
         Param {
             name: "from",
             kind: ParamKind::Word(&["issue", "insert"]),
@@ -92,8 +83,8 @@ static PARAMS: [Param; common::COUNT + 2] = {
             fixed: false,
             help: "only this disk: its name under /dev, or MAJOR:MINOR",
         },
-    ]
-};
+    ],
+);
 
 /// The tracker.
 pub(crate) static KIND: Kind = Kind {
@@ -194,6 +185,10 @@ impl Instance for Block {
 
     fn retire(&self) {
         self.detach(&mut self.state.lock(), State::Retired);
+    }
+
+    fn tend(&self) -> Option<u64> {
+        self.probes.core.tend()
     }
 
     fn show_stats(&self, out: &SeqFile) {

@@ -103,6 +103,9 @@ done
 for value in 0 16777216 4294967296 18446744073709551615 18446744073709551616 340282366920938463463374607431768211456; do
 	bad control "$ERANGE" "three block events=$value" $value
 done
+for value in 0 16777216; do bad control "$ERANGE" "three block max_events=$value" $value; done
+bad control "$EINVAL" 'three block events=100 max_events=99' max_events
+bad control "$EINVAL" 'three block max_events=4095' max_events
 for value in 33 4294967296; do bad control "$ERANGE" "three block stack=$value" $value; done
 for value in '' -1 all; do bad control "$EINVAL" "three block stack=$value"; done
 for value in 3 100 1000 1023 ''; do bad control "$EINVAL" "three block ring=$value"; done
@@ -124,6 +127,7 @@ done
 
 # Changing what is
 bad control "$EINVAL" 'one block events=200' events
+bad control "$EINVAL" 'one block max_events=200' max_events
 bad control "$EINVAL" 'two block from=issue' from
 bad control "$EINVAL" 'one block threshold=5ms ring=2048' ring
 bad control "$EINVAL" 'one block threshold=5ms bogus=1' bogus

@@ -53,7 +53,7 @@ assert_eq "$(stat other unmatched)" 0 "unmatched"
 sums_hold other
 
 # A pool of one: the second request is lost and counted, once, and its end is nobody's.
-control 'tiny block threshold=1s dev=stuck events=1'
+control 'tiny block threshold=1s dev=stuck events=1 max_events=1'
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
 first=$!
 sleep 0.5

@@ -42,7 +42,7 @@ impl Table {
 
     /// Grows without a guard.
     fn grow(&self, cells: u32) -> bool {
-        off_guard(|| self.0.grow::<Numa>(cells).unwrap())
+        off_guard(|| self.0.grow(cells).unwrap())
     }
 
     fn reap(&self) -> u32 {

@@ -137,7 +137,7 @@ fn growing() {
     let lasting = hash(2, 0);
     let stays = table.insert(lasting, 0).unwrap();
     let other = table.clone();
-    let other = thread::spawn(move || other.0.grow::<Two>(8).unwrap());
+    let other = thread::spawn(move || other.0.grow(8).unwrap());
     let coming = hash(4, 1);
     let place = table.insert(coming, 1).unwrap();
     assert!(offers(&table, coming, 1), "a live event is not found");
@@ -163,7 +163,7 @@ fn growing_elsewhere() {
         tell.store(1, Release);
     });
     let grower = table.clone();
-    let grower = thread::spawn(move || grower.0.grow::<Two>(8).unwrap());
+    let grower = thread::spawn(move || grower.0.grow(8).unwrap());
     if told.load(Acquire) == 1 {
         assert!(offers(&table, hash(2, 0), 0), "a live event is not found");
     }

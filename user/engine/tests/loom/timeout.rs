@@ -329,7 +329,7 @@ fn a_new_event_has_not_timed_out_because_it_is_renewed() {
         "taking off the mark",
         Some(4),
         &mutations,
-        "a time-out of another event",
+        "why of the first",
         time_out_and_recycle,
     );
 }
