@@ -105,18 +105,18 @@ notrace unsigned int lt_node_distance(unsigned int from, unsigned int to)
 
 notrace void *lt_percpu_alloc(size_t size, size_t align)
 {
-	return (__force void *)__alloc_percpu_gfp(size, align,
-						  GFP_KERNEL | __GFP_NOWARN);
+	return (__force void *)(unsigned long)__alloc_percpu_gfp(
+		size, align, GFP_KERNEL | __GFP_NOWARN);
 }
 
 notrace void lt_percpu_free(void *base)
 {
-	free_percpu((void __percpu *)base);
+	free_percpu((__force void __percpu *)(unsigned long)base);
 }
 
 notrace void *lt_percpu_on(void *base, unsigned int cpu)
 {
-	return per_cpu_ptr((void __percpu *)base, cpu);
+	return per_cpu_ptr((__force void __percpu *)(unsigned long)base, cpu);
 }
 
 notrace bool lt_memory_available(size_t bytes)

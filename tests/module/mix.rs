@@ -138,7 +138,8 @@ impl Mix {
     /// Takes a reference, ends the event by it, perhaps, and sees that its cell was not recycled.
     fn hold(&self, notes: &impl Notes, key: &[u64; 2]) {
         let engine = &self.engine;
-        let Lookup::Found(event) = notes.within(Op::Hold, |guard: &_| engine.lookup(guard, key)) else {
+        let Lookup::Found(event) = notes.within(Op::Hold, |guard: &_| engine.lookup(guard, key))
+        else {
             return;
         };
         let before = engine.view(&event);

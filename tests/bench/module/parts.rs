@@ -63,9 +63,8 @@ fn table(meter: &Meter) -> Result {
         // The hash is a part of its own.
         let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         if let Some(place) = table.insert::<Kernel>(&guard, hash, 1) {
-            let found = table.find::<Kernel, _>(&guard, hash, |found| {
-                (found.cell == 1).then_some(found)
-            });
+            let found =
+                table.find::<Kernel, _>(&guard, hash, |found| (found.cell == 1).then_some(found));
             if let Some(found) = black_box(found) {
                 table.remove::<Kernel>(&guard, hash, place, found);
             }

@@ -65,6 +65,12 @@ impl Platform for Lean {
         crate::thread_time()
     }
 
+    fn synchronize() {
+        unreachable!("the benchmarks' engines do not grow");
+    }
+
+    fn call_grower() {}
+
     /// One instruction on x86-64, as in the kernel.
     #[inline(always)]
     fn add_local(_: &Guard, counter: &Atomic<u64>, n: u64) {
