@@ -138,7 +138,7 @@ const RESERVED: [&str; 7] = [
 ];
 
 /// Checks the name of an instance.
-fn check_name(name: &[u8]) -> core::result::Result<&[u8], Fault<'_>> {
+pub(crate) fn check_name(name: &[u8]) -> core::result::Result<&[u8], Fault<'_>> {
     const EXPECTED: &str =
         "expected a name of at most 31 letters, digits, '_' or '-', not starting with a digit";
     let first = |b: u8| b.is_ascii_alphabetic() || b == b'_';

@@ -195,10 +195,24 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
     ]
 }
 
+/// Who made an instance that is no line of the control language.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct MadeBy {
+    /// What the module calls it by, an address.
+    pub(crate) handle: usize,
+    /// The module, an address.
+    pub(crate) module: usize,
+}
+
 /// An instance of any tracker, for the /proc tree. All functions sleep.
 pub(crate) trait Instance: Send + Sync {
     /// Its tracker.
     fn kind(&self) -> &'static trackers::Kind;
+
+    /// Who made it, if another module did.
+    fn made_by(&self) -> Option<MadeBy> {
+        None
+    }
 
     /// Its alerts.
     fn alerts(&self) -> Arc<Alerts>;
@@ -231,6 +245,12 @@ const FINEST: u64 = 1_000_000;
 
 /// After how many nanoseconds growth is tried again, or what was outgrown is looked at again.
 const TENDED: u64 = 1_000_000_000;
+
+/// The pause after a search for what has timed out, by the shortest timeout there is; all in
+/// nanoseconds.
+pub(crate) fn pause_between_searches(timeout: u64) -> u64 {
+    (timeout / 16).max(FINEST)
+}
 
 /// What the instances of all trackers have, with keys of `K` and data of `D` words.
 pub(crate) struct Core<const K: usize, const D: usize> {
@@ -417,12 +437,18 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .expire(now, |_| timeout, ticker::relax, look, report);
         // What begins from now on can not time out before this.
         let due = first.unwrap_or(now.saturating_add(timeout));
-        let floor = (timeout / 16).max(FINEST);
-        Some(due.saturating_sub(Kernel::now()).max(floor))
+        let pause = pause_between_searches(timeout);
+        Some(due.saturating_sub(Kernel::now()).max(pause))
     }
 
-    /// Raises an alert, with the stack of its task if there is one; none if only the worst are
-    /// wanted, and there has been a worse one. Any context, also under the runqueue lock.
+    /// Whether a late event is to be reported: if only the worst are wanted, and there has been a
+    /// worse one, it is not. To be asked once of each. Any context.
+    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
+        self.value(common::WORST) == 0 || self.tracker.keep_worst(late)
+    }
+
+    /// Raises an alert, with the stack of its task if there is one, unless there has been a worse
+    /// one, see [`Core::keep_worst`]. Any context, also under the runqueue lock.
     #[cold]
     pub(crate) fn raise(
         &self,
@@ -433,9 +459,21 @@ impl<const K: usize, const D: usize> Core<K, D> {
         stack: &[u64],
     ) {
         let mut late = *late;
-        if self.value(common::WORST) != 0 && !self.tracker.keep_worst(&mut late) {
-            return;
+        if self.keep_worst(&mut late) {
+            self.raise_kept(guard, time, &late, details, stack);
         }
+    }
+
+    /// As [`Core::raise`], of what is to be reported.
+    #[cold]
+    pub(crate) fn raise_kept(
+        &self,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
         let mut alert = Alert {
             seq: 0,
             time,

@@ -28,6 +28,7 @@
 //! | `alert`, `record`, `alerts`, `wakeup` | late events, and how their readers learn of them |
 //! | `control`, `registry`, `instance`, `procfs`, `text` | what a person sees |
 //! | `trackers/` | one file a tracker |
+//! | `api` | trackers of other modules |
 //! | `sys/` | safe wrappers over C; with `freelist` and `rcu_ht` the only `unsafe` code |
 //!
 //! The engine, `alert`, `record`, `control` and `text` use nothing of the kernel but atomics and
@@ -37,6 +38,7 @@ use kernel::{prelude::*, sync::Arc};
 
 mod alert;
 mod alerts;
+mod api;
 mod control;
 mod event;
 mod freelist;
@@ -58,7 +60,7 @@ mod wakeup;
 use alerts::Alerts;
 use procfs::Files;
 use registry::Registry;
-use sys::{procfs::Dir, stack::DEPTH_MAX, ticker::Grower};
+use sys::{exports::Exports, procfs::Dir, stack::DEPTH_MAX, ticker::Grower};
 
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
@@ -85,6 +87,8 @@ module! {
 
 /// The loaded module.
 struct LatencyTracker {
+    /// For other modules. None of them has a tracker any more when this is dropped.
+    exports: Option<Exports>,
     registry: Arc<Registry>,
     files: Files,
     /// Sees to the memory of instances; after them, it goes.
@@ -109,8 +113,10 @@ impl kernel::Module for LatencyTracker {
         let registry = Registry::new(all.clone(), root.clone(), gid)?;
         let grower = Grower::new(registry.clone())?;
         let files = procfs::root_files(&root, &all, &registry)?;
+        let exports = Some(Exports::new(registry.clone())?);
         pr_info!("version {VERSION}, control it at /proc/latency_tracker\n");
         Ok(Self {
+            exports,
             registry,
             files,
             _grower: grower,
@@ -120,6 +126,7 @@ impl kernel::Module for LatencyTracker {
 
 impl Drop for LatencyTracker {
     fn drop(&mut self) {
+        self.exports = None;
         // No new instance, and none of the old: all probes are off.
         self.registry.close();
         self.files.clear();

@@ -8,10 +8,10 @@
 use crate::{
     alerts::Alerts,
     control::{self, Disk, DiskLookup, Fault, Line, Param, Settings},
-    instance::{common, Changes, Instance, Values},
+    instance::{common, Changes, Instance, MadeBy, Values},
     procfs::{self, Files},
     record::Name,
-    sys::{block, procfs::Dir, ticker::Tick},
+    sys::{block, module::Watcher, procfs::Dir, ticker::Tick},
     text::{pack, Plain},
     trackers::{self, Kind}, //
 };
@@ -105,6 +105,10 @@ impl Registry {
                 .iter()
                 .position(|entry| entry.name == packed)
                 .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
+            if entries[at].instance.made_by().is_some() {
+                let why = "the module that made this instance removes it";
+                return Err(control::unknown(EBUSY, why, name));
+            }
             list.leaving
                 .push(packed, GFP_KERNEL)
                 .map_err(|_| failed(ENOMEM, name))?;
@@ -178,8 +182,16 @@ impl Registry {
                 tracker,
             ));
         }
+        let Some(create) = kind.create else {
+            return Err(control::unknown(
+                EINVAL,
+                "other modules make instances of this tracker",
+                tracker,
+            ));
+        };
+        let make = || create(packed, &values, self.all.clone());
         let entry = self
-            .create(name, packed, kind, &values)
+            .create(name, packed, make, &values)
             .map_err(|error| failed(error, name))?;
         // Reserved by `create`; if it fails nevertheless the entry is dropped, all is undone.
         entries
@@ -187,14 +199,66 @@ impl Registry {
             .map_err(|_| failed(ENOMEM, name))
     }
 
+    /// Adds the instance of another module, which `make` makes from its name and the alerts of
+    /// all. `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or what `make` failed with. Sleeps.
+    pub(crate) fn adopt(
+        &self,
+        name: &[u8],
+        values: &Values,
+        make: impl FnOnce(Name, Arc<Alerts>) -> Result<Arc<dyn Instance>>,
+    ) -> Result {
+        let packed = pack(name);
+        let mut list = self.list.lock();
+        let list = &mut *list;
+        let entries = list.entries.as_mut().ok_or(ENODEV)?;
+        let is_taken = list.leaving.contains(&packed);
+        if is_taken || entries.iter().any(|entry| entry.name == packed) {
+            return Err(EEXIST);
+        }
+        let make = || make(packed, self.all.clone());
+        let entry = self.create(name, packed, make, values)?;
+        Ok(entries.push(entry, GFP_KERNEL)?)
+    }
+
+    /// Removes an instance that another module made, the first that `is_it`. Returns its name.
+    /// Sleeps.
+    pub(crate) fn disown(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Name> {
+        let (entry, is_kept) = {
+            let mut list = self.list.lock();
+            let list = &mut *list;
+            let entries = list.entries.as_mut()?;
+            let is_it = |entry: &Entry| entry.instance.made_by().is_some_and(|by| is_it(&by));
+            let at = entries.iter().position(is_it)?;
+            // If memory is short, the name is free a little early: then a new instance of this
+            // name may be refused for its folder still being there.
+            let is_kept = list.leaving.push(entries[at].name, GFP_KERNEL).is_ok();
+            list.removed = list.removed.wrapping_add(1);
+            (entries.remove(at).ok()?, is_kept)
+        };
+        let name = entry.name;
+        drop(entry);
+        if is_kept {
+            self.list.lock().leaving.retain(|&mut other| other != name);
+        }
+        Some(name)
+    }
+
+    /// The instance that another module made, the first that `is_it`. Sleeps.
+    pub(crate) fn find(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Arc<dyn Instance>> {
+        let list = self.list.lock();
+        let mut all = list.entries.iter().flatten().map(|entry| &entry.instance);
+        all.find(|instance| instance.made_by().is_some_and(|by| is_it(&by)))
+            .cloned()
+    }
+
     fn create(
         &self,
         name: &[u8],
         packed: Name,
-        kind: &'static Kind,
+        make: impl FnOnce() -> Result<Arc<dyn Instance>>,
         values: &Values,
     ) -> Result<Entry> {
-        let instance = (kind.create)(packed, values, self.all.clone())?;
+        let instance = make()?;
         let mut entry = Entry {
             name: packed,
             instance,
@@ -254,6 +318,17 @@ impl Tick for Registry {
     }
 }
 
+impl Watcher for Registry {
+    fn gone(&self, module: usize) {
+        while let Some(name) = self.disown(|by| by.module == module) {
+            pr_err!(
+                "{}: destroyed, as its module has gone without doing so\n",
+                Plain(&name)
+            );
+        }
+    }
+}
+
 /// A C string of a name without NUL.
 fn c_string(name: &[u8]) -> Result<CString> {
     let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
@@ -287,7 +362,7 @@ fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
 const DISKS: DiskLookup<'static> = &lookup_disk;
 
 /// The values of an instance for which nothing is given.
-fn defaults(kind: &Kind) -> Values {
+pub(crate) fn defaults(kind: &Kind) -> Values {
     core::array::from_fn(|at| kind.params.get(at).map_or(0, |param| param.default))
 }
 

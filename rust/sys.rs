@@ -8,7 +8,9 @@
 pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;
+pub(crate) mod exports;
 pub(crate) mod memory;
+pub(crate) mod module;
 pub(crate) mod platform;
 pub(crate) mod procfs;
 pub(crate) mod random;

@@ -32,7 +32,6 @@ use kernel::prelude::*;
 
 #[path = "tracker/growth.rs"]
 mod growth;
-#[allow(dead_code, reason = "only trackers of other modules hold events")]
 #[path = "tracker/held.rs"]
 pub(crate) mod held;
 #[path = "tracker/unique.rs"]
@@ -64,7 +63,6 @@ pub(crate) enum Begin {
 
 /// An event that is to be reported.
 #[derive(Clone, Copy, Debug)]
-#[allow(dead_code, reason = "not every tracker looks at all of it")]
 pub(crate) struct Late<const K: usize, const D: usize> {
     /// Why it is reported.
     pub(crate) why: Why,
@@ -168,7 +166,6 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// An operation begins at `start`.
     ///
     /// A key may begin more than once; each end then takes one of them.
-    #[allow(dead_code, reason = "the keys of `block` are live once")]
     #[inline(always)]
     pub(crate) fn event_in(
         &self,
@@ -269,10 +266,6 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// An operation ends. Returns whether it was known; else it is counted as
     /// `unmatched`. See [`Tracker::event_out_if_known`].
-    #[allow(
-        dead_code,
-        reason = "`block` has ends that nobody counts; others have not"
-    )]
     #[inline]
     pub(crate) fn event_out(
         &self,
@@ -348,7 +341,6 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Returns how many there were; 0 is counted as `unmatched`.
     ///
     /// Those that begin meanwhile may be among them.
-    #[allow(dead_code, reason = "only trackers of other modules need it")]
     pub(crate) fn event_out_all(
         &self,
         guard: &P::Guard,

@@ -3,6 +3,7 @@
 //! The trackers: what each is called, takes and adds to an alert.
 
 pub(crate) mod block;
+pub(crate) mod module;
 
 use crate::{
     alerts::Alerts,
@@ -40,12 +41,13 @@ pub(crate) struct Kind {
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
     /// What this kernel lacks to run it, if anything.
     pub(crate) missing: fn() -> Option<&'static CStr>,
-    /// Makes an instance, not enabled yet. Sleeps.
-    pub(crate) create: Create,
+    /// Makes an instance, not enabled yet. Sleeps. `None` if a line of the control language can
+    /// not make one.
+    pub(crate) create: Option<Create>,
 }
 
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 1] = [&block::KIND];
+pub(crate) static ALL: [&Kind; 2] = [&block::KIND, &module::KIND];
 
 /// Finds a tracker by name.
 pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {

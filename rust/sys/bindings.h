@@ -5,4 +5,5 @@
 #include <linux/poll.h>
 #include <linux/proc_fs.h>
 
+#include "../../include/latency_tracker.h"
 #include "helpers.h"

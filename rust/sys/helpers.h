@@ -13,6 +13,7 @@
 
 struct file;
 struct inode;
+struct module;
 struct poll_table_struct;
 struct proc_dir_entry;
 struct request;
@@ -95,6 +96,18 @@ void lt_relax(void);
 int lt_grower_start(struct lt_ticker *ticker);
 void lt_grower_stop(void);
 void lt_call_grower(void);
+
+/* This module stays loaded. */
+void lt_module_get(void);
+void lt_module_put(void);
+const char *lt_module_name(struct module *module);
+
+/* Who is told of modules that have gone through their exit function. */
+struct lt_module_watch;
+typedef void (*lt_module_fn)(void *owner, struct module *module);
+
+struct lt_module_watch *lt_module_watch_new(lt_module_fn fn, void *owner);
+void lt_module_watch_free(struct lt_module_watch *watch);
 
 /* The data that a /proc entry was made with. */
 void *lt_pde_data(const struct inode *inode);

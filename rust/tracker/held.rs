@@ -27,6 +27,11 @@ impl Reference {
         self.0
     }
 
+    /// As a number, for who only lends it.
+    pub(crate) fn index(&self) -> Index {
+        self.0
+    }
+
     /// Back from [`Reference::into_index`], once.
     pub(crate) fn from_index(index: Index) -> Self {
         Self(index)

@@ -42,7 +42,6 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// As [`Tracker::event_in_unique`], with a reference to the new event, if there is one.
-    #[allow(dead_code, reason = "only trackers of other modules hold events")]
     pub(crate) fn event_in_unique_held(
         &self,
         guard: &P::Guard,

@@ -96,7 +96,7 @@ pub(crate) static KIND: Kind = Kind {
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
     missing: requests::missing,
-    create: Block::create,
+    create: Some(Block::create),
 };
 
 /// An instance of this tracker.

@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * latency_tracker.h: track latencies of your own, from another kernel module.
+ *
+ * A tracker pairs begin and end of operations by a key, in any context, and
+ * calls back when one took too long or does not end:
+ *
+ *	event_in(key) ----------------- event_out(key)
+ *	     |<-------- delay --------->|  > threshold: callback
+ *	     |<-- timeout -->| no end yet: callback; again at the late end
+ *
+ * Each tracker is an instance under /proc/latency_tracker, with counters,
+ * histogram, pending events and alerts like those of the built-in trackers.
+ * Documentation/api.md is the guide; samples/ has a module in C and one in
+ * Rust.
+ *
+ * All times are nanoseconds of CLOCK_MONOTONIC (ktime_get_mono_fast_ns()).
+ *
+ * Contexts: create, destroy, clear and the setters, except for the threshold,
+ * sleep. All else may be called in any context, NMI included, also under
+ * the runqueue lock; it neither sleeps, locks, allocates nor wakes. The
+ * callback runs in the context of the call that ends the event, or with
+ * preemption off in a kernel thread if an event times out; it must not sleep.
+ */
+#ifndef _LATENCY_TRACKER_H
+#define _LATENCY_TRACKER_H
+
+#include <linux/err.h>
+#include <linux/module.h>
+#include <linux/types.h>
+
+/** struct latency_tracker - a tracker; opaque */
+struct latency_tracker;
+
+/**
+ * struct latency_tracker_event - a reference to an event; opaque
+ *
+ * Not an address. It names one event, live or ended, until it is returned with
+ * latency_tracker_event_put().
+ */
+struct latency_tracker_event;
+
+/* The longest key, in bytes. */
+#define LATENCY_TRACKER_KEY_MAX		64
+/* The most private data of an event, in bytes. */
+#define LATENCY_TRACKER_DATA_MAX	256
+/* The most references to one event at a time. */
+#define LATENCY_TRACKER_REFS_MAX	255
+/* A timeout of its own for an event that is never to time out. */
+#define LATENCY_TRACKER_NO_TIMEOUT	(~0ULL)
+
+/**
+ * enum latency_tracker_reason - why the callback is called
+ * @LATENCY_TRACKER_THRESHOLD: the event took longer than the threshold
+ * @LATENCY_TRACKER_TIMEOUT: the event has not ended within its timeout; it is
+ *	still pending
+ * @LATENCY_TRACKER_LATE: an event that had timed out has ended
+ */
+enum latency_tracker_reason {
+	LATENCY_TRACKER_THRESHOLD	= 0,
+	LATENCY_TRACKER_TIMEOUT		= 1,
+	LATENCY_TRACKER_LATE		= 2,
+};
+
+/**
+ * struct latency_tracker_report - what the callback is told
+ * @tracker: the tracker
+ * @priv: as in struct latency_tracker_config
+ * @key: the key
+ * @data: the private data of the event
+ * @start: when it began
+ * @end: when it ended; for a timeout, when that was found
+ * @delay: from @start to @end
+ * @threshold: the threshold or timeout that @delay was compared with
+ * @id: as given to the function that ended the event; 0 for a timeout
+ * @key_size: the size of @key in bytes
+ * @data_size: the size of @data in bytes
+ * @reason: why
+ *
+ * All of it is valid until the callback returns; what @key and @data point to
+ * are copies. By then the event has ended, except for a timeout, and exactly
+ * one caller has ended it. New fields go last.
+ */
+struct latency_tracker_report {
+	struct latency_tracker *tracker;
+	void *priv;
+	const void *key;
+	const void *data;
+	u64 start;
+	u64 end;
+	u64 delay;
+	u64 threshold;
+	u64 id;
+	u32 key_size;
+	u32 data_size;
+	enum latency_tracker_reason reason;
+};
+
+typedef void (*latency_tracker_fn)(const struct latency_tracker_report *report);
+
+/**
+ * enum latency_tracker_flags - flags of a tracker
+ * @LATENCY_TRACKER_UNIQUE: a key is live once; a new begin replaces what is
+ *	live, which is counted as "replaced". Without it, events of one key
+ *	accumulate, and each end takes one of them.
+ * @LATENCY_TRACKER_WORST: an end that is reported raises the threshold to its
+ *	delay, so that only new worst cases are
+ * @LATENCY_TRACKER_VARIABLE_KEYS: keys may be shorter than @key_size. The
+ *	length is part of a key.
+ * @LATENCY_TRACKER_SHOW_KEYS: keys appear in /proc as they are; otherwise by a
+ *	number that stands for them, since many are addresses
+ */
+enum latency_tracker_flags {
+	LATENCY_TRACKER_UNIQUE		= 1 << 0,
+	LATENCY_TRACKER_WORST		= 1 << 1,
+	LATENCY_TRACKER_VARIABLE_KEYS	= 1 << 2,
+	LATENCY_TRACKER_SHOW_KEYS	= 1 << 3,
+};
+
+/**
+ * struct latency_tracker_config - how a tracker is to be
+ * @size: sizeof(struct latency_tracker_config), so that fields can be added
+ * @owner: THIS_MODULE
+ * @name: the name of the instance, up to 31 letters, digits, '_' and '-', not
+ *	beginning with a digit
+ * @priv: for the callback
+ * @callback: what is called for what is late, or NULL
+ * @threshold: report delays longer than this; ~0ULL for none
+ * @timeout: report what has not ended after this time, once; 0 for never
+ * @min_event_timeout: the shortest timeout that single events are given, which
+ *	is how often they are looked at; 0 if they are given none
+ * @key_size: the size of keys in bytes, 1 to LATENCY_TRACKER_KEY_MAX
+ * @data_size: the private data of an event in bytes, up to
+ *	LATENCY_TRACKER_DATA_MAX
+ * @capacity: how many events can be live at once, at first
+ * @max_capacity: how many when it has grown; 0 for @capacity
+ * @flags: of enum latency_tracker_flags
+ *
+ * Begin with LATENCY_TRACKER_CONFIG(name). @threshold and @timeout, and whether
+ * the tracker is on, can be changed later, also in /proc.
+ */
+struct latency_tracker_config {
+	size_t size;
+	struct module *owner;
+	const char *name;
+	void *priv;
+	latency_tracker_fn callback;
+	u64 threshold;
+	u64 timeout;
+	u64 min_event_timeout;
+	u32 key_size;
+	u32 data_size;
+	u32 capacity;
+	u32 max_capacity;
+	u32 flags;
+};
+
+/**
+ * LATENCY_TRACKER_CONFIG - initialise a configuration with its defaults
+ * @_name: the name
+ *
+ * The defaults: keys of a long, no data, 4096 events, a threshold of 1 ms, no
+ * timeout, no callback. Fields that follow override:
+ *
+ *	struct latency_tracker_config config = {
+ *		LATENCY_TRACKER_CONFIG("my_driver"),
+ *		.threshold = 500 * NSEC_PER_USEC,
+ *	};
+ */
+#define LATENCY_TRACKER_CONFIG(_name)				\
+	.size = sizeof(struct latency_tracker_config),		\
+	.owner = THIS_MODULE,					\
+	.name = (_name),					\
+	.threshold = 1000000,					\
+	.key_size = sizeof(long),				\
+	.capacity = 4096
+
+/**
+ * latency_tracker_create() - make a tracker, which is on
+ * @config: how; not needed afterwards
+ *
+ * The module that exports this can not be unloaded until the tracker is
+ * destroyed.
+ *
+ * Context: task, sleeps.
+ * Return: the tracker, or an ERR_PTR: -EINVAL for what is impossible (the
+ * kernel log says what), -EEXIST if there is an instance of this name, -ENOMEM,
+ * -E2BIG if @config asks for more than this version knows.
+ */
+struct latency_tracker *
+latency_tracker_create(const struct latency_tracker_config *config);
+
+/**
+ * latency_tracker_destroy() - remove a tracker
+ * @tracker: the tracker, or NULL, or an ERR_PTR
+ *
+ * Before, unregister all probes that use it, and return all references. This
+ * waits for calls that are still running in sections with preemption off (a
+ * grace period of RCU and of tracepoints), for callbacks and for readers of its
+ * files. What is pending is dropped and counted.
+ *
+ * References that were not returned are said in the kernel log; the memory is
+ * then not freed. A module that leaves without destroying its trackers is named
+ * there, and they are destroyed for it.
+ *
+ * Context: task, sleeps. Not in a callback.
+ */
+void latency_tracker_destroy(struct latency_tracker *tracker);
+
+/**
+ * latency_tracker_event_in_at() - an operation begins
+ * @tracker: the tracker
+ * @key: its key
+ * @key_size: the size of the key; the tracker's key_size, or with
+ *	LATENCY_TRACKER_VARIABLE_KEYS 1 to that
+ * @data: the private data, data_size bytes of it, or NULL for zeros
+ * @start: when it began; 0 for now
+ * @timeout: a timeout of its own, at least the tracker's min_event_timeout, or
+ *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's
+ *
+ * With LATENCY_TRACKER_UNIQUE, of two events of a key the one with the later
+ * @start stays, whichever call came first.
+ *
+ * Context: any.
+ * Return: 0; -ENOSPC if the pool is full (counted); -EAGAIN if the tracker is
+ * off (counted); -EINVAL.
+ */
+int latency_tracker_event_in_at(struct latency_tracker *tracker, const void *key,
+				size_t key_size, const void *data, u64 start,
+				u64 timeout);
+
+/**
+ * latency_tracker_event_in() - an operation begins now
+ * @tracker: the tracker
+ * @key: its key
+ * @key_size: the size of the key
+ * @data: the private data or NULL
+ *
+ * Context: any.
+ * Return: as latency_tracker_event_in_at().
+ */
+static inline int latency_tracker_event_in(struct latency_tracker *tracker,
+					   const void *key, size_t key_size,
+					   const void *data)
+{
+	return latency_tracker_event_in_at(tracker, key, key_size, data, 0, 0);
+}
+
+/**
+ * latency_tracker_event_in_get() - an operation begins; get a reference to it
+ * @tracker: the tracker
+ * @key: its key
+ * @key_size: the size of the key
+ * @data: the private data or NULL
+ * @start: when it began; 0 for now
+ * @timeout: a timeout of its own; 0 for the tracker's
+ *
+ * Context: any.
+ * Return: a reference, or an ERR_PTR as latency_tracker_event_in_at().
+ */
+struct latency_tracker_event *
+latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
+			     size_t key_size, const void *data, u64 start,
+			     u64 timeout);
+
+/**
+ * latency_tracker_event_out_at() - an operation ends
+ * @tracker: the tracker
+ * @key: its key
+ * @key_size: the size of the key
+ * @id: for the callback, which of several ends this is
+ * @end: when it ended; 0 for now
+ *
+ * Ends one event of this key, any if there are several. Of all who try to end
+ * an event exactly one succeeds, and for that one the callback is called if the
+ * event is late, before this returns. An end before the begin is counted as
+ * "negative", and not reported.
+ *
+ * Context: any.
+ * Return: 0; -ENOENT if nothing of this key is live (counted as "unmatched");
+ * -EINVAL.
+ */
+int latency_tracker_event_out_at(struct latency_tracker *tracker,
+				 const void *key, size_t key_size, u64 id,
+				 u64 end);
+
+/**
+ * latency_tracker_event_out() - an operation ends now
+ * @tracker: the tracker
+ * @key: its key
+ * @key_size: the size of the key
+ * @id: for the callback
+ *
+ * Context: any.
+ * Return: as latency_tracker_event_out_at().
+ */
+static inline int latency_tracker_event_out(struct latency_tracker *tracker,
+					    const void *key, size_t key_size,
+					    u64 id)
+{
+	return latency_tracker_event_out_at(tracker, key, key_size, id, 0);
+}
+
+/**
+ * latency_tracker_event_out_all() - all operations of a key end
+ * @tracker: the tracker
+ * @key: the key
+ * @key_size: the size of the key
+ * @id: for the callback, which is called for each that is late
+ * @end: when they ended; 0 for now
+ *
+ * Context: any.
+ * Return: how many ended, at least 1; -ENOENT; -EINVAL.
+ */
+int latency_tracker_event_out_all(struct latency_tracker *tracker,
+				  const void *key, size_t key_size, u64 id,
+				  u64 end);
+
+/**
+ * latency_tracker_event_out_event() - the operation of this very event ends
+ * @tracker: the tracker
+ * @event: a reference, which stays the caller's
+ * @id: for the callback
+ * @end: when it ended; 0 for now
+ *
+ * Context: any.
+ * Return: 0; -ENOENT if it had ended before; -EINVAL.
+ */
+int latency_tracker_event_out_event(struct latency_tracker *tracker,
+				    struct latency_tracker_event *event, u64 id,
+				    u64 end);
+
+/**
+ * latency_tracker_lookup() - get a reference to a live event
+ * @tracker: the tracker
+ * @key: its key
+ * @key_size: the size of the key
+ *
+ * A reference keeps the event's memory, not the event alive: anybody can end
+ * it, and it can be read after that. A referenced event that has ended takes
+ * room of the pool.
+ *
+ * Context: any.
+ * Return: a reference; ERR_PTR(-ENOENT); ERR_PTR(-EBUSY) if there are
+ * LATENCY_TRACKER_REFS_MAX already (counted as "busy"); ERR_PTR(-EINVAL).
+ */
+struct latency_tracker_event *
+latency_tracker_lookup(struct latency_tracker *tracker, const void *key,
+		       size_t key_size);
+
+/**
+ * latency_tracker_event_get() - get one more reference
+ * @tracker: the tracker
+ * @event: a reference
+ *
+ * Context: any.
+ * Return: 0; -EBUSY if there are too many (counted as "busy"); -EINVAL.
+ */
+int latency_tracker_event_get(struct latency_tracker *tracker,
+			      struct latency_tracker_event *event);
+
+/**
+ * latency_tracker_event_put() - return a reference
+ * @tracker: the tracker
+ * @event: the reference, or NULL, or an ERR_PTR
+ *
+ * Context: any.
+ */
+void latency_tracker_event_put(struct latency_tracker *tracker,
+			       struct latency_tracker_event *event);
+
+/**
+ * latency_tracker_event_is_live() - has this event not ended?
+ * @tracker: the tracker
+ * @event: a reference
+ *
+ * Context: any.
+ */
+bool latency_tracker_event_is_live(struct latency_tracker *tracker,
+				   struct latency_tracker_event *event);
+
+/**
+ * latency_tracker_event_start() - when an event began
+ * @tracker: the tracker
+ * @event: a reference
+ *
+ * Context: any.
+ * Return: nanoseconds; 0 for what is no reference.
+ */
+u64 latency_tracker_event_start(struct latency_tracker *tracker,
+				struct latency_tracker_event *event);
+
+/**
+ * latency_tracker_event_key() - copy the key of an event
+ * @tracker: the tracker
+ * @event: a reference
+ * @key: where to
+ * @size: how many bytes there is room for
+ *
+ * Context: any.
+ * Return: the size of the key, of which at most @size bytes were copied;
+ * -EINVAL.
+ */
+int latency_tracker_event_key(struct latency_tracker *tracker,
+			      struct latency_tracker_event *event, void *key,
+			      size_t size);
+
+/**
+ * latency_tracker_event_data() - copy the private data of an event
+ * @tracker: the tracker
+ * @event: a reference
+ * @data: where to
+ * @size: how many bytes there is room for
+ *
+ * Context: any.
+ * Return: the tracker's data_size, of which at most @size bytes were copied;
+ * -EINVAL.
+ */
+int latency_tracker_event_data(struct latency_tracker *tracker,
+			       struct latency_tracker_event *event, void *data,
+			       size_t size);
+
+/**
+ * latency_tracker_for_each() - visit the live events of a key
+ * @tracker: the tracker
+ * @key: the key
+ * @key_size: the size of the key
+ * @visit: called for each with a reference that is its for the call (get one
+ *	more to keep it), until it does not return 0. Preemption is off.
+ * @arg: for @visit
+ *
+ * Each event that is live all the time is visited, once. One that has too many
+ * references already is not.
+ *
+ * Context: any.
+ * Return: how many were visited; -EINVAL.
+ */
+int latency_tracker_for_each(struct latency_tracker *tracker, const void *key,
+			     size_t key_size,
+			     int (*visit)(struct latency_tracker *tracker,
+					  struct latency_tracker_event *event,
+					  void *arg),
+			     void *arg);
+
+/**
+ * latency_tracker_clear() - drop all live events
+ * @tracker: the tracker
+ *
+ * They are counted as "cleared", and not reported. What begins meanwhile may
+ * stay.
+ *
+ * Context: task, sleeps.
+ * Return: how many.
+ */
+u64 latency_tracker_clear(struct latency_tracker *tracker);
+
+/**
+ * latency_tracker_set_threshold() - change the threshold
+ * @tracker: the tracker
+ * @ns: report delays longer than this, from now on
+ *
+ * Context: any.
+ */
+void latency_tracker_set_threshold(struct latency_tracker *tracker, u64 ns);
+
+/**
+ * latency_tracker_set_timeout() - change the timeout
+ * @tracker: the tracker
+ * @ns: report what has not ended after this time; 0 for never. It counts for
+ *	events that are pending, too.
+ *
+ * Context: task, sleeps.
+ * Return: 0; -ERANGE for more than a year; -ENODEV if it is being destroyed.
+ */
+int latency_tracker_set_timeout(struct latency_tracker *tracker, u64 ns);
+
+/**
+ * latency_tracker_set_enabled() - turn a tracker on or off
+ * @tracker: the tracker
+ * @on: off drops what is pending
+ *
+ * Context: task, sleeps.
+ * Return: 0; -ENOMEM; -ENODEV if it is being destroyed.
+ */
+int latency_tracker_set_enabled(struct latency_tracker *tracker, bool on);
+
+#endif /* _LATENCY_TRACKER_H */

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Trackers of other modules: what include/latency_tracker.h promises, in safe Rust.
+//!
+//! ```text
+//!   a module in C or Rust
+//!        |  latency_tracker_event_in(), ...
+//!   sys/exports.rs      raw pointers become slices and references
+//!        |
+//!   Any                 keys and data of any size: one engine for each class of sizes
+//!        |
+//!   Client<K, D>        bytes become words; a late event becomes a call and an alert
+//!        |
+//!   instance::Core      the engine, the counters, the alerts
+//! ```
+//!
+//! A key of up to 16 bytes whose size is fixed is one or two words; any other is eight words and
+//! its length, so that keys of different lengths differ. The last word of an event's data is its
+//! own timeout, 0 for the tracker's. The class is looked up by comparing, not by a call through a
+//! table of functions, which costs a retpoline.
+//!
+//! # Contexts
+//!
+//! As the header says: any for events, sleeping for the rest.
+
+use crate::{
+    alerts::Alerts,
+    event::Snapshot,
+    instance::{self, common, Core, Details, Instance, Values},
+    platform::Platform,
+    record::{self, Name},
+    sys::{
+        exports::{Callback, Report},
+        module::Owner,
+        platform::Kernel,
+        ticker,
+    },
+    tracker::{
+        held::{Lookup, Reference},
+        Begin, Late,
+    },
+    trackers::module::{self, Extra, KIND},
+};
+use kernel::{prelude::*, sync::Arc};
+
+mod any;
+mod instances;
+
+pub(crate) use any::Any;
+use instances::ModuleTracker;
+
+type Guard = <Kernel as Platform>::Guard;
+
+/// The longest key and the most data, in bytes.
+pub(crate) const KEY_MAX: usize = 64;
+pub(crate) const DATA_MAX: usize = 256;
+
+/// The longest key of two words, in bytes.
+const SHORT_KEY: usize = 16;
+
+/// No timeout at all, as an event's own.
+const NEVER: u64 = u64::MAX;
+
+/// What a module wants, checked.
+pub(crate) struct Config {
+    pub(crate) callback: Callback,
+    pub(crate) key_size: usize,
+    pub(crate) data_size: usize,
+    /// The shortest timeout that events may have of their own; 0 if they have none.
+    pub(crate) min_event_timeout: u64,
+    /// A key is live once.
+    pub(crate) unique: bool,
+    /// Keys may be shorter.
+    pub(crate) variable_keys: bool,
+    /// Keys are shown as they are.
+    pub(crate) show_keys: bool,
+}
+
+/// Makes a tracker for a module, not enabled; what it is called by, and its instance. `EINVAL`,
+/// `ENOMEM`. Sleeps.
+pub(crate) fn create(
+    name: Name,
+    owner: Owner,
+    values: &Values,
+    config: Config,
+    all: Arc<Alerts>,
+) -> Result<(*const Any, Arc<dyn Instance>)> {
+    let tracker = ModuleTracker::new(name, owner, values, config, all)?;
+    let any = Arc::as_ptr(tracker.any());
+    Ok((any, tracker))
+}
+
+/// A tracker with keys of `K` and data of `D` words, the timeout included.
+pub(crate) struct Client<const K: usize, const D: usize> {
+    core: Core<K, D>,
+    config: Config,
+}
+
+impl<const K: usize, const D: usize> Client<K, D> {
+    fn new(name: Name, values: &Values, config: Config, all: Arc<Alerts>) -> Result<Self> {
+        Ok(Self {
+            core: Core::new(name, &KIND, values, all)?,
+            config,
+        })
+    }
+
+    /// Whether a key has its length behind it.
+    const HAS_LENGTH: bool = K > SHORT_KEY / 8;
+
+    /// The key in words, if it may be one.
+    #[inline(always)]
+    fn key(&self, bytes: &[u8]) -> Result<[u64; K]> {
+        let size = self.config.key_size;
+        let fits = bytes.len() == size
+            || self.config.variable_keys && !bytes.is_empty() && bytes.len() < size;
+        if !fits {
+            return Err(EINVAL);
+        }
+        let mut words = words(bytes);
+        if Self::HAS_LENGTH {
+            words[K - 1] = bytes.len() as u64;
+        }
+        Ok(words)
+    }
+
+    /// The words and the length of a key.
+    fn split<'a>(&self, key: &'a [u64; K]) -> (&'a [u64], usize) {
+        if Self::HAS_LENGTH {
+            (&key[..K - 1], key[K - 1] as usize)
+        } else {
+            (key, self.config.key_size)
+        }
+    }
+
+    #[inline(always)]
+    fn data(&self, data: Option<&[u8]>, timeout: u64) -> Result<[u64; D]> {
+        let shortest = self.config.min_event_timeout;
+        if timeout != 0 && timeout != NEVER && (shortest == 0 || timeout < shortest) {
+            return Err(EINVAL);
+        }
+        let mut words = data.map_or([0; D], words);
+        words[D - 1] = timeout;
+        Ok(words)
+    }
+
+    /// The guard and the time to begin at, if the tracker is on.
+    #[inline(always)]
+    fn enter(&self, start: u64) -> Result<(Guard, u64)> {
+        let guard = Kernel::guard();
+        if !self.core.is_enabled() {
+            self.core.tracker().off(&guard);
+            return Err(EAGAIN);
+        }
+        Ok((guard, or_now(start)))
+    }
+
+    fn event_in(&self, key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64) -> Result {
+        let (key, data) = (self.key(key)?, self.data(data, timeout)?);
+        let (guard, start) = self.enter(start)?;
+        let tracker = self.core.tracker();
+        let begun = if self.config.unique {
+            tracker.event_in_unique(&guard, &key, start, &data)
+        } else {
+            tracker.event_in(&guard, &key, start, &data)
+        };
+        match begun {
+            Begin::Started => Ok(()),
+            Begin::Full => Err(ENOSPC),
+        }
+    }
+
+    fn event_in_held(
+        &self,
+        key: &[u8],
+        data: Option<&[u8]>,
+        start: u64,
+        timeout: u64,
+    ) -> Result<Reference> {
+        let (key, data) = (self.key(key)?, self.data(data, timeout)?);
+        let (guard, start) = self.enter(start)?;
+        let tracker = self.core.tracker();
+        let begun = if self.config.unique {
+            tracker.event_in_unique_held(&guard, &key, start, &data)
+        } else {
+            tracker.event_in_held(&guard, &key, start, &data)
+        };
+        begun.ok_or(ENOSPC)
+    }
+
+    fn event_out(&self, key: &[u8], id: u64, end: u64) -> Result {
+        let key = self.key(key)?;
+        let guard = Kernel::guard();
+        let end = or_now(end);
+        let late = |late: &Late<K, D>| self.report(&guard, late, id);
+        let tracker = self.core.tracker();
+        if tracker.event_out(&guard, &key, end, |_| true, late) {
+            Ok(())
+        } else {
+            Err(ENOENT)
+        }
+    }
+
+    fn event_out_all(&self, key: &[u8], id: u64, end: u64) -> Result<u64> {
+        let key = self.key(key)?;
+        let guard = Kernel::guard();
+        let end = or_now(end);
+        let late = |late: &Late<K, D>| self.report(&guard, late, id);
+        match self.core.tracker().event_out_all(&guard, &key, end, late) {
+            0 => Err(ENOENT),
+            ended => Ok(ended),
+        }
+    }
+
+    fn event_out_held(&self, event: &Reference, id: u64, end: u64) -> Result {
+        let guard = Kernel::guard();
+        let end = or_now(end);
+        let late = |late: &Late<K, D>| self.report(&guard, late, id);
+        let tracker = self.core.tracker();
+        if tracker.event_out_held(&guard, event, end, late) {
+            Ok(())
+        } else {
+            Err(ENOENT)
+        }
+    }
+
+    fn lookup(&self, key: &[u8]) -> Result<Reference> {
+        let key = self.key(key)?;
+        let guard = Kernel::guard();
+        match self.core.tracker().lookup(&guard, &key) {
+            Lookup::Found(event) => Ok(event),
+            Lookup::NotFound => Err(ENOENT),
+            Lookup::TooMany => Err(self.busy(&guard)),
+        }
+    }
+
+    fn hold_again(&self, event: &Reference) -> Result<Reference> {
+        let guard = Kernel::guard();
+        let again = self.core.tracker().hold_again(event);
+        again.ok_or_else(|| self.busy(&guard))
+    }
+
+    #[cold]
+    fn busy(&self, guard: &Guard) -> Error {
+        let stats = self.core.tracker().stats();
+        stats.count_extra::<Kernel>(guard, Extra::Busy as usize);
+        EBUSY
+    }
+
+    fn unhold(&self, event: Reference) {
+        self.core.tracker().unhold(&Kernel::guard(), event);
+    }
+
+    fn is_live(&self, event: &Reference) -> bool {
+        self.core.tracker().is_live(event)
+    }
+
+    fn start(&self, event: &Reference) -> u64 {
+        self.core.tracker().view(event).start
+    }
+
+    fn with_key<R>(&self, event: &Reference, f: impl FnOnce(&[u64], usize) -> R) -> R {
+        let copy = self.core.tracker().view(event);
+        let (words, len) = self.split(&copy.key);
+        f(words, len)
+    }
+
+    fn with_data<R>(&self, event: &Reference, f: impl FnOnce(&[u64], usize) -> R) -> R {
+        let copy = self.core.tracker().view(event);
+        f(&copy.data[..D - 1], self.config.data_size)
+    }
+
+    fn each_of(&self, key: &[u8], see: impl FnMut(&Reference) -> bool) -> Result<u64> {
+        let key = self.key(key)?;
+        let guard = Kernel::guard();
+        Ok(self.core.tracker().each_of(&guard, &key, see))
+    }
+
+    fn clear(&self) -> u64 {
+        self.core.tracker().clear()
+    }
+
+    fn holders(&self) -> u64 {
+        self.core.tracker().holders()
+    }
+
+    fn set_threshold(&self, ns: u64) {
+        self.core.tracker().set_threshold(ns);
+    }
+
+    /// A key as it may be seen.
+    fn shown<'a>(&self, key: &'a [u64; K]) -> module::Key<'a> {
+        if self.config.show_keys {
+            let (words, len) = self.split(key);
+            module::Key::Shown(words, len)
+        } else {
+            module::Key::Hidden(self.core.tracker().pseudonym(key))
+        }
+    }
+
+    /// Tells the module, and everybody else, of a late event. Any context.
+    #[cold]
+    fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
+        let mut late = *late;
+        if !self.core.keep_worst(&mut late) {
+            return;
+        }
+        // Also the time at which a timeout was found; nothing is reported of negative delays.
+        let end = late.start.wrapping_add(late.delay);
+        let (words, len) = self.split(&late.key);
+        self.config.callback.call(&Report {
+            why: late.why,
+            key: words,
+            key_size: len,
+            data: &late.data[..D - 1],
+            data_size: self.config.data_size,
+            start: late.start,
+            end,
+            delay: late.delay,
+            threshold: late.threshold,
+            id,
+        });
+        let details = Details {
+            owner: record::Owner::default(),
+            words: module::detail(&self.shown(&late.key), id),
+        };
+        self.core.raise_kept(guard, end, &late, &details, &[]);
+    }
+
+    /// Reports what has timed out; see [`ticker::Tick`].
+    fn tick(&self) -> Option<u64> {
+        let common = match self.core.value(common::TIMEOUT) {
+            0 => NEVER,
+            ns => ns,
+        };
+        let shortest = match self.config.min_event_timeout {
+            0 => common,
+            own => own.min(common),
+        };
+        if shortest == NEVER {
+            return None;
+        }
+        let now = Kernel::now();
+        let timeout = |event: &Snapshot<K, D>| match event.data[D - 1] {
+            0 => common,
+            own => own,
+        };
+        // Nobody is known to wait, so there is no stack to look at.
+        let look = |_: &Snapshot<K, D>| ();
+        let tracker = self.core.tracker();
+        let first = tracker.expire(now, timeout, ticker::relax, look, |guard, late, ()| {
+            self.report(guard, late, 0);
+        });
+        // What begins from now on can not time out before this.
+        let due = first.unwrap_or(NEVER).min(now.saturating_add(shortest));
+        let pause = instance::pause_between_searches(shortest);
+        Some(due.saturating_sub(Kernel::now()).max(pause))
+    }
+}
+
+fn or_now(time: u64) -> u64 {
+    if time == 0 {
+        Kernel::now()
+    } else {
+        time
+    }
+}
+
+/// Bytes in words, as they lie in memory; zeros follow.
+#[inline(always)]
+fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
+    let mut words = [0; N];
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
+        let mut padded = [0; 8];
+        for (to, from) in padded.iter_mut().zip(chunk) {
+            *to = *from;
+        }
+        *word = u64::from_ne_bytes(padded);
+    }
+    words
+}

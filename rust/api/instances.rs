@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Trackers of other modules as instances: made, listed, changed and removed.
+//!
+//! Only the module that made one removes it. If it leaves without, it is named in the log, and
+//! its trackers are removed for it. All functions sleep.
+
+use super::{
+    any::{each_class, Any},
+    Config,
+};
+use crate::{
+    alerts::Alerts,
+    instance::{common, Changes, Instance, MadeBy, Values},
+    platform::Platform,
+    record::{self, Name},
+    sys::{module::Owner, platform::Kernel, ticker::Ticker, tracepoint},
+    text::Plain,
+    trackers::{module::KIND, Kind},
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    rbtree::RBTree,
+    seq_file::SeqFile,
+    seq_print,
+    sync::{Arc, Mutex}, //
+};
+
+/// A tracker of another module.
+#[pin_data]
+pub(crate) struct ModuleTracker {
+    any: Arc<Any>,
+    owner: Owner,
+    name: Name,
+    /// The lock also serialises changes.
+    #[pin]
+    state: Mutex<State>,
+}
+
+enum State {
+    Off,
+    On(Ticker<Any>),
+    /// Removed; there is no way back.
+    Retired,
+}
+
+impl ModuleTracker {
+    /// Makes one, not enabled. `EINVAL`, `ENOMEM`.
+    pub(crate) fn new(
+        name: Name,
+        owner: Owner,
+        values: &Values,
+        config: Config,
+        all: Arc<Alerts>,
+    ) -> Result<Arc<Self>> {
+        let any = Arc::new(Any::new(name, values, config, all)?, GFP_KERNEL)?;
+        each_class!(&*any, client => client.config.callback.bind(&any));
+        Arc::pin_init(
+            pin_init!(Self {
+                any,
+                owner,
+                name,
+                state <- new_mutex!(State::Off),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// What the module calls.
+    pub(crate) fn any(&self) -> &Arc<Any> {
+        &self.any
+    }
+
+    /// Lets those finish who use it, and drops what is pending.
+    fn detach(&self, state: &mut State, next: State) {
+        each_class!(&*self.any, client => client.core.set_enabled(false));
+        // Whoever found it on has preemption off, or is in a probe.
+        tracepoint::synchronize();
+        // Waits for the worker.
+        *state = next;
+        self.any.clear();
+    }
+}
+
+impl Instance for ModuleTracker {
+    fn kind(&self) -> &'static Kind {
+        &KIND
+    }
+
+    fn made_by(&self) -> Option<MadeBy> {
+        Some(MadeBy {
+            handle: Arc::as_ptr(&self.any).addr(),
+            module: self.owner.address(),
+        })
+    }
+
+    fn alerts(&self) -> Arc<Alerts> {
+        each_class!(&*self.any, client => client.core.alerts().clone())
+    }
+
+    fn value(&self, param: usize) -> u64 {
+        each_class!(&*self.any, client => client.core.shown(param))
+    }
+
+    fn apply(&self, changes: &Changes) -> Result {
+        let mut state = self.state.lock();
+        let values = &changes.over(each_class!(&*self.any, client => client.core.values()));
+        let enable = values[common::ENABLED] != 0;
+        let ticker = match &*state {
+            State::Retired => return Err(ENODEV),
+            State::Off if enable => Some(Ticker::new(self.any.clone())?),
+            _ => None,
+        };
+        each_class!(&*self.any, client => client.core.set_values(values, changes));
+        if let Some(ticker) = ticker {
+            each_class!(&*self.any, client => client.core.set_enabled(true));
+            *state = State::On(ticker);
+        }
+        // The timeout may be new, or shorter.
+        if let State::On(ticker) = &*state {
+            ticker.kick();
+            if !enable {
+                self.detach(&mut state, State::Off);
+            }
+        }
+        Ok(())
+    }
+
+    fn retire(&self) {
+        let mut state = self.state.lock();
+        if matches!(*state, State::Retired) {
+            return;
+        }
+        self.detach(&mut state, State::Retired);
+        let held = self.any.holders();
+        if held > 0 {
+            pr_err!(
+                "{}: module {} has not returned {held} references; their memory is lost, and this \
+                 module stays loaded\n",
+                Plain(&self.name),
+                self.owner
+            );
+            // Whoever has them may still use them, or the tracker.
+            core::mem::forget(self.any.clone());
+            self.owner.pin_for_ever();
+        }
+    }
+
+    fn tend(&self) -> Option<u64> {
+        each_class!(&*self.any, client => client.core.tend())
+    }
+
+    fn show_stats(&self, out: &SeqFile) {
+        each_class!(&*self.any, client => client.core.show_stats(out));
+    }
+
+    fn show_histogram(&self, out: &SeqFile) {
+        each_class!(&*self.any, client => client.core.show_histogram(out));
+    }
+
+    fn show_pending(&self, out: &SeqFile) -> Result {
+        each_class!(&*self.any, client => show_pending(client, out))
+    }
+}
+
+fn show_pending<const K: usize, const D: usize>(
+    client: &super::Client<K, D>,
+    out: &SeqFile,
+) -> Result {
+    let now = Kernel::now();
+    let mut events = RBTree::new();
+    // Oldest first; of two that began together, any.
+    let mut number = 0u64;
+    client.core.tracker().each_pending(|event| {
+        number += 1;
+        events.try_create_and_insert((event.start, number), event.key, GFP_KERNEL)?;
+        Ok(())
+    })?;
+    for ((start, _), key) in &events {
+        let shown = client.shown(key);
+        let age = now.saturating_sub(*start);
+        let owner = record::Owner::default();
+        seq_print!(out, "age={age} start={start} {shown} {owner}\n");
+    }
+    Ok(())
+}

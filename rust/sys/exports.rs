@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The functions of include/latency_tracker.h, and the calls back: the raw side of api.rs.
+//!
+//! Pointers become references and slices here, errors become negative numbers and error pointers,
+//! and nothing is decided. This file is the one of `sys` that looks up to the trackers.
+//!
+//! A `struct latency_tracker` is an [`Any`], which the registry keeps until it is destroyed.
+
+use crate::{
+    api::{Any, Config, DATA_MAX, KEY_MAX},
+    control::{self, DURATION_MAX},
+    freelist::MAX_CELLS,
+    instance::{common, Changes, Instance, Values},
+    registry::{self, Registry},
+    sys::{
+        bindings,
+        module::{Owner, Watch},
+    },
+    tracker::Why,
+    trackers::module::KIND,
+};
+use core::{ffi::CStr, ptr};
+use kernel::{
+    ffi::{c_int, c_void},
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+};
+
+mod events;
+
+type RawTracker = bindings::latency_tracker;
+type RawConfig = bindings::latency_tracker_config;
+
+/// Where other modules' trackers are listed.
+///
+/// Written when this module is being loaded and when it is being unloaded. A module that calls a
+/// function below is loaded after the one and unloaded before the other, since it needs our
+/// symbols.
+static mut REGISTRY: Option<Arc<Registry>> = None;
+
+/// The functions below work while this lives.
+pub(crate) struct Exports {
+    watch: Option<Watch<Registry>>,
+}
+
+impl Exports {
+    /// Opens. Once, while the module is being loaded. `ENOMEM`. Sleeps.
+    pub(crate) fn new(registry: Arc<Registry>) -> Result<Self> {
+        let watch = Some(Watch::new(registry.clone())?);
+        // SAFETY: See `REGISTRY`: nobody reads it yet.
+        unsafe { REGISTRY = Some(registry) };
+        Ok(Self { watch })
+    }
+}
+
+impl Drop for Exports {
+    fn drop(&mut self) {
+        self.watch = None;
+        // SAFETY: See `REGISTRY`: nobody reads it any more.
+        unsafe { REGISTRY = None };
+    }
+}
+
+fn the_registry() -> Result<&'static Arc<Registry>> {
+    let registry = &raw const REGISTRY;
+    // SAFETY: See `REGISTRY`: our caller is a module between its loading and its unloading.
+    unsafe { (*registry).as_ref() }.ok_or(ENODEV)
+}
+
+/// What a callback is told, see `struct latency_tracker_report`.
+pub(crate) struct Report<'a> {
+    pub(crate) why: Why,
+    pub(crate) key: &'a [u64],
+    pub(crate) key_size: usize,
+    pub(crate) data: &'a [u64],
+    pub(crate) data_size: usize,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) delay: u64,
+    pub(crate) threshold: u64,
+    pub(crate) id: u64,
+}
+
+/// The function that a module wants called.
+///
+/// # Invariants
+///
+/// `function`, if there is one, may be called with a valid report in any context, until the
+/// module's tracker is destroyed.
+pub(crate) struct Callback {
+    function: bindings::latency_tracker_fn,
+    private: *mut c_void,
+    /// The address of its tracker.
+    tracker: Atomic<u64>,
+}
+
+// SAFETY: By the type invariant; `private` is the module's own.
+unsafe impl Send for Callback {}
+// SAFETY: As above.
+unsafe impl Sync for Callback {}
+
+impl Callback {
+    /// Notes the tracker, before anything can be late.
+    pub(crate) fn bind(&self, tracker: &Any) {
+        // Relaxed: others learn of the tracker after this.
+        self.tracker
+            .store(ptr::from_ref(tracker).expose_provenance() as u64, Relaxed);
+    }
+
+    /// Calls it, if there is one.
+    pub(crate) fn call(&self, report: &Report<'_>) {
+        let Some(function) = self.function else {
+            return;
+        };
+        let tracker = self.tracker.load(Relaxed) as usize;
+        let report = bindings::latency_tracker_report {
+            tracker: ptr::with_exposed_provenance_mut(tracker),
+            priv_: self.private,
+            key: report.key.as_ptr().cast(),
+            data: report.data.as_ptr().cast(),
+            start: report.start,
+            end: report.end,
+            delay: report.delay,
+            threshold: report.threshold,
+            id: report.id,
+            key_size: report.key_size as u32,
+            data_size: report.data_size as u32,
+            reason: match report.why {
+                Why::Threshold => bindings::latency_tracker_reason_LATENCY_TRACKER_THRESHOLD,
+                Why::Timeout => bindings::latency_tracker_reason_LATENCY_TRACKER_TIMEOUT,
+                Why::LateEnd => bindings::latency_tracker_reason_LATENCY_TRACKER_LATE,
+            },
+        };
+        // SAFETY: By the type invariant; all that the report points to outlives the call.
+        unsafe { function(&report) };
+    }
+}
+
+/// # Safety
+///
+/// `raw` is what `latency_tracker_create` returned, not destroyed before `'a` ends.
+#[inline(always)]
+unsafe fn tracker<'a>(raw: *mut RawTracker) -> Result<&'a Any> {
+    if raw.is_null() || is_error(raw.addr()) {
+        return Err(EINVAL);
+    }
+    // SAFETY: The function's contract: the registry holds it until it is destroyed.
+    Ok(unsafe { &*raw.cast::<Any>() })
+}
+
+/// `IS_ERR`.
+fn is_error(address: usize) -> bool {
+    address as isize >= -4095 && (address as isize) < 0
+}
+
+fn error_pointer<T>(error: Error) -> *mut T {
+    ptr::without_provenance_mut(error.to_errno() as isize as usize)
+}
+
+fn or_errno(result: Result) -> c_int {
+    result.map_or_else(|error| error.to_errno(), |()| 0)
+}
+
+/// Copies a configuration of any version to ours.
+///
+/// # Safety
+///
+/// `raw` points to a configuration whose field `size` is its size.
+unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
+    let mut config = RawConfig::default();
+    // SAFETY: The function's contract: `size` is the first field of all versions.
+    let size = unsafe { (*raw).size };
+    let known = size_of::<RawConfig>();
+    // The first version is ours.
+    if size < known {
+        pr_err!("a configuration of {size} bytes, expected at least {known}\n");
+        return Err(EINVAL);
+    }
+    // SAFETY: So many bytes are there; all values are valid.
+    let unknown = unsafe {
+        ptr::copy_nonoverlapping(raw, &mut config, 1);
+        core::slice::from_raw_parts(raw.cast::<u8>().add(known), size - known)
+    };
+    if unknown.iter().any(|&byte| byte != 0) {
+        pr_err!("a configuration of {size} bytes asks for more than this version knows\n");
+        return Err(E2BIG);
+    }
+    Ok(config)
+}
+
+/// `EINVAL` unless the condition holds; the log then says what was expected.
+macro_rules! expect {
+    ($name:expr, $condition:expr, $($message:tt)+) => {
+        if !$condition {
+            let name = core::str::from_utf8($name).unwrap_or("?");
+            pr_err!("tracker {name}: {}\n", fmt!($($message)+));
+            return Err(EINVAL);
+        }
+    };
+}
+
+/// # Safety
+///
+/// As for `latency_tracker_create`.
+unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
+    // SAFETY: The function's contract.
+    let config = unsafe { read_config(raw) }?;
+    if config.name.is_null() {
+        pr_err!("a tracker without a name\n");
+        return Err(EINVAL);
+    }
+    // SAFETY: The function's contract: a C string.
+    let name = unsafe { CStr::from_ptr(config.name.cast()) }.to_bytes();
+    control::check_name(name).map_err(|fault| {
+        pr_err!("{fault}\n");
+        fault.error
+    })?;
+    let known = bindings::latency_tracker_flags_LATENCY_TRACKER_UNIQUE
+        | bindings::latency_tracker_flags_LATENCY_TRACKER_WORST
+        | bindings::latency_tracker_flags_LATENCY_TRACKER_VARIABLE_KEYS
+        | bindings::latency_tracker_flags_LATENCY_TRACKER_SHOW_KEYS;
+    let has = |flag| config.flags & flag != 0;
+    let (key_size, data_size) = (config.key_size as usize, config.data_size as usize);
+    let (capacity, most) = (config.capacity, config.max_capacity);
+    let (timeout, shortest) = (config.timeout, config.min_event_timeout);
+    let flags = config.flags & !known;
+    expect!(name, flags == 0, "flags {flags:#x} are unknown");
+    expect!(
+        name,
+        (1..=KEY_MAX).contains(&key_size),
+        "key_size is 1 to {KEY_MAX}, not {key_size}"
+    );
+    expect!(
+        name,
+        data_size <= DATA_MAX,
+        "data_size is at most {DATA_MAX}, not {data_size}"
+    );
+    expect!(
+        name,
+        (1..=MAX_CELLS).contains(&capacity),
+        "capacity is 1 to {MAX_CELLS}, not {capacity}"
+    );
+    expect!(
+        name,
+        most == 0 || (capacity..=MAX_CELLS).contains(&most),
+        "max_capacity is {capacity} to {MAX_CELLS}, not {most}"
+    );
+    expect!(
+        name,
+        timeout <= DURATION_MAX,
+        "timeout is at most a year, not {timeout} ns"
+    );
+    expect!(
+        name,
+        shortest <= DURATION_MAX,
+        "min_event_timeout is at most a year, not {shortest} ns"
+    );
+
+    let mut values: Values = registry::defaults(&KIND);
+    values[common::THRESHOLD] = config.threshold;
+    values[common::EVENTS] = u64::from(capacity);
+    values[common::MAX_EVENTS] = u64::from(capacity.max(most));
+    values[common::TIMEOUT] = timeout;
+    values[common::WORST] = u64::from(has(bindings::latency_tracker_flags_LATENCY_TRACKER_WORST));
+    let mut handle = ptr::null();
+    the_registry()?.adopt(name, &values, |name, all| {
+        // SAFETY: The function's contract: the module that calls us, which is named in the log
+        // and loses its trackers before it goes.
+        let owner = unsafe { Owner::new(config.owner) };
+        // INVARIANT: The function's contract.
+        let callback = Callback {
+            function: config.callback,
+            private: config.priv_,
+            tracker: Atomic::new(0),
+        };
+        let config = Config {
+            callback,
+            key_size,
+            data_size,
+            min_event_timeout: shortest,
+            unique: has(bindings::latency_tracker_flags_LATENCY_TRACKER_UNIQUE),
+            variable_keys: has(bindings::latency_tracker_flags_LATENCY_TRACKER_VARIABLE_KEYS),
+            show_keys: has(bindings::latency_tracker_flags_LATENCY_TRACKER_SHOW_KEYS),
+        };
+        let (any, instance) = crate::api::create(name, owner, &values, config, all)?;
+        handle = any;
+        Ok(instance)
+    })?;
+    Ok(handle.cast_mut().cast())
+}
+
+// The functions that follow are documented in include/latency_tracker.h. Their contract in
+// common: pointers to trackers are those of `latency_tracker_create`, not destroyed before the
+// call returns.
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut RawTracker {
+    // SAFETY: The caller's promise: a valid configuration.
+    unsafe { create(config) }.unwrap_or_else(error_pointer)
+}
+
+#[no_mangle]
+extern "C" fn latency_tracker_destroy(raw: *mut RawTracker) {
+    if raw.is_null() || is_error(raw.addr()) {
+        return;
+    }
+    let Ok(registry) = the_registry() else { return };
+    if registry.disown(|by| by.handle == raw.addr()).is_none() {
+        pr_err!("a module destroys a tracker that is not there, or no more\n");
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_clear(raw: *mut RawTracker) -> u64 {
+    // SAFETY: The contract above.
+    unsafe { tracker(raw) }.map_or(0, Any::clear)
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_set_threshold(raw: *mut RawTracker, ns: u64) {
+    // SAFETY: The contract above.
+    if let Ok(tracker) = unsafe { tracker(raw) } {
+        tracker.set_threshold(ns);
+    }
+}
+
+/// Changes one parameter.
+fn change(raw: *mut RawTracker, at: usize, value: u64) -> Result {
+    let mut changes = Changes::none();
+    changes.set(at, value);
+    let instance = the_registry()?.find(|by| by.handle == raw.addr());
+    Instance::apply(&*instance.ok_or(ENODEV)?, &changes)
+}
+
+#[no_mangle]
+extern "C" fn latency_tracker_set_timeout(raw: *mut RawTracker, ns: u64) -> c_int {
+    if ns > DURATION_MAX {
+        return ERANGE.to_errno();
+    }
+    or_errno(change(raw, common::TIMEOUT, ns))
+}
+
+#[no_mangle]
+extern "C" fn latency_tracker_set_enabled(raw: *mut RawTracker, on: bool) -> c_int {
+    or_errno(change(raw, common::ENABLED, u64::from(on)))
+}

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The functions of include/latency_tracker.h that may be called in any context.
+//!
+//! A `struct latency_tracker_event` is no address but one more than the index of a cell, so that
+//! none is NULL.
+
+use super::{error_pointer, is_error, or_errno, tracker, RawTracker};
+use crate::{api::KEY_MAX, sys::bindings, tracker::held::Reference};
+use core::ptr;
+use kernel::{
+    ffi::{c_int, c_void},
+    prelude::*,
+};
+
+type RawEvent = bindings::latency_tracker_event;
+
+/// # Safety
+///
+/// `data` is null, or points to `size` bytes that can be read until `'a` ends.
+#[inline(always)]
+unsafe fn bytes<'a>(data: *const c_void, size: usize) -> Option<&'a [u8]> {
+    // SAFETY: The function's contract.
+    (!data.is_null()).then(|| unsafe { core::slice::from_raw_parts(data.cast(), size) })
+}
+
+/// # Safety
+///
+/// `data` is null, or points to `size` bytes that can be read until `'a` ends.
+#[inline(always)]
+unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
+    if size > KEY_MAX {
+        return Err(EINVAL);
+    }
+    // SAFETY: The function's contract.
+    unsafe { bytes(data, size) }.ok_or(EINVAL)
+}
+
+/// The reference that a caller has; it stays the caller's.
+fn event(raw: *mut RawEvent) -> Result<Reference> {
+    match raw.addr() {
+        0 => Err(EINVAL),
+        address if is_error(address) => Err(EINVAL),
+        address => Ok(Reference::from_index((address - 1) as u32)),
+    }
+}
+
+fn into_raw(event: Reference) -> *mut RawEvent {
+    ptr::without_provenance_mut(event.into_index() as usize + 1)
+}
+
+fn count_or_errno(result: Result<u64>) -> c_int {
+    result.map_or_else(
+        |error| error.to_errno(),
+        |count| count.min(c_int::MAX as u64) as c_int,
+    )
+}
+
+/// Copies bytes that lie in words to where there is room for `room`; returns how many there are.
+///
+/// # Safety
+///
+/// `to` points to `room` bytes that can be written, and `words` has `size` bytes.
+unsafe fn copy(words: &[u64], size: usize, to: *mut c_void, room: usize) -> usize {
+    // SAFETY: The function's contract.
+    unsafe { ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), to.cast(), size.min(room)) };
+    size
+}
+
+// The functions that follow are documented in include/latency_tracker.h. Their contracts in
+// common: pointers to trackers are those of `latency_tracker_create`, not destroyed before the
+// call returns; references are those that were given out and not returned; keys and data point to
+// as many bytes as is said or configured.
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_in_at(
+    raw: *mut RawTracker,
+    k: *const c_void,
+    key_size: usize,
+    data: *const c_void,
+    start: u64,
+    timeout: u64,
+) -> c_int {
+    // SAFETY: The contracts above.
+    or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        let (key, data) = unsafe { (key(k, key_size)?, bytes(data, tracker.data_size())) };
+        tracker.event_in(key, data, start, timeout)
+    }))
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_in_get(
+    raw: *mut RawTracker,
+    k: *const c_void,
+    key_size: usize,
+    data: *const c_void,
+    start: u64,
+    timeout: u64,
+) -> *mut RawEvent {
+    // SAFETY: The contracts above.
+    let event = unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        let (key, data) = unsafe { (key(k, key_size)?, bytes(data, tracker.data_size())) };
+        tracker.event_in_held(key, data, start, timeout)
+    });
+    event.map_or_else(error_pointer, into_raw)
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_out_at(
+    raw: *mut RawTracker,
+    k: *const c_void,
+    key_size: usize,
+    id: u64,
+    end: u64,
+) -> c_int {
+    // SAFETY: The contracts above.
+    or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        tracker.event_out(unsafe { key(k, key_size) }?, id, end)
+    }))
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_out_all(
+    raw: *mut RawTracker,
+    k: *const c_void,
+    key_size: usize,
+    id: u64,
+    end: u64,
+) -> c_int {
+    // SAFETY: The contracts above.
+    count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        tracker.event_out_all(unsafe { key(k, key_size) }?, id, end)
+    }))
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_out_event(
+    raw: *mut RawTracker,
+    held: *mut RawEvent,
+    id: u64,
+    end: u64,
+) -> c_int {
+    // SAFETY: The contracts above.
+    or_errno(
+        unsafe { tracker(raw) }.and_then(|tracker| tracker.event_out_held(&event(held)?, id, end)),
+    )
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_lookup(
+    raw: *mut RawTracker,
+    k: *const c_void,
+    key_size: usize,
+) -> *mut RawEvent {
+    // SAFETY: The contracts above.
+    let event = unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        tracker.lookup(unsafe { key(k, key_size) }?)
+    });
+    event.map_or_else(error_pointer, into_raw)
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_get(raw: *mut RawTracker, held: *mut RawEvent) -> c_int {
+    // SAFETY: The contracts above.
+    or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // The caller now has it twice, by the same name.
+        tracker.hold_again(&event(held)?).map(|_| ())
+    }))
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_put(raw: *mut RawTracker, held: *mut RawEvent) {
+    // SAFETY: The contracts above.
+    if let (Ok(tracker), Ok(event)) = (unsafe { tracker(raw) }, event(held)) {
+        tracker.unhold(event);
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_is_live(
+    raw: *mut RawTracker,
+    held: *mut RawEvent,
+) -> bool {
+    // SAFETY: The contracts above.
+    match (unsafe { tracker(raw) }, event(held)) {
+        (Ok(tracker), Ok(event)) => tracker.is_live(&event),
+        _ => false,
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_start(raw: *mut RawTracker, held: *mut RawEvent) -> u64 {
+    // SAFETY: The contracts above.
+    match (unsafe { tracker(raw) }, event(held)) {
+        (Ok(tracker), Ok(event)) => tracker.start(&event),
+        _ => 0,
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_key(
+    raw: *mut RawTracker,
+    held: *mut RawEvent,
+    to: *mut c_void,
+    room: usize,
+) -> c_int {
+    // SAFETY: The contracts above.
+    count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above; a key of so many bytes has as many words.
+        let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
+        Ok(tracker.with_key(&event(held)?, copy) as u64)
+    }))
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_event_data(
+    raw: *mut RawTracker,
+    held: *mut RawEvent,
+    to: *mut c_void,
+    room: usize,
+) -> c_int {
+    // SAFETY: The contracts above.
+    count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above; data of so many bytes has as many words.
+        let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
+        Ok(tracker.with_data(&event(held)?, copy) as u64)
+    }))
+}
+
+/// What `latency_tracker_for_each` calls.
+type Visit = unsafe extern "C" fn(*mut RawTracker, *mut RawEvent, *mut c_void) -> c_int;
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_for_each(
+    raw: *mut RawTracker,
+    k: *const c_void,
+    key_size: usize,
+    visit: Visit,
+    arg: *mut c_void,
+) -> c_int {
+    // SAFETY: The contracts above.
+    count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        let key = unsafe { key(k, key_size) }?;
+        tracker.each_of(key, |event| {
+            let held = ptr::without_provenance_mut(event.index() as usize + 1);
+            // SAFETY: The caller's promise: a function that can be called with its argument.
+            unsafe { visit(raw, held, arg) == 0 }
+        })
+    }))
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Other modules: who they are, that they keep this one loaded, and when they go.
+//!
+//! C header: [`include/linux/module.h`](srctree/include/linux/module.h)
+
+use crate::sys::bindings;
+use core::{ffi::CStr, ptr::NonNull};
+use kernel::{
+    ffi::c_void,
+    fmt,
+    prelude::*,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+};
+
+/// A module that uses this one, which stays loaded as long as this lives.
+///
+/// # Invariants
+///
+/// `raw` is null, for the kernel itself, or points to a module that has not gone.
+pub(crate) struct Owner {
+    raw: *mut kernel::bindings::module,
+    is_for_ever: Atomic<u32>,
+}
+
+// SAFETY: Of the module only the name and the address are used, which do not change.
+unsafe impl Send for Owner {}
+// SAFETY: As above.
+unsafe impl Sync for Owner {}
+
+impl Owner {
+    /// Takes note of a module.
+    ///
+    /// # Safety
+    ///
+    /// `raw` is null or points to a module, which does not go before the result is dropped.
+    pub(crate) unsafe fn new(raw: *mut kernel::bindings::module) -> Self {
+        // SAFETY: This module is live: somebody is calling it.
+        unsafe { bindings::lt_module_get() };
+        // INVARIANT: The function's contract.
+        Self {
+            raw,
+            is_for_ever: Atomic::new(0),
+        }
+    }
+
+    /// Its address, as a number.
+    pub(crate) fn address(&self) -> usize {
+        self.raw.addr()
+    }
+
+    /// Has this module stay loaded even after the drop.
+    pub(crate) fn pin_for_ever(&self) {
+        // Relaxed: the drop comes after.
+        self.is_for_ever.store(1, Relaxed);
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if self.is_for_ever.load(Relaxed) == 0 {
+            // SAFETY: Balances the one of `new`.
+            unsafe { bindings::lt_module_put() };
+        }
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: By the type invariant; the name is a C string that lives as long.
+        let name = unsafe { CStr::from_ptr(bindings::lt_module_name(self.raw).cast()) };
+        f.write_str(name.to_str().unwrap_or("?"))
+    }
+}
+
+/// Who wants to know that a module goes.
+pub(crate) trait Watcher: Send + Sync + 'static {
+    /// It has run its exit function, and its memory is about to be freed. Sleeps.
+    fn gone(&self, module: usize);
+}
+
+/// Tells a [`Watcher`]; no more once it is dropped. Sleeps.
+pub(crate) struct Watch<T: Watcher> {
+    raw: NonNull<bindings::lt_module_watch>,
+    /// Alive until nobody is told any more.
+    _watcher: Arc<T>,
+}
+
+// SAFETY: The C side locks by itself, and the watcher is `Send` and `Sync`.
+unsafe impl<T: Watcher> Send for Watch<T> {}
+// SAFETY: As above.
+unsafe impl<T: Watcher> Sync for Watch<T> {}
+
+impl<T: Watcher> Watch<T> {
+    /// Begins. `ENOMEM`. Sleeps.
+    pub(crate) fn new(watcher: Arc<T>) -> Result<Self> {
+        let owner = Arc::as_ptr(&watcher).cast_mut().cast::<c_void>();
+        // SAFETY: `gone` gets the `T` that is held until after `lt_module_watch_free`.
+        let raw = unsafe { bindings::lt_module_watch_new(Some(gone::<T>), owner) };
+        Ok(Self {
+            raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            _watcher: watcher,
+        })
+    }
+}
+
+impl<T: Watcher> Drop for Watch<T> {
+    fn drop(&mut self) {
+        // SAFETY: Made by `lt_module_watch_new`, freed once.
+        unsafe { bindings::lt_module_watch_free(self.raw.as_ptr()) };
+    }
+}
+
+/// # Safety
+///
+/// `owner` is the watcher of a live [`Watch<T>`].
+unsafe extern "C" fn gone<T: Watcher>(owner: *mut c_void, module: *mut kernel::bindings::module) {
+    // SAFETY: The function's contract.
+    let watcher = unsafe { &*owner.cast::<T>() };
+    watcher.gone(module.addr());
+}

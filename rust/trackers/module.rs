@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `module`: what other kernel modules measure, see include/latency_tracker.h and api.rs.
+//!
+//! Such an instance is made and removed by its module alone. Anybody may change its threshold,
+//! its timeout and whether it is on. Its alerts have the key, if the module lets it be seen, else
+//! a number that stands for it, and the id of the end.
+
+use super::Kind;
+use crate::{
+    control::Param,
+    instance::{common, params},
+    record::DETAIL, //
+};
+use kernel::{fmt, prelude::*};
+
+/// The counters of its own.
+#[derive(Clone, Copy)]
+pub(crate) enum Extra {
+    /// References that were refused, since there were too many.
+    Busy,
+}
+
+static PARAMS: [Param; common::COUNT] = {
+    let mut params: [Param; common::COUNT] = params(1_000_000, []);
+    // It is not known which task an event belongs to.
+    params[common::STACK].default = 0;
+    params
+};
+
+/// The tracker.
+pub(crate) static KIND: Kind = Kind {
+    name: "module",
+    c_name: c"module",
+    help: "what another kernel module measures; made by that module alone",
+    params: &PARAMS,
+    counters: &["busy"],
+    detail_words: WORDS,
+    detail: |alert, f| {
+        let [id, len, first, ..] = alert.detail;
+        let key = match len {
+            0 => Key::Hidden(first as u32),
+            len => Key::Shown(&alert.detail[2..WORDS], len as usize),
+        };
+        f.write_fmt(fmt!(" {key} id={id}"))
+    },
+    missing: || None,
+    create: None,
+};
+
+/// The id, the length of the key, and the key.
+const WORDS: usize = 2 + crate::api::KEY_MAX / 8;
+
+/// What is to be seen of a key.
+pub(crate) enum Key<'a> {
+    /// A number that stands for it.
+    Hidden(u32),
+    /// Words, and how many bytes of them.
+    Shown(&'a [u64], usize),
+}
+
+/// The words of an alert.
+pub(crate) fn detail(key: &Key<'_>, id: u64) -> [u64; DETAIL] {
+    let mut words = [0; DETAIL];
+    let [to_id, to_len, to_key @ ..] = &mut words;
+    *to_id = id;
+    match key {
+        Key::Hidden(number) => to_key[0] = u64::from(*number),
+        Key::Shown(key, len) => {
+            *to_len = *len as u64;
+            to_key
+                .iter_mut()
+                .zip(*key)
+                .for_each(|(to, from)| *to = *from);
+        }
+    }
+    words
+}
+
+impl fmt::Display for Key<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Key::Hidden(number) => f.write_fmt(fmt!("key=#{number:08x}")),
+            // A number; on big-endian machines its bytes come first.
+            Key::Shown([word, ..], len @ (1 | 2 | 4 | 8)) => {
+                let unused = 64 - 8 * *len as u32;
+                let number = if cfg!(target_endian = "big") {
+                    word >> unused
+                } else {
+                    *word
+                };
+                f.write_fmt(fmt!("key={number:#x}"))
+            }
+            Key::Shown(words, len) => {
+                f.write_str("key=")?;
+                let bytes = words.iter().flat_map(|word| word.to_ne_bytes());
+                bytes
+                    .take(*len)
+                    .try_for_each(|byte| f.write_fmt(fmt!("{byte:02x}")))
+            }
+        }
+    }
+}
