@@ -29,6 +29,7 @@ prepare() {
 	if [ -z "${LT_TESTS:-}" ]; then
 		unasked "build/module@$1" "$LT_TOP/scripts/build-module" "$1"
 		unasked "build/tests@$1" "$LT_TOP/scripts/build-module" --tests "$1"
+		unasked "build/samples@$1" "$LT_TOP/scripts/build-module" --samples "$1"
 		unasked build/user "$LT_TOP/scripts/build-user"
 	fi
 	release=$("$LT_TOP/scripts/kernel-tree" --release "$1")
