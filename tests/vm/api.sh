@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# What include/latency_tracker.h promises to other modules, on a real kernel; and what they may do wrong:
+# leave without destroying a tracker, or without returning a reference.
+# kernels: stock rt
+# cpus: 2
+# timeout: 180
+
+. /lt/tests/lib.sh
+
+load_module
+log() { dmesg | grep -c "$1" || :; }
+
+insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
+dmesg | grep lt_api
+assert_eq "$(log 'lt_api: .*: ok')" 10 "tests that passed"
+assert_eq "$(log 'destroys a tracker that is not there')" 1 "destroying twice is said"
+
+# It is an instance like any other, but for its end.
+grep -q '^api_left module ' $LT/control || fail "the tracker is not listed"
+wait_until 20 grep -q 'timed_out 1' $LT/api_left/stats
+grep -q ' key=0x1234 pid=0' $LT/api_left/pending || fail "pending: $(cat $LT/api_left/pending)"
+wait_until 20 grep -q '^alerts 1' $LT/api_left/stats
+refused "removed by somebody else" sh -c "echo -api_left >$LT/control"
+refused "made by somebody else" sh -c "echo another module >$LT/control"
+echo 5ms >$LT/api_left/threshold
+assert_eq "$(cat $LT/api_left/threshold)" 5000000 "the threshold"
+refused "our module leaves before its user" rmmod latency_tracker
+rmmod lt_api
+[ ! -e $LT/api_left ] || fail "the tracker is still there"
+
+# A module that forgets is named, and nothing of it is left.
+insmod /lt/lt_api.ko forget=1
+rmmod lt_api
+[ ! -e $LT/api_left ] || fail "a forgotten tracker is still there"
+assert_eq "$(log 'api_left: destroyed, as its module has gone')" 1 "the log names it"
+insmod /lt/lt_api.ko
+rmmod lt_api
+rmmod latency_tracker
+
+# A reference that is not returned: memory is kept for it, and so is our module.
+load_module
+insmod /lt/lt_api.ko leak=1
+rmmod lt_api
+assert_eq "$(log 'api_left: module lt_api has not returned 1 references')" 1 "the log names it"
+refused "our module leaves though somebody has a reference" rmmod latency_tracker
