@@ -153,7 +153,7 @@ struct Chunk<T> {
 ///
 /// # Invariants
 ///
-/// `chunk` is written once, before `filled` becomes 1, and never again.
+/// `chunk` is written by who is busy only, before `filled` becomes 1, and never again.
 struct Entry<T> {
     chunk: UnsafeCell<Option<Chunk<T>>>,
     filled: Atomic<u32>,
@@ -289,8 +289,10 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// Adds cells until there are `capacity`, if there are fewer and it may grow so large, and
     /// returns how many were added.
     ///
-    /// Sleeps. Fails with `ENOMEM`, and then has those that memory was there for, and still wants
-    /// to grow: it does not ask again. Fails with `EBUSY` while another call is under way.
+    /// Sleeps. Fails with `ENOMEM`, and then nothing was added and it still wants to grow: it does
+    /// not ask again. (A chunk for each part that memory was there for would use up the
+    /// directory, which is as large as doublings need.) Fails with `EBUSY` while another call is
+    /// under way.
     pub(crate) fn grow(&self, capacity: u32) -> Result<u32> {
         // Acquire: what the last one did is seen.
         self.busy.cmpxchg(0, 1, Acquire).map_err(|_| EBUSY)?;
@@ -305,8 +307,25 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         added.map(|()| self.capacity() - before)
     }
 
-    /// Adds `count` cells, spread over the nodes. Only for who is busy.
+    /// Adds `count` cells, spread over the nodes, or none. Only for who is busy.
     fn add(&self, count: u32) -> Result {
+        // Relaxed: only who is busy writes it.
+        let first = self.used.load(Relaxed);
+        let mut next = first;
+        let allocated = self.allocate(count, &mut next);
+        for number in first..next {
+            match allocated {
+                Ok(()) => self.publish(number),
+                // SAFETY: The entry is not filled, so nobody looks; we are busy.
+                Err(_) => unsafe { *self.directory[number as usize].chunk.get() = None },
+            }
+        }
+        allocated
+    }
+
+    /// Allocates chunks of `count` cells, into the entries from `next` on, which is advanced.
+    /// Only for who is busy.
+    fn allocate(&self, count: u32, next: &mut u32) -> Result {
         let nodes = populated::<P>();
         let share = count.div_ceil(nodes);
         let mut left = count;
@@ -315,25 +334,28 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             left -= of_node;
             while of_node > 0 {
                 let len = of_node.min(CHUNK);
-                self.add_chunk(node, len)?;
+                let entry = self.directory.get(*next as usize).ok_or(ENOSPC)?;
+                let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(T::new()))?;
+                // INVARIANT: The entry is not filled yet.
+                // SAFETY: Nobody reads it before it is filled, and nobody else writes: we are
+                // busy.
+                unsafe { *entry.chunk.get() = Some(Chunk { cells, node }) };
+                *next += 1;
                 of_node -= len;
             }
         }
         Ok(())
     }
 
-    /// Adds a chunk of `len` cells. Only for who is busy.
-    fn add_chunk(&self, node: usize, len: u32) -> Result {
-        // Relaxed, here and below: only who is busy writes it.
-        let number = self.used.load(Relaxed);
-        let entry = self.directory.get(number as usize).ok_or(ENOSPC)?;
-        let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(T::new()))?;
-        // INVARIANT: The entry was not filled.
-        // SAFETY: Nobody reads it before it is filled, and nobody else writes: we are busy.
-        unsafe { *entry.chunk.get() = Some(Chunk { cells, node }) };
+    /// Hands out the cells of the next entry, which has its chunk. Only for who is busy.
+    fn publish(&self, number: u32) {
+        let entry = &self.directory[number as usize];
         // Release: whoever sees it filled sees the chunk.
         entry.filled.store(1, Release);
         self.used.store(number + 1, Release);
+        let chunk = self.chunk(number << CHUNK_BITS);
+        let len = chunk.cells.len() as u32;
+        // Relaxed, here and below: only who is busy writes it.
         let capacity = self.capacity.load(Relaxed) + len;
         self.capacity.store(capacity, Relaxed);
         let low = match capacity < self.max {
@@ -345,9 +367,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         for offset in (0..len).rev() {
             // INVARIANT: A cell of a filled entry, which was nowhere yet.
             let index = number << CHUNK_BITS | offset;
-            self.push(&self.pools[node].stack, index, u64::MAX);
+            self.push(&self.pools[chunk.node].stack, index, u64::MAX);
         }
-        Ok(())
     }
 
     /// Takes a free cell. `None` means that the pool is full.

@@ -29,8 +29,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// Doubles the capacity, up to the largest, if the pool has asked for it. Returns how many
-    /// events were added. Sleeps; with `ENOMEM` fewer than wanted, perhaps none, were added and
-    /// the pool still wants to grow, and with `EBUSY` another call is under way.
+    /// events were added. Sleeps; with `ENOMEM` the capacity is what it was and the pool still wants
+    /// to grow, and with `EBUSY` another call is under way.
     pub(crate) fn grow(&self) -> Result<u32> {
         if !self.pool.wants_to_grow() {
             return Ok(0);
