@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! lt_kunit: KUnit suites of what the module computes and reads, as the kernel's build compiles it.
+//! lt_kunit: KUnit suites of what the module computes and reads, as the kernel's build compiles it,
+//! and of the engine when memory is short.
 //!
 //! user/engine has the thorough tests of the same files. These see that nothing of it depends on
-//! how they are compiled: with the kernel's flags, its `fmt`, its error codes, its panics.
+//! how they are compiled: with the kernel's flags, its `fmt`, its error codes, its panics. Only a
+//! kernel can make its allocations fail (kunit/faults.rs).
 //!
-//! Built only for a kernel with `CONFIG_KUNIT`; the suites run when the module is loaded, results
+//! Built only for a kernel with `CONFIG_KUNIT` and `CONFIG_FAILSLAB`; the suites run when the module is loaded, results
 //! are in debugfs, in kunit/SUITE/results.
 
 #![allow(
@@ -14,22 +16,42 @@
 )]
 
 use kernel::{fmt, prelude::*, str::CString};
+use kunit::faults::Faults;
 
 #[path = "../../rust/alert.rs"]
 mod alert;
+#[allow(
+    unused_imports,
+    unused_macros,
+    reason = "the suites have assertions of their own"
+)]
+mod common;
 #[path = "../../rust/control.rs"]
 mod control;
+#[path = "../../rust/event.rs"]
+mod event;
+#[path = "../../rust/freelist.rs"]
+mod freelist;
 #[path = "../../rust/hash.rs"]
 mod hash;
 #[path = "../../rust/histogram.rs"]
 mod histogram;
+mod kunit {
+    pub(crate) mod faults;
+}
 #[path = "../../rust/platform.rs"]
 mod platform;
+#[path = "../../rust/rcu_ht.rs"]
+mod rcu_ht;
 #[path = "../../rust/record.rs"]
 mod record;
+#[path = "../../rust/stats.rs"]
+mod stats;
 mod sys;
 #[path = "../../rust/text.rs"]
 mod text;
+#[path = "../../rust/tracker.rs"]
+mod tracker;
 
 module! {
     type: Suites,
@@ -39,11 +61,15 @@ module! {
     license: "GPL v2",
 }
 
-struct Suites;
+struct Suites {
+    _faults: Faults,
+}
 
 impl kernel::Module for Suites {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        Ok(Self)
+        Ok(Self {
+            _faults: Faults::new()?,
+        })
     }
 }
 

@@ -2,17 +2,19 @@
 # shellcheck shell=sh
 #
 # The suites of lt_kunit.ko pass: what the engine computes and what the control language means are the same
-# when the kernel's build compiles them.
+# when the kernel's build compiles them; and whichever allocation of the engine fails, it stays whole and can
+# grow the next time.
 # kernels: debug
-# cpus: 2
-# timeout: 60
+# cpus: 4
+# numa: 2
+# timeout: 120
 
 . /lt/tests/lib.sh
 
 [ -e /lt/lt_kunit.ko ] || skip "the kernel is built without KUnit"
 insmod /lt/lt_kunit.ko || fail "lt_kunit does not load"
 results=/sys/kernel/debug/kunit
-for suite in lt_hash lt_histogram lt_text lt_control; do
+for suite in lt_hash lt_histogram lt_text lt_control lt_engine_faults; do
 	assert "suite $suite" [ -e $results/$suite/results ]
 	cat $results/$suite/results
 	grep -q "^ok [0-9]* $suite" $results/$suite/results || fail "suite $suite did not pass"

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Allocations of a task that fail.
+ *
+ * The kernel's own fault injection makes one allocation of a system call fail.
+ * But kvmalloc() tries twice: so both have to fail, and memory that has run
+ * out has run out for all. This decides for itself, where the kernel asks its
+ * fault injection: for slabs, and for pages.
+ */
+#include <linux/compiler.h>
+#include <linux/gfp.h>
+#include <linux/kprobes.h>
+#include <linux/preempt.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+
+#include "faults.h"
+
+/* Written by the task that they are about, but for @task. */
+static struct {
+	struct task_struct *task;
+	unsigned int nth;
+	unsigned int count;
+	unsigned int seen;
+	unsigned int failed;
+} lt_faults;
+
+/* Whether this call is asked about an allocation of the task, which may fail. */
+static int lt_fault_entry(struct kretprobe_instance *instance,
+			  struct pt_regs *regs, gfp_t flags)
+{
+	if (READ_ONCE(lt_faults.task) != current || !in_task() ||
+	    flags & __GFP_NOFAIL)
+		return 1;
+	return 0;
+}
+
+static int lt_fault_slab(struct kretprobe_instance *instance,
+			 struct pt_regs *regs)
+{
+	return lt_fault_entry(instance, regs, regs_get_kernel_argument(regs, 1));
+}
+
+static int lt_fault_page(struct kretprobe_instance *instance,
+			 struct pt_regs *regs)
+{
+	return lt_fault_entry(instance, regs, regs_get_kernel_argument(regs, 0));
+}
+
+static int lt_fault_return(struct kretprobe_instance *instance,
+			   struct pt_regs *regs)
+{
+	unsigned int seen = ++lt_faults.seen;
+
+	if (seen < lt_faults.nth || seen - lt_faults.nth >= lt_faults.count)
+		return 0;
+	lt_faults.failed++;
+	/* not 0, and true */
+	regs_set_return_value(regs, 1);
+	return 0;
+}
+
+static struct kretprobe lt_fault_probes[] = {
+	{
+		.kp.symbol_name = "should_failslab",
+		.entry_handler = lt_fault_slab,
+		.handler = lt_fault_return,
+	}, {
+		.kp.symbol_name = "should_fail_alloc_page",
+		.entry_handler = lt_fault_page,
+		.handler = lt_fault_return,
+	},
+};
+
+static struct kretprobe *lt_fault_list[] = {
+	&lt_fault_probes[0], &lt_fault_probes[1],
+};
+
+int lt_faults_start(void)
+{
+	return register_kretprobes(lt_fault_list, ARRAY_SIZE(lt_fault_list));
+}
+
+void lt_faults_stop(void)
+{
+	unregister_kretprobes(lt_fault_list, ARRAY_SIZE(lt_fault_list));
+}
+
+void lt_faults_arm(unsigned int nth, unsigned int count)
+{
+	lt_faults.nth = nth;
+	lt_faults.count = count;
+	lt_faults.seen = 0;
+	lt_faults.failed = 0;
+	barrier();
+	WRITE_ONCE(lt_faults.task, current);
+}
+
+unsigned int lt_faults_disarm(void)
+{
+	WRITE_ONCE(lt_faults.task, NULL);
+	barrier();
+	return lt_faults.failed;
+}
