@@ -2,49 +2,69 @@
 /*
  * lt_faults: has system calls find no memory.
  *
- * A task that writes "NTH COUNT" to the parameter `arm` has its allocations
- * from the nth on fail, COUNT of them. Writing "0 0" ends that; then, reading
- * gives how many failed. For one task at a time.
+ * A task that writes "NTH COUNT" to /proc/lt_faults has its allocations from
+ * the nth on fail, COUNT of them. "0 0" ends that; reading then gives how many
+ * failed. Neither needs memory. For one task at a time.
  */
+#include <linux/fs.h>
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/proc_fs.h>
+#include <linux/uaccess.h>
 
 #include "faults.h"
 
 static unsigned int failed;
 
-static int lt_faults_set(const char *text, const struct kernel_param *param)
+static ssize_t lt_faults_write(struct file *file, const char __user *from,
+			       size_t len, loff_t *pos)
 {
 	unsigned int nth, count;
+	char text[32];
 
 	failed = lt_faults_disarm();
+	if (len >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, len))
+		return -EFAULT;
+	text[len] = '\0';
 	if (sscanf(text, "%u %u", &nth, &count) != 2)
 		return -EINVAL;
 	if (count)
 		lt_faults_arm(nth, count);
-	return 0;
+	return len;
 }
 
-static int lt_faults_get(char *text, const struct kernel_param *param)
+static ssize_t lt_faults_read(struct file *file, char __user *to, size_t len,
+			      loff_t *pos)
 {
-	return sysfs_emit(text, "%u\n", failed);
+	char text[16];
+	int used = scnprintf(text, sizeof(text), "%u\n", failed);
+
+	return simple_read_from_buffer(to, len, pos, text, used);
 }
 
-static const struct kernel_param_ops lt_faults_ops = {
-	.set = lt_faults_set,
-	.get = lt_faults_get,
+static const struct proc_ops lt_faults_ops = {
+	.proc_read = lt_faults_read,
+	.proc_write = lt_faults_write,
+	.proc_lseek = default_llseek,
 };
-
-module_param_cb(arm, &lt_faults_ops, NULL, 0600);
-MODULE_PARM_DESC(arm, "NTH COUNT: which allocations of the writer fail");
 
 static int __init lt_faults_init(void)
 {
-	return lt_faults_start();
+	int err = lt_faults_start();
+
+	if (err)
+		return err;
+	if (proc_create("lt_faults", 0600, NULL, &lt_faults_ops))
+		return 0;
+	lt_faults_stop();
+	return -ENOMEM;
 }
 
 static void __exit lt_faults_exit(void)
 {
+	remove_proc_entry("lt_faults", NULL);
 	lt_faults_stop();
 }
 
