@@ -12,9 +12,14 @@
 load_module
 log() { dmesg | grep -c "$1" || :; }
 
+# Somebody sleeps on all alerts, so that each context has somebody to wake.
+cat $LT/alerts >/tmp/alerts &
+reader=$!
 insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
 dmesg | grep lt_api
-assert_eq "$(log 'lt_api: .*: ok')" 10 "tests that passed"
+assert_eq "$(log 'lt_api: .*: ok')" 15 "tests that passed"
+wait_until 20 grep -q 'instance=api tracker=module reason=' /tmp/alerts
+kill $reader
 assert_eq "$(log 'destroys a tracker that is not there')" 1 "destroying twice is said"
 
 # It is an instance like any other, but for its end.
@@ -35,8 +40,11 @@ insmod /lt/lt_api.ko forget=1
 rmmod lt_api
 [ ! -e $LT/api_left ] || fail "a forgotten tracker is still there"
 assert_eq "$(log 'api_left: destroyed, as its module has gone')" 1 "the log names it"
-insmod /lt/lt_api.ko
-rmmod lt_api
+
+# So is one that fails to load.
+refused "a module that fails" insmod /lt/lt_api.ko fail=1
+[ ! -e $LT/api_left ] || fail "the tracker of a module that failed is still there"
+[ "$(log 'api_left: destroyed, as its module has gone')" -gt 1 ] || fail "the log does not name it"
 rmmod latency_tracker
 
 # A reference that is not returned: memory is kept for it, and so is our module.
@@ -44,4 +52,5 @@ load_module
 insmod /lt/lt_api.ko leak=1
 rmmod lt_api
 assert_eq "$(log 'api_left: module lt_api has not returned 1 references')" 1 "the log names it"
+assert_eq "$(log 'lt_api: a reference that is left: ok')" 1 "it can still be used"
 refused "our module leaves though somebody has a reference" rmmod latency_tracker

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the tests of lt_api share; see api.c. */
+#ifndef _LT_API_H
+#define _LT_API_H
+
+#include <linux/types.h>
+
+#include <latency_tracker.h>
+
+/* Notes what does not hold, and goes on: errors are handed from call to call. */
+void check(bool holds, const char *what, const char *test, int line);
+
+#define CHECK(condition) check((condition), #condition, __func__, __LINE__)
+
+struct data {
+	u64 serial;
+	char text[20];
+};
+
+/* What was reported last, and how often. */
+extern struct latency_tracker_report last;
+extern u8 last_key[LATENCY_TRACKER_KEY_MAX];
+extern struct data last_data;
+extern int reports;
+
+/* A callback that notes these. */
+void late(const struct latency_tracker_report *report);
+
+/* Waits for so many, with a limit that is reached only if something is broken. */
+bool reported(int count);
+
+/* The configuration that tests begin with. Sets reports to 0. */
+struct latency_tracker_config config(u32 key_size, u32 flags);
+
+/* api_events.c */
+void threshold(void);
+void worst(void);
+void keys_of_all_sizes(void);
+void the_length_is_part_of_a_key(void);
+void duplicates(void);
+void a_unique_key_is_live_once(void);
+void references(void);
+
+/* api_trackers.c */
+void timeouts(void);
+void off(void);
+void the_pool_grows(void);
+void what_is_impossible_is_refused(void);
+void a_callback_may_call(void);
+void destroying_waits_for_callbacks(void);
+
+/* api_contexts.c */
+void all_contexts(void);
+void under_the_runqueue_lock(void);
+
+#endif /* _LT_API_H */

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+/* lt_api: begin, end, keys and references. */
+#include <linux/delay.h>
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+#include "api.h"
+
+void threshold(void)
+{
+	struct latency_tracker_config c = config(8, 0);
+	struct latency_tracker *t = latency_tracker_create(&c);
+	struct data data = { .serial = 42, .text = "of the event" };
+	u64 key = 7;
+
+	CHECK(!IS_ERR(t));
+	CHECK(!latency_tracker_event_in_at(t, &key, 8, &data, 100, 0));
+	CHECK(!latency_tracker_event_out_at(t, &key, 8, 3, 1100));
+	CHECK(reports == 0);
+	CHECK(!latency_tracker_event_in_at(t, &key, 8, &data, 100, 0));
+	CHECK(!latency_tracker_event_out_at(t, &key, 8, 3, 1101));
+	CHECK(reports == 1 && last.reason == LATENCY_TRACKER_THRESHOLD);
+	CHECK(last.tracker == t && last.priv == &reports && last.id == 3);
+	CHECK(last.start == 100 && last.end == 1101 && last.delay == 1001);
+	CHECK(last.threshold == 1000);
+	CHECK(last.key_size == 8 && !memcmp(last_key, &key, 8));
+	CHECK(last.data_size == sizeof(data));
+	CHECK(!memcmp(&last_data, &data, sizeof(data)));
+	CHECK(latency_tracker_event_out(t, &key, 8, 0) == -ENOENT);
+	latency_tracker_set_threshold(t, 5000);
+	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 100, 0));
+	CHECK(!latency_tracker_event_out_at(t, &key, 8, 3, 5100));
+	CHECK(reports == 1);
+	/* Without explicit times: the clock. */
+	latency_tracker_set_threshold(t, 0);
+	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
+	udelay(5);
+	CHECK(!latency_tracker_event_out(t, &key, 8, 0));
+	CHECK(reports == 2 && last.delay >= 5000 && last_data.serial == 0);
+	latency_tracker_destroy(t);
+	/* Nobody has to be told. */
+	c.callback = NULL;
+	t = latency_tracker_create(&c);
+	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 100, 0));
+	CHECK(!latency_tracker_event_out_at(t, &key, 8, 3, 1101));
+	CHECK(reports == 2);
+	latency_tracker_destroy(t);
+}
+
+void worst(void)
+{
+	struct latency_tracker_config c = config(8, LATENCY_TRACKER_WORST);
+	struct latency_tracker *t = latency_tracker_create(&c);
+	static const u64 delays[] = { 900, 2000, 1500, 2000, 2001 };
+	static const int expected[] = { 0, 1, 1, 1, 2 };
+	u64 key = 1;
+	int i;
+
+	CHECK(!IS_ERR(t));
+	for (i = 0; i < ARRAY_SIZE(delays); i++) {
+		CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 10, 0));
+		CHECK(!latency_tracker_event_out_at(t, &key, 8, 0,
+						    10 + delays[i]));
+		CHECK(reports == expected[i]);
+	}
+	latency_tracker_destroy(t);
+}
+
+void keys_of_all_sizes(void)
+{
+	u8 key[LATENCY_TRACKER_KEY_MAX], copy[LATENCY_TRACKER_KEY_MAX];
+	struct latency_tracker_event *event;
+	u32 size;
+
+	memset(key, 0xa5, sizeof(key));
+	for (size = 1; size <= LATENCY_TRACKER_KEY_MAX; size++) {
+		struct latency_tracker_config c = config(size, 0);
+		struct latency_tracker *t;
+
+		c.data_size = (size - 1) * 4;
+		t = latency_tracker_create(&c);
+		CHECK(!IS_ERR(t));
+		CHECK(!latency_tracker_event_in_at(t, key, size, NULL, 5, 0));
+		key[size - 1] ^= 1;
+		CHECK(latency_tracker_event_out(t, key, size, 0) == -ENOENT);
+		key[size - 1] ^= 1;
+		CHECK(latency_tracker_event_out(t, key, size - 1, 0) == -EINVAL);
+		CHECK(latency_tracker_event_out(t, key, size + 1, 0) == -EINVAL);
+		event = latency_tracker_lookup(t, key, size);
+		CHECK(!IS_ERR(event));
+		CHECK(latency_tracker_event_key(t, event, copy, size) == size);
+		CHECK(!memcmp(key, copy, size));
+		latency_tracker_event_put(t, event);
+		CHECK(!latency_tracker_event_out(t, key, size, 0));
+		CHECK(last.key_size == size && !memcmp(last_key, key, size));
+		CHECK(last.data_size == (size - 1) * 4);
+		latency_tracker_destroy(t);
+	}
+}
+
+void the_length_is_part_of_a_key(void)
+{
+	struct latency_tracker_config c =
+		config(64, LATENCY_TRACKER_VARIABLE_KEYS);
+	struct latency_tracker *t = latency_tracker_create(&c);
+	static const u8 zeros[64];
+	size_t size;
+
+	CHECK(!IS_ERR(t));
+	for (size = 1; size <= 16; size++)
+		CHECK(!latency_tracker_event_in(t, zeros, size, NULL));
+	CHECK(latency_tracker_event_in(t, zeros, 64, NULL) == -ENOSPC);
+	CHECK(latency_tracker_event_in(t, zeros, 0, NULL) == -EINVAL);
+	CHECK(latency_tracker_event_in(t, zeros, 65, NULL) == -EINVAL);
+	CHECK(latency_tracker_event_out(t, zeros, 17, 0) == -ENOENT);
+	for (size = 1; size <= 16; size++) {
+		CHECK(!latency_tracker_event_out(t, zeros, size, 0));
+		CHECK(latency_tracker_event_out(t, zeros, size, 0) == -ENOENT);
+	}
+	latency_tracker_destroy(t);
+}
+
+struct visits {
+	u64 starts;
+	int stop_after;
+	int seen;
+};
+
+static int visit(struct latency_tracker *t, struct latency_tracker_event *event,
+		 void *arg)
+{
+	struct visits *visits = arg;
+
+	visits->starts += latency_tracker_event_start(t, event);
+	return ++visits->seen == visits->stop_after;
+}
+
+void duplicates(void)
+{
+	struct latency_tracker_config c = config(4, 0);
+	struct latency_tracker *t = latency_tracker_create(&c);
+	struct latency_tracker_event *event;
+	struct visits visits = {}, first = { .stop_after = 1 };
+	u32 key = 9;
+	u64 start;
+
+	CHECK(!IS_ERR(t));
+	for (start = 1; start <= 1000; start *= 10)
+		CHECK(!latency_tracker_event_in_at(t, &key, 4, NULL, start, 0));
+	CHECK(latency_tracker_for_each(t, &key, 4, visit, &visits) == 4);
+	CHECK(visits.starts == 1111);
+	CHECK(latency_tracker_for_each(t, &key, 4, visit, &first) == 1);
+	CHECK(!latency_tracker_event_out_at(t, &key, 4, 0, 1500));
+	/* One that is meant. */
+	event = latency_tracker_event_in_get(t, &key, 4, NULL, 7, 0);
+	CHECK(!IS_ERR(event));
+	CHECK(!latency_tracker_event_out_event(t, event, 5, 2007));
+	CHECK(last.start == 7 && last.delay == 2000 && last.id == 5);
+	CHECK(latency_tracker_event_out_event(t, event, 5, 0) == -ENOENT);
+	latency_tracker_event_put(t, event);
+	CHECK(latency_tracker_event_out_all(t, &key, 4, 0, 1500) == 3);
+	CHECK(latency_tracker_event_out_all(t, &key, 4, 0, 1500) == -ENOENT);
+	latency_tracker_destroy(t);
+}
+
+void a_unique_key_is_live_once(void)
+{
+	struct latency_tracker_config c = config(8, LATENCY_TRACKER_UNIQUE);
+	struct latency_tracker *t;
+	struct visits visits = {};
+	u64 key = 1;
+
+	c.capacity = 1;
+	t = latency_tracker_create(&c);
+	CHECK(!IS_ERR(t));
+	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 100, 0));
+	CHECK(!latency_tracker_event_in_at(t, &key, 8, NULL, 200, 0));
+	CHECK(latency_tracker_for_each(t, &key, 8, visit, &visits) == 1);
+	CHECK(visits.starts == 200);
+	latency_tracker_destroy(t);
+}
+
+void references(void)
+{
+	struct latency_tracker_config c = config(8, 0);
+	struct latency_tracker *t;
+	struct latency_tracker_event *event, *other;
+	struct data data = { .serial = 1, .text = "first" }, copy;
+	u64 key = 3;
+	int i;
+
+	c.capacity = 1;
+	t = latency_tracker_create(&c);
+	CHECK(!IS_ERR(t));
+	CHECK(latency_tracker_lookup(t, &key, 8) == ERR_PTR(-ENOENT));
+	CHECK(!latency_tracker_event_in_at(t, &key, 8, &data, 50, 0));
+	event = latency_tracker_lookup(t, &key, 8);
+	CHECK(!IS_ERR(event));
+	CHECK(latency_tracker_event_is_live(t, event));
+	/* It ends, and can still be read; its memory is its own. */
+	CHECK(!latency_tracker_event_out_at(t, &key, 8, 0, 60));
+	CHECK(!latency_tracker_event_is_live(t, event));
+	CHECK(latency_tracker_event_start(t, event) == 50);
+	CHECK(latency_tracker_event_data(t, event, &copy, sizeof(copy)) ==
+	      sizeof(copy));
+	CHECK(!memcmp(&data, &copy, sizeof(copy)));
+	CHECK(latency_tracker_event_in(t, &key, 8, NULL) == -ENOSPC);
+	CHECK(!latency_tracker_event_get(t, event));
+	latency_tracker_event_put(t, event);
+	CHECK(latency_tracker_event_in(t, &key, 8, NULL) == -ENOSPC);
+	latency_tracker_event_put(t, event);
+	/* As many as there can be. */
+	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
+	for (i = 0; i < LATENCY_TRACKER_REFS_MAX; i++) {
+		other = latency_tracker_lookup(t, &key, 8);
+		CHECK(!IS_ERR(other));
+	}
+	CHECK(latency_tracker_lookup(t, &key, 8) == ERR_PTR(-EBUSY));
+	CHECK(latency_tracker_event_get(t, other) == -EBUSY);
+	CHECK(latency_tracker_clear(t) == 1);
+	CHECK(!latency_tracker_event_is_live(t, other));
+	for (i = 0; i < LATENCY_TRACKER_REFS_MAX; i++)
+		latency_tracker_event_put(t, other);
+	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
+	latency_tracker_event_put(t, NULL);
+	latency_tracker_event_put(t, ERR_PTR(-ENOENT));
+	CHECK(latency_tracker_event_get(t, NULL) == -EINVAL);
+	latency_tracker_destroy(t);
+}
