@@ -199,8 +199,9 @@ latency_tracker_create(const struct latency_tracker_config *config);
  * grace period of RCU and of tracepoints), for callbacks and for readers of its
  * files. What is pending is dropped and counted.
  *
- * References that were not returned are said in the kernel log; the memory is
- * then not freed. A module that leaves without destroying its trackers is named
+ * References that were not returned are said in the kernel log; the memory of
+ * the tracker is then not freed, so that they can still be read and returned. A
+ * module that leaves without destroying its trackers is named
  * there, and they are destroyed for it.
  *
  * Context: task, sleeps. Not in a callback.
@@ -426,7 +427,8 @@ int latency_tracker_event_data(struct latency_tracker *tracker,
  * @key: the key
  * @key_size: the size of the key
  * @visit: called for each with a reference that is its for the call (get one
- *	more to keep it), until it does not return 0. Preemption is off.
+ *	more to keep it), until it does not return 0. Preemption is off. It may
+ *	call all that does not sleep, also end the event.
  * @arg: for @visit
  *
  * Each event that is live all the time is visited, once. One that has too many

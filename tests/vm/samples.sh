@@ -21,7 +21,8 @@ assert_eq "$(cat $P/threshold)" $((short + 1)) "reports of the threshold"
 assert_eq "$(cat $P/last_ms)" 30 "private data in the callback"
 [ "$(cat $P/last_delay)" -ge 30000000 ] || fail "a delay of $(cat $P/last_delay) ns"
 # The line of the alert has the thread.
-grep -q 'tracker=module reason=threshold' $LT/sample_c/wakeup || fail "no alert"
+key=$(printf '0x%x' "$(cat $P/last_tid)")
+grep -q "tracker=module reason=threshold .* key=$key id=0" $LT/sample_c/wakeup || fail "no alert of the thread"
 
 # One that does not end in time is reported as it is pending, and again at its end.
 echo 3000 >$P/work &
