@@ -6,6 +6,7 @@
 # kernels: stock rt
 # cpus: 2
 # timeout: 180
+# leaves: our module, which can not be unloaded any more
 
 . /lt/tests/lib.sh
 
