@@ -347,13 +347,9 @@ impl<const K: usize, const D: usize> Client<K, D> {
         // Nobody is known to wait, so there is no stack to look at.
         let look = |_: &Snapshot<K, D>| ();
         let tracker = self.core.tracker();
-        let first = tracker.expire(now, timeout, ticker::relax, look, |guard, late, ()| {
-            self.report(guard, late, 0);
-        });
-        // What begins from now on can not time out before this.
-        let due = first.unwrap_or(NEVER).min(now.saturating_add(shortest));
-        let pause = instance::pause_between_searches(shortest);
-        Some(due.saturating_sub(Kernel::now()).max(pause))
+        let report = |guard: &_, late: &_, (): &()| self.report(guard, late, 0);
+        let first = tracker.expire(now, shortest, timeout, ticker::relax, look, report);
+        Some(instance::until_next_search(now, shortest, first))
     }
 }
 

@@ -17,15 +17,16 @@
 //! # The state word
 //!
 //! ```text
-//!   63              11 10       3     2          1        0
-//!  +------------------+----------+--------+-----------+------+
-//!  |    generation    |   refs   | orphan | timed_out | live |
-//!  +------------------+----------+--------+-----------+------+
+//!   63              12 11       4      3         2          1        0
+//!  +------------------+----------+----------+--------+-----------+------+
+//!  |    generation    |   refs   | changing | orphan | timed_out | live |
+//!  +------------------+----------+----------+--------+-----------+------+
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never comes back (2^53 lives). Within a life the other bits change: when the event times
-//! out, and when somebody takes or returns a reference.
+//! which never comes back (2^52 lives). Within a life the other bits change: when the event times
+//! out, and when somebody takes or returns a reference. Between two lives of one event, while its
+//! owner changes it, `changing` tells it from a cell that is free or has ended.
 //!
 //! # Why no grace period is needed
 //!
@@ -52,6 +53,11 @@
 //! A copy by [`Event::peek`] of the life whose exchange then succeeds is what is reported:
 //! it was found sound before, and the exchange tells that the event had not ended.
 //!
+//! Whoever looks for events to time out passes over most of the cells, and wants to pay little for
+//! each: [`Event::glance`] reads the state, and the start if there is an event. That start is of
+//! the life that was seen, or of a later one, which began later: so if it is too young, so is
+//! whatever is there. Only what is old enough is copied and checked.
+//!
 //! # References
 //!
 //! A reference keeps the cell from being recycled, and keeps nobody from ending the event. It is
@@ -76,11 +82,13 @@ const LIVE: u64 = 1;
 const TIMED_OUT: u64 = 2;
 /// The event has ended, and the last reference gives the cell back.
 const ORPHAN: u64 = 4;
+/// The event is in the hands of an owner who will publish it again.
+const CHANGING: u64 = 8;
 /// One reference.
-const REF: u64 = 8;
+const REF: u64 = 16;
 /// All of them.
 const REFS: u64 = 0xff * REF;
-const GENERATION: u64 = 1 << 11;
+const GENERATION: u64 = 1 << 12;
 
 /// What says which life it is.
 const LIFE: u64 = !(GENERATION - 1) | LIVE;
@@ -133,6 +141,17 @@ pub(crate) enum Hold {
     TooMany,
 }
 
+/// What [`Event::glance`] sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Glance {
+    /// No event, or one that has timed out.
+    Nothing,
+    /// An event that its owner changes: it was live, and will be.
+    Changing,
+    /// A live event that has not timed out, and when it began, or a later one in its cell did.
+    Live(Life, u64),
+}
+
 /// The most references to one event.
 #[allow(dead_code, reason = "for tests")]
 pub(crate) const HOLDERS_MAX: u64 = REFS / REF;
@@ -170,6 +189,19 @@ impl<const K: usize, const D: usize> Event<K, D> {
         (state & LIVE != 0).then_some(Life(state))
     }
 
+    /// A first look at the cell, for who looks for events to time out.
+    #[inline(always)]
+    pub(crate) fn glance(&self) -> Glance {
+        // Acquire: as in `life`.
+        let seen = self.state.load(Acquire);
+        match seen & (LIVE | CHANGING | TIMED_OUT) {
+            // Relaxed: of this life or a later one; who needs to know checks, by `peek_at`.
+            LIVE => Glance::Live(Life(seen), self.start.load(Relaxed)),
+            CHANGING => Glance::Changing,
+            _ => Glance::Nothing,
+        }
+    }
+
     /// Whether the key is `key`. Sound only together with a later [`Event::claim`] of the life
     /// that was seen before, or with the check at the end of [`Event::peek`].
     #[inline(always)]
@@ -201,27 +233,50 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// the cell.
     #[inline(always)]
     pub(crate) fn claim(&self, life: Life) -> Option<Life> {
+        self.take(life, 0)
+    }
+
+    /// As [`Event::claim`], for who publishes the event again ([`Event::republish`]), or says that
+    /// it has ended ([`Event::has_ended`]).
+    #[inline(always)]
+    pub(crate) fn claim_to_change(&self, life: Life) -> Option<Life> {
+        self.take(life, CHANGING)
+    }
+
+    #[inline(always)]
+    fn take(&self, life: Life, with: u64) -> Option<Life> {
+        let taken = (life.0 & !LIVE) | with;
         // Acquire: the winner's reads and writes of the cell stay behind the exchange. What it
         // read before needs no order, see step 3 above.
-        if self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire).is_ok() {
+        if self.state.cmpxchg(life.0, taken, Acquire).is_ok() {
             return Some(life);
         }
-        self.claim_again(life)
+        self.take_again(life, with)
     }
 
     /// The exchange has failed: the life is over, or only its other bits have changed.
     #[cold]
-    fn claim_again(&self, life: Life) -> Option<Life> {
+    fn take_again(&self, life: Life, with: u64) -> Option<Life> {
         loop {
             // Relaxed: if it is the same life, all of it was acquired when `life` was loaded.
             let last = self.state.load(Relaxed);
             if !life.is_that_of(last) {
                 return None;
             }
-            // Acquire: as in `claim`.
-            if self.state.cmpxchg(last, last & !LIVE, Acquire).is_ok() {
+            let taken = (last & !LIVE) | with;
+            // Acquire: as in `take`.
+            if self.state.cmpxchg(last, taken, Acquire).is_ok() {
                 return Some(Life(last));
             }
+        }
+    }
+
+    /// The event that was claimed to be changed is not published again. Only for the owner.
+    pub(crate) fn has_ended(&self) {
+        // Relaxed, both: it orders nothing. Those who hold references may return them meanwhile.
+        let mut now = self.state.load(Relaxed);
+        while let Err(found) = self.state.cmpxchg(now, now & !CHANGING, Relaxed) {
+            now = found;
         }
     }
 
@@ -232,7 +287,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
             if now & REFS == REFS {
                 return Hold::TooMany;
             }
-            // Acquire: as in `claim`, what the holder reads stays behind.
+            // Acquire: as in `take`, what the holder reads stays behind.
             match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {
                 Ok(_) => return Hold::Held,
                 Err(found) => now = found,
@@ -355,7 +410,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         loop {
             // Relaxed: a guess, the exchange checks it.
             let now = self.state.load(Relaxed);
-            let next = (now & !forget).wrapping_add(GENERATION) | LIVE;
+            let next = (now & !(forget | CHANGING)).wrapping_add(GENERATION) | LIVE;
             // Release: as in `publish`.
             if self.state.cmpxchg(now, next, Release).is_ok() {
                 return;
@@ -369,7 +424,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     fn next_life(&self, forget: u64) -> u64 {
         // Relaxed: only owners write a state that is not live and not held, and ownership was
         // handed over by `claim` or by the pool, both with acquire.
-        let state = self.state.load(Relaxed) & !forget;
+        let state = self.state.load(Relaxed) & !(forget | CHANGING);
         // The live bit is not set.
         state.wrapping_add(GENERATION | LIVE)
     }

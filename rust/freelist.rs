@@ -69,6 +69,10 @@ use crate::{
 };
 use core::{cell::UnsafeCell, marker::PhantomData};
 use kernel::prelude::*;
+use used::Used;
+
+#[path = "freelist/used.rs"]
+mod used;
 
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
@@ -147,6 +151,7 @@ struct Pool {
 struct Chunk<T> {
     cells: NodeSlice<T>,
     node: usize,
+    used: Used,
 }
 
 /// A place in the directory, for a chunk that comes with growth.
@@ -339,7 +344,13 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 // INVARIANT: The entry is not filled yet.
                 // SAFETY: Nobody reads it before it is filled, and nobody else writes: we are
                 // busy.
-                unsafe { *entry.chunk.get() = Some(Chunk { cells, node }) };
+                unsafe {
+                    *entry.chunk.get() = Some(Chunk {
+                        cells,
+                        node,
+                        used: Used::new(),
+                    })
+                };
                 *next += 1;
                 of_node -= len;
             }
@@ -449,18 +460,23 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         unsafe { chunk.cells.get_unchecked(offset) }
     }
 
-    /// All cells, free or not, with their indices.
+    /// All cells that have ever been handed out, free or not, with their indices.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (Index, &T)> {
+        self.chunks().flat_map(|(base, cells)| {
+            let number = move |(offset, cell)| (base | offset as u32, cell);
+            cells.iter().enumerate().map(number)
+        })
+    }
+
+    /// The same, as slices, each with the index of its first cell.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = (Index, &[T])> {
         // Acquire: the entries are read next.
-        let used = self.used.load(Acquire) as usize;
-        let chunks = self.directory.iter().take(used).map(Entry::get);
-        chunks.flatten().enumerate().flat_map(|(number, chunk)| {
-            let base = (number as u32) << CHUNK_BITS;
-            chunk
-                .cells
-                .iter()
-                .enumerate()
-                .map(move |(offset, cell)| (base | offset as u32, cell))
+        let filled = self.used.load(Acquire) as usize;
+        let chunks = self.directory.iter().take(filled).map(Entry::get);
+        chunks.flatten().enumerate().map(|(number, chunk)| {
+            let cells = chunk.cells.get(..chunk.used.get());
+            let cells = cells.unwrap_or(&chunk.cells);
+            ((number as u32) << CHUNK_BITS, cells)
         })
     }
 
@@ -561,6 +577,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             for &place in self.search[node].iter() {
                 match self.take(place) {
                     Ok(index) => {
+                        self.chunk(index).used.note(index & (CHUNK - 1));
                         self.note_low(place);
                         return Some(index);
                     }

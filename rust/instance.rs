@@ -240,17 +240,26 @@ pub(crate) trait Instance: Send + Sync {
     fn show_pending(&self, out: &SeqFile) -> Result;
 }
 
-/// The shortest time between two searches for what has timed out, in nanoseconds.
-const FINEST: u64 = 1_000_000;
+/// The shortest pause between two searches for what has timed out, in nanoseconds.
+const FINEST: u64 = 500_000;
+
+/// The nanoseconds until the next search for what has timed out, after one that began at `began`
+/// and returned `first`, with timeouts of `shortest` or more.
+///
+/// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
+/// other half is for the timer, the worker and the search. A search that takes long takes half of
+/// a CPU at the most.
+pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
+    let done = Kernel::now();
+    // What begins after `began` can not time out before this.
+    let unseen = began.saturating_add(shortest);
+    let due = first.map_or(unseen, |first| first.min(unseen));
+    let pause = (shortest / 32).max(FINEST).max(done.saturating_sub(began));
+    due.saturating_sub(done).max(pause)
+}
 
 /// After how many nanoseconds growth is tried again, or what was outgrown is looked at again.
 const TENDED: u64 = 1_000_000_000;
-
-/// The pause after a search for what has timed out, by the shortest timeout there is; all in
-/// nanoseconds.
-pub(crate) fn pause_between_searches(timeout: u64) -> u64 {
-    (timeout / 16).max(FINEST)
-}
 
 /// What the instances of all trackers have, with keys of `K` and data of `D` words.
 pub(crate) struct Core<const K: usize, const D: usize> {
@@ -434,11 +443,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         };
         let first = self
             .tracker
-            .expire(now, |_| timeout, ticker::relax, look, report);
-        // What begins from now on can not time out before this.
-        let due = first.unwrap_or(now.saturating_add(timeout));
-        let pause = pause_between_searches(timeout);
-        Some(due.saturating_sub(Kernel::now()).max(pause))
+            .expire(now, timeout, |_| timeout, ticker::relax, look, report);
+        Some(until_next_search(now, timeout, first))
     }
 
     /// Whether a late event is to be reported: if only the worst are wanted, and there has been a

@@ -30,15 +30,14 @@ use crate::{
 };
 use kernel::prelude::*;
 
+#[path = "tracker/expiry.rs"]
+mod expiry;
 #[path = "tracker/growth.rs"]
 mod growth;
 #[path = "tracker/held.rs"]
 pub(crate) mod held;
 #[path = "tracker/unique.rs"]
 mod unique;
-
-/// How many cells are looked at for timeouts before others may run.
-const SLICE: Index = 256;
 
 /// Pairs events with keys of `K` words and data of `D` words. See the head of this file.
 pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
@@ -142,7 +141,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.set_data(data);
     }
 
-    /// Moves the begin.
+    /// Moves the begin, not to an earlier time: the search for timeouts may rely on the old one.
     pub(crate) fn set_start(&mut self, start: u64) {
         self.event.set_start(start);
     }
@@ -450,11 +449,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
     ) -> Option<Verdict> {
         let hash = self.seed.hash(key);
-        let (won, event) = self.claim(guard, hash, key)?;
+        let take = |found| self.take_by(key, found, Event::claim_to_change);
+        let (won, event) = self.table.find::<P, _>(guard, hash, take)?;
         let verdict = change(&mut Open { event });
         match verdict {
             Verdict::Keep => event.republish(won.life, false),
             Verdict::Gone => {
+                event.has_ended();
                 self.release(guard, hash, won, event);
                 self.stats.count::<P>(guard, Counter::Gone);
             }
@@ -498,62 +499,6 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             }
         }
         cleared
-    }
-
-    /// Reports the events that have been live for their timeout at `now`, each once. `timeout`
-    /// says it of each, in nanoseconds; `u64::MAX` is never.
-    ///
-    /// It is decided while the event is pending; `report` is called at once after that. What
-    /// `look` has found out about an event just before is `report`ed only if the event was pending
-    /// all the time. Returns when the first of those that have not timed out will: before that,
-    /// none that was looked at can, but for an event that was inside [`Tracker::update`] just
-    /// then, and is found the next time. Calls `relax` now and then, which may sleep; holds the
-    /// guard for one event at a time.
-    pub(crate) fn expire<T>(
-        &self,
-        now: u64,
-        timeout: impl Fn(&Snapshot<K, D>) -> u64,
-        mut relax: impl FnMut(),
-        mut look: impl FnMut(&Snapshot<K, D>) -> T,
-        mut report: impl FnMut(&P::Guard, &Late<K, D>, &T),
-    ) -> Option<u64> {
-        let mut first = None;
-        for (index, event) in self.pool.cells() {
-            if index % SLICE == SLICE - 1 {
-                relax();
-            }
-            let Some((life, copy)) = event.peek() else {
-                continue;
-            };
-            let timeout = timeout(&copy);
-            if life.has_timed_out() || timeout == u64::MAX {
-                continue;
-            }
-            let due = copy.start.saturating_add(timeout);
-            let delay = now.saturating_sub(copy.start);
-            if delay < timeout {
-                first = earlier(first, due);
-                continue;
-            }
-            let seen = look(&copy);
-            let guard = P::guard();
-            if !event.time_out(life) {
-                // It has ended, or was changed and goes on: look again soon.
-                first = earlier(first, due);
-                continue;
-            }
-            self.stats.count::<P>(&guard, Counter::TimedOut);
-            let late = Late {
-                why: Why::Timeout,
-                start: copy.start,
-                delay,
-                threshold: timeout,
-                key: copy.key,
-                data: copy.data,
-            };
-            report(&guard, &late, &seen);
-        }
-        first
     }
 
     /// Shows copies of the live events, in no order, until `see` fails.
@@ -629,12 +574,22 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Wins the event in a cell that was found, if it is live and has this key.
     #[inline(always)]
     fn take(&self, key: &[u64; K], found: Candidate) -> Option<(Won, &Event<K, D>)> {
+        self.take_by(key, found, Event::claim)
+    }
+
+    #[inline(always)]
+    fn take_by(
+        &self,
+        key: &[u64; K],
+        found: Candidate,
+        claim: impl FnOnce(&Event<K, D>, Life) -> Option<Life>,
+    ) -> Option<(Won, &Event<K, D>)> {
         let event = self.pool.cell(found.cell);
         let life = event.life()?;
         if !event.has_key(key) {
             return None;
         }
-        let life = event.claim(life)?;
+        let life = claim(event, life)?;
         Some((Won { found, life }, event))
     }
 
@@ -667,9 +622,4 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 /// The threshold, but low enough for delays below 0, as unsigned numbers, to be above it.
 fn limit(threshold: u64) -> u64 {
     threshold.min(i64::MAX as u64)
-}
-
-/// The earlier of two times, the first of which may not be there.
-fn earlier(first: Option<u64>, time: u64) -> Option<u64> {
-    Some(first.map_or(time, |first| first.min(time)))
 }

@@ -165,7 +165,7 @@ impl Mix {
         notes.within(Op::Search, |_| {
             let report = |_: &_, _: &_, (): &()| self.say(Counter::TimedOut, 1);
             let engine = &self.engine;
-            engine.expire(Kernel::now(), |_| 10_000, || {}, |_| {}, report);
+            engine.expire(Kernel::now(), 10_000, |_| 10_000, || {}, |_| {}, report);
             if dice.roll() == 0 {
                 self.say(Counter::Cleared, self.engine.clear());
             }

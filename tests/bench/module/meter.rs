@@ -51,15 +51,20 @@ impl Meter {
     }
 }
 
+/// Reads the counter.
+#[inline(always)]
+pub(crate) fn now() -> u64 {
+    // SAFETY: Reads a counter that every x86-64 processor has.
+    unsafe { _rdtsc() }
+}
+
 /// What `work` takes with interrupts off.
 #[inline(always)]
 pub(crate) fn ticks(work: impl FnOnce()) -> u64 {
     let flags = sys::irq_save();
-    // SAFETY: Reads a counter that every x86-64 processor has.
-    let start = unsafe { _rdtsc() };
+    let start = now();
     work();
-    // SAFETY: As above.
-    let end = unsafe { _rdtsc() };
+    let end = now();
     sys::irq_restore(flags);
     end.wrapping_sub(start)
 }

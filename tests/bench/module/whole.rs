@@ -4,7 +4,7 @@
 
 use crate::{
     engine, key,
-    meter::{ticks, Meter},
+    meter::{now, ticks, Meter},
     platform::Platform,
     sys::{free_memory, platform::Kernel, Request},
     tracker::{held::Lookup, Verdict},
@@ -90,8 +90,12 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     Ok(())
 }
 
-/// Pairs with `live` events that can time out: one search for what has timed out in the time in
-/// which all of them are replaced, and the same pairs without it.
+/// Pairs with `live` events that can time out, and the searches for what has.
+///
+/// The path alone: the same pairs before any search, and between searches. Then with one search in
+/// the time in which all events are replaced, and the search alone: with nothing due, and of a pool
+/// of so many cells that were in use and are free. Then how long others may have to wait for the
+/// CPU, at the most: between two calls of `relax`, with nothing due, and with everything.
 pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     let mut n = 0;
@@ -103,22 +107,46 @@ pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     };
     round();
     meter.report("pair_no_timeout", live, ticks(&mut round), live);
-    let search = || {
-        engine.expire(
-            Kernel::now(),
-            |_| u64::MAX / 2,
-            || {},
-            |_| {},
-            |_, _, ()| {},
-        );
-    };
+    search(&engine, NEVER, || {});
+    meter.report("pair_timeout", live, ticks(&mut round), live);
     let total = ticks(|| {
         round();
-        search();
+        search(&engine, NEVER, || {});
     });
-    meter.report("pair_timeout", live, total, live);
-    meter.report("expiry_event", live, ticks(search), live);
+    meter.report("pair_search", live, total, live);
+    let total = ticks(|| search(&engine, NEVER, || {}));
+    meter.report("expiry_event", live, total, live);
+    meter.report("slice_young", live, longest(&engine, NEVER), 1);
+    meter.report("slice_due", live, longest(&engine, 0), 1);
+    engine.clear();
+    let total = ticks(|| search(&engine, NEVER, || {}));
+    meter.report("expiry_free", live, total, live);
     Ok(())
+}
+
+/// A timeout that nothing reaches.
+const NEVER: u64 = u64::MAX / 2;
+
+#[inline(never)]
+fn search(engine: &Engine, timeout: u64, relax: impl FnMut()) {
+    let report = |_: &_, late: &_, (): &()| {
+        black_box(late);
+    };
+    engine.expire(Kernel::now(), timeout, |_| timeout, relax, |_| {}, report);
+}
+
+/// The most that a search takes between two calls of `relax`.
+fn longest(engine: &Engine, timeout: u64) -> u64 {
+    let mut longest = 0;
+    ticks(|| {
+        let mut last = now();
+        search(engine, timeout, || {
+            let here = now();
+            longest = here.wrapping_sub(last).max(longest);
+            last = here;
+        });
+    });
+    longest
 }
 
 /// The tracepoint of a request that nobody follows, under a name that says who is attached.

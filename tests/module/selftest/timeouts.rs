@@ -19,7 +19,14 @@ const HOUR: u64 = 3_600_000_000_000;
 /// Looks for timeouts at `now`, and returns how many were reported.
 fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
     let mut reported = 0;
-    engine.expire(now, |_| timeout, relax, |_| (), |_, _, ()| reported += 1);
+    engine.expire(
+        now,
+        timeout,
+        |_| timeout,
+        relax,
+        |_| (),
+        |_, _, ()| reported += 1,
+    );
     reported
 }
 
@@ -70,6 +77,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
             while done.load(Acquire) == 0 {
                 engine.expire(
                     Kernel::now() + HOUR,
+                    HOUR,
                     |_| HOUR,
                     relax,
                     |_| (),

@@ -321,7 +321,7 @@ fn all_operations_at_once_add_up() {
                     assert_eq!(late.why, Why::Timeout);
                     fates.note(late.data, Fates::TIMED_OUT);
                 };
-                engine.expire(END, |_| END / 2, thread::yield_now, |_| (), report);
+                engine.expire(END, END / 2, |_| END / 2, thread::yield_now, |_| (), report);
             }
         })
     };

@@ -42,7 +42,7 @@ fn put<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize, index: Index) {
 fn serves_exactly<P: Platform<Guard = Guard>>(capacity: u32) {
     let pool = pool::<P>(capacity);
     assert_eq!(pool.capacity(), capacity);
-    assert_eq!(pool.cells().count(), capacity as usize);
+    assert_eq!(pool.cells().count(), 0, "none was ever handed out");
     for round in 0..3 {
         let held: Vec<_> = (0..capacity as usize)
             .map(|i| get(&pool, (i + round) % P::cpus()).expect("a free cell"))
@@ -89,9 +89,12 @@ fn an_impossible_capacity_is_refused() {
 fn the_largest_pool_has_indices_that_fit() {
     // Chunks that are not full cost indices: three nodes do not divide a power of two.
     let pool = pool::<Host<3, 3, 0x210>>(MAX_CELLS);
-    let highest = pool.cells().map(|(index, _)| index).max();
-    assert!(highest.unwrap() < (1 << 24) - 1, "{highest:?}");
     assert_eq!(pool.free(), u64::from(MAX_CELLS));
+    let all = on::<Host<3, 3, 0x210>, _>(0, |guard| std::iter::from_fn(|| pool.get(guard)).max());
+    let highest = pool.cells().map(|(index, _)| index).max();
+    assert_eq!(highest, all);
+    assert!(highest.unwrap() < (1 << 24) - 1, "{highest:?}");
+    assert_eq!(pool.cells().count(), MAX_CELLS as usize);
 }
 
 /// The nodes from which a CPU is served, one after another, from a pool of `each` cells a node.

@@ -183,6 +183,7 @@ fn a_held_event_is_cleared_and_times_out_as_any_other() {
     let mut reported = 0;
     engine.expire(
         100,
+        50,
         |_| 50,
         || (),
         |_| (),
@@ -210,6 +211,9 @@ fn a_reference_goes_on_with_a_changed_event() {
             });
             assert_eq!(done, Some(verdict));
             assert_eq!(seen(&engine, &held), (10, 1, 2));
+            let first = engine.expire(20, 100, |_| 100, || (), |_| (), |_, _, ()| ());
+            let live = verdict != Verdict::Gone;
+            assert_eq!(first, live.then_some(110), "a change is over");
         }
         assert!(!engine.is_live(&held));
         engine.unhold(guard, held);
@@ -233,7 +237,7 @@ fn each_event_has_the_timeout_that_is_its_own() {
             let mut keys = Vec::new();
             let report =
                 |_: &Guard, late: &Late<1, 1>, (): &()| keys.push((late.key[0], late.threshold));
-            let first = engine.expire(now, timeout, || (), |_| (), report);
+            let first = engine.expire(now, 10, timeout, || (), |_| (), report);
             (keys, first)
         };
         assert_eq!(expire(105), (vec![], Some(110)));

@@ -88,7 +88,7 @@ fn act(engine: &Engine, ends: &Ends, serial: &Cell<u64>, action: Action) {
                 );
                 ends.note_timeout(late.data[0]);
             };
-            engine.expire(END, |_| 0, || (), |_| (), report);
+            engine.expire(END, 0, |_| 0, || (), |_| (), report);
         }
     }
 }

@@ -42,7 +42,7 @@ fn expire(engine: &Engine, now: u64, timeout: u64) -> (Vec<(u64, u64)>, Option<u
         assert_eq!((late.why, late.threshold), (Why::Timeout, timeout));
         reported.push((late.data[0], late.delay));
     };
-    let first = engine.expire(now, |_| timeout, || (), |_| (), report);
+    let first = engine.expire(now, timeout, |_| timeout, || (), |_| (), report);
     reported.sort_unstable();
     (reported, first.map(|due| due - timeout))
 }
@@ -173,12 +173,60 @@ fn a_changed_event_stays_timed_out_and_a_renewed_one_does_not() {
 }
 
 #[test]
+fn an_event_that_is_being_changed_is_looked_at_again_soon() {
+    on::<Numa, _>(0, |guard| {
+        for verdict in [Verdict::Keep, Verdict::Renewed, Verdict::Gone] {
+            let engine = engine(4, u64::MAX);
+            begin(&engine, guard, 1, 100);
+            begin(&engine, guard, 2, 150);
+            let mut seen = None;
+            let done = engine.update(guard, &[1], |_| {
+                seen = Some(expire(&engine, 210, 100));
+                verdict
+            });
+            assert_eq!(done, Some(verdict));
+            // At once, whatever the other one's timeout.
+            assert_eq!(seen, Some((vec![], Some(110))), "{verdict:?}");
+            let (due, left) = match verdict {
+                Verdict::Keep | Verdict::Renewed => (vec![(1, 110)], 2),
+                Verdict::Gone => (vec![], 1),
+            };
+            assert_eq!(expire(&engine, 210, 100), (due, Some(150)), "{verdict:?}");
+            assert_eq!(engine.clear(), left);
+            assert_eq!(expire(&engine, 300, 100), (vec![], None), "{verdict:?}");
+        }
+    });
+}
+
+#[test]
+fn a_timed_out_event_that_is_being_changed_is_not_waited_for() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(4, u64::MAX);
+        begin(&engine, guard, 1, 100);
+        assert_eq!(expire(&engine, 200, 100).0, [(1, 100)]);
+        engine.update(guard, &[1], |_| {
+            assert_eq!(expire(&engine, 210, 100), (vec![], None));
+            Verdict::Keep
+        });
+    });
+}
+
+#[test]
 fn others_may_run_while_a_large_pool_is_searched() {
     let _seat = Machine::new().pin(0);
     let engine = Tracker::<1, 1, Host<1>>::new(1_000, 0, Seed::new(5, 6)).unwrap();
-    let mut relaxed = 0;
-    engine.expire(0, |_| 1, || relaxed += 1, |_| (), |_, _, ()| ());
-    assert_eq!(relaxed, 3);
+    let relaxed = |live| {
+        for key in engine.pending_count()..live {
+            let begun = engine.event_in(&Host::<1>::guard(), &[key], key, &[key]);
+            assert_eq!(begun, Begin::Started);
+        }
+        let mut relaxed = 0;
+        engine.expire(live, 1, |_| live, || relaxed += 1, |_| (), |_, _, ()| ());
+        relaxed
+    };
+    assert_eq!(relaxed(0), 0, "what was never in use is not looked at");
+    assert_eq!(relaxed(600), 3 + 1, "and after the one that is due");
+    assert_eq!(relaxed(1_000), 4, "that one has timed out");
 }
 
 #[test]
@@ -192,6 +240,7 @@ fn what_was_seen_of_an_event_is_reported_only_while_it_is_pending() {
         let mut reported = Vec::new();
         engine.expire(
             200,
+            50,
             |_| 50,
             || (),
             |event| {

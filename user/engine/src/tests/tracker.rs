@@ -280,6 +280,7 @@ impl Model {
         let mut reported = Vec::new();
         let first = engine.expire(
             now,
+            timeout,
             |_| timeout,
             || (),
             |_| (),

@@ -259,7 +259,7 @@ fn pairs() {
     settled(&engine);
 }
 
-pub(crate) const CLAIM: &str = "self.state.cmpxchg(life.0, life.0 & !LIVE, Acquire)";
+pub(crate) const CLAIM: &str = "self.state.cmpxchg(life.0, taken, Acquire)";
 pub(crate) const PUBLISH: &str = "self.state.store(next, Release);";
 pub(crate) const LIFE: &str = "let state = self.state.load(Acquire);";
 const FILL_KEY: &str = "for (word, value) in self.key.iter().zip(key) {
@@ -270,7 +270,7 @@ const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
 const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
 const PEEK_STATE: &str = "// Relaxed: ordered by the acquire loads above.
         let now = self.state.load(Relaxed);";
-pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 0x7ff);
+pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 0xfff);
 
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[

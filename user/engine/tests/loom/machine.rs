@@ -77,11 +77,14 @@ impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> P
     }
 }
 
-/// What is modelled: not the counters and the threshold, which order nothing; and two of the 32
-/// words of a slot of the alert ring, and two of its tails.
+/// What is modelled: not the counters and the threshold, nor how far a chunk was ever in use, all of
+/// which order nothing; and two of the 32 words of a slot of the alert ring, and two of its tails.
 fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
-    !ends("rust/stats.rs") && !ends("rust/tracker.rs") && (!ends("rust/alert.rs") || nth % 32 < 2)
+    !ends("rust/stats.rs")
+        && !ends("rust/tracker.rs")
+        && !ends("rust/freelist/used.rs")
+        && (!ends("rust/alert.rs") || nth % 32 < 2)
 }
 
 /// How many switches of threads that could have gone on are tried in one run; `None`: all.

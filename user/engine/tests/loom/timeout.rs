@@ -3,7 +3,7 @@
 //! Timing out: once in a life, of the event that was meant, and never instead of its end.
 
 use crate::{
-    event_model::{begin, end_why, engine, settled, Engine, CLAIM, LIFE, ONE_LIFE, PUBLISH},
+    event_model::{begin, end_why, engine, settled, Engine, CLAIM, ONE_LIFE, PUBLISH},
     machine::{fails, holds, source, Bound, Mutate, On},
     stats::Counter,
     tracker::{Verdict, Why},
@@ -13,25 +13,34 @@ use loom::thread;
 
 const EVENT: Mutate = source!("event.rs");
 
+/// When the searches are, and the ends.
+const NOW: u64 = 1_000;
+
 /// Looks for what began at `oldest` or before; returns the data of what has timed out.
 fn expire(engine: &Engine, oldest: u64) -> Vec<u64> {
+    search(engine, oldest).0
+}
+
+/// As `expire`, and when something may time out next.
+fn search(engine: &Engine, oldest: u64) -> (Vec<u64>, Option<u64>) {
     let mut reported = Vec::new();
-    engine.expire(
-        1_000,
-        |_| 1_000 - oldest,
+    let first = engine.expire(
+        NOW,
+        NOW - oldest,
+        |_| NOW - oldest,
         || (),
         |_| (),
         |_, late, ()| {
             assert_eq!(late.why, Why::Timeout);
             assert_eq!(
                 late.delay,
-                1_000 - late.data[0],
+                NOW - late.data[0],
                 "start and data of two events"
             );
             reported.push(late.data[0]);
         },
     );
-    reported
+    (reported, first)
 }
 
 /// The ends and the searches agree on how many events timed out, and all have ended.
@@ -153,7 +162,11 @@ fn time_out_and_update() {
             Verdict::Keep
         })
     });
-    let mut reported = expire(&engine, 8);
+    let (mut reported, next) = search(&engine, 8);
+    assert!(
+        reported.len() == 1 || next == Some(NOW),
+        "passed over for long"
+    );
     let changed = other.join().unwrap();
     assert_eq!(changed, Some(Verdict::Keep), "a change is lost");
     reported.extend(expire(&engine, 8));
@@ -180,6 +193,8 @@ fn two_searches() {
     agreed(&engine, 2, 2);
 }
 
+/// The first look at a cell.
+const GLANCE: &str = "let seen = self.state.load(Acquire);";
 const TIME_OUT: &str = "self.state.cmpxchg(now, now | TIMED_OUT, Release)";
 /// The second try of a claim: the life is found over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
@@ -297,10 +312,10 @@ fn what_times_out_is_the_event_that_was_meant_by_release() {
 
 #[test]
 fn what_times_out_is_the_event_that_was_meant_by_acquire() {
-    let mutations = [EVENT(LIFE, Change::Relax)];
+    let mutations = [EVENT(GLANCE, Change::Relax)];
     fails(
         "time-out and recycle",
-        "acquire in life",
+        "acquire in glance",
         Some(4),
         &mutations,
         "",
@@ -348,6 +363,19 @@ fn a_changed_event_times_out_once_by_the_mark() {
         Some(4),
         &mutations,
         "not reported once",
+        time_out_and_update,
+    );
+}
+
+#[test]
+fn a_changed_event_is_not_passed_over_by_the_changing_bit() {
+    let mutations = [EVENT(CLAIM, Change::Write(|state| state & !8))];
+    fails(
+        "time-out and update",
+        "the bit of a change",
+        Some(4),
+        &mutations,
+        "passed over for long",
         time_out_and_update,
     );
 }
