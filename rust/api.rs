@@ -242,7 +242,9 @@ impl<const K: usize, const D: usize> Client<K, D> {
     #[cold]
     fn busy(&self, guard: &Guard) -> Error {
         let stats = self.core.tracker().stats();
-        stats.count_extra::<Kernel>(guard, Extra::Busy as usize);
+        stats
+            .here::<Kernel>(guard)
+            .count_extra(Extra::Busy as usize);
         EBUSY
     }
 

@@ -138,7 +138,7 @@ struct Cache {
     hot: Atomic<u64>,
     stack: Stack,
     /// The CPU's node.
-    node: usize,
+    node: Home,
 }
 
 /// A node's stack, alone on its cache line.
@@ -150,7 +150,7 @@ struct Pool {
 /// Cells that were allocated together, on one node.
 struct Chunk<T> {
     cells: NodeSlice<T>,
-    node: usize,
+    node: Home,
     used: Used,
 }
 
@@ -219,6 +219,10 @@ enum Place {
     Hot(usize),
 }
 
+/// A node, as that of a cell's memory or of a CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Home(usize);
+
 /// One cell in the hands of its only owner; what it must do is give it back.
 ///
 /// Not `Drop`: a cell outlives the call that took it, as the event it then is.
@@ -252,7 +256,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 Ok(Cache {
                     hot: Atomic::new(0),
                     stack: Stack::new(),
-                    node: P::node_of(cpu),
+                    node: Home(P::node_of(cpu)),
                 })
             })?,
             cache: share.unwrap_or(CACHE).clamp(1, CACHE),
@@ -341,6 +345,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 let len = of_node.min(CHUNK);
                 let entry = self.directory.get(*next as usize).ok_or(ENOSPC)?;
                 let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(T::new()))?;
+                let node = Home(node);
                 // INVARIANT: The entry is not filled yet.
                 // SAFETY: Nobody reads it before it is filled, and nobody else writes: we are
                 // busy.
@@ -378,7 +383,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         for offset in (0..len).rev() {
             // INVARIANT: A cell of a filled entry, which was nowhere yet.
             let index = number << CHUNK_BITS | offset;
-            self.push(&self.pools[chunk.node].stack, index, u64::MAX);
+            self.push(&self.pools[chunk.node.0].stack, index, u64::MAX);
         }
     }
 
@@ -408,7 +413,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         let cache = self.caches.this::<P>(guard);
         match self.pop(&cache.stack) {
             Ok(index) => Some(index),
-            Err(_) => self.search(cache.node),
+            Err(_) => self.search(cache.node.0),
         }
     }
 
@@ -417,20 +422,25 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// The caller got `index` from [`Freelist::get`] and forgets it now.
     #[inline(always)]
     pub(crate) fn put(&self, guard: &P::Guard, index: Index) {
+        self.put_home(guard, index, self.home(index));
+    }
+
+    /// As [`Freelist::put`], for callers that know the cell's home.
+    #[inline(always)]
+    pub(crate) fn put_home(&self, guard: &P::Guard, index: Index, home: Home) {
         let cache = self.caches.this::<P>(guard);
-        if self.chunk(index).node == cache.node && warm(&cache.hot, index) {
+        if home == cache.node && warm(&cache.hot, index) {
             return;
         }
-        self.put_colder(cache, index);
+        self.put_colder(cache, index, home);
     }
 
     #[inline(never)]
-    fn put_colder(&self, cache: &Cache, index: Index) {
-        let home = self.chunk(index).node;
+    fn put_colder(&self, cache: &Cache, index: Index, home: Home) {
         if home == cache.node && self.push(&cache.stack, index, self.cache) {
             return;
         }
-        self.push(&self.pools[home].stack, index, u64::MAX);
+        self.push(&self.pools[home.0].stack, index, u64::MAX);
     }
 
     /// Gives what a CPU has cached to the pools: it has gone offline. Any context; a cell on its
@@ -445,7 +455,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             let Ok(index) = cool(&cache.hot).or_else(|_| self.pop(&cache.stack)) else {
                 return;
             };
-            self.push(&self.pools[self.chunk(index).node].stack, index, u64::MAX);
+            self.push(&self.pools[self.home(index).0].stack, index, u64::MAX);
         }
     }
 
@@ -458,6 +468,18 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         // SAFETY: By the type invariant every index of this pool names a cell of the chunk, and
         // callers have indices from nowhere else.
         unsafe { chunk.cells.get_unchecked(offset) }
+    }
+
+    /// The same with the cell's home.
+    #[inline(always)]
+    pub(crate) fn cell_and_home(&self, index: Index) -> (&T, Home) {
+        (self.cell(index), self.home(index))
+    }
+
+    /// Where a cell goes back to.
+    #[inline(always)]
+    pub(crate) fn home(&self, index: Index) -> Home {
+        self.chunk(index).node
     }
 
     /// All cells that have ever been handed out, free or not, with their indices.

@@ -499,7 +499,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             stack: stack.len() as u8,
         };
         let stats = self.tracker.stats();
-        stats.count::<Kernel>(guard, Counter::Alerts);
+        stats.here::<Kernel>(guard).count(Counter::ALERTS);
         let numbered = |seq| {
             alert.seq = seq;
             alert.to_words()
@@ -507,7 +507,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let recorded = self.alerts.record(numbered, stack);
         if let Err(seq) = recorded {
             alert.seq = seq;
-            stats.count::<Kernel>(guard, Counter::AlertsLost);
+            stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
         }
         // The readers of all instances see the gap in their own numbering if this one is lost.
         let _ = self.all.record(|_| alert.to_words(), stack);

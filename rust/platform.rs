@@ -54,9 +54,32 @@ pub(crate) trait Platform: 'static {
     /// in the middle; not with respect to other CPUs, which only read it.
     fn add_local(guard: &Self::Guard, counter: &Atomic<u64>, n: u64);
 
-    /// Adds one, as [`Platform::add_local`] does.
+    /// Adds to the counter at a position that is known, as [`Platform::add_local`] does.
     #[inline(always)]
-    fn count_local(guard: &Self::Guard, counter: &Atomic<u64>) {
-        Self::add_local(guard, counter, 1);
+    fn add_word<const AT: usize, const N: usize>(
+        guard: &Self::Guard,
+        words: &[Atomic<u64>; N],
+        n: u64,
+    ) {
+        Self::add_local(guard, &words[AT], n);
+    }
+
+    /// Adds one to the counter at a position that is known, as [`Platform::add_local`] does.
+    #[inline(always)]
+    fn count_word<const AT: usize, const N: usize>(guard: &Self::Guard, words: &[Atomic<u64>; N]) {
+        Self::add_word::<AT, N>(guard, words, 1);
+    }
+
+    /// Adds one to a counter, as [`Platform::add_local`] does: to the `nth` from `FIRST` on, if
+    /// there is one.
+    #[inline(always)]
+    fn count_nth<const FIRST: usize, const N: usize>(
+        guard: &Self::Guard,
+        words: &[Atomic<u64>; N],
+        nth: usize,
+    ) {
+        if let Some(counter) = words.get(FIRST..).and_then(|rest| rest.get(nth)) {
+            Self::add_local(guard, counter, 1);
+        }
     }
 }

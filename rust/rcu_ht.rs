@@ -144,24 +144,23 @@ impl Candidate {
     }
 }
 
-/// What [`Table::find_at_home`] says.
-pub(crate) enum Home<R> {
-    /// It was accepted.
-    Found(R),
-    /// It is not in the table.
-    NotThere,
-    /// If it is in the table, then elsewhere.
-    PerhapsBeyond,
+/// The slots of a home bucket that may hold the event that is searched for.
+#[derive(Clone, Copy)]
+pub(crate) struct Hits<'a> {
+    bucket: &'a Bucket,
+    /// The high bit of the byte of each.
+    slots: u64,
 }
 
 /// An array of buckets.
 ///
 /// # Invariants
 ///
-/// The number of buckets is a power of two, and `mask` is one less.
+/// The number of buckets is a power of two, and `mask` is one less; `offsets` is `mask` in bytes.
 struct Level {
     buckets: NodeSlice<Bucket>,
     mask: usize,
+    offsets: usize,
 }
 
 /// Holds a level that readers may be looking at.
@@ -243,7 +242,7 @@ impl Table {
         cell: u32,
     ) -> Option<Place> {
         let level = self.current::<P>(guard);
-        level.bucket(hash as usize).claim(tag(hash), cell)
+        level.home(hash).claim(tag(hash), cell)
     }
 
     /// Frees the slot of an event that the caller has won. `place` is the event's own, `seen`
@@ -273,8 +272,8 @@ impl Table {
         // SAFETY: The event is in the table, in this place.
         unsafe { free_slot(hash, place) };
         if let Some((level, bucket)) = level {
-            let steps = bucket.wrapping_sub(hash as usize) & level.mask;
-            level.leave(hash as usize, steps);
+            let steps = bucket.wrapping_sub(home(hash)) & level.mask;
+            level.leave(home(hash), steps);
         }
     }
 
@@ -284,36 +283,63 @@ impl Table {
         &self,
         guard: &P::Guard,
         hash: u64,
-        mut take: impl FnMut(Candidate) -> Option<R>,
+        take: impl FnMut(Candidate) -> Option<R>,
     ) -> Option<R> {
-        match self.find_at_home::<P, R>(guard, hash, &mut take) {
-            Home::Found(found) => Some(found),
-            Home::NotThere => None,
-            Home::PerhapsBeyond => self.find_beyond::<P, R>(guard, hash, &mut take),
-        }
+        let hits = self.look::<P>(guard, hash)?;
+        self.find_among::<P, R>(guard, hash, hits, take)
     }
 
-    /// The first part of [`Table::find`], nearly always all of it: the home bucket.
-    ///
-    /// For callers that do the rest out of the way.
+    /// The rest of [`Table::find`] after [`Table::look`].
     #[inline(always)]
-    pub(crate) fn find_at_home<P: Platform, R>(
+    pub(crate) fn find_among<P: Platform, R>(
         &self,
         guard: &P::Guard,
         hash: u64,
-        take: &mut impl FnMut(Candidate) -> Option<R>,
-    ) -> Home<R> {
-        let level = self.current::<P>(guard);
-        let bucket = level.bucket(hash as usize);
-        if let Some(found) = bucket.search(tag(hash), |slot| bucket.place(slot), take) {
-            return Home::Found(found);
+        hits: Hits<'_>,
+        mut take: impl FnMut(Candidate) -> Option<R>,
+    ) -> Option<R> {
+        if let Some(found) = self.find_at_home(hits, &mut take) {
+            return Some(found);
         }
+        if self.is_perhaps_beyond(hits) {
+            return self.find_beyond::<P, R>(guard, hash, &mut take);
+        }
+        None
+    }
+
+    /// The first part of [`Table::find`]: where in the home bucket it may be. `None` if it is not
+    /// in the table.
+    ///
+    /// For callers that do the rest out of the way, by [`Table::find_among`] or its parts.
+    #[inline(always)]
+    pub(crate) fn look<'a, P: Platform>(
+        &'a self,
+        guard: &'a P::Guard,
+        hash: u64,
+    ) -> Option<Hits<'a>> {
+        let bucket = self.current::<P>(guard).home(hash);
+        let slots = bucket.hits(tag(hash));
+        let hits = Hits { bucket, slots };
+        (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
+    }
+
+    /// The first part of [`Table::find_among`]: what is in the home bucket.
+    #[inline(always)]
+    pub(crate) fn find_at_home<R>(
+        &self,
+        hits: Hits<'_>,
+        take: &mut impl FnMut(Candidate) -> Option<R>,
+    ) -> Option<R> {
+        let bucket = hits.bucket;
+        bucket.offer(hits.slots, |slot| bucket.place(slot), take)
+    }
+
+    /// The second part: whether there is a third, [`Table::find_beyond`].
+    #[inline(always)]
+    pub(crate) fn is_perhaps_beyond(&self, hits: Hits<'_>) -> bool {
         // Relaxed: an event that was published before this search began was counted before, and
         // so was its level: before it ceased to be the current one, which we acquired.
-        if bucket.overflow.load(Relaxed) == 0 && self.others.load(Relaxed) == 0 {
-            return Home::NotThere;
-        }
-        Home::PerhapsBeyond
+        hits.bucket.overflow.load(Relaxed) != 0 || self.others.load(Relaxed) != 0
     }
 
     /// The rest of [`Table::find`]: the next buckets, and the older levels.
@@ -326,7 +352,7 @@ impl Table {
         take: &mut impl FnMut(Candidate) -> Option<R>,
     ) -> Option<R> {
         let level = self.current::<P>(guard);
-        let home = level.bucket(hash as usize);
+        let home = level.home(hash);
         // Relaxed: as in `find`.
         if home.overflow.load(Relaxed) != 0 {
             if let Some(found) = level.search(hash, 1, take) {
@@ -517,8 +543,17 @@ impl Level {
             Ok(Self {
                 buckets: NodeSlice::try_new(len, None, |_| Ok(Bucket::new()))?,
                 mask: len - 1,
+                offsets: (len - 1) * size_of::<Bucket>(),
             })
         })
+    }
+
+    /// The bucket with the number `home(hash)`.
+    #[inline(always)]
+    fn home(&self, hash: u64) -> &Bucket {
+        let buckets = self.buckets.as_ptr();
+        // SAFETY: By the type invariant the masked offset is that of a bucket.
+        unsafe { &*buckets.byte_add(hash as usize & self.offsets) }
     }
 
     #[inline(always)]
@@ -540,7 +575,7 @@ impl Level {
     #[cold]
     #[inline(never)]
     fn insert_beyond(&self, hash: u64, cell: u32) -> Option<Place> {
-        let home = hash as usize;
+        let home = home(hash);
         for step in 0..self.mask {
             let next = home.wrapping_add(step);
             // Relaxed: published with the event, as tag and index are.
@@ -561,8 +596,9 @@ impl Level {
         take: &mut impl FnMut(Candidate) -> Option<R>,
     ) -> Option<R> {
         while step <= self.mask {
-            let bucket = self.bucket((hash as usize).wrapping_add(step));
-            if let Some(found) = bucket.search(tag(hash), |_| NOWHERE, take) {
+            let bucket = self.bucket(home(hash).wrapping_add(step));
+            let hits = bucket.hits(tag(hash));
+            if let Some(found) = bucket.offer(hits, |_| NOWHERE, take) {
                 return Some(found);
             }
             // Relaxed: an event that was published before this search began was counted before.
@@ -641,19 +677,24 @@ impl Bucket {
         }
     }
 
-    /// Offers the cells in the slots with this tag, until `take` accepts one.
+    /// The slots with this tag, as the high bits of their bytes; perhaps some more.
     #[inline(always)]
-    fn search<R>(
+    fn hits(&self, tag: u64) -> u64 {
+        // Acquire: the index of a slot is read after its tag.
+        equal_bytes(self.tags.load(Acquire), tag)
+    }
+
+    /// Offers the cells in these slots, until `take` accepts one.
+    #[inline(always)]
+    fn offer<R>(
         &self,
-        tag: u64,
+        mut slots: u64,
         seen: impl Fn(usize) -> Place,
         take: &mut impl FnMut(Candidate) -> Option<R>,
     ) -> Option<R> {
-        // Acquire: the index of a slot is read after its tag.
-        let mut hits = zero_bytes(self.tags.load(Acquire) ^ tag.wrapping_mul(LOW_BITS));
-        while hits != 0 {
-            let slot = hits.trailing_zeros() as usize / 8;
-            hits &= hits - 1;
+        while slots != 0 {
+            let slot = slots.trailing_zeros() as usize / 8;
+            slots &= slots - 1;
             let candidate = Candidate {
                 // Acquire: see `claim`. A stale index names some cell, whose own state tells
                 // the truth.
@@ -682,6 +723,14 @@ unsafe fn free_slot(hash: u64, place: Place) {
     clear_byte(tags, place.slot(), tag(hash));
 }
 
+/// The number of the bucket in which an event with this hash should be, as far as there are so many.
+///
+/// Not of the lowest bits, so that a mask makes them an offset.
+#[inline(always)]
+fn home(hash: u64) -> usize {
+    hash as usize / size_of::<Bucket>()
+}
+
 /// Seven bits of the hash that do not choose the bucket, and a bit that says that the slot is
 /// used.
 #[inline(always)]
@@ -689,9 +738,13 @@ fn tag(hash: u64) -> u64 {
     hash >> 57 | 0x80
 }
 
-/// The high bit of every byte that is zero. A byte above a zero byte may be reported too when
-/// it is 1: the lowest hit is exact, the others are candidates.
+/// The high bit of every byte of `tags` that is `tag`, which has its own high bit set.
+///
+/// A byte that differs in its lowest bit may be reported, too: these are candidates.
 #[inline(always)]
-fn zero_bytes(word: u64) -> u64 {
-    word.wrapping_sub(LOW_BITS) & !word & HIGH_BITS
+fn equal_bytes(tags: u64, tag: u64) -> u64 {
+    // Of a used slot what differs is in the low bits of the byte. It is 0x80 if nothing does, and
+    // one less has no high bit.
+    let differ = tags ^ (tag & 0x7f).wrapping_mul(LOW_BITS);
+    differ & !differ.wrapping_sub(LOW_BITS) & HIGH_BITS
 }

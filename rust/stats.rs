@@ -21,11 +21,14 @@ use crate::{
         memory::PerCpu,
     },
 };
-use core::array;
 use kernel::prelude::*;
 
+/// The position of a counter, for code that knows it when it is compiled.
+#[derive(Clone, Copy)]
+pub(crate) struct At<const POSITION: usize>;
+
 macro_rules! counters {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+    ($($(#[$doc:meta])* $variant:ident $position:ident = $name:literal,)*) => {
         /// What is counted.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub(crate) enum Counter {
@@ -35,6 +38,8 @@ macro_rules! counters {
         impl Counter {
             /// All counters, in the order of the `stats` file.
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
+
+            $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
 
             /// The name in the `stats` file.
             pub(crate) const fn name(self) -> &'static str {
@@ -48,50 +53,51 @@ macro_rules! counters {
 
 counters! {
     /// Begins that were seen, whatever became of them.
-    Attempts = "attempts",
+    Attempts ATTEMPTS = "attempts",
     /// Begins that became a tracked event.
-    Started = "started",
+    Started STARTED = "started",
     /// Begins lost because the pool was full.
-    Full = "full",
+    Full FULL = "full",
     /// Begins that the instance's filter refused.
-    Filtered = "filtered",
+    Filtered FILTERED = "filtered",
     /// Begins seen while the instance was off.
-    Off = "off",
+    Off OFF = "off",
     /// Events that met their end.
-    Ended = "ended",
+    Ended ENDED = "ended",
     /// Events dropped because the same key began again, which cannot be: their end was not seen.
-    Replaced = "replaced",
+    Replaced REPLACED = "replaced",
     /// Events dropped when the instance was disabled.
-    Cleared = "cleared",
+    Cleared CLEARED = "cleared",
     /// Events whose operation ceased to exist without an end (merged away, owner exited).
-    Gone = "gone",
+    Gone GONE = "gone",
     /// Ends without a begin: begun before the instance was on, or lost.
-    Unmatched = "unmatched",
+    Unmatched UNMATCHED = "unmatched",
     /// Ends that lay before their begin; counted in `ended`, not in the histogram.
-    Negative = "negative",
+    Negative NEGATIVE = "negative",
     /// Events whose end had not come after the timeout.
-    TimedOut = "timed_out",
+    TimedOut TIMED_OUT = "timed_out",
     /// Ends of events that had timed out.
-    Late = "late",
+    Late LATE = "late",
     /// Alerts raised.
-    Alerts = "alerts",
+    Alerts ALERTS = "alerts",
     /// Alerts that found their place in the ring taken by a writer a whole lap behind.
-    AlertsLost = "alerts_lost",
+    AlertsLost ALERTS_LOST = "alerts_lost",
 }
 
 /// How many counters a tracker may have of its own.
 pub(crate) const EXTRA: usize = 8;
 
-/// What one CPU has counted, on that CPU's node.
-#[repr(align(64))]
-struct Local {
-    counters: [Atomic<u64>; Counter::ALL.len()],
-    extra: [Atomic<u64>; EXTRA],
-    sum: Atomic<u64>,
-    min: Atomic<u64>,
-    max: Atomic<u64>,
-    histogram: [Atomic<u64>; BUCKETS],
-}
+// What one CPU has counted is one array of words, since a word of an array at a position that is
+// known is counted up by a single instruction.
+const SUM: usize = Counter::ALL.len();
+const MIN: usize = SUM + 1;
+const MAX: usize = MIN + 1;
+const FIRST_EXTRA: usize = MAX + 1;
+const FIRST_BUCKET: usize = FIRST_EXTRA + EXTRA;
+const WORDS: usize = FIRST_BUCKET + BUCKETS;
+
+/// What one CPU has counted.
+type Local = [Atomic<u64>; WORDS];
 
 /// The counters of one instance.
 pub(crate) struct Stats {
@@ -109,16 +115,11 @@ pub(crate) struct Summary {
 impl Stats {
     /// Makes counters at zero. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>() -> Result<Self> {
-        let cpus = PerCpu::try_new::<P>(|_| {
-            Ok(Local {
-                counters: array::from_fn(|_| Atomic::new(0)),
-                extra: array::from_fn(|_| Atomic::new(0)),
-                sum: Atomic::new(0),
-                min: Atomic::new(u64::MAX),
-                max: Atomic::new(0),
-                histogram: array::from_fn(|_| Atomic::new(0)),
-            })
-        })?;
+        let cpus = PerCpu::<Local>::zeroed::<P>()?;
+        for local in cpus.iter() {
+            // Relaxed: nobody else has them yet.
+            local[MIN].store(u64::MAX, Relaxed);
+        }
         Ok(Self { cpus })
     }
 
@@ -129,33 +130,19 @@ impl Stats {
         Here { local, guard }
     }
 
-    /// Counts one.
-    #[inline(always)]
-    pub(crate) fn count<P: Platform>(&self, guard: &P::Guard, counter: Counter) {
-        self.here::<P>(guard).count(counter);
-    }
-
-    /// Counts one in a counter of the tracker's own, below [`EXTRA`].
-    #[inline]
-    pub(crate) fn count_extra<P: Platform>(&self, guard: &P::Guard, which: usize) {
-        if let Some(counter) = self.cpus.this::<P>(guard).extra.get(which) {
-            P::add_local(guard, counter, 1);
-        }
-    }
-
     /// The total of a counter.
     pub(crate) fn total(&self, counter: Counter) -> u64 {
-        self.sum_of(|local| &local.counters[counter as usize])
+        self.sum_of(counter as usize)
     }
 
     /// The total of a counter of the tracker's own.
     pub(crate) fn total_extra(&self, which: usize) -> u64 {
-        self.sum_of(|local| &local.extra[which])
+        self.sum_of(FIRST_EXTRA + which)
     }
 
     /// How many delays fell into a histogram bucket.
     pub(crate) fn bucket(&self, bucket: usize) -> u64 {
-        self.sum_of(|local| &local.histogram[bucket])
+        self.sum_of(FIRST_BUCKET + bucket)
     }
 
     /// Smallest, mean and largest delay so far.
@@ -170,19 +157,19 @@ impl Stats {
         }
         let (mut min, mut max) = (u64::MAX, 0);
         for local in self.cpus.iter() {
-            min = min.min(local.min.load(Relaxed));
-            max = max.max(local.max.load(Relaxed));
+            min = min.min(local[MIN].load(Relaxed));
+            max = max.max(local[MAX].load(Relaxed));
         }
         Summary {
             min,
-            mean: self.sum_of(|local| &local.sum) / count,
+            mean: self.sum_of(SUM) / count,
             max,
         }
     }
 
-    fn sum_of<'a>(&'a self, field: impl Fn(&'a Local) -> &'a Atomic<u64>) -> u64 {
+    fn sum_of(&self, at: usize) -> u64 {
         // Relaxed: each is exact; together they are a picture of about now.
-        let values = self.cpus.iter().map(|local| field(local).load(Relaxed));
+        let values = self.cpus.iter().map(|local| local[at].load(Relaxed));
         values.fold(0, u64::wrapping_add)
     }
 }
@@ -196,22 +183,30 @@ pub(crate) struct Here<'a, P: Platform> {
 impl<P: Platform> Here<'_, P> {
     /// Counts one.
     #[inline(always)]
-    pub(crate) fn count(&self, counter: Counter) {
-        P::count_local(self.guard, &self.local.counters[counter as usize]);
+    pub(crate) fn count<const COUNTER: usize>(&self, _: At<COUNTER>) {
+        P::count_word::<COUNTER, WORDS>(self.guard, self.local);
+    }
+
+    /// Counts one in a counter of the tracker's own, below [`EXTRA`].
+    #[inline]
+    pub(crate) fn count_extra(&self, which: usize) {
+        if which < EXTRA {
+            P::count_nth::<FIRST_EXTRA, WORDS>(self.guard, self.local, which);
+        }
     }
 
     /// Enters a delay in the histogram, the sum and the extremes.
     #[inline(always)]
     pub(crate) fn record(&self, delay: u64) {
-        let local = self.local;
-        P::count_local(self.guard, &local.histogram[histogram::bucket_of(delay)]);
-        P::add_local(self.guard, &local.sum, delay);
+        let words = self.local;
+        P::count_nth::<FIRST_BUCKET, WORDS>(self.guard, words, histogram::bucket_of(delay));
+        P::add_word::<SUM, WORDS>(self.guard, words, delay);
         // Relaxed: only this CPU writes them.
-        if delay < local.min.load(Relaxed) {
-            improve(&local.min, delay, |new, old| new < old);
+        if delay < words[MIN].load(Relaxed) {
+            improve(&words[MIN], delay, |new, old| new < old);
         }
-        if delay > local.max.load(Relaxed) {
-            improve(&local.max, delay, |new, old| new > old);
+        if delay > words[MAX].load(Relaxed) {
+            improve(&words[MAX], delay, |new, old| new > old);
         }
     }
 }

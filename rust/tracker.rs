@@ -21,10 +21,10 @@
 
 use crate::{
     event::{Event, Life, Snapshot},
-    freelist::{Freelist, Index},
+    freelist::{Freelist, Home, Index},
     hash::Seed,
     platform::Platform,
-    rcu_ht::{Candidate, Home, Place, Table},
+    rcu_ht::{Candidate, Hits, Place, Table},
     stats::{Counter, Stats},
     sys::atomic::{Atomic, Relaxed},
 };
@@ -111,6 +111,8 @@ pub(crate) enum Why {
 struct Won {
     found: Candidate,
     life: Life,
+    /// Of the cell.
+    home: Home,
 }
 
 /// A live event in the hands of [`Tracker::update`] or [`Tracker::event_out`].
@@ -173,7 +175,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         start: u64,
         data: &[u64; D],
     ) -> Begin {
-        self.stats.count::<P>(guard, Counter::Attempts);
+        self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         // What is rare is done out of the way, and all of it, so that nothing has to be kept in
         // registers across a call here.
         let Some(index) = self.pool.get_hot(guard) else {
@@ -216,10 +218,10 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     #[inline(always)]
     fn begun(&self, guard: &P::Guard, started: bool) -> Begin {
         if started {
-            self.stats.count::<P>(guard, Counter::Started);
+            self.stats.here::<P>(guard).count(Counter::STARTED);
             Begin::Started
         } else {
-            self.stats.count::<P>(guard, Counter::Full);
+            self.stats.here::<P>(guard).count(Counter::FULL);
             Begin::Full
         }
     }
@@ -284,7 +286,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// An end without a begin.
     #[inline]
     pub(crate) fn unmatched(&self, guard: &P::Guard) {
-        self.stats.count::<P>(guard, Counter::Unmatched);
+        self.stats.here::<P>(guard).count(Counter::UNMATCHED);
     }
 
     /// An operation ends. Returns whether it was known; else nothing is counted.
@@ -304,15 +306,33 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
         let hash = self.seed.hash(key);
-        let mut take = |found| self.take(key, found);
-        match self.table.find_at_home::<P, _>(guard, hash, &mut take) {
-            Home::Found((won, event)) => {
-                self.finish(guard, hash, won, event, end, is_end, late);
-                true
-            }
-            Home::NotThere => false,
-            Home::PerhapsBeyond => self.event_out_beyond(guard, hash, key, end, is_end, late),
+        match self.table.look::<P>(guard, hash) {
+            // Out of the way: an end without a begin should not pay for what an end needs.
+            Some(hits) => self.event_out_hit(guard, hash, hits, key, end, is_end, late),
+            None => false,
         }
+    }
+
+    /// The rest of an end that may have a begin.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
+    fn event_out_hit(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        hits: Hits<'_>,
+        key: &[u64; K],
+        end: impl When,
+        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> bool {
+        let mut take = |found| self.take(key, found);
+        if let Some((won, event)) = self.table.find_at_home(hits, &mut take) {
+            self.finish(guard, hash, won, event, end, is_end, late);
+            return true;
+        }
+        self.table.is_perhaps_beyond(hits)
+            && self.event_out_beyond(guard, hash, key, end, is_end, late)
     }
 
     /// The rest of an end, if the event may be outside its home bucket.
@@ -362,10 +382,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// What the end of an event leads to, for the winner.
-    ///
-    /// Not in line: an end without a begin should not pay for what an end needs.
-    #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "it is in line")]
     fn finish(
         &self,
         guard: &P::Guard,
@@ -379,20 +397,20 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let end = end.when();
         if !is_end(&Open { event }) {
             self.release(guard, hash, won, event);
-            self.stats.count::<P>(guard, Counter::Gone);
+            self.stats.here::<P>(guard).count(Counter::GONE);
             return;
         }
         let delay = end.wrapping_sub(event.start());
         if won.life.has_timed_out() {
-            return self.finish_oddly(guard, hash, won, delay, late);
+            return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
         }
         // A negative delay is a very large one here. Relaxed: a threshold that changes now
         // applies from about now.
         if delay > self.limit.load(Relaxed) {
-            return self.finish_oddly(guard, hash, won, delay, late);
+            return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
         }
         let stats = self.stats.here::<P>(guard);
-        stats.count(Counter::Ended);
+        stats.count(Counter::ENDED);
         stats.record(delay);
         self.release(guard, hash, won, event);
     }
@@ -404,12 +422,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self,
         guard: &P::Guard,
         hash: u64,
-        won: Won,
+        found: Candidate,
+        life: Life,
         delay: u64,
         late: impl FnOnce(&Late<K, D>),
     ) {
-        let event = self.pool.cell(won.found.cell);
-        let timed_out = won.life.has_timed_out();
+        let event = self.pool.cell(found.cell);
+        let timed_out = life.has_timed_out();
         let report = Late {
             why: if timed_out {
                 Why::LateEnd
@@ -423,14 +442,14 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             key: event.key(),
             data: event.data(),
         };
-        self.release(guard, hash, won, event);
+        self.release(guard, hash, self.won(found, life), event);
         let stats = self.stats.here::<P>(guard);
-        stats.count(Counter::Ended);
+        stats.count(Counter::ENDED);
         if timed_out {
-            stats.count(Counter::Late);
+            stats.count(Counter::LATE);
         }
         if (delay as i64) < 0 {
-            stats.count(Counter::Negative);
+            stats.count(Counter::NEGATIVE);
             return;
         }
         stats.record(delay);
@@ -449,21 +468,35 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
     ) -> Option<Verdict> {
         let hash = self.seed.hash(key);
+        let hits = self.table.look::<P>(guard, hash)?;
+        self.update_hit(guard, hash, hits, key, change)
+    }
+
+    /// The rest of a change to what may be live.
+    #[inline(never)]
+    fn update_hit(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        hits: Hits<'_>,
+        key: &[u64; K],
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
+    ) -> Option<Verdict> {
         let take = |found| self.take_by(key, found, Event::claim_to_change);
-        let (won, event) = self.table.find::<P, _>(guard, hash, take)?;
+        let (won, event) = self.table.find_among::<P, _>(guard, hash, hits, take)?;
         let verdict = change(&mut Open { event });
         match verdict {
             Verdict::Keep => event.republish(won.life, false),
             Verdict::Gone => {
                 event.has_ended();
                 self.release(guard, hash, won, event);
-                self.stats.count::<P>(guard, Counter::Gone);
+                self.stats.here::<P>(guard).count(Counter::GONE);
             }
             Verdict::Renewed => {
                 event.republish(won.life, true);
-                self.stats.count::<P>(guard, Counter::Replaced);
-                self.stats.count::<P>(guard, Counter::Attempts);
-                self.stats.count::<P>(guard, Counter::Started);
+                self.stats.here::<P>(guard).count(Counter::REPLACED);
+                self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
+                self.stats.here::<P>(guard).count(Counter::STARTED);
             }
         }
         Some(verdict)
@@ -472,15 +505,15 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// A begin that the instance's filter refused.
     #[inline]
     pub(crate) fn filtered(&self, guard: &P::Guard) {
-        self.stats.count::<P>(guard, Counter::Attempts);
-        self.stats.count::<P>(guard, Counter::Filtered);
+        self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
+        self.stats.here::<P>(guard).count(Counter::FILTERED);
     }
 
     /// A begin that came while the instance was off.
     #[inline]
     pub(crate) fn off(&self, guard: &P::Guard) {
-        self.stats.count::<P>(guard, Counter::Attempts);
-        self.stats.count::<P>(guard, Counter::Off);
+        self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
+        self.stats.here::<P>(guard).count(Counter::OFF);
     }
 
     /// Drops all live events and returns how many there were. Safe against running probes:
@@ -493,8 +526,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             if let Some(life) = event.claim(life) {
                 let hash = self.seed.hash(&event.key());
                 let found = Candidate::anywhere(index);
-                self.release(&guard, hash, Won { found, life }, event);
-                self.stats.count::<P>(&guard, Counter::Cleared);
+                self.release(&guard, hash, self.won(found, life), event);
+                self.stats.here::<P>(&guard).count(Counter::CLEARED);
                 cleared += 1;
             }
         }
@@ -566,9 +599,15 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Finds a live event and wins it.
     #[inline(always)]
-    fn claim(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> Option<(Won, &Event<K, D>)> {
+    fn claim(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        hits: Hits<'_>,
+        key: &[u64; K],
+    ) -> Option<(Won, &Event<K, D>)> {
         let take = |found| self.take(key, found);
-        self.table.find::<P, _>(guard, hash, take)
+        self.table.find_among::<P, _>(guard, hash, hits, take)
     }
 
     /// Wins the event in a cell that was found, if it is live and has this key.
@@ -584,13 +623,19 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         found: Candidate,
         claim: impl FnOnce(&Event<K, D>, Life) -> Option<Life>,
     ) -> Option<(Won, &Event<K, D>)> {
-        let event = self.pool.cell(found.cell);
+        let (event, home) = self.pool.cell_and_home(found.cell);
         let life = event.life()?;
         if !event.has_key(key) {
             return None;
         }
         let life = claim(event, life)?;
-        Some((Won { found, life }, event))
+        Some((Won { found, life, home }, event))
+    }
+
+    /// What was won otherwise.
+    fn won(&self, found: Candidate, life: Life) -> Won {
+        let home = self.pool.home(found.cell);
+        Won { found, life, home }
     }
 
     /// Takes a won event out of the table and gives its cell back, or leaves it to those who hold
@@ -600,7 +645,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let place = self.place(event);
         self.table.remove::<P>(guard, hash, place, won.found);
         if !won.life.is_held() || event.abandon() {
-            self.pool.put(guard, won.found.cell);
+            self.pool.put_home(guard, won.found.cell, won.home);
         }
     }
 

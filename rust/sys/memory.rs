@@ -6,7 +6,10 @@
 //! memory. All functions that
 //! allocate sleep.
 
-use crate::{platform::Platform, sys::bindings};
+use crate::{
+    platform::Platform,
+    sys::{atomic::Atomic, bindings},
+};
 use core::{alloc::Layout, marker::PhantomData, ops::Deref, ptr::NonNull};
 use kernel::{
     alloc::{allocator::KVmalloc, flags::__GFP_NOWARN, Allocator, NumaNode},
@@ -128,6 +131,16 @@ fn possible() -> impl Iterator<Item = usize> {
     possible.map(|cpu| cpu as usize)
 }
 
+/// Types too large for the stack, of which all bytes zero are a value.
+///
+/// # Safety
+///
+/// They are.
+pub(crate) unsafe trait Zeroes {}
+
+// SAFETY: They are words.
+unsafe impl<const N: usize> Zeroes for [Atomic<u64>; N] {}
+
 impl<T> PerCpu<T> {
     /// Makes the values. Fails with `ENOMEM`, or with what `make` failed with. Sleeps.
     pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
@@ -152,6 +165,22 @@ impl<T> PerCpu<T> {
         // INVARIANT: All are initialised.
         Ok(Self {
             base,
+            owns: PhantomData,
+        })
+    }
+
+    /// Makes the values in place, all zero. Fails with `ENOMEM`. Sleeps.
+    pub(crate) fn zeroed<P: Platform>() -> Result<Self>
+    where
+        T: Zeroes,
+    {
+        // Alone on its cache lines.
+        let align = align_of::<T>().max(64);
+        // SAFETY: No requirements; sleeps.
+        let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align) };
+        // INVARIANT: The memory is zeroed, which is a value of `T`.
+        Ok(Self {
+            base: NonNull::new(base.cast()).ok_or(ENOMEM)?,
             owns: PhantomData,
         })
     }

@@ -202,19 +202,6 @@ impl Platform for Kernel {
 
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    fn count_local(_: &PreemptGuard, counter: &Atomic<u64>) {
-        // SAFETY: As in `add_local`.
-        unsafe {
-            core::arch::asm!(
-                "inc qword ptr [{counter}]",
-                counter = in(reg) counter.as_ptr(),
-                options(nostack),
-            );
-        }
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    #[inline(always)]
     fn add_local(_: &PreemptGuard, counter: &Atomic<u64>, n: u64) {
         // SAFETY: One instruction, so no interrupt of this CPU comes in between; no other CPU
         // writes this counter (contract), so no lock prefix is needed. The memory is valid.
@@ -223,6 +210,64 @@ impl Platform for Kernel {
                 "add qword ptr [{counter}], {n}",
                 counter = in(reg) counter.as_ptr(),
                 n = in(reg) n,
+                options(nostack),
+            );
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn add_word<const AT: usize, const N: usize>(
+        _: &PreemptGuard,
+        words: &[Atomic<u64>; N],
+        n: u64,
+    ) {
+        const { assert!(AT < N) };
+        // SAFETY: As in `add_local`; there is such a word.
+        unsafe {
+            core::arch::asm!(
+                "add qword ptr [{words} + 8 * {at}], {n}",
+                words = in(reg) words,
+                at = const AT,
+                n = in(reg) n,
+                options(nostack),
+            );
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn count_word<const AT: usize, const N: usize>(_: &PreemptGuard, words: &[Atomic<u64>; N]) {
+        const { assert!(AT < N) };
+        // SAFETY: As in `add_local`; there is such a word.
+        unsafe {
+            core::arch::asm!(
+                "inc qword ptr [{words} + 8 * {at}]",
+                words = in(reg) words,
+                at = const AT,
+                options(nostack),
+            );
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    fn count_nth<const FIRST: usize, const N: usize>(
+        _: &PreemptGuard,
+        words: &[Atomic<u64>; N],
+        nth: usize,
+    ) {
+        const { assert!(FIRST < N) };
+        if nth >= N - FIRST {
+            return;
+        }
+        // SAFETY: As in `add_local`; there is such a word.
+        unsafe {
+            core::arch::asm!(
+                "inc qword ptr [{words} + 8 * {nth} + 8 * {first}]",
+                words = in(reg) words,
+                nth = in(reg) nth,
+                first = const FIRST,
                 options(nostack),
             );
         }

@@ -151,7 +151,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             search.is_due_at(search.now);
             return true;
         }
-        self.stats.count::<P>(&guard, Counter::TimedOut);
+        self.stats.here::<P>(&guard).count(Counter::TIMED_OUT);
         let late = Late {
             why: Why::Timeout,
             start: copy.start,

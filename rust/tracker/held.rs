@@ -6,12 +6,12 @@
 //! does not keep anybody from ending it. Who has one can read the event at any time, and end this
 //! event and no other of the same key. Any context, NMI included.
 
-use super::{Late, Tracker, When, Won};
+use super::{Late, Tracker, When};
 use crate::{
     event::{Event, Hold, Snapshot},
     freelist::Index,
     platform::Platform,
-    rcu_ht::Candidate,
+    rcu_ht::{Candidate, Hits},
     stats::Counter, //
 };
 
@@ -57,7 +57,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         start: u64,
         data: &[u64; D],
     ) -> Option<Reference> {
-        self.stats.count::<P>(guard, Counter::Attempts);
+        self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         let hash = self.seed.hash(key);
         let begun = self.insert(guard, hash, key, start, data, Event::publish_held);
         self.begun(guard, begun.is_some());
@@ -84,14 +84,32 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         };
         let hash = self.seed.hash(&event.key());
         let found = Candidate::anywhere(index);
-        self.finish(guard, hash, Won { found, life }, event, end, |_| true, late);
+        self.finish(
+            guard,
+            hash,
+            self.won(found, life),
+            event,
+            end,
+            |_| true,
+            late,
+        );
         true
     }
 
     /// A reference to a live event of this key.
+    #[inline]
     pub(crate) fn lookup(&self, guard: &P::Guard, key: &[u64; K]) -> Lookup {
         let hash = self.seed.hash(key);
-        let found = self.table.find::<P, _>(guard, hash, |found| {
+        match self.table.look::<P>(guard, hash) {
+            Some(hits) => self.lookup_hit(guard, hash, hits, key),
+            None => Lookup::NotFound,
+        }
+    }
+
+    /// The rest of a lookup of what may be live.
+    #[inline(never)]
+    fn lookup_hit(&self, guard: &P::Guard, hash: u64, hits: Hits<'_>, key: &[u64; K]) -> Lookup {
+        let hold = |found: Candidate| {
             let event = self.pool.cell(found.cell);
             let life = event.life()?;
             if !event.has_key(key) {
@@ -102,7 +120,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
                 Hold::TooMany => Some(Lookup::TooMany),
                 Hold::Over => None,
             }
-        });
+        };
+        let found = self.table.find_among::<P, _>(guard, hash, hits, hold);
         found.unwrap_or(Lookup::NotFound)
     }
 

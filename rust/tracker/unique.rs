@@ -62,7 +62,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         data: &[u64; D],
         publish: impl Fn(&Event<K, D>) -> Life,
     ) -> Option<Index> {
-        self.stats.count::<P>(guard, Counter::Attempts);
+        self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         let hash = self.seed.hash(key);
         let mut begun = self.insert(guard, hash, key, start, data, &publish);
         if begun.is_none() && self.drop_one(guard, hash, key) {
@@ -71,18 +71,20 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.begun(guard, begun.is_some());
         let (index, life) = begun?;
         let found = Candidate::anywhere(index);
-        self.drop_others(guard, hash, key, start, Won { found, life });
+        self.drop_others(guard, hash, key, start, self.won(found, life));
         Some(index)
     }
 
     /// The pool is full: makes room by dropping an event of this key, if there is one.
     #[cold]
     fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
-        let Some((stale, event)) = self.claim(guard, hash, key) else {
+        let hits = self.table.look::<P>(guard, hash);
+        let stale = hits.and_then(|hits| self.claim(guard, hash, hits, key));
+        let Some((stale, event)) = stale else {
             return false;
         };
         self.release(guard, hash, stale, event);
-        self.stats.count::<P>(guard, Counter::Replaced);
+        self.stats.here::<P>(guard).count(Counter::REPLACED);
         true
     }
 
@@ -111,7 +113,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             let event = self.pool.cell(mine.found.cell);
             if let Some(life) = event.claim(mine.life) {
                 self.release(guard, hash, Won { life, ..mine }, event);
-                self.stats.count::<P>(guard, Counter::Replaced);
+                self.stats.here::<P>(guard).count(Counter::REPLACED);
             }
         }
     }
@@ -140,8 +142,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
         if let Some(life) = event.claim(life) {
             let found = Candidate::anywhere(index);
-            self.release(guard, hash, Won { found, life }, event);
-            self.stats.count::<P>(guard, Counter::Replaced);
+            self.release(guard, hash, self.won(found, life), event);
+            self.stats.here::<P>(guard).count(Counter::REPLACED);
         }
         true
     }

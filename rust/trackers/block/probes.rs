@@ -44,10 +44,8 @@ pub(super) const COUNTERS: [&str; 6] = [
 
 /// A step of a request, other than the first and the last.
 trait Step {
-    /// When it happened, in nanoseconds.
-    fn time(&self) -> u64;
-    /// Notes it.
-    fn note(&self, steps: &mut Steps);
+    /// Notes when it happened, in nanoseconds.
+    fn note(&self, steps: &mut Steps, now: u64);
     /// Whether it, or a later one, was noted before.
     fn is_noted(&self, steps: &Steps) -> bool;
     /// Whether the delay is measured from here.
@@ -59,17 +57,12 @@ trait Step {
 
 /// See [`Follower::inserted`].
 struct Insertion {
-    now: u64,
     is_begin: bool,
 }
 
 impl Step for Insertion {
-    fn time(&self) -> u64 {
-        self.now
-    }
-
-    fn note(&self, steps: &mut Steps) {
-        steps.inserted = self.now;
+    fn note(&self, steps: &mut Steps, now: u64) {
+        steps.inserted = now;
     }
 
     fn is_noted(&self, steps: &Steps) -> bool {
@@ -87,17 +80,12 @@ impl Step for Insertion {
 
 /// See [`Follower::issued`].
 struct Issue {
-    now: u64,
     from_insert: bool,
 }
 
 impl Step for Issue {
-    fn time(&self) -> u64 {
-        self.now
-    }
-
-    fn note(&self, steps: &mut Steps) {
-        steps.issued = self.now;
+    fn note(&self, steps: &mut Steps, now: u64) {
+        steps.issued = now;
         steps.waiting = false;
     }
 
@@ -130,7 +118,7 @@ impl Probes {
 
     fn count(&self, guard: &Guard, counter: Extra) {
         let stats = self.core.tracker().stats();
-        stats.count_extra::<Kernel>(guard, counter as usize);
+        stats.here::<Kernel>(guard).count_extra(counter as usize);
     }
 
     /// The request, if it is followed, has ceased to exist.
@@ -157,13 +145,14 @@ impl Probes {
 
     /// The step of a request that has begun. Returns whether there is such a request.
     fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
-        let now = step.time();
         let mut reissued = false;
         let found = self.core.tracker().update(guard, &[rq.id()], |event| {
+            // Here, not before: most requests that pass may be nobody's.
+            let now = Kernel::now();
             let mut steps = Steps::from_words(event.data());
             let verdict = if !step.is_noted(&steps) {
                 steps.set_operation(&rq.operation());
-                step.note(&mut steps);
+                step.note(&mut steps, now);
                 if step.is_begin(&steps) {
                     event.set_start(now);
                 }
@@ -173,7 +162,7 @@ impl Probes {
                 Verdict::Keep
             } else {
                 steps = Steps::of(rq);
-                step.note(&mut steps);
+                step.note(&mut steps, now);
                 event.set_start(now);
                 Verdict::Renewed
             };
@@ -209,7 +198,6 @@ impl Follower for Probes {
     fn inserted(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
         let insertion = Insertion {
-            now: Kernel::now(),
             is_begin: self.core.value(FROM) == FROM_INSERT,
         };
         self.step(&guard, rq, &insertion);
@@ -218,7 +206,6 @@ impl Follower for Probes {
     fn issued(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
         let issue = Issue {
-            now: Kernel::now(),
             from_insert: self.core.value(FROM) == FROM_INSERT,
         };
         let known = self.step(&guard, rq, &issue);
@@ -232,8 +219,9 @@ impl Follower for Probes {
             return;
         }
         let mut steps = Steps::of(rq);
-        issue.note(&mut steps);
-        self.begin(&guard, rq, issue.now, steps);
+        let now = Kernel::now();
+        issue.note(&mut steps, now);
+        self.begin(&guard, rq, now, steps);
     }
 
     fn requeued(&self, rq: &Request<'_>) {
@@ -264,17 +252,17 @@ impl Follower for Probes {
             return;
         }
         let tracker = self.core.tracker();
-        let now = Kernel::now();
         let mut unissued = false;
         let known = tracker.event_out_if_known(
             &guard,
             &[rq.id()],
-            now,
+            Kernel::now,
             |event: &Open<'_, 1, STEPS>| {
                 unissued = Steps::from_words(event.data()).issued == 0;
                 !unissued
             },
             |late| {
+                let now = late.start.wrapping_add(late.delay);
                 let details = Steps::from_words(late.data).details(now);
                 self.core.raise(&guard, now, late, &details, &[]);
             },

@@ -77,7 +77,7 @@ fn counters(meter: &Meter) -> Result {
     let stats = Stats::new::<Kernel>()?;
     let guard = Kernel::guard();
     meter.row("count", 0, |_| {
-        stats.count::<Kernel>(&guard, Counter::Unmatched);
+        stats.here::<Kernel>(&guard).count(Counter::UNMATCHED);
     });
     meter.row("record", 0, |n| {
         stats.here::<Kernel>(&guard).record(1_000 + n % 256);

@@ -2,7 +2,7 @@
 
 //! The interface of the module's rust/sys/memory.rs, over boxes; can be told to fail.
 
-use crate::platform::Platform;
+use crate::{platform::Platform, sys::atomic::Atomic};
 use kernel::prelude::*;
 use std::{cell::Cell, ops::Deref};
 
@@ -65,11 +65,30 @@ pub(crate) struct PerCpu<T> {
     values: NodeSlice<T>,
 }
 
+/// As in the module: arrays of words that start at zero.
+pub(crate) trait Zeroes {
+    fn zeroes() -> Self;
+}
+
+impl<const N: usize> Zeroes for [Atomic<u64>; N] {
+    fn zeroes() -> Self {
+        std::array::from_fn(|_| Atomic::new(0))
+    }
+}
+
 impl<T> PerCpu<T> {
     /// Makes the values.
     pub(crate) fn try_new<P: Platform>(make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         let values = NodeSlice::try_new(P::cpus(), None, make)?;
         Ok(Self { values })
+    }
+
+    /// Makes the values, all zero.
+    pub(crate) fn zeroed<P: Platform>() -> Result<Self>
+    where
+        T: Zeroes,
+    {
+        Self::try_new::<P>(|_| Ok(T::zeroes()))
     }
 
     /// The value of the CPU that the guard holds.

@@ -23,20 +23,20 @@ impl Table {
     }
 
     fn insert(&self, hash: u64, cell: u32) -> Option<Place> {
-        on::<Numa, _>(0, |guard| self.0.insert::<Numa>(guard, hash, cell))
+        on::<Numa, _>(0, |guard| self.0.insert::<Numa>(guard, apart(hash), cell))
     }
 
     fn remove(&self, hash: u64, place: Place) {
         on::<Numa, _>(0, |guard| {
             let anywhere = Candidate::anywhere(0);
-            self.0.remove::<Numa>(guard, hash, place, anywhere);
+            self.0.remove::<Numa>(guard, apart(hash), place, anywhere);
         });
     }
 
     fn find<R>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<R>) -> Option<R> {
         on::<Numa, _>(0, |guard| {
             self.0
-                .find::<Numa, R>(guard, hash, |found| take(found.cell))
+                .find::<Numa, R>(guard, apart(hash), |found| take(found.cell))
         })
     }
 
@@ -48,6 +48,12 @@ impl Table {
     fn reap(&self) -> u32 {
         off_guard(|| self.0.reap::<Numa>().unwrap())
     }
+}
+
+/// A hash with the tag that the highest seven bits say, and the home that the others say.
+fn apart(hash: u64) -> u64 {
+    let tag = hash & 0x7f << 57;
+    tag | (hash ^ tag) << 6
 }
 
 fn candidates(table: &Table, hash: u64) -> Vec<u32> {

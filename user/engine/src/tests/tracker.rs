@@ -473,9 +473,9 @@ fn counters_of_its_own_are_a_trackers_own() {
     let engine = engine(10, 0);
     for cpu in 0..4 {
         on::<Numa, _>(cpu, |guard| {
-            engine.stats().count_extra::<Numa>(guard, 3);
-            engine.stats().count_extra::<Numa>(guard, usize::MAX);
-            engine.stats().count::<Numa>(guard, Counter::Alerts);
+            engine.stats().here::<Numa>(guard).count_extra(3);
+            engine.stats().here::<Numa>(guard).count_extra(usize::MAX);
+            engine.stats().here::<Numa>(guard).count(Counter::ALERTS);
         });
     }
     assert_eq!(engine.stats().total_extra(3), 4);

@@ -61,7 +61,7 @@ fn remove(change: Change) -> Mutation {
 
 /// A hash with this home and tag.
 const fn hash(tag: u64, home: u64) -> u64 {
-    tag << 57 | home
+    tag << 57 | home << 6
 }
 
 /// Whether a cell is among the candidates of a hash.
