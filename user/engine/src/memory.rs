@@ -29,6 +29,40 @@ pub(crate) fn alive() -> isize {
 /// An array of fixed length.
 pub(crate) struct NodeSlice<T> {
     values: Vec<T>,
+    #[cfg(loom)]
+    watched: Option<watched::Memory>,
+}
+
+/// For models: memory of which it is known whether it is still looked at when it is freed.
+#[cfg(loom)]
+pub(crate) mod watched {
+    use std::cell::Cell;
+
+    thread_local! {
+        static WATCH: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Whether what this thread allocates from now on is watched. All threads of a model are one.
+    pub(crate) fn watch(on: bool) {
+        WATCH.set(on);
+    }
+
+    /// Written when it is freed and read when it is used: loom fails if the two are not ordered.
+    pub(crate) struct Memory(loom::cell::UnsafeCell<()>);
+
+    impl Memory {
+        pub(crate) fn new() -> Option<Self> {
+            WATCH.get().then(|| Self(loom::cell::UnsafeCell::new(())))
+        }
+
+        pub(crate) fn used(&self) {
+            self.0.with(|_| ());
+        }
+
+        pub(crate) fn freed(&self) {
+            self.0.with_mut(|_| ());
+        }
+    }
 }
 
 impl<T> NodeSlice<T> {
@@ -41,13 +75,28 @@ impl<T> NodeSlice<T> {
         BUDGET.set(BUDGET.get().checked_sub(1).ok_or(ENOMEM)?);
         let values: Vec<T> = (0..len).map(make).collect::<Result<_>>()?;
         ALIVE.set(ALIVE.get() + 1);
-        Ok(Self { values })
+        Ok(Self {
+            values,
+            #[cfg(loom)]
+            watched: watched::Memory::new(),
+        })
     }
 }
 
 impl<T> Drop for NodeSlice<T> {
     fn drop(&mut self) {
         ALIVE.set(ALIVE.get() - 1);
+        #[cfg(loom)]
+        if let Some(memory) = &self.watched {
+            // One failure is enough.
+            if !std::thread::panicking() {
+                memory.freed();
+            }
+            // Moved out and dropped, but not given back: who looks at it nevertheless finds out.
+            let mut values = std::mem::take(&mut self.values);
+            values.drain(..).for_each(drop);
+            std::mem::forget(values);
+        }
     }
 }
 
@@ -56,6 +105,10 @@ impl<T> Deref for NodeSlice<T> {
 
     #[inline(always)]
     fn deref(&self) -> &[T] {
+        #[cfg(loom)]
+        if let Some(memory) = &self.watched {
+            memory.used();
+        }
         &self.values
     }
 }

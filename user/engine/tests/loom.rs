@@ -40,6 +40,8 @@ mod event_model;
 mod freelist_model;
 #[path = "loom/held.rs"]
 mod held_model;
+#[path = "loom/reap.rs"]
+mod reap_model;
 #[path = "loom/ring.rs"]
 mod ring_model;
 #[path = "loom/table.rs"]

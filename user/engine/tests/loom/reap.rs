@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the table has outgrown is freed when nobody looks at it any more.
+//!
+//! The models of the other files use an RCU that does nothing, since nothing is freed there. Here
+//! a read-side critical section is a read lock, and a grace period takes the lock as a writer,
+//! for a moment: it waits for the sections that are under way. Freed memory is watched
+//! (src/memory.rs), so whoever looks at it fails the model.
+
+use crate::{
+    machine::{run, Bound},
+    platform::Platform,
+    rcu_ht::{Candidate, Place, Table},
+    sys::memory::watched::watch,
+};
+use kernel::{
+    model,
+    sync::atomic::{Atomic, Relaxed},
+};
+use loom::{
+    sync::{RwLock, RwLockReadGuard},
+    thread,
+};
+use std::sync::{
+    atomic::{AtomicU32, Ordering},
+    Arc,
+};
+
+loom::lazy_static! {
+    static ref SECTIONS: RwLock<()> = RwLock::new(());
+}
+
+/// The number of the grace period of a run that is left out; 0: none is.
+static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
+/// How many there were in this run.
+static PASSED: AtomicU32 = AtomicU32::new(0);
+
+/// A machine with an RCU.
+struct Grace;
+
+/// A read-side critical section.
+struct Section(#[expect(dead_code, reason = "held to be dropped")] RwLockReadGuard<'static, ()>);
+
+impl Platform for Grace {
+    type Guard = Section;
+
+    fn guard() -> Section {
+        let sections: &'static RwLock<()> = &SECTIONS;
+        Section(sections.read().unwrap())
+    }
+
+    fn cpu(_: &Section) -> usize {
+        0
+    }
+
+    fn cpus() -> usize {
+        1
+    }
+
+    fn nodes() -> usize {
+        1
+    }
+
+    fn node_of(_: usize) -> usize {
+        0
+    }
+
+    fn has_memory(_: usize) -> bool {
+        true
+    }
+
+    fn distance(_: usize, _: usize) -> u32 {
+        10
+    }
+
+    fn now() -> u64 {
+        0
+    }
+
+    fn synchronize() {
+        let number = PASSED.fetch_add(1, Ordering::Relaxed) + 1;
+        if number != LEFT_OUT.load(Ordering::Relaxed) {
+            drop(SECTIONS.write().unwrap());
+        }
+    }
+
+    fn call_grower() {}
+
+    fn add_local(_: &Section, counter: &Atomic<u64>, n: u64) {
+        counter.add(n, Relaxed);
+    }
+}
+
+/// Bits of a hash that make a tag, and a home that is the same in every level.
+const HASH: u64 = 3 << 57;
+
+fn offers(table: &Table, guard: &Section, cell: u32) -> bool {
+    let take = |found: Candidate| (found.cell == cell).then_some(());
+    table.find::<Grace, ()>(guard, HASH, take).is_some()
+}
+
+fn insert(table: &Table, guard: &Section, cell: u32) -> Place {
+    table.insert::<Grace>(guard, HASH, cell).unwrap()
+}
+
+fn remove(table: &Table, guard: &Section, place: Place) {
+    table.remove::<Grace>(guard, HASH, place, Candidate::anywhere(0));
+}
+
+fn table() -> Arc<Table> {
+    PASSED.store(0, Ordering::Relaxed);
+    watch(true);
+    Arc::new(Table::new(4).unwrap())
+}
+
+/// Somebody inserts while the table grows and the old level is found empty.
+fn insert_and_reap() {
+    let table = table();
+    let other = table.clone();
+    let other = thread::spawn(move || {
+        let guard = Grace::guard();
+        let place = insert(&other, &guard, 1);
+        assert!(offers(&other, &guard, 1), "a live event is not found");
+        drop(guard);
+        let guard = Grace::guard();
+        assert!(offers(&other, &guard, 1), "a live event is not found");
+        remove(&other, &guard, place);
+    });
+    assert_eq!(table.grow(8), Ok(true));
+    let left = table.reap::<Grace>().unwrap();
+    assert!(left <= 1, "levels");
+    other.join().unwrap();
+    assert_eq!(table.reap::<Grace>(), Ok(0), "an empty level");
+}
+
+/// Somebody ends the last event of an older level, and looks for it, while the level is freed.
+fn end_and_reap() {
+    let table = table();
+    let place = insert(&table, &Grace::guard(), 1);
+    assert_eq!(table.grow(8), Ok(true));
+    assert_eq!(table.reap::<Grace>(), Ok(1), "a level with an event");
+    let other = table.clone();
+    let other = thread::spawn(move || {
+        let guard = Grace::guard();
+        assert!(offers(&other, &guard, 1), "a live event is not found");
+        remove(&other, &guard, place);
+        // Where it was, before it is seen to be gone.
+        offers(&other, &guard, 1);
+    });
+    table.reap::<Grace>().unwrap();
+    other.join().unwrap();
+    assert_eq!(table.reap::<Grace>(), Ok(0), "an empty level");
+}
+
+/// Runs a model without the n-th grace period.
+fn without(nth: u32, body: fn()) -> Result<u64, String> {
+    model::mutate(&[]);
+    LEFT_OUT.store(nth, Ordering::Relaxed);
+    let result = run(BOUND, body);
+    LEFT_OUT.store(0, Ordering::Relaxed);
+    watch(false);
+    result
+}
+
+const BOUND: Bound = Some(4);
+
+#[test]
+fn a_level_is_freed_when_nobody_looks() {
+    // One test, since what is left out is of the whole process.
+    for (name, body) in [
+        ("insert and reap", insert_and_reap as fn()),
+        ("end and reap", end_and_reap),
+    ] {
+        match without(0, body) {
+            Ok(runs) => println!("holds   {name}: {runs} runs"),
+            Err(message) => panic!("{name}: {message}"),
+        }
+    }
+    for (name, body, nth) in [
+        // After it, nobody inserts into the old level any more.
+        ("insert and reap", insert_and_reap as fn(), 1),
+        // After it, nobody looks at the level that was empty.
+        ("end and reap", end_and_reap, 2),
+    ] {
+        let message = without(nth, body).expect_err("not noticed");
+        println!(
+            "notices {name} without grace period {nth}: {}",
+            message.lines().next().unwrap_or_default()
+        );
+    }
+}
