@@ -46,10 +46,12 @@ expect bad 'kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemle
 expect bad 'nothing' 12800
 expect bad 'nothing' 128
 line='[    2.0] =================================================================='
-race() { printf '%s\n[    2.0] BUG: KCSAN: data-race in a / b\n[    2.0]  a+0x1/0x2%s\n%s' "$line" "$1" "$line"; }
+race() { printf '%s\n[    2.0] BUG: KCSAN: data-race in %s\n[    2.0]  a+0x1/0x2%s\n%s' "$line" "${2:-a / b}" "$1" "$line"; }
 expect clean "$(race '')"
 expect bad "$(race ' [latency_tracker]')"
 expect bad "$(race ' [lt_selftest]')"
+expect clean "$(race ' [lt_selftest]' 'ktime_get_mono_fast_ns / timekeeping_update_from_shadow')"
+expect bad "$(race ' [lt_selftest]' 'ktime_get_mono_fast_ns / begin [lt_selftest]')"
 expect bad "$(race '')"$'\n'"$(race ' [latency_tracker]')"
 expect bad "$(race '' | head -n 3)"
 expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$line"
