@@ -4,10 +4,12 @@
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
-.PHONY: all help env module user demo test test-debug check bench vm clean distclean
+.PHONY: all help env module user demo test test-debug test-long check bench vm clean distclean
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
+# make test-long K=kcsan runs it on that kernel only
+K ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
 J ?=
@@ -26,7 +28,7 @@ all: module user ## build the kernel module and the commands
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Everything is set up when first needed, in $${XDG_CACHE_HOME:-$$HOME/.cache}/latency-tracker (about 7 GB)."
+	@echo "Everything is set up when first needed, in $${XDG_CACHE_HOME:-$$HOME/.cache}/latency-tracker (about 7 GB; 1 GB more for test-debug, and for test-long)."
 
 env: ## set up the environment only (a few minutes, once)
 	@scripts/env
@@ -45,6 +47,9 @@ test: ## run every test [T=word selects by name]
 
 test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lockdep and more [T=word]
 	@set -f; tests/run-debug $(T)
+
+test-long: ## stress for minutes: on stock, rt and debug kernels, and for data races on one with KCSAN [K=kernel]
+	@set -f; tests/run-long $(K)
 
 check: ## check form: formatting, lints, documentation, unsafe code, shell
 	@scripts/check
