@@ -30,7 +30,7 @@ use kernel::{
 pub(crate) struct Alerts {
     ring: Ring,
     wakeup: Wakeup,
-    /// The number of the last alert that a reader of `wakeup` was given.
+    /// The number of the last alert whose text a reader of `wakeup` has.
     given: Atomic<u64>,
     /// Open files that have not been told of the end.
     listeners: Atomic<u64>,
@@ -269,9 +269,12 @@ impl Stream for WakeupFile {
             return Ok(Step::End);
         }
         let any = print(&self.0, &mut reader.next, out)?;
-        give(&self.0.given, reader.next - 1);
         // Whatever is being written this very moment is for the next reading.
         Ok(if any { Step::Data } else { Step::End })
+    }
+
+    fn given(&self, reader: &Sleeper) {
+        give(&self.0.given, reader.next - 1);
     }
 
     fn wait(&self, reader: Sleeper) -> Result {

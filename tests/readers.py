@@ -5,6 +5,7 @@ Runs inside the virtual machine, with the module loaded and a disk /dev/slow who
 requests take 20 ms.
 """
 
+import ctypes
 import errno
 import os
 import select
@@ -97,6 +98,50 @@ def nothing_is_missed_between_two_readings():
     assert seen == list(range(1, 41)), seen
     slow_requests(3)
     assert seqs(Cat(f"{LT}/slow/wakeup").done()) == [41, 42, 43], "raised while nobody read"
+
+
+def what_was_not_read_is_for_the_next():
+    fresh()
+    libc = ctypes.CDLL(None, use_errno=True)
+    slow_requests(2)
+    fd = os.open(f"{LT}/slow/wakeup", os.O_RDONLY)
+    assert libc.read(fd, ctypes.c_void_p(8), 100) == -1 and ctypes.get_errno() == errno.EFAULT
+    os.close(fd)
+    fd = os.open(f"{LT}/slow/wakeup", os.O_RDONLY)
+    assert os.read(fd, 4) == b"seq="
+    os.close(fd)
+    fd = os.open(f"{LT}/slow/wakeup", os.O_RDONLY)
+    assert libc.read(fd, ctypes.c_void_p(8), 100) == -1
+    # The same file once more, in small pieces.
+    text = b""
+    while data := os.read(fd, 7):
+        text += data
+    os.close(fd)
+    assert seqs(text.decode()) == [1, 2], text
+    slow_requests(1)
+    assert seqs(Cat(f"{LT}/slow/wakeup").done()) == [3], "given twice"
+
+
+def a_name_is_taken_until_its_instance_has_gone():
+    fresh()
+    # Open, and not read: the removal waits for it a moment.
+    fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY)
+    removal = threading.Thread(target=control, args=("-slow",))
+    removal.start()
+    refusals = 0
+    while removal.is_alive():
+        try:
+            fresh()
+        except OSError as error:
+            assert error.errno == errno.EBUSY, error
+            with open(f"{LT}/control") as file:
+                assert "slow" not in file.read(), "listed although it is being removed"
+            refusals += 1
+    removal.join()
+    os.close(fd)
+    assert refusals > 0, "never refused"
+    fresh()
+    assert stat("slow", "attempts") == "0", "not a new one"
 
 
 def alerts_streams_from_where_each_reader_began():
@@ -220,6 +265,8 @@ def main():
         wakeup_sleeps_until_an_alert_and_then_ends,
         all_who_wait_are_released,
         nothing_is_missed_between_two_readings,
+        what_was_not_read_is_for_the_next,
+        a_name_is_taken_until_its_instance_has_gone,
         alerts_streams_from_where_each_reader_began,
         the_overtaken_are_told_how_many_they_lost,
         a_signal_interrupts_the_sleep,

@@ -66,6 +66,9 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// Appends to `out` what comes next for this reader.
     fn next(&self, reader: &mut Self::Reader, out: &mut KVec<u8>) -> Result<Step>;
 
+    /// The reader has all of what [`Stream::next`] gave it.
+    fn given(&self, _reader: &Self::Reader) {}
+
     /// Sleeps until [`Stream::next`] has something else than [`Step::Wait`], or a signal comes
     /// (`ERESTARTSYS`).
     fn wait(&self, reader: Self::Reader) -> Result;
@@ -416,8 +419,12 @@ impl<T: Stream> StreamOps<T> {
                             UserSlice::new(UserPtr::from_ptr(buffer.cast()), len)
                                 .writer()
                                 .write_slice(rest)?;
-                            open.fetched += rest.len();
-                            return Ok(rest.len() as isize);
+                            let len = rest.len();
+                            open.fetched += len;
+                            if open.fetched == open.text.len() {
+                                stream.given(&open.reader);
+                            }
+                            return Ok(len as isize);
                         }
                     }
                 };
