@@ -99,7 +99,7 @@ def reset(_):
 each("a change", lambda: write(b"here block threshold=2ms enabled=0 timeout=1s wakeup_interval=1s dev=vda\n"), reset, settings)
 for name, value in {"threshold": b"3ms\n", "enabled": b"0\n", "timeout": b"7s\n", "dev": b"vda\n", "wakeup_interval": b"1s\n"}.items():
     fd = os.open(f"{LT}/here/{name}", os.O_WRONLY)
-    each(f"a write to {name}", lambda: os.pwrite(fd, value, 0), reset, settings)
+    each(f"a write to {name}", lambda: os.write(fd, value), reset, settings)
     os.close(fd)
 
 for name in ("trackers", "version", "control", "here/stats", "here/histogram", "here/pending", "here/threshold",
