@@ -65,21 +65,16 @@ mod in_place {
     /// As preempt_enable_notrace(). Undoes one [`preempt_disable`].
     #[inline(always)]
     pub(super) fn preempt_enable() {
-        let due: u8;
-        // SAFETY: One instruction and one that reads its flags. The count becomes zero if this
-        // was the last one and the need to schedule was folded into it. A barrier to the
-        // compiler.
+        // SAFETY: An instruction and a jump by its flags. The count becomes zero if this was the
+        // last one and the need to schedule was folded into it. A barrier to the compiler.
         unsafe {
             asm!(
                 "dec dword ptr gs:[rip + {count}]",
-                "sete {due}",
+                "jz {due}",
                 count = sym __preempt_count,
-                due = out(reg_byte) due,
+                due = label { reschedule() },
                 options(nostack),
             );
-        }
-        if due != 0 {
-            reschedule();
         }
     }
 

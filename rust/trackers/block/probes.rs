@@ -56,11 +56,9 @@ trait Step {
 }
 
 /// See [`Follower::inserted`].
-struct Insertion {
-    is_begin: bool,
-}
+struct Insertion<'a>(&'a Probes);
 
-impl Step for Insertion {
+impl Step for Insertion<'_> {
     fn note(&self, steps: &mut Steps, now: u64) {
         steps.inserted = now;
     }
@@ -70,7 +68,7 @@ impl Step for Insertion {
     }
 
     fn is_begin(&self, _: &Steps) -> bool {
-        self.is_begin
+        self.0.is_from_insert()
     }
 
     fn resume(&self, _: &mut Steps) -> bool {
@@ -79,11 +77,9 @@ impl Step for Insertion {
 }
 
 /// See [`Follower::issued`].
-struct Issue {
-    from_insert: bool,
-}
+struct Issue<'a>(&'a Probes);
 
-impl Step for Issue {
+impl Step for Issue<'_> {
     fn note(&self, steps: &mut Steps, now: u64) {
         steps.issued = now;
         steps.waiting = false;
@@ -94,7 +90,7 @@ impl Step for Issue {
     }
 
     fn is_begin(&self, steps: &Steps) -> bool {
-        !self.from_insert || steps.inserted == 0
+        !self.0.is_from_insert() || steps.inserted == 0
     }
 
     fn resume(&self, steps: &mut Steps) -> bool {
@@ -114,6 +110,10 @@ impl Probes {
     fn is_wanted(&self, rq: &Request<'_>) -> bool {
         let wanted = self.core.value(DEV);
         wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
+    }
+
+    fn is_from_insert(&self) -> bool {
+        self.core.value(FROM) == FROM_INSERT
     }
 
     fn count(&self, guard: &Guard, counter: Extra) {
@@ -145,7 +145,6 @@ impl Probes {
 
     /// The step of a request that has begun. Returns whether there is such a request.
     fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
-        let mut reissued = false;
         let found = self.core.tracker().update(guard, &[rq.id()], |event| {
             // Here, not before: most requests that pass may be nobody's.
             let now = Kernel::now();
@@ -158,7 +157,9 @@ impl Probes {
                 }
                 Verdict::Keep
             } else if steps.waiting {
-                reissued = step.resume(&mut steps);
+                if step.resume(&mut steps) {
+                    self.count(guard, Extra::Reissued);
+                }
                 Verdict::Keep
             } else {
                 steps = Steps::of(rq);
@@ -169,9 +170,6 @@ impl Probes {
             event.set_data(&steps.to_words());
             verdict
         });
-        if reissued {
-            self.count(guard, Extra::Reissued);
-        }
         found.is_some()
     }
 }
@@ -197,17 +195,12 @@ impl Follower for Probes {
 
     fn inserted(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
-        let insertion = Insertion {
-            is_begin: self.core.value(FROM) == FROM_INSERT,
-        };
-        self.step(&guard, rq, &insertion);
+        self.step(&guard, rq, &Insertion(self));
     }
 
     fn issued(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
-        let issue = Issue {
-            from_insert: self.core.value(FROM) == FROM_INSERT,
-        };
+        let issue = Issue(self);
         let known = self.step(&guard, rq, &issue);
         // Of what was not submitted, only the block layer's own flushes begin here; anything
         // else was submitted before this instance was on, or found the pool full.
