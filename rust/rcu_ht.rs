@@ -82,6 +82,9 @@ const LEVELS: usize = 24;
 const LOW_BITS: u64 = 0x0101_0101_0101_0101;
 const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
+/// The bytes of a cache line.
+const LINE: usize = 64;
+
 /// One bucket, one cache line.
 #[repr(C, align(64))]
 struct Bucket {
@@ -543,7 +546,7 @@ impl Level {
             Ok(Self {
                 buckets: NodeSlice::try_new(len, None, |_| Ok(Bucket::new()))?,
                 mask: len - 1,
-                offsets: (len - 1) * size_of::<Bucket>(),
+                offsets: (len - 1) * LINE,
             })
         })
     }
@@ -551,6 +554,10 @@ impl Level {
     /// The bucket with the number `home(hash)`.
     #[inline(always)]
     fn home(&self, hash: u64) -> &Bucket {
+        // Models have atomics of another size.
+        if size_of::<Bucket>() != LINE {
+            return self.bucket(home(hash));
+        }
         let buckets = self.buckets.as_ptr();
         // SAFETY: By the type invariant the masked offset is that of a bucket.
         unsafe { &*buckets.byte_add(hash as usize & self.offsets) }
@@ -728,7 +735,7 @@ unsafe fn free_slot(hash: u64, place: Place) {
 /// Not of the lowest bits, so that a mask makes them an offset.
 #[inline(always)]
 fn home(hash: u64) -> usize {
-    hash as usize / size_of::<Bucket>()
+    hash as usize / LINE
 }
 
 /// Seven bits of the hash that do not choose the bucket, and a bit that says that the slot is
