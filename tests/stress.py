@@ -6,6 +6,8 @@
     churn       creates, changes, disables and removes instances
     readers     read, poll and epoll whatever there is, and are killed
     hotplug     takes CPUs offline and back
+    callers     call what the sample in C tracks
+    samples     loads and unloads the samples, which have trackers of their own
 
 Each is a process with random numbers of its own, from one seed. A failure that can not be one
 (the instance has just been removed by another) is ignored, any other ends the test.
@@ -190,6 +192,43 @@ def hotplug(chance, _):
         time.sleep(0.1 + chance.random())
 
 
+def callers(chance, _):
+    """Calls of the function of samples/c, some of them late, some past the timeout."""
+    while not time_is_up():
+        try:
+            write("/sys/module/lt_sample_c/parameters/work", chance.choice(["0", "0", "0", "1", "12", "110"]))
+        except OSError as error:
+            # Not loaded just now.
+            if error.errno not in EXPECTED:
+                raise
+            time.sleep(0.01)
+
+
+def samples(chance, _):
+    """The sample in Rust works when it is loaded. One in four times a sample in C forgets its tracker."""
+    while not time_is_up():
+        forget = "1" if chance.random() < 0.25 else "0"
+        subprocess.run(["insmod", "/lt/lt_sample_c.ko", f"forget={forget}"], check=True)
+        subprocess.run(["insmod", "/lt/lt_sample_rust.ko", f"ms={chance.choice([10, 20, 50])}"], check=True)
+        time.sleep(chance.random())
+        for sample in ("sample_c", "sample_rust"):
+            adds_up_while_used(sample)
+            unload(f"lt_{sample}")
+
+
+def unload(module):
+    """Those who call it keep it for as long."""
+    while subprocess.run(["rmmod", module], stderr=subprocess.DEVNULL, check=False).returncode:
+        time.sleep(0.01)
+
+
+def adds_up_while_used(name):
+    """The sums of rust/stats.rs, of one reader while others count: never less has begun than has come of it."""
+    v = stats(name)
+    assert v["started"] <= v["attempts"] + CPUS, f"{name}: {v}"
+    assert v["full"] == 0, f"{name}: {v}"
+
+
 # How they are run
 
 
@@ -238,8 +277,8 @@ def main():
     subprocess.run(["insmod", "/lt/latency_tracker.ko"], check=True)
     subprocess.run(["insmod", "/lt/lt_stress.ko"], check=True)
     # This one lives from the first request to the last.
-    control("all block threshold=2ms timeout=3ms wakeup_interval=0")
-    parties = [requests] * (CPUS + 1) + [churn] * 2 + [readers] * 2 + [hotplug]
+    control("all block threshold=2ms timeout=3ms wakeup_interval=0 events=2")
+    parties = [requests] * (CPUS + 1) + [churn] * 2 + [readers] * 2 + [hotplug, callers, callers, samples]
     children = {}
     for number, party in enumerate(parties):
         title = f"{party.__name__} {number}"
@@ -258,6 +297,8 @@ def main():
             failed.append(f"{title} ended with status {status}")
     all_online()
     assert not failed, failed
+    for module in ("lt_sample_c", "lt_sample_rust"):
+        subprocess.run(["rmmod", module], stderr=subprocess.DEVNULL, check=False)
     # The requests are over; what was buffered is written now.
     subprocess.run(["sync"], check=True)
     instances = [line.split()[0] for line in read(f"{LT}/control").splitlines()]
@@ -271,6 +312,7 @@ def main():
     # The first has seen everything: all was tracked or lost to a pool that was full.
     assert v["started"] > 0 and v["attempts"] == v["started"] + v["full"], v
     assert v["alerts"] > 0 and v["timed_out"] > 0, v
+    assert v["grown"] > 0 and v["capacity"] > 2, v
 
     # Unloaded while requests are made and files are open; then once more from the start.
     os.remove("/tmp/stop")
@@ -297,6 +339,7 @@ def main():
     print("\n".join(line for line in log.splitlines() if "lt_stress:" in line))
     print(f"{log.count(' is now offline')} times a CPU went offline")
     assert " is now offline" in log, "no CPU went offline"
+    assert "lt_sample_rust: threshold=" in log, "no sample was loaded"
     assert "lt_stress: ok" in log, "the engine of lt_stress"
 
 

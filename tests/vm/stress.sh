@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # Everything at once: requests and kernel threads on all CPUs, while instances come, change and go, readers
-# come and are killed, CPUs go offline and come back. In the end the counters add up, to the last event.
+# come and are killed, pools grow, modules with trackers of their own come and go, CPUs go offline and come
+# back. In the end the counters add up, to the last event.
 # LT_STRESS_SECONDS says how long (20), LT_STRESS_SEED repeats the choices.
 # kernels: stock rt
 # cpus: 4
