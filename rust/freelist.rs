@@ -69,8 +69,11 @@ use crate::{
 };
 use core::{cell::UnsafeCell, marker::PhantomData};
 use kernel::prelude::*;
+use search::{populated, search_order, Place};
 use used::Used;
 
+#[path = "freelist/search.rs"]
+mod search;
 #[path = "freelist/used.rs"]
 mod used;
 
@@ -209,14 +212,6 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     wanted: Atomic<u32>,
     busy: Atomic<u32>,
     platform: PhantomData<P>,
-}
-
-/// Names a stack, or a hot cell; that of a CPU that cannot exist is always empty.
-#[derive(Clone, Copy)]
-enum Place {
-    Pool(usize),
-    Cache(usize),
-    Hot(usize),
 }
 
 /// A node, as that of a cell's memory or of a CPU.
@@ -665,49 +660,4 @@ fn cool(hot: &Atomic<u64>) -> core::result::Result<Index, u64> {
             return Ok(top as u32 - 1);
         }
     }
-}
-
-/// How many nodes have memory; at least one is said to.
-fn populated<P: Platform>() -> u32 {
-    (0..P::nodes()).filter(|&n| P::has_memory(n)).count().max(1) as u32
-}
-
-/// All stacks, in the order in which the CPUs of `node` search them: node by node, nearest
-/// first, and of each node its pool before the caches of its CPUs.
-fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
-    let (nodes, cpus) = (P::nodes(), P::cpus());
-    let nth_nearest = |rank: usize| {
-        (0..nodes)
-            .find(|&n| {
-                let nearer = |&m: &usize| (P::distance(node, m), m) < (P::distance(node, n), n);
-                (0..nodes).filter(nearer).count() == rank
-            })
-            .unwrap_or(node)
-    };
-    // What comes next: of the node of this rank the pool, or the caches from this CPU on.
-    let mut rank = 0;
-    let mut from = None;
-    let mut cached = None;
-    let home = P::has_memory(node).then_some(node);
-    NodeSlice::try_new(nodes + 2 * cpus, home, |_| loop {
-        if let Some(cpu) = cached.take() {
-            return Ok(Place::Cache(cpu));
-        }
-        let near = nth_nearest(rank);
-        let Some(first) = from else {
-            from = Some(0);
-            return Ok(Place::Pool(near));
-        };
-        match (first..cpus).find(|&cpu| P::node_of(cpu) == near) {
-            Some(cpu) => {
-                from = Some(cpu + 1);
-                cached = Some(cpu);
-                return Ok(Place::Hot(cpu));
-            }
-            None => {
-                from = None;
-                rank += 1;
-            }
-        }
-    })
 }

@@ -69,6 +69,15 @@ use crate::{
 };
 use core::{array, cell::UnsafeCell, ptr};
 use kernel::prelude::*;
+use place::NOWHERE;
+use tags::{equal_bytes, free_bytes, tag};
+
+pub(crate) use place::{Candidate, Place};
+
+#[path = "rcu_ht/place.rs"]
+mod place;
+#[path = "rcu_ht/tags.rs"]
+mod tags;
 
 /// Slots of a bucket: as many as there are tags in a word.
 const SLOTS: usize = 8;
@@ -78,9 +87,6 @@ const CELLS_PER_BUCKET: u32 = 4;
 
 /// The most levels at a time. Each is at least twice as large as the one before.
 const LEVELS: usize = 24;
-
-const LOW_BITS: u64 = 0x0101_0101_0101_0101;
-const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
@@ -94,57 +100,6 @@ struct Bucket {
     overflow: Atomic<u64>,
     /// The cell in each slot; meaningful where the tag is not 0.
     cells: [Atomic<u32>; SLOTS],
-}
-
-/// Where an event sits: the address of its bucket, whose low bits are free, and the slot. Kept by
-/// the event, given back to [`Table::remove`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place(u64);
-
-impl Place {
-    /// As a word, for the event to keep.
-    #[inline(always)]
-    pub(crate) fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// Back from [`Place::to_bits`].
-    #[inline(always)]
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-
-    #[inline(always)]
-    fn bucket(self) -> *const Bucket {
-        ptr::with_exposed_provenance((self.0 & !(SLOTS as u64 - 1)) as usize)
-    }
-
-    #[inline(always)]
-    fn slot(self) -> u32 {
-        self.0 as u32 & (SLOTS as u32 - 1)
-    }
-}
-
-/// No place.
-const NOWHERE: Place = Place(0);
-
-/// A slot that may hold the event that is searched for.
-#[derive(Clone, Copy)]
-pub(crate) struct Candidate {
-    /// The cell.
-    pub(crate) cell: u32,
-    /// The slot in which it was seen, if that is in the home bucket of the current level.
-    seen: Place,
-}
-
-impl Candidate {
-    /// A cell of which it is not known where it sits.
-    pub(crate) fn anywhere(cell: u32) -> Self {
-        Self {
-            cell,
-            seen: NOWHERE,
-        }
-    }
 }
 
 /// The slots of a home bucket that may hold the event that is searched for.
@@ -652,9 +607,7 @@ impl Bucket {
 
     #[inline(always)]
     fn place(&self, slot: usize) -> Place {
-        let address = ptr::from_ref(self).expose_provenance() as u64;
-        // A bucket is aligned to more than there are slots.
-        Place(address | slot as u64)
+        Place::of(self, slot)
     }
 
     /// Claims a free slot.
@@ -662,8 +615,7 @@ impl Bucket {
     fn claim(&self, tag: u64, cell: u32) -> Option<Place> {
         loop {
             let tags = self.tags.load(Relaxed);
-            // A used slot has the high bit of its byte set.
-            let free = !tags & HIGH_BITS;
+            let free = free_bytes(tags);
             if free == 0 {
                 return None;
             }
@@ -736,22 +688,4 @@ unsafe fn free_slot(hash: u64, place: Place) {
 #[inline(always)]
 fn home(hash: u64) -> usize {
     hash as usize / LINE
-}
-
-/// Seven bits of the hash that do not choose the bucket, and a bit that says that the slot is
-/// used.
-#[inline(always)]
-fn tag(hash: u64) -> u64 {
-    hash >> 57 | 0x80
-}
-
-/// The high bit of every byte of `tags` that is `tag`, which has its own high bit set.
-///
-/// A byte that differs in its lowest bit may be reported, too: these are candidates.
-#[inline(always)]
-fn equal_bytes(tags: u64, tag: u64) -> u64 {
-    // Of a used slot what differs is in the low bits of the byte. It is 0x80 if nothing does, and
-    // one less has no high bit.
-    let differ = tags ^ (tag & 0x7f).wrapping_mul(LOW_BITS);
-    differ & !differ.wrapping_sub(LOW_BITS) & HIGH_BITS
 }

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Where a CPU looks for a free cell, and in which order: nearest first.
+//!
+//! Made once, with the pool. All functions may sleep.
+
+use crate::{platform::Platform, sys::memory::NodeSlice};
+use kernel::prelude::*;
+
+/// Names a stack, or a hot cell; that of a CPU that cannot exist is always empty.
+#[derive(Clone, Copy)]
+pub(super) enum Place {
+    Pool(usize),
+    Cache(usize),
+    Hot(usize),
+}
+
+/// How many nodes have memory; at least one is said to.
+pub(super) fn populated<P: Platform>() -> u32 {
+    (0..P::nodes()).filter(|&n| P::has_memory(n)).count().max(1) as u32
+}
+
+/// All stacks, in the order in which the CPUs of `node` search them: node by node, nearest
+/// first, and of each node its pool before the caches of its CPUs.
+pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
+    let (nodes, cpus) = (P::nodes(), P::cpus());
+    let nth_nearest = |rank: usize| {
+        (0..nodes)
+            .find(|&n| {
+                let nearer = |&m: &usize| (P::distance(node, m), m) < (P::distance(node, n), n);
+                (0..nodes).filter(nearer).count() == rank
+            })
+            .unwrap_or(node)
+    };
+    // What comes next: of the node of this rank the pool, or the caches from this CPU on.
+    let mut rank = 0;
+    let mut from = None;
+    let mut cached = None;
+    let home = P::has_memory(node).then_some(node);
+    NodeSlice::try_new(nodes + 2 * cpus, home, |_| loop {
+        if let Some(cpu) = cached.take() {
+            return Ok(Place::Cache(cpu));
+        }
+        let near = nth_nearest(rank);
+        let Some(first) = from else {
+            from = Some(0);
+            return Ok(Place::Pool(near));
+        };
+        match (first..cpus).find(|&cpu| P::node_of(cpu) == near) {
+            Some(cpu) => {
+                from = Some(cpu + 1);
+                cached = Some(cpu);
+                return Ok(Place::Hot(cpu));
+            }
+            None => {
+                from = None;
+                rank += 1;
+            }
+        }
+    })
+}
