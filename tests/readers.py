@@ -19,8 +19,12 @@ LT = "/proc/latency_tracker"
 
 
 def control(line):
-    with open(f"{LT}/control", "w") as file:
-        file.write(line + "\n")
+    # In one write(2): a file of Python's tries once more when it is closed after an error.
+    fd = os.open(f"{LT}/control", os.O_WRONLY)
+    try:
+        os.write(fd, f"{line}\n".encode())
+    finally:
+        os.close(fd)
 
 
 def stat(name, key):
