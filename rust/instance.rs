@@ -26,6 +26,8 @@ use crate::{
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
+pub(crate) mod probed;
+
 /// The most parameters a tracker can have.
 pub(crate) const PARAMS_MAX: usize = 16;
 

@@ -37,30 +37,16 @@ mod probes;
 mod steps;
 
 use self::{
-    probes::Probes,
-    steps::{Detail, Steps},
+    probes::{Block, COUNTERS},
+    steps::Detail,
 };
 use crate::{
-    alerts::Alerts,
     control::{Kind as ParamKind, Param, ALL_DEVICES},
-    instance::{common, params, Changes, Core, Instance, Values},
-    platform::Platform,
-    record::Name,
-    sys::{
-        block::{self as requests, Attachment},
-        platform::Kernel,
-        ticker::Ticker,
-    },
+    instance::{common, params, probed::Probed},
+    sys::block::missing,
     trackers::Kind, //
 };
-use kernel::{
-    new_mutex,
-    prelude::*,
-    rbtree::RBTree,
-    seq_file::SeqFile,
-    seq_print,
-    sync::{Arc, Mutex}, //
-};
+use kernel::prelude::*;
 
 const FROM: usize = common::COUNT;
 const DEV: usize = FROM + 1;
@@ -92,140 +78,9 @@ pub(crate) static KIND: Kind = Kind {
     c_name: c"block",
     help: "block I/O requests, from issue or insertion to completion (key: the request)",
     params: &PARAMS,
-    counters: &probes::COUNTERS,
+    counters: &COUNTERS,
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
-    missing: requests::missing,
-    create: Some(Block::create),
+    missing,
+    create: Some(Probed::<Block, _, _>::create),
 };
-
-/// An instance of this tracker.
-#[pin_data]
-struct Block {
-    probes: Arc<Probes>,
-    /// The lock also serialises changes.
-    #[pin]
-    state: Mutex<State>,
-}
-
-/// Whether the probes are attached.
-enum State {
-    Off,
-    On {
-        #[expect(dead_code, reason = "held to be dropped")]
-        attachment: Attachment<Probes>,
-        /// Looks for what has timed out.
-        ticker: Ticker<Probes>,
-    },
-    /// Removed; there is no way back.
-    Retired,
-}
-
-impl Block {
-    fn create(name: Name, values: &Values, all: Arc<Alerts>) -> Result<Arc<dyn Instance>> {
-        let core = Core::new(name, &KIND, values, all)?;
-        let probes = Arc::new(Probes { core }, GFP_KERNEL)?;
-        let instance = Arc::pin_init(
-            pin_init!(Self {
-                probes,
-                state <- new_mutex!(State::Off),
-            }),
-            GFP_KERNEL,
-        )?;
-        Ok(instance)
-    }
-
-    /// Detaches the probes if they are attached, and drops what is pending.
-    fn detach(&self, state: &mut State, next: State) {
-        let core = &self.probes.core;
-        core.set_enabled(false);
-        *state = next;
-        core.tracker().clear();
-    }
-}
-
-impl Instance for Block {
-    fn kind(&self) -> &'static Kind {
-        self.probes.core.kind()
-    }
-
-    fn alerts(&self) -> Arc<Alerts> {
-        self.probes.core.alerts().clone()
-    }
-
-    fn value(&self, param: usize) -> u64 {
-        self.probes.core.shown(param)
-    }
-
-    fn apply(&self, changes: &Changes) -> Result {
-        let core = &self.probes.core;
-        let mut state = self.state.lock();
-        let values = &changes.over(core.values());
-        let enable = values[common::ENABLED] != 0;
-        match *state {
-            State::Retired => return Err(ENODEV),
-            State::Off if enable => {
-                let ticker = Ticker::new(self.probes.clone())?;
-                let attachment = Attachment::new(self.probes.clone())?;
-                core.set_values(values, changes);
-                core.set_enabled(true);
-                *state = State::On { attachment, ticker };
-            }
-            _ => core.set_values(values, changes),
-        }
-        // The timeout may be new, or shorter.
-        if let State::On { ticker, .. } = &*state {
-            ticker.kick();
-        }
-        if !enable {
-            self.detach(&mut state, State::Off);
-        }
-        Ok(())
-    }
-
-    fn retire(&self) {
-        self.detach(&mut self.state.lock(), State::Retired);
-    }
-
-    fn tend(&self) -> Option<u64> {
-        self.probes.core.tend()
-    }
-
-    fn show_stats(&self, out: &SeqFile) {
-        self.probes.core.show_stats(out);
-    }
-
-    fn show_histogram(&self, out: &SeqFile) {
-        self.probes.core.show_histogram(out);
-    }
-
-    fn show_pending(&self, out: &SeqFile) -> Result {
-        let now = Kernel::now();
-        let mut events = RBTree::new();
-        self.probes.core.tracker().each_pending(|event| {
-            // Oldest first; two that began together differ by their request.
-            events.try_create_and_insert((event.start, event.key), event, GFP_KERNEL)?;
-            Ok(())
-        })?;
-        for event in events.values() {
-            let steps = Steps::from_words(event.data);
-            let state = match (steps.inserted, steps.issued) {
-                (_, 1..) => "issued",
-                (1.., 0) => "inserted",
-                (0, 0) => "created",
-            };
-            seq_print!(
-                out,
-                "age={} start={} rq={:#x} {} {} state={state} requeues={}\n",
-                now.saturating_sub(event.start),
-                event.start,
-                // Not the address: that is nobody's business.
-                self.probes.core.tracker().pseudonym(&event.key),
-                steps.owner,
-                steps.operation(),
-                steps.requeues
-            );
-        }
-        Ok(())
-    }
-}

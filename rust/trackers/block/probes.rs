@@ -4,21 +4,27 @@
 
 use super::{
     steps::{Steps, STEPS},
-    DEV, FROM, FROM_INSERT,
+    DEV, FROM, FROM_INSERT, KIND,
 };
 use crate::{
     control::ALL_DEVICES,
-    instance::Core,
+    event::Snapshot,
+    instance::{
+        probed::{self, Live},
+        Core,
+        Details, //
+    },
     platform::Platform,
     record::Owner,
     sys::{
-        block::{Follower, Request},
+        block::{Attachment, Follower, Request},
         platform::Kernel,
         task,
-        ticker::Tick,
     },
-    tracker::{Open, Verdict}, //
+    tracker::{Late, Open, Verdict},
+    trackers::Kind, //
 };
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 /// Counters of our own.
 #[derive(Clone, Copy)]
@@ -99,10 +105,11 @@ impl Step for Issue<'_> {
     }
 }
 
+/// The tracker.
+pub(super) struct Block;
+
 /// What the probes work on.
-pub(super) struct Probes {
-    pub(super) core: Core<1, STEPS>,
-}
+type Probes = Live<Block, 1, STEPS>;
 
 type Guard = <Kernel as Platform>::Guard;
 
@@ -274,11 +281,41 @@ impl Follower for Probes {
     }
 }
 
-impl Tick for Probes {
-    fn tick(&self) -> Option<u64> {
-        self.core.expire(
-            |data| Steps::from_words(*data).owner,
-            |late, now| Steps::from_words(late.data).details(now),
-        )
+impl probed::Probes<1, STEPS> for Block {
+    type Attachment = Attachment<Probes>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
+        Attachment::new(live)
+    }
+
+    fn owner(data: &[u64; STEPS]) -> Owner {
+        Steps::from_words(*data).owner
+    }
+
+    fn details(late: &Late<1, STEPS>, now: u64) -> Details {
+        Steps::from_words(late.data).details(now)
+    }
+
+    fn show_pending(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, age: u64, out: &SeqFile) {
+        let steps = Steps::from_words(event.data);
+        let state = match (steps.inserted, steps.issued) {
+            (_, 1..) => "issued",
+            (1.., 0) => "inserted",
+            (0, 0) => "created",
+        };
+        seq_print!(
+            out,
+            "age={age} start={} rq={:#x} {} {} state={state} requeues={}\n",
+            event.start,
+            // Not the address: that is nobody's business.
+            core.tracker().pseudonym(&event.key),
+            steps.owner,
+            steps.operation(),
+            steps.requeues
+        );
     }
 }

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What all trackers with probes of their own do in the same way: being an [`Instance`].
+//!
+//! ```text
+//!   /proc tree ---> Probed     off <--> on ---> retired       one lock for changes
+//!                     |                  |
+//!                     |                  +-- attachment: calls the probes
+//!                     |                  +-- ticker: looks for what has timed out
+//!                     v                  v
+//!                   Live       the Core, and which tracker it is; shared by all three
+//! ```
+//!
+//! A tracker says by [`Probes`] what is its own; everything is bound when it is compiled, and a
+//! probe reaches its [`Core`] without a call. (What other modules measure has no probes, but
+//! references that outlive it, and is an instance by itself, see api/instances.rs.)
+//!
+//! All functions sleep, but for those of [`Probes`] where it says so.
+
+use super::{common, Changes, Core, Details, Instance, Values};
+use crate::{
+    alerts::Alerts,
+    event::Snapshot,
+    platform::Platform,
+    record::{Name, Owner},
+    sys::{
+        platform::Kernel,
+        ticker::{Tick, Ticker},
+    },
+    tracker::Late,
+    trackers::Kind, //
+};
+use core::marker::PhantomData;
+use kernel::{
+    new_mutex,
+    prelude::*,
+    rbtree::RBTree,
+    seq_file::SeqFile,
+    sync::{Arc, Mutex}, //
+};
+
+/// A tracker with probes, whose events have keys of `K` and data of `D` words: what is its own.
+pub(crate) trait Probes<const K: usize, const D: usize>:
+    Sized + Send + Sync + 'static
+{
+    /// Has the probes called until it is dropped, which waits for those that run.
+    type Attachment: Send + Unpin;
+
+    /// Its entry in the list of trackers.
+    fn kind() -> &'static Kind;
+
+    /// Attaches the probes. `ENOSYS` if the kernel lacks a tracepoint.
+    fn attach(live: Arc<Live<Self, K, D>>) -> Result<Self::Attachment>;
+
+    /// The task that an event belongs to.
+    fn owner(data: &[u64; D]) -> Owner;
+
+    /// What an alert raised at `now` says about an event. Any context, also under the runqueue
+    /// lock.
+    fn details(late: &Late<K, D>, now: u64) -> Details;
+
+    /// Prints what `pending` says about an event, `age` ns old, as a line.
+    fn show_pending(core: &Core<K, D>, event: &Snapshot<K, D>, age: u64, out: &SeqFile);
+}
+
+/// What probes work on.
+pub(crate) struct Live<T, const K: usize, const D: usize> {
+    pub(crate) core: Core<K, D>,
+    tracker: PhantomData<T>,
+}
+
+impl<T: Probes<K, D>, const K: usize, const D: usize> Tick for Live<T, K, D> {
+    fn tick(&self) -> Option<u64> {
+        self.core.expire(T::owner, T::details)
+    }
+}
+
+/// An instance of a tracker with probes.
+#[pin_data]
+pub(crate) struct Probed<T: Probes<K, D>, const K: usize, const D: usize> {
+    live: Arc<Live<T, K, D>>,
+    /// The lock also serialises changes.
+    #[pin]
+    state: Mutex<State<T, K, D>>,
+}
+
+/// Whether the probes are attached.
+enum State<T: Probes<K, D>, const K: usize, const D: usize> {
+    Off,
+    On {
+        #[expect(dead_code, reason = "held to be dropped")]
+        attachment: T::Attachment,
+        /// Looks for what has timed out.
+        ticker: Ticker<Live<T, K, D>>,
+    },
+    /// Removed; there is no way back.
+    Retired,
+}
+
+impl<T: Probes<K, D>, const K: usize, const D: usize> Probed<T, K, D> {
+    /// Makes one, not enabled; for [`Kind::create`].
+    pub(crate) fn create(
+        name: Name,
+        values: &Values,
+        all: Arc<Alerts>,
+    ) -> Result<Arc<dyn Instance>> {
+        let core = Core::new(name, T::kind(), values, all)?;
+        let tracker = PhantomData;
+        let live = Arc::new(Live { core, tracker }, GFP_KERNEL)?;
+        let instance = Arc::pin_init(
+            pin_init!(Self {
+                live,
+                state <- new_mutex!(State::Off),
+            }),
+            GFP_KERNEL,
+        )?;
+        Ok(instance)
+    }
+
+    /// Detaches the probes if they are attached, and drops what is pending.
+    fn detach(&self, state: &mut State<T, K, D>, next: State<T, K, D>) {
+        let core = &self.live.core;
+        core.set_enabled(false);
+        *state = next;
+        core.tracker().clear();
+    }
+}
+
+impl<T: Probes<K, D>, const K: usize, const D: usize> Instance for Probed<T, K, D> {
+    fn kind(&self) -> &'static Kind {
+        self.live.core.kind()
+    }
+
+    fn alerts(&self) -> Arc<Alerts> {
+        self.live.core.alerts().clone()
+    }
+
+    fn value(&self, param: usize) -> u64 {
+        self.live.core.shown(param)
+    }
+
+    fn apply(&self, changes: &Changes) -> Result {
+        let core = &self.live.core;
+        let mut state = self.state.lock();
+        let values = &changes.over(core.values());
+        let enable = values[common::ENABLED] != 0;
+        match *state {
+            State::Retired => return Err(ENODEV),
+            State::Off if enable => {
+                let ticker = Ticker::new(self.live.clone())?;
+                let attachment = T::attach(self.live.clone())?;
+                core.set_values(values, changes);
+                core.set_enabled(true);
+                *state = State::On { attachment, ticker };
+            }
+            _ => core.set_values(values, changes),
+        }
+        // The timeout may be new, or shorter.
+        if let State::On { ticker, .. } = &*state {
+            ticker.kick();
+        }
+        if !enable {
+            self.detach(&mut state, State::Off);
+        }
+        Ok(())
+    }
+
+    fn retire(&self) {
+        self.detach(&mut self.state.lock(), State::Retired);
+    }
+
+    fn tend(&self) -> Option<u64> {
+        self.live.core.tend()
+    }
+
+    fn show_stats(&self, out: &SeqFile) {
+        self.live.core.show_stats(out);
+    }
+
+    fn show_histogram(&self, out: &SeqFile) {
+        self.live.core.show_histogram(out);
+    }
+
+    fn show_pending(&self, out: &SeqFile) -> Result {
+        let now = Kernel::now();
+        let core = &self.live.core;
+        let mut events = RBTree::new();
+        core.tracker().each_pending(|event| {
+            // Oldest first; two that began together differ by their key.
+            events.try_create_and_insert((event.start, event.key), event, GFP_KERNEL)?;
+            Ok(())
+        })?;
+        for event in events.values() {
+            T::show_pending(core, event, now.saturating_sub(event.start), out);
+        }
+        Ok(())
+    }
+}
