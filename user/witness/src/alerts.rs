@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The alerts on trial: what an instance of the block tracker reported.
+//! The alerts on trial: what an instance reported; how those of the block tracker are read.
 
 use anyhow::{Context, Result, bail};
 use lt_proc::{Alert, Reason, StreamLine};
 use lt_trace::Dev;
 
-/// A request that was reported as slow.
+use crate::pair::Place;
+
+/// What was reported as slow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reported {
     pub(crate) seq: u64,
-    pub(crate) dev: Dev,
-    pub(crate) sector: u64,
+    pub(crate) place: Place,
     pub(crate) delay: u64,
     /// When the alert was raised, ns.
     pub(crate) time: u64,
+    /// What it says of itself that the trace tells, too.
+    pub(crate) said: String,
 }
 
 /// Reads the whole file. Lost, repeated or missing alerts make it useless: an error.
@@ -42,23 +45,26 @@ pub(crate) fn parse(text: &str, only: Option<Dev>) -> Result<Vec<Reported>> {
         if alert.reason != Reason::Threshold {
             continue;
         }
-        let found = judge_fields(&alert).with_context(place)?;
-        if only.is_none_or(|dev| dev == found.dev) {
+        let (dev, found) = judge_fields(&alert).with_context(place)?;
+        if only.is_none_or(|only| only == dev) {
             reported.push(found);
         }
     }
     Ok(reported)
 }
 
-fn judge_fields(alert: &Alert) -> Result<Reported> {
+fn judge_fields(alert: &Alert) -> Result<(Dev, Reported)> {
     let dev = alert.fields.text("dev").and_then(|d| Dev::parse(&d));
-    Ok(Reported {
+    let dev = dev.context("no dev=MAJ:MIN")?;
+    let sector = alert.fields.number("sector").context("no sector=")?;
+    let reported = Reported {
         seq: alert.seq,
-        dev: dev.context("no dev=MAJ:MIN")?,
-        sector: alert.fields.number("sector").context("no sector=")?,
+        place: Place::Disk(dev, sector),
         delay: alert.delay,
         time: alert.time,
-    })
+        said: String::new(),
+    };
+    Ok((dev, reported))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ pub(crate) fn parse(text: &str) -> Result<Vec<BlockEvent>> {
 }
 
 /// The header says how many entries the ring holds and how many were written.
-fn check_complete(text: &str) -> Result<()> {
+pub(crate) fn check_complete(text: &str) -> Result<()> {
     if let Some(line) = text
         .lines()
         .find(|l| l.contains("LOST") && l.contains("EVENTS"))
@@ -90,7 +90,7 @@ fn parse_line(line: &str) -> Result<Option<BlockEvent>> {
 }
 
 /// `12.265358` is 12,265,358,000 ns.
-fn parse_seconds(text: &str) -> Option<u64> {
+pub(crate) fn parse_seconds(text: &str) -> Option<u64> {
     let (seconds, fraction) = text.split_once('.')?;
     if fraction.len() > 9 || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -2,17 +2,16 @@
 
 //! Compares the slow requests of the trace with the alerts, one by one.
 //!
-//! Both are grouped by (device, sector) and taken in order of their ends. Two probes on one
+//! Both are grouped by place, which is (device, sector) or a thread, and taken in order of their ends. Two probes on one
 //! tracepoint run microseconds apart and the host may stretch that: delays may differ by 200 us in 99
 //! of 100 requests and by 2 ms in all. Nothing else may differ.
 
 use std::collections::BTreeMap;
 
 use lt_proc::Nanos;
-use lt_trace::Dev;
 
 use crate::alerts::Reported;
-use crate::pair::{Pairing, Request};
+use crate::pair::{Pairing, Place, Request};
 
 /// What is tolerated.
 #[derive(Debug, Clone)]
@@ -70,7 +69,7 @@ impl Verdict {
     }
 }
 
-/// What the trace and what the alerts say of one place on a device.
+/// What the trace and what the alerts say of one place.
 type Group<'a> = (Vec<&'a Request>, Vec<&'a Reported>);
 
 /// Compares.
@@ -81,28 +80,20 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
         .iter()
         .filter(|r| r.delay > limits.threshold)
         .collect();
-    let mut groups: BTreeMap<(Dev, u64), Group<'_>> = BTreeMap::new();
+    let mut groups: BTreeMap<Place, Group<'_>> = BTreeMap::new();
     for request in &slow {
-        groups
-            .entry((request.dev, request.sector))
-            .or_default()
-            .0
-            .push(request);
+        groups.entry(request.place).or_default().0.push(request);
     }
     for alert in alerts {
-        groups
-            .entry((alert.dev, alert.sector))
-            .or_default()
-            .1
-            .push(alert);
+        groups.entry(alert.place).or_default().1.push(alert);
     }
     let mut differences = Vec::new();
-    for ((dev, sector), (mut seen, mut told)) in groups {
+    for (place, (mut seen, mut told)) in groups {
         seen.sort_by_key(|r| r.end);
         told.sort_by_key(|a| a.time);
         for request in seen.iter().skip(told.len()) {
             verdict.faults.push(format!(
-                "no alert for {dev} sector {sector}, {} at {}{}",
+                "no alert for {place}, {} at {}{}",
                 Nanos(request.delay),
                 request.end,
                 near(request.delay, limits)
@@ -110,7 +101,7 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
         }
         for alert in told.iter().skip(seen.len()) {
             verdict.faults.push(format!(
-                "alert seq={} for {dev} sector {sector}, {}: no such slow request{}",
+                "alert seq={} for {place}, {}: no such slow request{}",
                 alert.seq,
                 Nanos(alert.delay),
                 near(alert.delay, limits)
@@ -120,14 +111,20 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
             let difference = request.delay.abs_diff(alert.delay);
             differences.push(difference);
             verdict.matches.push(format!(
-                "{dev} sector {sector}: trace {} alert {} differ by {}",
+                "{place}: trace {} alert {} differ by {}",
                 request.delay,
                 alert.delay,
                 Nanos(difference)
             ));
+            if request.said != alert.said {
+                verdict.faults.push(format!(
+                    "alert seq={} for {place} says {:?}, the trace {:?}",
+                    alert.seq, alert.said, request.said
+                ));
+            }
             if difference > limits.most {
                 verdict.faults.push(format!(
-                    "alert seq={} for {dev} sector {sector} says {}, the trace {}",
+                    "alert seq={} for {place} says {}, the trace {}",
                     alert.seq,
                     Nanos(alert.delay),
                     Nanos(request.delay)
@@ -179,17 +176,18 @@ mod tests {
     use super::*;
 
     const MS: u64 = 1_000_000;
-    const DEV: Dev = Dev {
-        major: 254,
-        minor: 1,
-    };
+
+    fn place(sector: u64) -> Place {
+        let (major, minor) = (254, 1);
+        Place::Disk(lt_trace::Dev { major, minor }, sector)
+    }
 
     fn request(sector: u64, delay: u64, end: u64) -> Request {
         Request {
-            dev: DEV,
-            sector,
+            place: place(sector),
             delay,
             end,
+            said: "x=1".into(),
         }
     }
 
@@ -208,10 +206,10 @@ mod tests {
         let slow = finished.iter().filter(|r| r.delay > 10 * MS);
         let alerts = slow.enumerate().map(|(i, r)| Reported {
             seq: i as u64,
-            dev: r.dev,
-            sector: r.sector,
+            place: r.place,
             delay: r.delay + 3_000,
             time: r.end + 5_000,
+            said: r.said.clone(),
         });
         let alerts = alerts.collect();
         (
@@ -260,8 +258,8 @@ mod tests {
             alerts.push(copy);
         });
         assert!(found[0].contains("no such slow request"), "{found:?}");
-        assert!(!faults(|alerts| alerts[3].sector = 7).is_empty());
-        assert!(!faults(|alerts| alerts[3].dev.minor = 9).is_empty());
+        assert!(!faults(|alerts| alerts[3].place = place(7)).is_empty());
+        assert!(!faults(|alerts| alerts[3].place = Place::Task(9)).is_empty());
     }
 
     #[test]
@@ -271,6 +269,15 @@ mod tests {
         // Within 2 ms, but then more than one in a hundred is off by 200 us.
         let found = faults(|alerts| alerts[3].delay += MS);
         assert_eq!(found, ["only 20 of 21 delays agree within 200us"]);
+    }
+
+    #[test]
+    fn a_wrong_word_is_rejected() {
+        let found = faults(|alerts| alerts[3].said = "x=2".into());
+        assert!(
+            found[0].contains(r#"says "x=2", the trace "x=1""#),
+            "{found:?}"
+        );
     }
 
     #[test]
@@ -288,10 +295,10 @@ mod tests {
         let finished: Vec<Request> = (0..100).map(|i| request(i, 20 * MS, i)).collect();
         let told = finished.iter().map(|r| Reported {
             seq: 0,
-            dev: DEV,
-            sector: r.sector,
+            place: r.place,
             delay: r.delay,
             time: r.end,
+            said: r.said.clone(),
         });
         let mut told: Vec<Reported> = told.collect();
         let paired = Pairing {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The independent judge of the block tracker.
+//! The independent judge of the block tracker and of those of tasks.
 //!
-//! It reads a full trace of the block layer, recorded by ftrace or LTTng at the same time, pairs
-//! starts with ends by itself, and compares every slow request with the alerts, one by one. It shares
+//! It reads a full trace of the block layer or of the scheduler, recorded by ftrace or LTTng at the same time, pairs
+//! starts with ends by itself, and compares everything slow with the alerts, one by one. It shares
 //! nothing with the alert path but the parser of the alert line.
 //!
 //! ```text
@@ -18,6 +18,7 @@ mod input;
 mod judge;
 mod lttng;
 mod pair;
+mod tasks;
 
 use std::fs;
 use std::io::{self, Write};
@@ -29,10 +30,12 @@ use clap::Parser;
 use lt_proc::Nanos;
 use lt_trace::Dev;
 
+use crate::alerts::Reported;
 use crate::judge::Limits;
 use crate::pair::{From, Pairing};
+use crate::tasks::Wait;
 
-/// Recomputes the slow block requests from a trace and compares them with the alerts.
+/// Recomputes what was slow from a trace and compares them with the alerts.
 #[derive(Debug, Parser)]
 #[command(
     version,
@@ -54,6 +57,9 @@ struct Args {
     /// Where a delay starts.
     #[arg(long, value_enum, default_value_t = From::Issue)]
     from: From,
+    /// It is a trace of the scheduler; what waits of tasks are looked for.
+    #[arg(long, value_enum, value_name = "TRACKER", conflicts_with_all = ["lttng", "from", "dev"])]
+    tasks: Option<Wait>,
     /// Only this device (MAJ:MIN), in the trace and in the alerts.
     #[arg(long, value_name = "MAJ:MIN", value_parser = parse_dev)]
     dev: Option<Dev>,
@@ -83,10 +89,36 @@ fn main() -> ExitCode {
 /// True when the alerts are exact.
 fn run(args: &Args) -> Result<bool> {
     let trace = read(&args.trace)?;
+    let (paired, alerts) = match args.tasks {
+        Some(wait) => of_tasks(args, &trace, wait)?,
+        None => of_requests(args, &trace)?,
+    };
+    let limits = Limits {
+        threshold: args.threshold.0,
+        expect_at_least: args.expect_at_least,
+        ..Limits::default()
+    };
+    let verdict = judge::judge(&paired, &alerts, &limits);
+    let mut out = io::stdout().lock();
+    for line in verdict.lines(args.verbose) {
+        writeln!(out, "{line}")?;
+    }
+    Ok(verdict.exact())
+}
+
+fn of_tasks(args: &Args, trace: &str, wait: Wait) -> Result<(Pairing, Vec<Reported>)> {
+    let (paired, marks) =
+        tasks::pair(trace, wait).with_context(|| args.trace.display().to_string())?;
+    let alerts = tasks::alerts(&read(&args.alerts)?, wait, marks)
+        .with_context(|| args.alerts.display().to_string())?;
+    Ok((paired, alerts))
+}
+
+fn of_requests(args: &Args, trace: &str) -> Result<(Pairing, Vec<Reported>)> {
     let events = if args.lttng {
-        lttng::parse(&trace)
+        lttng::parse(trace)
     } else {
-        ftrace::parse(&trace)
+        ftrace::parse(trace)
     };
     let mut events = events.with_context(|| args.trace.display().to_string())?;
     events.retain(|e| args.dev.is_none_or(|dev| e.dev == dev));
@@ -99,17 +131,7 @@ fn run(args: &Args) -> Result<bool> {
     }
     let alerts = alerts::parse(&read(&args.alerts)?, args.dev)
         .with_context(|| args.alerts.display().to_string())?;
-    let limits = Limits {
-        threshold: args.threshold.0,
-        expect_at_least: args.expect_at_least,
-        ..Limits::default()
-    };
-    let verdict = judge::judge(&paired, &alerts, &limits);
-    let mut out = io::stdout().lock();
-    for line in verdict.lines(args.verbose) {
-        writeln!(out, "{line}")?;
-    }
-    Ok(verdict.exact())
+    Ok((paired, alerts))
 }
 
 fn read(path: &Path) -> Result<String> {

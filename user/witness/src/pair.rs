@@ -13,6 +13,7 @@
 //! that agree in all three at once are taken in order of issue, and counted as ambiguous.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use clap::ValueEnum;
 use lt_trace::Dev;
@@ -42,14 +43,33 @@ struct Live {
     at_device: bool,
 }
 
-/// A finished request.
+/// What does one thing after another, so that the first to begin is the first to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A sector of a disk.
+    Disk(Dev, u64),
+    /// A thread.
+    Task(u32),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Disk(dev, sector) => write!(f, "{dev} sector {sector}"),
+            Place::Task(tid) => write!(f, "tid {tid}"),
+        }
+    }
+}
+
+/// What has begun and ended: a request, or a task's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
-    pub(crate) dev: Dev,
-    pub(crate) sector: u64,
+    pub(crate) place: Place,
     pub(crate) delay: u64,
     /// When it ended, ns.
     pub(crate) end: u64,
+    /// What else an alert about it has to say, as it says it.
+    pub(crate) said: String,
 }
 
 /// The outcome of pairing.
@@ -127,10 +147,10 @@ impl Pairing {
         let inserted = request.inserted.filter(|_| from == From::Insert);
         let start = inserted.or(request.issued).unwrap_or(event.time);
         self.finished.push(Request {
-            dev: event.dev,
-            sector: request.sector,
+            place: Place::Disk(event.dev, request.sector),
             delay: event.time.saturating_sub(start),
             end: event.time,
+            said: String::new(),
         });
     }
 }
@@ -216,7 +236,11 @@ mod tests {
 
     fn delays(events: &[BlockEvent], from: From) -> Vec<(u64, u64)> {
         let finished = Pairing::run(events, from).finished;
-        finished.iter().map(|r| (r.sector, r.delay)).collect()
+        let sector = |r: &Request| match r.place {
+            Place::Disk(_, sector) => sector,
+            Place::Task(tid) => panic!("a task: {tid}"),
+        };
+        finished.iter().map(|r| (sector(r), r.delay)).collect()
     }
 
     use Kind::{Complete, Insert, Issue, Merge, Requeue};

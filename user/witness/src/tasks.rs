@@ -1,0 +1,454 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What tasks waited for, from the scheduler's raw tracepoints alone.
+//!
+//! ```text
+//!   fio-171 [000] d..4. 12.2: sched_waking: comm=a pid=9 prio=120 target_cpu=001
+//!   fio-171 [000] d..2. 12.3: sched_switch: prev_comm=fio prev_pid=171 prev_prio=120 prev_state=S ==> next_comm=a ...
+//! ```
+//!
+//! Only what lies between two marks (`lt-witness begin`, `lt-witness end` in `trace_marker`) is
+//! judged: the instance was on for all of it.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, bail};
+use clap::ValueEnum;
+use lt_proc::{Reason, StreamLine};
+
+use crate::alerts::Reported;
+use crate::ftrace::{check_complete, parse_seconds};
+use crate::pair::{Pairing, Place, Request};
+
+/// Which waits are looked for; by the names of the trackers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Wait {
+    /// From being woken to being switched in.
+    Wakeup,
+    /// From being switched out, although it could run, to being switched in.
+    Runqueue,
+    /// From being switched out to being switched in.
+    Offcpu,
+}
+
+impl Wait {
+    /// What is compared of an alert beside its delay.
+    fn said(self) -> &'static [&'static str] {
+        match self {
+            Wait::Wakeup => &["target", "waker_tid", "context", "prev_tid"],
+            Wait::Runqueue => &["state", "by_tid", "prev_tid"],
+            Wait::Offcpu => &["state", "waker_tid"],
+        }
+    }
+}
+
+/// A line of the trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Line<'a> {
+    time: u64,
+    /// The current task.
+    current: u32,
+    context: &'static str,
+    event: &'a str,
+    fields: &'a str,
+}
+
+/// The time in which the instance was on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Marks {
+    begin: u64,
+    end: u64,
+}
+
+/// A wait that has begun.
+#[derive(Debug, Clone, Default)]
+struct Open {
+    start: u64,
+    /// What the alert has to say about its begin.
+    said: String,
+}
+
+/// Finds all waits of a kind between the marks, and the marks.
+pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
+    check_complete(text)?;
+    let mut lines = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        if !line.starts_with('#') {
+            let parsed = parse_line(line).with_context(|| format!("line {}: {line:?}", i + 1))?;
+            lines.extend(parsed);
+        }
+    }
+    lines.sort_by_key(|line| line.time);
+    let marks = marks(&lines)?;
+    let mut pairing = Pairing::default();
+    let mut open: HashMap<u32, Open> = HashMap::new();
+    for line in &lines {
+        let ended = match wait {
+            Wait::Wakeup => wakeup(&mut open, line),
+            Wait::Runqueue => runqueue(&mut open, line),
+            Wait::Offcpu => offcpu(&mut open, line),
+        };
+        let ended = ended.with_context(|| format!("{line:?}"))?;
+        pairing.finished.extend(ended);
+    }
+    pairing
+        .finished
+        .retain(|wait| marks.has(wait.end - wait.delay, wait.end));
+    pairing.pending = open.len() as u64;
+    Ok((pairing, marks))
+}
+
+impl Marks {
+    fn has(self, start: u64, end: u64) -> bool {
+        self.begin <= start && end <= self.end
+    }
+}
+
+fn marks(lines: &[Line<'_>]) -> Result<Marks> {
+    let time = |mark: &str| {
+        let mut found = lines.iter().filter(|line| line.fields.trim() == mark);
+        match (found.next(), found.next()) {
+            (Some(line), None) => Ok(line.time),
+            _ => bail!("expected one mark {mark:?} in the trace"),
+        }
+    };
+    Ok(Marks {
+        begin: time("lt-witness begin")?,
+        end: time("lt-witness end")?,
+    })
+}
+
+/// Who was woken and switched in, if that is what this line is.
+fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
+    match line.event {
+        "sched_waking" | "sched_wakeup_new" => {
+            let tid = number(line.fields, " pid=")?;
+            // Who wakes itself is awake.
+            if tid != line.current {
+                let (start, target) = (line.time, number(line.fields, " target_cpu=")?);
+                let (waker, context) = (line.current, line.context);
+                let said = format!("target={target} waker_tid={waker} context={context}");
+                open.insert(tid, Open { start, said });
+            }
+            Ok(None)
+        }
+        "sched_switch" => {
+            let switch = Switch::parse(line.fields)?;
+            // It goes on without having slept, or has exited.
+            if switch.is_runnable() || switch.is_dead() {
+                open.remove(&switch.prev);
+            }
+            Ok(open.remove(&switch.next).map(|wait| {
+                let said = format!("{} prev_tid={}", wait.said, switch.prev);
+                ended(switch.next, wait.start, line.time, said)
+            }))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Who was switched out although it could run, and is switched in.
+fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
+    if line.event != "sched_switch" {
+        return Ok(None);
+    }
+    let switch = Switch::parse(line.fields)?;
+    if switch.is_runnable() && switch.prev != 0 {
+        let said = format!("state={} by_tid={}", switch.state, switch.next);
+        let start = line.time;
+        open.insert(switch.prev, Open { start, said });
+    }
+    Ok(open.remove(&switch.next).map(|wait| {
+        let said = format!("{} prev_tid={}", wait.said, switch.prev);
+        ended(switch.next, wait.start, line.time, said)
+    }))
+}
+
+/// Who was switched out, for whatever reason, and is switched in; and who woke it last.
+fn offcpu(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
+    match line.event {
+        "sched_waking" => {
+            if let Some(wait) = open.get_mut(&number(line.fields, " pid=")?) {
+                let (state, _) = wait.said.split_once(' ').unwrap_or(("", ""));
+                wait.said = format!("{state} waker_tid={}", line.current);
+            }
+            Ok(None)
+        }
+        "sched_switch" => {
+            let switch = Switch::parse(line.fields)?;
+            if switch.prev != 0 && !switch.is_dead() {
+                let (start, state) = (line.time, switch.state);
+                let said = format!("state={state} waker_tid=0");
+                open.insert(switch.prev, Open { start, said });
+            }
+            let wait = open.remove(&switch.next);
+            Ok(wait.map(|wait| ended(switch.next, wait.start, line.time, wait.said)))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn ended(tid: u32, start: u64, end: u64, said: String) -> Request {
+    Request {
+        place: Place::Task(tid),
+        delay: end - start,
+        end,
+        said,
+    }
+}
+
+/// One task makes room for another.
+struct Switch<'a> {
+    prev: u32,
+    /// `R`, `R+` for preempted, `S`, `D`, ...
+    state: &'a str,
+    next: u32,
+}
+
+impl<'a> Switch<'a> {
+    fn parse(fields: &'a str) -> Result<Self> {
+        let (prev, next) = fields
+            .rsplit_once(" ==> next_comm=")
+            .context("no ==> next_comm=")?;
+        let state = prev.rsplit_once(" prev_state=").context("no prev_state=")?;
+        Ok(Self {
+            prev: number(prev, " prev_pid=")?,
+            state: state.1,
+            next: number(next, " next_pid=")?,
+        })
+    }
+
+    fn is_runnable(&self) -> bool {
+        self.state.starts_with('R')
+    }
+
+    fn is_dead(&self) -> bool {
+        self.state.contains(['X', 'Z'])
+    }
+}
+
+/// The number after the last `name`: a command may be called like a field.
+fn number(fields: &str, name: &str) -> Result<u32> {
+    let (_, value) = fields
+        .rsplit_once(name)
+        .with_context(|| format!("no{name}"))?;
+    let value = value.split(' ').next().unwrap_or("");
+    value
+        .parse()
+        .with_context(|| format!("{value:?}: expected a number after{name}"))
+}
+
+/// `None` for a line without an event, such as one about a CPU's buffer.
+fn parse_line(line: &str) -> Result<Option<Line<'_>>> {
+    const EVENTS: [&str; 4] = [
+        "sched_waking",
+        "sched_wakeup_new",
+        "sched_switch",
+        "tracing_mark_write",
+    ];
+    let found = EVENTS.into_iter().find_map(|event| {
+        let (prefix, fields) = line.split_once(&format!(": {event}: "))?;
+        Some((prefix, event, fields))
+    });
+    let Some((prefix, event, fields)) = found else {
+        return Ok(None);
+    };
+    let (rest, stamp) = last_word(prefix).context("no time")?;
+    let (rest, flags) = last_word(rest).context("no flags")?;
+    let (task, _cpu) = rest.rsplit_once('[').context("no [CPU]")?;
+    let (_, tid) = task.trim_end().rsplit_once('-').context("no COMM-TID")?;
+    Ok(Some(Line {
+        time: parse_seconds(stamp)
+            .with_context(|| format!("{stamp:?}: expected SECONDS.FRACTION"))?,
+        current: tid
+            .parse()
+            .with_context(|| format!("{tid:?}: expected a thread id"))?,
+        context: context(flags)?,
+        event,
+        fields,
+    }))
+}
+
+/// Cuts the last word off.
+fn last_word(text: &str) -> Option<(&str, &str)> {
+    text.trim_end().rsplit_once(' ')
+}
+
+/// From flags such as `d.h2.`
+fn context(flags: &str) -> Result<&'static str> {
+    match flags.as_bytes().get(2) {
+        Some(b'Z' | b'z') => Ok("nmi"),
+        Some(b'H' | b'h') => Ok("hardirq"),
+        Some(b's') => Ok("softirq"),
+        Some(b'.') => Ok("task"),
+        _ => bail!("{flags:?}: expected flags such as d.h2."),
+    }
+}
+
+/// Reads the alerts of an instance; those that are not between the marks are left out.
+pub(crate) fn alerts(text: &str, wait: Wait, marks: Marks) -> Result<Vec<Reported>> {
+    let mut reported: Vec<Reported> = Vec::new();
+    let mut last: Option<u64> = None;
+    for (i, line) in text.lines().enumerate() {
+        let place = || format!("line {}", i + 1);
+        let alert = match StreamLine::parse(line).with_context(place)? {
+            StreamLine::Lost(n) => bail!("{}: {n} alerts were lost: enlarge ring=", place()),
+            StreamLine::Alert(alert) => alert,
+        };
+        if let Some(last) = last.filter(|last| alert.seq != last + 1) {
+            bail!("{}: seq={} follows seq={last}", place(), alert.seq);
+        }
+        last = Some(alert.seq);
+        if alert.reason != Reason::Threshold || !marks.has(alert.time - alert.delay, alert.time) {
+            continue;
+        }
+        let field = |name: &&str| {
+            let value = alert.fields.text(name);
+            let value = value.with_context(|| format!("{}: no {name}=", place()))?;
+            Ok(format!("{name}={value}"))
+        };
+        let said: Result<Vec<String>> = wait.said().iter().map(field).collect();
+        reported.push(Reported {
+            seq: alert.seq,
+            place: Place::Task(u32::try_from(alert.tid)?),
+            delay: alert.delay,
+            time: alert.time,
+            said: said?.join(" "),
+        });
+    }
+    Ok(reported)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: &str = "# entries-in-buffer/entries-written: 9/9   #P:2\n";
+
+    /// A trace, in which `sh` with the number 1 sets the marks.
+    fn trace(lines: &[&str]) -> String {
+        let mark = |time, mark| {
+            format!("  sh-1  [000] .....  {time}: tracing_mark_write: lt-witness {mark}\n")
+        };
+        let body: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        format!(
+            "{HEADER}{}{body}{}",
+            mark("1.0", "begin"),
+            mark("9.0", "end")
+        )
+    }
+
+    fn waits(wait: Wait, lines: &[&str]) -> Vec<(Place, u64, String)> {
+        let (pairing, _) = pair(&trace(lines), wait).unwrap();
+        let waits = pairing.finished.into_iter();
+        waits.map(|w| (w.place, w.delay, w.said)).collect()
+    }
+
+    const WAKING: &str = " a pid=3 b-7 [001] d.h4. 2.000001: sched_waking: comm=x pid=8 y pid=9 prio=120 target_cpu=001";
+    const IN: &str = " <idle>-0 [001] d..2. 2.000031: sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 \
+        prev_state=R ==> next_comm=x next_pid=9 next_prio=120";
+    const OUT: &str = " x-9 [001] d..2. 3.0: sched_switch: prev_comm=x prev_pid=9 prev_prio=120 \
+        prev_state=S ==> next_comm=swapper/1 next_pid=0 next_prio=120";
+
+    fn said(context: &str) -> String {
+        format!("target=1 waker_tid=7 context={context} prev_tid=0")
+    }
+
+    #[test]
+    fn who_is_woken_and_switched_in_has_waited() {
+        let waited = (Place::Task(9), 30_000, said("hardirq"));
+        assert_eq!(waits(Wait::Wakeup, &[WAKING, IN, OUT]), [waited]);
+        // Once.
+        assert_eq!(waits(Wait::Wakeup, &[WAKING, IN, OUT, IN]).len(), 1);
+        assert_eq!(waits(Wait::Wakeup, &[IN, OUT]), []);
+    }
+
+    #[test]
+    fn who_is_woken_while_it_runs_has_not_waited() {
+        let preempted = OUT.replace("2.0", "2.00002").replace("=S ", "=R+ ");
+        let preempted = preempted.replace("3.0", "2.00002");
+        assert_eq!(waits(Wait::Wakeup, &[WAKING, &preempted, IN]), []);
+        let oneself = WAKING.replace("b-7", "x-9");
+        assert_eq!(waits(Wait::Wakeup, &[&oneself, IN]), []);
+        let dead = OUT.replace("3.0", "2.00002").replace("=S ", "=X ");
+        assert_eq!(waits(Wait::Wakeup, &[WAKING, &dead, IN]), []);
+    }
+
+    #[test]
+    fn the_last_waking_counts() {
+        let again = WAKING
+            .replace("2.000001", "2.000011")
+            .replace("d.h4.", "d..4.");
+        let waited = (Place::Task(9), 20_000, said("task"));
+        assert_eq!(waits(Wait::Wakeup, &[WAKING, &again, IN]), [waited]);
+    }
+
+    #[test]
+    fn who_is_switched_out_runnable_waits_on_the_runqueue() {
+        let out = OUT.replace("3.0", "2.00001").replace("=S ", "=R ");
+        let waited = |state: &str| {
+            let said = format!("state={state} by_tid=0 prev_tid=0");
+            [(Place::Task(9), 21_000, said)]
+        };
+        assert_eq!(waits(Wait::Runqueue, &[&out, IN]), waited("R"));
+        let preempted = out.replace("=R ", "=R+ ");
+        assert_eq!(waits(Wait::Runqueue, &[&preempted, IN]), waited("R+"));
+        let asleep = out.replace("=R ", "=S ");
+        assert_eq!(waits(Wait::Runqueue, &[&asleep, WAKING, IN]), []);
+        // An idle processor is not a task that waits.
+        assert_eq!(
+            waits(Wait::Runqueue, &[IN, &out.replace("=R ", "=S "), IN]),
+            []
+        );
+    }
+
+    #[test]
+    fn who_is_switched_out_is_off_the_cpu() {
+        let out = |state| {
+            let out = OUT.replace("3.0", "2.0");
+            out.replace("=S ", &format!("={state} "))
+        };
+        let waited = |state: &str, waker: u32| {
+            let said = format!("state={state} waker_tid={waker}");
+            [(Place::Task(9), 31_000, said)]
+        };
+        assert_eq!(
+            waits(Wait::Offcpu, &[&out("S"), WAKING, IN]),
+            waited("S", 7)
+        );
+        assert_eq!(waits(Wait::Offcpu, &[&out("R+"), IN]), waited("R+", 0));
+        assert_eq!(waits(Wait::Offcpu, &[&out("X"), IN]), []);
+        assert_eq!(waits(Wait::Offcpu, &[WAKING, IN]), []);
+    }
+
+    #[test]
+    fn what_is_not_between_the_marks_is_left_out() {
+        let early = WAKING.replace("2.000001", "0.9");
+        assert_eq!(waits(Wait::Wakeup, &[&early, IN]), []);
+        let late = IN.replace("2.000031", "9.1");
+        assert_eq!(waits(Wait::Wakeup, &[WAKING, &late]), []);
+        assert!(pair(HEADER, Wait::Wakeup).is_err());
+        let alert = |time: u64| {
+            format!(
+                "seq=1 time={time} instance=a tracker=wakeup reason=threshold delay=10 threshold=0 cpu=0 pid=9 \
+                 tid=9 comm=\"x\" target=1 waker_tid=7 context=task prev_tid=0\n"
+            )
+        };
+        let marks = Marks { begin: 89, end: 99 };
+        let inside = alerts(&alert(99), Wait::Wakeup, marks).unwrap();
+        assert_eq!(inside[0].said, said("task"));
+        assert_eq!(alerts(&alert(100), Wait::Wakeup, marks).unwrap(), []);
+        assert_eq!(
+            alerts(&alert(99 - 1), Wait::Wakeup, marks).unwrap().len(),
+            0
+        );
+    }
+
+    #[test]
+    fn what_is_incomplete_is_refused() {
+        let lost = trace(&[WAKING]).replace("9/9", "9/10");
+        assert!(pair(&lost, Wait::Wakeup).is_err());
+        let broken = IN.replace("next_pid", "next_id");
+        assert!(pair(&trace(&[&broken]), Wait::Wakeup).is_err());
+    }
+}
