@@ -7,6 +7,7 @@
 
 use crate::{
     alert::{Read, Ring, Words},
+    readers,
     record::Alert,
     sys::{
         procfs::{Poller, Step, Stream},
@@ -203,6 +204,7 @@ impl Stream for AlertsFile {
     }
 
     fn next(&self, reader: &mut u64, out: &mut KVec<u8>) -> Result<Step> {
+        readers::note_current();
         if print(&self.0, reader, out)? {
             Ok(Step::Data)
         } else if self.0.wakeup.is_gone() {
@@ -223,6 +225,7 @@ impl Stream for AlertsFile {
     }
 
     fn poll(&self, reader: u64, poller: &Poller) -> (bool, bool) {
+        readers::note_current();
         poller.register(&self.0.wakeup);
         (self.0.is_settled(reader), self.0.wakeup.is_gone())
     }
@@ -255,6 +258,7 @@ impl Stream for WakeupFile {
     }
 
     fn next(&self, reader: &mut Sleeper, out: &mut KVec<u8>) -> Result<Step> {
+        readers::note_current();
         if reader.until.is_none() {
             if !self.0.is_settled(reader.next) {
                 return Ok(if self.0.wakeup.is_gone() {
@@ -288,6 +292,7 @@ impl Stream for WakeupFile {
     }
 
     fn poll(&self, reader: Sleeper, poller: &Poller) -> (bool, bool) {
+        readers::note_current();
         poller.register(&self.0.wakeup);
         let ready = reader.until.is_some() || self.0.is_settled(reader.next);
         (ready, self.0.wakeup.is_gone())

@@ -3,11 +3,16 @@
 //! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
 //!
 //! Every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word, a
-//! device. A [`Param`] says how it is written and which values it takes; a whole line is checked
-//! before anything is done, and what is wrong is a [`Fault`] that quotes the word.
+//! device, the letters of a name. A [`Param`] says how it is written and which values it takes; a
+//! whole line is checked before anything is done, and what is wrong is a [`Fault`] that quotes
+//! the word.
 
 use crate::{record::NAME_MAX, text::Quoted};
-use kernel::{error::Error, fmt, prelude::*};
+use kernel::{
+    error::Error,
+    fmt::{self, Write},
+    prelude::*, //
+};
 
 /// How the values of a parameter are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,7 +30,21 @@ pub(crate) enum Kind {
     /// A disk: `MAJOR:MINOR`, a name under /dev, or `all`. The value is [`ALL_DEVICES`] or the
     /// device in the kernel's `MKDEV` encoding.
     Disk,
+    /// A whole number up to `max`, or `all`, which is [`ALL`].
+    Id { max: u64 },
+    /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
+    /// first the lowest. What can not be typed in a line is written as `\xHH`.
+    Comm,
+    /// A cgroup of version 2: its path below the root of the hierarchy, with a slash first, its
+    /// number, or `all`. The value is the number, or [`ALL`].
+    Cgroup,
 }
+
+/// The value of a parameter. Only that of a name needs the upper half.
+pub(crate) type Number = u128;
+
+/// The value of a [`Kind::Id`] or [`Kind::Cgroup`] parameter that is not limited to one.
+pub(crate) const ALL: u64 = u64::MAX;
 
 /// The longest duration, a year in nanoseconds.
 pub(crate) const DURATION_MAX: u64 = 365 * 24 * 3600 * 1_000_000_000;
@@ -232,6 +251,16 @@ fn in_range(number: u64, min: u64, max: u64, text: &[u8]) -> core::result::Resul
     Ok(number)
 }
 
+/// What only the kernel can find.
+#[derive(Clone, Copy)]
+pub(crate) enum Sought<'a> {
+    /// A disk: its number in the `MKDEV` encoding. `ENOTBLK` for a partition. A number is only
+    /// looked at, and need not be there yet.
+    Disk(Disk<'a>),
+    /// A cgroup by its path: its number.
+    Cgroup(&'a [u8]),
+}
+
 /// How a disk is written.
 #[derive(Clone, Copy)]
 pub(crate) enum Disk<'a> {
@@ -241,11 +270,10 @@ pub(crate) enum Disk<'a> {
     Number(u32),
 }
 
-/// Finds a disk by its name, or looks at the number, which need not be there yet. `ENOTBLK` for a
-/// partition.
-pub(crate) type DiskLookup<'d> = &'d dyn Fn(Disk<'_>) -> Result<u32>;
+/// Finds it.
+pub(crate) type Lookup<'d> = &'d dyn Fn(Sought<'_>) -> Result<u64>;
 
-fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Result<u64, Fault<'a>> {
+fn parse_disk<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<u64, Fault<'a>> {
     const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
     if text == b"all" {
         return Ok(ALL_DEVICES);
@@ -256,7 +284,7 @@ fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Resul
         in_range(major, 0, (1 << (32 - MINOR_BITS)) - 1, text)?;
         in_range(minor, 0, (1 << MINOR_BITS) - 1, text)?;
         let number = major << MINOR_BITS | minor;
-        return match lookup(Disk::Number(number as u32)) {
+        return match lookup(Sought::Disk(Disk::Number(number as u32))) {
             Err(error) if error == ENOTBLK => {
                 let expected = "expected a whole disk, not a partition";
                 Err(fault(EINVAL, expected, text))
@@ -268,8 +296,8 @@ fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Resul
     if text.is_empty() || text.len() > 31 || text[0] == b'.' || !text.iter().all(plain) {
         return Err(fault(EINVAL, EXPECTED, text));
     }
-    match lookup(Disk::Name(text)) {
-        Ok(dev) => Ok(u64::from(dev)),
+    match lookup(Sought::Disk(Disk::Name(text))) {
+        Ok(dev) => Ok(dev),
         Err(error) if error == ENOENT || error == ENXIO || error == ENODEV => {
             Err(fault(ENOENT, "no such disk under /dev", text))
         }
@@ -278,12 +306,101 @@ fn parse_disk<'a>(text: &'a [u8], lookup: DiskLookup<'_>) -> core::result::Resul
     }
 }
 
+fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
+    if text == b"all" {
+        return Ok(ALL);
+    }
+    let number = parse_number(text, text, "expected a whole number, or all")?;
+    in_range(number, 0, max, text)
+}
+
+fn parse_cgroup<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<u64, Fault<'a>> {
+    const EXPECTED: &str = "expected a cgroup: its path with a slash first, its number, or all";
+    if text == b"all" {
+        return Ok(ALL);
+    }
+    if text.first() != Some(&b'/') {
+        let number = parse_number(text, text, EXPECTED)?;
+        return in_range(number, 1, ALL - 1, text);
+    }
+    match lookup(Sought::Cgroup(text)) {
+        Ok(number) => Ok(number),
+        Err(error) if error == ENOENT => Err(fault(ENOENT, "no such cgroup of version 2", text)),
+        Err(error) => Err(fault(error, EXPECTED, text)),
+    }
+}
+
+/// The most bytes of a command's name, without its end.
+const COMM_MAX: usize = 15;
+
+fn parse_comm(text: &[u8]) -> core::result::Result<Number, Fault<'_>> {
+    const EXPECTED: &str = "expected a command of 1 to 15 bytes, odd ones written as \\xHH, or all";
+    if text == b"all" {
+        return Ok(0);
+    }
+    let mut name: Number = 0;
+    let (mut rest, mut len) = (text, 0);
+    while let [first, tail @ ..] = rest {
+        let byte;
+        (byte, rest) = match (first, tail) {
+            (b'\\', [b'x', high, low, tail @ ..]) => match (hex(*high), hex(*low)) {
+                (Some(high), Some(low)) => (high << 4 | low, tail),
+                _ => return Err(fault(EINVAL, EXPECTED, text)),
+            },
+            (b'\\', _) => return Err(fault(EINVAL, EXPECTED, text)),
+            _ => (*first, tail),
+        };
+        if byte == 0 || len == COMM_MAX {
+            return Err(fault(EINVAL, EXPECTED, text));
+        }
+        name |= Number::from(byte) << (8 * len);
+        len += 1;
+    }
+    if len == 0 {
+        return Err(fault(EINVAL, EXPECTED, text));
+    }
+    Ok(name)
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+/// A name as [`parse_comm`] reads it.
+fn write_comm(f: &mut fmt::Formatter<'_>, name: Number) -> fmt::Result {
+    // Somebody is really called so.
+    if name == Number::from(u32::from_le_bytes(*b"all\0")) {
+        return f.write_str("\\x61ll");
+    }
+    let bytes = name.to_le_bytes();
+    let mut bytes = bytes.iter().take_while(|&&byte| byte != 0);
+    bytes.try_for_each(|&byte| match byte {
+        b'\\' | 0..=b' ' | 0x7f.. => f.write_fmt(fmt!("\\x{byte:02x}")),
+        _ => f.write_char(byte as char),
+    })
+}
+
 impl Param {
     /// Parses a value.
     pub(crate) fn parse<'a>(
         &self,
         text: &'a [u8],
-        lookup: DiskLookup<'_>,
+        lookup: Lookup<'_>,
+    ) -> core::result::Result<Number, Fault<'a>> {
+        if self.kind == Kind::Comm {
+            return parse_comm(text);
+        }
+        self.parse_small(text, lookup).map(Number::from)
+    }
+
+    fn parse_small<'a>(
+        &self,
+        text: &'a [u8],
+        lookup: Lookup<'_>,
     ) -> core::result::Result<u64, Fault<'a>> {
         match self.kind {
             Kind::Duration => parse_duration(text),
@@ -310,11 +427,14 @@ impl Param {
                 .map(|at| at as u64)
                 .ok_or_else(|| fault(EINVAL, "expected one of the words in `trackers`", text)),
             Kind::Disk => parse_disk(text, lookup),
+            Kind::Id { max } => parse_id(text, max),
+            Kind::Cgroup => parse_cgroup(text, lookup),
+            Kind::Comm => Err(fault(EINVAL, "expected a command", text)),
         }
     }
 
     /// The canonical text of a value.
-    pub(crate) fn display(&self, value: u64) -> Value {
+    pub(crate) fn display(&self, value: Number) -> Value {
         Value {
             kind: self.kind,
             value,
@@ -330,16 +450,20 @@ impl Param {
 /// See [`Param::display`].
 pub(crate) struct Value {
     kind: Kind,
-    value: u64,
+    value: Number,
 }
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.value as u64;
         match self.kind {
-            Kind::Word(words) => f.write_str(words.get(self.value as usize).unwrap_or(&"?")),
-            Kind::Disk if self.value == ALL_DEVICES => f.write_str("all"),
-            Kind::Disk => f.write_fmt(fmt!("{}", Device(self.value as u32))),
-            _ => f.write_fmt(fmt!("{}", self.value)),
+            Kind::Word(words) => f.write_str(words.get(value as usize).unwrap_or(&"?")),
+            Kind::Disk if value == ALL_DEVICES => f.write_str("all"),
+            Kind::Disk => f.write_fmt(fmt!("{}", Device(value as u32))),
+            Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
+            Kind::Comm if self.value == 0 => f.write_str("all"),
+            Kind::Comm => write_comm(f, self.value),
+            _ => f.write_fmt(fmt!("{value}")),
         }
     }
 }
@@ -369,6 +493,9 @@ impl fmt::Display for KindName {
                 f.write_fmt(fmt!("{bar}{word}"))
             }),
             Kind::Disk => f.write_str("disk"),
+            Kind::Id { max } => f.write_fmt(fmt!("0-{max}|all")),
+            Kind::Comm => f.write_str("command|all"),
+            Kind::Cgroup => f.write_str("cgroup|all"),
         }
     }
 }

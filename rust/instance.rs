@@ -8,7 +8,7 @@
 
 use crate::{
     alerts::Alerts,
-    control::{Kind, Param},
+    control::{Kind, Number, Param},
     event::{Event, Snapshot},
     histogram,
     platform::Platform,
@@ -19,6 +19,7 @@ use crate::{
         memory,
         platform::{self, Kernel},
         stack::{Stack, DEPTH_MAX},
+        task::Task,
         ticker, trace,
     },
     tracker::{Late, Tracker, Why},
@@ -29,10 +30,10 @@ use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 pub(crate) mod probed;
 
 /// The most parameters a tracker can have.
-pub(crate) const PARAMS_MAX: usize = 16;
+pub(crate) const PARAMS_MAX: usize = 24;
 
 /// The values of an instance's parameters, in the order of its tracker's.
-pub(crate) type Values = [u64; PARAMS_MAX];
+pub(crate) type Values = [Number; PARAMS_MAX];
 
 /// New values for some parameters.
 pub(crate) struct Changes {
@@ -58,12 +59,12 @@ impl Changes {
     }
 
     /// The new value of a parameter, if there is one.
-    pub(crate) fn get(&self, at: usize) -> Option<u64> {
+    pub(crate) fn get(&self, at: usize) -> Option<Number> {
         self.given[at].then(|| self.values[at])
     }
 
     /// Gives a parameter a new value.
-    pub(crate) fn set(&mut self, at: usize, value: u64) {
+    pub(crate) fn set(&mut self, at: usize, value: Number) {
         self.given[at] = true;
         self.values[at] = value;
     }
@@ -220,7 +221,7 @@ pub(crate) trait Instance: Send + Sync {
     fn alerts(&self) -> Arc<Alerts>;
 
     /// The value of a parameter.
-    fn value(&self, param: usize) -> u64;
+    fn value(&self, param: usize) -> Number;
 
     /// Takes changes, none of them to what is fixed. If enabling fails, all is as it was.
     fn apply(&self, changes: &Changes) -> Result;
@@ -270,11 +271,25 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     number: usize,
     tracker: Tracker<K, D, Kernel>,
     values: [Atomic<u64>; PARAMS_MAX],
+    /// The upper halves.
+    uppers: [Atomic<u64>; PARAMS_MAX],
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
     /// How often the pool has grown, and how often there was no memory for it.
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
+}
+
+impl From<&Task> for Owner {
+    #[inline(always)]
+    fn from(task: &Task) -> Self {
+        Self {
+            pid: task.pid,
+            tid: task.tid,
+            born: Owner::born_at(task.born),
+            comm: task.comm,
+        }
+    }
 }
 
 /// What a late event adds to the common fields of an alert.
@@ -300,11 +315,13 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let alerts = Alerts::new(
             values[common::RING] as u32,
             values[common::STACK] as usize,
-            values[common::WAKEUP_INTERVAL],
+            values[common::WAKEUP_INTERVAL] as u64,
         )?;
-        let threshold = values[common::THRESHOLD];
+        let threshold = values[common::THRESHOLD] as u64;
+        let uppers = core::array::from_fn(|at| Atomic::new((values[at] >> 64) as u64));
         let values = core::array::from_fn(|at| {
-            Atomic::new(if at == common::ENABLED { 0 } else { values[at] })
+            let is_off = at == common::ENABLED;
+            Atomic::new(if is_off { 0 } else { values[at] as u64 })
         });
         Ok(Self {
             name,
@@ -312,6 +329,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             number,
             tracker: Tracker::growing(capacity, most, threshold, crate::sys::random::seed())?,
             values,
+            uppers,
             alerts: Arc::new(alerts, GFP_KERNEL)?,
             all,
             grown: Atomic::new(0),
@@ -354,6 +372,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         counter.add(1, Relaxed);
     }
 
+    /// Counts one in a counter of the tracker's own. Any context.
+    pub(crate) fn count_extra(&self, guard: &<Kernel as Platform>::Guard, which: usize) {
+        self.tracker
+            .stats()
+            .here::<Kernel>(guard)
+            .count_extra(which);
+    }
+
     /// The engine.
     #[inline(always)]
     pub(crate) fn tracker(&self) -> &Tracker<K, D, Kernel> {
@@ -377,11 +403,22 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[param].load(Relaxed)
     }
 
+    /// Both halves of the value of a parameter, the lower first. While it is changed they may be
+    /// of different values. Any context.
+    #[inline(always)]
+    pub(crate) fn halves(&self, param: usize) -> [u64; 2] {
+        // Relaxed: as in `value`.
+        [self.value(param), self.uppers[param].load(Relaxed)]
+    }
+
     /// The value of a parameter as it is shown. Any context.
-    pub(crate) fn shown(&self, param: usize) -> u64 {
+    pub(crate) fn shown(&self, param: usize) -> Number {
         match param {
-            common::THRESHOLD => self.tracker.threshold(),
-            _ => self.value(param),
+            common::THRESHOLD => self.tracker.threshold().into(),
+            _ => {
+                let [lower, upper] = self.halves(param);
+                Number::from(upper) << 64 | Number::from(lower)
+            }
         }
     }
 
@@ -394,14 +431,15 @@ impl<const K: usize, const D: usize> Core<K, D> {
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
         for (i, value) in values.iter().enumerate() {
             if i != common::ENABLED {
-                self.values[i].store(*value, Relaxed);
+                self.values[i].store(*value as u64, Relaxed);
+                self.uppers[i].store((*value >> 64) as u64, Relaxed);
             }
         }
         // Only if it is given: an alert may have raised it since the values were read.
         if let Some(threshold) = changes.get(common::THRESHOLD) {
-            self.tracker.set_threshold(threshold);
+            self.tracker.set_threshold(threshold as u64);
         }
-        let interval = values[common::WAKEUP_INTERVAL];
+        let interval = values[common::WAKEUP_INTERVAL] as u64;
         wakeup::set_interval(self.alerts.wakeup(), interval);
     }
 
@@ -419,11 +457,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Reports what has timed out. Returns the nanoseconds until something can time out next,
     /// `None` if there is no timeout. May sleep.
     ///
-    /// `owner` is the task that an event belongs to: where it is now goes into the alert.
+    /// `owner` is the task that an event belongs to: where it is now goes into the alert. What
+    /// `can_time_out` denies is passed over, that for which there are no `details` is counted
+    /// but not reported.
     pub(crate) fn expire(
         &self,
         owner: impl Fn(&[u64; D]) -> Owner,
-        mut details: impl FnMut(&Late<K, D>, u64) -> Details,
+        can_time_out: impl Fn(&[u64; D]) -> bool,
+        mut details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
     ) -> Option<u64> {
         let timeout = self.value(common::TIMEOUT);
         if timeout == 0 {
@@ -441,11 +482,20 @@ impl<const K: usize, const D: usize> Core<K, D> {
             }
         };
         let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>, stack: &Stack| {
-            self.raise(guard, now, late, &details(late, now), stack.entries());
+            if let Some(details) = details(late, now) {
+                self.raise(guard, now, late, &details, stack.entries());
+            }
+        };
+        let timeout_of = |event: &Snapshot<K, D>| {
+            if can_time_out(&event.data) {
+                timeout
+            } else {
+                u64::MAX
+            }
         };
         let first = self
             .tracker
-            .expire(now, timeout, |_| timeout, ticker::relax, look, report);
+            .expire(now, timeout, timeout_of, ticker::relax, look, report);
         Some(until_next_search(now, timeout, first))
     }
 

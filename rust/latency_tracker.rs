@@ -25,9 +25,10 @@
 //! |---|---|
 //! | `platform` | what the engine asks of the machine |
 //! | `freelist`, `rcu_ht`, `event`, `hash`, `histogram`, `stats`, `tracker` | the engine |
-//! | `alert`, `record`, `alerts`, `wakeup` | late events, and how their readers learn of them |
+//! | `alert`, `record`, `alerts`, `readers`, `wakeup` | late events, and how their readers learn of them |
 //! | `control`, `registry`, `instance`, `procfs`, `text` | what a person sees |
-//! | `trackers/` | one file a tracker |
+//! | `instance/probed` | what all trackers with probes have in common |
+//! | `trackers/` | one file a tracker; `tasks` is what those of tasks share |
 //! | `api` | trackers of other modules |
 //! | `sys/` | safe wrappers over C; with `freelist` and `rcu_ht` the only `unsafe` code |
 //!
@@ -48,6 +49,7 @@ mod instance;
 mod platform;
 mod procfs;
 mod rcu_ht;
+mod readers;
 mod record;
 mod registry;
 mod stats;

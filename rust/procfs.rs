@@ -122,7 +122,7 @@ impl Text for TrackersFile {
                     out,
                     "  {}={} {}: {}{}\n",
                     param.name,
-                    param.display(param.default),
+                    param.display(param.default.into()),
                     param.kind_name(),
                     param.help,
                     if param.fixed {

@@ -12,6 +12,9 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{fmt, prelude::*};
 
+#[path = "record/actor.rs"]
+pub(crate) mod actor;
+
 /// Why an alert was raised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
@@ -95,7 +98,7 @@ impl Owner {
 }
 
 /// The bits of a process or thread id; the kernel has no more than 2^22 (`PID_MAX_LIMIT`).
-const ID_BITS: u32 = 22;
+pub(crate) const ID_BITS: u32 = 22;
 const ID_MASK: u32 = (1 << ID_BITS) - 1;
 const BORN_MASK: u32 = (1 << (64 - 2 * ID_BITS)) - 1;
 

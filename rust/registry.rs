@@ -7,11 +7,11 @@
 
 use crate::{
     alerts::Alerts,
-    control::{self, Disk, DiskLookup, Fault, Line, Param, Settings},
+    control::{self, Disk, Fault, Line, Lookup, Param, Settings, Sought},
     instance::{common, Changes, Instance, MadeBy, Values},
     procfs::{self, Files},
     record::Name,
-    sys::{block, module::Watcher, procfs::Dir, ticker::Tick},
+    sys::{block, cgroup, module::Watcher, procfs::Dir, ticker::Tick},
     text::{pack, Plain},
     trackers::{self, Kind}, //
 };
@@ -359,15 +359,23 @@ fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
     block::lookup(&CString::try_from_fmt(fmt!("/dev/{text}"))?)
 }
 
-const DISKS: DiskLookup<'static> = &lookup_disk;
+/// Looks up what is named in a line.
+fn look_up(sought: Sought<'_>) -> Result<u64> {
+    match sought {
+        Sought::Disk(disk) => lookup_disk(disk).map(u64::from),
+        Sought::Cgroup(path) => cgroup::lookup(&c_string(path)?),
+    }
+}
+
+const KERNEL: Lookup<'static> = &look_up;
 
 /// The values of an instance for which nothing is given.
 pub(crate) fn defaults(kind: &Kind) -> Values {
-    core::array::from_fn(|at| kind.params.get(at).map_or(0, |param| param.default))
+    core::array::from_fn(|at| kind.params.get(at).map_or(0, |param| param.default.into()))
 }
 
 /// Checks all settings of a line; one that is given twice is a fault. May sleep for long, when a
-/// disk is looked up.
+/// disk or a cgroup is looked up.
 fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Changes, Fault<'a>> {
     let mut changes = Changes::none();
     for setting in settings {
@@ -388,7 +396,7 @@ fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Change
             ));
         }
         let param = &kind.params[at];
-        let value = param.parse(text, DISKS)?;
+        let value = param.parse(text, KERNEL)?;
         changes.set(at, value);
     }
     Ok(changes)
@@ -408,7 +416,7 @@ pub(crate) fn set_param<'a>(
         return Err(control::unknown(EPERM, AT_CREATION, text));
     }
     let mut changes = Changes::none();
-    changes.set(at, param.parse(text, DISKS)?);
+    changes.set(at, param.parse(text, KERNEL)?);
     instance
         .apply(&changes)
         .map_err(|error| failed(error, param.name.as_bytes()))

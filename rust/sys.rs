@@ -8,12 +8,14 @@
 pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;
+pub(crate) mod cgroup;
 pub(crate) mod exports;
 pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod platform;
 pub(crate) mod procfs;
 pub(crate) mod random;
+pub(crate) mod sched;
 pub(crate) mod stack;
 pub(crate) mod task;
 pub(crate) mod ticker;

@@ -143,6 +143,11 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.set_data(data);
     }
 
+    /// When it began, in nanoseconds.
+    pub(crate) fn start(&self) -> u64 {
+        self.event.start()
+    }
+
     /// Moves the begin, not to an earlier time: the search for timeouts may rely on the old one.
     pub(crate) fn set_start(&mut self, start: u64) {
         self.event.set_start(start);

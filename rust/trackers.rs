@@ -4,6 +4,10 @@
 
 pub(crate) mod block;
 pub(crate) mod module;
+pub(crate) mod offcpu;
+pub(crate) mod runqueue;
+mod tasks;
+pub(crate) mod wakeup;
 
 use crate::{
     alerts::Alerts,
@@ -47,7 +51,13 @@ pub(crate) struct Kind {
 }
 
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 2] = [&block::KIND, &module::KIND];
+pub(crate) static ALL: [&Kind; 5] = [
+    &block::KIND,
+    &module::KIND,
+    &wakeup::KIND,
+    &runqueue::KIND,
+    &offcpu::KIND,
+];
 
 /// Finds a tracker by name.
 pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {

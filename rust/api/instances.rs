@@ -11,6 +11,7 @@ use super::{
 };
 use crate::{
     alerts::Alerts,
+    control::Number,
     instance::{common, Changes, Instance, MadeBy, Values},
     platform::Platform,
     record::{self, Name},
@@ -99,7 +100,7 @@ impl Instance for ModuleTracker {
         each_class!(&*self.any, client => client.core.alerts().clone())
     }
 
-    fn value(&self, param: usize) -> u64 {
+    fn value(&self, param: usize) -> Number {
         each_class!(&*self.any, client => client.core.shown(param))
     }
 

@@ -15,11 +15,12 @@
 //! probe reaches its [`Core`] without a call. (What other modules measure has no probes, but
 //! references that outlive it, and is an instance by itself, see api/instances.rs.)
 //!
-//! All functions sleep, but for those of [`Probes`] where it says so.
+//! All functions sleep.
 
 use super::{common, Changes, Core, Details, Instance, Values};
 use crate::{
     alerts::Alerts,
+    control::Number,
     event::Snapshot,
     platform::Platform,
     record::{Name, Owner},
@@ -55,9 +56,14 @@ pub(crate) trait Probes<const K: usize, const D: usize>:
     /// The task that an event belongs to.
     fn owner(data: &[u64; D]) -> Owner;
 
-    /// What an alert raised at `now` says about an event. Any context, also under the runqueue
-    /// lock.
-    fn details(late: &Late<K, D>, now: u64) -> Details;
+    /// Whether an event can time out.
+    fn can_time_out(_data: &[u64; D]) -> bool {
+        true
+    }
+
+    /// What the alert of a timeout found at `now` says about an event; `None` if it is not to be
+    /// raised.
+    fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
     /// Prints what `pending` says about an event, `age` ns old, as a line.
     fn show_pending(core: &Core<K, D>, event: &Snapshot<K, D>, age: u64, out: &SeqFile);
@@ -71,7 +77,8 @@ pub(crate) struct Live<T, const K: usize, const D: usize> {
 
 impl<T: Probes<K, D>, const K: usize, const D: usize> Tick for Live<T, K, D> {
     fn tick(&self) -> Option<u64> {
-        self.core.expire(T::owner, T::details)
+        let details = |late: &Late<K, D>, now| T::details(&self.core, late, now);
+        self.core.expire(T::owner, T::can_time_out, details)
     }
 }
 
@@ -135,7 +142,7 @@ impl<T: Probes<K, D>, const K: usize, const D: usize> Instance for Probed<T, K, 
         self.live.core.alerts().clone()
     }
 
-    fn value(&self, param: usize) -> u64 {
+    fn value(&self, param: usize) -> Number {
         self.live.core.shown(param)
     }
 

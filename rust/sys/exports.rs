@@ -261,11 +261,11 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
     );
 
     let mut values: Values = registry::defaults(&KIND);
-    values[common::THRESHOLD] = config.threshold;
-    values[common::EVENTS] = u64::from(capacity);
-    values[common::MAX_EVENTS] = u64::from(capacity.max(most));
-    values[common::TIMEOUT] = timeout;
-    values[common::WORST] = u64::from(has(bindings::latency_tracker_flags_LATENCY_TRACKER_WORST));
+    values[common::THRESHOLD] = config.threshold.into();
+    values[common::EVENTS] = capacity.into();
+    values[common::MAX_EVENTS] = capacity.max(most).into();
+    values[common::TIMEOUT] = timeout.into();
+    values[common::WORST] = has(bindings::latency_tracker_flags_LATENCY_TRACKER_WORST).into();
     let mut handle = ptr::null();
     the_registry()?.adopt(name, &values, |name, all| {
         // SAFETY: The function's contract: the module that calls us, which is named in the log
@@ -331,7 +331,7 @@ unsafe extern "C" fn latency_tracker_set_threshold(raw: *mut RawTracker, ns: u64
 /// Changes one parameter.
 fn change(raw: *mut RawTracker, at: usize, value: u64) -> Result {
     let mut changes = Changes::none();
-    changes.set(at, value);
+    changes.set(at, value.into());
     let instance = the_registry()?.find(|by| by.handle == raw.addr());
     Instance::apply(&*instance.ok_or(ENODEV)?, &changes)
 }

@@ -10,6 +10,7 @@
 #include <linux/blkdev.h>
 #include <linux/blktrace_api.h>
 #include <linux/capability.h>
+#include <linux/cgroup.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/cred.h>
@@ -138,6 +139,55 @@ notrace void lt_current(struct lt_task *out)
 	memcpy(out->comm, current->comm, TASK_COMM_LEN);
 }
 
+notrace u32 lt_context(void)
+{
+	if (in_nmi())
+		return 3;
+	if (in_hardirq())
+		return 2;
+	return in_serving_softirq() ? 1 : 0;
+}
+
+notrace u32 lt_task_cpu(const struct task_struct *task)
+{
+	return task_cpu(task);
+}
+
+notrace u32 lt_task_uid(const struct task_struct *task)
+{
+	u32 uid;
+
+	rcu_read_lock();
+	uid = __kuid_val(__task_cred(task)->uid);
+	rcu_read_unlock();
+	return uid;
+}
+
+notrace bool lt_task_in_cgroup(struct task_struct *task, u64 id)
+{
+	struct cgroup *cgroup;
+	bool found = false;
+	int level;
+
+	rcu_read_lock();
+	cgroup = task_dfl_cgroup(task);
+	for (level = cgroup->level; level >= 0 && !found; level--)
+		found = cgroup_id(cgroup->ancestors[level]) == id;
+	rcu_read_unlock();
+	return found;
+}
+
+notrace int lt_cgroup_lookup(const char *path, u64 *id)
+{
+	struct cgroup *cgroup = cgroup_get_from_path(path);
+
+	if (IS_ERR(cgroup))
+		return PTR_ERR(cgroup);
+	*id = cgroup_id(cgroup);
+	cgroup_put(cgroup);
+	return 0;
+}
+
 /* Other tasks, and their stacks */
 
 notrace struct task_struct *lt_task_find(u32 tid)
@@ -171,6 +221,20 @@ notrace u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size)
 	for (i = 0; i < len; i++)
 		entries[i] = addresses[i];
 	return len;
+}
+
+notrace u32 lt_stack_here(u64 *entries, u32 size)
+{
+	/* Ours are the innermost ones. */
+	unsigned long addresses[LT_STACK_MAX + 8];
+	u32 i = 0, len, n = 0;
+
+	len = stack_trace_save(addresses, ARRAY_SIZE(addresses), 0);
+	while (i < len && within_module(addresses[i], THIS_MODULE))
+		i++;
+	while (i < len && n < size)
+		entries[n++] = addresses[i++];
+	return n;
 }
 
 notrace u32 lt_symbol(char *out, size_t size, u64 address)

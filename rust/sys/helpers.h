@@ -51,6 +51,15 @@ struct lt_task {
 
 void lt_current(struct lt_task *out);
 
+/* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
+u32 lt_context(void);
+u32 lt_task_cpu(const struct task_struct *task);
+u32 lt_task_uid(const struct task_struct *task);
+
+/* Whether a task is in a cgroup of version 2 or below it, by its number. */
+bool lt_task_in_cgroup(struct task_struct *task, u64 id);
+int lt_cgroup_lookup(const char *path, u64 *id);
+
 /* Other tasks, and their stacks */
 #define LT_STACK_MAX 32
 #define LT_SYMBOL_MAX 768
@@ -61,6 +70,8 @@ void lt_task_put(struct task_struct *task);
 u64 lt_task_born(const struct task_struct *task);
 /* At most size addresses, 0 for a task that runs and for the caller. */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
+/* The caller's own stack, without the functions of this module. */
+u32 lt_stack_here(u64 *entries, u32 size);
 /* The name of an address as in /proc/PID/stack, its length, 0 for none. */
 u32 lt_symbol(char *out, size_t size, u64 address);
 

@@ -6,6 +6,7 @@ use crate::{
     platform::Platform,
     sys::{atomic::Atomic, bindings},
 };
+use core::mem::ManuallyDrop;
 use kernel::types::NotThreadSafe;
 
 /// The running kernel.
@@ -19,6 +20,18 @@ impl PreemptGuard {
     fn new() -> Self {
         in_place::preempt_disable();
         Self(NotThreadSafe)
+    }
+}
+
+impl PreemptGuard {
+    /// A guard where preemption is off anyhow, and stays so: nothing has to be done for it.
+    ///
+    /// # Safety
+    ///
+    /// Preemption is off for as long as the result lives.
+    #[inline(always)]
+    pub(in crate::sys) unsafe fn already() -> ManuallyDrop<Self> {
+        ManuallyDrop::new(Self(NotThreadSafe))
     }
 }
 

@@ -12,10 +12,11 @@
 //!
 //! # Contexts
 //!
-//! Kernel threads, outside of the engine's guard. Walking a stack takes microseconds and counts
-//! references: this is nothing for a probe.
+//! Looking a task up: kernel threads, outside of the engine's guard. Walking a stack takes
+//! microseconds: in a probe, only of what is late. [`Stack::of_task`] and [`Few::here`] take no
+//! lock, and are for any context.
 
-use crate::sys::bindings as helpers;
+use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;
 use kernel::{bindings, fmt};
 
@@ -54,9 +55,87 @@ impl Stack {
         stack
     }
 
+    /// Saves at most `depth` entries of the stack of a task that is off the CPU. Any context that
+    /// is not that task's.
+    pub(crate) fn of_task(task: &TaskRef<'_>, depth: usize) -> Self {
+        let mut stack = Self::EMPTY;
+        if depth == 0 {
+            return stack;
+        }
+        let room = depth.min(DEPTH_MAX) as u32;
+        // SAFETY: The task is valid, and there is room for so many entries.
+        let len =
+            unsafe { helpers::lt_task_stack(task.as_ptr(), stack.entries.as_mut_ptr(), room) };
+        stack.len = (len as usize).min(DEPTH_MAX);
+        stack
+    }
+
     /// The addresses.
     pub(crate) fn entries(&self) -> &[u64] {
         self.entries.get(..self.len).unwrap_or_default()
+    }
+}
+
+/// The words of a [`Few`].
+pub(crate) const FEW_WORDS: usize = 8;
+
+/// The most entries of a [`Few`].
+const FEW: usize = 2 * FEW_WORDS;
+
+/// The innermost entries of a stack, in half the space: distances from a function of the kernel.
+/// What is farther away than 2 GiB is not in the text of the kernel or of a module, and becomes
+/// an address without a name.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Few(pub(crate) [u64; FEW_WORDS]);
+
+/// What a distance is from.
+fn origin() -> u64 {
+    bindings::synchronize_rcu as *const () as u64
+}
+
+/// The distance that stands for an address without a name.
+const FAR: i32 = 1;
+
+impl Few {
+    /// Saves at most `depth` entries of the caller's own stack, without the functions of this
+    /// module. Any context.
+    pub(crate) fn here(depth: usize) -> Self {
+        let (mut stack, mut few) = (Stack::EMPTY, Self::default());
+        if depth == 0 {
+            return few;
+        }
+        let room = depth.min(FEW) as u32;
+        // SAFETY: There is room for so many entries.
+        let len = unsafe { helpers::lt_stack_here(stack.entries.as_mut_ptr(), room) };
+        for (at, address) in stack
+            .entries
+            .iter()
+            .take(len as usize)
+            .take(FEW)
+            .enumerate()
+        {
+            let distance = address.wrapping_sub(origin()) as i64;
+            let distance = match i32::try_from(distance) {
+                Ok(0) | Err(_) => FAR,
+                Ok(near) => near,
+            };
+            few.0[at / 2] |= u64::from(distance as u32) << (32 * (at & 1));
+        }
+        few
+    }
+
+    /// The addresses, the innermost first.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = u64> + '_ {
+        let halves = self
+            .0
+            .iter()
+            .flat_map(|word| [*word as i32, (word >> 32) as i32]);
+        halves
+            .take_while(|&distance| distance != 0)
+            .map(|distance| match distance {
+                FAR => 0,
+                near => origin().wrapping_add(i64::from(near) as u64),
+            })
     }
 }
 
@@ -98,15 +177,25 @@ pub(crate) struct Symbol(pub(crate) u64);
 /// Longer than any name of a function with its module, in bytes.
 const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
 
-impl fmt::Display for Symbol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Symbol {
+    /// Whether its name starts so.
+    pub(crate) fn starts_with(&self, start: &str) -> bool {
+        self.look_up(|name| name.is_some_and(|name| name.starts_with(start)))
+    }
+
+    fn look_up<R>(&self, see: impl FnOnce(Option<&str>) -> R) -> R {
         let mut text = [0u8; SYMBOL_MAX];
         // SAFETY: Writes at most so many bytes, terminated.
         let len = unsafe { helpers::lt_symbol(text.as_mut_ptr().cast(), SYMBOL_MAX, self.0) };
         let name = text.get(..len as usize).unwrap_or_default();
-        match core::str::from_utf8(name) {
-            Ok(name) if len > 0 => f.write_str(name),
-            _ => f.write_str("?"),
-        }
+        see(core::str::from_utf8(name)
+            .ok()
+            .filter(|name| !name.is_empty()))
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.look_up(|name| f.write_str(name.unwrap_or("?")))
     }
 }

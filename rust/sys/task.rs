@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The current task, as far as a probe may look at it.
+//! Tasks, as far as a probe may look at them.
+//!
+//! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
+//!
+//! What is read may be changing; it is read once, as `READ_ONCE` would, without calling C.
 
-use crate::sys::bindings;
-use core::mem::MaybeUninit;
+use crate::sys::bindings as helpers;
+use core::{
+    marker::PhantomData,
+    mem::MaybeUninit,
+    ptr::{addr_of, NonNull}, //
+};
+use kernel::bindings;
 
 /// Ids in the initial namespace, and the command name.
 #[derive(Clone, Copy)]
@@ -21,14 +30,14 @@ pub(crate) struct Task {
 /// The current task, if the CPU is running one and not an interrupt. Any context.
 pub(crate) fn current() -> Option<Task> {
     // SAFETY: Reads the preemption counter.
-    if !unsafe { bindings::lt_in_task() } {
+    if !unsafe { helpers::lt_in_task() } {
         return None;
     }
-    let mut task = MaybeUninit::<bindings::lt_task>::uninit();
+    let mut task = MaybeUninit::<helpers::lt_task>::uninit();
     // SAFETY: `current` is always valid; the function fills all of the structure. The name may
     // be changing, which at worst mixes two names; it is always terminated.
     let task = unsafe {
-        bindings::lt_current(task.as_mut_ptr());
+        helpers::lt_current(task.as_mut_ptr());
         task.assume_init()
     };
     Some(Task {
@@ -37,4 +46,180 @@ pub(crate) fn current() -> Option<Task> {
         born: task.born,
         comm: task.comm,
     })
+}
+
+/// What the CPU is doing, the innermost.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Context {
+    Task = 0,
+    Softirq = 1,
+    Hardirq = 2,
+    Nmi = 3,
+}
+
+impl Context {
+    /// That of the caller. Any context.
+    pub(crate) fn current() -> Self {
+        // SAFETY: Reads the preemption counter.
+        Self::from_number(unsafe { helpers::lt_context() })
+    }
+
+    /// Back from its number.
+    pub(crate) fn from_number(number: u32) -> Self {
+        match number {
+            0 => Context::Task,
+            1 => Context::Softirq,
+            2 => Context::Hardirq,
+            _ => Context::Nmi,
+        }
+    }
+
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Context::Task => "task",
+            Context::Softirq => "softirq",
+            Context::Hardirq => "hardirq",
+            Context::Nmi => "nmi",
+        }
+    }
+}
+
+/// A task, during a tracepoint.
+///
+/// # Invariants
+///
+/// The pointer is valid for `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct TaskRef<'a> {
+    raw: NonNull<bindings::task_struct>,
+    _during: PhantomData<&'a bindings::task_struct>,
+}
+
+/// Reads a field of a task once.
+macro_rules! read {
+    ($task:expr, $($field:tt)+) => {
+        // SAFETY: The task is valid by the type invariant, and the field is a number.
+        unsafe { addr_of!((*$task.raw.as_ptr()).$($field)+).read_volatile() }
+    };
+}
+
+impl<'a> TaskRef<'a> {
+    /// # Safety
+    ///
+    /// `raw` is valid for the duration of `'a`.
+    #[inline(always)]
+    pub(crate) unsafe fn from_raw(raw: *mut bindings::task_struct) -> Self {
+        // INVARIANT: The caller's promise.
+        Self {
+            // SAFETY: A valid pointer is not NULL.
+            raw: unsafe { NonNull::new_unchecked(raw) },
+            _during: PhantomData,
+        }
+    }
+
+    /// Calls `see` with the task that the CPU is running, or was when an interrupt came. Any
+    /// context, with preemption off.
+    #[inline(always)]
+    pub(crate) fn with_current<R>(see: impl FnOnce(TaskRef<'_>) -> R) -> R {
+        // SAFETY: `current` is valid as long as it runs, and it runs while `see` does.
+        see(unsafe { TaskRef::from_raw(bindings::get_current()) })
+    }
+
+    /// For the functions of the C side.
+    pub(in crate::sys) fn as_ptr(&self) -> *mut bindings::task_struct {
+        self.raw.as_ptr()
+    }
+
+    /// Whether it is the same task.
+    #[inline(always)]
+    pub(crate) fn is(&self, other: &TaskRef<'_>) -> bool {
+        self.raw == other.raw
+    }
+
+    /// Thread id in the initial namespace; 0 for the idle tasks of all CPUs.
+    #[inline(always)]
+    pub(crate) fn tid(&self) -> u32 {
+        read!(self, pid) as u32
+    }
+
+    /// Whether it is the idle task of a CPU.
+    #[inline(always)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tid() == 0
+    }
+
+    /// Thread group id in the initial namespace.
+    #[inline(always)]
+    pub(crate) fn pid(&self) -> u32 {
+        read!(self, tgid) as u32
+    }
+
+    /// Ids and name.
+    #[inline(always)]
+    pub(crate) fn describe(&self) -> Task {
+        Task {
+            pid: self.pid(),
+            tid: self.tid(),
+            born: read!(self, start_time),
+            comm: self.comm(),
+        }
+    }
+
+    /// Command name, 16 bytes padded with NUL. It may be changing, which at worst mixes two.
+    #[inline(always)]
+    pub(crate) fn comm(&self) -> [u64; 2] {
+        // SAFETY: The task is valid by the type invariant, its name has 16 bytes, which need not
+        // be aligned, and any bytes are numbers.
+        unsafe {
+            addr_of!((*self.raw.as_ptr()).comm)
+                .cast::<[u64; 2]>()
+                .read_unaligned()
+        }
+    }
+
+    /// Its priority as the kernel has it: 0-98 real-time, 100-139 by nice value, 120 for 0.
+    #[inline(always)]
+    pub(crate) fn prio(&self) -> i32 {
+        read!(self, prio)
+    }
+
+    /// Its policy, `SCHED_...`.
+    #[inline(always)]
+    pub(crate) fn policy(&self) -> u32 {
+        read!(self, policy)
+    }
+
+    /// The CPU that it runs on, is queued on, or ran on last.
+    #[inline(always)]
+    pub(crate) fn cpu(&self) -> u32 {
+        // SAFETY: Valid by the type invariant.
+        unsafe { helpers::lt_task_cpu(self.raw.as_ptr()) }
+    }
+
+    /// Whether it is a thread of the kernel.
+    #[inline(always)]
+    pub(crate) fn is_kthread(&self) -> bool {
+        read!(self, flags) & bindings::PF_KTHREAD != 0
+    }
+
+    /// Its real user id in the initial namespace.
+    pub(crate) fn uid(&self) -> u32 {
+        // SAFETY: Valid by the type invariant.
+        unsafe { helpers::lt_task_uid(self.raw.as_ptr()) }
+    }
+
+    /// Whether it is in a cgroup of version 2 or below it, by its number.
+    pub(crate) fn is_in_cgroup(&self, number: u64) -> bool {
+        // SAFETY: Valid by the type invariant; any number will do.
+        unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
+    }
+
+    /// Whether it has not gone to sleep, by what its runqueue knows at this moment: a wake-up
+    /// finds it running, or about to.
+    #[inline(always)]
+    pub(crate) fn is_awake(&self) -> bool {
+        // A fair task may stay on the queue for a while after it has gone to sleep.
+        read!(self, on_rq) != 0 && read!(self, se.sched_delayed) == 0
+    }
 }

@@ -175,7 +175,7 @@ mod text_suite {
 #[kunit_tests(lt_control)]
 mod control_suite {
     use crate::{
-        control::{parse_line, Device, Disk, Kind, Line, Param, ALL_DEVICES, DURATION_MAX},
+        control::{parse_line, Device, Disk, Kind, Line, Param, Sought, ALL_DEVICES, DURATION_MAX},
         prints,
     };
     use kernel::prelude::*;
@@ -191,19 +191,20 @@ mod control_suite {
     }
 
     /// A machine with one disk, which has one part.
-    fn lookup(disk: Disk<'_>) -> Result<u32> {
-        match disk {
-            Disk::Name(b"sda") => Ok(8 << 20),
-            Disk::Name(b"sda1") => Err(ENOTBLK),
-            Disk::Number(number) if number == 8 << 20 | 1 => Err(ENOTBLK),
-            Disk::Number(number) => Ok(number),
-            Disk::Name(_) => Err(ENXIO),
+    fn lookup(sought: Sought<'_>) -> Result<u64> {
+        match sought {
+            Sought::Disk(Disk::Name(b"sda")) => Ok(8 << 20),
+            Sought::Disk(Disk::Name(b"sda1")) => Err(ENOTBLK),
+            Sought::Disk(Disk::Number(number)) if number == 8 << 20 | 1 => Err(ENOTBLK),
+            Sought::Disk(Disk::Number(number)) => Ok(number.into()),
+            Sought::Disk(Disk::Name(_)) | Sought::Cgroup(_) => Err(ENXIO),
         }
     }
 
     fn value(kind: Kind, text: &str) -> Result<u64> {
         param(kind)
             .parse(text.as_bytes(), &lookup)
+            .map(|number| number as u64)
             .map_err(|fault| fault.error)
     }
 
@@ -236,6 +237,18 @@ mod control_suite {
         assert_eq!(value(word, "insert"), Ok(1));
         assert_eq!(value(word, "Insert"), Err(EINVAL));
         assert_eq!(value(Kind::Switch, "2"), Err(EINVAL));
+    }
+
+    #[test]
+    fn names_of_commands() {
+        let comm = param(Kind::Comm);
+        for text in ["all", "fio", "\\x61ll", "Web\\x20Content"] {
+            let number = comm.parse(text.as_bytes(), &lookup).unwrap_or(1);
+            assert!(prints(&comm.display(number), text));
+        }
+        for text in ["", "sixteen_letters_", "\\", "\\x2"] {
+            assert_eq!(value(Kind::Comm, text), Err(EINVAL));
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ bad control "$ENOENT" '-on' on
 bad control "$EINVAL" 'three' three
 bad control "$EINVAL" 'three ' three
 bad control "$EINVAL" '\n'
-for tracker in Block blocks bloc wakeup '\x62lock\x01' '""' '-' '=' 'block/' 'threshold=1ms'; do
+for tracker in Block blocks bloc wakeups '\x62lock\x01' '""' '-' '=' 'block/' 'threshold=1ms'; do
 	bad control "$ENOENT" "three $tracker"
 done
 

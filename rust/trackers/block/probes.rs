@@ -124,8 +124,7 @@ impl Probes {
     }
 
     fn count(&self, guard: &Guard, counter: Extra) {
-        let stats = self.core.tracker().stats();
-        stats.here::<Kernel>(guard).count_extra(counter as usize);
+        self.core.count_extra(guard, counter as usize);
     }
 
     /// The request, if it is followed, has ceased to exist.
@@ -190,12 +189,7 @@ impl Follower for Probes {
         }
         let mut steps = Steps::of(rq);
         if let Some(task) = task::current() {
-            steps.owner = Owner {
-                pid: task.pid,
-                tid: task.tid,
-                born: Owner::born_at(task.born),
-                comm: task.comm,
-            };
+            steps.owner = Owner::from(&task);
         }
         self.begin(&guard, rq, Kernel::now(), steps);
     }
@@ -296,8 +290,8 @@ impl probed::Probes<1, STEPS> for Block {
         Steps::from_words(*data).owner
     }
 
-    fn details(late: &Late<1, STEPS>, now: u64) -> Details {
-        Steps::from_words(late.data).details(now)
+    fn details(_: &Core<1, STEPS>, late: &Late<1, STEPS>, now: u64) -> Option<Details> {
+        Some(Steps::from_words(late.data).details(now))
     }
 
     fn show_pending(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, age: u64, out: &SeqFile) {

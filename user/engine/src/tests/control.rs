@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::control::{
-    parse_line, unknown, Device, Disk, Fault, Kind, Line, Param, ALL_DEVICES, DURATION_MAX,
+    parse_line, unknown, Device, Disk, Fault, Kind, Line, Number, Param, Sought, ALL as EVERY,
+    ALL_DEVICES, DURATION_MAX,
 };
 use kernel::{error::Error, prelude::*};
 use proptest::prelude::*;
@@ -26,10 +27,22 @@ const WORD: Param = param(Kind::Word(&WORDS));
 const DISK: Param = param(Kind::Disk);
 /// 8:1
 const PARTITION: u32 = 8 << 20 | 1;
-const ALL: [Param; 6] = [DURATION, SWITCH, COUNT, POWER, WORD, DISK];
+const ID: Param = param(Kind::Id { max: 4_194_303 });
+const COMM: Param = param(Kind::Comm);
+const CGROUP: Param = param(Kind::Cgroup);
+const ALL: [Param; 9] = [DURATION, SWITCH, COUNT, POWER, WORD, DISK, ID, COMM, CGROUP];
 
-/// A machine with two disks, one of which has a partition.
-fn lookup(disk: Disk<'_>) -> Result<u32> {
+/// A machine with two disks, one of which has a partition, and a cgroup.
+fn lookup(sought: Sought<'_>) -> Result<u64> {
+    match sought {
+        Sought::Disk(disk) => lookup_disk(disk).map(u64::from),
+        Sought::Cgroup(b"/a.slice/b") => Ok(4711),
+        Sought::Cgroup(b"/a.slice/b/cpu.max") => Err(ENOTDIR),
+        Sought::Cgroup(_) => Err(ENOENT),
+    }
+}
+
+fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
     let name = match disk {
         Disk::Name(name) => name,
         Disk::Number(PARTITION) => return Err(ENOTBLK),
@@ -47,10 +60,14 @@ fn lookup(disk: Disk<'_>) -> Result<u32> {
     }
 }
 
-fn value(param: &Param, text: &str) -> core::result::Result<u64, Error> {
+fn number(param: &Param, text: &str) -> core::result::Result<Number, Error> {
     param
         .parse(text.as_bytes(), &lookup)
         .map_err(|fault| fault.error)
+}
+
+fn value(param: &Param, text: &str) -> core::result::Result<u64, Error> {
+    number(param, text).map(|number| u64::try_from(number).unwrap())
 }
 
 fn refused(param: &Param, error: Error, texts: &[&str]) {
@@ -172,6 +189,60 @@ fn disks() {
 }
 
 #[test]
+fn ids() {
+    assert_eq!(value(&ID, "all"), Ok(EVERY));
+    assert_eq!(value(&ID, "0"), Ok(0));
+    assert_eq!(value(&ID, "4194303"), Ok(4_194_303));
+    refused(&ID, ERANGE, &["4194304", "18446744073709551615"]);
+    refused(&ID, EINVAL, &["", "-1", "All", "0x1"]);
+}
+
+#[test]
+fn names_of_commands() {
+    let name = |text: &str| {
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Number::from_le_bytes(bytes))
+    };
+    assert_eq!(number(&COMM, "all"), Ok(0));
+    assert_eq!(number(&COMM, "sh"), name("sh"));
+    assert_eq!(number(&COMM, "kworker/1:1H-kb"), name("kworker/1:1H-kb"));
+    assert_eq!(number(&COMM, r"Web\x20Content"), name("Web Content"));
+    assert_eq!(number(&COMM, r"\x61ll"), name("all"));
+    refused(
+        &COMM,
+        EINVAL,
+        &[
+            "",
+            "sixteen_letters_",
+            r"\",
+            r"\x",
+            r"\x2",
+            r"\xAB",
+            r"a\x00b",
+            r"\n",
+        ],
+    );
+    let shown = |text: &str| COMM.display(number(&COMM, text).unwrap()).to_string();
+    for text in ["all", "sh", r"\x61ll", "allx", "a=b#c", r"a\x20b\x5c\xff"] {
+        assert_eq!(shown(text), text);
+    }
+}
+
+#[test]
+fn cgroups() {
+    assert_eq!(value(&CGROUP, "all"), Ok(EVERY));
+    assert_eq!(value(&CGROUP, "/a.slice/b"), Ok(4711));
+    assert_eq!(value(&CGROUP, "4711"), Ok(4711));
+    refused(&CGROUP, ENOENT, &["/", "/none"]);
+    refused(&CGROUP, ENOTDIR, &["/a.slice/b/cpu.max"]);
+    refused(&CGROUP, ERANGE, &["0", "18446744073709551615"]);
+    refused(&CGROUP, EINVAL, &["", "a.slice", "-1"]);
+    let said = CGROUP.parse(b"/none", &lookup).unwrap_err().to_string();
+    assert_eq!(said, "no such cgroup of version 2: \"/none\"");
+}
+
+#[test]
 fn kinds_are_named() {
     let names: Vec<_> = ALL
         .iter()
@@ -184,6 +255,9 @@ fn kinds_are_named() {
         "power-of-two 2-1024",
         "issue|insert|all",
         "disk",
+        "0-4194303|all",
+        "command|all",
+        "cgroup|all",
     ];
     assert_eq!(names, expected);
 }
@@ -314,7 +388,7 @@ proptest! {
     }
 
     #[test]
-    fn the_canonical_text_is_the_same_value(number: u64, shift in 0u32..64, which in 0usize..6) {
+    fn the_canonical_text_is_the_same_value(number: u64, shift in 0u32..64, which in 0usize..9) {
         let param = &ALL[which];
         let number = number >> shift;
         let value = match param.kind {
@@ -325,7 +399,13 @@ proptest! {
             Kind::Word(words) => number % words.len() as u64,
             Kind::Disk if number % 7 == 0 => ALL_DEVICES,
             Kind::Disk => number & u64::from(u32::MAX) & !u64::from(PARTITION),
+            Kind::Id { .. } | Kind::Cgroup if number % 7 == 0 => EVERY,
+            Kind::Id { max } => number % (max + 1),
+            Kind::Cgroup => number.max(1),
+            // Any bytes but NUL.
+            Kind::Comm => number | 0x0101_0101_0101_0101,
         };
+        let value = Number::from(value);
         let text = param.display(value).to_string();
         prop_assert_eq!(param.parse(text.as_bytes(), &lookup).ok(), Some(value), "{}", text);
     }

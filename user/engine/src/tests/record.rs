@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::{
-    record::{Alert, Owner, Reason, DETAIL, NAME_MAX},
+    record::{
+        actor::{Actor, Place, Wait, Waited},
+        Alert, Owner, Reason, DETAIL, NAME_MAX,
+    },
     text::{pack, unpack, Plain, Quoted},
 };
 use proptest::prelude::*;
@@ -115,5 +118,46 @@ proptest! {
         let text = Quoted::bytes(&bytes).to_string();
         prop_assert!(text.bytes().all(|b| (b' '..=b'~').contains(&b)), "printable: {text}");
         prop_assert_eq!(unquote(&text), Some(bytes));
+    }
+}
+
+#[test]
+fn an_actor_is_named_by_its_role() {
+    let actor = Actor {
+        pid: 12,
+        tid: 34,
+        note: 5,
+        comm: pack(b"a \"b\""),
+    };
+    let text = r#"waker_pid=12 waker_tid=34 waker_comm="a \"b\"""#;
+    assert_eq!(actor.named("waker").to_string(), text);
+}
+
+proptest! {
+    #[test]
+    fn a_wait_survives_its_words(
+        ids: [(u32, u32); 3], notes: [u32; 2], comms: [[u64; 2]; 3], born: u32, cpu: u32, prio: i16, policy: u16
+    ) {
+        let id = |id: u32| id % (1 << 22);
+        let actor = |at: usize| Actor {
+            pid: id(ids[at].0),
+            tid: id(ids[at].1),
+            note: notes[at] % (1 << 20),
+            comm: comms[at],
+        };
+        let owner = Owner {
+            pid: id(ids[2].0),
+            tid: id(ids[2].1),
+            born: born % (1 << 20),
+            comm: comms[2],
+        };
+        let place = Place { cpu, prio, policy };
+        let wait = Wait { owner, other: actor(0), place };
+        prop_assert_eq!(Wait::from_words(wait.to_words()), wait);
+        let waited = Waited { other: actor(0), place, prev: actor(1) };
+        let words = waited.to_words();
+        prop_assert_eq!(Waited::from_words(&words), waited);
+        prop_assert!(words[Waited::WORDS..].iter().all(|&word| word == 0));
+        prop_assert_eq!(Place::from_word(place.to_word()), place);
     }
 }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Control groups of version 2, by their numbers.
+//!
+//! C header: [`include/linux/cgroup.h`](srctree/include/linux/cgroup.h)
+//!
+//! The number of a cgroup is that of its directory's inode, and is not used again while the
+//! machine runs. So nothing has to be held: one that has gone has no tasks.
+
+use crate::sys::bindings;
+use core::ffi::CStr;
+use kernel::{error::to_result, prelude::*};
+
+/// The number of the cgroup at a path below the root that the caller sees. `ENOENT`. Sleeps.
+pub(crate) fn lookup(path: &CStr) -> Result<u64> {
+    let mut id = 0;
+    // SAFETY: The path is a C string; the function writes `id` on success.
+    to_result(unsafe { bindings::lt_cgroup_lookup(path.as_ptr().cast(), &mut id) })?;
+    Ok(id)
+}

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following tasks as they are woken, and switched in and out.
+//!
+//! ```text
+//!      sched_waking, sched_wakeup_new                  sched_switch
+//!   asleep ----------------------------> runnable ------------------> running
+//!     ^                                      ^                           |
+//!     |              sched_switch, not runnable, or runnable             |
+//!     +--------------------------------------+---------------------------+
+//! ```
+//!
+//! C header: [`include/trace/events/sched.h`](srctree/include/trace/events/sched.h)
+//!
+//! # Contexts
+//!
+//! Interrupts are off, and a raw spinlock is held: that of the runqueue at a switch, that of the
+//! wakee at a waking, which may come from any context but NMI. Whoever takes one of these locks
+//! there dies: no wake-up, no timer, no printk; irq_work is the way out.
+
+use crate::sys::{
+    platform::PreemptGuard,
+    task::TaskRef,
+    tracepoint::{self, Probe, Tracepoint}, //
+};
+use core::ffi::CStr;
+use kernel::{
+    bindings,
+    ffi::{c_uint, c_void},
+    fmt,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// One task makes room for another on this CPU.
+#[derive(Clone, Copy)]
+pub(crate) struct Switch<'a> {
+    pub(crate) prev: TaskRef<'a>,
+    pub(crate) next: TaskRef<'a>,
+    /// Why it does.
+    pub(crate) state: State,
+}
+
+/// Why a task was switched out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct State {
+    preempt: bool,
+    state: u32,
+}
+
+impl State {
+    /// Whether the task wants to go on: preempted, yielding, or throttled.
+    #[inline(always)]
+    pub(crate) fn is_runnable(self) -> bool {
+        self.preempt || self.state == bindings::TASK_RUNNING
+    }
+
+    /// Whether it was switched out in spite of what it was about to do; the tracepoint's `+`.
+    #[inline(always)]
+    pub(crate) fn is_preempted(self) -> bool {
+        self.preempt
+    }
+
+    /// Whether the task has exited, and never comes back.
+    #[inline(always)]
+    pub(crate) fn is_dead(self) -> bool {
+        self.state & bindings::TASK_DEAD != 0
+    }
+
+    /// Packs it into a word.
+    #[inline(always)]
+    pub(crate) fn to_word(self) -> u64 {
+        u64::from(self.preempt) << 32 | u64::from(self.state)
+    }
+
+    /// Back from [`State::to_word`].
+    pub(crate) fn from_word(word: u64) -> Self {
+        Self {
+            preempt: word >> 32 != 0,
+            state: word as u32,
+        }
+    }
+}
+
+/// As the tracepoint shows it.
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // From the most to the least significant, as the kernel does.
+        const LETTERS: [(u32, &str); 5] = [
+            (bindings::TASK_PARKED, "P"),
+            (bindings::__TASK_TRACED, "t"),
+            (bindings::__TASK_STOPPED, "T"),
+            (bindings::TASK_UNINTERRUPTIBLE, "D"),
+            (bindings::TASK_INTERRUPTIBLE, "S"),
+        ];
+        const IDLE: u32 = bindings::TASK_UNINTERRUPTIBLE | bindings::TASK_NOLOAD;
+        const BLOCKED: u32 = bindings::TASK_RTLOCK_WAIT | bindings::TASK_FROZEN;
+        let letter = LETTERS.iter().find(|(bit, _)| self.state & bit != 0);
+        f.write_str(match (self.preempt, letter) {
+            (true, _) => "R+",
+            _ if self.state & IDLE == IDLE => "I",
+            _ if self.state & BLOCKED != 0 => "D",
+            (false, Some((_, letter))) => letter,
+            (false, None) => "R",
+        })
+    }
+}
+
+/// Follows tasks. See "Contexts" above.
+pub(crate) trait Follower: Send + Sync + 'static {
+    /// Whether [`Follower::waking`] is called.
+    const WAKINGS: bool;
+
+    /// Whether it is called for new tasks, too, which were never asleep.
+    const NEW: bool;
+
+    /// A task is being woken, by the current one or by an interrupt on top of it.
+    fn waking(&self, guard: &PreemptGuard, wakee: TaskRef<'_>);
+
+    /// One task makes room for another.
+    fn switched(&self, guard: &PreemptGuard, switch: Switch<'_>);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `wakee` a valid task.
+unsafe extern "C" fn waking<T: Follower>(data: *mut c_void, wakee: *mut bindings::task_struct) {
+    // SAFETY: The function's contract.
+    let (follower, wakee) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(wakee)) };
+    // SAFETY: A raw spinlock is held, see "Contexts" above.
+    let guard = unsafe { PreemptGuard::already() };
+    follower.waking(&guard, wakee);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `prev` and `next` are valid tasks.
+unsafe extern "C" fn switched<T: Follower>(
+    data: *mut c_void,
+    preempt: bool,
+    prev: *mut bindings::task_struct,
+    next: *mut bindings::task_struct,
+    state: c_uint,
+) {
+    // SAFETY: The function's contract.
+    let (follower, prev, next) = unsafe {
+        let (prev, next) = (TaskRef::from_raw(prev), TaskRef::from_raw(next));
+        (&*data.cast::<T>(), prev, next)
+    };
+    // SAFETY: As in `waking`.
+    let guard = unsafe { PreemptGuard::already() };
+    let state = State { preempt, state };
+    follower.switched(&guard, Switch { prev, next, state });
+}
+
+/// A follower at work, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T: Follower> {
+    probes: KVec<Probe>,
+    /// Kept alive until the last probe has returned.
+    _follower: Arc<T>,
+}
+
+/// The tracepoints, and whether a follower needs each. The end of what is followed comes first:
+/// nothing begins whose end would be missed.
+const fn tracepoints<T: Follower>() -> [(&'static CStr, bool); 3] {
+    [
+        (c"sched_switch", true),
+        (c"sched_waking", T::WAKINGS),
+        (c"sched_wakeup_new", T::NEW),
+    ]
+}
+
+/// The first tracepoint that a follower needs and this kernel lacks, if any.
+pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+    tracepoints::<T>()
+        .into_iter()
+        .find(|(name, needed)| *needed && Tracepoint::find(name).is_none())
+        .map(|(name, _)| name)
+}
+
+impl<T: Follower> Attachment<T> {
+    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
+    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
+        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        let functions: [*mut c_void; 3] = [
+            switched::<T> as *mut c_void,
+            waking::<T> as *mut c_void,
+            waking::<T> as *mut c_void,
+        ];
+        let mut this = Self {
+            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
+            _follower: follower,
+        };
+        for ((name, needed), function) in tracepoints::<T>().into_iter().zip(functions) {
+            if !needed {
+                continue;
+            }
+            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
+            // SAFETY: The functions have the arguments of these tracepoints, which are valid
+            // tasks. `data` points into the `Arc` that is held until after `synchronize` in
+            // `drop`, which also runs if this function fails.
+            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
+            this.probes.push(probe, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<T: Follower> Drop for Attachment<T> {
+    fn drop(&mut self) {
+        // The begins go first.
+        while self.probes.pop().is_some() {}
+        tracepoint::synchronize();
+    }
+}
+
+/// The word for a policy.
+pub(crate) fn policy_name(policy: u32) -> &'static str {
+    match policy {
+        bindings::SCHED_NORMAL => "other",
+        bindings::SCHED_FIFO => "fifo",
+        bindings::SCHED_RR => "rr",
+        bindings::SCHED_BATCH => "batch",
+        bindings::SCHED_IDLE => "idle",
+        bindings::SCHED_DEADLINE => "deadline",
+        bindings::SCHED_EXT => "ext",
+        _ => "?",
+    }
+}

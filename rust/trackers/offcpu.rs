@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `offcpu`: how long tasks do not run, where they wait, and who ends it.
+//!
+//! ```text
+//!   running    switched out            woken             switched in
+//!   -------------->|------- blocked ---->|---- runnable ---->|---------> running
+//!                  |<---------------- delay ---------------->|
+//!                                        |<---- queued ----->|
+//! ```
+//!
+//! An event begins when a task is switched out (`sched_switch`), whatever for, unless it has
+//! exited. It ends when that task is switched in. `sched_waking` notes in between who wakes it,
+//! and from where: the stack of the waker, if the delay is above the threshold by then. The key
+//! is the task; the filter looks at it, and the CPU is the one that it is switched out of.
+//!
+//! The stack of the task itself does not change while it is off the CPU. It is looked at when it
+//! is switched in too late, or has timed out, and at no other time.
+//!
+//! Threads of the kernel mostly wait for work, so they are not followed by default.
+//!
+//! # Contexts
+//!
+//! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
+
+use self::event::{Off, WORDS};
+use super::{
+    tasks::{self, Guard},
+    Kind,
+};
+use crate::{
+    control::{Kind as ParamKind, Param},
+    event::Snapshot,
+    instance::{
+        common,
+        params,
+        probed::{self, Live, Probed},
+        Core,
+        Details, //
+    },
+    platform::Platform,
+    record::Owner,
+    sys::{
+        platform::Kernel,
+        sched::{self, Attachment, State, Switch},
+        stack::{Few, Stack},
+        task::{Context, TaskRef}, //
+    },
+    tracker::{Late, Verdict}, //
+};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+
+mod event;
+
+const WHEN: usize = common::COUNT + tasks::FILTER;
+const MAX: usize = WHEN + 1;
+
+/// The values of `when`.
+const BLOCKED: u64 = 1;
+const PREEMPTED: u64 = 2;
+
+static PARAMS: [Param; MAX + 1] = {
+    let [a, b, c, d, e, f, g] = tasks::filter(false);
+    let when = Param {
+        name: "when",
+        kind: ParamKind::Word(&["all", "blocked", "preempted"]),
+        default: 0,
+        fixed: false,
+        help: "only tasks that have gone to sleep, or only those that could run",
+    };
+    let max = Param {
+        name: "max",
+        kind: ParamKind::Duration,
+        default: 0,
+        fixed: false,
+        help: "report no delay longer than this; 0 is no limit",
+    };
+    params(1_000_000_000, [a, b, c, d, e, f, g, when, max])
+};
+
+/// The tracker.
+pub(crate) static KIND: Kind = Kind {
+    name: "offcpu",
+    c_name: c"offcpu",
+    help: "tasks, from being switched out to being switched in (key: the task)",
+    params: &PARAMS,
+    counters: &[tasks::READERS, "over_max"],
+    detail_words: Off::DETAIL_WORDS,
+    detail: |alert, f| f.write_fmt(fmt!(" {}", Off::from_detail(&alert.detail))),
+    missing: sched::missing::<Probes>,
+    create: Some(Probed::<Offcpu, _, _>::create),
+};
+
+/// Counters of our own, after the common one.
+#[derive(Clone, Copy)]
+enum Extra {
+    /// Late, but longer than `max`: not reported.
+    OverMax = 1,
+}
+
+struct Offcpu;
+
+type Probes = Live<Offcpu, 1, WORDS>;
+
+impl sched::Follower for Probes {
+    const WAKINGS: bool = true;
+    const NEW: bool = false;
+
+    #[inline(always)]
+    fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        let tracker = self.core.tracker();
+        // A task is switched in after it was woken, so nobody else looks for the event now. But
+        // for one: who was preempted on its way to sleep can be switched in at this very moment.
+        // That end is missed, and the event is `replaced` when the task is switched out again.
+        tracker.update(guard, &tasks::key(&wakee), |event| {
+            let now = Kernel::now();
+            let mut off = Off::from_words(&event.data());
+            TaskRef::with_current(|current| {
+                off.waker = tasks::actor(&current, Context::current() as u32);
+            });
+            off.woken = now;
+            if now.saturating_sub(event.start()) > tracker.threshold() {
+                off.waker_stack = Few::here(self.core.alerts().depth());
+            }
+            event.set_data(&off.to_words());
+            Verdict::Keep
+        });
+    }
+
+    #[inline(always)]
+    fn switched(&self, guard: &Guard, switch: Switch<'_>) {
+        let Switch { prev, next, state } = switch;
+        if !prev.is_idle() && !state.is_dead() {
+            if tasks::may_be_wanted(&self.core, &prev) {
+                self.begin_if_wanted(guard, prev, state);
+            } else {
+                self.core.tracker().filtered(guard);
+            }
+        }
+        self.core.tracker().event_out_if_known(
+            guard,
+            &tasks::key(&next),
+            Kernel::now,
+            |_| true,
+            |late| self.report(guard, late, next),
+        );
+    }
+}
+
+impl Probes {
+    /// Not in line: what is needed in registers here should not be saved by all.
+    #[inline(never)]
+    fn begin_if_wanted(&self, guard: &Guard, prev: TaskRef<'_>, state: State) {
+        let is_asked_for = match self.core.value(WHEN) {
+            BLOCKED => !state.is_runnable(),
+            PREEMPTED => state.is_runnable(),
+            _ => true,
+        };
+        let tracker = self.core.tracker();
+        let cpu = Kernel::cpu(guard) as u32;
+        if !is_asked_for || !tasks::is_wanted(&self.core, &prev, cpu) {
+            tracker.filtered(guard);
+            return;
+        }
+        let off = Off {
+            owner: tasks::owner(&prev),
+            place: tasks::place(&prev, cpu),
+            state,
+            ..Off::default()
+        };
+        let key = tasks::key(&prev);
+        tracker.event_in_unique(guard, &key, Kernel::now(), &off.to_words());
+    }
+
+    /// The end of one that took long. It is not on the CPU yet: its stack is still as it was.
+    #[cold]
+    fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
+        let max = self.core.value(MAX);
+        if max != 0 && late.delay > max {
+            self.core.count_extra(guard, Extra::OverMax as usize);
+            return;
+        }
+        let now = late.start.wrapping_add(late.delay);
+        let details = Off::from_words(&late.data).details(now);
+        let stack = Stack::of_task(&task, self.core.alerts().depth());
+        tasks::raise(&self.core, guard, late, &details, stack.entries());
+    }
+}
+
+impl probed::Probes<1, WORDS> for Offcpu {
+    type Attachment = Attachment<Probes>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
+        Attachment::new(live)
+    }
+
+    fn owner(data: &[u64; WORDS]) -> Owner {
+        Off::from_words(data).owner
+    }
+
+    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, now: u64) -> Option<Details> {
+        let details = Off::from_words(&late.data).details(now);
+        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+    }
+
+    fn show_pending(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, age: u64, out: &SeqFile) {
+        let off = Off::from_words(&event.data);
+        let (start, owner) = (event.start, off.owner);
+        seq_print!(out, "age={age} start={start} {owner} {}\n", off.named());
+    }
+}

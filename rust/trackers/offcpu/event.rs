@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an event of the `offcpu` tracker carries, and what its alerts say.
+
+use crate::{
+    instance::Details,
+    record::{
+        actor::{Actor, Place},
+        Owner,
+        DETAIL, //
+    },
+    sys::{
+        sched::{policy_name, State},
+        stack::{Few, Symbol, FEW_WORDS},
+        task::Context, //
+    },
+    text::Escaped, //
+};
+use kernel::{
+    fmt::{self, Write},
+    prelude::*, //
+};
+
+/// A task that is off the CPU.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Off {
+    pub(super) owner: Owner,
+    /// Where it was, and how urgent it is.
+    pub(super) place: Place,
+    /// Why it was switched out.
+    pub(super) state: State,
+    /// Who has woken it; the note has the context. Nobody yet, if `woken` is 0.
+    pub(super) waker: Actor,
+    /// When it was woken; in an alert, how long it has been runnable since then. Nanoseconds.
+    pub(super) woken: u64,
+    /// From where, if that was late.
+    pub(super) waker_stack: Few,
+}
+
+/// The words of [`Off`].
+pub(super) const WORDS: usize = Owner::WORDS + Off::DETAIL_WORDS;
+
+impl Off {
+    /// The words of an alert that it uses.
+    pub(super) const DETAIL_WORDS: usize = 3 + Actor::WORDS + FEW_WORDS;
+
+    /// Packs it for an event.
+    #[inline(always)]
+    pub(super) fn to_words(self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        let (owner, rest) = words.split_at_mut(Owner::WORDS);
+        owner.copy_from_slice(&self.owner.to_words());
+        rest.copy_from_slice(&self.to_detail());
+        words
+    }
+
+    #[inline(always)]
+    fn to_detail(self) -> [u64; Self::DETAIL_WORDS] {
+        let [w0, w1, w2] = self.waker.to_words();
+        let mut words = [0; Self::DETAIL_WORDS];
+        let (head, stack) = words.split_at_mut(Self::DETAIL_WORDS - FEW_WORDS);
+        let place = self.place.to_word();
+        head.copy_from_slice(&[place, self.state.to_word(), w0, w1, w2, self.woken]);
+        stack.copy_from_slice(&self.waker_stack.0);
+        words
+    }
+
+    /// Back from [`Off::to_words`].
+    pub(super) fn from_words(words: &[u64; WORDS]) -> Self {
+        let [o0, o1, o2, rest @ ..] = words;
+        let owner = Owner::from_words([*o0, *o1, *o2]);
+        Self {
+            owner,
+            ..Self::from_detail(rest)
+        }
+    }
+
+    /// Back from an event's words behind the owner, or from an alert's, without the owner.
+    pub(super) fn from_detail(words: &[u64]) -> Self {
+        let Some([place, state, w0, w1, w2, woken, rest @ ..]) = words.get(..Self::DETAIL_WORDS)
+        else {
+            return Self::default();
+        };
+        let mut stack = [0; FEW_WORDS];
+        stack.copy_from_slice(rest);
+        Self {
+            owner: Owner::default(),
+            place: Place::from_word(*place),
+            state: State::from_word(*state),
+            waker: Actor::from_words([*w0, *w1, *w2]),
+            woken: *woken,
+            waker_stack: Few(stack),
+        }
+    }
+
+    /// What an alert says at `now`.
+    pub(super) fn details(&self, now: u64) -> Details {
+        let queued = match self.woken {
+            0 => 0,
+            woken => now.saturating_sub(woken),
+        };
+        let said = Self {
+            woken: queued,
+            ..*self
+        };
+        let mut words = [0; DETAIL];
+        words[..Self::DETAIL_WORDS].copy_from_slice(&said.to_detail());
+        Details {
+            owner: self.owner,
+            words,
+        }
+    }
+
+    /// What is known of it before it ends, as fields of a line.
+    pub(super) fn named(&self) -> impl fmt::Display + '_ {
+        struct Fields<'a>(&'a Off);
+        impl fmt::Display for Fields<'_> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let off = self.0;
+                f.write_fmt(fmt!(
+                    "prio={} policy={} from={} state={} {} context={}",
+                    off.place.prio,
+                    policy_name(off.place.policy.into()),
+                    off.place.cpu,
+                    off.state,
+                    off.waker.named("waker"),
+                    Context::from_number(off.waker.note).name()
+                ))
+            }
+        }
+        Fields(self)
+    }
+}
+
+/// Of an alert.
+impl fmt::Display for Off {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_fmt(fmt!("{} queued={}", self.named(), self.woken))?;
+        let mut entries = self.waker_stack.entries().peekable();
+        // How a tracepoint calls its probes is nobody's business.
+        let is_ours = |&address: &u64| Symbol(address).starts_with("__traceiter_");
+        while entries.next_if(is_ours).is_some() {}
+        if entries.peek().is_none() {
+            return Ok(());
+        }
+        f.write_str(" waker_stack=\"")?;
+        for (i, address) in entries.enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
+        }
+        f.write_str("\"")
+    }
+}

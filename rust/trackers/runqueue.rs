@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `runqueue`: how long tasks that could run have to let others run.
+//!
+//! ```text
+//!   running      switched out, runnable               switched in
+//!   ------------------->|------- on a runqueue -------->|---------> running
+//!                       |<------------ delay ---------->|
+//! ```
+//!
+//! An event begins when a task is switched out that has not gone to sleep (`sched_switch`, the
+//! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. It
+//! ends when that task is switched in. The key is the task; the filter looks at it, and the CPU
+//! is the one that it is switched out of.
+//!
+//! Tasks that slept and were woken are the subject of `wakeup`.
+//!
+//! # Contexts
+//!
+//! The probe holds the lock of the runqueue, see sys/sched.rs.
+
+use super::{
+    tasks::{self, Guard},
+    Kind,
+};
+use crate::{
+    control::Param,
+    event::Snapshot,
+    instance::{
+        common,
+        params,
+        probed::{self, Live, Probed},
+        Core,
+        Details, //
+    },
+    platform::Platform,
+    record::{
+        actor::{Wait, Waited},
+        Owner, //
+    },
+    sys::{
+        platform::Kernel,
+        sched::{self, policy_name, Attachment, Switch},
+        task::TaskRef, //
+    },
+    tracker::Late,
+};
+use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+
+static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(10_000_000, tasks::filter(true));
+
+/// The tracker.
+pub(crate) static KIND: Kind = Kind {
+    name: "runqueue",
+    c_name: c"runqueue",
+    help: "tasks that could run, from being switched out to being switched in (key: the task)",
+    params: &PARAMS,
+    counters: &[tasks::READERS],
+    detail_words: Waited::WORDS,
+    detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
+    missing: sched::missing::<Probes>,
+    create: Some(Probed::<Runqueue, _, _>::create),
+};
+
+struct Runqueue;
+
+type Probes = Live<Runqueue, 1, WORDS>;
+
+/// The other task of a [`Wait`] is the one that ran next.
+const WORDS: usize = Wait::WORDS;
+
+/// The bit of its note: in the middle of the kernel, or of something that it had in mind.
+const PREEMPTED: u32 = 1;
+
+/// As the tracepoint shows it.
+fn state(note: u32) -> &'static str {
+    if note & PREEMPTED == 0 {
+        "R"
+    } else {
+        "R+"
+    }
+}
+
+/// Our fields of an alert.
+struct Detail(Waited);
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waited { other, place, prev } = &self.0;
+        f.write_fmt(fmt!(
+            "prio={} policy={} state={} from={} migrated={} {} {}",
+            place.prio,
+            policy_name(place.policy.into()),
+            state(other.note),
+            place.cpu,
+            u32::from(tasks::has_migrated(prev)),
+            other.named("by"),
+            prev.named("prev")
+        ))
+    }
+}
+
+impl sched::Follower for Probes {
+    const WAKINGS: bool = false;
+    const NEW: bool = false;
+
+    fn waking(&self, _: &Guard, _: TaskRef<'_>) {}
+
+    #[inline(always)]
+    fn switched(&self, guard: &Guard, switch: Switch<'_>) {
+        let Switch { prev, next, state } = switch;
+        if state.is_runnable() && !prev.is_idle() {
+            if tasks::may_be_wanted(&self.core, &prev) {
+                self.begin_if_wanted(guard, switch);
+            } else {
+                self.core.tracker().filtered(guard);
+            }
+        }
+        self.core.tracker().event_out_if_known(
+            guard,
+            &tasks::key(&next),
+            Kernel::now,
+            |_| true,
+            |late| {
+                let details = tasks::details(guard, &late.data, Some(&prev));
+                tasks::raise(&self.core, guard, late, &details, &[]);
+            },
+        );
+    }
+}
+
+impl Probes {
+    /// Not in line: what is needed in registers here should not be saved by all.
+    #[inline(never)]
+    fn begin_if_wanted(&self, guard: &Guard, switch: Switch<'_>) {
+        let Switch { prev, next, state } = switch;
+        let tracker = self.core.tracker();
+        let cpu = Kernel::cpu(guard) as u32;
+        if !tasks::is_wanted(&self.core, &prev, cpu) {
+            tracker.filtered(guard);
+            return;
+        }
+        let preempted = if state.is_preempted() { PREEMPTED } else { 0 };
+        let wait = Wait {
+            owner: tasks::owner(&prev),
+            other: tasks::actor_or_idle(&next, preempted),
+            place: tasks::place(&prev, cpu),
+        };
+        let key = tasks::key(&prev);
+        tracker.event_in_unique(guard, &key, Kernel::now(), &wait.to_words());
+    }
+}
+
+impl probed::Probes<1, WORDS> for Runqueue {
+    type Attachment = Attachment<Probes>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
+        Attachment::new(live)
+    }
+
+    fn owner(data: &[u64; WORDS]) -> Owner {
+        Wait::from_words(*data).owner
+    }
+
+    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
+        let guard = Kernel::guard();
+        let details = tasks::details(&guard, &late.data, None);
+        tasks::is_reported(core, &guard, &details.owner).then_some(details)
+    }
+
+    fn show_pending(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, age: u64, out: &SeqFile) {
+        let Wait {
+            owner,
+            other,
+            place,
+        } = Wait::from_words(event.data);
+        seq_print!(
+            out,
+            "age={age} start={} {owner} prio={} policy={} state={} from={} {}\n",
+            event.start,
+            place.prio,
+            policy_name(place.policy.into()),
+            state(other.note),
+            place.cpu,
+            other.named("by")
+        );
+    }
+}

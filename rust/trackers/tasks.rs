@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the trackers of tasks have in common: who is followed, and what is not reported.
+//!
+//! The owner of an event is the task that waits: the one that is woken, or was switched out. An
+//! idle task never waits, and is never followed.
+
+use crate::{
+    control::{Kind, Param, ALL},
+    instance::{common, Core, Details},
+    platform::Platform,
+    readers,
+    record::{
+        actor::{Actor, Place, Wait, Waited},
+        Owner, ID_BITS,
+    },
+    sys::{
+        platform::Kernel,
+        task::TaskRef, //
+    },
+    tracker::Late, //
+};
+
+pub(super) type Guard = <Kernel as Platform>::Guard;
+
+/// The counter of alerts that were not raised, because they are about those who read alerts;
+/// the first one that each of these trackers has of its own.
+pub(super) const READERS: &str = "readers";
+const READERS_AT: usize = 0;
+
+// The positions of the parameters that are the filter.
+const PID: usize = common::COUNT;
+const TID: usize = PID + 1;
+const COMM: usize = TID + 1;
+const CGROUP: usize = COMM + 1;
+const CPU: usize = CGROUP + 1;
+const UID: usize = CPU + 1;
+const KTHREADS: usize = UID + 1;
+
+/// How many parameters the filter has.
+pub(super) const FILTER: usize = 7;
+
+/// The parameters that are the filter; with or without threads of the kernel by default.
+pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
+    const fn param(name: &'static str, kind: Kind, default: u64, help: &'static str) -> Param {
+        Param {
+            name,
+            kind,
+            default,
+            fixed: false,
+            help,
+        }
+    }
+    const IDS: Kind = Kind::Id {
+        max: (1 << ID_BITS) - 1,
+    };
+    const CPUS: Kind = Kind::Id { max: 1 << 16 };
+    const UIDS: Kind = Kind::Id {
+        max: u32::MAX as u64 - 1,
+    };
+    [
+        param("pid", IDS, ALL, "only this process"),
+        param("tid", IDS, ALL, "only this thread"),
+        param("comm", Kind::Comm, 0, "only threads of this name"),
+        param(
+            "cgroup",
+            Kind::Cgroup,
+            ALL,
+            "only this cgroup, and those in it",
+        ),
+        param("cpu", CPUS, ALL, "only what begins on this CPU"),
+        param("uid", UIDS, ALL, "only threads of this user"),
+        param(
+            "kthreads",
+            Kind::Switch,
+            kthreads as u64,
+            "also threads of the kernel",
+        ),
+    ]
+}
+
+/// Whether the filter may let a task through, by what is in the task itself: mostly this decides.
+/// Then [`is_wanted`] has to be asked. Any context.
+#[inline(always)]
+pub(super) fn may_be_wanted<const K: usize, const D: usize>(
+    core: &Core<K, D>,
+    task: &TaskRef<'_>,
+) -> bool {
+    let is_one = |param, number: u32| {
+        let wanted = core.value(param);
+        wanted == ALL || wanted == u64::from(number)
+    };
+    let is_named = || {
+        let wanted = core.halves(COMM);
+        wanted == [0; 2] || wanted == task.comm()
+    };
+    is_one(PID, task.pid())
+        && is_one(TID, task.tid())
+        && is_named()
+        && (core.value(KTHREADS) != 0 || !task.is_kthread())
+}
+
+/// Whether the filter lets a task through, on a CPU, that [`may_be_wanted`]. Any context.
+pub(super) fn is_wanted<const K: usize, const D: usize>(
+    core: &Core<K, D>,
+    task: &TaskRef<'_>,
+    cpu: u32,
+) -> bool {
+    let is_one = |param, is: &dyn Fn(u64) -> bool| {
+        let wanted = core.value(param);
+        wanted == ALL || is(wanted)
+    };
+    is_one(CPU, &|wanted| wanted == u64::from(cpu))
+        && is_one(UID, &|uid| uid == u64::from(task.uid()))
+        && is_one(CGROUP, &|cgroup| task.is_in_cgroup(cgroup))
+}
+
+/// The key of a task's events: it does one thing at a time.
+#[inline(always)]
+pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
+    [u64::from(task.tid())]
+}
+
+/// The owner of an event that begins now.
+#[inline(always)]
+pub(super) fn owner(task: &TaskRef<'_>) -> Owner {
+    Owner::from(&task.describe())
+}
+
+/// Another task of an event.
+#[inline(always)]
+pub(super) fn actor(task: &TaskRef<'_>, note: u32) -> Actor {
+    Actor {
+        pid: task.pid(),
+        tid: task.tid(),
+        note,
+        comm: task.comm(),
+    }
+}
+
+/// As [`actor`]; an idle task is called `idle`, without its CPU.
+#[inline(always)]
+pub(super) fn actor_or_idle(task: &TaskRef<'_>, note: u32) -> Actor {
+    const IDLE: u64 = u64::from_le_bytes(*b"idle\0\0\0\0");
+    let mut actor = actor(task, note);
+    if task.is_idle() {
+        actor.comm = [IDLE, 0];
+    }
+    actor
+}
+
+/// Where a task is, and how urgent.
+#[inline(always)]
+pub(super) fn place(task: &TaskRef<'_>, cpu: u32) -> Place {
+    Place {
+        cpu,
+        prio: task.prio() as i16,
+        policy: task.policy() as u16,
+    }
+}
+
+/// Whether an alert may be raised about this task; if not, that is counted. Any context.
+pub(super) fn is_reported<const K: usize, const D: usize>(
+    core: &Core<K, D>,
+    guard: &Guard,
+    owner: &Owner,
+) -> bool {
+    let is_reader = readers::is_known(owner);
+    if is_reader {
+        core.count_extra(guard, READERS_AT);
+    }
+    !is_reader
+}
+
+/// Raises the alert of an end, with the stack of its task if there is one, unless it is about a
+/// reader of alerts. Any context.
+#[cold]
+pub(super) fn raise<const K: usize, const D: usize>(
+    core: &Core<K, D>,
+    guard: &Guard,
+    late: &Late<K, D>,
+    details: &Details,
+    stack: &[u64],
+) {
+    if is_reported(core, guard, &details.owner) {
+        let now = late.start.wrapping_add(late.delay);
+        core.raise(guard, now, late, details, stack);
+    }
+}
+
+/// The bit of the note about who was switched out: the owner was on another CPU before.
+const MIGRATED: u32 = 1;
+
+/// What an alert says about a [`Wait`], if the owner is switched in for `prev`. Any context.
+pub(super) fn details(
+    guard: &Guard,
+    wait: &[u64; Wait::WORDS],
+    prev: Option<&TaskRef<'_>>,
+) -> Details {
+    let Wait {
+        owner,
+        other,
+        place,
+    } = Wait::from_words(*wait);
+    let prev = prev.map_or(Actor::default(), |prev| {
+        let has_migrated = Kernel::cpu(guard) != place.cpu as usize;
+        actor(prev, if has_migrated { MIGRATED } else { 0 })
+    });
+    let waited = Waited { other, place, prev };
+    Details {
+        owner,
+        words: waited.to_words(),
+    }
+}
+
+/// What was noted about who was switched out.
+pub(super) fn has_migrated(prev: &Actor) -> bool {
+    prev.note & MIGRATED != 0
+}

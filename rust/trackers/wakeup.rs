@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `wakeup`: how long tasks that are woken wait for a CPU.
+//!
+//! ```text
+//!   asleep          waking                            switched in
+//!   ---------------->|--------- on a runqueue -------->|---------> running
+//!                    |<------------ delay ------------>|
+//! ```
+//!
+//! An event begins when somebody wakes a task (`sched_waking`), or a new one is made to run for
+//! the first time (`sched_wakeup_new`), and ends when that task is switched in. The key is the
+//! task, the *wakee*; the filter looks at it, not at who wakes it.
+//!
+//! Not every waking is one. A task that has announced to sleep, but still runs, is woken too, and
+//! goes on without having waited:
+//!
+//! - whoever wakes itself, or is woken by an interrupt on top of it, is seen to be awake;
+//! - a task that runs elsewhere is perhaps about to be switched out, and then really has to be
+//!   woken, by who is doing it just now. So the event begins, and is dropped (`gone`, `awake`)
+//!   if the task turns out to run on: it is switched out while runnable, that is, without having
+//!   gone to sleep, or it exits. If it does go to sleep and is woken anew, that waking counts
+//!   (`replaced`). Until then such an event does not time out.
+//!
+//! # Contexts
+//!
+//! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
+
+use super::{
+    tasks::{self, Guard},
+    Kind,
+};
+use crate::{
+    control::Param,
+    event::Snapshot,
+    instance::{
+        common,
+        params,
+        probed::{self, Live, Probed},
+        Core,
+        Details, //
+    },
+    platform::Platform,
+    record::{
+        actor::{Actor, Wait, Waited},
+        Owner, //
+    },
+    sys::{
+        platform::Kernel,
+        sched::{self, policy_name, Attachment, Switch},
+        task::{Context, TaskRef}, //
+    },
+    tracker::{Late, Verdict},
+};
+use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+
+static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(5_000_000, tasks::filter(true));
+
+/// The tracker.
+pub(crate) static KIND: Kind = Kind {
+    name: "wakeup",
+    c_name: c"wakeup",
+    help: "tasks, from being woken to running (key: the task that is woken)",
+    params: &PARAMS,
+    counters: &[tasks::READERS, "awake"],
+    detail_words: Waited::WORDS,
+    detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
+    missing: sched::missing::<Probes>,
+    create: Some(Probed::<Wakeup, _, _>::create),
+};
+
+/// Counters of our own, after the common one.
+#[derive(Clone, Copy)]
+enum Extra {
+    /// Wakings of who had not gone to sleep; also in `gone`.
+    Awake = 1,
+}
+
+struct Wakeup;
+
+type Probes = Live<Wakeup, 1, WORDS>;
+
+/// The other task of a [`Wait`] is the waker.
+const WORDS: usize = Wait::WORDS;
+
+/// The bits of the waker's note: the context, and whether the wakee had not gone to sleep.
+const CONTEXT: u32 = 3;
+const AWAKE: u32 = 4;
+
+fn context(waker: &Actor) -> &'static str {
+    Context::from_number(waker.note & CONTEXT).name()
+}
+
+/// Our fields of an alert.
+struct Detail(Waited);
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Waited { other, place, prev } = &self.0;
+        f.write_fmt(fmt!(
+            "prio={} policy={} target={} migrated={} {} context={} {}",
+            place.prio,
+            policy_name(place.policy.into()),
+            place.cpu,
+            u32::from(tasks::has_migrated(prev)),
+            other.named("waker"),
+            context(other),
+            prev.named("prev")
+        ))
+    }
+}
+
+impl sched::Follower for Probes {
+    const WAKINGS: bool = true;
+    const NEW: bool = true;
+
+    #[inline(always)]
+    fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        let tracker = self.core.tracker();
+        TaskRef::with_current(|current| {
+            if current.is(&wakee) {
+                // It goes on, whatever it had in mind. Not an attempt: nobody begins to wait.
+                return;
+            }
+            let cpu = wakee.cpu();
+            let may_be = tasks::may_be_wanted(&self.core, &wakee);
+            if !may_be || !tasks::is_wanted(&self.core, &wakee, cpu) {
+                tracker.filtered(guard);
+                return;
+            }
+            let context = Context::current();
+            let awake = if wakee.is_awake() { AWAKE } else { 0 };
+            let waking = Wait {
+                owner: tasks::owner(&wakee),
+                other: tasks::actor(&current, context as u32 | awake),
+                place: tasks::place(&wakee, cpu),
+            };
+            let key = tasks::key(&wakee);
+            tracker.event_in_unique(guard, &key, Kernel::now(), &waking.to_words());
+        });
+    }
+
+    #[inline(always)]
+    fn switched(&self, guard: &Guard, switch: Switch<'_>) {
+        let Switch { prev, next, state } = switch;
+        if state.is_runnable() || state.is_dead() {
+            self.drop_awake(guard, prev);
+        }
+        self.core.tracker().event_out_if_known(
+            guard,
+            &tasks::key(&next),
+            Kernel::now,
+            |_| true,
+            |late| {
+                let details = tasks::details(guard, &late.data, Some(&prev));
+                tasks::raise(&self.core, guard, late, &details, &[]);
+            },
+        );
+    }
+}
+
+impl Probes {
+    /// A task that goes on without having slept has not waited, if it was woken.
+    ///
+    /// Not in line: what is needed in registers here should not be saved by all.
+    #[inline(never)]
+    fn drop_awake(&self, guard: &Guard, task: TaskRef<'_>) {
+        let key = tasks::key(&task);
+        let gone = self.core.tracker().update(guard, &key, |_| Verdict::Gone);
+        if gone.is_some() {
+            self.core.count_extra(guard, Extra::Awake as usize);
+        }
+    }
+}
+
+impl probed::Probes<1, WORDS> for Wakeup {
+    type Attachment = Attachment<Probes>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
+        Attachment::new(live)
+    }
+
+    fn owner(data: &[u64; WORDS]) -> Owner {
+        Wait::from_words(*data).owner
+    }
+
+    fn can_time_out(data: &[u64; WORDS]) -> bool {
+        Wait::from_words(*data).other.note & AWAKE == 0
+    }
+
+    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
+        let guard = Kernel::guard();
+        let details = tasks::details(&guard, &late.data, None);
+        tasks::is_reported(core, &guard, &details.owner).then_some(details)
+    }
+
+    fn show_pending(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, age: u64, out: &SeqFile) {
+        let Wait {
+            owner,
+            other,
+            place,
+        } = Wait::from_words(event.data);
+        seq_print!(
+            out,
+            "age={age} start={} {owner} prio={} policy={} target={} {} context={} awake={}\n",
+            event.start,
+            place.prio,
+            policy_name(place.policy.into()),
+            place.cpu,
+            other.named("waker"),
+            context(&other),
+            u32::from(other.note & AWAKE != 0)
+        );
+    }
+}

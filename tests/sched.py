@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""Tasks that wait in known ways, for tests inside the virtual machine.
+
+usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some that compute
+       sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another one on its CPU, and keeps it that long
+       sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
+                                       CENTS hundredths of the CPU in each 100 ms
+       sched.py sleep MS [CPU [UID]]   a process sleeps, on a CPU, as a user
+       sched.py pipe MS                a process reads from a pipe, to which another one writes after that time
+"""
+
+import os
+import sys
+import time
+
+
+def burn(nanoseconds):
+    """Computes for a time."""
+    end = time.monotonic_ns() + nanoseconds
+    while time.monotonic_ns() < end:
+        pass
+
+
+def child(function, *arguments):
+    """Runs a function in a process of its own."""
+    pid = os.fork()
+    if pid == 0:
+        function(*arguments)
+        os._exit(0)
+    return pid
+
+
+def wait_for(pids):
+    for pid in pids:
+        _, status = os.waitpid(pid, 0)
+        if status != 0:
+            sys.exit(f"process {pid} ended with status {status}")
+
+
+def answer(receive, send, rounds):
+    for number in range(rounds):
+        os.write(send, os.read(receive, 1))
+        if number % 8 == 0:
+            burn(200_000)
+
+
+def ask(receive, send, rounds):
+    for number in range(rounds):
+        os.write(send, b"x")
+        if number % 16 == 0:
+            time.sleep(0.001)
+        os.read(receive, 1)
+
+
+def crowd(pairs, rounds):
+    pids = [child(burn, 300_000_000)]
+    for _ in range(pairs):
+        there, back = os.pipe(), os.pipe()
+        pids.append(child(answer, there[0], back[1], rounds))
+        pids.append(child(ask, back[0], there[1], rounds))
+    wait_for(pids)
+
+
+def hog(cpu, milliseconds):
+    os.sched_setaffinity(0, {cpu})
+    receive, send = os.pipe()
+    victim = child(os.read, receive, 1)
+    # Until it sleeps.
+    time.sleep(0.2)
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+    print(f"hog={os.getpid()} victim={victim}", flush=True)
+    os.write(send, b"x")
+    burn(milliseconds * 1_000_000)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    wait_for([victim])
+
+
+CGROUPS = "/sys/fs/cgroup"
+CGROUP = "lt-quota"
+
+
+def write(path, text):
+    with open(path, "w", encoding="ascii") as file:
+        file.write(text)
+
+
+def quota(cpu, cents, milliseconds):
+    path = f"{CGROUPS}/{CGROUP}"
+    write(f"{CGROUPS}/cgroup.subtree_control", "+cpu")
+    os.makedirs(path, exist_ok=True)
+    write(f"{path}/cpu.max", f"{cents * 1000} 100000")
+    os.sched_setaffinity(0, {cpu})
+    write(f"{path}/cgroup.procs", str(os.getpid()))
+    print(f"member={os.getpid()}", flush=True)
+    end = time.process_time_ns() + milliseconds * 1_000_000
+    while time.process_time_ns() < end:
+        pass
+
+
+def sleep(milliseconds, cpu=None, uid=None):
+    if cpu is not None:
+        os.sched_setaffinity(0, {cpu})
+    if uid is not None:
+        os.setuid(uid)
+    print(f"sleeper={os.getpid()}", flush=True)
+    time.sleep(milliseconds / 1000)
+
+
+def pipe(milliseconds):
+    receive, send = os.pipe()
+    reader = child(os.read, receive, 1)
+    print(f"writer={os.getpid()} reader={reader}", flush=True)
+    time.sleep(milliseconds / 1000)
+    os.write(send, b"x")
+    wait_for([reader])
+
+
+def main(words):
+    what, *numbers = words
+    {"crowd": crowd, "hog": hog, "quota": quota, "sleep": sleep, "pipe": pipe}[what](*map(int, numbers))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A process with a quota of 10 % of a processor waits for the rest of each period of 100 ms: each of these waits is
+# reported once, as often as the kernel says that it was throttled, and nobody ran instead: the processor was idle.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 120
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
+load_module
+# The first time of everything is slow under emulation.
+waits quota 1 50 5
+control 'w runqueue threshold=50ms cgroup=/lt-quota'
+assert_eq "$(cat $LT/w/cgroup)" "$(stat_inode /sys/fs/cgroup/lt-quota)" "the number of the cgroup"
+exec 3<$LT/w/alerts
+throttled() { sed -n 's/^nr_throttled //p' /sys/fs/cgroup/lt-quota/cpu.stat; }
+before=$(throttled)
+member=$(waits quota 1 10 100)
+member=${member#*=}
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+assert_eq "$(grep -vc " tid=$member " /tmp/alerts)" 0 "alerts of others"
+# The last one may be its exit, which is not held up on its way back to user space: it does not go there.
+missing=$(($(throttled) - before - $(wc -l </tmp/alerts)))
+case $missing in 0|1) ;; *) fail "throttled $missing times more than there are alerts" ;; esac
+[ "$(wc -l </tmp/alerts)" -ge 5 ] || fail "only $(wc -l </tmp/alerts) alerts"
+for delay in $(field delay </tmp/alerts); do
+	{ [ "$delay" -ge 50000000 ] && [ "$delay" -lt 200000000 ]; } || fail "it waited $delay ns"
+done
+grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "nobody ran instead"
+[ "$(stat w filtered)" -gt 0 ] || fail "nobody else was preempted"
+sums_hold w
+control -w
+unload_module

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The alerts are exactly what tasks waited, one by one: ftrace records the scheduler at the same time, and
+# lt-witness computes from its trace who waited how long, woken by whom. hackbench on two processors: threads that
+# wake each other while they fall asleep, are preempted, migrate, are born and exit; and a program that computes.
+#
+# The threshold is 0: every wait is an alert, of all tasks. Nobody reads while it lasts. The machine's clock counts
+# instructions, so that it does not matter when the host has something else to do.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# timeout: 300
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+trace=/sys/kernel/tracing
+trackers=${LT_TRACKERS:-wakeup runqueue offcpu}
+load_module
+
+echo mono >$trace/trace_clock
+echo 30000 >$trace/buffer_size_kb
+for event in sched_waking sched_wakeup_new sched_switch; do echo 1 >$trace/events/sched/$event/enable; done
+# The first time of everything is slow under emulation.
+waits crowd 2 5
+
+for tracker in $trackers; do
+	echo 0 >$trace/tracing_on
+	echo >$trace/trace
+	echo 1 >$trace/tracing_on
+	control "w $tracker threshold=0 ring=65536 stack=0 events=1024 kthreads=1"
+	exec 3<$LT/w/alerts
+	sleep 0.2
+	echo lt-witness begin >$trace/trace_marker
+	waits crowd 8 150
+	sleep 0.2
+	echo lt-witness end >$trace/trace_marker
+	echo 0 >$trace/tracing_on
+	control "w $tracker enabled=0"
+	alerts_of w /tmp/alerts
+	exec 3<&-
+	cat $trace/trace >/tmp/trace
+	lt-witness --tasks $tracker --threshold 0 --expect-at-least 300 /tmp/trace /tmp/alerts ||
+		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$tracker is not exact"; }
+	grep -v ' 0$' $LT/w/stats
+	sums_hold w
+	for key in full unmatched negative alerts_lost; do assert_eq "$(stat w $key)" 0 "$tracker: $key"; done
+	control -w
+done
+unload_module
