@@ -38,6 +38,11 @@ ROWS = {
     ("engine", "slice_due"): ("the longest slice, all are due", 50_000),
     ("engine", "no_probe"): ("tracepoint, nobody attached", None),
     ("engine", "probe"): ("block probe, request not followed", 80),
+    ("engine", "no_switch"): ("calling the probes of a switch: none", None),
+    ("engine", "switch_wakeup"): ("wakeup, neither task followed", None),
+    ("engine", "switch_runqueue"): ("runqueue, neither task followed", None),
+    ("engine", "switch_offcpu"): ("offcpu, neither task followed", None),
+    ("engine", "switch_followed"): ("offcpu, both tasks followed", None),
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),
@@ -75,6 +80,10 @@ RATIOS = [
      lambda value: value("engine", "pair_search") / value("engine", "pair_no_timeout")),
     ("engine", "flatness", "ratio", "most / least live", 1.10,
      lambda value: value("engine", "pair", max) / value("engine", "pair", min)),
+    # sched_switch is not exported: its probes are called in a loop, which is not theirs
+    *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
+       lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))
+      for name in ("wakeup", "runqueue", "offcpu")),
     ("bpf", "to_engine", "ratio", "BPF pair / pair of the engine", None,
      lambda value: value("bpf", "pair") / value("engine", "pair")),
 ]

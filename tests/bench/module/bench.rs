@@ -54,7 +54,8 @@ module! {
     params: {
         probe: u64 {
             default: 0,
-            description: "Only pass the tracepoint that the tracker is attached to",
+            description: "Only pass the tracepoint that a tracker is attached to: 1 block, or 2 sched_switch, \
+                          whose tracker follows nobody: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all",
         },
         calls: u64 {
             default: 10_000,
@@ -120,8 +121,21 @@ struct Bench;
 impl kernel::Module for Bench {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let meter = Meter::new(*module_parameters::calls.value());
-        if *module_parameters::probe.value() != 0 {
-            whole::tracepoint(&meter, "probe")?;
+        if let Some(probe) = (*module_parameters::probe.value()).checked_sub(1) {
+            const SWITCHES: [&str; 5] = [
+                "no_switch",
+                "switch_wakeup",
+                "switch_runqueue",
+                "switch_offcpu",
+                "switch_followed",
+            ];
+            match probe.checked_sub(1) {
+                None => whole::tracepoint(&meter, "probe")?,
+                Some(at) => {
+                    let name = SWITCHES.get(at as usize).ok_or(EINVAL)?;
+                    whole::switches(&meter, name)?;
+                }
+            }
             pr_info!("complete\n");
             return Ok(Self);
         }

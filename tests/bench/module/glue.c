@@ -97,3 +97,28 @@ void ltb_request_free(struct request *rq)
 {
 	kfree(rq);
 }
+
+struct tracepoint *ltb_switch_find(void)
+{
+	return lt_tracepoint_find("sched_switch");
+}
+
+/* sched_switch is not exported; these are the functions that it calls. */
+void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
+{
+	typedef void (*probe_fn)(void *data, bool preempt,
+				 struct task_struct *prev,
+				 struct task_struct *next, unsigned int state);
+	static struct task_struct *tasks[2];
+	struct tracepoint_func *func;
+
+	if (!tasks[0]) {
+		/* Both live as long as the machine. */
+		tasks[0] = lt_task_find(1);
+		tasks[1] = lt_task_find(2);
+	}
+	func = rcu_dereference_sched(tp->funcs);
+	for (; func && func->func; func++)
+		((probe_fn)func->func)(func->data, false, tasks[prev],
+				       tasks[next], state);
+}

@@ -31,4 +31,11 @@ struct request *ltb_request_new(void);
 void ltb_request_inserted(struct request *rq);
 void ltb_request_free(struct request *rq);
 
+/*
+ * The tracepoint sched_switch, or NULL; what is attached to it is called, from
+ * one of two tasks to the other. Preemption off.
+ */
+struct tracepoint *ltb_switch_find(void);
+void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state);
+
 #endif /* _LT_BENCH_GLUE_H */

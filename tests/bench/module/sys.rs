@@ -37,6 +37,11 @@ mod glue {
         opaque: [u8; 0],
     }
 
+    #[repr(C)]
+    pub(super) struct Tracepoint {
+        opaque: [u8; 0],
+    }
+
     extern "C" {
         pub(super) fn ltb_irq_save() -> c_ulong;
         pub(super) fn ltb_irq_restore(flags: c_ulong);
@@ -50,6 +55,8 @@ mod glue {
         pub(super) fn ltb_request_new() -> *mut Request;
         pub(super) fn ltb_request_inserted(rq: *mut Request);
         pub(super) fn ltb_request_free(rq: *mut Request);
+        pub(super) fn ltb_switch_find() -> *mut Tracepoint;
+        pub(super) fn ltb_switch(tp: *mut Tracepoint, prev: c_int, next: c_int, state: u32);
     }
 }
 
@@ -167,5 +174,31 @@ impl Drop for Request {
     fn drop(&mut self) {
         // SAFETY: By the type invariant; nobody keeps a request that was never issued.
         unsafe { glue::ltb_request_free(self.0.as_ptr()) }
+    }
+}
+
+/// What is attached to the tracepoint sched_switch.
+///
+/// # Invariants
+///
+/// The pointer is that tracepoint.
+pub(crate) struct Switches(NonNull<glue::Tracepoint>);
+
+impl Switches {
+    /// Finds it; fails with `ENODEV`.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: No requirements.
+        let tracepoint = unsafe { glue::ltb_switch_find() };
+        // INVARIANT: Unless NULL it is the tracepoint, which never goes.
+        Ok(Self(NonNull::new(tracepoint).ok_or(ENODEV)?))
+    }
+
+    /// One of two tasks goes to sleep, and the other one, by the number, runs next.
+    #[inline(always)]
+    pub(crate) fn switch(&self, _: &PreemptGuard, next: u64) {
+        const TASK_INTERRUPTIBLE: u32 = 1;
+        let next = (next & 1) as c_int;
+        // SAFETY: The tracepoint, by the type invariant; preemption is off.
+        unsafe { glue::ltb_switch(self.0.as_ptr(), 1 - next, next, TASK_INTERRUPTIBLE) };
     }
 }

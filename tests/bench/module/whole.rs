@@ -6,7 +6,7 @@ use crate::{
     engine, key,
     meter::{now, ticks, Meter},
     platform::Platform,
-    sys::{free_memory, platform::Kernel, Request},
+    sys::{free_memory, platform::Kernel, Request, Switches},
     tracker::{held::Lookup, Verdict},
     unknown, Engine,
 };
@@ -153,6 +153,13 @@ fn longest(engine: &Engine, timeout: u64) -> u64 {
 pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
     let request = Request::new()?;
     meter.row(name, 0, |_| request.inserted());
+    Ok(())
+}
+
+/// The functions that the tracepoint of a switch calls, under a name that says what they follow.
+pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
+    let switches = Switches::new()?;
+    meter.row(name, 0, |n| switches.switch(&Kernel::guard(), n));
     Ok(())
 }
 
