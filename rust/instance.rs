@@ -471,16 +471,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             return None;
         }
         let now = Kernel::now();
-        let depth = self.alerts.depth();
-        let look = |event: &Snapshot<K, D>| {
-            let owner = owner(&event.data);
-            let is_owner = |born| owner.is_born(born, event.start);
-            if depth == 0 || owner.tid == 0 {
-                Stack::EMPTY
-            } else {
-                Stack::of(owner.tid, depth, is_owner)
-            }
-        };
+        let look = |event: &Snapshot<K, D>| self.stack_of(owner(&event.data), event.start);
         let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>, stack: &Stack| {
             if let Some(details) = details(late, now) {
                 self.raise(guard, now, late, &details, stack.entries());
@@ -497,6 +488,16 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .tracker
             .expire(now, timeout, timeout_of, ticker::relax, look, report);
         Some(until_next_search(now, timeout, first))
+    }
+
+    /// Where the owner of an event that began at `start` is now, as deep as `stack` says. Empty if
+    /// the event has no owner, if that runs at this moment, or is the caller. May sleep.
+    pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
+        let depth = self.alerts.depth();
+        if depth == 0 || owner.tid == 0 {
+            return Stack::EMPTY;
+        }
+        Stack::of(owner.tid, depth, |born| owner.is_born(born, start))
     }
 
     /// Whether a late event is to be reported: if only the worst are wanted, and there has been a

@@ -93,11 +93,21 @@ impl fmt::Display for Line<'_> {
             alert.owner
         ))?;
         (kind.detail)(alert, f)?;
-        if self.stack.is_empty() {
+        StackField(self.stack).fmt(f)
+    }
+}
+
+/// A stack as a field of a line, with a space before it; nothing if it is empty. Addresses to
+/// return to, the innermost first.
+pub(crate) struct StackField<'a>(pub(crate) &'a [u64]);
+
+impl fmt::Display for StackField<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
             return Ok(());
         }
         f.write_str(" stack=\"")?;
-        for (i, &address) in self.stack.iter().enumerate() {
+        for (i, &address) in self.0.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
         }

@@ -29,7 +29,7 @@ use crate::{
         ticker::{Tick, Ticker},
     },
     tracker::Late,
-    trackers::Kind, //
+    trackers::{self, Kind}, //
 };
 use core::marker::PhantomData;
 use kernel::{
@@ -37,6 +37,7 @@ use kernel::{
     prelude::*,
     rbtree::RBTree,
     seq_file::SeqFile,
+    seq_print,
     sync::{Arc, Mutex}, //
 };
 
@@ -65,8 +66,9 @@ pub(crate) trait Probes<const K: usize, const D: usize>:
     /// raised.
     fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
-    /// Prints what `pending` says about an event, `age` ns old, as a line.
-    fn show_pending(core: &Core<K, D>, event: &Snapshot<K, D>, age: u64, out: &SeqFile);
+    /// What `pending` says about an event, as fields of a line: its owner, and what else is known
+    /// of it before it ends. Its age comes before that, where its owner is after it.
+    fn show_fields(core: &Core<K, D>, event: &Snapshot<K, D>, out: &SeqFile);
 }
 
 /// What probes work on.
@@ -198,7 +200,11 @@ impl<T: Probes<K, D>, const K: usize, const D: usize> Instance for Probed<T, K, 
             Ok(())
         })?;
         for event in events.values() {
-            T::show_pending(core, event, now.saturating_sub(event.start), out);
+            let (age, start) = (now.saturating_sub(event.start), event.start);
+            seq_print!(out, "age={age} start={start} ");
+            T::show_fields(core, event, out);
+            let stack = core.stack_of(T::owner(&event.data), start);
+            seq_print!(out, "{}\n", trackers::StackField(stack.entries()));
         }
         Ok(())
     }

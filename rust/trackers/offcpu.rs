@@ -207,9 +207,8 @@ impl probed::Probes<1, WORDS> for Offcpu {
         tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
     }
 
-    fn show_pending(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, age: u64, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
         let off = Off::from_words(&event.data);
-        let (start, owner) = (event.start, off.owner);
-        seq_print!(out, "age={age} start={start} {owner} {}\n", off.named());
+        seq_print!(out, "{} {}", off.owner, off.named());
     }
 }

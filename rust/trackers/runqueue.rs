@@ -172,7 +172,7 @@ impl probed::Probes<1, WORDS> for Runqueue {
         tasks::is_reported(core, &guard, &details.owner).then_some(details)
     }
 
-    fn show_pending(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, age: u64, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
         let Wait {
             owner,
             other,
@@ -180,8 +180,7 @@ impl probed::Probes<1, WORDS> for Runqueue {
         } = Wait::from_words(event.data);
         seq_print!(
             out,
-            "age={age} start={} {owner} prio={} policy={} state={} from={} {}\n",
-            event.start,
+            "{owner} prio={} policy={} state={} from={} {}",
             place.prio,
             policy_name(place.policy.into()),
             state(other.note),

@@ -198,7 +198,7 @@ impl probed::Probes<1, WORDS> for Wakeup {
         tasks::is_reported(core, &guard, &details.owner).then_some(details)
     }
 
-    fn show_pending(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, age: u64, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
         let Wait {
             owner,
             other,
@@ -206,8 +206,7 @@ impl probed::Probes<1, WORDS> for Wakeup {
         } = Wait::from_words(event.data);
         seq_print!(
             out,
-            "age={age} start={} {owner} prio={} policy={} target={} {} context={} awake={}\n",
-            event.start,
+            "{owner} prio={} policy={} target={} {} context={} awake={}",
             place.prio,
             policy_name(place.policy.into()),
             place.cpu,

@@ -294,7 +294,7 @@ impl probed::Probes<1, STEPS> for Block {
         Some(Steps::from_words(late.data).details(now))
     }
 
-    fn show_pending(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, age: u64, out: &SeqFile) {
+    fn show_fields(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, out: &SeqFile) {
         let steps = Steps::from_words(event.data);
         let state = match (steps.inserted, steps.issued) {
             (_, 1..) => "issued",
@@ -303,8 +303,7 @@ impl probed::Probes<1, STEPS> for Block {
         };
         seq_print!(
             out,
-            "age={age} start={} rq={:#x} {} {} state={state} requeues={}\n",
-            event.start,
+            "rq={:#x} {} {} state={state} requeues={}",
             // Not the address: that is nobody's business.
             core.tracker().pseudonym(&event.key),
             steps.owner,
