@@ -2,7 +2,7 @@
 
 //! Compares the slow requests of the trace with the alerts, one by one.
 //!
-//! Both are grouped by place, which is (device, sector) or a thread, and taken in order of their ends. Two probes on one
+//! Both are grouped by place, which is (device, sector), a thread or a key of a rule, and taken in order of their ends. Two probes on one
 //! tracepoint run microseconds apart and the host may stretch that: delays may differ by 200 us in 99
 //! of 100 requests and by 2 ms in all. Nothing else may differ.
 
@@ -82,10 +82,14 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
         .collect();
     let mut groups: BTreeMap<Place, Group<'_>> = BTreeMap::new();
     for request in &slow {
-        groups.entry(request.place).or_default().0.push(request);
+        groups
+            .entry(request.place.clone())
+            .or_default()
+            .0
+            .push(request);
     }
     for alert in alerts {
-        groups.entry(alert.place).or_default().1.push(alert);
+        groups.entry(alert.place.clone()).or_default().1.push(alert);
     }
     let mut differences = Vec::new();
     for (place, (mut seen, mut told)) in groups {
@@ -206,7 +210,7 @@ mod tests {
         let slow = finished.iter().filter(|r| r.delay > 10 * MS);
         let alerts = slow.enumerate().map(|(i, r)| Reported {
             seq: i as u64,
-            place: r.place,
+            place: r.place.clone(),
             delay: r.delay + 3_000,
             time: r.end + 5_000,
             said: r.said.clone(),
@@ -295,7 +299,7 @@ mod tests {
         let finished: Vec<Request> = (0..100).map(|i| request(i, 20 * MS, i)).collect();
         let told = finished.iter().map(|r| Reported {
             seq: 0,
-            place: r.place,
+            place: r.place.clone(),
             delay: r.delay,
             time: r.end,
             said: r.said.clone(),

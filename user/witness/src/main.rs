@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The independent judge of the block tracker and of those of tasks.
+//! The independent judge of the trackers.
 //!
-//! It reads a full trace of the block layer or of the scheduler, recorded by ftrace or LTTng at the same time, pairs
+//! It reads a full trace of raw tracepoints, recorded by ftrace or LTTng at the same time, pairs
 //! starts with ends by itself, and compares everything slow with the alerts, one by one. It shares
 //! nothing with the alert path but the parser of the alert line.
 //!
@@ -16,8 +16,11 @@ mod alerts;
 mod ftrace;
 mod input;
 mod judge;
+mod lines;
 mod lttng;
 mod pair;
+mod ruled;
+mod rules;
 mod tasks;
 
 use std::fs;
@@ -33,6 +36,7 @@ use lt_trace::Dev;
 use crate::alerts::Reported;
 use crate::judge::Limits;
 use crate::pair::{From, Pairing};
+use crate::rules::Rule;
 use crate::tasks::Wait;
 
 /// Recomputes what was slow from a trace and compares them with the alerts.
@@ -60,6 +64,9 @@ struct Args {
     /// It is a trace of the scheduler; what waits of tasks are looked for.
     #[arg(long, value_enum, value_name = "TRACKER", conflicts_with_all = ["lttng", "from", "dev"])]
     tasks: Option<Wait>,
+    /// What begins and ends is looked for by a rule: the name of one, or as rules.rs says.
+    #[arg(long, value_name = "RULE", conflicts_with_all = ["lttng", "from", "dev", "tasks"], value_parser = parse_rule)]
+    rule: Option<Rule>,
     /// Only this device (MAJ:MIN), in the trace and in the alerts.
     #[arg(long, value_name = "MAJ:MIN", value_parser = parse_dev)]
     dev: Option<Dev>,
@@ -73,6 +80,10 @@ struct Args {
 
 fn parse_dev(text: &str) -> Result<Dev, String> {
     Dev::parse(text).ok_or_else(|| format!("{text:?}: expected MAJ:MIN, e.g. 8:0"))
+}
+
+fn parse_rule(text: &str) -> Result<Rule, String> {
+    Rule::find(text).map_err(|error| format!("{error:#}"))
 }
 
 fn main() -> ExitCode {
@@ -89,9 +100,10 @@ fn main() -> ExitCode {
 /// True when the alerts are exact.
 fn run(args: &Args) -> Result<bool> {
     let trace = read(&args.trace)?;
-    let (paired, alerts) = match args.tasks {
-        Some(wait) => of_tasks(args, &trace, wait)?,
-        None => of_requests(args, &trace)?,
+    let (paired, alerts) = match (args.tasks, &args.rule) {
+        (Some(wait), _) => of_tasks(args, &trace, wait)?,
+        (None, Some(rule)) => of_rule(args, &trace, rule)?,
+        (None, None) => of_requests(args, &trace)?,
     };
     let limits = Limits {
         threshold: args.threshold.0,
@@ -110,6 +122,14 @@ fn of_tasks(args: &Args, trace: &str, wait: Wait) -> Result<(Pairing, Vec<Report
     let (paired, marks) =
         tasks::pair(trace, wait).with_context(|| args.trace.display().to_string())?;
     let alerts = tasks::alerts(&read(&args.alerts)?, wait, marks)
+        .with_context(|| args.alerts.display().to_string())?;
+    Ok((paired, alerts))
+}
+
+fn of_rule(args: &Args, trace: &str, rule: &Rule) -> Result<(Pairing, Vec<Reported>)> {
+    let (paired, marks) =
+        ruled::pair(trace, rule).with_context(|| args.trace.display().to_string())?;
+    let alerts = ruled::alerts(&read(&args.alerts)?, rule, marks)
         .with_context(|| args.alerts.display().to_string())?;
     Ok((paired, alerts))
 }

@@ -44,12 +44,14 @@ struct Live {
 }
 
 /// What does one thing after another, so that the first to begin is the first to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// A sector of a disk.
     Disk(Dev, u64),
     /// A thread.
     Task(u32),
+    /// What a rule says, as an alert would write it.
+    Key(String),
 }
 
 impl fmt::Display for Place {
@@ -57,6 +59,7 @@ impl fmt::Display for Place {
         match self {
             Place::Disk(dev, sector) => write!(f, "{dev} sector {sector}"),
             Place::Task(tid) => write!(f, "tid {tid}"),
+            Place::Key(key) => f.write_str(key),
         }
     }
 }
@@ -238,7 +241,7 @@ mod tests {
         let finished = Pairing::run(events, from).finished;
         let sector = |r: &Request| match r.place {
             Place::Disk(_, sector) => sector,
-            Place::Task(tid) => panic!("a task: {tid}"),
+            Place::Task(_) | Place::Key(_) => panic!("{}", r.place),
         };
         finished.iter().map(|r| (sector(r), r.delay)).collect()
     }

@@ -7,17 +7,15 @@
 //!   fio-171 [000] d..2. 12.3: sched_switch: prev_comm=fio prev_pid=171 prev_prio=120 prev_state=S ==> next_comm=a ...
 //! ```
 //!
-//! Only what lies between two marks (`lt-witness begin`, `lt-witness end` in `trace_marker`) is
-//! judged: the instance was on for all of it.
+//! Only what lies between two marks is judged, see lines.rs.
 
 use std::collections::HashMap;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use clap::ValueEnum;
-use lt_proc::{Reason, StreamLine};
 
 use crate::alerts::Reported;
-use crate::ftrace::{check_complete, parse_seconds};
+use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 
 /// Which waits are looked for; by the names of the trackers.
@@ -42,24 +40,6 @@ impl Wait {
     }
 }
 
-/// A line of the trace.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Line<'a> {
-    time: u64,
-    /// The current task.
-    current: u32,
-    context: &'static str,
-    event: &'a str,
-    fields: &'a str,
-}
-
-/// The time in which the instance was on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Marks {
-    begin: u64,
-    end: u64,
-}
-
 /// A wait that has begun.
 #[derive(Debug, Clone, Default)]
 struct Open {
@@ -70,16 +50,8 @@ struct Open {
 
 /// Finds all waits of a kind between the marks, and the marks.
 pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
-    check_complete(text)?;
-    let mut lines = Vec::new();
-    for (i, line) in text.lines().enumerate() {
-        if !line.starts_with('#') {
-            let parsed = parse_line(line).with_context(|| format!("line {}: {line:?}", i + 1))?;
-            lines.extend(parsed);
-        }
-    }
-    lines.sort_by_key(|line| line.time);
-    let marks = marks(&lines)?;
+    const EVENTS: [&str; 3] = ["sched_waking", "sched_wakeup_new", "sched_switch"];
+    let (lines, marks) = lines::read(text, |event| EVENTS.contains(&event))?;
     let mut pairing = Pairing::default();
     let mut open: HashMap<u32, Open> = HashMap::new();
     for line in &lines {
@@ -96,26 +68,6 @@ pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
         .retain(|wait| marks.has(wait.end - wait.delay, wait.end));
     pairing.pending = open.len() as u64;
     Ok((pairing, marks))
-}
-
-impl Marks {
-    fn has(self, start: u64, end: u64) -> bool {
-        self.begin <= start && end <= self.end
-    }
-}
-
-fn marks(lines: &[Line<'_>]) -> Result<Marks> {
-    let time = |mark: &str| {
-        let mut found = lines.iter().filter(|line| line.fields.trim() == mark);
-        match (found.next(), found.next()) {
-            (Some(line), None) => Ok(line.time),
-            _ => bail!("expected one mark {mark:?} in the trace"),
-        }
-    };
-    Ok(Marks {
-        begin: time("lt-witness begin")?,
-        end: time("lt-witness end")?,
-    })
 }
 
 /// Who was woken and switched in, if that is what this line is.
@@ -238,85 +190,12 @@ fn number(fields: &str, name: &str) -> Result<u32> {
         .with_context(|| format!("{value:?}: expected a number after{name}"))
 }
 
-/// `None` for a line without an event, such as one about a CPU's buffer.
-fn parse_line(line: &str) -> Result<Option<Line<'_>>> {
-    const EVENTS: [&str; 4] = [
-        "sched_waking",
-        "sched_wakeup_new",
-        "sched_switch",
-        "tracing_mark_write",
-    ];
-    let found = EVENTS.into_iter().find_map(|event| {
-        let (prefix, fields) = line.split_once(&format!(": {event}: "))?;
-        Some((prefix, event, fields))
-    });
-    let Some((prefix, event, fields)) = found else {
-        return Ok(None);
-    };
-    let (rest, stamp) = last_word(prefix).context("no time")?;
-    let (rest, flags) = last_word(rest).context("no flags")?;
-    let (task, _cpu) = rest.rsplit_once('[').context("no [CPU]")?;
-    let (_, tid) = task.trim_end().rsplit_once('-').context("no COMM-TID")?;
-    Ok(Some(Line {
-        time: parse_seconds(stamp)
-            .with_context(|| format!("{stamp:?}: expected SECONDS.FRACTION"))?,
-        current: tid
-            .parse()
-            .with_context(|| format!("{tid:?}: expected a thread id"))?,
-        context: context(flags)?,
-        event,
-        fields,
-    }))
-}
-
-/// Cuts the last word off.
-fn last_word(text: &str) -> Option<(&str, &str)> {
-    text.trim_end().rsplit_once(' ')
-}
-
-/// From flags such as `d.h2.`
-fn context(flags: &str) -> Result<&'static str> {
-    match flags.as_bytes().get(2) {
-        Some(b'Z' | b'z') => Ok("nmi"),
-        Some(b'H' | b'h') => Ok("hardirq"),
-        Some(b's') => Ok("softirq"),
-        Some(b'.') => Ok("task"),
-        _ => bail!("{flags:?}: expected flags such as d.h2."),
-    }
-}
-
 /// Reads the alerts of an instance; those that are not between the marks are left out.
 pub(crate) fn alerts(text: &str, wait: Wait, marks: Marks) -> Result<Vec<Reported>> {
-    let mut reported: Vec<Reported> = Vec::new();
-    let mut last: Option<u64> = None;
-    for (i, line) in text.lines().enumerate() {
-        let place = || format!("line {}", i + 1);
-        let alert = match StreamLine::parse(line).with_context(place)? {
-            StreamLine::Lost(n) => bail!("{}: {n} alerts were lost: enlarge ring=", place()),
-            StreamLine::Alert(alert) => alert,
-        };
-        if let Some(last) = last.filter(|last| alert.seq != last + 1) {
-            bail!("{}: seq={} follows seq={last}", place(), alert.seq);
-        }
-        last = Some(alert.seq);
-        if alert.reason != Reason::Threshold || !marks.has(alert.time - alert.delay, alert.time) {
-            continue;
-        }
-        let field = |name: &&str| {
-            let value = alert.fields.text(name);
-            let value = value.with_context(|| format!("{}: no {name}=", place()))?;
-            Ok(format!("{name}={value}"))
-        };
-        let said: Result<Vec<String>> = wait.said().iter().map(field).collect();
-        reported.push(Reported {
-            seq: alert.seq,
-            place: Place::Task(u32::try_from(alert.tid)?),
-            delay: alert.delay,
-            time: alert.time,
-            said: said?.join(" "),
-        });
-    }
-    Ok(reported)
+    lines::alerts(text, marks, |alert| {
+        let task = Place::Task(u32::try_from(alert.tid)?);
+        Ok((task, lines::said(alert, wait.said().iter().copied())?))
+    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Pairs what a rule says is begin and end.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use anyhow::{Context, Result};
+
+use crate::alerts::Reported;
+use crate::lines::{self, Line, Marks};
+use crate::pair::{Pairing, Place, Request};
+use crate::rules::{Mode, Rule};
+
+/// What has begun: when, and what the alert has to say about that.
+struct Open {
+    start: u64,
+    said: String,
+}
+
+/// What is open of each key, the earliest first.
+type All = BTreeMap<String, VecDeque<Open>>;
+
+/// Finds all that has begun and ended between the marks, and the marks.
+///
+/// An end of what is not open is none: the trace may have begun in the middle of it.
+pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
+    let (lines, marks) = lines::read(text, |event| rule.has(event))?;
+    let mut pairing = Pairing::default();
+    let mut all = All::new();
+    for line in &lines {
+        let ended = step(&mut all, rule, line).with_context(|| format!("{line:?}"))?;
+        let is_meant = |ended: &Request| marks.has(ended.end - ended.delay, ended.end);
+        pairing.finished.extend(ended.filter(is_meant));
+    }
+    pairing.pending = all.values().map(|open| open.len() as u64).sum();
+    Ok((pairing, marks))
+}
+
+/// What a line ends, if it ends anything.
+fn step(all: &mut All, rule: &Rule, line: &Line<'_>) -> Result<Option<Request>> {
+    if rule.drop.as_ref().is_some_and(|drop| drop.is(line.event)) {
+        let key = rule.drop.as_ref().map(|drop| drop.key(line));
+        all.remove(&key.transpose()?.unwrap_or_default());
+    }
+    // One event may be the end of one thing and the begin of the next.
+    let mut ended = None;
+    if rule.end.is(line.event) {
+        let key = rule.end.key(line)?;
+        let open = all.get_mut(&key);
+        let found = open.and_then(|open| match rule.mode {
+            Mode::Nest => open.pop_back(),
+            Mode::Last | Mode::First | Mode::Each => open.pop_front(),
+        });
+        if let Some(Open { start, said }) = found {
+            let said = format!("{said} {}", rule.end.said(line)?);
+            ended = Some(Request {
+                place: Place::Key(key),
+                delay: line.time - start,
+                end: line.time,
+                said: said.trim().to_string(),
+            });
+        }
+    }
+    if rule.begin.is(line.event) {
+        let open = all.entry(rule.begin.key(line)?).or_default();
+        let said = rule.begin.said(line)?;
+        let begun = Open {
+            start: line.time,
+            said,
+        };
+        match rule.mode {
+            Mode::Last => *open = [begun].into(),
+            Mode::First if !open.is_empty() => {}
+            Mode::First | Mode::Nest | Mode::Each => open.push_back(begun),
+        }
+    }
+    Ok(ended)
+}
+
+/// Reads the alerts of an instance; those that are not between the marks are left out.
+pub(crate) fn alerts(text: &str, rule: &Rule, marks: Marks) -> Result<Vec<Reported>> {
+    lines::alerts(text, marks, |alert| {
+        let key = lines::said(alert, rule.key())?;
+        Ok((Place::Key(key), lines::said(alert, rule.said())?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(lines: &[(u32, &str)]) -> String {
+        let mut text = "# entries-in-buffer/entries-written: 9/9   #P:2\n".to_string();
+        let mark = "  sh-1  [000] .....  1.0: tracing_mark_write: lt-witness begin\n";
+        text += mark;
+        for (i, (tid, event)) in lines.iter().enumerate() {
+            text += &format!("  a b-{tid}  [001] d..1.  2.00000{i}: {event}\n");
+        }
+        text + &mark.replace("1.0:", "9.0:").replace("begin", "end")
+    }
+
+    fn delays(rule: &str, lines: &[(u32, &str)]) -> Vec<(String, u64, String)> {
+        let (pairing, _) = pair(&trace(lines), &Rule::find(rule).unwrap()).unwrap();
+        let found = pairing.finished.into_iter();
+        found
+            .map(|r| (r.place.to_string(), r.delay / 1000, r.said))
+            .collect()
+    }
+
+    fn one(key: &str, delay: u64, said: &str) -> (String, u64, String) {
+        (key.into(), delay, said.into())
+    }
+
+    #[test]
+    fn calls_of_two_tasks_are_kept_apart() {
+        let found = delays(
+            "syscall",
+            &[
+                (7, "sys_enter: NR 0 (3, 7f, 10, 0, 0, 0)"),
+                (8, "sys_enter: NR 1 (1, 7e, 20, 0, 0, 0)"),
+                (7, "sys_exit: NR 0 = 16"),
+                // A new task, which did not enter.
+                (9, "sys_exit: NR 56 = 0"),
+                (8, "sys_exit: NR 1 = 32"),
+            ],
+        );
+        let read = "number=0 arg0=0x3 arg1=0x7f arg2=0x10 ret=16";
+        let write = "number=1 arg0=0x1 arg1=0x7e arg2=0x20 ret=32";
+        assert_eq!(found, [one("tid=7", 2, read), one("tid=8", 3, write)]);
+    }
+
+    #[test]
+    fn what_is_dropped_does_not_end() {
+        let lines = [
+            (7, "sys_enter: NR 60 (0, 0, 0, 0, 0, 0)"),
+            (
+                7,
+                "sched_process_exit: comm=a pid=7 prio=120 group_dead=true",
+            ),
+            (7, "sys_exit: NR 56 = 0"),
+        ];
+        assert_eq!(delays("syscall", &lines), []);
+        assert_eq!(delays("syscall", &[lines[0], lines[2]]).len(), 1);
+    }
+
+    #[test]
+    fn the_mode_says_which_begin_an_end_belongs_to() {
+        let lines = [(7, "in: x"), (7, "in: y"), (7, "out: "), (7, "out: ")];
+        let found = |mode: &str| {
+            let rule = format!("{mode} in(tid; n:#0) -> out(tid)");
+            let found = delays(&rule, &lines).into_iter();
+            found
+                .map(|(_, delay, said)| (delay, said))
+                .collect::<Vec<_>>()
+        };
+        let of = |delay: u64, said: &str| (delay, said.to_string());
+        assert_eq!(found("last"), [of(1, "n=y")]);
+        assert_eq!(found("first"), [of(2, "n=x")]);
+        assert_eq!(found("nest"), [of(1, "n=y"), of(3, "n=x")]);
+        assert_eq!(found("each"), [of(2, "n=x"), of(2, "n=y")]);
+    }
+
+    #[test]
+    fn an_event_may_end_one_and_begin_the_next() {
+        let lines = [(7, "turn: x"), (7, "turn: y")];
+        let found = delays("last turn(tid; n:#0) -> turn(tid)", &lines);
+        assert_eq!(found, [one("tid=7", 1, "n=x")]);
+    }
+
+    #[test]
+    fn alerts_have_the_same_key() {
+        let line = "seq=1 time=99 instance=a tracker=irq reason=threshold delay=10 threshold=0 cpu=1 pid=9 tid=9 \
+                    comm=\"x\" irq=25 action=\"two words\"\n";
+        let rule = Rule::find("irq").unwrap();
+        let marks = Marks { begin: 0, end: 99 };
+        let alerts_of = |text: &str| alerts(text, &rule, marks);
+        let found = alerts_of(line).unwrap();
+        assert_eq!(found[0].place, Place::Key("cpu=1 irq=25".into()));
+        assert_eq!(found[0].said, "action=two words");
+        assert!(alerts_of(&line.replace("irq=25", "ir=25")).is_err());
+    }
+}

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Rules: which raw events of a trace are the begin and the end of one thing, in a line each.
+//!
+//! ```text
+//!   syscall   last  sys_enter(tid; number:#1 arg0:0x#2) -> sys_exit(tid; ret:#3) ! sched_process_exit(tid:pid=)
+//!   name      mode  begin    (key; said              ) -> end                     drop
+//! ```
+//!
+//! *To add a rule*, add a line to [`TABLE`] and a test of it below, with lines copied from a real
+//! trace. A test may also state one of its own: `--rule 'last foo(tid) -> bar(tid)'`.
+//!
+//! - Events are named as in the trace, `a|b` is either of two. Fields of several follow one form.
+//! - `key` says which of the things that are open at once is meant; begin, end and drop name the
+//!   same fields. `said` is compared with the alert, as text.
+//! - A field is `NAME:SOURCE`, NAME that of the *alert's* field. SOURCE is where the trace has it:
+//!   `xyz=` the word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or
+//!   `#2..` all to the end of the line; `@tid`, `@cpu`, `@context` who was at it, as the line
+//!   begins. Commas, colons and brackets around a word are dropped, and zeros before a number that
+//!   is a CPU's. An `0x` before a source says that the alert has one where the trace has none.
+//!   `tid` alone is `tid:@tid`, and so with `cpu` and `context`.
+//! - The mode says what a begin means when that key is open already: `last` the earlier one was
+//!   no begin, `first` this one is none, `nest` the end belongs to the later one first, `each` an
+//!   end belongs to the earlier one first.
+//!
+//! Pointers in the text of a trace are hashed, unless the option `hash-ptr` of tracefs is 0.
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::lines::Line;
+
+/// The rules that have a name.
+const TABLE: &str = "
+    syscall  last   sys_enter(tid; number:#1 arg0:0x#2 arg1:0x#3 arg2:0x#4) -> sys_exit(tid; ret:#3) \
+                    ! sched_process_exit(tid:pid=)
+    irq      last   irq_handler_entry(cpu irq:irq=; action:name=..) -> irq_handler_exit(cpu irq:irq=)
+    softirq  last   softirq_entry(cpu vec:vec=) -> softirq_exit(cpu vec:vec=)
+";
+
+/// What a begin means while the key is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Last,
+    First,
+    Nest,
+    Each,
+}
+
+/// See the head of this file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rule {
+    pub(crate) mode: Mode,
+    pub(crate) begin: Step,
+    pub(crate) end: Step,
+    /// What has begun goes, without having ended.
+    pub(crate) drop: Option<Step>,
+}
+
+/// One of the events of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    events: Vec<String>,
+    key: Vec<Field>,
+    said: Vec<Field>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Field {
+    name: String,
+    is_hex: bool,
+    source: Source,
+    to_end: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Tid,
+    Cpu,
+    Context,
+    Word(usize),
+    After(String),
+}
+
+impl Rule {
+    /// By its name, or as it is written.
+    pub(crate) fn find(text: &str) -> Result<Self> {
+        let named = TABLE.lines().filter_map(|line| {
+            let (name, rule) = line.trim().split_once(' ')?;
+            Some((name, rule.trim()))
+        });
+        let mut names = Vec::new();
+        for (name, rule) in named {
+            if name == text.trim() {
+                return Self::parse(rule).with_context(|| format!("rule {name}"));
+            }
+            names.push(name);
+        }
+        ensure!(
+            text.contains("->"),
+            "{text:?}: no such rule; there are {}",
+            names.join(", ")
+        );
+        Self::parse(text)
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let (mode, rest) = text
+            .trim()
+            .split_once(' ')
+            .context("expected MODE BEGIN -> END")?;
+        let mode = match mode {
+            "last" => Mode::Last,
+            "first" => Mode::First,
+            "nest" => Mode::Nest,
+            "each" => Mode::Each,
+            _ => bail!("{mode:?}: expected last, first, nest or each"),
+        };
+        let (begin, rest) = rest
+            .split_once("->")
+            .context("expected -> after the begin")?;
+        let (end, drop) = match rest.split_once('!') {
+            Some((end, drop)) => (end, Some(Step::parse(drop)?)),
+            None => (rest, None),
+        };
+        let (begin, end) = (Step::parse(begin)?, Step::parse(end)?);
+        for other in [Some(&end), drop.as_ref()].into_iter().flatten() {
+            ensure!(
+                other
+                    .key
+                    .iter()
+                    .map(|f| &f.name)
+                    .eq(begin.key.iter().map(|f| &f.name)),
+                "{} and {} have keys of different fields",
+                begin.events.join("|"),
+                other.events.join("|")
+            );
+        }
+        Ok(Self {
+            mode,
+            begin,
+            end,
+            drop,
+        })
+    }
+
+    /// Whether a line with this event means anything.
+    pub(crate) fn has(&self, event: &str) -> bool {
+        let steps = [Some(&self.begin), Some(&self.end), self.drop.as_ref()];
+        steps.into_iter().flatten().any(|step| step.is(event))
+    }
+
+    /// The fields of an alert that are its key.
+    pub(crate) fn key(&self) -> impl Iterator<Item = &str> {
+        self.begin.key.iter().map(|field| field.name.as_str())
+    }
+
+    /// The fields of an alert that are compared, those of the begin first.
+    pub(crate) fn said(&self) -> impl Iterator<Item = &str> {
+        let fields = self.begin.said.iter().chain(&self.end.said);
+        fields.map(|field| field.name.as_str())
+    }
+}
+
+impl Step {
+    fn parse(text: &str) -> Result<Self> {
+        let text = text.trim();
+        let expected = || format!("{text:?}: expected EVENT(KEY; SAID)");
+        let (events, fields) = text.split_once('(').with_context(expected)?;
+        let fields = fields.strip_suffix(')').with_context(expected)?;
+        let (key, said) = fields.split_once(';').unwrap_or((fields, ""));
+        let fields = |text: &str| -> Result<Vec<Field>> {
+            text.split_whitespace().map(Field::parse).collect()
+        };
+        let step = Self {
+            events: events
+                .split('|')
+                .map(|event| event.trim().to_string())
+                .collect(),
+            key: fields(key)?,
+            said: fields(said)?,
+        };
+        ensure!(!step.events.iter().any(String::is_empty), expected());
+        Ok(step)
+    }
+
+    /// Whether this is the event.
+    pub(crate) fn is(&self, event: &str) -> bool {
+        self.events.iter().any(|one| one == event)
+    }
+
+    /// As an alert would write it.
+    pub(crate) fn key(&self, line: &Line<'_>) -> Result<String> {
+        text_of(&self.key, line)
+    }
+
+    /// Likewise.
+    pub(crate) fn said(&self, line: &Line<'_>) -> Result<String> {
+        text_of(&self.said, line)
+    }
+}
+
+fn text_of(fields: &[Field], line: &Line<'_>) -> Result<String> {
+    let values: Result<Vec<String>> = fields
+        .iter()
+        .map(|field| {
+            let value = field.value(line);
+            let value = value.with_context(|| format!("no {} in {line:?}", field.name))?;
+            Ok(format!("{}={value}", field.name))
+        })
+        .collect();
+    Ok(values?.join(" "))
+}
+
+impl Field {
+    fn parse(text: &str) -> Result<Self> {
+        let (name, source) = match text.split_once(':') {
+            Some(split) => split,
+            None => (text, ""),
+        };
+        let (is_hex, source) = match source.strip_prefix("0x") {
+            Some(source) => (true, source),
+            None => (false, source),
+        };
+        let (source, to_end) = match source.strip_suffix("..") {
+            Some(source) => (source, true),
+            None => (source, false),
+        };
+        let expected = || format!("{text:?}: expected NAME:WORD=, NAME:#N or NAME:@tid");
+        let source = match (source, name) {
+            ("@tid", _) | ("", "tid") => Source::Tid,
+            ("@cpu", _) | ("", "cpu") => Source::Cpu,
+            ("@context", _) | ("", "context") => Source::Context,
+            (source, _) => match source.strip_prefix('#') {
+                Some(number) => Source::Word(number.parse().with_context(expected)?),
+                None if source.ends_with('=') => Source::After(source.to_string()),
+                None => bail!(expected()),
+            },
+        };
+        Ok(Self {
+            name: name.to_string(),
+            is_hex,
+            source,
+            to_end,
+        })
+    }
+
+    fn value(&self, line: &Line<'_>) -> Option<String> {
+        let rest = match &self.source {
+            Source::Tid => return Some(line.current.to_string()),
+            Source::Cpu => return Some(line.cpu.to_string()),
+            Source::Context => return Some(line.context.to_string()),
+            Source::Word(number) => {
+                let mut rest = line.fields.trim_start();
+                for _ in 0..*number {
+                    rest = rest.split_once(' ')?.1.trim_start();
+                }
+                rest
+            }
+            // What is all the rest may hold anything, and begins at the first one.
+            Source::After(mark) if self.to_end => line.fields.split_once(mark.as_str())?.1,
+            Source::After(mark) => {
+                let at = |(at, _): &(usize, &str)| {
+                    *at == 0 || line.fields[..*at].ends_with([' ', '(', ','])
+                };
+                let (at, _) = line.fields.rmatch_indices(mark.as_str()).find(at)?;
+                &line.fields[at + mark.len()..]
+            }
+        };
+        let word = if self.to_end {
+            rest.trim()
+        } else {
+            let word = rest.split(' ').next().unwrap_or("");
+            word.trim_matches([',', ':', '(', ')', '[', ']'])
+        };
+        let hex = if self.is_hex { "0x" } else { "" };
+        (!word.is_empty()).then(|| format!("{hex}{word}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line<'a>(event: &'a str, fields: &'a str) -> Line<'a> {
+        Line {
+            time: 1,
+            current: 7,
+            cpu: 1,
+            context: "task",
+            event,
+            fields,
+        }
+    }
+
+    #[test]
+    fn all_rules_of_the_table_are_rules() {
+        let names = TABLE.lines().filter_map(|line| line.trim().split_once(' '));
+        for (name, _) in names {
+            Rule::find(name).unwrap();
+        }
+    }
+
+    #[test]
+    fn system_calls_are_read() {
+        let rule = Rule::find("syscall").unwrap();
+        let enter = line("sys_enter", "NR 257 (ffffff9c, 7ffe10, 80000, 0, 0, 0)");
+        assert!(rule.begin.is("sys_enter") && rule.has("sys_exit") && !rule.has("sys_enter_x"));
+        assert_eq!(rule.begin.key(&enter).unwrap(), "tid=7");
+        let said = "number=257 arg0=0xffffff9c arg1=0x7ffe10 arg2=0x80000";
+        assert_eq!(rule.begin.said(&enter).unwrap(), said);
+        let exit = line("sys_exit", "NR 257 = -2");
+        assert_eq!(rule.end.said(&exit).unwrap(), "ret=-2");
+        let gone = line(
+            "sched_process_exit",
+            "comm=a b pid=9 prio=120 group_dead=true",
+        );
+        assert_eq!(rule.drop.as_ref().unwrap().key(&gone).unwrap(), "tid=9");
+        let names: Vec<&str> = rule.said().collect();
+        assert_eq!(names, ["number", "arg0", "arg1", "arg2", "ret"]);
+    }
+
+    #[test]
+    fn interrupts_are_read() {
+        let rule = Rule::find("irq").unwrap();
+        let entry = line("irq_handler_entry", "irq=25 name=virtio0-req.0 two words");
+        assert_eq!(rule.begin.key(&entry).unwrap(), "cpu=1 irq=25");
+        let said = "action=virtio0-req.0 two words";
+        assert_eq!(rule.begin.said(&entry).unwrap(), said);
+        let exit = line("irq_handler_exit", "irq=25 ret=handled");
+        assert_eq!(rule.end.key(&exit).unwrap(), "cpu=1 irq=25");
+        let rule = Rule::find("softirq").unwrap();
+        let entry = line("softirq_entry", "vec=1 [action=TIMER]");
+        assert_eq!(rule.begin.key(&entry).unwrap(), "cpu=1 vec=1");
+    }
+
+    #[test]
+    fn a_rule_can_be_written() {
+        let rule = "nest a|b(context work:struct=; x:0xb= y:#2) -> c(context:@context work:#2)";
+        let rule = Rule::find(rule).unwrap();
+        let begin = line("b", "work struct=ff (b=2) xb=3 rest");
+        assert_eq!(rule.begin.key(&begin).unwrap(), "context=task work=ff");
+        assert_eq!(rule.begin.said(&begin).unwrap(), "x=0x2 y=b=2");
+        assert_eq!(
+            rule.end
+                .key(&line("c", "work struct ff: function x"))
+                .unwrap(),
+            "context=task work=ff"
+        );
+        assert!(rule.begin.key(&line("b", "work struct ff")).is_err());
+    }
+
+    #[test]
+    fn what_is_no_rule_is_refused() {
+        let fault = |text: &str| format!("{:#}", Rule::find(text).unwrap_err());
+        assert!(fault("sysccall").contains("there are syscall, irq"));
+        assert!(fault("some a(tid) -> b(tid)").contains("\"some\""));
+        assert!(fault("last a(tid) -> b(cpu)").contains("different fields"));
+        assert!(fault("last a -> b(tid)").contains("EVENT(KEY"));
+        assert!(fault("last a(what) -> b(tid)").contains("\"what\""));
+        assert!(fault("last a(tid; b:#x) -> b(tid)").contains("b:#x"));
+    }
+}
