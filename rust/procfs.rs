@@ -9,6 +9,7 @@ use crate::{
     registry::{self, Registry},
     sys::bindings::UTS_RELEASE,
     sys::procfs::{Dir, File, Text, WRITE_MAX},
+    sys::tracepoint,
     trackers, //
 };
 use core::ffi::CStr;
@@ -111,11 +112,13 @@ impl Text for TrackersFile {
         for kind in trackers::ALL {
             seq_print!(out, "{}: {}\n", kind.name, kind.help);
             if let Some(missing) = (kind.missing)() {
-                let missing = missing.to_str().unwrap_or("?");
-                seq_print!(
-                    out,
-                    "  unavailable: this kernel has no tracepoint {missing}\n"
-                );
+                let name = missing.to_str().unwrap_or("?");
+                let why = if tracepoint::fits(missing) {
+                    "this kernel has no tracepoint"
+                } else {
+                    "this kernel gives other arguments to tracepoint"
+                };
+                seq_print!(out, "  unavailable: {why} {name}\n");
             }
             for param in kind.params {
                 seq_print!(

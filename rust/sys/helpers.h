@@ -134,6 +134,8 @@ void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 
 /* Tracepoints of the kernel, by name */
 struct tracepoint *lt_tracepoint_find(const char *name);
+/* Whether it has the arguments that our probes take; true if none takes it. */
+bool lt_tracepoint_fits(const char *name);
 void lt_tracepoint_sync(void);
 
 /* Block requests */

@@ -22,12 +22,23 @@ unsafe impl Send for Tracepoint {}
 unsafe impl Sync for Tracepoint {}
 
 impl Tracepoint {
-    /// Finds a tracepoint by its name. Sleeps not, but walks all of them.
+    /// Finds a tracepoint by its name, unless it has other arguments than our probes take, see
+    /// [`fits`]. Sleeps not, but walks all of them.
     pub(crate) fn find(name: &CStr) -> Option<Self> {
+        if !fits(name) {
+            return None;
+        }
         // SAFETY: The name is a C string that outlives the call.
         let found = unsafe { crate::sys::bindings::lt_tracepoint_find(name.as_ptr().cast()) };
         NonNull::new(found).map(Self)
     }
+}
+
+/// Whether a tracepoint has the arguments that our probes take, in the headers that this module
+/// was built with. True of those that none of ours is for, and of what is no tracepoint.
+pub(crate) fn fits(name: &CStr) -> bool {
+    // SAFETY: The name is a C string that outlives the call.
+    unsafe { crate::sys::bindings::lt_tracepoint_fits(name.as_ptr().cast()) }
 }
 
 /// A function that is called at a tracepoint, until dropped.

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# On a kernel without one of its tracepoints a tracker says so in `trackers` and is refused with ENOSYS, and the log
+# names it; the others work. The kernel is as it is: in a copy of the module the tracepoint has another name.
+# kernels: stock rt
+# cpus: 2
+# timeout: 60
+
+. /lt/tests/lib.sh
+
+# On this kernel nothing is missing.
+load_module
+refused "something is missing" grep unavailable $LT/trackers
+unload_module
+
+sed 's/sched_wakeup_new/sched_wakeup_odd/g' /lt/latency_tracker.ko >/tmp/odd.ko
+refused "the copy is the same" cmp -s /lt/latency_tracker.ko /tmp/odd.ko
+insmod /tmp/odd.ko || fail "the copy does not load"
+assert_eq "$(grep -A 1 '^wakeup:' $LT/trackers | tail -n 1)" \
+	'  unavailable: this kernel has no tracepoint sched_wakeup_odd' "wakeup in trackers"
+assert_eq "$(grep -c unavailable $LT/trackers)" 1 "trackers that are unavailable"
+echo 'w wakeup' >/tmp/line
+if dd if=/tmp/line of=$LT/control 2>/tmp/error; then fail "wakeup was accepted"; fi
+grep 'Function not implemented' /tmp/error || fail "not ENOSYS: $(cat /tmp/error)"
+kernel_says 'this kernel can not run this tracker (see `trackers`): "wakeup"' || fail "the log says: $(dmesg | tail -n 1)"
+[ ! -e $LT/w ] || fail "something is left of it"
+for tracker in block runqueue offcpu; do
+	control "t $tracker threshold=1000s"
+	assert_eq "$(cat $LT/t/enabled)" 1 "$tracker"
+	control -t
+done
+rmmod latency_tracker
