@@ -17,6 +17,7 @@ import sys
 PARTS = {
     "engine": ("instructions", "instructions an operation, its loop included"),
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
+    "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
 
@@ -57,6 +58,17 @@ ROWS = {
     ("bpf", "pair"): ("start (clock, update) + end (lookup, delete)", None),
     ("bpf", "unknown_out"): ("end, unknown key", None),
     ("bpf", "empty"): ("a program that does nothing", None),
+    ("hackbench", "none"): ("nobody watches", None),
+    ("hackbench", "ours"): ("wakeup and offcpu", None),
+    ("hackbench", "bpf_facts"): ("BPF, hash maps, the same facts", None),
+    ("hackbench", "bpf_hash"): ("BPF, hash maps, times only", None),
+    ("hackbench", "bpf_storage"): ("BPF, storage of the task, times only", None),
+    ("hackbench", "hist"): ("hist triggers, times only", None),
+    **{("hackbench", f"{what}_{name}"): (f"{what}: {title}", None)
+       for what in ("delays", "lost")
+       for name, title in (("ours", "wakeup and offcpu"), ("bpf_facts", "BPF, the same facts"),
+                           ("bpf_hash", "BPF, hash maps"), ("bpf_storage", "BPF, storage"),
+                           ("hist", "hist triggers"))},
     ("native", "engine"): ("engine", None),
     ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
     ("native", "locked"): ("Mutex<HashMap> insert + remove", None),
@@ -69,7 +81,12 @@ ROWS = {
 }
 
 # name: unit, where it is not the part's
-UNITS = {"memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio", "threads_ratio": "ratio"}
+UNITS = {
+    **{f"{what}_{name}": "number" for what in ("delays", "lost")
+       for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
+    "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
+    "threads_ratio": "ratio",
+}
 
 # (part, name, unit, what, goal): a figure made of others, by a function of
 # value(part, name), which is the one with the most live unless min says the least. Only if these parts ran.
@@ -84,6 +101,17 @@ RATIOS = [
     *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
        lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))
       for name in ("wakeup", "runqueue", "offcpu")),
+    # what is added to the run, by each delay that is measured, and to what others add
+    *(("hackbench", f"each_{name}", "instructions", f"a delay: {title}", None,
+       lambda value, name=name: 1e6 * (value("hackbench", name) - value("hackbench", "none"))
+       / value("hackbench", f"delays_{name}"))
+      for name, title in (("ours", "ours"), ("bpf_facts", "BPF, the same facts"), ("bpf_hash", "BPF, hash maps"),
+                          ("bpf_storage", "BPF, storage"), ("hist", "hist triggers"))),
+    *(("hackbench", f"ours_to_{name}", "ratio", f"added by ours / {title}", goal,
+       lambda value, name=name: (value("hackbench", "ours") - value("hackbench", "none"))
+       / (value("hackbench", name) - value("hackbench", "none")))
+      for name, title, goal in (("bpf_facts", "BPF, the same facts", 0.5), ("bpf_hash", "BPF, hash maps", None),
+                                ("bpf_storage", "BPF, storage", None), ("hist", "hist triggers", 0.5))),
     ("bpf", "to_engine", "ratio", "BPF pair / pair of the engine", None,
      lambda value: value("bpf", "pair") / value("engine", "pair")),
 ]
@@ -142,13 +170,13 @@ def show(rows):
         print(f"  {'':44} {'live':>9} {'value':>9} {'goal':>5}  ")
         mine.sort(key=lambda row: (order.get((part, row["name"]), len(order)), row["live"]))
         for row in mine:
-            digits = 3 if row["unit"] == "ratio" else 0 if row["unit"] == "bytes" else 1
+            digits = {"ratio": 3, "bytes": 0, "number": 0}.get(row["unit"], 1)
             live = f"{row['live']:,}" if row["live"] else ""
             goal, met = "", ""
             if row["goal"] is not None:
                 goal = f"{row['goal']:g}"
                 met = "met" if row["value"] <= row["goal"] else "missed"
-            unit = "" if row["unit"] in (PARTS[part][0], "ratio") else f" ({row['unit']})"
+            unit = "" if row["unit"] in (PARTS[part][0], "ratio", "number") else f" ({row['unit']})"
             print(f"  {row['what'] + unit:44} {live:>9} {row['value']:>9,.{digits}f}"
                   f" {goal:>5}  {met}".rstrip())
 

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# hackbench.sh: what watching the scheduler adds to hackbench, inside the virtual machine; scripts/bench runs it.
+#
+# usage: hackbench.sh ROUNDS LOOPS
+#
+# The contenders take turns in each round: nobody, our `wakeup` and `offcpu`, the BPF programs of sched.bpf.o in
+# their three ways, and hist triggers of ftrace. All see everything, none reports anything. The machine's clock is the
+# number of instructions executed, and it has one processor.
+#
+# hackbench runs at a real-time priority over sockets that take a few messages only: so who is switched for whom, and
+# how often, is the same with each contender, and what they add is not lost in what the scheduler decides otherwise.
+#
+# Prints `result NAME 0 MEDIAN 1000000` in nanoseconds, and what each has measured and lost in all runs:
+# `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`.
+
+set -eu
+rounds=$1 loops=$2
+LT=/proc/latency_tracker
+events=/sys/kernel/tracing/events
+
+# run NAME: hackbench, timed by the machine's clock.
+run() {
+	before=$(awk '/^now at/ { print $3 }' /proc/timer_list | head -n 1)
+	chrt --fifo 1 hackbench --process --groups 2 --fds 4 --loops "$loops" >/dev/null
+	after=$(awk '/^now at/ { print $3 }' /proc/timer_list | head -n 1)
+	echo "time $1 $((after - before))" >>/tmp/runs
+}
+
+stat() { awk -v key="$2" '$1 == key { print $2 }' "$LT/$1/stats"; }
+
+none() { run none; }
+
+ours() {
+	echo 'w wakeup threshold=3600s' >$LT/control
+	echo 'o offcpu threshold=3600s' >$LT/control
+	run ours
+	for i in w o; do echo "$i enabled=0" | sed "s/w /w wakeup /; s/o /o offcpu /" >$LT/control; done
+	echo "count ours $(($(stat w ended) + $(stat o ended))) $(($(stat w full) + $(stat o full)))" >>/tmp/runs
+	echo -w >$LT/control
+	echo -o >$LT/control
+}
+
+bpf() {
+	rm -f /tmp/in /tmp/out
+	mkfifo /tmp/in
+	/lt/bench-sched /lt/sched.bpf.o "$1" </tmp/in >/tmp/out &
+	exec 3>/tmp/in
+	until grep -q ready /tmp/out; do
+		kill -0 $! || exit 1
+		sleep 0.1
+	done
+	run "bpf_$1"
+	exec 3>&-
+	wait $!
+	echo "count bpf_$1 $(sed -n 's/delays //p' /tmp/out) $(sed -n 's/lost //p' /tmp/out)" >>/tmp/runs
+}
+
+# What hist triggers need for the same, one a line: an event and what is triggered by it. (Only who was asleep is
+# woken: there is no second start of one variable.)
+cat >/tmp/triggers <<'END'
+sched/sched_waking keys=pid:woken=common_timestamp
+sched/sched_switch keys=prev_pid:left=common_timestamp if prev_pid != 0
+sched/sched_switch keys=next_pid:lat=common_timestamp-$woken:onmatch(sched.sched_waking).lt_wakeup($lat) if next_pid != 0
+sched/sched_switch keys=next_pid:off=common_timestamp-$left:onmatch(sched.sched_switch).lt_offcpu($off) if next_pid != 0
+synthetic/lt_wakeup keys=lat.log2
+synthetic/lt_offcpu keys=off.log2
+END
+
+# triggers: sets them. no_triggers: removes them, the last first.
+triggers() { while read -r event trigger; do echo "hist:$trigger" >>"$events/$event/trigger"; done </tmp/triggers; }
+no_triggers() {
+	sed '1!G; h; $!d' /tmp/triggers |
+		while read -r event trigger; do echo "!hist:$trigger" >>"$events/$event/trigger"; done
+}
+
+# sum WORD: over the histograms.
+sum() { cat $events/sched/sched_*/hist $events/synthetic/lt_*/hist | awk -v word="$1:" '$1 == word { sum += $2 } END { print sum + 0 }'; }
+
+hist() {
+	echo 'lt_wakeup u64 lat' >>/sys/kernel/tracing/synthetic_events
+	echo 'lt_offcpu u64 off' >>/sys/kernel/tracing/synthetic_events
+	triggers
+	run hist
+	measured=$(cat $events/synthetic/lt_*/hist | awk '$1 == "Hits:" { sum += $2 } END { print sum + 0 }')
+	echo "count hist $measured $(sum Dropped)" >>/tmp/runs
+	no_triggers
+	echo '!lt_wakeup u64 lat' >>/sys/kernel/tracing/synthetic_events
+	echo '!lt_offcpu u64 off' >>/sys/kernel/tracing/synthetic_events
+}
+
+echo 4608 >/proc/sys/net/core/wmem_default
+echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+insmod /lt/latency_tracker.ko
+# The first time of everything is slow.
+run warm
+run warm
+round=0
+while [ $round -lt "$rounds" ]; do
+	none
+	ours
+	bpf facts
+	bpf hash
+	bpf storage
+	hist
+	round=$((round + 1))
+done
+for name in none ours bpf_facts bpf_hash bpf_storage hist; do
+	echo "result $name 0 $(awk -v name=$name '$1 == "time" && $2 == name { print $3 }' /tmp/runs | sort -n |
+		awk '{ time[NR] = $1 } END { print time[int((NR + 1) / 2)] }') 1000000"
+	[ $name = none ] || awk -v name=$name -v rounds="$rounds" '
+		$1 == "count" && $2 == name { delays += $3; lost += $4 }
+		END { print "result delays_" name " 0 " delays " " rounds; print "result lost_" name " 0 " lost " 1" }' /tmp/runs
+done
+echo complete
