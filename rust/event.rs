@@ -429,9 +429,9 @@ impl<const K: usize, const D: usize> Event<K, D> {
         state.wrapping_add(GENERATION | LIVE)
     }
 
-    /// Fills the cell. Only for the owner.
+    /// Fills the cell; what is not given of the data keeps what was there. Only for the owner.
     #[inline(always)]
-    pub(crate) fn fill(&self, key: &[u64; K], start: u64, data: &[u64; D]) {
+    pub(crate) fn fill(&self, key: &[u64; K], start: u64, data: &[u64]) {
         // Release, each: a reader of an older life that sees one of these words also sees that
         // its life is over (`peek`). Free on x86.
         for (word, value) in self.key.iter().zip(key) {
@@ -493,7 +493,13 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Replaces the data. Only for the owner.
     #[inline(always)]
     pub(crate) fn set_data(&self, data: &[u64; D]) {
-        for (word, value) in self.data.iter().zip(data) {
+        self.set_words(0, data);
+    }
+
+    /// Replaces as many words of the data as there are, from word `at` on. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn set_words(&self, at: usize, words: &[u64]) {
+        for (word, value) in self.data.iter().skip(at).zip(words) {
             // Release: as in `fill`.
             word.store(*value, Release);
         }

@@ -143,6 +143,13 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
         self.event.set_data(data);
     }
 
+    /// Replaces `W` words of the data, from the word `AT` on.
+    #[inline(always)]
+    pub(crate) fn set_words<const AT: usize, const W: usize>(&mut self, words: &[u64; W]) {
+        const { assert!(AT + W <= D) };
+        self.event.set_words(AT, words);
+    }
+
     /// When it began, in nanoseconds.
     pub(crate) fn start(&self) -> u64 {
         self.event.start()
@@ -233,13 +240,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Makes a new event, and makes it findable by `publish`. Counts nothing.
     #[inline(always)]
-    fn insert<R>(
+    fn insert<R, const W: usize>(
         &self,
         guard: &P::Guard,
         hash: u64,
         key: &[u64; K],
         start: u64,
-        data: &[u64; D],
+        data: &[u64; W],
         publish: impl FnOnce(&Event<K, D>) -> R,
     ) -> Option<(Index, R)> {
         let index = self.pool.get(guard)?;

@@ -97,6 +97,9 @@ fn origin() -> u64 {
 const FAR: i32 = 1;
 
 impl Few {
+    /// The first word of none.
+    pub(crate) const NONE: [u64; 1] = [0];
+
     /// Saves at most `depth` entries of the caller's own stack, without the functions of this
     /// module. Any context.
     pub(crate) fn here(depth: usize) -> Self {

@@ -29,13 +29,16 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Whatever else is live under this key began earlier, and its end was missed: it is dropped
     /// and counted as `replaced`. If two begin at once, on two CPUs or one inside the other, the
     /// one that began later stays; of two that began in the same nanosecond, either.
+    ///
+    /// There may be less data than the event has room for: the rest is what an earlier event had,
+    /// and for who knows when to look at it.
     #[inline]
-    pub(crate) fn event_in_unique(
+    pub(crate) fn event_in_unique<const W: usize>(
         &self,
         guard: &P::Guard,
         key: &[u64; K],
         start: u64,
-        data: &[u64; D],
+        data: &[u64; W],
     ) -> Begin {
         self.in_unique(guard, key, start, data, Event::publish_and_order)
             .map_or(Begin::Full, |_| Begin::Started)
@@ -54,14 +57,15 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     #[inline(always)]
-    fn in_unique(
+    fn in_unique<const W: usize>(
         &self,
         guard: &P::Guard,
         key: &[u64; K],
         start: u64,
-        data: &[u64; D],
+        data: &[u64; W],
         publish: impl Fn(&Event<K, D>) -> Life,
     ) -> Option<Index> {
+        const { assert!(W <= D) };
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         let hash = self.seed.hash(key);
         let mut begun = self.insert(guard, hash, key, start, data, &publish);

@@ -23,7 +23,7 @@
 //!
 //! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
 
-use self::event::{Off, WORDS};
+use self::event::{Off, FIRST_WORDS, WAKER, WORDS};
 use super::{
     tasks::{self, Guard},
     Kind,
@@ -114,15 +114,15 @@ impl sched::Follower for Probes {
         // That end is missed, and the event is `replaced` when the task is switched out again.
         tracker.update(guard, &tasks::key(&wakee), |event| {
             let now = Kernel::now();
-            let mut off = Off::from_words(&event.data());
-            TaskRef::with_current(|current| {
-                off.waker = tasks::actor(&current, Context::current() as u32);
-            });
-            off.woken = now;
+            let waker =
+                TaskRef::with_current(|current| tasks::actor(&current, Context::current() as u32));
+            event.set_words::<WAKER, _>(&Off::woken_words(waker, now));
             if now.saturating_sub(event.start()) > tracker.threshold() {
-                off.waker_stack = Few::here(self.core.alerts().depth());
+                let stack = Few::here(self.core.alerts().depth());
+                event.set_words::<FIRST_WORDS, _>(&stack.0);
+            } else {
+                event.set_words::<FIRST_WORDS, _>(&Few::NONE);
             }
-            event.set_data(&off.to_words());
             Verdict::Keep
         });
     }
@@ -130,9 +130,10 @@ impl sched::Follower for Probes {
     #[inline(always)]
     fn switched(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;
+        let mut begun = None;
         if !prev.is_idle() && !state.is_dead() {
             if tasks::may_be_wanted(&self.core, &prev) {
-                self.begin_if_wanted(guard, prev, state);
+                begun = self.begin_if_wanted(guard, prev, state);
             } else {
                 self.core.tracker().filtered(guard);
             }
@@ -140,7 +141,8 @@ impl sched::Follower for Probes {
         self.core.tracker().event_out_if_known(
             guard,
             &tasks::key(&next),
-            Kernel::now,
+            // The same moment: the clock is not read twice.
+            || begun.unwrap_or_else(Kernel::now),
             |_| true,
             |late| self.report(guard, late, next),
         );
@@ -148,9 +150,11 @@ impl sched::Follower for Probes {
 }
 
 impl Probes {
+    /// Returns when it began, if it did.
+    ///
     /// Not in line: what is needed in registers here should not be saved by all.
     #[inline(never)]
-    fn begin_if_wanted(&self, guard: &Guard, prev: TaskRef<'_>, state: State) {
+    fn begin_if_wanted(&self, guard: &Guard, prev: TaskRef<'_>, state: State) -> Option<u64> {
         let is_asked_for = match self.core.value(WHEN) {
             BLOCKED => !state.is_runnable(),
             PREEMPTED => state.is_runnable(),
@@ -160,7 +164,7 @@ impl Probes {
         let cpu = Kernel::cpu(guard) as u32;
         if !is_asked_for || !tasks::is_wanted(&self.core, &prev, cpu) {
             tracker.filtered(guard);
-            return;
+            return None;
         }
         let off = Off {
             owner: tasks::owner(&prev),
@@ -169,7 +173,9 @@ impl Probes {
             ..Off::default()
         };
         let key = tasks::key(&prev);
-        tracker.event_in_unique(guard, &key, Kernel::now(), &off.to_words());
+        let now = Kernel::now();
+        tracker.event_in_unique(guard, &key, now, &off.first_words());
+        Some(now)
     }
 
     /// The end of one that took long. It is not on the CPU yet: its stack is still as it was.

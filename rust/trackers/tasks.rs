@@ -101,18 +101,16 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
 }
 
 /// Whether the filter lets a task through, on a CPU, that [`may_be_wanted`]. Any context.
+#[inline(always)]
 pub(super) fn is_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,
     task: &TaskRef<'_>,
     cpu: u32,
 ) -> bool {
-    let is_one = |param, is: &dyn Fn(u64) -> bool| {
-        let wanted = core.value(param);
-        wanted == ALL || is(wanted)
-    };
-    is_one(CPU, &|wanted| wanted == u64::from(cpu))
-        && is_one(UID, &|uid| uid == u64::from(task.uid()))
-        && is_one(CGROUP, &|cgroup| task.is_in_cgroup(cgroup))
+    let [only_cpu, uid, cgroup] = [CPU, UID, CGROUP].map(|param| core.value(param));
+    (only_cpu == ALL || only_cpu == u64::from(cpu))
+        && (uid == ALL || uid == u64::from(task.uid()))
+        && (cgroup == ALL || task.is_in_cgroup(cgroup))
 }
 
 /// The key of a task's events: it does one thing at a time.

@@ -5,7 +5,7 @@
 #
 # usage: hackbench.sh ROUNDS LOOPS
 #
-# The contenders take turns in each round: nobody, our `wakeup` and `offcpu`, the BPF programs of sched.bpf.o in
+# The contenders take turns in each round: nobody, our `wakeup` and `offcpu`, the BPF programs of sched.bpf.c in
 # their three ways, and hist triggers of ftrace. All see everything, none reports anything. The machine's clock is the
 # number of instructions executed, and it has one processor.
 #
@@ -45,7 +45,7 @@ ours() {
 bpf() {
 	rm -f /tmp/in /tmp/out
 	mkfifo /tmp/in
-	/lt/bench-sched /lt/sched.bpf.o "$1" </tmp/in >/tmp/out &
+	/lt/bench-sched "/lt/sched-$1.bpf.o" </tmp/in >/tmp/out &
 	exec 3>/tmp/in
 	until grep -q ready /tmp/out; do
 		kill -0 $! || exit 1

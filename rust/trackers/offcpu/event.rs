@@ -40,18 +40,30 @@ pub(super) struct Off {
 /// The words of [`Off`].
 pub(super) const WORDS: usize = Owner::WORDS + Off::DETAIL_WORDS;
 
+/// Of these, what is known when it begins. The last one is `woken`: the stack behind it means
+/// nothing before that is set.
+pub(super) const FIRST_WORDS: usize = WORDS - FEW_WORDS;
+
+/// Where the waker begins, which is followed by `woken`.
+pub(super) const WAKER: usize = FIRST_WORDS - 1 - Actor::WORDS;
+
 impl Off {
     /// The words of an alert that it uses.
     pub(super) const DETAIL_WORDS: usize = 3 + Actor::WORDS + FEW_WORDS;
 
-    /// Packs it for an event.
+    /// Packs for an event what is known when it begins: nobody has woken it.
     #[inline(always)]
-    pub(super) fn to_words(self) -> [u64; WORDS] {
-        let mut words = [0; WORDS];
-        let (owner, rest) = words.split_at_mut(Owner::WORDS);
-        owner.copy_from_slice(&self.owner.to_words());
-        rest.copy_from_slice(&self.to_detail());
-        words
+    pub(super) fn first_words(&self) -> [u64; FIRST_WORDS] {
+        let [o0, o1, o2] = self.owner.to_words();
+        let (place, state) = (self.place.to_word(), self.state.to_word());
+        [o0, o1, o2, place, state, 0, 0, 0, 0]
+    }
+
+    /// What is known when it is woken by `waker`, at `now`.
+    #[inline(always)]
+    pub(super) fn woken_words(waker: Actor, now: u64) -> [u64; Actor::WORDS + 1] {
+        let [w0, w1, w2] = waker.to_words();
+        [w0, w1, w2, now]
     }
 
     #[inline(always)]
@@ -65,14 +77,15 @@ impl Off {
         words
     }
 
-    /// Back from [`Off::to_words`].
+    /// Back from the words of an event.
     pub(super) fn from_words(words: &[u64; WORDS]) -> Self {
         let [o0, o1, o2, rest @ ..] = words;
-        let owner = Owner::from_words([*o0, *o1, *o2]);
-        Self {
-            owner,
-            ..Self::from_detail(rest)
+        let mut off = Self::from_detail(rest);
+        off.owner = Owner::from_words([*o0, *o1, *o2]);
+        if off.woken == 0 {
+            off.waker_stack = Few::default();
         }
+        off
     }
 
     /// Back from an event's words behind the owner, or from an alert's, without the owner.

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench-sched: attaches the programs of sched.bpf.o, says `ready`, and at the end
+ * bench-sched: attaches the programs of sched.bpf.c, says `ready`, and at the end
  * of its input what they have counted, and lost.
  *
- * usage: bench-sched SCHED.BPF.O facts|hash|storage
+ * usage: bench-sched SCHED-WAY.BPF.O
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <err.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* The sum of the values of an array of each CPU. */
@@ -34,23 +32,13 @@ int main(int argc, char **argv)
 {
 	struct bpf_object *object;
 	struct bpf_program *program;
-	struct bpf_map *constants;
-	bool *in_use;
-	size_t size;
 	char input;
 
-	if (argc != 3)
-		errx(1, "usage: bench-sched SCHED.BPF.O facts|hash|storage");
+	if (argc != 2)
+		errx(1, "usage: bench-sched SCHED-WAY.BPF.O");
 	object = bpf_object__open_file(argv[1], NULL);
 	if (!object)
 		err(1, "%s", argv[1]);
-	constants = bpf_object__find_map_by_name(object, ".rodata");
-	in_use = constants ? bpf_map__initial_value(constants, &size) : NULL;
-	/* In the order in which they are defined. */
-	if (!in_use || size != 2 * sizeof(*in_use))
-		errx(1, "no constants facts and in_task");
-	in_use[0] = !strcmp(argv[2], "facts");
-	in_use[1] = !strcmp(argv[2], "storage");
 	if (bpf_object__load(object))
 		err(1, "the kernel does not take the programs");
 	bpf_object__for_each_program(program, object) {

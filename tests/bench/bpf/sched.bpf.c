@@ -35,9 +35,8 @@ struct task_struct {
 	char comm[16];
 } __attribute__((preserve_access_index));
 
-/* Set by the loader. */
-const volatile bool facts;
-const volatile bool in_task;
+/* Which of the three ways this is compiled for. */
+static const bool facts = WAY_facts, in_task = WAY_storage;
 
 /* What is waited for. */
 enum what {
