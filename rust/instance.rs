@@ -28,6 +28,7 @@ use crate::{
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 pub(crate) mod probed;
+pub(crate) mod profile;
 
 /// The most parameters a tracker can have.
 pub(crate) const PARAMS_MAX: usize = 24;
@@ -232,6 +233,11 @@ pub(crate) trait Instance: Send + Sync {
     /// Sees to the memory for events: more of it, if it runs short. Returns the nanoseconds
     /// until it should be done again, `None` when it is called for.
     fn tend(&self) -> Option<u64>;
+
+    /// Its profile, if its tracker makes one.
+    fn profile(&self) -> Option<Arc<profile::Keeper>> {
+        None
+    }
 
     /// Prints `stats`.
     fn show_stats(&self, out: &SeqFile);

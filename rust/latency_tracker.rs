@@ -28,11 +28,12 @@
 //! | `alert`, `record`, `alerts`, `readers`, `wakeup` | late events, and how their readers learn of them |
 //! | `control`, `registry`, `instance`, `procfs`, `text` | what a person sees |
 //! | `instance/probed` | what all trackers with probes have in common |
+//! | `profile`, `instance/profile` | tables of how long operations of each class took |
 //! | `trackers/` | one file a tracker; `tasks` is what those of tasks share |
 //! | `api` | trackers of other modules |
 //! | `sys/` | safe wrappers over C; with `freelist` and `rcu_ht` the only `unsafe` code |
 //!
-//! The engine, `alert`, `record`, `control` and `text` use nothing of the kernel but atomics and
+//! The engine, `profile`, `alert`, `record`, `control` and `text` use nothing of the kernel but atomics and
 //! error codes; user/engine compiles the same files for tests and models.
 
 use kernel::{prelude::*, sync::Arc};
@@ -48,6 +49,7 @@ mod histogram;
 mod instance;
 mod platform;
 mod procfs;
+mod profile;
 mod rcu_ht;
 mod readers;
 mod record;

@@ -5,7 +5,8 @@
 use crate::{
     alerts::{Alerts, AlertsFile, WakeupFile},
     control::{self, Fault},
-    instance::Instance,
+    instance::{profile, Instance},
+    profile::{Span, WINDOWS},
     registry::{self, Registry},
     sys::bindings::UTS_RELEASE,
     sys::procfs::{Dir, File, Text, WRITE_MAX},
@@ -65,6 +66,14 @@ pub(crate) fn instance_files(
     add(dir.text(c"stats", false, show(Show::Stats)))?;
     add(dir.text(c"histogram", false, show(Show::Histogram)))?;
     add(dir.text(c"pending", false, show(Show::Pending)))?;
+    if let Some(profile) = instance.profile() {
+        for (name, span) in PROFILES {
+            let profile = profile.clone();
+            // What is written there resets it.
+            let resets = span == Span::SinceReset;
+            add(dir.text(name, resets, ProfileFile { profile, span }))?;
+        }
+    }
     add(dir.stream(c"wakeup", WakeupFile(instance.alerts())))?;
     add(dir.stream(c"alerts", AlertsFile(instance.alerts())))?;
     Ok(files)
@@ -209,5 +218,39 @@ impl Text for ShowFile {
             Show::Pending => self.instance.show_pending(out)?,
         }
         Ok(())
+    }
+}
+
+/// The files of a profile.
+const PROFILES: [(&CStr, Span); 2 + WINDOWS.len()] = [
+    (c"profile", Span::SinceReset),
+    (c"profile_previous", Span::Previous),
+    (c"profile_1min", Span::Window(0)),
+    (c"profile_5min", Span::Window(1)),
+    (c"profile_15min", Span::Window(2)),
+];
+const _: () = assert!(matches!(WINDOWS, [1, 5, 15]));
+
+struct ProfileFile {
+    profile: Arc<profile::Keeper>,
+    span: Span,
+}
+
+impl Text for ProfileFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.profile.show(self.span, out);
+        Ok(())
+    }
+
+    fn write(&self, text: &[u8]) -> Result {
+        if line_of(text) != b"reset" {
+            return Err(refuse(&control::unknown(EINVAL, "expected reset", text)));
+        }
+        self.profile.reset();
+        Ok(())
+    }
+
+    fn too_long(&self) -> Error {
+        refuse(&TOO_LONG)
     }
 }

@@ -17,6 +17,7 @@ pub(crate) mod procfs;
 pub(crate) mod random;
 pub(crate) mod sched;
 pub(crate) mod stack;
+pub(crate) mod syscall;
 pub(crate) mod task;
 pub(crate) mod ticker;
 pub(crate) mod trace;

@@ -3,6 +3,7 @@
 //! The trackers: what each is called, takes and adds to an alert.
 
 pub(crate) mod block;
+pub(crate) mod io;
 pub(crate) mod module;
 pub(crate) mod offcpu;
 pub(crate) mod runqueue;
@@ -51,12 +52,13 @@ pub(crate) struct Kind {
 }
 
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 5] = [
+pub(crate) static ALL: [&Kind; 6] = [
     &block::KIND,
     &module::KIND,
     &wakeup::KIND,
     &runqueue::KIND,
     &offcpu::KIND,
+    &io::KIND,
 ];
 
 /// Finds a tracker by name.

@@ -11,13 +11,13 @@
 //!                   Live       the Core, and which tracker it is; shared by all three
 //! ```
 //!
-//! A tracker says by [`Probes`] what is its own; everything is bound when it is compiled, and a
+//! A tracker says by [`Probes`] what is its own, and by [`Own`] what it keeps beside the core; everything is bound when it is compiled, and a
 //! probe reaches its [`Core`] without a call. (What other modules measure has no probes, but
 //! references that outlive it, and is an instance by itself, see api/instances.rs.)
 //!
 //! All functions sleep.
 
-use super::{common, Changes, Core, Details, Instance, Values};
+use super::{common, profile, Changes, Core, Details, Instance, Values};
 use crate::{
     alerts::Alerts,
     control::Number,
@@ -41,8 +41,32 @@ use kernel::{
     sync::{Arc, Mutex}, //
 };
 
+/// What an instance of a tracker keeps beside the [`Core`]; mostly nothing.
+pub(crate) trait Own: Sized + Send + Sync + 'static {
+    /// Makes it, for a new instance. Sleeps.
+    fn new() -> Result<Self>;
+
+    /// Does what it does from time to time while the instance is on. Returns the nanoseconds until
+    /// the next time, `None` for never. Sleeps.
+    fn tick(&self) -> Option<u64> {
+        None
+    }
+
+    /// The profile, if it has one.
+    fn profile(&self) -> Option<Arc<profile::Keeper>> {
+        None
+    }
+}
+
+impl Own for () {
+    fn new() -> Result {
+        Ok(())
+    }
+}
+
 /// A tracker with probes, whose events have keys of `K` and data of `D` words: what is its own.
-pub(crate) trait Probes<const K: usize, const D: usize>:
+/// Its instances keep an `O` each.
+pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     Sized + Send + Sync + 'static
 {
     /// Has the probes called until it is dropped, which waits for those that run.
@@ -52,7 +76,7 @@ pub(crate) trait Probes<const K: usize, const D: usize>:
     fn kind() -> &'static Kind;
 
     /// Attaches the probes. `ENOSYS` if the kernel lacks a tracepoint.
-    fn attach(live: Arc<Live<Self, K, D>>) -> Result<Self::Attachment>;
+    fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
     /// The task that an event belongs to.
     fn owner(data: &[u64; D]) -> Owner;
@@ -72,41 +96,43 @@ pub(crate) trait Probes<const K: usize, const D: usize>:
 }
 
 /// What probes work on.
-pub(crate) struct Live<T, const K: usize, const D: usize> {
+pub(crate) struct Live<T, const K: usize, const D: usize, O = ()> {
     pub(crate) core: Core<K, D>,
+    pub(crate) own: O,
     tracker: PhantomData<T>,
 }
 
-impl<T: Probes<K, D>, const K: usize, const D: usize> Tick for Live<T, K, D> {
+impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Tick for Live<T, K, D, O> {
     fn tick(&self) -> Option<u64> {
         let details = |late: &Late<K, D>, now| T::details(&self.core, late, now);
-        self.core.expire(T::owner, T::can_time_out, details)
+        let expiry = self.core.expire(T::owner, T::can_time_out, details);
+        [expiry, self.own.tick()].into_iter().flatten().min()
     }
 }
 
 /// An instance of a tracker with probes.
 #[pin_data]
-pub(crate) struct Probed<T: Probes<K, D>, const K: usize, const D: usize> {
-    live: Arc<Live<T, K, D>>,
+pub(crate) struct Probed<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own = ()> {
+    live: Arc<Live<T, K, D, O>>,
     /// The lock also serialises changes.
     #[pin]
-    state: Mutex<State<T, K, D>>,
+    state: Mutex<State<T, K, D, O>>,
 }
 
 /// Whether the probes are attached.
-enum State<T: Probes<K, D>, const K: usize, const D: usize> {
+enum State<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
     Off,
     On {
         #[expect(dead_code, reason = "held to be dropped")]
         attachment: T::Attachment,
         /// Looks for what has timed out.
-        ticker: Ticker<Live<T, K, D>>,
+        ticker: Ticker<Live<T, K, D, O>>,
     },
     /// Removed; there is no way back.
     Retired,
 }
 
-impl<T: Probes<K, D>, const K: usize, const D: usize> Probed<T, K, D> {
+impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D, O> {
     /// Makes one, not enabled; for [`Kind::create`].
     pub(crate) fn create(
         name: Name,
@@ -114,8 +140,12 @@ impl<T: Probes<K, D>, const K: usize, const D: usize> Probed<T, K, D> {
         all: Arc<Alerts>,
     ) -> Result<Arc<dyn Instance>> {
         let core = Core::new(name, T::kind(), values, all)?;
-        let tracker = PhantomData;
-        let live = Arc::new(Live { core, tracker }, GFP_KERNEL)?;
+        let live = Live {
+            core,
+            own: O::new()?,
+            tracker: PhantomData,
+        };
+        let live = Arc::new(live, GFP_KERNEL)?;
         let instance = Arc::pin_init(
             pin_init!(Self {
                 live,
@@ -127,7 +157,7 @@ impl<T: Probes<K, D>, const K: usize, const D: usize> Probed<T, K, D> {
     }
 
     /// Detaches the probes if they are attached, and drops what is pending.
-    fn detach(&self, state: &mut State<T, K, D>, next: State<T, K, D>) {
+    fn detach(&self, state: &mut State<T, K, D, O>, next: State<T, K, D, O>) {
         let core = &self.live.core;
         core.set_enabled(false);
         *state = next;
@@ -135,7 +165,7 @@ impl<T: Probes<K, D>, const K: usize, const D: usize> Probed<T, K, D> {
     }
 }
 
-impl<T: Probes<K, D>, const K: usize, const D: usize> Instance for Probed<T, K, D> {
+impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Probed<T, K, D, O> {
     fn kind(&self) -> &'static Kind {
         self.live.core.kind()
     }
@@ -180,6 +210,10 @@ impl<T: Probes<K, D>, const K: usize, const D: usize> Instance for Probed<T, K, 
 
     fn tend(&self) -> Option<u64> {
         self.live.core.tend()
+    }
+
+    fn profile(&self) -> Option<Arc<profile::Keeper>> {
+        self.live.own.profile()
     }
 
     fn show_stats(&self, out: &SeqFile) {

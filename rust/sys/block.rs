@@ -9,7 +9,7 @@ use crate::sys::{
     bindings as helpers,
     tracepoint::{self, Probe, Tracepoint}, //
 };
-use core::{ffi::CStr, mem::MaybeUninit};
+use core::{ffi::CStr, mem::MaybeUninit, ptr::addr_of};
 use kernel::{
     bindings,
     error::to_result,
@@ -34,6 +34,28 @@ pub(crate) struct Operation {
     pub(crate) sector: u64,
     /// Length in bytes.
     pub(crate) bytes: u32,
+}
+
+/// Which way a request moves data.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Transfer {
+    /// From the disk.
+    Read,
+    /// To the disk: a write, a write of zeroes, or an append to a zone.
+    Write,
+}
+
+impl Transfer {
+    /// By the operation and flags of a request, see [`Operation::flags`].
+    pub(crate) fn of(flags: u32) -> Option<Self> {
+        match flags & ((1 << bindings::REQ_OP_BITS) - 1) {
+            bindings::req_op_REQ_OP_READ => Some(Transfer::Read),
+            bindings::req_op_REQ_OP_WRITE
+            | bindings::req_op_REQ_OP_WRITE_ZEROES
+            | bindings::req_op_REQ_OP_ZONE_APPEND => Some(Transfer::Write),
+            _ => None,
+        }
+    }
 }
 
 impl Request<'_> {
@@ -72,6 +94,13 @@ impl Request<'_> {
             sector: out.sector,
             bytes: out.bytes,
         }
+    }
+
+    /// Which way it moves data, if it does: neither a flush nor a discard.
+    pub(crate) fn transfer(&self) -> Option<Transfer> {
+        // SAFETY: The request is valid, and the field is a number.
+        let flags = unsafe { addr_of!((*self.raw.get()).cmd_flags).read_volatile() };
+        Transfer::of(flags)
     }
 
     /// The name of its disk, 32 bytes padded with NUL.

@@ -11,6 +11,7 @@
 #include <linux/blktrace_api.h>
 #include <linux/capability.h>
 #include <linux/cgroup.h>
+#include <linux/compat.h>
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/cred.h>
@@ -43,6 +44,8 @@
 #include <linux/user_namespace.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
+
+#include <asm/syscall.h>
 
 #include "helpers.h"
 
@@ -518,6 +521,18 @@ notrace void lt_tracepoint_sync(void)
 	tracepoint_synchronize_unregister();
 	/* Probes also rely on preempt-off sections as RCU readers. */
 	synchronize_rcu();
+}
+
+/* System calls */
+
+notrace long lt_syscall_number(struct pt_regs *regs)
+{
+	return syscall_get_nr(current, regs);
+}
+
+notrace bool lt_syscall_is_compat(void)
+{
+	return in_compat_syscall();
 }
 
 /* Block requests */

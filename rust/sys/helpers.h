@@ -138,6 +138,10 @@ struct tracepoint *lt_tracepoint_find(const char *name);
 bool lt_tracepoint_fits(const char *name);
 void lt_tracepoint_sync(void);
 
+/* System calls of the current task, at sys_enter and sys_exit */
+long lt_syscall_number(struct pt_regs *regs);
+bool lt_syscall_is_compat(void);
+
 /* Block requests */
 struct lt_block_request {
 	u32 dev;	/* MKDEV encoding, 0 without a disk */

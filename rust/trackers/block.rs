@@ -33,8 +33,8 @@
 //! Probes run in tasks, softirqs and hard interrupts, mostly preemptible, so each takes the
 //! engine's guard.
 
-mod probes;
-mod steps;
+pub(crate) mod probes;
+pub(crate) mod steps;
 
 use self::{
     probes::{Block, COUNTERS},

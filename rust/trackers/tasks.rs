@@ -113,6 +113,21 @@ pub(super) fn is_wanted<const K: usize, const D: usize>(
         && (cgroup == ALL || task.is_in_cgroup(cgroup))
 }
 
+/// The CPU that the guard holds.
+#[inline(always)]
+pub(super) fn this_cpu(guard: &Guard) -> u32 {
+    Kernel::cpu(guard) as u32
+}
+
+/// Whether the filter lets all tasks through. Any context.
+pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bool {
+    [PID, TID, CGROUP, CPU, UID]
+        .into_iter()
+        .all(|param| core.value(param) == ALL)
+        && core.halves(COMM) == [0; 2]
+        && core.value(KTHREADS) != 0
+}
+
 /// The key of a task's events: it does one thing at a time.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
@@ -168,6 +183,15 @@ pub(super) fn is_reported<const K: usize, const D: usize>(
         core.count_extra(guard, READERS_AT);
     }
     !is_reader
+}
+
+/// What an alert says, if it may be raised. Any context.
+pub(super) fn reported<const K: usize, const D: usize>(
+    core: &Core<K, D>,
+    details: Details,
+) -> Option<Details> {
+    let guard = Kernel::guard();
+    is_reported(core, &guard, &details.owner).then_some(details)
 }
 
 /// Raises the alert of an end, with the stack of its task if there is one, unless it is about a

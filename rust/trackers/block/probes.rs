@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 //! What happens at each tracepoint of a request's life; the head of block.rs says why.
+//!
+//! What is followed, and what becomes of it, is up to the tracker ([`Requests`]).
 
 use super::{
     steps::{Steps, STEPS},
@@ -10,7 +12,7 @@ use crate::{
     control::ALL_DEVICES,
     event::Snapshot,
     instance::{
-        probed::{self, Live},
+        probed::{self, Live, Own},
         Core,
         Details, //
     },
@@ -24,6 +26,7 @@ use crate::{
     tracker::{Late, Open, Verdict},
     trackers::Kind, //
 };
+use core::cell::Cell;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 /// Counters of our own.
@@ -44,9 +47,44 @@ enum Extra {
 }
 
 /// Their names in `stats`.
-pub(super) const COUNTERS: [&str; 6] = [
+pub(crate) const COUNTERS: [&str; 6] = [
     "partial", "requeued", "reissued", "merged", "unissued", "aborted",
 ];
+
+/// A tracker that follows requests.
+pub(crate) trait Requests<O: Own>: probed::Probes<1, STEPS, O> {
+    /// The position of the first of [`COUNTERS`].
+    const COUNTERS_AT: usize;
+
+    /// Whether a delay begins at the insertion.
+    fn is_from_insert(core: &Core<1, STEPS>) -> bool;
+
+    /// Whether requests like this one are followed, whoever submits them.
+    fn is_wanted(core: &Core<1, STEPS>, rq: &Request<'_>) -> bool;
+
+    /// Whether those that the current task submits are followed.
+    fn is_submitter_wanted(_: &Core<1, STEPS>, _: &Guard) -> bool {
+        true
+    }
+
+    /// Whether each end of what is wanted has had a begin that was followed.
+    fn follows_all(_: &Core<1, STEPS>) -> bool {
+        true
+    }
+
+    /// A request has completed, `delay` ns after its begin. In the probe.
+    fn ended(_: &Live<Self, 1, STEPS, O>, _: &Guard, _: &Steps, _delay: u64) {}
+
+    /// A request has taken too long.
+    fn raise(core: &Core<1, STEPS>, guard: &Guard, late: &Late<1, STEPS>) {
+        let now = late.start.wrapping_add(late.delay);
+        let details = Steps::from_words(late.data).details(now);
+        core.raise(guard, now, late, &details, &[]);
+    }
+}
+
+/// What the probes of a tracker of requests work on.
+type Following<T, O> = Live<T, 1, STEPS, O>;
 
 /// A step of a request, other than the first and the last.
 trait Step {
@@ -62,9 +100,12 @@ trait Step {
 }
 
 /// See [`Follower::inserted`].
-struct Insertion<'a>(&'a Probes);
+struct Insertion {
+    /// Whether the delay begins here.
+    is_begin: bool,
+}
 
-impl Step for Insertion<'_> {
+impl Step for Insertion {
     fn note(&self, steps: &mut Steps, now: u64) {
         steps.inserted = now;
     }
@@ -74,7 +115,7 @@ impl Step for Insertion<'_> {
     }
 
     fn is_begin(&self, _: &Steps) -> bool {
-        self.0.is_from_insert()
+        self.is_begin
     }
 
     fn resume(&self, _: &mut Steps) -> bool {
@@ -83,9 +124,12 @@ impl Step for Insertion<'_> {
 }
 
 /// See [`Follower::issued`].
-struct Issue<'a>(&'a Probes);
+struct Issue {
+    /// Whether the delay begins at the insertion, if there was one.
+    from_insert: bool,
+}
 
-impl Step for Issue<'_> {
+impl Step for Issue {
     fn note(&self, steps: &mut Steps, now: u64) {
         steps.issued = now;
         steps.waiting = false;
@@ -96,7 +140,7 @@ impl Step for Issue<'_> {
     }
 
     fn is_begin(&self, steps: &Steps) -> bool {
-        !self.0.is_from_insert() || steps.inserted == 0
+        !self.from_insert || steps.inserted == 0
     }
 
     fn resume(&self, steps: &mut Steps) -> bool {
@@ -105,26 +149,25 @@ impl Step for Issue<'_> {
     }
 }
 
-/// The tracker.
-pub(super) struct Block;
-
-/// What the probes work on.
-type Probes = Live<Block, 1, STEPS>;
-
 type Guard = <Kernel as Platform>::Guard;
 
-impl Probes {
+/// Whether a disk is the wanted one.
+pub(crate) fn is_disk(wanted: u64, rq: &Request<'_>) -> bool {
+    wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
+}
+
+impl<T: Requests<O>, O: Own> Following<T, O> {
     fn is_wanted(&self, rq: &Request<'_>) -> bool {
-        let wanted = self.core.value(DEV);
-        wanted == ALL_DEVICES || wanted == u64::from(rq.dev())
+        T::is_wanted(&self.core, rq)
     }
 
     fn is_from_insert(&self) -> bool {
-        self.core.value(FROM) == FROM_INSERT
+        T::is_from_insert(&self.core)
     }
 
     fn count(&self, guard: &Guard, counter: Extra) {
-        self.core.count_extra(guard, counter as usize);
+        self.core
+            .count_extra(guard, T::COUNTERS_AT + counter as usize);
     }
 
     /// The request, if it is followed, has ceased to exist.
@@ -180,10 +223,10 @@ impl Probes {
     }
 }
 
-impl Follower for Probes {
+impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
     fn created(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
-        if !self.is_wanted(rq) {
+        if !self.is_wanted(rq) || !T::is_submitter_wanted(&self.core, &guard) {
             self.core.tracker().filtered(&guard);
             return;
         }
@@ -196,12 +239,14 @@ impl Follower for Probes {
 
     fn inserted(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
-        self.step(&guard, rq, &Insertion(self));
+        let is_begin = self.is_from_insert();
+        self.step(&guard, rq, &Insertion { is_begin });
     }
 
     fn issued(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
-        let issue = Issue(self);
+        let from_insert = self.is_from_insert();
+        let issue = Issue { from_insert };
         let known = self.step(&guard, rq, &issue);
         // Of what was not submitted, only the block layer's own flushes begin here; anything
         // else was submitted before this instance was on, or found the pool full.
@@ -247,31 +292,56 @@ impl Follower for Probes {
         }
         let tracker = self.core.tracker();
         let mut unissued = false;
+        let end = Cell::new(0);
         let known = tracker.event_out_if_known(
             &guard,
             &[rq.id()],
-            Kernel::now,
+            || {
+                end.set(Kernel::now());
+                end.get()
+            },
             |event: &Open<'_, 1, STEPS>| {
-                unissued = Steps::from_words(event.data()).issued == 0;
+                let steps = Steps::from_words(event.data());
+                unissued = steps.issued == 0;
+                // A negative delay is none.
+                match end.get().checked_sub(event.start()) {
+                    Some(delay) if !unissued => T::ended(self, &guard, &steps, delay),
+                    _ => {}
+                }
                 !unissued
             },
-            |late| {
-                let now = late.start.wrapping_add(late.delay);
-                let details = Steps::from_words(late.data).details(now);
-                self.core.raise(&guard, now, late, &details, &[]);
-            },
+            |late| T::raise(&self.core, &guard, late),
         );
         if unissued {
             self.count(&guard, Extra::Unissued);
         }
         // The end of a flush sequence has no bytes and is no request's end.
-        if !known && (bytes != 0 || rq.is_flush()) && self.is_wanted(rq) {
+        let is_end = bytes != 0 || rq.is_flush();
+        if !known && is_end && T::follows_all(&self.core) && self.is_wanted(rq) {
             tracker.unmatched(&guard);
         }
     }
 
     fn done(&self, rq: &Request<'_>) {
         self.drop_event(rq, Extra::Aborted);
+    }
+}
+
+/// The tracker.
+pub(super) struct Block;
+
+/// What its probes work on.
+type Probes = Following<Block, ()>;
+
+impl Requests<()> for Block {
+    const COUNTERS_AT: usize = 0;
+
+    fn is_from_insert(core: &Core<1, STEPS>) -> bool {
+        core.value(FROM) == FROM_INSERT
+    }
+
+    fn is_wanted(core: &Core<1, STEPS>, rq: &Request<'_>) -> bool {
+        is_disk(core.value(DEV), rq)
     }
 }
 

@@ -15,28 +15,28 @@ use kernel::{fmt, prelude::*};
 ///
 /// 12 words; times in nanoseconds, 0 for a step not reached.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Steps {
-    pub(super) owner: Owner,
-    pub(super) inserted: u64,
-    pub(super) issued: u64,
+pub(crate) struct Steps {
+    pub(crate) owner: Owner,
+    pub(crate) inserted: u64,
+    pub(crate) issued: u64,
     /// Name of the disk, padded with NUL.
-    pub(super) disk: [u64; 4],
-    pub(super) dev: u32,
-    pub(super) flags: u32,
-    pub(super) sector: u64,
-    pub(super) bytes: u32,
-    pub(super) requeues: u32,
+    pub(crate) disk: [u64; 4],
+    pub(crate) dev: u32,
+    pub(crate) flags: u32,
+    pub(crate) sector: u64,
+    pub(crate) bytes: u32,
+    pub(crate) requeues: u32,
     /// Given back by the driver, to be issued again.
-    pub(super) waiting: bool,
+    pub(crate) waiting: bool,
 }
 
 /// The words of [`Steps`].
-pub(super) const STEPS: usize = 12;
+pub(crate) const STEPS: usize = 12;
 const WAITING: u64 = 1 << 63;
 
 impl Steps {
     /// Packs them for an event.
-    pub(super) fn to_words(self) -> [u64; STEPS] {
+    pub(crate) fn to_words(self) -> [u64; STEPS] {
         let [ids, comm0, comm1] = self.owner.to_words();
         let [d0, d1, d2, d3] = self.disk;
         let counts = u64::from(self.requeues & 0x7fff_ffff) << 32 | u64::from(self.bytes);
@@ -57,7 +57,7 @@ impl Steps {
     }
 
     /// Back from [`Steps::to_words`].
-    pub(super) fn from_words(words: [u64; STEPS]) -> Self {
+    pub(crate) fn from_words(words: [u64; STEPS]) -> Self {
         let [ids, comm0, comm1, inserted, issued, what, sector, counts, disk @ ..] = words;
         Self {
             owner: Owner::from_words([ids, comm0, comm1]),
@@ -74,7 +74,7 @@ impl Steps {
     }
 
     /// The steps of a request of which none is noted, and whose submitter is not known.
-    pub(super) fn of(rq: &Request<'_>) -> Self {
+    pub(crate) fn of(rq: &Request<'_>) -> Self {
         let mut steps = Self {
             disk: rq.disk_name(),
             ..Self::default()
@@ -84,7 +84,7 @@ impl Steps {
     }
 
     /// Notes what the request asks for.
-    pub(super) fn set_operation(&mut self, operation: &Operation) {
+    pub(crate) fn set_operation(&mut self, operation: &Operation) {
         self.dev = operation.dev;
         self.flags = operation.flags;
         self.sector = operation.sector;
@@ -92,7 +92,7 @@ impl Steps {
     }
 
     /// What the request asks for, as fields of a line.
-    pub(super) fn operation(&self) -> impl fmt::Display + '_ {
+    pub(crate) fn operation(&self) -> impl fmt::Display + '_ {
         struct Fields<'a>(&'a Steps);
         impl fmt::Display for Fields<'_> {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,7 +110,7 @@ impl Steps {
 
 impl Steps {
     /// What an alert about this request says, at `now`.
-    pub(super) fn details(&self, now: u64) -> Details {
+    pub(crate) fn details(&self, now: u64) -> Details {
         let since = |begin: u64, end: u64| match begin {
             0 => 0,
             begin => end.saturating_sub(begin),
@@ -134,7 +134,7 @@ impl Steps {
 }
 
 /// Our fields of an alert.
-pub(super) struct Detail {
+pub(crate) struct Detail {
     dev: u32,
     flags: u32,
     sector: u64,
@@ -147,9 +147,9 @@ pub(super) struct Detail {
 
 impl Detail {
     /// The words of an alert that it uses.
-    pub(super) const WORDS: usize = 9;
+    pub(crate) const WORDS: usize = 9;
 
-    fn to_words(&self) -> [u64; DETAIL] {
+    pub(crate) fn to_words(&self) -> [u64; DETAIL] {
         let mut words = [0; DETAIL];
         let used = [
             u64::from(self.dev) << 32 | u64::from(self.flags),
@@ -167,7 +167,7 @@ impl Detail {
     }
 
     /// Back from an alert's words.
-    pub(super) fn from_words(words: &[u64; DETAIL]) -> Self {
+    pub(crate) fn from_words(words: &[u64; DETAIL]) -> Self {
         Self {
             dev: (words[0] >> 32) as u32,
             flags: words[0] as u32,

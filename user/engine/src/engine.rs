@@ -18,6 +18,8 @@ mod hash;
 mod histogram;
 #[path = "../../../rust/platform.rs"]
 mod platform;
+#[path = "../../../rust/profile.rs"]
+mod profile;
 #[allow(unsafe_code)]
 #[path = "../../../rust/rcu_ht.rs"]
 mod rcu_ht;

@@ -14,6 +14,7 @@ mod histogram;
 #[cfg(debug_assertions)]
 mod interrupts;
 mod memory;
+mod profile;
 mod rcu_ht;
 mod record;
 mod timeout;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The profile of an instance, and the lock that its readers and its worker share.
+//!
+//! Probes count without the lock. Whoever shows, resets or takes a picture holds it, and sleeps.
+
+use crate::{
+    platform::Platform,
+    profile::{Class, Counts, History, Span},
+    sys::platform::Kernel, //
+};
+use kernel::{
+    new_mutex,
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    sync::{Arc, Mutex}, //
+};
+
+/// See the head of this file.
+#[pin_data]
+pub(crate) struct Keeper {
+    counts: Counts,
+    #[pin]
+    history: Mutex<History>,
+}
+
+impl Keeper {
+    /// Makes one that begins now. `ENOMEM`. Sleeps.
+    pub(crate) fn new() -> Result<Arc<Self>> {
+        let counts = Counts::new::<Kernel>()?;
+        let history = History::new(Kernel::now())?;
+        Arc::pin_init(
+            pin_init!(Self {
+                counts,
+                history <- new_mutex!(history),
+            }),
+            GFP_KERNEL,
+        )
+    }
+
+    /// Counts an operation. Any context.
+    #[inline(always)]
+    pub(crate) fn count(&self, guard: &<Kernel as Platform>::Guard, class: Class, delay: u64) {
+        self.counts.count::<Kernel>(guard, class, delay);
+    }
+
+    /// Prints the table of a span. Sleeps.
+    pub(crate) fn show(&self, span: Span, out: &SeqFile) {
+        let mut history = self.history.lock();
+        seq_print!(
+            out,
+            "{}",
+            history.profile(&self.counts, span, Kernel::now())
+        );
+    }
+
+    /// Ends the profile and begins the next. Sleeps.
+    pub(crate) fn reset(&self) {
+        self.history.lock().reset(&self.counts, Kernel::now());
+    }
+
+    /// Takes the pictures that are due. Returns the nanoseconds until the next is. Sleeps.
+    pub(crate) fn tick(&self) -> u64 {
+        self.history.lock().tick(&self.counts, Kernel::now())
+    }
+}

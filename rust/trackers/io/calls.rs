@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Which system calls are of which class, and what is done when they begin and end.
+//!
+//! A thread is in one call at a time, so its number is the key. Calls of 32-bit programs on a
+//! 64-bit kernel have numbers of their own, and are not followed. On the way of a call that is of
+//! no class there is one look into a table.
+
+use super::{
+    is_owner,
+    what::{Call, What},
+    Probes,
+};
+use crate::{
+    platform::Platform,
+    profile::Class,
+    sys::{
+        platform::Kernel,
+        syscall::{self, Follower},
+        task::TaskRef, //
+    },
+    tracker::{Late, Open},
+    trackers::{block::steps::STEPS, tasks},
+};
+use core::cell::Cell;
+use kernel::bindings;
+
+/// The calls of each class.
+const CLASSES: [(Class, &[u32]); 6] = [
+    (
+        Class::Read,
+        &[
+            bindings::__NR_read,
+            bindings::__NR_pread64,
+            bindings::__NR_readv,
+            bindings::__NR_preadv,
+            bindings::__NR_preadv2,
+            bindings::__NR_recvfrom,
+            bindings::__NR_recvmsg,
+            bindings::__NR_recvmmsg,
+        ],
+    ),
+    (
+        Class::Write,
+        &[
+            bindings::__NR_write,
+            bindings::__NR_pwrite64,
+            bindings::__NR_writev,
+            bindings::__NR_pwritev,
+            bindings::__NR_pwritev2,
+            bindings::__NR_sendto,
+            bindings::__NR_sendmsg,
+            bindings::__NR_sendmmsg,
+        ],
+    ),
+    (
+        Class::ReadWrite,
+        &[
+            bindings::__NR_sendfile,
+            bindings::__NR_splice,
+            bindings::__NR_tee,
+            bindings::__NR_vmsplice,
+            bindings::__NR_copy_file_range,
+        ],
+    ),
+    (
+        Class::Sync,
+        &[
+            bindings::__NR_sync,
+            bindings::__NR_syncfs,
+            bindings::__NR_fsync,
+            bindings::__NR_fdatasync,
+            bindings::__NR_sync_file_range,
+            bindings::__NR_msync,
+        ],
+    ),
+    (
+        Class::Open,
+        &[
+            #[cfg(target_arch = "x86_64")]
+            bindings::__NR_open,
+            #[cfg(target_arch = "x86_64")]
+            bindings::__NR_creat,
+            bindings::__NR_openat,
+            bindings::__NR_openat2,
+            bindings::__NR_open_by_handle_at,
+            bindings::__NR_connect,
+            bindings::__NR_accept,
+            bindings::__NR_accept4,
+        ],
+    ),
+    (
+        Class::Close,
+        &[
+            bindings::__NR_close,
+            bindings::__NR_close_range,
+            bindings::__NR_shutdown,
+        ],
+    ),
+];
+
+/// More than the largest number above.
+const NUMBERS: usize = 512;
+
+/// The class of each number.
+static TABLE: [Option<Class>; NUMBERS] = {
+    let mut table = [None; NUMBERS];
+    let mut at = 0;
+    while at < CLASSES.len() {
+        let (class, numbers) = CLASSES[at];
+        let mut i = 0;
+        while i < numbers.len() {
+            assert!(table[numbers[i] as usize].is_none());
+            table[numbers[i] as usize] = Some(class);
+            i += 1;
+        }
+        at += 1;
+    }
+    table
+};
+
+/// The class of a call, and its number, if it is of one.
+#[inline(always)]
+fn classify(call: &syscall::Call<'_>) -> Option<(Class, u32)> {
+    let number = call.number()?;
+    let class = (*TABLE.get(number as usize)?)?;
+    (!call.is_compat()).then_some((class, number))
+}
+
+impl Follower for Probes {
+    #[inline(always)]
+    fn entered(&self, call: syscall::Call<'_>) {
+        if let Some((class, number)) = classify(&call) {
+            self.call_begins(class, number);
+        }
+    }
+
+    #[inline(always)]
+    fn left(&self, call: syscall::Call<'_>) {
+        if let Some((class, _)) = classify(&call) {
+            self.call_ends(class);
+        }
+    }
+}
+
+impl Probes {
+    /// A call of a class begins.
+    #[inline(never)]
+    fn call_begins(&self, class: Class, number: u32) {
+        let guard = Kernel::guard();
+        let tracker = self.core.tracker();
+        TaskRef::with_current(|task| {
+            if !is_owner(&self.core, &guard, &task) {
+                tracker.filtered(&guard);
+                return;
+            }
+            if !self.core.is_enabled() {
+                tracker.off(&guard);
+                return;
+            }
+            let owner = tasks::owner(&task);
+            let call = Call {
+                owner,
+                class,
+                number,
+            };
+            let key = tasks::key(&task);
+            tracker.event_in_unique(&guard, &key, Kernel::now(), &call.to_words());
+        });
+    }
+
+    /// A call of a class ends.
+    #[inline(never)]
+    fn call_ends(&self, class: Class) {
+        let guard = Kernel::guard();
+        let tracker = self.core.tracker();
+        TaskRef::with_current(|task| {
+            let end = Cell::new(0);
+            let known = tracker.event_out_if_known(
+                &guard,
+                &tasks::key(&task),
+                || {
+                    end.set(Kernel::now());
+                    end.get()
+                },
+                |event: &Open<'_, 1, STEPS>| {
+                    // A negative delay is none.
+                    if let Some(delay) = end.get().checked_sub(event.start()) {
+                        self.own.count(&guard, class, delay);
+                    }
+                    true
+                },
+                |late: &Late<1, STEPS>| {
+                    let details = What::of(late.data).details(end.get());
+                    tasks::raise(&self.core, &guard, late, &details, &[]);
+                },
+            );
+            // One that would be followed if it began now has begun too early.
+            if !known && is_owner(&self.core, &guard, &task) {
+                tracker.unmatched(&guard);
+            }
+        });
+    }
+}
