@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use lt_proc::{Nanos, Setting};
 
 use crate::action::Action;
+use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 
 const EXAMPLES: &str = "\
@@ -79,6 +80,9 @@ Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the true
         after_help = "Examples:\n  latency-tracker pending slow_disk\n  latency-tracker pending --json"
     )]
     Pending(PendingArgs),
+    /// How long input and output of each class takes: prints, compares, draws.
+    #[command(after_help = profile::EXAMPLES)]
+    Profile(ProfileArgs),
     /// Waits for alerts and saves what the kernel did before each.
     Record(Box<RecordArgs>),
     /// Tells whether this machine is ready, and what to do if not.

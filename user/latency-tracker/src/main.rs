@@ -13,6 +13,7 @@ mod explain;
 mod kmsg;
 mod lttng;
 mod out;
+mod profile;
 mod record;
 mod rt;
 mod wait;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Watch(args) => cmd::watch::run(&root, &args),
         Command::Hist(args) => cmd::hist::run(&root, &args),
         Command::Pending(args) => cmd::pending::run(&root, &args),
+        Command::Profile(args) => profile::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),

@@ -10,6 +10,7 @@
 //!  NAME/stats         ->  Stats                     what was counted
 //!  NAME/histogram     ->  Histogram -> Log2Hist     how long things took
 //!  NAME/pending       ->  Pending                   what is in flight now
+//!  NAME/profile*      ->  Profile                   how long operations of each class took
 //! ```
 //!
 //! Parsers are strict where the format is promised and keep, in order, what a newer module adds.
@@ -24,6 +25,7 @@ mod fields;
 mod histogram;
 mod log2hist;
 mod pending;
+mod profile;
 mod root;
 mod stats;
 mod trackers;
@@ -36,6 +38,7 @@ pub use fields::{Field, Fields, Value};
 pub use histogram::{Bucket, Histogram, PERCENTILES, Percentile};
 pub use log2hist::{Log2Hist, Unit};
 pub use pending::Pending;
+pub use profile::{ClassCounts, Profile, Row, Span};
 pub use root::{DEFAULT_ROOT, ProcRoot};
 pub use stats::Stats;
 pub use trackers::{ParamInfo, TrackerInfo};

@@ -7,7 +7,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use crate::{Histogram, Instance, ParseError, Pending, ProcError, Setting, Stats, TrackerInfo};
+use crate::{
+    Histogram, Instance, ParseError, Pending, ProcError, Profile, Setting, Span, Stats, TrackerInfo,
+};
 
 /// Where the module puts its files.
 pub const DEFAULT_ROOT: &str = "/proc/latency_tracker";
@@ -95,6 +97,34 @@ impl ProcRoot {
     /// See [`ProcRoot::instance`].
     pub fn pending(&self, name: &str) -> Result<Vec<Pending>, ProcError> {
         self.parse(&Path::new(name).join("pending"), Pending::parse_all)
+    }
+
+    /// How long operations of each class took, for an instance that keeps a profile.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] when its tracker makes no profile.
+    pub fn profile(&self, name: &str, span: Span) -> Result<Profile, ProcError> {
+        self.parse(&Path::new(name).join(span.file()), Profile::parse)
+    }
+
+    /// Whether the tracker of an instance makes a profile.
+    #[must_use]
+    pub fn has_profile(&self, name: &str) -> bool {
+        self.path.join(name).join(Span::SinceReset.file()).exists()
+    }
+
+    /// Ends the profile of an instance, and begins the next; nothing is lost between them.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::profile`].
+    pub fn reset_profile(&self, name: &str) -> Result<(), ProcError> {
+        let relative = Path::new(name).join(Span::SinceReset.file());
+        let opened = OpenOptions::new()
+            .write(true)
+            .open(self.path.join(&relative));
+        let mut file = opened.map_err(|e| self.explain(&relative, e))?;
+        let written = file.write_all(b"reset\n");
+        written.map_err(|e| self.explain(&relative, e))
     }
 
     /// Creates or changes an instance.

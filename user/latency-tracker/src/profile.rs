@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `profile`: how long operations of each class took; kept, compared and drawn.
+//!
+//! ```text
+//!   NAME/profile ---> show
+//!        |----------> save ---> file.json ---.
+//!        |----------> record -> file.json ---+-> compare: chi-squared, and a sentence
+//!        |                          `--------+-> draw: a heat map
+//!        '-----------------------------------'
+//! ```
+
+mod args;
+mod collect;
+mod compare;
+mod file;
+mod heat;
+mod show;
+mod words;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use lt_proc::{ProcRoot, Span};
+use serde::Serialize;
+
+use self::args::{Action, CompareArgs, DrawArgs, SaveArgs, SpanArgs};
+pub(crate) use self::args::{EXAMPLES, ProfileArgs};
+use self::compare::Comparison;
+use self::file::{ProfileFile, Sample};
+use crate::Outcome;
+use crate::out;
+
+pub(crate) fn run(root: &ProcRoot, args: &ProfileArgs) -> Result<Outcome> {
+    match &args.action {
+        Action::Show(args) => show::run(root, args),
+        Action::Save(args) => save(root, args),
+        Action::Compare(args) => compare(root, args),
+        Action::Record(args) => collect::run(root, args),
+        Action::Draw(args) => draw(args),
+    }
+}
+
+impl SpanArgs {
+    fn span(&self) -> Result<Span> {
+        match (self.minutes, self.previous) {
+            (Some(minutes @ (1 | 5 | 15)), _) => Ok(Span::Minutes(minutes)),
+            (Some(minutes), _) => bail!("--minutes {minutes}: expected 1, 5 or 15"),
+            (None, true) => Ok(Span::Previous),
+            (None, false) => Ok(Span::SinceReset),
+        }
+    }
+}
+
+/// The instance of that name, or the one that makes a profile.
+fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
+    if let Some(name) = name {
+        let name = root.instance(name)?.name;
+        ensure!(
+            root.has_profile(&name),
+            "{name} makes no profile; an instance of the tracker `io` does"
+        );
+        return Ok(name);
+    }
+    let all = root.instances()?.into_iter().map(|i| i.name);
+    let mut with: Vec<String> = all.filter(|name| root.has_profile(name)).collect();
+    match (with.pop(), with.is_empty()) {
+        (Some(name), true) => Ok(name),
+        (Some(_), false) => bail!("several instances make a profile; name one"),
+        (None, _) => bail!("no instance makes a profile; start one: latency-tracker start io io"),
+    }
+}
+
+/// What an instance shows now, as a file.
+fn now(root: &ProcRoot, name: Option<&str>, span: &SpanArgs) -> Result<ProfileFile> {
+    let name = instance(root, name)?;
+    let profile = root.profile(&name, span.span()?)?;
+    let mut file = ProfileFile::new(root, &name, &profile)?;
+    file.samples.push(Sample::of(profile));
+    Ok(file)
+}
+
+fn save(root: &ProcRoot, args: &SaveArgs) -> Result<Outcome> {
+    let source = &args.source;
+    now(root, source.name.as_deref(), &source.span)?.write(&args.output)?;
+    Ok(Outcome::Fine)
+}
+
+/// What `compare --json` prints.
+#[derive(Serialize)]
+struct Report<'a> {
+    differ: bool,
+    significance: f64,
+    before: &'a Side,
+    after: &'a Side,
+    classes: BTreeMap<&'a str, Class>,
+}
+
+/// Where one of two profiles is from.
+#[derive(Serialize)]
+struct Side {
+    source: String,
+    host: String,
+    kernel: String,
+    seconds: f64,
+}
+
+impl Side {
+    fn new(source: String, file: &ProfileFile) -> Self {
+        Self {
+            source,
+            host: file.host.clone(),
+            kernel: file.kernel.clone(),
+            seconds: file.seconds(),
+        }
+    }
+
+    fn line(&self, word: &str) -> String {
+        let release = self.kernel.split(' ').next().unwrap_or("?");
+        let seconds = self.seconds;
+        out::fit(
+            &format!(
+                "{word} {}: {seconds:.1} s on {}, {release}",
+                self.source, self.host
+            ),
+            out::WIDTH,
+        )
+    }
+}
+
+#[derive(Serialize)]
+struct Class {
+    #[serde(flatten)]
+    comparison: Comparison,
+    differs: bool,
+    sentence: String,
+}
+
+fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
+    let before = ProfileFile::read(&args.before)?;
+    let (after, source) = match &args.after {
+        Some(path) => {
+            ensure!(
+                args.span.minutes.is_none() && !args.span.previous,
+                "--minutes and --previous are for what an instance shows, not for a file"
+            );
+            (ProfileFile::read(path)?, path.display().to_string())
+        }
+        None => {
+            let file = now(root, args.name.as_deref(), &args.span)?;
+            let source = format!("{}, now", file.instance);
+            (file, source)
+        }
+    };
+    ensure!(
+        before.low == after.low,
+        "the two have different rows, and can not be compared"
+    );
+    let mut classes = BTreeMap::new();
+    let (sums_before, sums_after) = (before.sums(), after.sums());
+    let names: Vec<&str> = before.classes();
+    for name in &names {
+        let (Some(b), Some(a)) = (sums_before.get(name), sums_after.get(name)) else {
+            out::note(&format!("{name} is in one of the two only"));
+            continue;
+        };
+        let comparison = compare::compare(&before.low, b, a)?;
+        let class = Class {
+            differs: words::differs(&comparison, args.significance),
+            sentence: words::sentence(name, &comparison, args.significance),
+            comparison,
+        };
+        classes.insert(*name, class);
+    }
+    let report = Report {
+        differ: classes.values().any(|class| class.differs),
+        significance: args.significance,
+        before: &Side::new(args.before.display().to_string(), &before),
+        after: &Side::new(source, &after),
+        classes,
+    };
+    if args.json {
+        out::json(&report)?;
+    } else {
+        print(&report, &names)?;
+    }
+    Ok(if report.differ {
+        Outcome::Alert
+    } else {
+        Outcome::Fine
+    })
+}
+
+fn print(report: &Report<'_>, names: &[&str]) -> Result<()> {
+    out::line(&report.before.line("before"))?;
+    out::line(&report.after.line("after "))?;
+    let classes = || {
+        names
+            .iter()
+            .filter_map(|name| Some((*name, report.classes.get(name)?)))
+    };
+    let any = |class: &Class| class.comparison.before > 0 || class.comparison.after > 0;
+    let rows: Vec<Vec<String>> = classes().filter(|(_, class)| any(class)).map(row).collect();
+    out::line("")?;
+    for line in out::table(&["CLASS", ">BEFORE", ">AFTER", ">CHI2", ">DF", ">P"], &rows) {
+        out::line(&line)?;
+    }
+    out::line("")?;
+    for (_, class) in classes().filter(|(_, class)| any(class)) {
+        for line in out::wrap(&class.sentence, 0) {
+            out::line(&line)?;
+        }
+    }
+    Ok(())
+}
+
+fn row((name, class): (&str, &Class)) -> Vec<String> {
+    let Comparison {
+        before,
+        after,
+        test,
+        ..
+    } = class.comparison;
+    let number = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    vec![
+        name.to_string(),
+        out::thousands(before),
+        out::thousands(after),
+        number(test.map(|test| format!("{:.1}", test.chi_squared))),
+        number(test.map(|test| test.degrees.to_string())),
+        number(test.map(|test| words::p_value(test.p).replace("p = ", "").replace("p ", ""))),
+    ]
+}
+
+fn draw(args: &DrawArgs) -> Result<Outcome> {
+    let file = ProfileFile::read(&args.input)?;
+    draw_file(&file, &args.classes, &args.output)?;
+    Ok(Outcome::Fine)
+}
+
+fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()> {
+    let sums = file.sums();
+    let all = file.classes();
+    if let Some(unknown) = wanted.iter().find(|class| !all.contains(&class.as_str())) {
+        bail!("--class {unknown}: expected one of {}", all.join(", "));
+    }
+    let has_counts = |class: &str| {
+        sums.get(class)
+            .is_some_and(|counts| counts.iter().any(|n| *n > 0))
+    };
+    let is_wanted = |class: &str| {
+        if wanted.is_empty() {
+            has_counts(class)
+        } else {
+            wanted.iter().any(|wanted| wanted == class)
+        }
+    };
+    let classes: Vec<&str> = all.into_iter().filter(|class| is_wanted(class)).collect();
+    ensure!(
+        !classes.is_empty(),
+        "nothing has been counted, there is nothing to draw"
+    );
+    let picture = heat::draw(file, &classes).to_string();
+    file::replace(output, picture.as_bytes()).context("cannot write the picture")
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The command line of `profile`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use lt_proc::Nanos;
+
+use crate::cli::seconds;
+
+pub(crate) const EXAMPLES: &str = "\
+Examples:
+  latency-tracker start io io
+  latency-tracker profile show --minutes 5
+  latency-tracker profile save -o monday.json
+  latency-tracker profile compare monday.json
+  latency-tracker profile record --every 5 --duration 10m -o night.json
+  latency-tracker profile draw night.json -o night.svg";
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    #[command(subcommand)]
+    pub(crate) action: Action,
+}
+
+/// What to do with profiles.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Action {
+    /// Prints the table: operations of each class by how long they took.
+    #[command(
+        after_help = "Counts from 100000 on are shortened; --json has all digits.\n\nExamples:\n  \
+latency-tracker profile show\n  latency-tracker profile show io --minutes 15\n  \
+latency-tracker profile show --reset"
+    )]
+    Show(ShowArgs),
+    /// Writes a profile to a file, with what is known of the machine.
+    #[command(
+        after_help = "Examples:\n  latency-tracker profile save -o monday.json\n  \
+latency-tracker profile save io --minutes 5 -o now.json"
+    )]
+    Save(SaveArgs),
+    /// Tells whether, and where, two profiles differ.
+    #[command(
+        after_help = "Each class is put to a chi-squared test; rows are merged until all expected\n\
+counts are 5 or more.\n\nExit status: 0 alike as far as can be told, 1 error, 2 they differ.\n\n\
+Examples:\n  latency-tracker profile compare monday.json tuesday.json\n  \
+latency-tracker profile compare monday.json --minutes 5"
+    )]
+    Compare(CompareArgs),
+    /// Samples a profile again and again, into one file.
+    #[command(
+        after_help = "SIGINT ends it early; the file is written then, too.\n\nExamples:\n  \
+latency-tracker profile record --every 5 --duration 10m -o night.json\n  \
+latency-tracker profile record io -e 1 -d 60 -o minute.json --svg minute.svg"
+    )]
+    Record(RecordArgs),
+    /// Draws a recorded file as a heat map: time, latency, count.
+    #[command(
+        after_help = "Examples:\n  latency-tracker profile draw night.json -o night.svg\n  \
+latency-tracker profile draw night.json -o writes.svg --class b_write"
+    )]
+    Draw(DrawArgs),
+}
+
+/// Which profile of which instance.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    /// The instance; may be left out if there is one that makes a profile.
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) span: SpanArgs,
+}
+
+/// Which time.
+#[derive(Debug, Args)]
+pub(crate) struct SpanArgs {
+    /// The last 1, 5 or 15 minutes instead of since the last reset.
+    #[arg(short, long, value_parser = clap::value_parser!(u8).range(1..=15))]
+    pub(crate) minutes: Option<u8>,
+    /// What the last reset ended.
+    #[arg(long, conflicts_with = "minutes")]
+    pub(crate) previous: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    /// End the profile, print it, and begin the next one.
+    #[arg(short, long, conflicts_with_all = ["minutes", "previous"])]
+    pub(crate) reset: bool,
+    /// Also rows that are empty at either end.
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// One JSON object.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SaveArgs {
+    #[command(flatten)]
+    pub(crate) source: Source,
+    /// The file; replaced if it is there.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// A file of `save` or `record`.
+    pub(crate) before: PathBuf,
+    /// Another one; what the instance shows now when left out.
+    pub(crate) after: Option<PathBuf>,
+    /// The instance to compare with.
+    #[arg(long, conflicts_with = "after")]
+    pub(crate) name: Option<String>,
+    #[command(flatten)]
+    pub(crate) span: SpanArgs,
+    /// They differ when chance makes as much of a difference less often than this.
+    #[arg(long, default_value_t = 0.001, value_name = "P")]
+    pub(crate) significance: f64,
+    /// One JSON object.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// The instance; may be left out if there is one that makes a profile.
+    pub(crate) name: Option<String>,
+    /// The time between two samples (a bare number is seconds).
+    #[arg(short, long, default_value = "5s", value_parser = seconds)]
+    pub(crate) every: Nanos,
+    /// How long (a bare number is seconds).
+    #[arg(short, long, default_value = "10m", value_parser = seconds)]
+    pub(crate) duration: Nanos,
+    /// The file; replaced if it is there.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Also draw it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DrawArgs {
+    /// A file of `record`.
+    pub(crate) input: PathBuf,
+    /// The picture; replaced if it is there.
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) output: PathBuf,
+    /// Only this class. Repeatable; all that have counts when left out.
+    #[arg(short, long = "class", value_name = "CLASS")]
+    pub(crate) classes: Vec<String>,
+}

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A file of profiles: one of `save`, many of `record`. Documentation/guide/profile.md has the format.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail, ensure};
+use lt_proc::{ClassCounts, ProcRoot, Profile};
+use serde::{Deserialize, Serialize};
+
+/// What `format` says.
+const FORMAT: &str = "latency-tracker profile";
+
+/// What `version` says: it changes when a reader of an older one would misread the file.
+const VERSION: u32 = 1;
+
+/// The document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ProfileFile {
+    pub(crate) format: String,
+    pub(crate) version: u32,
+    /// The machine's name.
+    pub(crate) host: String,
+    /// Release and version of its kernel.
+    pub(crate) kernel: String,
+    /// The line of the file `version`.
+    pub(crate) module: String,
+    pub(crate) instance: String,
+    /// Those of the instance, durations in ns.
+    pub(crate) parameters: serde_json::Map<String, serde_json::Value>,
+    /// The shortest delay of each row, ns; a row ends where the next begins, the last one does not.
+    pub(crate) low: Vec<u64>,
+    /// In order of time, each beginning where the one before ends.
+    pub(crate) samples: Vec<Sample>,
+}
+
+/// What a time gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// `CLOCK_MONOTONIC` ns.
+    pub(crate) begin: u64,
+    /// `CLOCK_MONOTONIC` ns.
+    pub(crate) end: u64,
+    /// When it ended, seconds since 1970.
+    pub(crate) time: u64,
+    /// For each class, a count for each row.
+    pub(crate) counts: Counts,
+}
+
+/// By the name of the class, in the order of the table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Counts(pub(crate) Vec<(String, Vec<u64>)>);
+
+impl Serialize for Counts {
+    fn serialize<S: serde::Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        s.collect_map(self.0.iter().map(|(name, counts)| (name, counts)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Counts {
+    fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        // serde_json's map keeps the order.
+        let map = serde_json::Map::deserialize(d)?;
+        let read = |(name, value)| Ok((name, serde_json::from_value(value)?));
+        let counts: Result<_, serde_json::Error> = map.into_iter().map(read).collect();
+        counts.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl Sample {
+    /// Of a profile that ends now.
+    pub(crate) fn of(profile: Profile) -> Self {
+        let counts = |class: ClassCounts| (class.name, class.counts);
+        Self {
+            begin: profile.begin,
+            end: profile.end,
+            time: seconds_since_1970(),
+            counts: Counts(profile.classes.into_iter().map(counts).collect()),
+        }
+    }
+
+    /// How long it covers, s.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.end.saturating_sub(self.begin) as f64 / 1e9
+    }
+}
+
+fn seconds_since_1970() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |d| d.as_secs())
+}
+
+impl ProfileFile {
+    /// Without samples yet, with the rows of `like`.
+    pub(crate) fn new(root: &ProcRoot, name: &str, like: &Profile) -> Result<Self> {
+        let uname = nix::sys::utsname::uname().context("uname")?;
+        let text = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
+        let kernel = format!("{} {}", text(uname.release()), text(uname.version()));
+        let parameters = serde_json::to_value(root.instance(name)?.params)?;
+        Ok(Self {
+            format: FORMAT.into(),
+            version: VERSION,
+            host: text(uname.nodename()),
+            kernel,
+            module: root.version()?,
+            instance: name.into(),
+            parameters: parameters.as_object().cloned().unwrap_or_default(),
+            low: like.rows.iter().map(|row| row.low).collect(),
+            samples: Vec::new(),
+        })
+    }
+
+    /// Reads one.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        Self::parse(&text).with_context(|| path.display().to_string())
+    }
+
+    fn parse(text: &str) -> Result<Self> {
+        let value: serde_json::Value = serde_json::from_str(text)?;
+        let format = value.get("format").and_then(serde_json::Value::as_str);
+        ensure!(format == Some(FORMAT), "format: expected {FORMAT:?}");
+        let version = value.get("version").and_then(serde_json::Value::as_u64);
+        match version {
+            Some(version) if version <= u64::from(VERSION) => {}
+            Some(version) => {
+                bail!("version {version} is newer than this command, which reads {VERSION}")
+            }
+            None => bail!("version: expected a number"),
+        }
+        let file: Self = serde_json::from_value(value)?;
+        ensure!(
+            file.low.is_sorted_by(|a, b| a < b),
+            "low: expected rising numbers"
+        );
+        for (i, sample) in file.samples.iter().enumerate() {
+            ensure!(
+                sample.begin <= sample.end,
+                "sample {i}: it ends before it begins"
+            );
+            for (class, counts) in &sample.counts.0 {
+                let (found, expected) = (counts.len(), file.low.len());
+                ensure!(
+                    found == expected,
+                    "sample {i}: {class} has {found} rows, not {expected}"
+                );
+            }
+        }
+        Ok(file)
+    }
+
+    /// Writes it, all or nothing.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let mut text = serde_json::to_string(self)?;
+        text.push('\n');
+        replace(path, text.as_bytes())
+    }
+
+    /// How long it covers, s.
+    pub(crate) fn seconds(&self) -> f64 {
+        self.samples.iter().map(Sample::seconds).sum()
+    }
+
+    /// All samples together, by class.
+    pub(crate) fn sums(&self) -> BTreeMap<&str, Vec<u64>> {
+        let mut sums: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for (class, counts) in self.samples.iter().flat_map(|sample| &sample.counts.0) {
+            let sum = sums.entry(class).or_insert_with(|| vec![0; counts.len()]);
+            for (sum, count) in sum.iter_mut().zip(counts) {
+                *sum += count;
+            }
+        }
+        sums
+    }
+
+    /// Its classes, in the order of the table.
+    pub(crate) fn classes(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for (class, _) in self.samples.iter().flat_map(|sample| &sample.counts.0) {
+            if !names.contains(&class.as_str()) {
+                names.push(class);
+            }
+        }
+        names
+    }
+}
+
+/// Puts `content` in place of a file, all or nothing.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<()> {
+    let mut name = path
+        .file_name()
+        .context("not the name of a file")?
+        .to_owned();
+    name.push(".new");
+    let new = path.with_file_name(name);
+    fs::write(&new, content).with_context(|| new.display().to_string())?;
+    fs::rename(&new, path).with_context(|| path.display().to_string())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Samples of a second each, of two classes.
+    pub(crate) fn file(low: &[u64], samples: &[(&[u64], &[u64])]) -> ProfileFile {
+        let sample = |(i, (read, write)): (usize, &(&[u64], &[u64]))| Sample {
+            begin: i as u64 * 1_000_000_000,
+            end: (i as u64 + 1) * 1_000_000_000,
+            time: 1_700_000_000 + i as u64,
+            counts: Counts(vec![
+                ("s_read".into(), read.to_vec()),
+                ("b_write".into(), write.to_vec()),
+            ]),
+        };
+        ProfileFile {
+            format: FORMAT.into(),
+            version: VERSION,
+            host: "h".into(),
+            kernel: "k".into(),
+            module: "m".into(),
+            instance: "io".into(),
+            parameters: serde_json::Map::new(),
+            low: low.to_vec(),
+            samples: samples.iter().enumerate().map(sample).collect(),
+        }
+    }
+
+    #[test]
+    fn a_file_reads_back_as_it_was_in_its_order() {
+        let file = file(
+            &[1, 2, 4],
+            &[(&[1, 2, 3], &[4, 5, 6]), (&[1, 0, 0], &[0, 0, 1])],
+        );
+        let text = serde_json::to_string(&file).unwrap();
+        assert!(text.starts_with(r#"{"format":"latency-tracker profile","version":1,"host":"h""#));
+        assert!(text.contains(r#""counts":{"s_read":[1,2,3],"b_write":[4,5,6]}"#));
+        assert_eq!(ProfileFile::parse(&text).unwrap(), file);
+        assert_eq!(file.sums()["s_read"], [2, 2, 3]);
+        assert_eq!(file.classes(), ["s_read", "b_write"]);
+        assert_eq!(file.seconds(), 2.0);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said() {
+        let text = serde_json::to_string(&file(&[1, 2], &[(&[1, 2], &[3, 4])])).unwrap();
+        for (from, to, error) in [
+            ("latency-tracker profile", "x", "format: expected"),
+            ("\"version\":1", "\"version\":2", "version 2 is newer"),
+            ("\"version\":1", "\"version\":null", "version: expected"),
+            (
+                "[1,2],\"samples\"",
+                "[2,1],\"samples\"",
+                "low: expected rising",
+            ),
+            ("[3,4]", "[3]", "sample 0: b_write has 1 rows, not 2"),
+            ("[3,4]", "[3,-4]", "invalid value"),
+            ("\"end\":1000000000", "\"end\":1", ""),
+            ("\"host\":\"h\",", "", "missing field `host`"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let found = ProfileFile::parse(&text.replace(from, to));
+            match found {
+                Err(found) => assert!(
+                    format!("{found:#}").contains(error) && !error.is_empty(),
+                    "{found:#}"
+                ),
+                Ok(_) => assert!(error.is_empty(), "{to}"),
+            }
+        }
+    }
+}

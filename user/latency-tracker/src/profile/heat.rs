@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A heat map: time to the right, latency upwards, the darker the more operations.
+//!
+//! One panel a class, one column a sample, as wide as it lasted, and one row a power of two. The
+//! colours are on a logarithmic scale, from 1 to the most in any cell, the same for all panels, so
+//! that a single slow operation is seen beside a million fast ones. Each cell has a title, which
+//! browsers show under the pointer.
+
+use lt_proc::Nanos;
+use svg::Document;
+use svg::node::Text as Words;
+use svg::node::element::{Group, Rectangle, Text, Title};
+
+use super::file::{ProfileFile, Sample};
+use super::words::class_name;
+use crate::out::thousands;
+
+const LEFT: f64 = 76.0;
+const RIGHT: f64 = 24.0;
+const PLOT: f64 = 800.0;
+const ROW: f64 = 13.0;
+const HEAD: f64 = 64.0;
+/// Above a panel, for its name, and below it, for the times.
+const ABOVE: f64 = 26.0;
+const BELOW: f64 = 30.0;
+const LEGEND: f64 = 52.0;
+
+/// From light to dark, of even steps for the eye and for those who see no red or green.
+const COLOURS: [(u8, u8, u8); 6] = [
+    (0xfd, 0xe7, 0xa9),
+    (0xfb, 0xb0, 0x5f),
+    (0xee, 0x6a, 0x4b),
+    (0xbf, 0x2f, 0x6c),
+    (0x74, 0x12, 0x7d),
+    (0x2a, 0x0f, 0x54),
+];
+
+/// Draws the given classes.
+pub(crate) fn draw(file: &ProfileFile, classes: &[&str]) -> Document {
+    let begin = file.samples.first().map_or(0, |sample| sample.begin);
+    let end = file.samples.last().map_or(0, |sample| sample.end);
+    let panels: Vec<Panel<'_>> = classes
+        .iter()
+        .map(|class| Panel::new(file, class))
+        .collect();
+    let most = panels.iter().map(Panel::most).max().unwrap_or(0);
+    let width = LEFT + PLOT + RIGHT;
+    let panels_height: f64 = panels.iter().map(Panel::height).sum();
+    let height = HEAD + panels_height + LEGEND;
+    let axis = Axis {
+        begin,
+        span: end.saturating_sub(begin).max(1),
+    };
+    let mut document = Document::new()
+        .set("viewBox", (0, 0, width, height))
+        .set("width", width)
+        .set("height", height)
+        .set("font-family", "sans-serif")
+        .set("font-size", 11)
+        .set("fill", "#222")
+        .add(Title::new(heading(file)))
+        .add(
+            Rectangle::new()
+                .set("width", width)
+                .set("height", height)
+                .set("fill", "white"),
+        )
+        .add(text(LEFT, 24.0, &heading(file)).set("font-size", 15))
+        .add(text(LEFT, 42.0, &subheading(file)).set("fill", "#666"));
+    let mut y = HEAD;
+    for panel in &panels {
+        document = document.add(panel.draw(file, &axis, y, most));
+        y += panel.height();
+    }
+    document.add(legend(y + 6.0, most))
+}
+
+fn heading(file: &ProfileFile) -> String {
+    format!(
+        "{} on {}: how long operations took",
+        file.instance, file.host
+    )
+}
+
+fn subheading(file: &ProfileFile) -> String {
+    let samples = file.samples.len();
+    let each = file.seconds() / samples.max(1) as f64;
+    format!(
+        "Linux {}, {samples} samples of {} each",
+        file.kernel.split(' ').next().unwrap_or("?"),
+        Nanos((each * 1e9) as u64)
+    )
+}
+
+/// Time to the right.
+struct Axis {
+    begin: u64,
+    span: u64,
+}
+
+impl Axis {
+    fn x(&self, time: u64) -> f64 {
+        LEFT + PLOT * time.saturating_sub(self.begin) as f64 / self.span as f64
+    }
+
+    /// So that there are 4 to 10 ticks.
+    fn step(&self) -> u64 {
+        const SECOND: u64 = 1_000_000_000;
+        const STEPS: [u64; 14] = [
+            1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400,
+        ];
+        let fits = |step: &&u64| self.span / (**step * SECOND) <= 10;
+        let step = STEPS.iter().find(fits).copied();
+        step.map_or((self.span / 8).max(1), |step| step * SECOND)
+    }
+}
+
+/// One class.
+struct Panel<'a> {
+    class: &'a str,
+    /// The first and the last row that is drawn.
+    rows: (usize, usize),
+    /// For each sample, its rows.
+    columns: Vec<(&'a Sample, &'a [u64])>,
+}
+
+impl<'a> Panel<'a> {
+    fn new(file: &'a ProfileFile, class: &'a str) -> Self {
+        let counts = |sample: &'a Sample| {
+            let found = sample.counts.0.iter().find(|(name, _)| name == class);
+            found.map(|(_, counts)| (sample, counts.as_slice()))
+        };
+        let columns: Vec<(&Sample, &[u64])> = file.samples.iter().filter_map(counts).collect();
+        let used = |row: &usize| columns.iter().any(|(_, counts)| counts[*row] > 0);
+        let rows = 0..file.low.len();
+        let first = rows.clone().find(used).unwrap_or(0);
+        let last = rows.rev().find(used).unwrap_or(0);
+        Self {
+            class,
+            rows: (first, last),
+            columns,
+        }
+    }
+
+    fn most(&self) -> u64 {
+        let counts = self.columns.iter().flat_map(|(_, counts)| counts.iter());
+        counts.copied().max().unwrap_or(0)
+    }
+
+    fn plot_height(&self) -> f64 {
+        (self.rows.1 - self.rows.0 + 1) as f64 * ROW
+    }
+
+    fn height(&self) -> f64 {
+        ABOVE + self.plot_height() + BELOW
+    }
+
+    fn draw(&self, file: &ProfileFile, axis: &Axis, top: f64, most: u64) -> Group {
+        let (first, last) = self.rows;
+        let plot = top + ABOVE;
+        let bottom = plot + self.plot_height();
+        let y = |row: usize| plot + (last - row) as f64 * ROW;
+        let total: u64 = self
+            .columns
+            .iter()
+            .flat_map(|(_, counts)| counts.iter())
+            .sum();
+        let name = format!(
+            "{} ({}): {}",
+            class_name(self.class),
+            self.class,
+            thousands(total)
+        );
+        let frame = Rectangle::new()
+            .set("x", LEFT)
+            .set("y", plot)
+            .set("width", PLOT)
+            .set("height", self.plot_height())
+            .set("fill", "#f6f6f6");
+        let mut group = Group::new()
+            .add(text(LEFT, plot - 8.0, &name).set("font-weight", "bold"))
+            .add(frame);
+        for (sample, counts) in &self.columns {
+            let (left, right) = (axis.x(sample.begin), axis.x(sample.end));
+            for row in (first..=last).filter(|row| counts[*row] > 0) {
+                let from = Nanos(sample.begin.saturating_sub(axis.begin));
+                let title = format!(
+                    "{} of {} after {from}",
+                    thousands(counts[row]),
+                    range(&file.low, row)
+                );
+                let cell = Rectangle::new()
+                    .set("x", round(left))
+                    .set("y", round(y(row)))
+                    // A little more, lest the background shines through between two.
+                    .set("width", round((right - left).max(0.6) + 0.2))
+                    .set("height", ROW)
+                    .set("fill", colour(counts[row], most))
+                    .add(Title::new(title));
+                group = group.add(cell);
+            }
+        }
+        // Every other bound, or all of few.
+        let every = if last - first < 8 { 1 } else { 2 };
+        for row in (first..=last).filter(|row| (row - first).is_multiple_of(every)) {
+            let bound = Nanos(file.low[row]).to_string();
+            let label = text(LEFT - 6.0, y(row) + ROW + 3.5, &bound).set("text-anchor", "end");
+            group = group.add(label);
+        }
+        let mut time = 0;
+        while time <= axis.span {
+            let x = axis.x(axis.begin + time);
+            let tick = Rectangle::new()
+                .set("x", round(x))
+                .set("y", bottom)
+                .set("width", 1)
+                .set("height", 4)
+                .set("fill", "#888");
+            let label = text(x, bottom + 16.0, &clock(time)).set("text-anchor", "middle");
+            group = group.add(tick).add(label);
+            time += axis.step();
+        }
+        group
+    }
+}
+
+/// What the colours mean.
+fn legend(y: f64, most: u64) -> Group {
+    const STEPS: usize = 40;
+    const WIDTH: f64 = 200.0;
+    let mut group = Group::new().add(text(LEFT, y + 10.0, "operations in a cell:"));
+    let x = LEFT + 124.0;
+    for step in 0..STEPS {
+        let part = step as f64 / (STEPS - 1) as f64;
+        let patch = Rectangle::new()
+            .set("x", round(x + WIDTH * step as f64 / STEPS as f64))
+            .set("y", y)
+            .set("width", round(WIDTH / STEPS as f64 + 0.3))
+            .set("height", 12)
+            .set("fill", mix(part));
+        group = group.add(patch);
+    }
+    for part in [0.0, 0.5, 1.0] {
+        let count = (most.max(1) as f64).powf(part).round() as u64;
+        let label = text(x + WIDTH * part, y + 26.0, &thousands(count));
+        group = group.add(label.set("text-anchor", "middle"));
+    }
+    group
+}
+
+/// 1 is the lightest, the most the darkest.
+fn colour(count: u64, most: u64) -> String {
+    let scale = (most.max(2) as f64).ln();
+    mix((count.max(1) as f64).ln() / scale)
+}
+
+/// A colour between the first, 0, and the last, 1.
+fn mix(part: f64) -> String {
+    let at = part.clamp(0.0, 1.0) * (COLOURS.len() - 1) as f64;
+    let below = (at as usize).min(COLOURS.len() - 2);
+    let (from, to, part) = (COLOURS[below], COLOURS[below + 1], at - below as f64);
+    let mix =
+        |from: u8, to: u8| (f64::from(from) + (f64::from(to) - f64::from(from)) * part).round();
+    let (r, g, b) = (mix(from.0, to.0), mix(from.1, to.1), mix(from.2, to.2));
+    format!("#{:02x}{:02x}{:02x}", r as u8, g as u8, b as u8)
+}
+
+/// What a row holds.
+fn range(low: &[u64], row: usize) -> String {
+    match low.get(row + 1) {
+        Some(high) => format!("{} to {}", Nanos(low[row]), Nanos(*high)),
+        None => format!("{} or more", Nanos(low[row])),
+    }
+}
+
+/// A time since the begin: `0:05`, `1:00:00`.
+fn clock(ns: u64) -> String {
+    let seconds = ns / 1_000_000_000;
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
+fn text(x: f64, y: f64, words: &str) -> Text {
+    Text::new("")
+        .set("x", round(x))
+        .set("y", round(y))
+        .add(Words::new(words))
+}
+
+/// Tenths are enough, and short.
+fn round(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::file::tests::file;
+    use super::*;
+
+    #[test]
+    fn each_cell_that_has_a_count_is_drawn_once_with_its_title() {
+        let file = file(
+            &[1024, 2048, 4096],
+            &[(&[0, 7, 0], &[0, 0, 0]), (&[0, 0, 1200], &[0, 0, 0])],
+        );
+        let picture = draw(&file, &["s_read"]).to_string();
+        assert!(picture.starts_with("<svg"));
+        assert!(
+            picture.contains("7 of 2.05us to 4.10us after 0ns"),
+            "{picture}"
+        );
+        assert!(picture.contains("1,200 of 4.10us or more after 1.00s"));
+        assert_eq!(picture.matches(" after ").count(), 2);
+        assert!(picture.contains("read calls (s_read): 1,207"));
+        // The row below all counts is left out, and the second sample is to the right of the first.
+        assert!(!picture.contains("1.02us"));
+        let cell = picture
+            .lines()
+            .position(|line| line.contains("1,200 of"))
+            .unwrap();
+        let before: Vec<&str> = picture.lines().take(cell + 1).collect();
+        let rect = before.iter().rfind(|line| line.contains("<rect")).unwrap();
+        assert!(
+            rect.contains(&format!("x=\"{}\"", LEFT + PLOT / 2.0)),
+            "{rect}"
+        );
+    }
+
+    #[test]
+    fn names_from_a_file_can_not_break_the_picture() {
+        let mut file = file(&[1, 2], &[(&[1, 1], &[1, 1])]);
+        file.host = "<script>&".into();
+        let picture = draw(&file, &["s_read", "b_write"]).to_string();
+        assert!(!picture.contains("<script>"), "{picture}");
+    }
+
+    #[test]
+    fn colours_run_from_light_to_dark() {
+        assert_eq!(colour(1, 1000), "#fde7a9");
+        assert_eq!(colour(1000, 1000), "#2a0f54");
+        assert_eq!(colour(1, 1), "#fde7a9");
+        let light = |colour: String| {
+            let part = |i: usize| u64::from_str_radix(&colour[i..i + 2], 16).unwrap();
+            part(1) * 3 + part(3) * 6 + part(5)
+        };
+        let all: Vec<u64> = (0..=10)
+            .map(|exponent| light(colour(1 << exponent, 1024)))
+            .collect();
+        assert!(all.is_sorted_by(|a, b| a > b), "{all:?}");
+    }
+
+    #[test]
+    fn an_empty_file_is_an_empty_picture() {
+        let empty = file(&[1, 2], &[]);
+        assert!(draw(&empty, &[]).to_string().contains("0 samples"));
+    }
+
+    #[test]
+    fn times_are_marked_four_to_ten_times() {
+        for seconds in [5, 10, 60, 61, 600, 3599, 86_400] {
+            let axis = Axis {
+                begin: 0,
+                span: seconds * 1_000_000_000,
+            };
+            let ticks = axis.span / axis.step();
+            assert!((4..=10).contains(&ticks), "{seconds} s: {ticks}");
+        }
+        assert_eq!(clock(65_000_000_000), "1:05");
+        assert_eq!(clock(3_600_000_000_000), "1:00:00");
+    }
+}
