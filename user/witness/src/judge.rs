@@ -50,6 +50,11 @@ impl Verdict {
         self.faults.is_empty()
     }
 
+    /// Adds a word to the summary.
+    pub(crate) fn note(&mut self, word: &str) {
+        self.summary = format!("{} {word}", self.summary);
+    }
+
     /// Faults, then the verdict line; the matches first when asked for.
     pub(crate) fn lines(&self, verbose: bool) -> impl Iterator<Item = String> {
         let matches = if verbose {

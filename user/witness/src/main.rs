@@ -19,6 +19,7 @@ mod judge;
 mod lines;
 mod lttng;
 mod pair;
+mod profile;
 mod ruled;
 mod rules;
 mod tasks;
@@ -34,8 +35,9 @@ use lt_proc::Nanos;
 use lt_trace::Dev;
 
 use crate::alerts::Reported;
-use crate::judge::Limits;
+use crate::judge::{Limits, Verdict};
 use crate::pair::{From, Pairing};
+use crate::profile::Subject;
 use crate::rules::Rule;
 use crate::tasks::Wait;
 
@@ -67,6 +69,12 @@ struct Args {
     /// What begins and ends is looked for by a rule: the name of one, or as rules.rs says.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["lttng", "from", "dev", "tasks"], value_parser = parse_rule)]
     rule: Option<Rule>,
+    /// The alerts are of the tracker `io`, of everything, and this is its profile.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "from", "tasks", "rule"])]
+    profile: Option<PathBuf>,
+    /// With --profile: system calls of this thread and its descendants; without, requests of --dev.
+    #[arg(long, value_name = "TID", requires = "profile", conflicts_with = "dev")]
+    root: Option<u32>,
     /// Only this device (MAJ:MIN), in the trace and in the alerts.
     #[arg(long, value_name = "MAJ:MIN", value_parser = parse_dev)]
     dev: Option<Dev>,
@@ -100,22 +108,42 @@ fn main() -> ExitCode {
 /// True when the alerts are exact.
 fn run(args: &Args) -> Result<bool> {
     let trace = read(&args.trace)?;
+    if let Some(profile) = &args.profile {
+        return of_profile(args, &trace, &read(profile)?);
+    }
     let (paired, alerts) = match (args.tasks, &args.rule) {
         (Some(wait), _) => of_tasks(args, &trace, wait)?,
         (None, Some(rule)) => of_rule(args, &trace, rule)?,
         (None, None) => of_requests(args, &trace)?,
     };
-    let limits = Limits {
+    print(args, &judge::judge(&paired, &alerts, &limits(args)))
+}
+
+fn limits(args: &Args) -> Limits {
+    Limits {
         threshold: args.threshold.0,
         expect_at_least: args.expect_at_least,
         ..Limits::default()
-    };
-    let verdict = judge::judge(&paired, &alerts, &limits);
+    }
+}
+
+fn print(args: &Args, verdict: &Verdict) -> Result<bool> {
     let mut out = io::stdout().lock();
     for line in verdict.lines(args.verbose) {
         writeln!(out, "{line}")?;
     }
     Ok(verdict.exact())
+}
+
+fn of_profile(args: &Args, trace: &str, profile: &str) -> Result<bool> {
+    let subject = match (args.root, args.dev) {
+        (Some(root), _) => Subject::Task(root),
+        (None, Some(dev)) => Subject::Disk(dev),
+        (None, None) => bail!("--profile: whose? Give --root or --dev"),
+    };
+    let alerts = read(&args.alerts)?;
+    let verdict = profile::check(subject, trace, &alerts, profile, &limits(args))?;
+    print(args, &verdict)
 }
 
 fn of_tasks(args: &Args, trace: &str, wait: Wait) -> Result<(Pairing, Vec<Reported>)> {
