@@ -275,6 +275,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     name: Name,
     kind: &'static trackers::Kind,
     number: usize,
+    traced: trace::Traced,
     tracker: Tracker<K, D, Kernel>,
     values: [Atomic<u64>; PARAMS_MAX],
     /// The upper halves.
@@ -333,6 +334,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             name,
             kind,
             number,
+            traced: trace::Traced::of(kind.name),
             tracker: Tracker::growing(capacity, most, threshold, crate::sys::random::seed())?,
             values,
             uppers,
@@ -576,10 +578,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     fn trace(&self, alert: &Alert, stack: &[u64]) {
-        if !trace::alert_enabled() {
+        if !trace::alert_enabled(self.traced) {
             return;
         }
         trace::alert(&trace::AlertEvent {
+            traced: self.traced,
             seq: alert.seq,
             time: alert.time,
             delay: alert.delay,

@@ -159,8 +159,19 @@ int lt_block_lookup(const char *path, u32 *dev);
 bool lt_block_is_partition(u32 dev);
 void lt_block_rwbs(char out[16], u32 flags);
 
-/* Our own tracepoint */
+/* Our own tracepoints */
+
+/* The trackers that have one of their own, alert_NAME. */
+enum lt_traced {
+	LT_TRACED_NOT,
+	LT_TRACED_BLOCK,
+	LT_TRACED_WAKEUP,
+	LT_TRACED_RUNQUEUE,
+	LT_TRACED_OFFCPU,
+};
+
 struct lt_alert {
+	enum lt_traced traced;
 	u64 seq;
 	u64 time;
 	u64 delay;
@@ -178,6 +189,6 @@ struct lt_alert {
 };
 
 void lt_trace_alert(const struct lt_alert *alert);
-bool lt_trace_alert_enabled(void);
+bool lt_trace_alert_enabled(enum lt_traced traced);
 
 #endif /* _LATENCY_TRACKER_HELPERS_H */

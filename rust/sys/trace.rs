@@ -1,14 +1,32 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The module's own tracepoint, `latency_tracker:alert`.
+//! The module's own tracepoints, `latency_tracker:alert` and those of the trackers.
 //!
 //! C header: include/trace/events/latency_tracker.h
 
 use crate::sys::bindings;
 use core::ffi::CStr;
 
+/// The tracepoint that a tracker has of its own, if any.
+#[derive(Clone, Copy)]
+pub(crate) struct Traced(bindings::lt_traced);
+
+impl Traced {
+    /// That of the tracker with this name.
+    pub(crate) fn of(tracker: &str) -> Self {
+        Self(match tracker {
+            "block" => bindings::lt_traced_LT_TRACED_BLOCK,
+            "wakeup" => bindings::lt_traced_LT_TRACED_WAKEUP,
+            "runqueue" => bindings::lt_traced_LT_TRACED_RUNQUEUE,
+            "offcpu" => bindings::lt_traced_LT_TRACED_OFFCPU,
+            _ => bindings::lt_traced_LT_TRACED_NOT,
+        })
+    }
+}
+
 /// The fields of the tracepoint; times and durations in nanoseconds.
 pub(crate) struct AlertEvent<'a> {
+    pub(crate) traced: Traced,
     pub(crate) seq: u64,
     pub(crate) time: u64,
     pub(crate) delay: u64,
@@ -26,10 +44,10 @@ pub(crate) struct AlertEvent<'a> {
     pub(crate) stack: &'a [u64],
 }
 
-/// Whether anybody listens.
-pub(crate) fn alert_enabled() -> bool {
-    // SAFETY: Reads a static key.
-    unsafe { bindings::lt_trace_alert_enabled() }
+/// Whether anybody listens to the alerts of a tracker.
+pub(crate) fn alert_enabled(traced: Traced) -> bool {
+    // SAFETY: Reads static keys.
+    unsafe { bindings::lt_trace_alert_enabled(traced.0) }
 }
 
 /// Emits it. Any context.
@@ -41,6 +59,7 @@ pub(crate) fn alert(event: &AlertEvent<'_>) {
     let mut comm = *event.comm;
     comm[1] &= !(0xff << 56);
     let raw = bindings::lt_alert {
+        traced: event.traced.0,
         seq: event.seq,
         time: event.time,
         delay: event.delay,

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each alert is also an event for ftrace and perf, latency_tracker:alert, with the same fields.
+# Each alert is also an event for ftrace and perf, latency_tracker:alert, with the same fields; and one of its
+# tracker, alert_TRACKER, with the tracker's fields by name.
 # kernels: stock rt
 # cpus: 2
 # timeout: 60
@@ -32,5 +33,52 @@ echo 'delay > 10000000000' >$trace/events/latency_tracker/alert/filter
 reads slow 2
 assert_eq "$(grep -c ' alert: ' $trace/trace)" 0 "events that the filter lets through"
 echo 0 >$trace/events/latency_tracker/alert/enable
+control -slow
+
+# same TRACKER "KEY..." [PARAMETER...]: in what is done meanwhile, each alert and the event of its tracker have the
+# same values; those of the line lose their quotes.
+same() {
+	tracker=$1 keys=$2
+	shift 2
+	echo 0 >$trace/trace
+	echo 1 >"$trace/events/latency_tracker/alert_$tracker/enable"
+	# A reader gets what comes after it has opened the file.
+	control "t $tracker enabled=0 threshold=0 stack=0 ring=16384 $*"
+	exec 4<$LT/t/alerts
+	cat <&4 >/tmp/of-t &
+	reader=$!
+	control "t $tracker enabled=1"
+	doing
+	control "t $tracker enabled=0"
+	count=$(stat t alerts)
+	[ "$count" -gt 3 ] || fail "only $count alerts of $tracker"
+	wait_until 10 sh -c "tail -n 1 /tmp/of-t | grep -q '^seq=$count '"
+	kill $reader
+	exec 4<&-
+	echo 0 >"$trace/events/latency_tracker/alert_$tracker/enable"
+	grep " alert_$tracker: " $trace/trace | sed 's/.*: seq=/seq=/' | sort >/tmp/events
+	tr -d '"' </tmp/of-t | sort >/tmp/lines
+	for key in seq time instance reason delay threshold pid tid comm $keys; do
+		for file in events lines; do
+			sed -n "s/^\(.* \)*$key=\([^ ]*\).*/\2/p" /tmp/$file >/tmp/$file.values
+			assert_eq "$(wc -l </tmp/$file.values)" "$count" "$file of $tracker with $key"
+		done
+		cmp /tmp/events.values /tmp/lines.values || fail "$key of $tracker: $(head -n 1 /tmp/events) $(head -n 1 /tmp/lines)"
+	done
+	control -t
+}
+doing() { reads slow 5; }
+same block 'sector bytes queue device requeues' dev=slow
+doing() {
+	i=0
+	while [ $i -lt 5 ]; do
+		(j=0; while [ $j -lt 2000 ]; do j=$((j + 1)); done)
+		sleep 0.01
+		i=$((i + 1))
+	done
+}
+same wakeup 'prio target migrated waker_pid waker_tid waker_comm context prev_pid prev_tid prev_comm'
+same runqueue 'prio state from migrated by_pid by_tid prev_pid prev_tid prev_comm'
+same offcpu 'prio from waker_pid waker_tid waker_comm context queued'
 unload_module
 [ ! -e $trace/events/latency_tracker ] || fail "the event is still there"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * latency_tracker:alert, emitted at the instant a delay is found too long.
+ * latency_tracker:alert, emitted at the instant a delay is found too long, and
+ * latency_tracker:alert_TRACKER, the same with the tracker's own fields by name
+ * and type.
  *
  * For ftrace, perf and LTTng: it can start a snapshot, stop a trace, or feed a
  * script. Times are CLOCK_MONOTONIC in nanoseconds. args are the tracker's
@@ -13,6 +15,8 @@
 #if !defined(_TRACE_LATENCY_TRACKER_H) || defined(TRACE_HEADER_MULTI_READ)
 #define _TRACE_LATENCY_TRACKER_H
 
+#include <linux/blkdev.h>
+#include <linux/sched.h>
 #include <linux/tracepoint.h>
 
 struct lt_alert;
@@ -66,6 +70,203 @@ TRACE_EVENT(alert,
 		  __print_array(__get_dynamic_array(stack),
 				__get_dynamic_array_len(stack) / sizeof(u64),
 				sizeof(u64)))
+);
+
+/* What the alerts of all trackers have. */
+#define LT_COMMON_FIELDS						\
+		__field(	u64,	seq		)		\
+		__field(	u64,	time		)		\
+		__string(	instance, alert->instance	)	\
+		__string(	reason,	alert->reason	)		\
+		__field(	u64,	delay		)		\
+		__field(	u64,	threshold	)		\
+		__field(	u32,	pid		)		\
+		__field(	u32,	tid		)		\
+		__string(	comm,	alert->comm	)
+
+#define LT_COMMON_ASSIGN						\
+		__entry->seq = alert->seq;				\
+		__entry->time = alert->time;				\
+		__assign_str(instance);					\
+		__assign_str(reason);					\
+		__entry->delay = alert->delay;				\
+		__entry->threshold = alert->threshold;			\
+		__entry->pid = alert->pid;				\
+		__entry->tid = alert->tid;				\
+		__assign_str(comm);
+
+#define LT_COMMON_FORMAT						\
+	"seq=%llu time=%llu instance=%s reason=%s delay=%llu threshold=%llu pid=%u tid=%u comm=%s"
+
+#define LT_COMMON_VALUES						\
+		  __entry->seq, __entry->time, __get_str(instance),	\
+		  __get_str(reason), __entry->delay,			\
+		  __entry->threshold, __entry->pid, __entry->tid,	\
+		  __get_str(comm)
+
+/* Another task, of which an alert has three words: see rust/record/actor.rs. */
+#define LT_TASK_FIELDS(role)						\
+		__field(	u32,	role##_pid	)		\
+		__field(	u32,	role##_tid	)		\
+		__array(	char,	role##_comm, TASK_COMM_LEN )
+
+#define LT_TASK_ASSIGN(role, words)					\
+		__entry->role##_pid = ((words)[0] >> 22) & 0x3fffff;	\
+		__entry->role##_tid = (words)[0] & 0x3fffff;		\
+		memcpy(__entry->role##_comm, (words) + 1, TASK_COMM_LEN); \
+		__entry->role##_comm[TASK_COMM_LEN - 1] = '\0';
+
+/* What the tracker notes about it. */
+#define LT_TASK_NOTE(words) ((u32)((words)[0] >> 44))
+
+/* Where a task is, and how urgent: a word. */
+#define LT_PLACE_FIELDS(cpu)						\
+		__field(	int,	prio		)		\
+		__field(	u32,	policy		)		\
+		__field(	u32,	cpu		)
+
+#define LT_PLACE_ASSIGN(cpu, word)					\
+		__entry->prio = (s16)((word) >> 32);			\
+		__entry->policy = (word) >> 48;				\
+		__entry->cpu = (u32)(word);
+
+#define LT_CONTEXTS							\
+	{ 0, "task" }, { 1, "softirq" }, { 2, "hardirq" }, { 3, "nmi" }
+
+TRACE_EVENT(alert_block,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(	dev_t,	dev		)
+		__array(	char,	disk, DISK_NAME_LEN )
+		__field(	u32,	cmd_flags	)
+		__field(	u64,	sector		)
+		__field(	u32,	bytes		)
+		__field(	u64,	queue		)
+		__field(	u64,	device		)
+		__field(	u32,	requeues	)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN
+		__entry->dev = alert->args[0] >> 32;
+		__entry->cmd_flags = alert->args[0];
+		__entry->sector = alert->args[1];
+		__entry->bytes = alert->args[2];
+		__entry->requeues = alert->args[2] >> 32;
+		__entry->queue = alert->args[3];
+		__entry->device = alert->args[4];
+		memcpy(__entry->disk, alert->args + 5, DISK_NAME_LEN);
+		__entry->disk[DISK_NAME_LEN - 1] = '\0';
+	),
+
+	TP_printk(LT_COMMON_FORMAT " dev=%u:%u disk=%s cmd_flags=%#x sector=%llu bytes=%u queue=%llu device=%llu requeues=%u",
+		  LT_COMMON_VALUES, MAJOR(__entry->dev), MINOR(__entry->dev),
+		  __entry->disk, __entry->cmd_flags, __entry->sector,
+		  __entry->bytes, __entry->queue, __entry->device,
+		  __entry->requeues)
+);
+
+TRACE_EVENT(alert_wakeup,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		LT_PLACE_FIELDS(target)
+		__field(	bool,	migrated	)
+		LT_TASK_FIELDS(waker)
+		__field(	u32,	context		)
+		LT_TASK_FIELDS(prev)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN
+		LT_PLACE_ASSIGN(target, alert->args[0])
+		LT_TASK_ASSIGN(waker, alert->args + 1)
+		__entry->context = LT_TASK_NOTE(alert->args + 1) & 3;
+		LT_TASK_ASSIGN(prev, alert->args + 4)
+		__entry->migrated = LT_TASK_NOTE(alert->args + 4);
+	),
+
+	TP_printk(LT_COMMON_FORMAT " prio=%d policy=%u target=%u migrated=%d waker_pid=%u waker_tid=%u waker_comm=%s context=%s prev_pid=%u prev_tid=%u prev_comm=%s",
+		  LT_COMMON_VALUES, __entry->prio, __entry->policy,
+		  __entry->target, __entry->migrated, __entry->waker_pid,
+		  __entry->waker_tid, __entry->waker_comm,
+		  __print_symbolic(__entry->context, LT_CONTEXTS),
+		  __entry->prev_pid, __entry->prev_tid, __entry->prev_comm)
+);
+
+TRACE_EVENT(alert_runqueue,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		LT_PLACE_FIELDS(from)
+		__field(	bool,	preempted	)
+		__field(	bool,	migrated	)
+		LT_TASK_FIELDS(by)
+		LT_TASK_FIELDS(prev)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN
+		LT_PLACE_ASSIGN(from, alert->args[0])
+		LT_TASK_ASSIGN(by, alert->args + 1)
+		__entry->preempted = LT_TASK_NOTE(alert->args + 1);
+		LT_TASK_ASSIGN(prev, alert->args + 4)
+		__entry->migrated = LT_TASK_NOTE(alert->args + 4);
+	),
+
+	TP_printk(LT_COMMON_FORMAT " prio=%d policy=%u state=%s from=%u migrated=%d by_pid=%u by_tid=%u by_comm=%s prev_pid=%u prev_tid=%u prev_comm=%s",
+		  LT_COMMON_VALUES, __entry->prio, __entry->policy,
+		  __entry->preempted ? "R+" : "R", __entry->from,
+		  __entry->migrated, __entry->by_pid, __entry->by_tid,
+		  __entry->by_comm, __entry->prev_pid, __entry->prev_tid,
+		  __entry->prev_comm)
+);
+
+TRACE_EVENT(alert_offcpu,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		LT_PLACE_FIELDS(from)
+		__field(	bool,	preempted	)
+		__field(	u32,	state		)
+		LT_TASK_FIELDS(waker)
+		__field(	u32,	context		)
+		__field(	u64,	queued		)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN
+		LT_PLACE_ASSIGN(from, alert->args[0])
+		__entry->preempted = alert->args[1] >> 32;
+		__entry->state = alert->args[1];
+		LT_TASK_ASSIGN(waker, alert->args + 2)
+		__entry->context = LT_TASK_NOTE(alert->args + 2);
+		__entry->queued = alert->args[5];
+	),
+
+	TP_printk(LT_COMMON_FORMAT " prio=%d policy=%u from=%u preempted=%d state=%#x waker_pid=%u waker_tid=%u waker_comm=%s context=%s queued=%llu",
+		  LT_COMMON_VALUES, __entry->prio, __entry->policy,
+		  __entry->from, __entry->preempted, __entry->state,
+		  __entry->waker_pid, __entry->waker_tid, __entry->waker_comm,
+		  __print_symbolic(__entry->context, LT_CONTEXTS),
+		  __entry->queued)
 );
 
 #endif /* _TRACE_LATENCY_TRACKER_H */
