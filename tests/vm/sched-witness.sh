@@ -4,6 +4,8 @@
 # The alerts are exactly what tasks waited, one by one: ftrace records the scheduler at the same time, and
 # lt-witness computes from its trace who waited how long, woken by whom. hackbench on two processors: threads that
 # wake each other while they fall asleep, are preempted, migrate, are born and exit; and a program that computes.
+# Among them is one wait of known length: for a SCHED_FIFO task that keeps the processor for 20 ms, for the next period
+# of a cgroup with 1 % of a processor, in a sleep of 50 ms.
 #
 # The threshold is 0: every wait is an alert, of all tasks. Nobody reads while it lasts. The machine's clock counts
 # instructions, so that it does not matter when the host has something else to do.
@@ -19,6 +21,7 @@
 . /lt/tests/sched.sh
 
 trace=/sys/kernel/tracing
+grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 trackers=${LT_TRACKERS:-wakeup runqueue offcpu}
 load_module
 
@@ -37,6 +40,12 @@ for tracker in $trackers; do
 	sleep 0.2
 	echo lt-witness begin >$trace/trace_marker
 	waits crowd 8 150
+	# A wait of known length among them.
+	case $tracker in
+	wakeup) waits hog 1 20 ;;
+	runqueue) waits quota 1 1 5 ;;
+	offcpu) waits sleep 50 ;;
+	esac >/tmp/known
 	sleep 0.2
 	echo lt-witness end >$trace/trace_marker
 	echo 0 >$trace/tracing_on
@@ -46,6 +55,10 @@ for tracker in $trackers; do
 	cat $trace/trace >/tmp/trace
 	lt-witness --tasks $tracker --threshold 0 --expect-at-least 300 /tmp/trace /tmp/alerts ||
 		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$tracker is not exact"; }
+	known=$(sed -n 's/.*\(victim\|member\|sleeper\)=//p' /tmp/known)
+	grep " delay=[2-9][0-9]\{7\} .* tid=$known \| delay=[0-9]\{9,\} .* tid=$known " /tmp/alerts >/tmp/long ||
+		fail "$tracker: no alert of $(cat /tmp/known)"
+	head -n 1 /tmp/long
 	grep -v ' 0$' $LT/w/stats
 	sums_hold w
 	for key in full unmatched negative alerts_lost; do assert_eq "$(stat w $key)" 0 "$tracker: $key"; done
