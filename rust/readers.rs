@@ -68,5 +68,7 @@ pub(crate) fn note_current() {
 
 /// Whether a task is known to read alerts.
 pub(crate) fn is_known(owner: &Owner) -> bool {
-    READERS.has(word(owner))
+    let task = word(owner);
+    // Interrupts belong to nobody, who does not read either.
+    task != 0 && READERS.has(task)
 }

@@ -195,6 +195,13 @@ impl<P: Platform> Here<'_, P> {
         }
     }
 
+    /// Adds to such a counter.
+    pub(crate) fn add_extra(&self, which: usize, n: u64) {
+        if which < EXTRA {
+            P::add_local(self.guard, &self.local[FIRST_EXTRA + which], n);
+        }
+    }
+
     /// Enters a delay in the histogram, the sum and the extremes.
     #[inline(always)]
     pub(crate) fn record(&self, delay: u64) {

@@ -6,4 +6,5 @@
 #include <linux/proc_fs.h>
 
 #include "../../include/latency_tracker.h"
+#include "fprobe.h"
 #include "helpers.h"

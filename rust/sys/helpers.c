@@ -249,6 +249,11 @@ notrace u32 lt_symbol(char *out, size_t size, u64 address)
 	return len >= 2 && out[0] == '0' && out[1] == 'x' ? 0 : len;
 }
 
+notrace u32 lt_hashed(char *out, size_t size, u64 pointer)
+{
+	return scnprintf(out, size, "%p", (void *)(unsigned long)pointer);
+}
+
 /* Waker */
 
 struct lt_waker {
@@ -260,18 +265,38 @@ struct lt_waker {
 	void *owner;
 };
 
+static DEFINE_PER_CPU(struct task_struct *, lt_waking);
+
+/*
+ * Both callbacks stay on one CPU; on PREEMPT_RT they run in a thread each, where
+ * one may run while the other is preempted.
+ */
+static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn)
+{
+	struct task_struct *outer = this_cpu_read(lt_waking);
+
+	this_cpu_write(lt_waking, current);
+	fn(waker, waker->owner);
+	this_cpu_write(lt_waking, outer);
+}
+
+notrace bool lt_is_waking(void)
+{
+	return raw_cpu_read(lt_waking) == current;
+}
+
 static notrace void lt_waker_irq_work(struct irq_work *work)
 {
 	struct lt_waker *waker = container_of(work, struct lt_waker, work);
 
-	waker->on_irq_work(waker, waker->owner);
+	lt_waker_call(waker, waker->on_irq_work);
 }
 
 static notrace void lt_waker_timer(struct timer_list *timer)
 {
 	struct lt_waker *waker = container_of(timer, struct lt_waker, timer);
 
-	waker->on_timer(waker, waker->owner);
+	lt_waker_call(waker, waker->on_timer);
 }
 
 notrace struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,

@@ -74,6 +74,8 @@ u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 u32 lt_stack_here(u64 *entries, u32 size);
 /* The name of an address as in /proc/PID/stack, its length, 0 for none. */
 u32 lt_symbol(char *out, size_t size, u64 address);
+/* A pointer as %p: a number that stands for it. Its length. */
+u32 lt_hashed(char *out, size_t size, u64 pointer);
 
 /* A wait queue that may be woken from any context, through irq_work. */
 struct lt_waker;
@@ -89,6 +91,8 @@ void lt_waker_sync(struct lt_waker *waker);
 int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
+/* Whether this CPU is waking somebody, where the caller is. With preemption off. */
+bool lt_is_waking(void);
 
 /* Work in a kernel thread, repeated after delays of its own choice. */
 struct lt_ticker;

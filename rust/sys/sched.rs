@@ -18,10 +18,13 @@
 //! wakee at a waking, which may come from any context but NMI. Whoever takes one of these locks
 //! there dies: no wake-up, no timer, no printk; irq_work is the way out.
 
-use crate::sys::{
-    platform::PreemptGuard,
-    task::TaskRef,
-    tracepoint::{self, Probe, Tracepoint}, //
+use crate::{
+    platform::Platform,
+    sys::{
+        platform::{Kernel, PreemptGuard},
+        task::TaskRef,
+        tracepoint::{self, Probe, Tracepoint}, //
+    },
 };
 use core::ffi::CStr;
 use kernel::{
@@ -209,6 +212,68 @@ impl<T: Follower> Attachment<T> {
 impl<T: Follower> Drop for Attachment<T> {
     fn drop(&mut self) {
         // The begins go first.
+        while self.probes.pop().is_some() {}
+        tracepoint::synchronize();
+    }
+}
+
+/// Is told of tasks that exit. Any context.
+pub(crate) trait Leaver: Send + Sync + 'static {
+    /// A task exits: once while it still runs, at `sched_process_exit`, and once when all of it
+    /// has ended and nobody but us knows it any more, at `sched_process_free`.
+    fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `task` a valid task.
+unsafe extern "C" fn exits<T: Leaver>(data: *mut c_void, task: *mut bindings::task_struct) {
+    // SAFETY: The function's contract.
+    let (leaver, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
+    let guard = Kernel::guard();
+    leaver.exits(&guard, task);
+}
+
+/// The tracepoints of a task's end.
+const EXITS: [&CStr; 2] = [c"sched_process_exit", c"sched_process_free"];
+
+/// The first of them that this kernel lacks, if any.
+pub(crate) fn missing_exits() -> Option<&'static CStr> {
+    EXITS
+        .into_iter()
+        .find(|name| Tracepoint::find(name).is_none())
+}
+
+/// A [`Leaver`] at work, until dropped. Dropping sleeps.
+pub(crate) struct Exits<T: Leaver> {
+    probes: KVec<Probe>,
+    /// Kept alive until the last probe has returned.
+    _leaver: Arc<T>,
+}
+
+impl<T: Leaver> Exits<T> {
+    /// Attaches it. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
+    pub(crate) fn new(leaver: Arc<T>) -> Result<Self> {
+        let data = Arc::as_ptr(&leaver).cast_mut().cast::<c_void>();
+        let mut this = Self {
+            probes: KVec::with_capacity(EXITS.len(), GFP_KERNEL)?,
+            _leaver: leaver,
+        };
+        for name in EXITS {
+            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
+            let function = exits::<T> as *mut c_void;
+            // SAFETY: The first argument of these is a valid task; a further one stays in its
+            // register. `data` points into the `Arc` that is held until after `synchronize` in
+            // `drop`, which also runs if this function fails.
+            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
+            this.probes.push(probe, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<T: Leaver> Drop for Exits<T> {
+    fn drop(&mut self) {
         while self.probes.pop().is_some() {}
         tracepoint::synchronize();
     }

@@ -18,7 +18,7 @@
 
 use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;
-use kernel::{bindings, fmt};
+use kernel::{bindings, fmt, prelude::fmt};
 
 /// The most entries of a stack.
 pub(crate) const DEPTH_MAX: usize = helpers::LT_STACK_MAX as usize;
@@ -200,5 +200,33 @@ impl Symbol {
 impl fmt::Display for Symbol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.look_up(|name| f.write_str(name.unwrap_or("?")))
+    }
+}
+
+/// What was in a register, of whatever type: a number; what may be an error code, below 0; what may
+/// be an address of the kernel, as `%p` prints it: 16 digits that stand for it.
+pub(crate) struct Raw(pub(crate) u64);
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ERRNO_MAX: i64 = bindings::MAX_ERRNO as i64;
+        const DIGITS: usize = 16;
+        let is_error = |number: i64| (-ERRNO_MAX..0).contains(&number);
+        let long = self.0 as i64;
+        // The upper half of the register of an `int` may be anything, and is mostly 0.
+        let int = i64::from(self.0 as i32);
+        if is_error(long) {
+            f.write_fmt(fmt!("{long}"))
+        } else if self.0 >> 32 == 0 && is_error(int) {
+            f.write_fmt(fmt!("{int}"))
+        } else if long >= 0 {
+            f.write_fmt(fmt!("{long}"))
+        } else {
+            let mut text = [0u8; DIGITS + 1];
+            // SAFETY: Writes at most so many bytes, terminated.
+            let len = unsafe { helpers::lt_hashed(text.as_mut_ptr().cast(), text.len(), self.0) };
+            let text = text.get(..len as usize).unwrap_or_default();
+            f.write_str(core::str::from_utf8(text).unwrap_or("?"))
+        }
     }
 }

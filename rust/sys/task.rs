@@ -131,6 +131,12 @@ impl<'a> TaskRef<'a> {
         self.raw.as_ptr()
     }
 
+    /// A number that no other task has at the same time.
+    #[inline(always)]
+    pub(crate) fn address(&self) -> u64 {
+        self.raw.as_ptr().addr() as u64
+    }
+
     /// Whether it is the same task.
     #[inline(always)]
     pub(crate) fn is(&self, other: &TaskRef<'_>) -> bool {

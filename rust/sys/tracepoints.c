@@ -53,6 +53,7 @@ static const struct lt_expected lt_expected[] = {
 	LT_EXPECT(sched_waking, struct task_struct *),
 	LT_EXPECT(sched_wakeup_new, struct task_struct *),
 	LT_EXPECT(sched_process_exit, struct task_struct *, bool),
+	LT_EXPECT(sched_process_free, struct task_struct *),
 	LT_EXPECT(sched_process_exec, struct task_struct *, pid_t,
 		  struct linux_binprm *),
 	/* system calls */

@@ -125,6 +125,15 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         found.unwrap_or(Lookup::NotFound)
     }
 
+    /// A copy of a live event of this key, if there is one.
+    pub(crate) fn copy_of(&self, guard: &P::Guard, key: &[u64; K]) -> Option<Snapshot<K, D>> {
+        let hash = self.seed.hash(key);
+        self.table.find::<P, _>(guard, hash, |found| {
+            let (_, copy) = self.pool.cell(found.cell).peek()?;
+            (copy.key == *key).then_some(copy)
+        })
+    }
+
     /// Shows each live event of this key to `see`, until it says `false`, and says how many it
     /// saw. The reference is `see`'s for the call only.
     ///

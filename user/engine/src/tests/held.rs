@@ -470,6 +470,10 @@ proptest! {
                         });
                         shown.sort_unstable();
                         assert_eq!(shown, model.starts(key));
+                        match engine.copy_of(guard, &[key]) {
+                            Some(copy) => assert!(model.is_live((copy.key[0], copy.start))),
+                            None => assert!(model.starts(key).is_empty()),
+                        }
                         match engine.lookup(&Numa::guard(), &[key]) {
                             Lookup::Found(held) => {
                                 let start = engine.view(&held).start;

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Functions of the kernel that are followed by fprobe. bindgen reads this file;
+ * fprobe.c implements it, rust/sys/fprobe.rs is the only user.
+ */
+#ifndef _LATENCY_TRACKER_FPROBE_H
+#define _LATENCY_TRACKER_FPROBE_H
+
+#include <linux/fprobe.h>
+#include <linux/types.h>
+
+struct module;
+
+/* The probe of all functions of one name, and the modules that they are in. */
+struct lt_fprobe {
+	struct fprobe fp;
+	void *owner;
+	struct module **modules;
+	u32 nr_modules;
+};
+
+/* As fprobe_entry_cb and fprobe_exit_cb, for who does not know the types. */
+typedef int (*lt_fprobe_entry_fn)(struct fprobe *fp, unsigned long function,
+				  unsigned long caller, void *regs, void *data);
+typedef void (*lt_fprobe_exit_fn)(struct fprobe *fp, unsigned long function,
+				  unsigned long caller, void *regs, void *data);
+
+/* Whether this kernel has what is needed. */
+bool lt_fprobe_possible(void);
+
+/* Registers; either function may be NULL. An ERR_PTR if it fails. Sleeps. */
+struct lt_fprobe *lt_fprobe_new(const char *name, lt_fprobe_entry_fn entry,
+				lt_fprobe_exit_fn exit, size_t data_size,
+				void *owner);
+/* Nothing is called any more after this. Sleeps. */
+void lt_fprobe_free(struct lt_fprobe *probe);
+u64 lt_fprobe_missed(const struct lt_fprobe *probe);
+
+/*
+ * Between these two, functions that the CPU calls in this context are not to be
+ * followed. False if it is so already, or readers are being woken. With
+ * preemption off.
+ */
+bool lt_fprobe_enter(void);
+void lt_fprobe_leave(void);
+
+u64 lt_fprobe_argument(void *regs, u32 nth);
+u64 lt_fprobe_result(void *regs);
+
+/* Whether there is a function of this name that can be followed. Sleeps. */
+int lt_function_check(const char *name);
+
+/* The name of a function, without its module; its length, 0 for none. */
+u32 lt_function_name(char *out, size_t size, u64 address);
+
+#endif /* _LATENCY_TRACKER_FPROBE_H */

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following functions of the kernel and of its modules, from entry to return.
+//!
+//! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
+//!
+//! ```text
+//!   caller --call--> function: ftrace --> entered() -> a word, or None: not followed
+//!     ^                 |                                |
+//!     |                 |                   shadow stack of the task: [.. | word | ..]
+//!     +----return-------+--> fgraph ----> returned() <---+
+//! ```
+//!
+//! The word is kept with the return address on a stack that each task has for this. Its place is
+//! the *frame*: of two calls of one task that have not returned, interrupts on top of it included,
+//! the later one has the higher frame, and returns first.
+//!
+//! Functions of one name that are several are followed all. Modules that they are in stay.
+//!
+//! # What is not followed
+//!
+//! What is called while [`Functions`] runs a follower, or while readers are woken, is not followed:
+//! [`Follower::within_ourselves`] is told. So a follower may call the function it follows, and
+//! waking who reads about a function makes nothing to read. Calls that fprobe itself misses are in [`Functions::take_missed`]; a
+//! call for which the shadow stack has no room (more than about 50 in each other) is not seen by
+//! anybody.
+//!
+//! # Contexts
+//!
+//! Those of the function: any, NMI included. Preemption is off.
+
+use crate::sys::{bindings as helpers, platform::PreemptGuard};
+use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
+use kernel::{
+    error::{from_err_ptr, to_result},
+    ffi::{c_int, c_ulong, c_void},
+    fmt,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// One call of a function, at its entry or its return.
+pub(crate) struct Call<'a> {
+    /// The address of the function.
+    pub(crate) function: u64,
+    /// Where it returns to.
+    pub(crate) caller: u64,
+    regs: NonNull<c_void>,
+    _during: PhantomData<&'a c_void>,
+}
+
+impl Call<'_> {
+    /// # Safety
+    ///
+    /// `regs` are the registers that fprobe has passed to the caller.
+    unsafe fn new(function: c_ulong, caller: c_ulong, regs: *mut c_void) -> Self {
+        Self {
+            function: function as u64,
+            caller: caller as u64,
+            // SAFETY: The function's contract.
+            regs: unsafe { NonNull::new_unchecked(regs) },
+            _during: PhantomData,
+        }
+    }
+
+    /// At the entry: what is in the register of its `nth` argument, from 0.
+    pub(crate) fn argument(&self, nth: u32) -> u64 {
+        // SAFETY: The registers are valid during the call.
+        unsafe { helpers::lt_fprobe_argument(self.regs.as_ptr(), nth) }
+    }
+
+    /// At the return: what is in the register of the result.
+    pub(crate) fn result(&self) -> u64 {
+        // SAFETY: The registers are valid during the call.
+        unsafe { helpers::lt_fprobe_result(self.regs.as_ptr()) }
+    }
+}
+
+/// Where a word is kept during a call; 0 if there is none.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub(crate) struct Frame(pub(crate) u64);
+
+/// Follows functions as `S`, for who follows several. See "Contexts" above.
+pub(crate) trait Follower<S>: Send + Sync + 'static {
+    /// A function is called. Returns the word to keep, or `None` if its return is not of interest.
+    fn entered(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame) -> Option<u64>;
+
+    /// A function returns for which [`Follower::entered`] kept a word.
+    ///
+    /// Perhaps long ago: of a [`Functions`] that has gone, if this one is in the same place.
+    fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
+
+    /// A function was called, or returned, on behalf of a follower.
+    fn within_ourselves(&self, guard: &PreemptGuard);
+}
+
+/// Calls `see` unless that is being done in this context.
+#[inline(always)]
+fn apart<R>(guard: &PreemptGuard, outside: impl FnOnce(&PreemptGuard) -> R) -> Option<R> {
+    // SAFETY: Preemption is off, as the guard proves.
+    if !unsafe { helpers::lt_fprobe_enter() } {
+        return None;
+    }
+    let result = outside(guard);
+    // SAFETY: As above; balances the call that succeeded.
+    unsafe { helpers::lt_fprobe_leave() };
+    Some(result)
+}
+
+/// # Safety
+///
+/// To be called by fprobe for a probe that [`Functions::new`] made with an owner that is an `F`,
+/// and room for a word.
+unsafe extern "C" fn entered<S, F: Follower<S>>(
+    probe: *mut helpers::fprobe,
+    function: c_ulong,
+    caller: c_ulong,
+    regs: *mut c_void,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: The probe is the first field of ours, and the owner lives as long as it.
+    let follower = unsafe { &*(*probe.cast::<helpers::lt_fprobe>()).owner.cast::<F>() };
+    // SAFETY: fprobe turns preemption off.
+    let guard = unsafe { PreemptGuard::already() };
+    // SAFETY: They are from fprobe.
+    let call = unsafe { Call::new(function, caller, regs) };
+    let frame = Frame(data.addr() as u64);
+    let kept = apart(&guard, |guard| follower.entered(guard, &call, frame));
+    match kept {
+        Some(Some(word)) => {
+            if let Some(data) = NonNull::new(data.cast::<u64>()) {
+                // SAFETY: There is room for a word, aligned as the longs of the shadow stack.
+                unsafe { data.write(word) };
+            }
+            0
+        }
+        Some(None) => 1,
+        None => {
+            follower.within_ourselves(&guard);
+            1
+        }
+    }
+}
+
+/// # Safety
+///
+/// As [`entered`], which has returned 0 for this call.
+unsafe extern "C" fn returned<S, F: Follower<S>>(
+    probe: *mut helpers::fprobe,
+    function: c_ulong,
+    caller: c_ulong,
+    regs: *mut c_void,
+    data: *mut c_void,
+) {
+    // SAFETY: As in `entered`.
+    let follower = unsafe { &*(*probe.cast::<helpers::lt_fprobe>()).owner.cast::<F>() };
+    // SAFETY: As in `entered`.
+    let guard = unsafe { PreemptGuard::already() };
+    // SAFETY: As in `entered`.
+    let call = unsafe { Call::new(function, caller, regs) };
+    let Some(word) = NonNull::new(data.cast::<u64>()) else {
+        return;
+    };
+    let frame = Frame(data.addr() as u64);
+    // SAFETY: `entered` has written it.
+    let word = unsafe { word.read() };
+    let done = apart(&guard, |guard| follower.returned(guard, &call, frame, word));
+    if done.is_none() {
+        follower.within_ourselves(&guard);
+    }
+}
+
+/// All functions of a name, followed until dropped. Dropping sleeps; after it nobody is called.
+pub(crate) struct Functions<S, F: Follower<S>> {
+    raw: NonNull<helpers::lt_fprobe>,
+    /// How many of the missed were taken.
+    taken: u64,
+    /// Alive until nobody is called any more.
+    _follower: Arc<F>,
+    _as: PhantomData<fn(S)>,
+}
+
+// SAFETY: The C side locks by itself; the follower is `Send` and `Sync`.
+unsafe impl<S, F: Follower<S>> Send for Functions<S, F> {}
+
+impl<S, F: Follower<S>> Functions<S, F> {
+    /// Begins. `ENOENT` if there is no function of this name that can be followed, `ENOMEM`.
+    /// Sleeps.
+    pub(crate) fn new(name: &CStr, follower: Arc<F>) -> Result<Self> {
+        let owner = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        // SAFETY: The functions get the owner, which is held until after `lt_fprobe_free`, and
+        // room for a word.
+        let raw = unsafe {
+            from_err_ptr(helpers::lt_fprobe_new(
+                name.as_ptr().cast(),
+                Some(entered::<S, F>),
+                Some(returned::<S, F>),
+                size_of::<u64>(),
+                owner,
+            ))?
+        };
+        Ok(Self {
+            raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            taken: 0,
+            _follower: follower,
+            _as: PhantomData,
+        })
+    }
+
+    /// How many calls were missed by fprobe since it was asked last.
+    pub(crate) fn take_missed(&mut self) -> u64 {
+        // SAFETY: Valid until it is freed by `drop`.
+        let missed = unsafe { helpers::lt_fprobe_missed(self.raw.as_ptr()) };
+        let new = missed.wrapping_sub(self.taken);
+        self.taken = missed;
+        new
+    }
+}
+
+impl<S, F: Follower<S>> Drop for Functions<S, F> {
+    fn drop(&mut self) {
+        // SAFETY: Made by `lt_fprobe_new`, freed once.
+        unsafe { helpers::lt_fprobe_free(self.raw.as_ptr()) };
+    }
+}
+
+/// What this kernel lacks to follow functions, if anything.
+pub(crate) fn missing() -> Option<&'static CStr> {
+    // SAFETY: No requirements.
+    let is_possible = unsafe { helpers::lt_fprobe_possible() };
+    (!is_possible).then_some(c"fprobe")
+}
+
+/// Whether a function of this name can be followed: `ENOENT` if there is none, `EBUSY` if it is
+/// one of this module, another error if it can not be traced. Sleeps.
+pub(crate) fn check(name: &CStr) -> Result {
+    // SAFETY: The name is a C string that outlives the call.
+    to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })
+}
+
+/// The name of the function at an address; `?` if there is none, or not any more.
+pub(crate) struct FunctionName(pub(crate) u64);
+
+impl fmt::Display for FunctionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MAX: usize = helpers::LT_SYMBOL_MAX as usize;
+        let mut text = [0u8; MAX];
+        // SAFETY: Writes at most so many bytes, terminated.
+        let len = unsafe { helpers::lt_function_name(text.as_mut_ptr().cast(), MAX, self.0) };
+        let name = text.get(..len as usize).filter(|name| !name.is_empty());
+        f.write_str(
+            name.and_then(|name| core::str::from_utf8(name).ok())
+                .unwrap_or("?"),
+        )
+    }
+}
