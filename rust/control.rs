@@ -2,8 +2,8 @@
 
 //! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
 //!
-//! Every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word, a
-//! device, the letters of a name. A [`Param`] says how it is written and which values it takes; a
+//! Nearly every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word, a
+//! device, the letters of a short name; a long name stays the text that it is. A [`Param`] says how it is written and which values it takes; a
 //! whole line is checked before anything is done, and what is wrong is a [`Fault`] that quotes
 //! the word.
 
@@ -38,6 +38,15 @@ pub(crate) enum Kind {
     /// A cgroup of version 2: its path below the root of the hierarchy, with a slash first, its
     /// number, or `all`. The value is the number, or [`ALL`].
     Cgroup,
+    /// The name of a function of the kernel or a module. It is a text, and has to be given.
+    Function,
+}
+
+impl Kind {
+    /// Whether the value is the text itself, see [`Param::parse`]. It has to be given, at creation.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Kind::Function)
+    }
 }
 
 /// The value of a parameter. Only that of a name needs the upper half.
@@ -259,6 +268,9 @@ pub(crate) enum Sought<'a> {
     Disk(Disk<'a>),
     /// A cgroup by its path: its number.
     Cgroup(&'a [u8]),
+    /// A function by its name: whether it can be followed; the number means nothing. `ENOENT` if
+    /// there is none, `EBUSY` if it is one of ours, any other error if it can not be traced.
+    Function(&'a [u8]),
 }
 
 /// How a disk is written.
@@ -330,6 +342,32 @@ fn parse_cgroup<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<
     }
 }
 
+/// The longest name of a function or a tracepoint.
+const SYMBOL_MAX: usize = 127;
+
+/// Whether it may be the name of a function or a tracepoint.
+fn is_symbol(text: &[u8]) -> bool {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_.$".contains(b);
+    !text.is_empty() && text.len() <= SYMBOL_MAX && text.iter().all(plain)
+}
+
+fn check_function<'a>(
+    name: &'a [u8],
+    text: &'a [u8],
+    lookup: Lookup<'_>,
+) -> core::result::Result<(), Fault<'a>> {
+    if !is_symbol(name) {
+        return Err(fault(EINVAL, "expected the name of a function", text));
+    }
+    let why = match lookup(Sought::Function(name)) {
+        Ok(_) => return Ok(()),
+        Err(error) if error == ENOENT => return Err(fault(error, "no such function", text)),
+        Err(error) if error == EBUSY => "functions of this module can not be followed",
+        Err(_) => "this function can not be traced",
+    };
+    Err(fault(EINVAL, why, text))
+}
+
 /// The most bytes of a command's name, without its end.
 const COMM_MAX: usize = 15;
 
@@ -385,7 +423,7 @@ fn write_comm(f: &mut fmt::Formatter<'_>, name: Number) -> fmt::Result {
 }
 
 impl Param {
-    /// Parses a value.
+    /// Parses a value. That of a text is 0: the caller keeps the text, which is checked.
     pub(crate) fn parse<'a>(
         &self,
         text: &'a [u8],
@@ -430,6 +468,7 @@ impl Param {
             Kind::Id { max } => parse_id(text, max),
             Kind::Cgroup => parse_cgroup(text, lookup),
             Kind::Comm => Err(fault(EINVAL, "expected a command", text)),
+            Kind::Function => check_function(text, text, lookup).map(|()| 0),
         }
     }
 
@@ -463,6 +502,7 @@ impl fmt::Display for Value {
             Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
             Kind::Comm if self.value == 0 => f.write_str("all"),
             Kind::Comm => write_comm(f, self.value),
+            Kind::Function => f.write_str("none"),
             _ => f.write_fmt(fmt!("{value}")),
         }
     }
@@ -496,6 +536,7 @@ impl fmt::Display for KindName {
             Kind::Id { max } => f.write_fmt(fmt!("0-{max}|all")),
             Kind::Comm => f.write_str("command|all"),
             Kind::Cgroup => f.write_str("cgroup|all"),
+            Kind::Function => f.write_str("function"),
         }
     }
 }

@@ -25,7 +25,11 @@ use crate::{
     tracker::{Late, Tracker, Why},
     trackers, wakeup,
 };
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+use core::{
+    ffi::CStr,
+    ops::{Index, IndexMut}, //
+};
+use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, str::CString, sync::Arc};
 
 pub(crate) mod probed;
 pub(crate) mod profile;
@@ -33,8 +37,48 @@ pub(crate) mod profile;
 /// The most parameters a tracker can have.
 pub(crate) const PARAMS_MAX: usize = 24;
 
+/// The texts among the values, see [`Kind::is_text`].
+type Texts = [Option<Arc<CString>>; PARAMS_MAX];
+
 /// The values of an instance's parameters, in the order of its tracker's.
-pub(crate) type Values = [Number; PARAMS_MAX];
+#[derive(Clone)]
+pub(crate) struct Values {
+    numbers: [Number; PARAMS_MAX],
+    texts: Texts,
+}
+
+impl Values {
+    /// Those for which nothing is given.
+    pub(crate) fn defaults(kind: &trackers::Kind) -> Self {
+        let default = |at| {
+            let param: Option<&Param> = kind.params.get(at);
+            param.map_or(0, |param| param.default.into())
+        };
+        Self {
+            numbers: core::array::from_fn(default),
+            texts: Texts::default(),
+        }
+    }
+
+    /// The value of a parameter that is a text, if it is given.
+    pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
+        self.texts[param].as_ref().map(|text| &***text)
+    }
+}
+
+impl Index<usize> for Values {
+    type Output = Number;
+
+    fn index(&self, param: usize) -> &Number {
+        &self.numbers[param]
+    }
+}
+
+impl IndexMut<usize> for Values {
+    fn index_mut(&mut self, param: usize) -> &mut Number {
+        &mut self.numbers[param]
+    }
+}
 
 /// New values for some parameters.
 pub(crate) struct Changes {
@@ -47,7 +91,10 @@ impl Changes {
     pub(crate) fn none() -> Self {
         Self {
             given: [false; PARAMS_MAX],
-            values: [0; PARAMS_MAX],
+            values: Values {
+                numbers: [0; PARAMS_MAX],
+                texts: Texts::default(),
+            },
         }
     }
 
@@ -55,7 +102,7 @@ impl Changes {
     pub(crate) fn all(values: &Values) -> Self {
         Self {
             given: [true; PARAMS_MAX],
-            values: *values,
+            values: values.clone(),
         }
     }
 
@@ -70,15 +117,28 @@ impl Changes {
         self.values[at] = value;
     }
 
+    /// Gives a parameter that is a text a new value.
+    pub(crate) fn set_text(&mut self, at: usize, text: CString) -> Result {
+        self.values.texts[at] = Some(Arc::new(text, GFP_KERNEL)?);
+        self.set(at, 0);
+        Ok(())
+    }
+
+    /// Whether a parameter would change what an instance has.
+    pub(crate) fn differs(&self, at: usize, instance: &dyn Instance) -> bool {
+        let (new, old) = (self.values.text(at), instance.text(at));
+        self.given[at] && (self.values[at] != instance.value(at) || new != old)
+    }
+
     /// The new values where there are any, else the old ones.
-    pub(crate) fn over(&self, old: Values) -> Values {
-        core::array::from_fn(|at| {
-            if self.given[at] {
-                self.values[at]
-            } else {
-                old[at]
+    pub(crate) fn over(&self, mut old: Values) -> Values {
+        for at in (0..PARAMS_MAX).filter(|&at| self.given[at]) {
+            old[at] = self.values[at];
+            if let Some(text) = &self.values.texts[at] {
+                old.texts[at] = Some(text.clone());
             }
-        })
+        }
+        old
     }
 }
 
@@ -224,6 +284,11 @@ pub(crate) trait Instance: Send + Sync {
     /// The value of a parameter.
     fn value(&self, param: usize) -> Number;
 
+    /// The value of a parameter that is a text.
+    fn text(&self, _param: usize) -> Option<&CStr> {
+        None
+    }
+
     /// Takes changes, none of them to what is fixed. If enabling fails, all is as it was.
     fn apply(&self, changes: &Changes) -> Result;
 
@@ -247,6 +312,23 @@ pub(crate) trait Instance: Send + Sync {
 
     /// Prints `pending`.
     fn show_pending(&self, out: &SeqFile) -> Result;
+}
+
+/// The value of a parameter, as it is written.
+pub(crate) struct Shown<'a>(pub(crate) &'a dyn Instance, pub(crate) usize);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shown(instance, at) = *self;
+        match instance.text(at) {
+            // Checked when it was parsed: nothing odd is in it.
+            Some(text) => f.write_str(text.to_str().unwrap_or("?")),
+            None => f.write_fmt(fmt!(
+                "{}",
+                instance.kind().params[at].display(instance.value(at))
+            )),
+        }
+    }
 }
 
 /// The shortest pause between two searches for what has timed out, in nanoseconds.
@@ -280,6 +362,8 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     values: [Atomic<u64>; PARAMS_MAX],
     /// The upper halves.
     uppers: [Atomic<u64>; PARAMS_MAX],
+    /// They never change.
+    texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
     /// How often the pool has grown, and how often there was no memory for it.
@@ -325,6 +409,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             values[common::WAKEUP_INTERVAL] as u64,
         )?;
         let threshold = values[common::THRESHOLD] as u64;
+        let texts = values.texts.clone();
         let uppers = core::array::from_fn(|at| Atomic::new((values[at] >> 64) as u64));
         let values = core::array::from_fn(|at| {
             let is_off = at == common::ENABLED;
@@ -338,6 +423,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             tracker: Tracker::growing(capacity, most, threshold, crate::sys::random::seed())?,
             values,
             uppers,
+            texts,
             alerts: Arc::new(alerts, GFP_KERNEL)?,
             all,
             grown: Atomic::new(0),
@@ -388,6 +474,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .count_extra(which);
     }
 
+    /// Adds to a counter of the tracker's own. Any context.
+    pub(crate) fn add_extra(&self, guard: &<Kernel as Platform>::Guard, which: usize, n: u64) {
+        self.tracker
+            .stats()
+            .here::<Kernel>(guard)
+            .add_extra(which, n);
+    }
+
     /// The engine.
     #[inline(always)]
     pub(crate) fn tracker(&self) -> &Tracker<K, D, Kernel> {
@@ -432,12 +526,20 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// The values of all parameters.
     pub(crate) fn values(&self) -> Values {
-        core::array::from_fn(|at| self.shown(at))
+        Values {
+            numbers: core::array::from_fn(|at| self.shown(at)),
+            texts: self.texts.clone(),
+        }
+    }
+
+    /// The value of a parameter that is a text.
+    pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
+        self.texts[param].as_ref().map(|text| &***text)
     }
 
     /// Stores the values of all parameters but `enabled`, as they are after `changes`.
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
-        for (i, value) in values.iter().enumerate() {
+        for (i, value) in values.numbers.iter().enumerate() {
             if i != common::ENABLED {
                 self.values[i].store(*value as u64, Relaxed);
                 self.uppers[i].store((*value >> 64) as u64, Relaxed);

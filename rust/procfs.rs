@@ -5,12 +5,12 @@
 use crate::{
     alerts::{Alerts, AlertsFile, WakeupFile},
     control::{self, Fault},
-    instance::{profile, Instance},
+    instance::{profile, Instance, Shown},
     profile::{Span, WINDOWS},
     registry::{self, Registry},
     sys::bindings::UTS_RELEASE,
     sys::procfs::{Dir, File, Text, WRITE_MAX},
-    sys::tracepoint,
+    sys::{fprobe, tracepoint},
     trackers, //
 };
 use core::ffi::CStr;
@@ -122,7 +122,9 @@ impl Text for TrackersFile {
             seq_print!(out, "{}: {}\n", kind.name, kind.help);
             if let Some(missing) = (kind.missing)() {
                 let name = missing.to_str().unwrap_or("?");
-                let why = if tracepoint::fits(missing) {
+                let why = if fprobe::missing() == Some(missing) {
+                    "this kernel has no"
+                } else if tracepoint::fits(missing) {
                     "this kernel has no tracepoint"
                 } else {
                     "this kernel gives other arguments to tracepoint"
@@ -183,9 +185,7 @@ struct ParamFile {
 
 impl Text for ParamFile {
     fn show(&self, out: &SeqFile) -> Result {
-        let param = &self.instance.kind().params[self.at];
-        let value = param.display(self.instance.value(self.at));
-        seq_print!(out, "{value}\n");
+        seq_print!(out, "{}\n", Shown(&*self.instance, self.at));
         Ok(())
     }
 

@@ -8,10 +8,10 @@
 use crate::{
     alerts::Alerts,
     control::{self, Disk, Fault, Line, Lookup, Param, Settings, Sought},
-    instance::{common, Changes, Instance, MadeBy, Values},
+    instance::{common, Changes, Instance, MadeBy, Shown, Values},
     procfs::{self, Files},
     record::Name,
-    sys::{block, cgroup, module::Watcher, procfs::Dir, ticker::Tick},
+    sys::{block, cgroup, fprobe, module::Watcher, procfs::Dir, ticker::Tick},
     text::{pack, Plain},
     trackers::{self, Kind}, //
 };
@@ -154,9 +154,10 @@ impl Registry {
                 ));
             }
             let instance = &*entry.instance;
-            let differs = |at| changes.get(at).is_some_and(|new| new != instance.value(at));
             let mut params = kind.params.iter().enumerate();
-            if let Some((_, param)) = params.find(|(at, param)| param.fixed && differs(*at)) {
+            if let Some((_, param)) =
+                params.find(|(at, param)| param.fixed && changes.differs(*at, instance))
+            {
                 let key = param.name.as_bytes();
                 return Err(control::unknown(EINVAL, AT_CREATION, key));
             }
@@ -165,6 +166,17 @@ impl Registry {
                 .map_err(|error| failed(error, name));
         }
         let mut values = changes.over(defaults(kind));
+        let mut params = kind.params.iter().enumerate();
+        let lacks =
+            |(at, param): &(usize, &Param)| param.kind.is_text() && values.text(*at).is_none();
+        if let Some((_, param)) = params.find(lacks) {
+            let key = param.name.as_bytes();
+            return Err(control::unknown(
+                EINVAL,
+                "this tracker needs the parameter",
+                key,
+            ));
+        }
         if values[common::EVENTS] > values[common::MAX_EVENTS] {
             if changes.get(common::MAX_EVENTS).is_some() {
                 return Err(control::unknown(
@@ -284,8 +296,8 @@ impl Registry {
             let kind = entry.instance.kind();
             seq_print!(out, "{} {}", Plain(&entry.name), kind.name);
             for (i, param) in kind.params.iter().enumerate() {
-                let value = param.display(entry.instance.value(i));
-                seq_print!(out, " {}={}", param.name, value);
+                let value = Shown(&*entry.instance, i);
+                seq_print!(out, " {}={value}", param.name);
             }
             seq_print!(out, "\n");
         }
@@ -364,6 +376,7 @@ fn look_up(sought: Sought<'_>) -> Result<u64> {
     match sought {
         Sought::Disk(disk) => lookup_disk(disk).map(u64::from),
         Sought::Cgroup(path) => cgroup::lookup(&c_string(path)?),
+        Sought::Function(name) => fprobe::check(&c_string(name)?).map(|()| 0),
     }
 }
 
@@ -371,7 +384,7 @@ const KERNEL: Lookup<'static> = &look_up;
 
 /// The values of an instance for which nothing is given.
 pub(crate) fn defaults(kind: &Kind) -> Values {
-    core::array::from_fn(|at| kind.params.get(at).map_or(0, |param| param.default.into()))
+    Values::defaults(kind)
 }
 
 /// Checks all settings of a line; one that is given twice is a fault. May sleep for long, when a
@@ -397,7 +410,13 @@ fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Change
         }
         let param = &kind.params[at];
         let value = param.parse(text, KERNEL)?;
-        changes.set(at, value);
+        if param.kind.is_text() {
+            c_string(text)
+                .and_then(|copy| changes.set_text(at, copy))
+                .map_err(|error| failed(error, text))?;
+        } else {
+            changes.set(at, value);
+        }
     }
     Ok(changes)
 }

@@ -31,7 +31,7 @@ use crate::{
     tracker::Late,
     trackers::{self, Kind}, //
 };
-use core::marker::PhantomData;
+use core::{ffi::CStr, marker::PhantomData};
 use kernel::{
     new_mutex,
     prelude::*,
@@ -90,6 +90,9 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// raised.
     fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
+    /// Counts what the attachment alone knows to be lost. Sleeps.
+    fn settle(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
+
     /// What `pending` says about an event, as fields of a line: its owner, and what else is known
     /// of it before it ends. Its age comes before that, where its owner is after it.
     fn show_fields(core: &Core<K, D>, event: &Snapshot<K, D>, out: &SeqFile);
@@ -123,7 +126,6 @@ pub(crate) struct Probed<T: Probes<K, D, O>, const K: usize, const D: usize, O: 
 enum State<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
     Off,
     On {
-        #[expect(dead_code, reason = "held to be dropped")]
         attachment: T::Attachment,
         /// Looks for what has timed out.
         ticker: Ticker<Live<T, K, D, O>>,
@@ -160,6 +162,9 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D,
     fn detach(&self, state: &mut State<T, K, D, O>, next: State<T, K, D, O>) {
         let core = &self.live.core;
         core.set_enabled(false);
+        if let State::On { attachment, .. } = state {
+            T::settle(core, attachment);
+        }
         *state = next;
         core.tracker().clear();
     }
@@ -176,6 +181,10 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
 
     fn value(&self, param: usize) -> Number {
         self.live.core.shown(param)
+    }
+
+    fn text(&self, param: usize) -> Option<&CStr> {
+        self.live.core.text(param)
     }
 
     fn apply(&self, changes: &Changes) -> Result {
@@ -217,6 +226,9 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
     }
 
     fn show_stats(&self, out: &SeqFile) {
+        if let State::On { attachment, .. } = &mut *self.state.lock() {
+            T::settle(&self.live.core, attachment);
+        }
         self.live.core.show_stats(out);
     }
 

@@ -30,7 +30,10 @@ const PARTITION: u32 = 8 << 20 | 1;
 const ID: Param = param(Kind::Id { max: 4_194_303 });
 const COMM: Param = param(Kind::Comm);
 const CGROUP: Param = param(Kind::Cgroup);
-const ALL: [Param; 9] = [DURATION, SWITCH, COUNT, POWER, WORD, DISK, ID, COMM, CGROUP];
+const FUNCTION: Param = param(Kind::Function);
+const ALL: [Param; 10] = [
+    DURATION, SWITCH, COUNT, POWER, WORD, DISK, ID, COMM, CGROUP, FUNCTION,
+];
 
 /// A machine with two disks, one of which has a partition, and a cgroup.
 fn lookup(sought: Sought<'_>) -> Result<u64> {
@@ -39,6 +42,10 @@ fn lookup(sought: Sought<'_>) -> Result<u64> {
         Sought::Cgroup(b"/a.slice/b") => Ok(4711),
         Sought::Cgroup(b"/a.slice/b/cpu.max") => Err(ENOTDIR),
         Sought::Cgroup(_) => Err(ENOENT),
+        Sought::Function(b"vfs_fsync" | b"show.isra.0") => Ok(0),
+        Sought::Function(b"asm_exc_nmi") => Err(EINVAL),
+        Sought::Function(b"lt_current") => Err(EBUSY),
+        Sought::Function(_) => Err(ENOENT),
     }
 }
 
@@ -243,6 +250,41 @@ fn cgroups() {
 }
 
 #[test]
+fn functions() {
+    for name in ["vfs_fsync", "show.isra.0"] {
+        assert_eq!(
+            value(&FUNCTION, name),
+            Ok(0),
+            "the text is the value: {name}"
+        );
+    }
+    assert!(FUNCTION.kind.is_text() && !CGROUP.kind.is_text());
+    refused(&FUNCTION, ENOENT, &["none", &"a".repeat(127)]);
+    refused(&FUNCTION, EINVAL, &["asm_exc_nmi", "lt_current"]);
+    let odd = [
+        "",
+        "vfs_*",
+        "vfs fsync",
+        "a+0x10",
+        "a:b",
+        "[ext4]",
+        &"a".repeat(128),
+    ];
+    refused(&FUNCTION, EINVAL, &odd);
+    for (name, expected) in [
+        ("none", "no such function: \"none\""),
+        (
+            "asm_exc_nmi",
+            "this function can not be traced: \"asm_exc_nmi\"",
+        ),
+        ("vfs_*", "expected the name of a function: \"vfs_*\""),
+    ] {
+        let said = FUNCTION.parse(name.as_bytes(), &lookup).unwrap_err();
+        assert_eq!(said.to_string(), expected);
+    }
+}
+
+#[test]
 fn kinds_are_named() {
     let names: Vec<_> = ALL
         .iter()
@@ -258,6 +300,7 @@ fn kinds_are_named() {
         "0-4194303|all",
         "command|all",
         "cgroup|all",
+        "function",
     ];
     assert_eq!(names, expected);
 }
@@ -404,6 +447,7 @@ proptest! {
             Kind::Cgroup => number.max(1),
             // Any bytes but NUL.
             Kind::Comm => number | 0x0101_0101_0101_0101,
+            Kind::Function => unreachable!("the last one, a text"),
         };
         let value = Number::from(value);
         let text = param.display(value).to_string();
