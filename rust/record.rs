@@ -36,6 +36,11 @@ impl Reason {
         }
     }
 
+    /// Whether the operation has ended.
+    pub(crate) fn is_end(self) -> bool {
+        self != Reason::Timeout
+    }
+
     fn from_number(number: u64) -> Self {
         match number {
             1 => Reason::Timeout,

@@ -10,6 +10,7 @@ pub(crate) mod bindings;
 pub(crate) mod block;
 pub(crate) mod cgroup;
 pub(crate) mod exports;
+pub(crate) mod fprobe;
 pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod platform;

@@ -3,6 +3,7 @@
 //! The trackers: what each is called, takes and adds to an alert.
 
 pub(crate) mod block;
+mod func;
 pub(crate) mod io;
 pub(crate) mod module;
 pub(crate) mod offcpu;
@@ -44,7 +45,7 @@ pub(crate) struct Kind {
     pub(crate) detail_words: usize,
     /// Prints its fields of an alert line.
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// What this kernel lacks to run it, if anything.
+    /// What this kernel lacks to run it, if anything: mostly the name of a tracepoint.
     pub(crate) missing: fn() -> Option<&'static CStr>,
     /// Makes an instance, not enabled yet. Sleeps. `None` if a line of the control language can
     /// not make one.
@@ -52,13 +53,14 @@ pub(crate) struct Kind {
 }
 
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 6] = [
+pub(crate) static ALL: [&Kind; 7] = [
     &block::KIND,
     &module::KIND,
     &wakeup::KIND,
     &runqueue::KIND,
     &offcpu::KIND,
     &io::KIND,
+    &func::KIND,
 ];
 
 /// Finds a tracker by name.

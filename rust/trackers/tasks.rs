@@ -128,6 +128,17 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
         && core.value(KTHREADS) != 0
 }
 
+/// Whether the filter lets through on a CPU what is no task's: an interrupt. Any context.
+pub(super) fn is_nobody_wanted<const K: usize, const D: usize>(
+    core: &Core<K, D>,
+    cpu: u32,
+) -> bool {
+    let is_all = |param| core.value(param) == ALL;
+    [PID, TID, CGROUP, UID].into_iter().all(is_all)
+        && core.halves(COMM) == [0; 2]
+        && (is_all(CPU) || core.value(CPU) == u64::from(cpu))
+}
+
 /// The key of a task's events: it does one thing at a time.
 #[inline(always)]
 pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `func`: how long functions of the kernel take, from entry to return.
+//!
+//! ```text
+//!   f(x)   entered                              returned
+//!   depth 1   |----------------------------------->|
+//!   f(y)         entered            returned
+//!   depth 2         |------------------>|
+//! ```
+//!
+//! An event begins when the function that the instance names is called, and ends when that call
+//! returns. The key is the task with the depth: how many of its calls have not returned, this one
+//! included. A task has one stack of calls, interrupts on top of it included, so the last one
+//! that begins is the first that ends, and the depth tells them apart. It is found by asking for
+//! the depths from 1 on, since mostly there is none; and it is kept with the return address, so
+//! the end does not ask.
+//!
+//! A call whose end was missed would be taken for an outer one for ever. So an event has the frame
+//! of its call, see sys/fprobe.rs: what is not below the new one is no outer call. It is
+//! `replaced`.
+//!
+//! The owner is the task that calls; a call from an interrupt belongs to nobody, and is followed if
+//! the filter asks for nobody in particular.
+//!
+//! A task that exits inside the function never returns: what it has is dropped at
+//! `sched_process_exit`, which comes before the last functions that it calls, and at
+//! `sched_process_free`, which comes after.
+//!
+//! # Contexts
+//!
+//! Those of the function: any, NMI included, see sys/fprobe.rs.
+
+use self::call::{Called, WORDS};
+use super::{
+    tasks::{self, Guard},
+    Kind,
+};
+use crate::{
+    control::{Kind as ParamKind, Param},
+    event::Snapshot,
+    instance::{
+        common,
+        params,
+        probed::{self, Live, Probed},
+        Core,
+        Details, //
+    },
+    platform::Platform,
+    record::Owner,
+    sys::{
+        fprobe::{self, Call, Frame, Functions},
+        platform::Kernel,
+        sched::{self, Exits},
+        task::{Context, TaskRef}, //
+    },
+    tracker::Late, //
+};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+
+mod call;
+
+const FUNCTION: usize = common::COUNT + tasks::FILTER;
+
+static PARAMS: [Param; FUNCTION + 1] = {
+    let [a, b, c, d, e, f, g] = tasks::filter(true);
+    let function = Param {
+        name: "function",
+        kind: ParamKind::Function,
+        default: 0,
+        fixed: true,
+        help: "which function of the kernel or a module; must be given",
+    };
+    params(10_000_000, [a, b, c, d, e, f, g, function])
+};
+
+/// The tracker.
+pub(crate) static KIND: Kind = Kind {
+    name: "func",
+    c_name: c"func",
+    help: "a function of the kernel, from entry to return (key: the task and its depth in it)",
+    params: &PARAMS,
+    counters: &[tasks::READERS, "missed", "own"],
+    detail_words: Called::DETAIL_WORDS,
+    detail: |alert, f| {
+        let called = Called::from_detail(&alert.detail);
+        f.write_fmt(fmt!(" {}", called.named(alert.reason.is_end())))
+    },
+    missing: || fprobe::missing().or_else(sched::missing_exits),
+    create: Some(Probed::<Func, _, _>::create),
+};
+
+/// Counters of our own, after the common one.
+#[derive(Clone, Copy)]
+enum Extra {
+    /// Calls that the kernel could not have us follow.
+    Missed = 1,
+    /// Calls by our own probes, which are not followed.
+    Own = 2,
+}
+
+struct Func;
+
+type Probes = Live<Func, 2, WORDS>;
+
+/// The key of the call at a depth of the task that runs.
+#[inline(always)]
+fn key(task: &TaskRef<'_>, depth: u64) -> [u64; 2] {
+    [task.address(), depth]
+}
+
+impl Probes {
+    /// Who calls, if the filter lets it through.
+    #[inline(always)]
+    fn wanted(&self, guard: &Guard, task: &TaskRef<'_>, context: Context) -> Option<Owner> {
+        let cpu = Kernel::cpu(guard) as u32;
+        if context != Context::Task {
+            return tasks::is_nobody_wanted(&self.core, cpu).then(Owner::default);
+        }
+        let is_wanted =
+            tasks::may_be_wanted(&self.core, task) && tasks::is_wanted(&self.core, task, cpu);
+        is_wanted.then(|| tasks::owner(task))
+    }
+
+    /// How deep a new call is, by the calls of this task that have not returned.
+    #[inline(always)]
+    fn depth(&self, guard: &Guard, task: &TaskRef<'_>, frame: Frame) -> u64 {
+        let is_outer = |depth: &u64| {
+            let outer = self.core.tracker().copy_of(guard, &key(task, *depth));
+            outer.is_some_and(|outer| Called::frame_of(&outer.data) < frame)
+        };
+        (1..).find(|depth| !is_outer(depth)).unwrap_or(u64::MAX)
+    }
+}
+
+impl fprobe::Follower<Func> for Probes {
+    #[inline(always)]
+    fn entered(&self, guard: &Guard, call: &Call<'_>, frame: Frame) -> Option<u64> {
+        TaskRef::with_current(|task| {
+            let tracker = self.core.tracker();
+            let context = Context::current();
+            let Some(owner) = self.wanted(guard, &task, context) else {
+                tracker.filtered(guard);
+                return None;
+            };
+            let depth = self.depth(guard, &task, frame);
+            let called = Called {
+                owner,
+                frame,
+                depth,
+                function: call.function,
+                caller: call.caller,
+                context,
+                arguments: core::array::from_fn(|nth| call.argument(nth as u32)),
+                result: 0,
+            };
+            let (key, data) = (key(&task, depth), called.to_words());
+            // A return that nobody waits for costs as much as one that somebody does; so it is
+            // waited for even if there was no room, and is `unmatched`.
+            tracker.event_in_unique(guard, &key, Kernel::now(), &data);
+            Some(depth)
+        })
+    }
+
+    #[inline(always)]
+    fn returned(&self, guard: &Guard, call: &Call<'_>, frame: Frame, depth: u64) {
+        TaskRef::with_current(|task| {
+            self.core.tracker().event_out(
+                guard,
+                &key(&task, depth),
+                Kernel::now,
+                |event| Called::frame_of(&event.data()) == frame,
+                |late| self.report(guard, late, call.result()),
+            );
+        });
+    }
+
+    #[cold]
+    fn within_ourselves(&self, guard: &Guard) {
+        self.core.count_extra(guard, Extra::Own as usize);
+    }
+}
+
+impl sched::Leaver for Probes {
+    fn exits(&self, guard: &Guard, task: TaskRef<'_>) {
+        let tracker = self.core.tracker();
+        let is_dropped =
+            |depth| tracker.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
+        let _ = (1..).find(|&depth| !is_dropped(depth));
+    }
+}
+
+impl Probes {
+    #[cold]
+    fn report(&self, guard: &Guard, late: &Late<2, WORDS>, result: u64) {
+        let called = Called {
+            result,
+            ..Called::from_words(&late.data, late.key[1])
+        };
+        tasks::raise(&self.core, guard, late, &called.details(), &[]);
+    }
+}
+
+/// The functions first: when they are let go, nothing begins any more.
+pub(crate) struct Attachment {
+    functions: Functions<Func, Probes>,
+    _exits: Exits<Probes>,
+}
+
+impl probed::Probes<2, WORDS> for Func {
+    type Attachment = Attachment;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Attachment> {
+        let exits = Exits::new(live.clone())?;
+        let name = live.core.text(FUNCTION).ok_or(EINVAL)?;
+        Ok(Attachment {
+            functions: Functions::new(name, live.clone())?,
+            _exits: exits,
+        })
+    }
+
+    fn settle(core: &Core<2, WORDS>, attachment: &mut Attachment) {
+        let missed = attachment.functions.take_missed();
+        core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
+    }
+
+    fn owner(data: &[u64; WORDS]) -> Owner {
+        Called::from_words(data, 0).owner
+    }
+
+    fn details(core: &Core<2, WORDS>, late: &Late<2, WORDS>, _: u64) -> Option<Details> {
+        let details = Called::from_words(&late.data, late.key[1]).details();
+        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+    }
+
+    fn show_fields(_: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {
+        let called = Called::from_words(&event.data, event.key[1]);
+        seq_print!(out, "{} {}", called.owner, called.named(false));
+    }
+}
