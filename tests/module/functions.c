@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lt_functions: functions of known durations, to be followed by their names.
+ *
+ * A task that writes "WHAT N MS" to /proc/lt_functions calls one of them, in
+ * its own context, until the write returns:
+ *
+ *   delay N MS    lt_fn_delay() N times: busy for MS each
+ *   sleep N MS    lt_fn_sleep() N times: asleep for MS each
+ *   recurse N MS  lt_fn_recurse() in itself, N deep: MS more than what it calls
+ *   tick N MS     lt_fn_tick() N times, in hard interrupts: busy for MS each
+ *   exit N MS     N threads that never return from lt_fn_exit()
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/err.h>
+#include <linux/fs.h>
+#include <linux/irq_work.h>
+#include <linux/kernel.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/processor.h>
+#include <linux/proc_fs.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#include "functions.h"
+
+/* By the clock that they are measured with: mdelay() counts by another one. */
+static void lt_busy(unsigned int ms)
+{
+	u64 end = ktime_get_ns() + ms * NSEC_PER_MSEC;
+
+	while (ktime_get_ns() < end)
+		cpu_relax();
+}
+
+noinline int lt_fn_delay(unsigned int nth, unsigned int ms)
+{
+	lt_busy(ms);
+	return nth;
+}
+
+noinline int lt_fn_sleep(unsigned int nth, unsigned int ms)
+{
+	return msleep_interruptible(ms) ? -EINTR : nth;
+}
+
+noinline int lt_fn_recurse(unsigned int depth, unsigned int ms)
+{
+	int deeper = depth > 1 ? lt_fn_recurse(depth - 1, ms) : 0;
+
+	lt_busy(ms);
+	/* What comes after the call keeps it one: it is no jump. */
+	return deeper + 1;
+}
+
+noinline int lt_fn_tick(unsigned int nth, unsigned int ms)
+{
+	lt_busy(ms);
+	return nth;
+}
+
+struct lt_tick {
+	struct irq_work work;
+	unsigned int nth;
+	unsigned int ms;
+};
+
+static void lt_fn_irq_work(struct irq_work *work)
+{
+	struct lt_tick *tick = container_of(work, struct lt_tick, work);
+
+	lt_fn_tick(tick->nth, tick->ms);
+}
+
+noinline void lt_fn_exit(struct completion *done)
+{
+	kthread_complete_and_exit(done, 0);
+}
+
+static int lt_fn_thread(void *done)
+{
+	lt_fn_exit(done);
+	return 0;
+}
+
+static int lt_fn_run_thread(void)
+{
+	DECLARE_COMPLETION_ONSTACK(done);
+	struct task_struct *task;
+
+	task = kthread_run(lt_fn_thread, &done, "lt_fn_exit");
+	if (IS_ERR(task))
+		return PTR_ERR(task);
+	wait_for_completion(&done);
+	return 0;
+}
+
+static int lt_fn_call(const char *what, unsigned int nr, unsigned int ms)
+{
+	struct lt_tick tick = { .ms = ms };
+	unsigned int i;
+	int err = 0;
+
+	tick.work = IRQ_WORK_INIT_HARD(lt_fn_irq_work);
+	if (!strcmp(what, "recurse"))
+		return lt_fn_recurse(nr, ms) == nr ? 0 : -EIO;
+	for (i = 0; i < nr && err >= 0; i++) {
+		if (!strcmp(what, "delay")) {
+			err = lt_fn_delay(i, ms);
+		} else if (!strcmp(what, "sleep")) {
+			err = lt_fn_sleep(i, ms);
+		} else if (!strcmp(what, "tick")) {
+			tick.nth = i;
+			irq_work_queue(&tick.work);
+			irq_work_sync(&tick.work);
+		} else if (!strcmp(what, "exit")) {
+			err = lt_fn_run_thread();
+		} else {
+			err = -EINVAL;
+		}
+	}
+	return min(err, 0);
+}
+
+static ssize_t lt_functions_write(struct file *file, const char __user *from,
+				  size_t len, loff_t *pos)
+{
+	unsigned int nr, ms;
+	char text[32], what[16];
+	int err;
+
+	if (len >= sizeof(text))
+		return -EINVAL;
+	if (copy_from_user(text, from, len))
+		return -EFAULT;
+	text[len] = '\0';
+	if (sscanf(text, "%15s %u %u", what, &nr, &ms) != 3)
+		return -EINVAL;
+	err = lt_fn_call(what, nr, ms);
+	return err ? err : len;
+}
+
+static const struct proc_ops lt_functions_ops = {
+	.proc_write = lt_functions_write,
+	.proc_lseek = default_llseek,
+};
+
+static int __init lt_functions_init(void)
+{
+	return proc_create("lt_functions", 0600, NULL, &lt_functions_ops) ?
+		       0 :
+		       -ENOMEM;
+}
+
+static void __exit lt_functions_exit(void)
+{
+	remove_proc_entry("lt_functions", NULL);
+}
+
+module_init(lt_functions_init);
+module_exit(lt_functions_exit);
+MODULE_DESCRIPTION("Functions of known durations");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A call of 20 ms is reported once, with its delay, who called, its arguments and what it returned; of calls in each
+# other each has its own depth and delay; one in an interrupt belongs to nobody. Who sleeps inside times out, with
+# its stack; who exits inside is gone. The module of a function stays while it is followed. A call that is under way
+# when its instance goes, or is turned off and on, returns as if nothing had been. What cannot be followed is refused,
+# by the word.
+# kernels: stock rt
+# cpus: 2
+# icount: 1
+# timeout: 200
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+run() { echo "$*" >/proc/lt_functions; }
+# lasted MS FILE: the delay of its only line is that, and not much more.
+lasted() {
+	assert_eq "$(wc -l <"$2")" 1 "alerts: $(cat "$2")"
+	_delay=$(field delay <"$2")
+	{ [ "$_delay" -ge "$1"000000 ] && [ "$_delay" -lt $(($1 * 1000000 + 500000000)) ]; } || fail "$1 ms took $_delay ns"
+}
+
+load_module
+insmod /lt/lt_functions.ko
+
+# What is not there, or can not be followed.
+says() {
+	if control "$1" 2>/dev/null; then fail "accepted: $1"; fi
+	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
+}
+says 'x func' 'this tracker needs the parameter: "function"'
+says 'x func function=no_such_function' 'no such function: "no_such_function"'
+says 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
+says 'x func function=' 'expected the name of a function: ""'
+says 'x func function=asm_exc_page_fault' 'this function can not be traced: "asm_exc_page_fault"'
+says 'x func function=lt_current' 'functions of this module can not be followed: "lt_current"'
+[ ! -e $LT/x ] || fail "x is there"
+
+# Its caller, arguments and result.
+control 'w func function=lt_fn_delay threshold=10ms'
+assert_eq "$(cat $LT/w/function)" lt_fn_delay function
+grep -q '^w func enabled=1 .* function=lt_fn_delay$' $LT/control || fail "control: $(cat $LT/control)"
+says 'w func function=lt_fn_sleep' 'this parameter can only be given at creation: "function"'
+control 'w func function=lt_fn_delay threshold=10ms'
+refused "its module is in use" rmmod lt_functions
+exec 3<$LT/w/alerts
+run delay 1 20
+run delay 3 1
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+lasted 20 /tmp/alerts
+grep -q " tid=$$ comm=\"sh\" function=lt_fn_delay depth=1 context=task args=0,20,[0-9a-f]* caller=\"lt_fn_call+0x[0-9a-f]*/0x[0-9a-f]* \\[lt_functions\\]\" ret=0$" /tmp/alerts ||
+	fail "what it says"
+exec 3<&-
+assert_eq "$(stat w attempts) $(stat w ended) $(stat w missed)" "4 4 0" "attempts, ended, missed"
+control -w
+
+# In each other: the innermost ends first.
+control 'w func function=lt_fn_recurse threshold=0'
+exec 3<$LT/w/alerts
+run recurse 8 5
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+awk '{ for (i = 1; i <= NF; i++) { split($i, w, "="); f[w[1]] = w[2] } print f["depth"], f["args"], f["ret"], f["delay"] }' /tmp/alerts |
+	sed 's/,/ /g' | awk '{ n++; want = 9 - n
+		if ($1 != want || $2 != n || $NF < n * 5000000 || $(NF - 1) != n || $NF <= last) { print "wrong:", $0; exit 1 }
+		last = $NF } END { exit n != 8 }' || fail "recursion"
+exec 3<&-
+# Too deep for the shadow stack: what is followed is right, the rest is not followed.
+run recurse 100 0
+[ "$(stat w started)" -ge 30 ] || fail "only $(stat w started) of 108"
+assert_eq "$(stat w started)" "$(stat w ended)" "started, ended"
+sums_hold w
+control -w
+
+# In a hard interrupt.
+control 'w func function=lt_fn_tick threshold=10ms'
+control 'mine func function=lt_fn_tick threshold=10ms comm=sh'
+exec 3<$LT/w/alerts
+run tick 1 20
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+lasted 20 /tmp/alerts
+grep -q ' pid=0 tid=0 comm="" function=lt_fn_tick depth=1 context=hardirq ' /tmp/alerts || fail "an interrupt"
+assert_eq "$(stat mine filtered) $(stat mine started)" "1 0" "mine: filtered, started"
+exec 3<&-
+control -w
+control -mine
+
+# Asleep inside: a timeout, with the stack; then the end.
+control 'w func function=lt_fn_sleep threshold=3600s timeout=100ms'
+exec 3<$LT/w/alerts
+run sleep 1 1000 &
+wait_until 5 grep -q '^age=.* tid=.* function=lt_fn_sleep depth=1 context=task args=0,1000,' $LT/w/pending
+wait
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+grep -q ' reason=timeout .* stack="[^"]*,lt_fn_sleep+' /tmp/alerts || fail "no timeout"
+if grep ' reason=timeout .* ret=' /tmp/alerts; then fail "it has not returned"; fi
+grep -q ' reason=late .* ret=0$' /tmp/alerts || fail "no end"
+exec 3<&-
+control -w
+
+# What we call ourselves is not followed, be it in a probe or to wake a reader: it would never end.
+control 'delays func function=lt_fn_delay threshold=0 wakeup_interval=0'
+cat $LT/delays/alerts >/dev/null &
+reader=$!
+for function in arch_irq_work_raise __wake_up try_to_wake_up stack_trace_save_tsk; do
+	control "$function func function=$function threshold=0 wakeup_interval=0"
+	cat $LT/$function/alerts >/tmp/$function &
+done
+run delay 200 0
+sleep 1
+[ "$(stat delays alerts)" -ge 200 ] || fail "delays: $(stat delays alerts) alerts"
+[ "$(stat arch_irq_work_raise own)" -ge 1 ] || fail "no alert was announced by irq_work"
+[ "$(stat __wake_up own)" -ge 1 ] || fail "no reader was woken"
+for function in arch_irq_work_raise __wake_up try_to_wake_up stack_trace_save_tsk; do
+	echo "$function: $(stat $function attempts) calls, $(stat $function own) of our own"
+	control -$function
+done
+control -delays
+wait $reader || :
+
+# Exits inside.
+control 'w func function=lt_fn_exit threshold=0'
+run exit 5 0
+wait_until 5 sh -c "grep -q '^gone 5$' $LT/w/stats"
+assert_eq "$(stat w started) $(stat w ended) $(stat w pending)" "5 0 0" "exit: started, ended, pending"
+control -w
+control 'w func function=do_exit threshold=0 comm=true'
+control 'last func function=do_task_dead threshold=0 comm=true'
+for _ in 1 2 3 4 5; do /bin/true; done
+wait_until 10 sh -c "grep -q '^pending 0$' $LT/w/stats"
+wait_until 10 sh -c "grep -q '^pending 0$' $LT/last/stats"
+assert_eq "$(stat w gone) $(stat w ended)" "5 0" "do_exit: gone, ended"
+assert_eq "$(stat last gone) $(stat last ended)" "5 0" "do_task_dead: gone, ended"
+control -w
+control -last
+
+# Under way when its instance goes, or is off for a moment: it returns.
+control 'w func function=lt_fn_sleep threshold=0'
+run sleep 1 1500 &
+wait_until 5 sh -c "grep -q '^pending 1$' $LT/w/stats"
+control 'w func enabled=0'
+assert_eq "$(stat w cleared) $(stat w pending)" "1 0" "off: cleared, pending"
+control 'w func enabled=1'
+wait
+[ "$(stat w unmatched)" -le 1 ] || fail "one call was under way"
+run sleep 1 1
+assert_eq "$(stat w ended) $(stat w pending)" "1 0" "on again: ended, pending"
+run sleep 1 1500 &
+wait_until 5 sh -c "grep -q '^pending 1$' $LT/w/stats"
+control -w
+rmmod latency_tracker || fail "unloading while a task is inside"
+rmmod lt_functions || fail "nobody holds it any more"
+wait
