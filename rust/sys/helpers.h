@@ -16,6 +16,7 @@ struct inode;
 struct module;
 struct poll_table_struct;
 struct proc_dir_entry;
+struct pt_regs;
 struct request;
 struct task_struct;
 struct tracepoint;
