@@ -23,8 +23,8 @@ rounds=${LT_ROUNDS:-2}
 load_module
 null_disk fast 2000000
 null_disk slow 100000000
-# Through a scheduler requests are inserted, and merged.
-null_disk queued 100000000
+# Through a scheduler requests are inserted, merged, and wait for a device that takes four at a time.
+null_disk queued 100000000 hw_queue_depth=4
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/queued/queue/scheduler
 # On PREEMPT_RT timers and softirqs are threads: above those who wait for them.
@@ -42,12 +42,45 @@ start() {
 	control "$1 block threshold=50ms dev=$2 from=$3 events=256"
 	cat $LT/"$1"/alerts >/tmp/"$1".alerts &
 }
+# both_times_are_exact NAME DISK: each alert has the times of the trace, that in the queue and that in the device. Of
+# sectors that were inserted, issued and completed once, so that there is no doubt which request it was.
+both_times_are_exact() {
+	sed -n 's/.* sector=\([0-9]*\) .* queue=\([0-9]*\) device=\([0-9]*\) .*/alert \1 \2 \3/p' /tmp/"$1".alerts |
+		awk -v dev="$(dev_of "$2" | tr : ,)" '
+			function differ(a, b) { return a > b ? a - b : b - a }
+			FNR == NR {
+				for (i = 4; i < NF && $i !~ /^block_rq_/; i++);
+				step = $i
+				if ($(i + 1) != dev || !match($0, / [0-9]+ \+ [0-9]+ /)) next
+				sector = substr($0, RSTART + 1) + 0
+				count[step, sector]++
+				time[step, sector] = $(i - 1) * 1e9
+				next
+			}
+			{
+				inserted = "block_rq_insert:" SUBSEP $2
+				issued = "block_rq_issue:" SUBSEP $2
+				completed = "block_rq_complete:" SUBSEP $2
+				if (count[inserted] != 1 || count[issued] != 1 || count[completed] != 1) next
+				judged++
+				queue = differ($3, time[issued] - time[inserted])
+				device = differ($4, time[completed] - time[issued])
+				if ($3 > 1e6) waited++
+				if (queue <= 2e5 && device <= 2e5) usual++
+				if (queue > 2e6 || device > 2e6) { print "sector", $2, "queue", $3, "device", $4; wrong++ }
+			}
+			END {
+				print judged + 0, "requests judged,", waited + 0, "waited in the queue,", usual + 0, "within 200us"
+				exit !(judged >= 50 && waited >= 50 && !wrong && (judged - usual) * 100 <= judged)
+			}' /tmp/trace - || fail "queue and device time of $1 are not those of the trace"
+}
 is_exact() {
 	wait_until 10 sh -c "[ \$(wc -l </tmp/$1.alerts) -ge $(stat "$1" alerts) ]"
 	least=200
 	[ "$1" != fast ] || least=0
 	lt-witness --threshold 50ms --expect-at-least $least --from "$3" --dev "$(dev_of "$2")" /tmp/trace /tmp/"$1".alerts ||
 		{ cp /tmp/trace /tmp/*.alerts /lt/out; fail "round $round: $1 is not exact"; }
+	[ "$3" = issue ] || both_times_are_exact "$1" "$2"
 	sums_hold "$1"
 	for key in full replaced cleared unmatched negative alerts_lost; do assert_eq "$(stat "$1" $key)" 0 "$1: $key"; done
 	assert_eq "$(stat "$1" started)" "$(($(stat "$1" ended) + $(stat "$1" gone)))" "$1: started = completed"
