@@ -243,6 +243,10 @@ impl Text for ProfileFile {
     }
 
     fn write(&self, text: &[u8]) -> Result {
+        // The mode stops most, not root.
+        if self.span != Span::SinceReset {
+            return Err(EPERM);
+        }
         if line_of(text) != b"reset" {
             return Err(refuse(&control::unknown(EINVAL, "expected reset", text)));
         }
