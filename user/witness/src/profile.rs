@@ -231,18 +231,19 @@ fn requests(text: &str, dev: Dev) -> Result<Pairing> {
 /// The alerts about the subject: all there are.
 fn reported(subject: Subject, text: &str) -> Result<Vec<Reported>> {
     let mut reported = Vec::new();
+    let mut last: Option<u64> = None;
     for (i, line) in text.lines().enumerate() {
         let place = || format!("line {}", i + 1);
         let StreamLine::Alert(alert) = StreamLine::parse(line).with_context(place)? else {
             anyhow::bail!("{}: alerts were lost: enlarge ring=", place());
         };
         ensure!(
-            alert.seq == i as u64 + 1,
-            "{}: seq={}, not {}",
+            last.is_none_or(|last| alert.seq == last + 1),
+            "{}: seq={} follows seq={last:?}",
             place(),
-            alert.seq,
-            i + 1
+            alert.seq
         );
+        last = Some(alert.seq);
         let word = |name: &str| alert.fields.text(name).map(|text| text.to_string());
         let class = word("class").with_context(|| format!("{}: no class=", place()))?;
         let (found, said) = match subject {

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The profile is what happened, count for count: ftrace records every system call and every block request at the
+# same time, and lt-witness computes from its trace what each class should have. The calls are those of a process
+# and its descendants, which are alone in a cgroup; the requests are those of a disk: direct ones of that process,
+# and those of fio, eight at a time.
+#
+# The threshold is 0: every call and request is an alert, so that each is compared alone, too. The machine's clock
+# counts instructions, so that it does not matter when the host has something else to do.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# timeout: 300
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+trace=/sys/kernel/tracing
+cgroup=/sys/fs/cgroup/lt-io
+rounds=40
+load_module
+null_disk d 1000000
+mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
+mkdir $cgroup
+mkfifo /tmp/gate
+
+echo mono >$trace/trace_clock
+echo 30000 >$trace/buffer_size_kb
+for event in raw_syscalls/sys_enter raw_syscalls/sys_exit sched/sched_process_fork \
+	block/block_rq_insert block/block_rq_issue block/block_rq_complete block/block_rq_requeue block/block_rq_merge; do
+	echo 1 >$trace/events/$event/enable
+done
+# The first time of everything is slow under emulation.
+python3 /lt/tests/io.py write /dev/d 2
+
+echo 0 >$trace/tracing_on
+echo >$trace/trace
+# At a real-time priority nobody else runs between two probes of a tracepoint.
+chrt --fifo 10 python3 /lt/tests/io.py mix /tmp/gate /dev/d $rounds &
+root=$!
+# It waits in open(2), and is followed from the next call on.
+wait_until 30 grep -q wait_for_partner /proc/$root/stack
+echo $root >$cgroup/cgroup.procs
+control "calls io threshold=0 ring=65536 stack=0 cgroup=/lt-io"
+control "disk io threshold=0 ring=65536 stack=0 dev=d"
+exec 3<$LT/calls/alerts 4<$LT/disk/alerts
+echo 1 >$trace/tracing_on
+echo lt-witness begin >$trace/trace_marker
+: >/tmp/gate
+wait $root || fail "the process failed"
+chrt --fifo 10 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --rw=randrw --norandommap --name=d --filename=/dev/d \
+	--iodepth=8 --number_ios=400 --io_size=1g || { cat /tmp/fio.log; fail "fio failed"; }
+sync
+wait_until 10 test "$(grep -c ' class=b_' $LT/disk/pending)" = 0
+echo lt-witness end >$trace/trace_marker
+echo 0 >$trace/tracing_on
+cat $trace/trace >/tmp/trace
+
+for name in calls disk; do
+	control "$name io enabled=0"
+	cat $LT/$name/profile >/tmp/$name.profile
+done
+alerts_of calls /tmp/calls.alerts
+exec 3<&4
+alerts_of disk /tmp/disk.alerts
+exec 3<&- 4<&-
+
+lt-witness --profile /tmp/calls.profile --root $root --threshold 0 --expect-at-least 1000 /tmp/trace /tmp/calls.alerts ||
+	{ cp /tmp/trace /tmp/calls.* /lt/out; fail "the calls are not exact"; }
+lt-witness --profile /tmp/disk.profile --dev "$(dev_of d)" --threshold 0 --expect-at-least 400 /tmp/trace /tmp/disk.alerts ||
+	{ cp /tmp/trace /tmp/disk.* /lt/out; fail "the requests are not exact"; }
+cat /tmp/calls.profile
+
+# All classes were there: each column has a count.
+awk 'NR > 2 { for (i = 2; i <= NF; i++) n[i] += $i } END { for (i = 2; i <= 9; i++) if (!n[i]) { print "column", i; exit 1 } }' \
+	/tmp/calls.profile || fail "a class has no counts"
+# What the process asked of the disk is what it submitted: a part of what the disk had to do.
+submitted=$(awk 'NR > 2 { n += $8 + $9 } END { print n }' /tmp/calls.profile)
+assert_eq "$submitted" $((2 * rounds)) "requests of the process"
+for name in calls disk; do
+	sums_hold $name
+	for key in full replaced negative alerts_lost; do assert_eq "$(stat $name $key)" 0 "$name: $key"; done
+done
+assert_eq "$(stat calls unmatched)" 1 "the open that began before the instance"
+unload_module

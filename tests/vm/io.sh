@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The profile loses nothing: read and reset while others read and write, the pieces are the whole. Windows have what
+# ended in their time, and forget the rest. Filters, and what is refused.
+#
+# The machine's clock counts instructions: minutes of sleep pass at once.
+# kernels: stock rt
+# cpus: 2
+# icount: 1
+# timeout: 240
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+# sum FILE [COLUMN]: all counts of a profile, or those of a column.
+sum() {
+	awk -v only="${2:-}" 'NR > 2 { for (i = 2; i <= NF; i++) if (only == "" || i == only) n += $i } END { print n + 0 }' "$1"
+}
+# span FILE: the seconds that it covers.
+span() { sed -n '1s/# begin=\([0-9]*\) end=\([0-9]*\)/\1 \2/p' "$1" | awk '{ print int(($2 - $1) / 1000000000) }'; }
+quiet_requests() { ! grep -q 'class=b_' "$LT/$1/pending"; }
+
+load_module
+null_disk d 100000
+control 'io io'
+
+# Each reading of what a reset ended is a piece; what is left is the last one. The end of the tracker's own counters
+# is the whole. What reads and resets reads and opens, too: nothing here stands still.
+load() { for _round in $(seq 30); do reads d 20; writes d 20; done; }
+load &
+first=$!
+load &
+second=$!
+pieces=0 resets=0 last=0
+while kill -0 $first 2>/dev/null || kill -0 $second 2>/dev/null; do
+	now=$(sum $LT/io/profile)
+	[ "$now" -ge "$last" ] || fail "a profile shrank without a reset: $last, $now"
+	echo reset >$LT/io/profile
+	piece=$(sum $LT/io/profile_previous)
+	[ "$piece" -ge "$now" ] || fail "a reset lost what was seen before: $now, $piece"
+	pieces=$((pieces + piece)) resets=$((resets + 1)) last=0
+done
+wait
+[ $resets -ge 5 ] || fail "only $resets resets"
+echo 0 >$LT/io/enabled
+pieces=$((pieces + $(sum $LT/io/profile)))
+echo "$resets resets, $pieces operations"
+assert_eq "$pieces" "$(($(stat io ended) - $(stat io negative)))" "the sum of the pieces"
+[ "$(stat io ended)" -gt 5000 ] || fail "too little: $(stat io ended)"
+sums_hold io
+assert_eq "$(stat io full) $(stat io replaced)" "0 0" "full, replaced"
+control -io
+
+# Windows. 50 requests, whose columns nobody else touches.
+control 'w io dev=d'
+reads d 50
+wait_until 5 quiet_requests w
+assert_eq "$(sum $LT/w/profile_1min 8) $(sum $LT/w/profile_5min 8) $(sum $LT/w/profile_15min 8)" "50 50 50" "all windows"
+sleep 50
+assert_eq "$(sum $LT/w/profile_1min 8)" 50 "before a minute has passed"
+writes d 30
+sleep 30
+assert_eq "$(sum $LT/w/profile_1min 8) $(sum $LT/w/profile_1min 9)" "0 30" "reads are gone, writes are not"
+assert_eq "$(sum $LT/w/profile_5min 8) $(sum $LT/w/profile_5min 9)" "50 30" "five minutes"
+echo reset >$LT/w/profile
+sleep 260
+assert_eq "$(sum $LT/w/profile_5min 8) $(sum $LT/w/profile_15min 8)" "0 50" "after five minutes"
+sleep 700
+assert_eq "$(sum $LT/w/profile_15min 8) $(sum $LT/w/profile 8) $(sum $LT/w/profile_previous 8)" "0 0 50" "after fifteen"
+for minutes in 1 5 15; do
+	spanned=$(span $LT/w/profile_${minutes}min)
+	[ "$spanned" -ge $((minutes * 60)) ] && [ "$spanned" -le $((minutes * 65)) ] || fail "$minutes minutes: $spanned s"
+done
+control -w
+
+# Only one disk, only one command; requests of others are filtered.
+null_disk other 100000
+control 'one io dev=other comm=dd'
+reads d 3
+reads other 4
+wait_until 5 quiet_requests one
+assert_eq "$(sum $LT/one/profile 8)" 4 "requests of one disk"
+[ "$(stat one filtered)" -ge 3 ] || fail "filtered: $(stat one filtered)"
+assert_eq "$(stat one unmatched)" 0 "unmatched"
+sums_hold one
+control -one
+
+# Who waits is pending, with where it waits, and late.
+mkfifo /tmp/gate
+sleep 1000 >/tmp/gate &
+sleeper=$!
+control 'slow io threshold=100ms timeout=50ms comm=cat'
+exec 3<$LT/slow/alerts
+cat /tmp/gate &
+reader=$!
+sleep 0.3
+grep "tid=$reader .*class=s_read call=0 stack=\".*pipe_read" $LT/slow/pending || fail "the reader is not pending"
+kill $sleeper
+wait $reader
+timeout 1 cat <&3 >/tmp/alerts || :
+assert_eq "$(grep "tid=$reader " /tmp/alerts | grep -c 'reason=\(timeout\|late\) .*class=s_read call=0')" 2 "alerts of the reader"
+exec 3<&-
+
+# What is refused.
+refused 'another word' sh -c "echo again >$LT/slow/profile"
+kernel_says 'expected reset: "again' || fail 'the word at fault is not named'
+refused 'a window' sh -c "echo reset >$LT/slow/profile_1min"
+refused 'a parameter of block' control 'x io from=insert'
+kernel_says '"from' || fail 'the word at fault is not named'
+unload_module
