@@ -77,7 +77,8 @@ Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the true
     Hist(HistArgs),
     /// Shows what is in flight now, the oldest first.
     #[command(
-        after_help = "Examples:\n  latency-tracker pending slow_disk\n  latency-tracker pending --json"
+        after_help = "Examples:\n  latency-tracker pending\n  latency-tracker pending slow_disk --stacks\n  \
+latency-tracker pending --json"
     )]
     Pending(PendingArgs),
     /// How long input and output of each class takes: prints, compares, draws.
@@ -152,6 +153,9 @@ pub(crate) struct WatchArgs {
     /// Show the time of day first.
     #[arg(short = 'T', long)]
     pub(crate) timestamp: bool,
+    /// Show also where the task was woken from, one function a line.
+    #[arg(short, long)]
+    pub(crate) stacks: bool,
     /// End after that time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = seconds)]
     pub(crate) duration: Option<Nanos>,
@@ -189,6 +193,9 @@ pub(crate) struct HistArgs {
 pub(crate) struct PendingArgs {
     /// The instance; all when left out.
     pub(crate) name: Option<String>,
+    /// Show where each task is in the kernel now, one function a line.
+    #[arg(short, long)]
+    pub(crate) stacks: bool,
     /// One JSON object a line.
     #[arg(short, long)]
     pub(crate) json: bool,

@@ -73,6 +73,18 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     cut
 }
 
+/// A function of a stack, below the line that it belongs to.
+pub(crate) fn frame(function: &str) -> String {
+    fit(&format!("    {}", printable(function)), WIDTH)
+}
+
+/// A task may be named anything; a terminal should not have to obey.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
 /// `text` in lines below [`WIDTH`], each `indent` to the right.
 pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
@@ -148,6 +160,14 @@ mod tests {
         assert_eq!(thousands(1_234_567), "1,234,567");
         assert_eq!(bytes(4 << 20), "4 MiB");
         assert_eq!(bytes(1536), "1.5 KiB");
+    }
+
+    #[test]
+    fn a_function_of_a_stack_is_indented_and_narrow() {
+        let name = "bio_await+0x79/0xb0";
+        assert_eq!(frame(name), format!("    {name}"));
+        assert_eq!(frame(&"x".repeat(500)).chars().count(), WIDTH);
+        assert_eq!(printable("a\u{1b}[31m"), "a?[31m");
     }
 
     #[test]

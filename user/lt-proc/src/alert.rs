@@ -143,10 +143,7 @@ impl Alert {
                 };
                 format!("{disk} {op} sector {sector}{size}")
             }
-            _ => {
-                let all = self.fields.0.iter().filter(|f| f.key != STACK);
-                Fields(all.cloned().collect()).to_string()
-            }
+            _ => self.fields.phrase(&[STACK, WAKER_STACK]),
         }
     }
 
@@ -154,13 +151,25 @@ impl Alert {
     /// say.
     #[must_use]
     pub fn stack(&self) -> Vec<String> {
-        let text = self.fields.text(STACK).unwrap_or_default();
-        let frames = text.split(',').filter(|frame| !frame.is_empty());
-        frames.map(str::to_string).collect()
+        frames(&self.fields, STACK)
+    }
+
+    /// Where the one was that woke the task, likewise.
+    #[must_use]
+    pub fn waker_stack(&self) -> Vec<String> {
+        frames(&self.fields, WAKER_STACK)
     }
 }
 
-const STACK: &str = "stack";
+pub(crate) const STACK: &str = "stack";
+const WAKER_STACK: &str = "waker_stack";
+
+/// The functions of a stack, the innermost first.
+pub(crate) fn frames(fields: &Fields, key: &str) -> Vec<String> {
+    let text = fields.text(key).unwrap_or_default();
+    let frames = text.split(',').filter(|frame| !frame.is_empty());
+    frames.map(str::to_string).collect()
+}
 
 impl fmt::Display for Alert {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,10 @@ use std::fmt;
 
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use crate::ParseError;
+use crate::{Nanos, ParseError};
+
+/// Fields that are nanoseconds.
+const DURATIONS: [&str; 5] = ["delay", "threshold", "queue", "device", "queued"];
 
 /// What stands after the `=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +110,30 @@ impl Fields {
     #[must_use]
     pub fn number(&self, key: &str) -> Option<u64> {
         self.get(key).and_then(Value::number)
+    }
+
+    /// All fields but some, for a person: durations with units, and a task, which has three fields
+    /// (`waker_pid=`, `waker_tid=`, `waker_comm=`), as one word (`waker=bash/812`). Of fields that are
+    /// not known nothing is assumed.
+    #[must_use]
+    pub fn phrase(&self, without: &[&str]) -> String {
+        let mut words = Vec::new();
+        for field in self.0.iter().filter(|f| !without.contains(&f.key.as_str())) {
+            let key = field.key.as_str();
+            let (role, part) = key.rsplit_once('_').unwrap_or((key, ""));
+            let tid = self.text(&format!("{role}_tid"));
+            let comm = self.text(&format!("{role}_comm"));
+            match (part, comm, tid) {
+                ("pid" | "tid", Some(_), Some(_)) => {}
+                ("comm", Some(comm), Some(tid)) if comm.is_empty() && tid == "0" => {}
+                ("comm", Some(comm), Some(tid)) => words.push(format!("{role}={comm}/{tid}")),
+                _ => words.push(match field.value.number() {
+                    Some(ns) if DURATIONS.contains(&key) => format!("{key}={}", Nanos(ns)),
+                    _ => format!("{key}={}", field.value),
+                }),
+            }
+        }
+        words.join(" ")
     }
 
     /// The value of `key`, as text for a person.
@@ -235,6 +262,17 @@ mod tests {
         assert_eq!(
             json,
             r#"{"z":18446744073709551615,"delta":-5,"comm":"\\xc3\\xa9\\xff"}"#
+        );
+    }
+
+    #[test]
+    fn a_phrase_has_units_and_tasks_as_one_word() {
+        let line = "prio=120 queued=1500000 waker_pid=1 waker_tid=2 waker_comm=\"a b\" context=task \
+            prev_pid=0 prev_tid=0 prev_comm=\"\" new_comm=\"x\" shade=5 stack=\"f+0x1\"";
+        let fields = Fields::parse(line).unwrap();
+        assert_eq!(
+            fields.phrase(&["stack"]),
+            "prio=120 queued=1.50ms waker=a b/2 context=task new_comm=\"x\" shade=5"
         );
     }
 

@@ -39,6 +39,20 @@ impl Pending {
             .collect()
     }
 
+    /// Where its task is in the kernel now, the innermost function first; empty if it runs, or there is
+    /// none.
+    #[must_use]
+    pub fn stack(&self) -> Vec<String> {
+        crate::alert::frames(&self.fields, crate::alert::STACK)
+    }
+
+    /// What it is, for a column on a terminal: what no column of its own has.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        self.fields
+            .phrase(&["age", "start", "pid", "tid", "comm", crate::alert::STACK])
+    }
+
     /// How long it has been under way, ns.
     #[must_use]
     pub fn age(&self) -> u64 {
@@ -56,6 +70,11 @@ mod tests {
         let all = Pending::parse_all(text).unwrap();
         assert_eq!(all[0].age(), 5);
         assert_eq!(all[0].fields.text("comm").unwrap(), "a b");
+        let line = "age=5 start=1 rq=0x1 pid=1 tid=1 comm=\"a\" shade=2 stack=\"f+0x1,g+0x2\"";
+        let stuck = &Pending::parse_all(line).unwrap()[0];
+        assert_eq!(stuck.stack(), ["f+0x1", "g+0x2"]);
+        assert_eq!(stuck.subject(), "rq=0x1 shade=2");
+        assert!(all[0].stack().is_empty());
         let err = Pending::parse_all("age=1 start=1\nage=x start=1").unwrap_err();
         assert_eq!((err.line, err.word.as_str()), (2, "x"));
     }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `pending`: what has begun and not ended.
+//! `pending`: what has begun and not ended, the oldest of all instances first.
 
 use anyhow::Result;
-use lt_proc::{Nanos, Pending, ProcRoot};
+use lt_proc::{Nanos, Pending, ProcError, ProcRoot};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -18,43 +18,48 @@ struct Row<'a> {
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
-    let mut cells = Vec::new();
+    let mut all: Vec<(String, Pending)> = Vec::new();
     for name in super::names(root, args.name.as_deref())? {
-        for pending in &root.pending(&name)? {
-            if args.json {
-                out::json(&Row {
-                    instance: &name,
-                    pending,
-                })?;
-            } else {
-                cells.push(row(&name, pending));
-            }
-        }
+        let pending = match root.pending(&name) {
+            Ok(pending) => pending,
+            // Removed between two reads: nothing of it is pending.
+            Err(ProcError::NoInstance(_)) if args.name.is_none() => continue,
+            Err(error) => return Err(error.into()),
+        };
+        all.extend(pending.into_iter().map(|pending| (name.clone(), pending)));
     }
+    // By when they began, not by age: the files were not read at the same instant.
+    all.sort_by_key(|(_, pending)| pending.fields.number("start"));
     if args.json {
+        for (instance, pending) in &all {
+            out::json(&Row { instance, pending })?;
+        }
         return Ok(Outcome::Fine);
     }
-    if cells.is_empty() {
+    if all.is_empty() {
         out::note("nothing is in flight");
         return Ok(Outcome::Fine);
     }
-    for line in out::table(&[">AGE", "INSTANCE", ">TID", "COMM", "WHAT"], &cells) {
-        out::line(&line)?;
+    let cells: Vec<Vec<String>> = all.iter().map(|(name, p)| row(name, p)).collect();
+    let lines = out::table(&[">AGE", "INSTANCE", ">TID", "COMM", "WHAT"], &cells);
+    let stacks = all.iter().map(|(_, pending)| pending.stack());
+    let stacks = std::iter::once(Vec::new()).chain(stacks);
+    for (line, stack) in lines.iter().zip(stacks) {
+        out::line(line)?;
+        for function in stack.iter().filter(|_| args.stacks) {
+            out::line(&out::frame(function))?;
+        }
     }
     Ok(Outcome::Fine)
 }
 
 fn row(name: &str, pending: &Pending) -> Vec<String> {
-    let fields = &pending.fields;
-    let text = |key| fields.text(key).unwrap_or_default().into_owned();
-    let shown = ["age", "start", "pid", "tid", "comm"];
-    let rest = fields.0.iter().filter(|f| !shown.contains(&f.key.as_str()));
-    let rest: Vec<String> = rest.map(|f| format!("{}={}", f.key, f.value)).collect();
+    let text = |key| pending.fields.text(key).unwrap_or_default().into_owned();
     vec![
         Nanos(pending.age()).to_string(),
         out::fit(name, 16),
         text("tid"),
-        text("comm"),
-        rest.join(" "),
+        out::printable(&text("comm")),
+        out::printable(&pending.subject()),
     ]
 }

@@ -53,7 +53,14 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
                     } else {
                         out::line(&row(&alert, args.timestamp))?;
                         for function in alert.stack() {
-                            out::line(&frame(&function))?;
+                            out::line(&out::frame(&function))?;
+                        }
+                        let waker = alert.waker_stack();
+                        if args.stacks && !waker.is_empty() {
+                            out::line("  woken from:")?;
+                            for function in waker {
+                                out::line(&out::frame(&function))?;
+                            }
                         }
                     }
                     if !action::run(&args.on_alert, &alert)?
@@ -96,25 +103,16 @@ fn row(alert: &Alert, timestamp: bool) -> String {
     };
     let name = out::fit(&alert.instance, 12);
     let delay = out::paint(Colour::Red, &format!("{:>9}", Nanos(alert.delay)));
-    let comm = out::fit(&printable(&alert.comm.text()), 15);
+    let comm = out::fit(&out::printable(&alert.comm.text()), 15);
     let fixed = time.len() + 12 + 1 + 9 + 1 + 15 + 1 + 7 + 1;
-    let what = out::fit(&format!("{reason}{}", alert.subject()), WIDTH - fixed);
+    let what = out::fit(
+        &out::printable(&format!("{reason}{}", alert.subject())),
+        WIDTH - fixed,
+    );
     format!(
         "{time}{name:<12} {delay} {comm:<15} {:>7} {what}",
         alert.tid
     )
-}
-
-/// A function that the task waits in, below the row.
-fn frame(function: &str) -> String {
-    out::fit(&format!("    {}", printable(function)), WIDTH)
-}
-
-/// A task may be named anything; a terminal should not have to obey.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { '?' } else { c })
-        .collect()
 }
 
 #[cfg(test)]
@@ -134,12 +132,5 @@ mod tests {
             assert!(row[column..].starts_with("timeout: nvme0n1"), "{row}");
             assert!(!row.contains('\u{1b}'));
         }
-    }
-
-    #[test]
-    fn a_function_of_a_stack_is_indented_and_narrow() {
-        let name = "bio_await+0x79/0xb0";
-        assert_eq!(frame(name), format!("    {name}"));
-        assert_eq!(frame(&"x".repeat(500)).chars().count(), WIDTH);
     }
 }
