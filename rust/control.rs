@@ -14,6 +14,9 @@ use kernel::{
     prelude::*, //
 };
 
+#[path = "control/fields.rs"]
+pub(crate) mod fields;
+
 /// How the values of a parameter are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -40,12 +43,17 @@ pub(crate) enum Kind {
     Cgroup,
     /// The name of a function of the kernel or a module. It is a text, and has to be given.
     Function,
+    /// A point that is passed: `tracepoint:NAME`, of the kernel proper, `function:NAME`, which is
+    /// called, or `return:NAME`, which returns. As [`Kind::Function`].
+    Point,
+    /// What is taken of a point, see [`fields`]. `empty` is the word for nothing, if that may be.
+    Fields { empty: Option<&'static str> },
 }
 
 impl Kind {
     /// Whether the value is the text itself, see [`Param::parse`]. It has to be given, at creation.
     pub(crate) fn is_text(self) -> bool {
-        matches!(self, Kind::Function)
+        matches!(self, Kind::Function | Kind::Point)
     }
 }
 
@@ -271,6 +279,8 @@ pub(crate) enum Sought<'a> {
     /// A function by its name: whether it can be followed; the number means nothing. `ENOENT` if
     /// there is none, `EBUSY` if it is one of ours, any other error if it can not be traced.
     Function(&'a [u8]),
+    /// A tracepoint by its name: whether there is one; the number means nothing. `ENOENT`.
+    Tracepoint(&'a [u8]),
 }
 
 /// How a disk is written.
@@ -366,6 +376,42 @@ fn check_function<'a>(
         Err(_) => "this function can not be traced",
     };
     Err(fault(EINVAL, why, text))
+}
+
+/// What is before the name of a point.
+const POINTS: [(&str, Point); 3] = [
+    ("tracepoint:", Point::Tracepoint),
+    ("function:", Point::Entry),
+    ("return:", Point::Return),
+];
+
+/// What a point is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Point {
+    Tracepoint,
+    Entry,
+    Return,
+}
+
+impl Point {
+    /// What a point is, and its name.
+    pub(crate) fn split(text: &[u8]) -> Option<(Self, &[u8])> {
+        let found = POINTS.iter().find_map(|(start, point)| {
+            let name = text.strip_prefix(start.as_bytes())?;
+            Some((*point, name))
+        });
+        found.filter(|(_, name)| is_symbol(name))
+    }
+}
+
+fn check_point<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<(), Fault<'a>> {
+    const EXPECTED: &str = "expected tracepoint:NAME, function:NAME or return:NAME";
+    match Point::split(text).ok_or_else(|| fault(EINVAL, EXPECTED, text))? {
+        (Point::Tracepoint, name) => lookup(Sought::Tracepoint(name))
+            .map(|_| ())
+            .map_err(|error| fault(error, "the kernel proper has no such tracepoint", text)),
+        (Point::Entry | Point::Return, name) => check_function(name, text, lookup),
+    }
 }
 
 /// The most bytes of a command's name, without its end.
@@ -469,6 +515,8 @@ impl Param {
             Kind::Cgroup => parse_cgroup(text, lookup),
             Kind::Comm => Err(fault(EINVAL, "expected a command", text)),
             Kind::Function => check_function(text, text, lookup).map(|()| 0),
+            Kind::Point => check_point(text, lookup).map(|()| 0),
+            Kind::Fields { empty } => fields::parse(text, empty),
         }
     }
 
@@ -502,7 +550,8 @@ impl fmt::Display for Value {
             Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
             Kind::Comm if self.value == 0 => f.write_str("all"),
             Kind::Comm => write_comm(f, self.value),
-            Kind::Function => f.write_str("none"),
+            Kind::Function | Kind::Point => f.write_str("none"),
+            Kind::Fields { empty } => fields::write(f, value, empty),
             _ => f.write_fmt(fmt!("{value}")),
         }
     }
@@ -537,6 +586,11 @@ impl fmt::Display for KindName {
             Kind::Comm => f.write_str("command|all"),
             Kind::Cgroup => f.write_str("cgroup|all"),
             Kind::Function => f.write_str("function"),
+            Kind::Point => f.write_str("tracepoint:NAME|function:NAME|return:NAME"),
+            Kind::Fields { empty } => {
+                f.write_str("arg0-arg4|tid|cpu|ret")?;
+                empty.map_or(Ok(()), |empty| f.write_fmt(fmt!("|{empty}")))
+            }
         }
     }
 }

@@ -11,7 +11,9 @@ use crate::{
     instance::{common, Changes, Instance, MadeBy, Shown, Values},
     procfs::{self, Files},
     record::Name,
-    sys::{block, cgroup, fprobe, module::Watcher, procfs::Dir, ticker::Tick},
+    sys::{
+        block, cgroup, fprobe, module::Watcher, procfs::Dir, ticker::Tick, tracepoint::Tracepoint,
+    },
     text::{pack, Plain},
     trackers::{self, Kind}, //
 };
@@ -175,6 +177,13 @@ impl Registry {
                 EINVAL,
                 "this tracker needs the parameter",
                 key,
+            ));
+        }
+        if let Some((at, why)) = kind.check(&values) {
+            return Err(control::unknown(
+                EINVAL,
+                why,
+                kind.params[at].name.as_bytes(),
             ));
         }
         if values[common::EVENTS] > values[common::MAX_EVENTS] {
@@ -376,6 +385,10 @@ fn look_up(sought: Sought<'_>) -> Result<u64> {
     match sought {
         Sought::Disk(disk) => lookup_disk(disk).map(u64::from),
         Sought::Cgroup(path) => cgroup::lookup(&c_string(path)?),
+        Sought::Tracepoint(name) => {
+            let found = Tracepoint::find(&c_string(name)?);
+            found.map(|_| 0).ok_or(ENOENT)
+        }
         Sought::Function(name) => fprobe::check(&c_string(name)?).map(|()| 0),
     }
 }

@@ -16,6 +16,7 @@ pub(crate) mod module;
 pub(crate) mod platform;
 pub(crate) mod procfs;
 pub(crate) mod random;
+pub(crate) mod raw;
 pub(crate) mod sched;
 pub(crate) mod stack;
 pub(crate) mod syscall;

@@ -7,6 +7,7 @@ mod func;
 pub(crate) mod io;
 pub(crate) mod module;
 pub(crate) mod offcpu;
+mod pair;
 pub(crate) mod runqueue;
 mod tasks;
 pub(crate) mod wakeup;
@@ -52,8 +53,18 @@ pub(crate) struct Kind {
     pub(crate) create: Option<Create>,
 }
 
+impl Kind {
+    /// What is wrong with an instance of these values, which are right one by one, if anything:
+    /// the parameter, and why.
+    pub(crate) fn check(&self, values: &Values) -> Option<(usize, &'static str)> {
+        core::ptr::eq(self, &pair::KIND)
+            .then(|| pair::check(values))
+            .flatten()
+    }
+}
+
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 7] = [
+pub(crate) static ALL: [&Kind; 8] = [
     &block::KIND,
     &module::KIND,
     &wakeup::KIND,
@@ -61,6 +72,7 @@ pub(crate) static ALL: [&Kind; 7] = [
     &offcpu::KIND,
     &io::KIND,
     &func::KIND,
+    &pair::KIND,
 ];
 
 /// Finds a tracker by name.

@@ -94,7 +94,16 @@ pub(crate) trait Follower<S>: Send + Sync + 'static {
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
-/// Calls `see` unless that is being done in this context.
+/// What of a function is followed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum What {
+    /// Its calls and its returns.
+    Both,
+    /// Its calls: there is no frame.
+    Entry,
+}
+
+/// Calls `outside` unless that is being done in this context.
 #[inline(always)]
 fn apart<R>(guard: &PreemptGuard, outside: impl FnOnce(&PreemptGuard) -> R) -> Option<R> {
     // SAFETY: Preemption is off, as the guard proves.
@@ -186,15 +195,19 @@ unsafe impl<S, F: Follower<S>> Send for Functions<S, F> {}
 impl<S, F: Follower<S>> Functions<S, F> {
     /// Begins. `ENOENT` if there is no function of this name that can be followed, `ENOMEM`.
     /// Sleeps.
-    pub(crate) fn new(name: &CStr, follower: Arc<F>) -> Result<Self> {
+    pub(crate) fn new(name: &CStr, what: What, follower: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        let exit: helpers::lt_fprobe_exit_fn = match what {
+            What::Both => Some(returned::<S, F>),
+            What::Entry => None,
+        };
         // SAFETY: The functions get the owner, which is held until after `lt_fprobe_free`, and
-        // room for a word.
+        // room for a word if there is a return.
         let raw = unsafe {
             from_err_ptr(helpers::lt_fprobe_new(
                 name.as_ptr().cast(),
                 Some(entered::<S, F>),
-                Some(returned::<S, F>),
+                exit,
                 size_of::<u64>(),
                 owner,
             ))?

@@ -49,7 +49,7 @@ use crate::{
     platform::Platform,
     record::Owner,
     sys::{
-        fprobe::{self, Call, Frame, Functions},
+        fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
         sched::{self, Exits},
         task::{Context, TaskRef}, //
@@ -110,18 +110,6 @@ fn key(task: &TaskRef<'_>, depth: u64) -> [u64; 2] {
 }
 
 impl Probes {
-    /// Who calls, if the filter lets it through.
-    #[inline(always)]
-    fn wanted(&self, guard: &Guard, task: &TaskRef<'_>, context: Context) -> Option<Owner> {
-        let cpu = Kernel::cpu(guard) as u32;
-        if context != Context::Task {
-            return tasks::is_nobody_wanted(&self.core, cpu).then(Owner::default);
-        }
-        let is_wanted =
-            tasks::may_be_wanted(&self.core, task) && tasks::is_wanted(&self.core, task, cpu);
-        is_wanted.then(|| tasks::owner(task))
-    }
-
     /// How deep a new call is, by the calls of this task that have not returned.
     #[inline(always)]
     fn depth(&self, guard: &Guard, task: &TaskRef<'_>, frame: Frame) -> u64 {
@@ -139,7 +127,8 @@ impl fprobe::Follower<Func> for Probes {
         TaskRef::with_current(|task| {
             let tracker = self.core.tracker();
             let context = Context::current();
-            let Some(owner) = self.wanted(guard, &task, context) else {
+            let cpu = Kernel::cpu(guard) as u32;
+            let Some(owner) = tasks::caller(&self.core, &task, context, cpu) else {
                 tracker.filtered(guard);
                 return None;
             };
@@ -218,7 +207,7 @@ impl probed::Probes<2, WORDS> for Func {
         let exits = Exits::new(live.clone())?;
         let name = live.core.text(FUNCTION).ok_or(EINVAL)?;
         Ok(Attachment {
-            functions: Functions::new(name, live.clone())?,
+            functions: Functions::new(name, What::Both, live.clone())?,
             _exits: exits,
         })
     }

@@ -16,7 +16,7 @@ use crate::{
     },
     sys::{
         platform::Kernel,
-        task::TaskRef, //
+        task::{Context, TaskRef}, //
     },
     tracker::Late, //
 };
@@ -128,15 +128,24 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
         && core.value(KTHREADS) != 0
 }
 
-/// Whether the filter lets through on a CPU what is no task's: an interrupt. Any context.
-pub(super) fn is_nobody_wanted<const K: usize, const D: usize>(
+/// The owner of what begins here and now, on a CPU, in a context of a task: that task, or nobody if
+/// it is an interrupt on top of it. `None` if the filter does not let it through. Any context.
+#[inline(always)]
+pub(super) fn caller<const K: usize, const D: usize>(
     core: &Core<K, D>,
+    task: &TaskRef<'_>,
+    context: Context,
     cpu: u32,
-) -> bool {
-    let is_all = |param| core.value(param) == ALL;
-    [PID, TID, CGROUP, UID].into_iter().all(is_all)
-        && core.halves(COMM) == [0; 2]
-        && (is_all(CPU) || core.value(CPU) == u64::from(cpu))
+) -> Option<Owner> {
+    if context != Context::Task {
+        let is_all = |param| core.value(param) == ALL;
+        let is_nobody_wanted = [PID, TID, CGROUP, UID].into_iter().all(is_all)
+            && core.halves(COMM) == [0; 2]
+            && (is_all(CPU) || core.value(CPU) == u64::from(cpu));
+        return is_nobody_wanted.then(Owner::default);
+    }
+    let is_wanted = may_be_wanted(core, task) && is_wanted(core, task, cpu);
+    is_wanted.then(|| owner(task))
 }
 
 /// The key of a task's events: it does one thing at a time.

@@ -31,8 +31,13 @@ const ID: Param = param(Kind::Id { max: 4_194_303 });
 const COMM: Param = param(Kind::Comm);
 const CGROUP: Param = param(Kind::Cgroup);
 const FUNCTION: Param = param(Kind::Function);
-const ALL: [Param; 10] = [
-    DURATION, SWITCH, COUNT, POWER, WORD, DISK, ID, COMM, CGROUP, FUNCTION,
+const POINT: Param = param(Kind::Point);
+const FIELDS: Param = param(Kind::Fields {
+    empty: Some("same"),
+});
+const KEY: Param = param(Kind::Fields { empty: None });
+const ALL: [Param; 12] = [
+    DURATION, SWITCH, COUNT, POWER, WORD, DISK, ID, COMM, CGROUP, FUNCTION, POINT, FIELDS,
 ];
 
 /// A machine with two disks, one of which has a partition, and a cgroup.
@@ -46,6 +51,8 @@ fn lookup(sought: Sought<'_>) -> Result<u64> {
         Sought::Function(b"asm_exc_nmi") => Err(EINVAL),
         Sought::Function(b"lt_current") => Err(EBUSY),
         Sought::Function(_) => Err(ENOENT),
+        Sought::Tracepoint(b"sched_switch") => Ok(0),
+        Sought::Tracepoint(_) => Err(ENOENT),
     }
 }
 
@@ -285,6 +292,101 @@ fn functions() {
 }
 
 #[test]
+fn points() {
+    for text in [
+        "tracepoint:sched_switch",
+        "function:vfs_fsync",
+        "return:vfs_fsync",
+    ] {
+        assert_eq!(value(&POINT, text), Ok(0), "the text is the value: {text}");
+    }
+    assert!(POINT.kind.is_text());
+    refused(
+        &POINT,
+        ENOENT,
+        &["tracepoint:none", "function:none", "return:none"],
+    );
+    let odd = [
+        "",
+        "sched_switch",
+        "tracepoint:",
+        "tracepoint:a b",
+        "event:sched_switch",
+    ];
+    refused(&POINT, EINVAL, &odd);
+    refused(
+        &POINT,
+        EINVAL,
+        &[
+            "function:asm_exc_nmi",
+            "return:lt_current",
+            "tracepoint:sched_*",
+        ],
+    );
+    let said = POINT
+        .parse(b"tracepoint:none", &lookup)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        said,
+        "the kernel proper has no such tracepoint: \"tracepoint:none\""
+    );
+}
+
+#[test]
+fn fields_of_a_point() {
+    use crate::control::fields::{of, Field, Width};
+
+    for text in [
+        "tid",
+        "cpu",
+        "ret",
+        "arg0",
+        "arg4",
+        "arg1:32",
+        "arg2:16",
+        "arg3:8",
+        "tid,cpu",
+        "arg0,arg0:8",
+    ] {
+        for param in [FIELDS, KEY] {
+            let list = value(&param, text).unwrap();
+            assert_eq!(param.display(list.into()).to_string(), text);
+        }
+    }
+    let list = value(&KEY, "arg4:16,cpu").unwrap();
+    let argument = Field::Argument {
+        nth: 4,
+        width: Width::Bits16,
+    };
+    assert_eq!(of(list), [Some(argument), Some(Field::Cpu)]);
+    assert_eq!(of(value(&KEY, "tid").unwrap()), [Some(Field::Tid), None]);
+    assert_eq!(of(Field::TID), [Some(Field::Tid), None]);
+    assert_eq!(Width::Bits16.of(0x1234_5678_9abc_def0), 0xdef0);
+    assert_eq!(Width::All.of(u64::MAX), u64::MAX);
+
+    assert_eq!(value(&FIELDS, "same"), Ok(0));
+    assert_eq!(FIELDS.display(0).to_string(), "same");
+    refused(&KEY, EINVAL, &["same", "", "none"]);
+    let odd = [
+        "",
+        ",",
+        "tid,",
+        ",tid",
+        "tid,cpu,ret",
+        "arg5",
+        "arg",
+        "arg00",
+        "arg1:64",
+        "arg1:",
+        "arg-1",
+        "same,tid",
+        "TID",
+    ];
+    refused(&FIELDS, EINVAL, &odd);
+}
+
+#[test]
 fn kinds_are_named() {
     let names: Vec<_> = ALL
         .iter()
@@ -301,6 +403,8 @@ fn kinds_are_named() {
         "command|all",
         "cgroup|all",
         "function",
+        "tracepoint:NAME|function:NAME|return:NAME",
+        "arg0-arg4|tid|cpu|ret|same",
     ];
     assert_eq!(names, expected);
 }
@@ -447,7 +551,7 @@ proptest! {
             Kind::Cgroup => number.max(1),
             // Any bytes but NUL.
             Kind::Comm => number | 0x0101_0101_0101_0101,
-            Kind::Function => unreachable!("the last one, a text"),
+            Kind::Function | Kind::Point | Kind::Fields { .. } => unreachable!("the last ones"),
         };
         let value = Number::from(value);
         let text = param.display(value).to_string();

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an event of `pair` carries, and what its alert says.
+
+use crate::{
+    control::fields::FIELDS,
+    instance::Details,
+    record::{Owner, DETAIL},
+    sys::{stack::Raw, task::Context},
+};
+use kernel::{
+    fmt::{self, Write},
+    prelude::*, //
+};
+
+/// What was taken of a point.
+pub(super) type Taken = [u64; FIELDS];
+
+/// The words of an event.
+pub(super) const WORDS: usize = Owner::WORDS + 1 + FIELDS;
+
+/// A begin, and its end if there was one.
+#[derive(Clone, Copy)]
+pub(super) struct Passed {
+    /// Who passed the begin.
+    pub(super) owner: Owner,
+    /// Where.
+    pub(super) context: Context,
+    pub(super) key: Taken,
+    /// What is shown of the begin.
+    pub(super) begin: Taken,
+    /// What is shown of the end. Not in an event.
+    pub(super) end: Taken,
+    /// How many fields of these three there are.
+    pub(super) counts: [u8; 3],
+}
+
+impl Passed {
+    /// The words of an alert that it uses.
+    pub(super) const DETAIL_WORDS: usize = 1 + 3 * FIELDS;
+
+    fn note(self) -> u64 {
+        let [key, begin, end] = self.counts.map(u64::from);
+        self.context as u64 | key << 8 | begin << 16 | end << 24
+    }
+
+    fn with_note(self, note: u64) -> Self {
+        Self {
+            context: Context::from_number((note & 0xff) as u32),
+            counts: [8, 16, 24].map(|shift: u32| (note >> shift) as u8),
+            ..self
+        }
+    }
+
+    const EMPTY: Self = Self {
+        owner: Owner {
+            pid: 0,
+            tid: 0,
+            born: 0,
+            comm: [0; 2],
+        },
+        context: Context::Task,
+        key: [0; FIELDS],
+        begin: [0; FIELDS],
+        end: [0; FIELDS],
+        counts: [0; 3],
+    };
+
+    /// Packs it into an event's words.
+    #[inline(always)]
+    pub(super) fn to_words(self) -> [u64; WORDS] {
+        let [o0, o1, o2] = self.owner.to_words();
+        let [b0, b1] = self.begin;
+        [o0, o1, o2, self.note(), b0, b1]
+    }
+
+    /// Back from [`Passed::to_words`].
+    pub(super) fn from_words(words: &[u64; WORDS], key: Taken) -> Self {
+        let [o0, o1, o2, note, b0, b1] = *words;
+        Self {
+            owner: Owner::from_words([o0, o1, o2]),
+            key,
+            begin: [b0, b1],
+            ..Self::EMPTY
+        }
+        .with_note(note)
+    }
+
+    /// What its alert says.
+    pub(super) fn details(self) -> Details {
+        let mut words = [0; DETAIL];
+        let ([k0, k1], [b0, b1], [e0, e1]) = (self.key, self.begin, self.end);
+        let used: [u64; Self::DETAIL_WORDS] = [self.note(), k0, k1, b0, b1, e0, e1];
+        words[..Self::DETAIL_WORDS].copy_from_slice(&used);
+        Details {
+            owner: self.owner,
+            words,
+        }
+    }
+
+    /// Back from [`Passed::details`], but for the owner.
+    pub(super) fn from_detail(words: &[u64; DETAIL]) -> Self {
+        let [note, k0, k1, b0, b1, e0, e1, ..] = *words;
+        Self {
+            key: [k0, k1],
+            begin: [b0, b1],
+            end: [e0, e1],
+            ..Self::EMPTY
+        }
+        .with_note(note)
+    }
+
+    /// As fields of a line, with those of the end if there was one.
+    pub(super) fn named(self, has_ended: bool) -> impl fmt::Display {
+        Named {
+            passed: self,
+            has_ended,
+        }
+    }
+}
+
+struct Named {
+    passed: Passed,
+    has_ended: bool,
+}
+
+impl fmt::Display for Named {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Passed {
+            context,
+            key,
+            begin,
+            end,
+            counts: [keys, begins, ends],
+            ..
+        } = self.passed;
+        f.write_fmt(fmt!("context={}", context.name()))?;
+        let ends = if self.has_ended { ends } else { 0 };
+        for (name, values, count) in [
+            ("key", key, keys),
+            ("begin", begin, begins),
+            ("end", end, ends),
+        ] {
+            for (at, &value) in values.iter().take(usize::from(count)).enumerate() {
+                if at == 0 {
+                    f.write_fmt(fmt!(" {name}="))?;
+                } else {
+                    f.write_char(',')?;
+                }
+                f.write_fmt(fmt!("{}", Raw(value)))?;
+            }
+        }
+        Ok(())
+    }
+}

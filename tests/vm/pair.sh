@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A tracker of one's own, of two points: the same alerts as block, by its tracepoints and the request; a function and
+# its return, by the thread; one function and another one, by the CPU; a tracepoint to itself. What is wrong with a
+# line is refused, by the word.
+# kernels: stock rt
+# cpus: 2
+# icount: 1
+# timeout: 150
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+run() { echo "$*" >/proc/lt_functions; }
+says() {
+	if control "$1" 2>/dev/null; then fail "accepted: $1"; fi
+	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
+}
+# fields FILE NAME...: some fields of each alert.
+fields() {
+	_file=$1
+	shift
+	for _name in "$@"; do field "$_name" <"$_file" >/tmp/fields."$_name"; done
+	(cd /tmp && for _name in "$@"; do echo "fields.$_name"; done | xargs paste)
+}
+
+load_module
+insmod /lt/lt_functions.ko
+
+from='begin=tracepoint:block_rq_issue' to='end=tracepoint:block_rq_complete'
+says 'x pair' 'this tracker needs the parameter: "begin"'
+says "x pair $from" 'this tracker needs the parameter: "end"'
+says "x pair begin=block_rq_issue $to" 'expected tracepoint:NAME, function:NAME or return:NAME: "block_rq_issue"'
+says "x pair begin=tracepoint:none $to" 'the kernel proper has no such tracepoint: "tracepoint:none"'
+says "x pair begin=function:none $to" 'no such function: "function:none"'
+says "x pair $from end=return:asm_exc_nmi" 'this function can not be traced: "return:asm_exc_nmi"'
+says "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, with a comma: "arg5"'
+says "x pair $from $to begin_key=arg0,arg1,tid" 'with a comma: "arg0,arg1,tid"'
+says "x pair $from $to begin_key=same" 'with a comma: "same"'
+says "x pair $from $to begin_key=arg0,tid end_key=arg0" 'expected as many fields as begin_key has: "end_key"'
+says "x pair $from $to begin_key=ret" 'only a return has ret: "begin_key"'
+says "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, but ret: "end_key"'
+says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
+[ ! -e $LT/x ] || fail "x is there"
+
+# The same alerts as block.
+null_disk slow 20000000
+# The first time of everything is slow under emulation.
+reads slow 2
+control "b block threshold=10ms dev=slow"
+control "p pair $from $to begin_key=arg0 end_show=arg1:8,arg2:32 threshold=10ms"
+assert_eq "$(cat $LT/p/begin) $(cat $LT/p/begin_key) $(cat $LT/p/end_key) $(cat $LT/p/end_show) $(cat $LT/p/begin_show)" \
+	"tracepoint:block_rq_issue arg0 same arg1:8,arg2:32 none" "what is shown"
+says 'p pair begin_key=tid' 'this parameter can only be given at creation: "begin_key"'
+exec 3<$LT/p/alerts 4<$LT/b/alerts
+reads slow 20
+alerts_of p /tmp/pair
+exec 3<&4 4<&-
+alerts_of b /tmp/block
+exec 3<&-
+head -n 1 /tmp/pair
+assert_eq "$(wc -l </tmp/block)" 20 "alerts of block"
+assert_eq "$(wc -l </tmp/pair)" 20 "alerts of pair"
+fields /tmp/block time delay >/tmp/a
+fields /tmp/pair time delay >/tmp/b
+paste /tmp/a /tmp/b | awk '{ t = $3 - $1; d = $4 - $2; if (t * t > 2.5e11 || d * d > 2.5e11) { print "differs:", $0; exit 1 } }' ||
+	fail "not the same as block"
+# A pointer is a number that stands for it; the result, and the bytes that were read.
+grep -q ' context=[a-z]* key=[0-9a-f]\{16\} end=0,4096$' /tmp/pair || fail "what it says: $(head -n 1 /tmp/pair)"
+for name in b p; do
+	control "$name $([ $name = b ] && echo block || echo pair) enabled=0"
+	sums_hold $name
+	control -$name
+done
+
+# A function and its return, with what it was given and what it returned.
+control 'p pair begin=function:lt_fn_delay end=return:lt_fn_delay begin_show=arg0:32,arg1:32 end_show=ret threshold=0'
+exec 3<$LT/p/alerts
+run delay 5 3
+alerts_of p /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+assert_eq "$(wc -l </tmp/alerts)" 5 "calls"
+for nth in 0 1 2 3 4; do
+	grep -q " tid=$$ comm=\"sh\" context=task key=$$ begin=$nth,3 end=$nth$" /tmp/alerts || fail "call $nth"
+done
+awk '{ sub(/.* delay=/, ""); if ($1 < 3000000 || $1 > 8000000) exit 1 }' /tmp/alerts || fail "delays"
+control -p
+
+# One function and another one, by the CPU: what is between two calls. A begin that goes on.
+control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
+control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
+taskset 1 sh -c 'echo delay 4 2 >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions'
+assert_eq "$(stat p replaced) $(stat p ended) $(stat p unmatched) $(stat p again)" "3 1 1 0" "replace: replaced, ended, unmatched, again"
+assert_eq "$(stat k replaced) $(stat k ended) $(stat k unmatched) $(stat k again)" "0 1 1 3" "keep: replaced, ended, unmatched, again"
+[ "$(stat k max)" -ge 8000000 ] && [ "$(stat p max)" -lt 8000000 ] || fail "keep: $(stat k max), replace: $(stat p max)"
+control -p
+control -k
+
+# A tracepoint to itself, on each CPU: how long nobody makes way. Its end comes first.
+control 'p pair begin=tracepoint:sched_switch end=tracepoint:sched_switch begin_key=cpu threshold=3600s'
+sleep 1
+control 'p pair enabled=0'
+[ "$(stat p ended)" -ge 10 ] || fail "only $(stat p ended) switches"
+assert_eq "$(stat p replaced) $(stat p negative)" "0 0" "replaced, negative"
+sums_hold p
+control -p
+
+# What does not end times out, and is dropped.
+control 'p pair begin=function:lt_fn_delay end=function:lt_fn_exit threshold=0 timeout=50ms'
+exec 3<$LT/p/alerts
+run delay 1 0
+wait_until 5 sh -c "[ \$(awk '/^alerts /{ print \$2 }' $LT/p/stats) -ge 1 ]"
+grep "^age=[0-9]* start=[0-9]* pid=$$ tid=$$ comm=\"sh\" context=task key=$$" $LT/p/pending || fail "pending: $(cat $LT/p/pending)"
+alerts_of p /tmp/alerts
+grep -q " reason=timeout .* context=task key=$$" /tmp/alerts || fail "timeout: $(cat /tmp/alerts)"
+exec 3<&-
+control -p
+
+# Its alerts make no alerts: what wakes the reader, and what the reader does.
+control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
+	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
+cat $LT/p/alerts >/dev/null &
+reader=$!
+sleep 2
+kill $reader
+control -p
+rmmod lt_functions
+unload_module
