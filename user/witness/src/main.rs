@@ -81,6 +81,12 @@ struct Args {
     /// Fail unless the trace holds that many slow requests.
     #[arg(long, value_name = "N", default_value_t = 1)]
     expect_at_least: usize,
+    /// Delays may differ by that much in 99 of 100.
+    #[arg(long, value_name = "DURATION", default_value = "200us")]
+    usual: Nanos,
+    /// And by that much in all.
+    #[arg(long, value_name = "DURATION", default_value = "2ms")]
+    most: Nanos,
     /// Print every slow request with its alert.
     #[arg(long, short)]
     verbose: bool,
@@ -123,7 +129,8 @@ fn limits(args: &Args) -> Limits {
     Limits {
         threshold: args.threshold.0,
         expect_at_least: args.expect_at_least,
-        ..Limits::default()
+        usual: args.usual.0,
+        most: args.most.0,
     }
 }
 

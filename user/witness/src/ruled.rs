@@ -170,12 +170,12 @@ mod tests {
     #[test]
     fn alerts_have_the_same_key() {
         let line = "seq=1 time=99 instance=a tracker=irq reason=threshold delay=10 threshold=0 cpu=1 pid=9 tid=9 \
-                    comm=\"x\" irq=25 action=\"two words\"\n";
+                    comm=\"x\" irq=25 on=1 action=\"two words\"\n";
         let rule = Rule::find("irq").unwrap();
         let marks = Marks { begin: 0, end: 99 };
         let alerts_of = |text: &str| alerts(text, &rule, marks);
         let found = alerts_of(line).unwrap();
-        assert_eq!(found[0].place, Place::Key("cpu=1 irq=25".into()));
+        assert_eq!(found[0].place, Place::Key("on=1 irq=25".into()));
         assert_eq!(found[0].said, "action=two words");
         assert!(alerts_of(&line.replace("irq=25", "ir=25")).is_err());
     }

@@ -33,8 +33,8 @@ use crate::lines::Line;
 const TABLE: &str = "
     syscall  last   sys_enter(tid; number:#1 arg0:0x#2 arg1:0x#3 arg2:0x#4) -> sys_exit(tid; ret:#3) \
                     ! sched_process_exit(tid:pid=)
-    irq      last   irq_handler_entry(cpu irq:irq=; action:name=..) -> irq_handler_exit(cpu irq:irq=)
-    softirq  last   softirq_entry(cpu vec:vec=) -> softirq_exit(cpu vec:vec=)
+    irq      last   irq_handler_entry(on:@cpu irq:irq=; action:name=..) -> irq_handler_exit(on:@cpu irq:irq=)
+    softirq  last   softirq_entry(tid on:@cpu vec:vec=) -> softirq_exit(tid on:@cpu vec:vec=)
 ";
 
 /// What a begin means while the key is open.
@@ -323,14 +323,14 @@ mod tests {
     fn interrupts_are_read() {
         let rule = Rule::find("irq").unwrap();
         let entry = line("irq_handler_entry", "irq=25 name=virtio0-req.0 two words");
-        assert_eq!(rule.begin.key(&entry).unwrap(), "cpu=1 irq=25");
+        assert_eq!(rule.begin.key(&entry).unwrap(), "on=1 irq=25");
         let said = "action=virtio0-req.0 two words";
         assert_eq!(rule.begin.said(&entry).unwrap(), said);
         let exit = line("irq_handler_exit", "irq=25 ret=handled");
-        assert_eq!(rule.end.key(&exit).unwrap(), "cpu=1 irq=25");
+        assert_eq!(rule.end.key(&exit).unwrap(), "on=1 irq=25");
         let rule = Rule::find("softirq").unwrap();
         let entry = line("softirq_entry", "vec=1 [action=TIMER]");
-        assert_eq!(rule.begin.key(&entry).unwrap(), "cpu=1 vec=1");
+        assert_eq!(rule.begin.key(&entry).unwrap(), "tid=7 on=1 vec=1");
     }
 
     #[test]
