@@ -11,6 +11,7 @@ pub(crate) mod block;
 pub(crate) mod cgroup;
 pub(crate) mod exports;
 pub(crate) mod fprobe;
+pub(crate) mod irq;
 pub(crate) mod memory;
 pub(crate) mod module;
 pub(crate) mod platform;

@@ -5,10 +5,12 @@
 pub(crate) mod block;
 mod func;
 pub(crate) mod io;
+pub(crate) mod irq;
 pub(crate) mod module;
 pub(crate) mod offcpu;
 mod pair;
 pub(crate) mod runqueue;
+pub(crate) mod softirq;
 mod tasks;
 pub(crate) mod wakeup;
 
@@ -64,7 +66,7 @@ impl Kind {
 }
 
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 8] = [
+pub(crate) static ALL: [&Kind; 10] = [
     &block::KIND,
     &module::KIND,
     &wakeup::KIND,
@@ -73,6 +75,8 @@ pub(crate) static ALL: [&Kind; 8] = [
     &io::KIND,
     &func::KIND,
     &pair::KIND,
+    &irq::KIND,
+    &softirq::KIND,
 ];
 
 /// Finds a tracker by name.

@@ -18,6 +18,7 @@
 #include <linux/delay.h>
 #include <linux/fs.h>
 #include <linux/hrtimer.h>
+#include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/jiffies.h>
 #include <linux/kallsyms.h>
@@ -36,6 +37,7 @@
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/stacktrace.h>
+#include <linux/string.h>
 #include <linux/threads.h>
 #include <linux/timer.h>
 #include <linux/topology.h>
@@ -558,6 +560,21 @@ notrace long lt_syscall_number(struct pt_regs *regs)
 notrace bool lt_syscall_is_compat(void)
 {
 	return in_compat_syscall();
+}
+
+/* Interrupts */
+
+notrace void lt_irq_action_name(const void *action, u64 out[4])
+{
+	/* As the trackers name them. */
+	BUILD_BUG_ON(HI_SOFTIRQ != 0 || TIMER_SOFTIRQ != 1 ||
+		     NET_TX_SOFTIRQ != 2 || NET_RX_SOFTIRQ != 3 ||
+		     BLOCK_SOFTIRQ != 4 || IRQ_POLL_SOFTIRQ != 5 ||
+		     TASKLET_SOFTIRQ != 6 || SCHED_SOFTIRQ != 7 ||
+		     HRTIMER_SOFTIRQ != 8 || RCU_SOFTIRQ != 9);
+	const char *name = ((const struct irqaction *)action)->name;
+
+	strscpy_pad((char *)out, name ?: "", 4 * sizeof(*out));
 }
 
 /* Block requests */

@@ -147,6 +147,9 @@ void lt_tracepoint_sync(void);
 long lt_syscall_number(struct pt_regs *regs);
 bool lt_syscall_is_compat(void);
 
+/* The name of an action of an interrupt line, 32 bytes, terminated and padded. */
+void lt_irq_action_name(const void *action, u64 out[4]);
+
 /* Block requests */
 struct lt_block_request {
 	u32 dev;	/* MKDEV encoding, 0 without a disk */

@@ -79,6 +79,17 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
     ]
 }
 
+/// The parameter that limits what is no task's to a CPU.
+pub(super) const fn cpu_only() -> Param {
+    Param {
+        name: "cpu",
+        kind: Kind::Id { max: 1 << 16 },
+        default: ALL,
+        fixed: false,
+        help: "only what runs on this CPU",
+    }
+}
+
 /// Whether the filter may let a task through, by what is in the task itself: mostly this decides.
 /// Then [`is_wanted`] has to be asked. Any context.
 #[inline(always)]

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following the handlers of interrupts and softirqs as they run.
+//!
+//! ```text
+//!   irq_handler_entry          irq_handler_exit       softirq_entry         softirq_exit
+//!   ------> action->handler() -------->               ------> h->action() -------->
+//! ```
+//!
+//! C headers: [`include/linux/interrupt.h`](srctree/include/linux/interrupt.h),
+//! [`include/trace/events/irq.h`](srctree/include/trace/events/irq.h)
+//!
+//! # Contexts
+//!
+//! Handlers of interrupts: hard interrupt, with interrupts off. Softirqs: softirq; on a kernel
+//! with PREEMPT_RT a task that can be preempted, but not migrated.
+
+use crate::{
+    platform::Platform,
+    sys::{
+        bindings as helpers,
+        platform::{Kernel, PreemptGuard},
+        tracepoint::{self, Probe, Tracepoint}, //
+    },
+};
+use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
+use kernel::{
+    bindings,
+    ffi::{c_int, c_uint, c_void},
+    prelude::*,
+    sync::Arc, //
+};
+
+/// What was requested for an interrupt line, while its handler runs. A shared line has several.
+///
+/// # Invariants
+///
+/// The pointer is valid for `'a`.
+pub(crate) struct Action<'a> {
+    raw: NonNull<bindings::irqaction>,
+    _during: PhantomData<&'a bindings::irqaction>,
+}
+
+/// The words of [`Action::name`].
+pub(crate) const NAME_WORDS: usize = 4;
+
+impl Action<'_> {
+    /// # Safety
+    ///
+    /// `raw` is valid for the duration of `'a`.
+    unsafe fn from_raw<'a>(raw: *mut bindings::irqaction) -> Action<'a> {
+        // INVARIANT: The caller's promise.
+        Action {
+            // SAFETY: A valid pointer is not NULL.
+            raw: unsafe { NonNull::new_unchecked(raw) },
+            _during: PhantomData,
+        }
+    }
+
+    /// Its name, as in /proc/interrupts, padded with NUL; one of more than 31 bytes is cut.
+    #[inline(always)]
+    pub(crate) fn name(&self) -> [u64; NAME_WORDS] {
+        let mut name = [0; NAME_WORDS];
+        // SAFETY: Valid by the type invariant, and there is room for so many bytes.
+        unsafe { helpers::lt_irq_action_name(self.raw.as_ptr().cast(), name.as_mut_ptr()) };
+        name
+    }
+}
+
+/// Follows handlers of interrupts. Interrupts are off.
+pub(crate) trait Handlers: Send + Sync + 'static {
+    /// A handler is called.
+    fn entered(&self, guard: &PreemptGuard, irq: u32, action: &Action<'_>);
+
+    /// It has returned, with a value of `irqreturn_t`.
+    fn left(&self, guard: &PreemptGuard, irq: u32, ret: u32);
+}
+
+/// Follows softirqs.
+pub(crate) trait Softirqs: Send + Sync + 'static {
+    /// The function of a vector is called.
+    fn entered(&self, guard: &PreemptGuard, vector: u32);
+
+    /// It has returned.
+    fn left(&self, guard: &PreemptGuard, vector: u32);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `action` a valid action.
+unsafe extern "C" fn handler_entered<T: Handlers>(
+    data: *mut c_void,
+    irq: c_int,
+    action: *mut bindings::irqaction,
+) {
+    // SAFETY: The function's contract.
+    let (follower, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
+    // SAFETY: Interrupts are off, see "Contexts" above.
+    let guard = unsafe { PreemptGuard::already() };
+    follower.entered(&guard, irq as u32, &action);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn handler_left<T: Handlers>(
+    data: *mut c_void,
+    irq: c_int,
+    _action: *mut bindings::irqaction,
+    ret: c_int,
+) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    // SAFETY: As in `handler_entered`.
+    let guard = unsafe { PreemptGuard::already() };
+    follower.left(&guard, irq as u32, ret as u32);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn softirq_entered<T: Softirqs>(data: *mut c_void, vector: c_uint) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    follower.entered(&Kernel::guard(), vector);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn softirq_left<T: Softirqs>(data: *mut c_void, vector: c_uint) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    follower.left(&Kernel::guard(), vector);
+}
+
+/// The tracepoints, the end first: nothing begins whose end would be missed.
+const HANDLERS: [&CStr; 2] = [c"irq_handler_exit", c"irq_handler_entry"];
+const SOFTIRQS: [&CStr; 2] = [c"softirq_exit", c"softirq_entry"];
+
+fn missing(names: [&'static CStr; 2]) -> Option<&'static CStr> {
+    names
+        .into_iter()
+        .find(|name| Tracepoint::find(name).is_none())
+}
+
+/// The first tracepoint of handlers that this kernel lacks, if any.
+pub(crate) fn missing_handlers() -> Option<&'static CStr> {
+    missing(HANDLERS)
+}
+
+/// The first tracepoint of softirqs that this kernel lacks, if any.
+pub(crate) fn missing_softirqs() -> Option<&'static CStr> {
+    missing(SOFTIRQS)
+}
+
+/// A follower at work, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T> {
+    probes: KVec<Probe>,
+    /// Kept alive until the last probe has returned.
+    _follower: Arc<T>,
+}
+
+impl<T: Handlers> Attachment<T> {
+    /// Attaches a follower of handlers. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
+    /// behind.
+    pub(crate) fn of_handlers(follower: Arc<T>) -> Result<Self> {
+        let functions = [
+            handler_left::<T> as *mut c_void,
+            handler_entered::<T> as *mut c_void,
+        ];
+        // SAFETY: The functions have the arguments of these tracepoints, whose action is valid.
+        unsafe { Self::new(follower, HANDLERS, functions) }
+    }
+}
+
+impl<T: Softirqs> Attachment<T> {
+    /// Attaches a follower of softirqs. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
+    /// behind.
+    pub(crate) fn of_softirqs(follower: Arc<T>) -> Result<Self> {
+        let functions = [
+            softirq_left::<T> as *mut c_void,
+            softirq_entered::<T> as *mut c_void,
+        ];
+        // SAFETY: The functions have the arguments of these tracepoints, which are numbers.
+        unsafe { Self::new(follower, SOFTIRQS, functions) }
+    }
+}
+
+impl<T> Attachment<T> {
+    /// # Safety
+    ///
+    /// The functions may be called at these tracepoints, with a `T`.
+    unsafe fn new(
+        follower: Arc<T>,
+        names: [&'static CStr; 2],
+        functions: [*mut c_void; 2],
+    ) -> Result<Self> {
+        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        let mut this = Self {
+            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
+            _follower: follower,
+        };
+        for (name, function) in names.into_iter().zip(functions) {
+            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
+            // SAFETY: The caller's promise. `data` points into the `Arc` that is held until after
+            // `synchronize` in `drop`, which also runs if this function fails.
+            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
+            this.probes.push(probe, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<T> Drop for Attachment<T> {
+    fn drop(&mut self) {
+        // The begins go first.
+        while self.probes.pop().is_some() {}
+        tracepoint::synchronize();
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lt_irqs: an interrupt line of its own, shared by two handlers of known
+ * length, and a tasklet, for the tests of the trackers irq and softirq.
+ *
+ *   thread --irq_work--> hard interrupt --generic_handle_irq()--> lt_short
+ *                                 |                               lt_long
+ *                                 +-- tasklet_hi_schedule() ----> lt_tasklet
+ *
+ * Loading it has that happen `times` times, on the CPU that it is loaded on, one
+ * after the other. `number` is then the number that the line had. The handlers are not
+ * threads on PREEMPT_RT either.
+ */
+#include <linux/completion.h>
+#include <linux/delay.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irq_work.h>
+#include <linux/irqdesc.h>
+#include <linux/module.h>
+
+static unsigned int times = 5;
+module_param(times, uint, 0444);
+MODULE_PARM_DESC(times, "how often the interrupt comes");
+
+static unsigned int us = 20000;
+module_param(us, uint, 0444);
+MODULE_PARM_DESC(us, "how long the long handler and the tasklet take, in microseconds");
+
+static int number = -1;
+module_param(number, int, 0444);
+MODULE_PARM_DESC(number, "the number of the line (to be read)");
+
+static DECLARE_COMPLETION(lt_done);
+static int lt_short, lt_long;
+
+static void lt_take(unsigned int length)
+{
+	mdelay(length / 1000);
+	udelay(length % 1000);
+}
+
+static irqreturn_t lt_on_short(int irq, void *data)
+{
+	lt_take(us / 20);
+	return IRQ_NONE;
+}
+
+static irqreturn_t lt_on_long(int irq, void *data)
+{
+	lt_take(us);
+	return IRQ_HANDLED;
+}
+
+static void lt_on_tasklet(struct tasklet_struct *tasklet)
+{
+	lt_take(us);
+	complete(&lt_done);
+}
+
+static DECLARE_TASKLET(lt_tasklet, lt_on_tasklet);
+
+static void lt_on_work(struct irq_work *work)
+{
+	generic_handle_irq(number);
+	tasklet_hi_schedule(&lt_tasklet);
+}
+
+static struct irq_work lt_work = IRQ_WORK_INIT_HARD(lt_on_work);
+
+static int __init lt_irqs_init(void)
+{
+	unsigned long flags = IRQF_SHARED | IRQF_NO_THREAD;
+	unsigned int i;
+	int err;
+
+	number = irq_alloc_desc(NUMA_NO_NODE);
+	if (number < 0)
+		return number;
+	irq_set_chip_and_handler(number, &dummy_irq_chip, handle_simple_irq);
+	err = request_irq(number, lt_on_short, flags, "lt_short", &lt_short);
+	if (err)
+		goto free;
+	err = request_irq(number, lt_on_long, flags, "lt_long, \"odd\" name", &lt_long);
+	if (err)
+		goto release;
+	for (i = 0; i < times; i++) {
+		irq_work_queue(&lt_work);
+		wait_for_completion(&lt_done);
+		fsleep(1000);
+	}
+	irq_work_sync(&lt_work);
+	tasklet_kill(&lt_tasklet);
+	free_irq(number, &lt_long);
+release:
+	free_irq(number, &lt_short);
+free:
+	irq_free_desc(number);
+	return err;
+}
+module_init(lt_irqs_init);
+
+/* A line that is requested keeps the module: it was given back above. */
+static void __exit lt_irqs_exit(void)
+{
+}
+module_exit(lt_irqs_exit);
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Interrupts of known length, for latency_tracker's tests");

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The alerts are exactly the handlers and softirqs that ran, one by one: ftrace records them at the same time, and
+# lt-witness pairs its events. fio on a disk with interrupts and on one with timers, tasks that sleep and wake each
+# other, and a line that is shared.
+#
+# The threshold is 0: every call is an alert. Nobody reads while it lasts. The machine's clock counts instructions,
+# so that it does not matter when the host has something else to do.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# timeout: 200
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+trace=/sys/kernel/tracing
+load_module
+echo mono >$trace/trace_clock
+echo 20000 >$trace/buffer_size_kb
+echo 1 >$trace/events/irq/enable
+null_disk nullb0 500000
+
+load() {
+	fio --name=real --filename=/dev/vda --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 \
+		--size=4m --number_ios="$1" --name=timer --filename=/dev/nullb0 --number_ios="$1" >/tmp/fio &
+	_fio=$!
+	waits crowd 2 "$2"
+	insmod /lt/lt_irqs.ko times=3 us=2000
+	rmmod lt_irqs
+	wait $_fio || fail "fio: $(cat /tmp/fio)"
+}
+# The first time of everything is slow under emulation.
+load 20 5
+
+for tracker in irq softirq; do
+	echo 0 >$trace/tracing_on
+	echo >$trace/trace
+	echo 1 >$trace/tracing_on
+	control "w $tracker threshold=0 ring=65536 events=256"
+	exec 3<$LT/w/alerts
+	sleep 0.2
+	echo lt-witness begin >$trace/trace_marker
+	load 400 30
+	sleep 0.2
+	echo lt-witness end >$trace/trace_marker
+	echo 0 >$trace/tracing_on
+	control "w $tracker enabled=0"
+	alerts_of w /tmp/alerts
+	exec 3<&-
+	cat $trace/trace >/tmp/trace
+	lt-witness --rule $tracker --threshold 0 --usual 500us --most 5ms --expect-at-least 100 /tmp/trace /tmp/alerts ||
+		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$tracker is not exact"; }
+	grep -v ' 0$' $LT/w/stats
+	sed 's/.* \(irq\|name\)=\([^ ]*\) .*/\1 \2/' /tmp/alerts | sort | uniq -c
+	sums_hold w
+	for key in full unmatched negative alerts_lost gone replaced; do
+		assert_eq "$(stat w $key)" 0 "$tracker: $key"
+	done
+	control -w
+done
+unload_module

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and what was returned;
+# shared ones by themselves. While one runs it is pending, and times out. Who is not asked for is not reported, and
+# what is wrong with a parameter is said.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 120
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+load_module
+# The first time of everything is slow under emulation.
+insmod /lt/lt_irqs.ko times=2
+line=$(cat /sys/module/lt_irqs/parameters/number)
+rmmod lt_irqs
+# interrupts OPTION...: lt_irqs on CPU 1, which has the same line again.
+interrupts() {
+	/usr/bin/taskset -c 1 /sbin/insmod /lt/lt_irqs.ko "$@"
+	assert_eq "$(cat /sys/module/lt_irqs/parameters/number)" "$line" "the line"
+	rmmod lt_irqs
+}
+
+control "i irq threshold=10ms irq=$line"
+control "s softirq threshold=10ms vec=hi"
+control "i0 irq threshold=10ms cpu=0"
+control "i1 irq threshold=500us cpu=1 irq=$line"
+control "s0 softirq threshold=10ms cpu=0 vec=hi"
+control "other softirq threshold=10ms vec=sched"
+exec 3<$LT/i/alerts 4<$LT/s/alerts
+interrupts times=5
+alerts_of i /tmp/i
+cat /tmp/i
+assert_eq "$(wc -l </tmp/i)" 5 "alerts of the handler"
+assert_eq "$(grep -c " comm=\"insmod\" irq=$line on=1 action=\"lt_long, ..odd.. name\" ret=handled$" /tmp/i)" 5 "what they say"
+exec 3<&4
+alerts_of s /tmp/s
+exec 3<&- 4<&-
+cat /tmp/s
+assert_eq "$(wc -l </tmp/s)" 5 "alerts of the softirq"
+assert_eq "$(grep -c ' vec=0 name=hi on=1$' /tmp/s)" 5 "what they say"
+for delay in $(cat /tmp/i /tmp/s | field delay); do
+	{ [ "$delay" -ge 15000000 ] && [ "$delay" -lt 60000000 ]; } || fail "20 ms took $delay ns"
+done
+assert_eq "$(stat i1 alerts)" 10 "short and long ones"
+assert_eq "$(stat i0 alerts) $(stat s0 alerts) $(stat other alerts)" "0 0 0" "of others"
+for name in i s i0 i1 s0 other; do
+	# Those that run at this very moment are pending.
+	control "$name $(sed -n "s/^$name \([a-z]*\) .*/\1/p" $LT/control) enabled=0"
+	sums_hold $name
+	assert_eq "$(stat $name unmatched) $(stat $name full) $(stat $name gone)" "0 0 0" "$name: lost"
+done
+for name in i0 i1 s0 other; do control -$name; done
+
+# The other CPU finds what hangs.
+control "i irq enabled=1 threshold=3600s timeout=50ms"
+control "s softirq enabled=1 threshold=3600s timeout=50ms"
+exec 3<$LT/i/alerts 4<$LT/s/alerts
+(/usr/bin/taskset -c 0 sh -c "until grep -q on=1 $LT/i/pending; do sleep 0.01; done; cat $LT/i/pending" >/tmp/pending) &
+interrupts times=1 us=400000
+wait $!
+cat /tmp/pending
+grep -q " comm=\"insmod\" irq=$line on=1 action=\"lt_[sl][^\"]*.*\" ret=pending$" /tmp/pending || fail "it is not pending"
+alerts_of i /tmp/i
+grep "reason=timeout .* irq=$line on=1 action=\"lt_long.* ret=pending$" /tmp/i || fail "no timeout: $(cat /tmp/i)"
+grep "reason=late .* irq=$line on=1 action=\"lt_long.* ret=handled$" /tmp/i || fail "no end: $(cat /tmp/i)"
+exec 3<&4
+alerts_of s /tmp/s
+exec 3<&- 4<&-
+assert_eq "$(field reason </tmp/s | tr '\n' ' ')" 'timeout late ' "$(cat /tmp/s)"
+
+for bad in 'irq irq=timer' 'irq irq=-1' 'irq irq=2147483648' 'irq cpu=one' 'irq pid=1' 'softirq vec=TIMER' \
+	'softirq vec=10' 'softirq irq=1'; do
+	refused "$bad" control "bad $bad"
+	# Either the value is what is wrong, or that there is such a parameter.
+	kernel_says "\"${bad#*=}\"" || kernel_says "no such parameter (see \`trackers\`): \"$(echo "${bad#* }" | cut -d= -f1)\"" ||
+		fail "$bad: $(dmesg | tail -n 1)"
+	dmesg -c >/dev/null
+done
+unload_module
