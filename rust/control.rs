@@ -17,6 +17,9 @@ use kernel::{
 #[path = "control/fields.rs"]
 pub(crate) mod fields;
 
+#[path = "control/names.rs"]
+pub(crate) mod names;
+
 /// How the values of a parameter are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -38,6 +41,10 @@ pub(crate) enum Kind {
     /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
     /// first the lowest. What can not be typed in a line is written as `\xHH`.
     Comm,
+    /// Some of these names, with commas in between, `!` before them for all but these, or `all`,
+    /// which is 0; at most [`names::MAX`] of them. Each name has a code below 1023, and two may
+    /// have the same one. The value is asked by [`names::is_listed`].
+    Names(&'static [(&'static str, u16)]),
     /// A cgroup of version 2: its path below the root of the hierarchy, with a slash first, its
     /// number, or `all`. The value is the number, or [`ALL`].
     Cgroup,
@@ -475,10 +482,11 @@ impl Param {
         text: &'a [u8],
         lookup: Lookup<'_>,
     ) -> core::result::Result<Number, Fault<'a>> {
-        if self.kind == Kind::Comm {
-            return parse_comm(text);
+        match self.kind {
+            Kind::Comm => parse_comm(text),
+            Kind::Names(known) => names::parse(text, known),
+            _ => self.parse_small(text, lookup).map(Number::from),
         }
-        self.parse_small(text, lookup).map(Number::from)
     }
 
     fn parse_small<'a>(
@@ -513,10 +521,10 @@ impl Param {
             Kind::Disk => parse_disk(text, lookup),
             Kind::Id { max } => parse_id(text, max),
             Kind::Cgroup => parse_cgroup(text, lookup),
-            Kind::Comm => Err(fault(EINVAL, "expected a command", text)),
             Kind::Function => check_function(text, text, lookup).map(|()| 0),
             Kind::Point => check_point(text, lookup).map(|()| 0),
             Kind::Fields { empty } => fields::parse(text, empty),
+            Kind::Comm | Kind::Names(_) => Err(fault(EINVAL, "expected a name", text)),
         }
     }
 
@@ -548,7 +556,8 @@ impl fmt::Display for Value {
             Kind::Disk if value == ALL_DEVICES => f.write_str("all"),
             Kind::Disk => f.write_fmt(fmt!("{}", Device(value as u32))),
             Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
-            Kind::Comm if self.value == 0 => f.write_str("all"),
+            Kind::Comm | Kind::Names(_) if self.value == 0 => f.write_str("all"),
+            Kind::Names(known) => names::write(f, self.value, known),
             Kind::Comm => write_comm(f, self.value),
             Kind::Function | Kind::Point => f.write_str("none"),
             Kind::Fields { empty } => fields::write(f, value, empty),
@@ -591,6 +600,7 @@ impl fmt::Display for KindName {
                 f.write_str("arg0-arg4|tid|cpu|ret")?;
                 empty.map_or(Ok(()), |empty| f.write_fmt(fmt!("|{empty}")))
             }
+            Kind::Names(_) => f.write_str("names|!names|all"),
         }
     }
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::control::{
-    parse_line, unknown, Device, Disk, Fault, Kind, Line, Number, Param, Sought, ALL as EVERY,
-    ALL_DEVICES, DURATION_MAX,
+    names::is_listed, parse_line, unknown, Device, Disk, Fault, Kind, Line, Number, Param, Sought,
+    ALL as EVERY, ALL_DEVICES, DURATION_MAX,
 };
 use kernel::{error::Error, prelude::*};
 use proptest::prelude::*;
@@ -256,6 +256,75 @@ fn cgroups() {
     assert_eq!(said, "no such cgroup of version 2: \"/none\"");
 }
 
+/// Names as of system calls: two of the same code, the lowest and the highest one.
+static NAMES: [(&str, u16); 14] = [
+    ("read", 0),
+    ("write", 1),
+    ("open", 2),
+    ("close", 3),
+    ("stat", 4),
+    ("fstat", 5),
+    ("lstat", 6),
+    ("poll", 7),
+    ("lseek", 8),
+    ("mmap", 9),
+    ("mprotect", 10),
+    ("munmap", 511),
+    ("brk", 1022),
+    ("sbrk", 1022),
+];
+const NAMED: Param = param(Kind::Names(&NAMES));
+
+#[test]
+fn lists_of_names() {
+    let codes = |text: &str| {
+        let list = number(&NAMED, text).unwrap();
+        let halves = [list as u64, (list >> 64) as u64];
+        (0..=1023).filter(move |&code| is_listed(halves, code))
+    };
+    assert_eq!(number(&NAMED, "all"), Ok(0));
+    for (name, code) in NAMES {
+        assert_eq!(Vec::from_iter(codes(name)), [code], "{name}");
+        let all_but = codes(&format!("!{name}"));
+        assert!(
+            all_but.eq((0..=1023).filter(|&other| other != code)),
+            "!{name}"
+        );
+    }
+    let twelve = "read,write,open,close,stat,fstat,lstat,poll,lseek,munmap,mmap,brk";
+    let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 511, 1022];
+    assert_eq!(Vec::from_iter(codes(twelve)), expected);
+    assert_eq!(codes(&format!("!{twelve}")).count(), 1024 - 12);
+    let shown = |text: &str| NAMED.display(number(&NAMED, text).unwrap()).to_string();
+    for text in ["all", "read", "write,read", "!read", "!brk,read", twelve] {
+        assert_eq!(shown(text), text);
+    }
+}
+
+#[test]
+fn lists_of_names_that_are_none() {
+    for (text, word) in [
+        ("reed", "reed"),
+        ("read,Write", "Write"),
+        ("", ""),
+        ("!", "!"),
+        ("read,,write", "read,,write"),
+        ("read,", "read,"),
+        ("read,!write", "!write"),
+        ("!all", "all"),
+    ] {
+        let fault = NAMED.parse(text.as_bytes(), &lookup).unwrap_err();
+        assert_eq!(
+            (fault.error, fault.word.to_vec()),
+            (EINVAL, word.as_bytes().to_vec()),
+            "{text}"
+        );
+    }
+    let thirteen = b"read,read,read,read,read,read,read,read,read,read,read,read,poll";
+    let fault = NAMED.parse(thirteen, &lookup).unwrap_err();
+    assert_eq!(fault.to_string(), "expected at most 12 names: \"poll\"");
+}
+
 #[test]
 fn functions() {
     for name in ["vfs_fsync", "show.isra.0"] {
@@ -407,6 +476,7 @@ fn kinds_are_named() {
         "arg0-arg4|tid|cpu|ret|same",
     ];
     assert_eq!(names, expected);
+    assert_eq!(NAMED.kind_name().to_string(), "names|!names|all");
 }
 
 #[test]
@@ -552,6 +622,8 @@ proptest! {
             // Any bytes but NUL.
             Kind::Comm => number | 0x0101_0101_0101_0101,
             Kind::Function | Kind::Point | Kind::Fields { .. } => unreachable!("the last ones"),
+            // It has a test of its own.
+            Kind::Names(_) => 0,
         };
         let value = Number::from(value);
         let text = param.display(value).to_string();
