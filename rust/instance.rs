@@ -643,16 +643,32 @@ impl<const K: usize, const D: usize> Core<K, D> {
         details: &Details,
         stack: &[u64],
     ) {
+        let reason = match late.why {
+            Why::Threshold => Reason::Threshold,
+            Why::Timeout => Reason::Timeout,
+            Why::LateEnd => Reason::Late,
+        };
+        self.raise_as(reason, guard, time, late, details, stack);
+    }
+
+    /// Raises an alert for a reason that is not the event's; of what is to be reported. Any
+    /// context, also under the runqueue lock.
+    #[cold]
+    pub(crate) fn raise_as(
+        &self,
+        reason: Reason,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
         let mut alert = Alert {
             seq: 0,
             time,
             instance: self.name,
             tracker: self.number,
-            reason: match late.why {
-                Why::Threshold => Reason::Threshold,
-                Why::Timeout => Reason::Timeout,
-                Why::LateEnd => Reason::Late,
-            },
+            reason,
             delay: late.delay,
             threshold: late.threshold,
             cpu: Kernel::cpu(guard) as u32,

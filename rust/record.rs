@@ -24,6 +24,8 @@ pub(crate) enum Reason {
     Timeout = 1,
     /// The end of an event that had timed out.
     Late = 2,
+    /// It goes on, and its task was switched in, with this stack.
+    Stack = 3,
 }
 
 impl Reason {
@@ -33,6 +35,7 @@ impl Reason {
             Reason::Threshold => c"threshold",
             Reason::Timeout => c"timeout",
             Reason::Late => c"late",
+            Reason::Stack => c"stack",
         }
     }
 
@@ -45,6 +48,7 @@ impl Reason {
         match number {
             1 => Reason::Timeout,
             2 => Reason::Late,
+            3 => Reason::Stack,
             _ => Reason::Threshold,
         }
     }

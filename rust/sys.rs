@@ -8,6 +8,7 @@
 pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;
+pub(crate) mod calls;
 pub(crate) mod cgroup;
 pub(crate) mod exports;
 pub(crate) mod fprobe;

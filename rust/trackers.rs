@@ -11,6 +11,7 @@ pub(crate) mod offcpu;
 mod pair;
 pub(crate) mod runqueue;
 pub(crate) mod softirq;
+pub(crate) mod syscall;
 mod tasks;
 pub(crate) mod wakeup;
 
@@ -66,7 +67,7 @@ impl Kind {
 }
 
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 10] = [
+pub(crate) static ALL: [&Kind; 11] = [
     &block::KIND,
     &module::KIND,
     &wakeup::KIND,
@@ -77,6 +78,7 @@ pub(crate) static ALL: [&Kind; 10] = [
     &pair::KIND,
     &irq::KIND,
     &softirq::KIND,
+    &syscall::KIND,
 ];
 
 /// Finds a tracker by name.

@@ -5,6 +5,8 @@
 #include <linux/poll.h>
 #include <linux/proc_fs.h>
 
+#include <asm/unistd.h>
+
 #include "../../include/latency_tracker.h"
 #include "fprobe.h"
 #include "helpers.h"

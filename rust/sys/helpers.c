@@ -557,6 +557,16 @@ notrace long lt_syscall_number(struct pt_regs *regs)
 	return syscall_get_nr(current, regs);
 }
 
+notrace void lt_syscall_arguments(struct pt_regs *regs, u64 out[3])
+{
+	unsigned long args[6];
+	int i;
+
+	syscall_get_arguments(current, regs, args);
+	for (i = 0; i < 3; i++)
+		out[i] = args[i];
+}
+
 notrace bool lt_syscall_is_compat(void)
 {
 	return in_compat_syscall();

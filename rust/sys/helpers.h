@@ -145,6 +145,7 @@ void lt_tracepoint_sync(void);
 
 /* System calls of the current task, at sys_enter and sys_exit */
 long lt_syscall_number(struct pt_regs *regs);
+void lt_syscall_arguments(struct pt_regs *regs, u64 out[3]);
 bool lt_syscall_is_compat(void);
 
 /* The name of an action of an interrupt line, 32 bytes, terminated and padded. */

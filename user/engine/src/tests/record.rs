@@ -9,7 +9,12 @@ use crate::{
 };
 use proptest::prelude::*;
 
-const REASONS: [Reason; 3] = [Reason::Threshold, Reason::Timeout, Reason::Late];
+const REASONS: [Reason; 4] = [
+    Reason::Threshold,
+    Reason::Timeout,
+    Reason::Late,
+    Reason::Stack,
+];
 
 /// Reads the quoted form back, as user space does.
 fn unquote(text: &str) -> Option<Vec<u8>> {
@@ -78,7 +83,7 @@ fn a_name_of_the_greatest_length_fits() {
 #[test]
 fn each_reason_has_a_name_of_its_own() {
     let names = REASONS.map(|reason| reason.name().to_str().unwrap());
-    assert_eq!(names, ["threshold", "timeout", "late"]);
+    assert_eq!(names, ["threshold", "timeout", "late", "stack"]);
 }
 
 proptest! {

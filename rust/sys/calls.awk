@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0
+#
+# calls.awk: from bindgen's constants for the kernel's <asm/unistd.h>, tables of the names of system calls.
+#
+# A name has a code: its number, or 512 more than its number among the 32-bit calls of a 64-bit kernel if only these
+# have it. LT_CALLS are all names with their codes, LT_COMPAT_CALLS the codes of the 32-bit calls by number.
+
+BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
+
+/^pub const __NR_/ {
+	name = substr($3, 6)
+	# How many there are, another ABI, and names of nothing but for other macros.
+	if (name ~ /syscalls$/ || name ~ /^(x32|compat|3264)_/ || $5 >= LIMIT) next
+	if (sub(/^ia32_/, "", name)) {
+		compat[$5 + 0] = name
+	} else if (!(name in code)) {
+		code[name] = $5 + 0
+		names[count++] = name
+	}
+}
+
+END {
+	for (number = 0; number < LIMIT; number++) {
+		if ((number in compat) && !(compat[number] in code)) {
+			code[compat[number]] = LIMIT + number
+			names[count++] = compat[number]
+		}
+	}
+	printf "pub const LT_CALLS: [(&str, u16); %d] = [", count
+	for (i = 0; i < count; i++) printf "(\"%s\", %d), ", names[i], code[names[i]]
+	print "];"
+	printf "pub static LT_COMPAT_CALLS: [u16; %d] = [", LIMIT
+	for (number = 0; number < LIMIT; number++) printf "%d, ", (number in compat) ? code[compat[number]] : NONE
+	print "];"
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `syscall`: how long system calls take, and where tasks wait in them.
+//!
+//! ```text
+//!   sys_enter                    threshold                         sys_exit
+//!   ---->|-- runs, waits, runs --->|--- waits ---|  ... waits ---|-->|
+//!        |                                       switched in:   switched in:
+//!        |                                       reason=stack   reason=stack
+//!        |<--------------------------- delay ----------------------->|  reason=threshold
+//! ```
+//!
+//! The key is the task, which makes one call at a time. A call ends with `sys_exit`, but for these:
+//!
+//! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
+//! - A thread that is not the first one of its process executes another program: it gets the
+//!   thread id of the first one, which was killed. The event goes on with the new id (`renamed`).
+//! - A new task comes back from the call that its parent has entered, and whoever was in a call
+//!   when the instance was enabled comes back from it: ends that nobody began, not counted.
+//!
+//! With `stacks=switch` the stack of a task whose call is above the threshold is looked at whenever
+//! it is switched in, where it still is as it was while the task waited. Each is an alert with a
+//! reason of its own, which is no end: that one comes when the call ends, once, as ever.
+//!
+//! # Contexts
+//!
+//! A task; the runqueue lock is held when one is switched in.
+
+use self::call::{Made, WORDS};
+use super::{
+    tasks::{self, Guard},
+    Kind,
+};
+use crate::{
+    control::{names::is_listed, Kind as ParamKind, Param},
+    event::Snapshot,
+    instance::{
+        common,
+        params,
+        probed::{self, Live, Probed},
+        Core,
+        Details, //
+    },
+    platform::Platform,
+    record::{Owner, Reason},
+    sys::{
+        calls::{self, Attachment, Call, Follower, Registers, CALLS},
+        platform::Kernel,
+        stack::Stack,
+        task::TaskRef, //
+    },
+    tracker::{Late, Verdict, Why}, //
+};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+
+mod call;
+
+const ONLY: usize = common::COUNT + tasks::FILTER;
+const WAITS: usize = ONLY + 1;
+const ABI: usize = WAITS + 1;
+const STACKS: usize = ABI + 1;
+
+/// The value of `stacks` for all switches.
+const SWITCH: u64 = 1;
+
+static PARAMS: [Param; STACKS + 1] = {
+    const fn param(name: &'static str, kind: ParamKind, default: u64, help: &'static str) -> Param {
+        Param {
+            name,
+            kind,
+            default,
+            fixed: false,
+            help,
+        }
+    }
+    let [a, b, c, d, e, f, g] = tasks::filter(true);
+    let calls = param(
+        "calls",
+        ParamKind::Names(&CALLS),
+        0,
+        "only these calls, such as read,write; with ! first, all but these",
+    );
+    let waits = param(
+        "waits",
+        ParamKind::Switch,
+        1,
+        "also calls that are made to wait: poll, futex, nanosleep and the like",
+    );
+    let abi = param(
+        "abi",
+        ParamKind::Word(&["all", "native", "compat", "x32"]),
+        0,
+        "only calls of this kind; compat are those of 32-bit programs",
+    );
+    let mut stacks = param(
+        "stacks",
+        ParamKind::Word(&["timeout", "switch"]),
+        0,
+        "when the task's stack is told: at the timeout; or also whenever it is switched in late",
+    );
+    stacks.fixed = true;
+    params(
+        100_000_000,
+        [a, b, c, d, e, f, g, calls, waits, abi, stacks],
+    )
+};
+
+/// The tracker.
+pub(crate) static KIND: Kind = Kind {
+    name: "syscall",
+    c_name: c"syscall",
+    help: "system calls, from entering the kernel to leaving it (key: the task)",
+    params: &PARAMS,
+    counters: &[tasks::READERS, "renamed", "stacks"],
+    detail_words: Made::DETAIL_WORDS,
+    detail: |alert, f| f.write_fmt(fmt!(" {}", Made::from_detail(&alert.detail))),
+    missing: calls::missing,
+    create: Some(Probed::<Syscall, _, _>::create),
+};
+
+/// Counters of our own, after the common one.
+#[derive(Clone, Copy)]
+enum Extra {
+    /// Events that went on with another thread id.
+    Renamed = 1,
+    /// Alerts about stacks.
+    Stacks = 2,
+}
+
+struct Syscall;
+
+type Probes = Live<Syscall, 1, WORDS>;
+
+impl Probes {
+    /// Whether such calls are followed.
+    #[inline(always)]
+    fn is_asked_for(&self, call: Call) -> bool {
+        let core = &self.core;
+        let code = call.code();
+        let (only, abi) = (core.halves(ONLY), core.value(ABI));
+        (only == [0; 2] || is_listed(only, code))
+            && (core.value(WAITS) != 0 || !call::waits(code))
+            && (abi == 0 || abi == call.abi as u64 + 1)
+    }
+
+    /// Not in line: what is needed in registers here should not be saved by all.
+    #[inline(never)]
+    fn begin_if_wanted(
+        &self,
+        guard: &Guard,
+        task: &TaskRef<'_>,
+        call: Call,
+        registers: &Registers,
+    ) {
+        let tracker = self.core.tracker();
+        if !tasks::is_wanted(&self.core, task, Kernel::cpu(guard) as u32) {
+            tracker.filtered(guard);
+            return;
+        }
+        let made = Made {
+            owner: tasks::owner(task),
+            call,
+            arguments: registers.arguments(),
+            ret: None,
+        };
+        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &made.to_words());
+    }
+}
+
+impl Follower for Probes {
+    #[inline(always)]
+    fn entered(&self, guard: &Guard, call: Call, registers: &Registers) {
+        TaskRef::with_current(|task| {
+            if self.is_asked_for(call) && tasks::may_be_wanted(&self.core, &task) {
+                self.begin_if_wanted(guard, &task, call, registers);
+            } else {
+                self.core.tracker().filtered(guard);
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn left(&self, guard: &Guard, ret: i64) {
+        let core = &self.core;
+        let key = TaskRef::with_current(|task| tasks::key(&task));
+        core.tracker().event_out_if_known(
+            guard,
+            &key,
+            Kernel::now,
+            |_| true,
+            |late| {
+                let mut made = Made::from_words(&late.data);
+                made.ret = Some(ret);
+                tasks::raise(core, guard, late, &made.details(), &[]);
+            },
+        );
+    }
+
+    fn renamed(&self, guard: &Guard, old: u32) {
+        let tracker = self.core.tracker();
+        let mut found = None;
+        tracker.update(guard, &[u64::from(old)], |event| {
+            found = Some((event.start(), Made::from_words(&event.data())));
+            Verdict::Gone
+        });
+        let Some((start, mut made)) = found else {
+            return;
+        };
+        TaskRef::with_current(|task| {
+            // The name is the one that it had when it made the call.
+            let comm = made.owner.comm;
+            made.owner = Owner {
+                comm,
+                ..tasks::owner(&task)
+            };
+            tracker.event_in_unique(guard, &tasks::key(&task), start, &made.to_words());
+        });
+        self.core.count_extra(guard, Extra::Renamed as usize);
+    }
+
+    fn exited(&self, guard: &Guard) {
+        let key = TaskRef::with_current(|task| tasks::key(&task));
+        self.core.tracker().update(guard, &key, |_| Verdict::Gone);
+    }
+
+    fn wants_switches(&self) -> bool {
+        self.core.value(STACKS) == SWITCH
+    }
+
+    #[inline(always)]
+    fn switched_in(&self, guard: &Guard, task: TaskRef<'_>) {
+        let tracker = self.core.tracker();
+        let mut late = None;
+        // It is not on the CPU yet, so it can not leave the call now.
+        tracker.update(guard, &tasks::key(&task), |event| {
+            let (now, start) = (Kernel::now(), event.start());
+            let (delay, threshold) = (now.saturating_sub(start), tracker.threshold());
+            if delay > threshold {
+                late = Some(Late {
+                    why: Why::Threshold,
+                    start,
+                    delay,
+                    threshold,
+                    key: tasks::key(&task),
+                    data: event.data(),
+                });
+            }
+            Verdict::Keep
+        });
+        if let Some(late) = late {
+            self.tell_stack(guard, &late, &task);
+        }
+    }
+}
+
+impl Probes {
+    #[cold]
+    #[inline(never)]
+    fn tell_stack(&self, guard: &Guard, late: &Late<1, WORDS>, task: &TaskRef<'_>) {
+        let core = &self.core;
+        let details = Made::from_words(&late.data).details();
+        if !tasks::is_reported(core, guard, &details.owner) {
+            return;
+        }
+        let stack = Stack::of_task(task, core.alerts().depth());
+        let now = late.start.wrapping_add(late.delay);
+        core.count_extra(guard, Extra::Stacks as usize);
+        core.raise_as(Reason::Stack, guard, now, late, &details, stack.entries());
+    }
+}
+
+impl probed::Probes<1, WORDS> for Syscall {
+    type Attachment = Attachment<Probes>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
+        Attachment::new(live)
+    }
+
+    fn owner(data: &[u64; WORDS]) -> Owner {
+        Made::from_words(data).owner
+    }
+
+    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
+        let details = Made::from_words(&late.data).details();
+        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+    }
+
+    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+        let made = Made::from_words(&event.data);
+        seq_print!(out, "{} {made}", made.owner);
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an event of the `syscall` tracker carries, what its alerts say; and which calls wait.
+
+use crate::{
+    instance::Details,
+    record::{Owner, DETAIL},
+    sys::calls::{code_of, Call, NO_CODE}, //
+};
+use kernel::{fmt, prelude::*};
+
+/// A system call that a task has made.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Made {
+    pub(super) owner: Owner,
+    pub(super) call: Call,
+    /// The first three; what a call does not take is whatever was there.
+    pub(super) arguments: [u64; 3],
+    /// What it has returned, once it has.
+    pub(super) ret: Option<i64>,
+}
+
+/// The words of a [`Made`] that has not returned.
+pub(super) const WORDS: usize = Owner::WORDS + 4;
+
+/// The bit of the word of the call in an alert: it has returned.
+const RETURNED: u64 = 1 << 48;
+
+impl Made {
+    /// The words of an alert that it uses.
+    pub(super) const DETAIL_WORDS: usize = 5;
+
+    /// Packs it for an event.
+    #[inline(always)]
+    pub(super) fn to_words(self) -> [u64; WORDS] {
+        let [o0, o1, o2] = self.owner.to_words();
+        let [a0, a1, a2] = self.arguments;
+        [o0, o1, o2, self.call.to_bits(), a0, a1, a2]
+    }
+
+    /// Back from [`Made::to_words`].
+    pub(super) fn from_words([o0, o1, o2, call, a0, a1, a2]: &[u64; WORDS]) -> Self {
+        Self {
+            owner: Owner::from_words([*o0, *o1, *o2]),
+            call: Call::from_bits(*call),
+            arguments: [*a0, *a1, *a2],
+            ret: None,
+        }
+    }
+
+    /// What an alert says.
+    pub(super) fn details(&self) -> Details {
+        let [a0, a1, a2] = self.arguments;
+        let (returned, ret) = match self.ret {
+            Some(ret) => (RETURNED, ret as u64),
+            None => (0, 0),
+        };
+        let mut words = [0; DETAIL];
+        words[..Self::DETAIL_WORDS].copy_from_slice(&[
+            self.call.to_bits() | returned,
+            a0,
+            a1,
+            a2,
+            ret,
+        ]);
+        Details {
+            owner: self.owner,
+            words,
+        }
+    }
+
+    /// Back from [`Made::details`], without the owner.
+    pub(super) fn from_detail(words: &[u64; DETAIL]) -> Self {
+        let [call, a0, a1, a2, ret, ..] = *words;
+        Self {
+            owner: Owner::default(),
+            call: Call::from_bits(call),
+            arguments: [a0, a1, a2],
+            ret: (call & RETURNED != 0).then_some(ret as i64),
+        }
+    }
+}
+
+/// Of an alert, or of what is pending.
+impl fmt::Display for Made {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a0, a1, a2] = self.arguments;
+        f.write_fmt(fmt!("{} arg0={a0:#x} arg1={a1:#x} arg2={a2:#x}", self.call))?;
+        match self.ret {
+            Some(ret) => f.write_fmt(fmt!(" ret={ret}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The calls that are made to wait, for as long as it takes.
+const WAITING: [&str; 31] = [
+    "accept",
+    "accept4",
+    "clock_nanosleep",
+    "clock_nanosleep_time64",
+    "epoll_pwait",
+    "epoll_pwait2",
+    "epoll_wait",
+    "futex",
+    "futex_time64",
+    "futex_wait",
+    "futex_waitv",
+    "io_getevents",
+    "io_pgetevents",
+    "io_pgetevents_time64",
+    "io_uring_enter",
+    "_newselect",
+    "nanosleep",
+    "pause",
+    "poll",
+    "ppoll",
+    "ppoll_time64",
+    "pselect6",
+    "pselect6_time64",
+    "restart_syscall",
+    "rt_sigsuspend",
+    "rt_sigtimedwait",
+    "rt_sigtimedwait_time64",
+    "select",
+    "wait4",
+    "waitid",
+    "waitpid",
+];
+
+/// They as bits, by their codes.
+static WAITING_BITS: [u64; (NO_CODE as usize + 1) / 64] = {
+    let mut bits = [0; (NO_CODE as usize + 1) / 64];
+    let mut at = 0;
+    while at < WAITING.len() {
+        let code = code_of(WAITING[at]);
+        if code != NO_CODE {
+            bits[code as usize / 64] |= 1u64 << (code % 64);
+        }
+        at += 1;
+    }
+    bits
+};
+
+/// Whether a call is made to wait, by its code.
+#[inline(always)]
+pub(super) fn waits(code: u16) -> bool {
+    let bits = WAITING_BITS.get(usize::from(code >> 6)).copied();
+    bits.unwrap_or(0) >> (code & 63) & 1 != 0
+}

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""System calls of a known kind, for tests inside the virtual machine.
+
+usage: calls.py sleep MS       one nanosleep
+       calls.py read MS        a process reads from a pipe, to which another one writes after that time
+       calls.py write MS N     a process fills a pipe in one call, of which another one takes a part N times, after
+                               that time each
+       calls.py exec           a thread that is not the first one executes another program
+       calls.py compat N       getpid() by the entrance of 32-bit programs, N times
+       calls.py many N         calls of all kinds, N times, by two processes
+"""
+
+import ctypes
+import mmap
+import os
+import select
+import sys
+import threading
+import time
+
+
+def child(function, *arguments):
+    """Runs a function in a process of its own."""
+    pid = os.fork()
+    if pid == 0:
+        function(*arguments)
+        os._exit(0)
+    return pid
+
+
+def wait_for(pid):
+    _, status = os.waitpid(pid, 0)
+    if status != 0:
+        sys.exit(f"process {pid} ended with status {status}")
+
+
+def sleep(milliseconds):
+    print(f"tid={os.getpid()}", flush=True)
+    time.sleep(milliseconds / 1000)
+
+
+def read(milliseconds):
+    receive, send = os.pipe()
+    reader = child(os.read, receive, 1)
+    print(f"tid={reader}", flush=True)
+    time.sleep(milliseconds / 1000)
+    os.write(send, b"x")
+    wait_for(reader)
+
+
+PIPE = 65536
+
+
+def write(milliseconds, times):
+    receive, send = os.pipe()
+    writer = child(os.write, send, bytes(PIPE * (times + 1)))
+    print(f"tid={writer}", flush=True)
+    for _ in range(times):
+        time.sleep(milliseconds / 1000)
+        os.read(receive, PIPE)
+    wait_for(writer)
+
+
+def execute():
+    # The first thread waits, and is killed for the other one.
+    print(f"tid={os.getpid()}", flush=True)
+    threading.Thread(target=os.execv, args=("/bin/true", ["true"])).start()
+    time.sleep(60)
+
+
+def compat(times):
+    # mov $20, %eax; int $0x80; ret
+    code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")
+    getpid = ctypes.CFUNCTYPE(ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(code)))
+    for _ in range(times):
+        if getpid() != os.getpid():
+            sys.exit("this is not getpid()")
+    print(f"tid={os.getpid()}", flush=True)
+
+
+def some(times):
+    for number in range(times):
+        os.getppid()
+        try:
+            os.stat("/nowhere")
+        except FileNotFoundError:
+            pass
+        with open("/proc/self/stat", encoding="ascii") as file:
+            file.read()
+        receive, send = os.pipe()
+        os.write(send, b"x")
+        select.select([receive], [], [])
+        os.close(receive)
+        os.close(send)
+        os.sched_yield()
+        if number % 8 == 0:
+            wait_for(child(time.sleep, 0.001))
+
+
+def many(times):
+    other = child(some, times)
+    some(times)
+    wait_for(other)
+
+
+def main(words):
+    what, *numbers = words
+    functions = {"sleep": sleep, "read": read, "write": write, "exec": execute, "compat": compat, "many": many}
+    functions[what](*map(int, numbers))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

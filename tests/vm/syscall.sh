@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A call that takes long is reported once, with its arguments and what it returned; while it hangs, once, with where
+# it waits; with stacks=switch, also each time that its task is switched in. What never returns is dropped, who changes
+# its thread id is followed, calls of 32-bit programs are told apart. Lists of calls, and what is wrong with one.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 150
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+trace=/sys/kernel/tracing
+# calls WORD...: tests/calls.py with these words; the number of its thread is then in $tid.
+calls() { tid=$(python3 /lt/tests/calls.py "$@"); tid=${tid#*=}; }
+
+load_module
+# The first time of everything is slow under emulation.
+calls write 10 3
+
+# One nanosleep; and a read that times out.
+control 'w syscall threshold=40ms timeout=200ms comm=python3'
+control 'out syscall threshold=40ms comm=python3 calls=!read,clock_nanosleep,write,wait4,waitid'
+control 'waits syscall threshold=40ms comm=python3 waits=0'
+exec 3<$LT/w/alerts
+calls sleep 50
+sleeper=$tid
+calls read 400
+reader=$tid
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+grep " tid=$sleeper " /tmp/alerts >/tmp/sleeper
+assert_eq "$(wc -l </tmp/sleeper)" 1 "alerts of who sleeps"
+grep -q ' reason=threshold .* call=clock_nanosleep number=230 abi=native arg0=0x1 arg1=0x1 arg2=0x[0-9a-f]* ret=0$' \
+	/tmp/sleeper || fail "its call"
+delay=$(field delay </tmp/sleeper)
+{ [ "$delay" -ge 50000000 ] && [ "$delay" -lt 80000000 ]; } || fail "it slept $delay ns"
+grep " tid=$reader " /tmp/alerts >/tmp/reader
+assert_eq "$(field reason </tmp/reader | tr '\n' ' ')" 'timeout late ' "alerts of who reads"
+grep -q ' reason=timeout .* call=read number=0 abi=native arg0=0x[0-9a-f]* arg1=0x[0-9a-f]* arg2=0x1 stack="anon_pipe_read+' \
+	/tmp/reader || fail "where it waits"
+grep -q ' reason=late .* call=read .* arg2=0x1 ret=1$' /tmp/reader || fail "its end"
+assert_eq "$(stat out alerts)" 0 "calls that are not followed"
+assert_eq "$(stat waits alerts)" 1 "calls that are not made to wait"
+exec 3<&-
+for name in w out waits; do
+	control "$name syscall enabled=0"
+	sums_hold $name
+	assert_eq "$(stat $name unmatched) $(stat $name full)" "0 0" "$name: unmatched, full"
+	control -$name
+done
+
+# Switched in late: as often as the scheduler says.
+echo mono >$trace/trace_clock
+echo 1 >$trace/events/sched/sched_switch/enable
+echo 1 >$trace/events/raw_syscalls/enable
+control 'w syscall threshold=50ms stacks=switch calls=write comm=python3'
+exec 3<$LT/w/alerts
+calls write 30 8
+echo 0 >$trace/tracing_on
+alerts_of w /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+awk -v tid="$tid" '
+	function now() { match($0, / [0-9]+\.[0-9]+: /); return substr($0, RSTART + 1, RLENGTH - 3) + 0 }
+	$0 ~ "-" tid " .* sys_enter: NR 1 " { began = now() }
+	$0 ~ "-" tid " .* sys_exit: NR 1 " { began = 0 }
+	began && /: sched_switch: / && $0 ~ " next_pid=" tid " " && now() - began > 0.05 { n++ }
+	END { print n + 0 }' $trace/trace >/tmp/switches
+assert_eq "$(grep -c " reason=stack .* tid=$tid .* call=write .* stack=\"anon_pipe_write+" /tmp/alerts)" \
+	"$(cat /tmp/switches)" "stacks, one for each time that it was switched in"
+[ "$(cat /tmp/switches)" -ge 5 ] || fail "it was hardly switched in"
+assert_eq "$(grep -c " reason=threshold .* tid=$tid .* call=write number=1 .* arg2=0x90000 ret=589824$" /tmp/alerts)" 1 "its end"
+assert_eq "$(stat w stacks)" "$(cat /tmp/switches)" "stacks counted"
+assert_eq "$(stat w alerts)" "$(($(cat /tmp/switches) + 1))" "alerts counted"
+control -w
+
+# What never returns.
+control 'w syscall threshold=0 calls=exit_group comm=true'
+for _ in 1 2 3; do /bin/true; done
+assert_eq "$(stat w started) $(stat w gone) $(stat w pending) $(stat w alerts)" "3 3 0 0" "exits: started, gone, pending, alerts"
+control -w
+
+# The thread id changes on the way.
+control 'w syscall threshold=0 calls=execve'
+exec 3<$LT/w/alerts
+calls exec
+assert_eq "$(grep -c "call=execve" $LT/w/pending)" 0 "calls pending"
+# Or the reading makes more of them.
+control 'w syscall enabled=0'
+alerts_of w /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+assert_eq "$(stat w renamed)" 1 "renamed"
+# It was executed by the shell itself, before.
+assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | grep -c ' call=execve number=59 .* ret=0$')" 1 "its execve"
+sums_hold w
+control -w
+
+# Another ABI: what is 20 there is getpid(), here it is writev().
+control 'w syscall threshold=0 abi=compat'
+control 'n syscall threshold=0 calls=getpid'
+control 'v syscall threshold=0 calls=writev comm=python3'
+exec 3<$LT/n/alerts
+calls compat 3
+control 'n syscall enabled=0'
+alerts_of n /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+assert_eq "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=20 abi=compat .* ret=$tid$")" 3 "by the entrance of 32-bit programs"
+# Python has uses of its own for it.
+[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=39 abi=native .* ret=$tid$")" -ge 3 ] || fail "by the other one"
+assert_eq "$(stat w ended) $(stat v ended)" "3 0" "calls of abi=compat, and of writev"
+for name in w n v; do control -$name; done
+
+# Who reads alerts makes calls: these are none.
+control 'w syscall threshold=0 wakeup_interval=0 comm=cat'
+cat $LT/w/alerts >/tmp/alerts &
+sleep 1
+before=$(stat w alerts)
+sleep 1
+assert_eq "$(stat w alerts)" "$before" "alerts about the reader: $(tail -n 3 /tmp/alerts)"
+control -w
+
+# Lists.
+control 'w syscall calls=write,read'
+assert_eq "$(cat $LT/w/calls)" write,read "a list"
+echo '!futex,io_uring_enter,waitpid' >$LT/w/calls
+assert_eq "$(cat $LT/w/calls)" '!futex,io_uring_enter,waitpid' "all but a list"
+echo all >$LT/w/calls
+assert_eq "$(cat $LT/w/calls)" all "all"
+# said WORD PARAMETER...: what is wrong is said of the word.
+said() {
+	_word=$1
+	shift
+	refused "$*" control "bad syscall $*"
+	dmesg | tail -n 1 | grep -qF ": \"$_word\"" || fail "$*: $(dmesg | tail -n 1)"
+}
+said reed calls=read,reed,write
+said 'read,,write' calls=read,,write
+said '!' 'calls=!'
+said READ calls=READ
+said munmap calls=read,write,open,close,stat,fstat,lstat,poll,lseek,mmap,mprotect,brk,munmap
+said i386 abi=i386
+said on stacks=on
+said 2 waits=2
+refused "stacks can not be changed" control "w syscall stacks=switch"
+unload_module
