@@ -44,6 +44,12 @@ ROWS = {
     ("engine", "switch_runqueue"): ("runqueue, neither task followed", None),
     ("engine", "switch_offcpu"): ("offcpu, neither task followed", None),
     ("engine", "switch_followed"): ("offcpu, both tasks followed", None),
+    ("engine", "switch_syscall"): ("syscall stacks=switch, neither in a call", None),
+    **{("engine", f"{which}_{name}" if which == "no" else f"{name}_{which}"): (what.format(name), None)
+       for name in ("irq", "softirq", "syscall")
+       for which, what in (("no", "calling the probes of {}: none"),
+                           ("other", "{} begin + end, not followed"),
+                           ("followed", "{} begin + end, followed"))},
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),
@@ -112,6 +118,12 @@ RATIOS = [
        / (value("hackbench", name) - value("hackbench", "none")))
       for name, title, goal in (("bpf_facts", "BPF, the same facts", 0.5), ("bpf_hash", "BPF, hash maps", None),
                                 ("bpf_storage", "BPF, storage", None), ("hist", "hist triggers", 0.5))),
+    ("engine", "alone_switch_syscall", "instructions", "syscall probe of a switch, alone", 80,
+     lambda value: value("engine", "switch_syscall") - value("engine", "no_switch")),
+    *(("engine", f"alone_{name}_{which}", "instructions", f"{name}, {what}, both probes alone", None,
+       lambda value, name=name, which=which: value("engine", f"{name}_{which}") - value("engine", f"no_{name}"))
+      for name in ("irq", "softirq", "syscall")
+      for which, what in (("other", "not followed"), ("followed", "followed"))),
     ("bpf", "to_engine", "ratio", "BPF pair / pair of the engine", None,
      lambda value: value("bpf", "pair") / value("engine", "pair")),
 ]

@@ -55,7 +55,9 @@ module! {
         probe: u64 {
             default: 0,
             description: "Only pass the tracepoint that a tracker is attached to: 1 block, or 2 sched_switch, \
-                          whose tracker follows nobody: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all",
+                          whose tracker follows nobody: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all; \
+                          7 syscall, for stacks; from 10 on, a begin and its end: nobody attached, not \
+                          followed, followed, of irq (10-12), softirq, syscall",
         },
         calls: u64 {
             default: 10_000,
@@ -122,15 +124,26 @@ impl kernel::Module for Bench {
     fn init(_module: &'static ThisModule) -> Result<Self> {
         let meter = Meter::new(*module_parameters::calls.value());
         if let Some(probe) = (*module_parameters::probe.value()).checked_sub(1) {
-            const SWITCHES: [&str; 5] = [
+            const SWITCHES: [&str; 6] = [
                 "no_switch",
                 "switch_wakeup",
                 "switch_runqueue",
                 "switch_offcpu",
                 "switch_followed",
+                "switch_syscall",
+            ];
+            const PAIRS: [[&str; 3]; 3] = [
+                ["no_irq", "irq_other", "irq_followed"],
+                ["no_softirq", "softirq_other", "softirq_followed"],
+                ["no_syscall", "syscall_other", "syscall_followed"],
             ];
             match probe.checked_sub(1) {
                 None => whole::tracepoint(&meter, "probe")?,
+                Some(at @ 8..) => {
+                    let (number, which) = ((at as usize - 8) / 3, (at as usize - 8) % 3);
+                    let names = PAIRS.get(number).ok_or(EINVAL)?;
+                    whole::probes_of_pair(&meter, number as u32, names[which])?;
+                }
                 Some(at) => {
                     let name = SWITCHES.get(at as usize).ok_or(EINVAL)?;
                     whole::switches(&meter, name)?;

@@ -5,9 +5,11 @@
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>
+#include <linux/interrupt.h>
 #include <linux/irqflags.h>
 #include <linux/mm.h>
 #include <linux/objpool.h>
+#include <linux/sched/task_stack.h>
 #include <linux/slab.h>
 
 #include <trace/events/block.h>
@@ -121,4 +123,54 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 	for (; func && func->func; func++)
 		((probe_fn)func->func)(func->data, false, tasks[prev],
 				       tasks[next], state);
+}
+
+bool ltb_pair_find(enum ltb_pair pair, struct tracepoint *found[2])
+{
+	static const char *const names[LTB_PAIRS][2] = {
+		[LTB_IRQ] = { "irq_handler_entry", "irq_handler_exit" },
+		[LTB_SOFTIRQ] = { "softirq_entry", "softirq_exit" },
+		[LTB_SYSCALL] = { "sys_enter", "sys_exit" },
+	};
+
+	if (pair >= LTB_PAIRS)
+		return false;
+	found[0] = lt_tracepoint_find(names[pair][0]);
+	found[1] = lt_tracepoint_find(names[pair][1]);
+	return found[0] && found[1];
+}
+
+/* None of these is exported, either; what a probe does not take is not looked at. */
+static void ltb_call(struct tracepoint *tp, unsigned long a, unsigned long b,
+		     unsigned long c)
+{
+	typedef void (*probe_fn)(void *data, unsigned long a, unsigned long b,
+				 unsigned long c);
+	struct tracepoint_func *func = rcu_dereference_sched(tp->funcs);
+
+	for (; func && func->func; func++)
+		((probe_fn)func->func)(func->data, a, b, c);
+}
+
+void ltb_pair(enum ltb_pair pair, struct tracepoint *const found[2])
+{
+	static struct irqaction action = { .name = "virtio0-req.0" };
+	unsigned long regs = (unsigned long)task_pt_regs(current);
+
+	switch (pair) {
+	case LTB_IRQ:
+		ltb_call(found[0], 25, (unsigned long)&action, 0);
+		ltb_call(found[1], 25, (unsigned long)&action, IRQ_HANDLED);
+		break;
+	case LTB_SOFTIRQ:
+		ltb_call(found[0], TASKLET_SOFTIRQ, 0, 0);
+		ltb_call(found[1], TASKLET_SOFTIRQ, 0, 0);
+		break;
+	case LTB_SYSCALL:
+		ltb_call(found[0], regs, __NR_read, 0);
+		ltb_call(found[1], regs, 16, 0);
+		break;
+	default:
+		break;
+	}
 }

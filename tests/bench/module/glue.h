@@ -38,4 +38,12 @@ void ltb_request_free(struct request *rq);
 struct tracepoint *ltb_switch_find(void);
 void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state);
 
+/*
+ * Two tracepoints, the begin and the end of something, or NULL; what is attached
+ * to them is called as if this had happened on this CPU. Preemption off.
+ */
+enum ltb_pair { LTB_IRQ, LTB_SOFTIRQ, LTB_SYSCALL, LTB_PAIRS };
+bool ltb_pair_find(enum ltb_pair pair, struct tracepoint *found[2]);
+void ltb_pair(enum ltb_pair pair, struct tracepoint *const found[2]);
+
 #endif /* _LT_BENCH_GLUE_H */

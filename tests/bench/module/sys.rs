@@ -13,14 +13,14 @@ pub(crate) mod platform;
 
 use core::ptr::NonNull;
 use kernel::{
-    ffi::{c_int, c_ulong},
+    ffi::{c_int, c_uint, c_ulong},
     prelude::*,
 };
 use platform::PreemptGuard;
 
 /// See glue.h.
 mod glue {
-    use super::{c_int, c_ulong};
+    use super::{c_int, c_uint, c_ulong};
 
     #[repr(C)]
     pub(super) struct ObjpoolHead {
@@ -57,6 +57,8 @@ mod glue {
         pub(super) fn ltb_request_free(rq: *mut Request);
         pub(super) fn ltb_switch_find() -> *mut Tracepoint;
         pub(super) fn ltb_switch(tp: *mut Tracepoint, prev: c_int, next: c_int, state: u32);
+        pub(super) fn ltb_pair_find(pair: c_uint, found: *mut *mut Tracepoint) -> bool;
+        pub(super) fn ltb_pair(pair: c_uint, found: *const *mut Tracepoint);
     }
 }
 
@@ -200,5 +202,32 @@ impl Switches {
         let next = (next & 1) as c_int;
         // SAFETY: The tracepoint, by the type invariant; preemption is off.
         unsafe { glue::ltb_switch(self.0.as_ptr(), 1 - next, next, TASK_INTERRUPTIBLE) };
+    }
+}
+
+/// What is attached to the tracepoints of a begin and an end.
+///
+/// # Invariants
+///
+/// The pointers are what `ltb_pair_find` has found for this number.
+pub(crate) struct Pair([*mut glue::Tracepoint; 2], c_uint);
+
+impl Pair {
+    /// Finds them by the number in glue.h; fails with `ENODEV`.
+    pub(crate) fn new(number: u32) -> Result<Self> {
+        let mut found = [core::ptr::null_mut(); 2];
+        // SAFETY: There is room for two.
+        if !unsafe { glue::ltb_pair_find(number, found.as_mut_ptr()) } {
+            return Err(ENODEV);
+        }
+        // INVARIANT: They were found; tracepoints of the kernel never go.
+        Ok(Self(found, number))
+    }
+
+    /// It begins and ends.
+    #[inline(always)]
+    pub(crate) fn pass(&self, _: &PreemptGuard) {
+        // SAFETY: The tracepoints of this number, by the type invariant; preemption is off.
+        unsafe { glue::ltb_pair(self.1, self.0.as_ptr()) };
     }
 }

@@ -6,7 +6,7 @@ use crate::{
     engine, key,
     meter::{now, ticks, Meter},
     platform::Platform,
-    sys::{free_memory, platform::Kernel, Request, Switches},
+    sys::{free_memory, platform::Kernel, Pair, Request, Switches},
     tracker::{held::Lookup, Verdict},
     unknown, Engine,
 };
@@ -160,6 +160,14 @@ pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
 pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     let switches = Switches::new()?;
     meter.row(name, 0, |n| switches.switch(&Kernel::guard(), n));
+    Ok(())
+}
+
+/// The functions that a pair of tracepoints calls, by its number, under a name that says what they
+/// follow.
+pub(crate) fn probes_of_pair(meter: &Meter, number: u32, name: &str) -> Result {
+    let pair = Pair::new(number)?;
+    meter.row(name, 0, |_| pair.pass(&Kernel::guard()));
     Ok(())
 }
 
