@@ -19,6 +19,10 @@ impl Traced {
             "wakeup" => bindings::lt_traced_LT_TRACED_WAKEUP,
             "runqueue" => bindings::lt_traced_LT_TRACED_RUNQUEUE,
             "offcpu" => bindings::lt_traced_LT_TRACED_OFFCPU,
+            "syscall" => bindings::lt_traced_LT_TRACED_SYSCALL,
+            "irq" => bindings::lt_traced_LT_TRACED_IRQ,
+            "softirq" => bindings::lt_traced_LT_TRACED_SOFTIRQ,
+            "func" => bindings::lt_traced_LT_TRACED_FUNC,
             _ => bindings::lt_traced_LT_TRACED_NOT,
         })
     }

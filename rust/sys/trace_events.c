@@ -9,23 +9,35 @@
 #define CREATE_TRACE_POINTS
 #include <trace/events/latency_tracker.h>
 
-/* The trackers with a tracepoint of their own. */
-#define LT_TRACED(each)			\
-	each(BLOCK, block)		\
-	each(WAKEUP, wakeup)		\
-	each(RUNQUEUE, runqueue)	\
-	each(OFFCPU, offcpu)
-
 notrace void lt_trace_alert(const struct lt_alert *alert)
 {
 	trace_alert(alert);
 	switch (alert->traced) {
-#define LT_EMIT(upper, name)			\
-	case LT_TRACED_##upper:			\
-		trace_alert_##name(alert);	\
-		break;
-	LT_TRACED(LT_EMIT)
 	case LT_TRACED_NOT:
+		break;
+	case LT_TRACED_BLOCK:
+		trace_alert_block(alert);
+		break;
+	case LT_TRACED_WAKEUP:
+		trace_alert_wakeup(alert);
+		break;
+	case LT_TRACED_RUNQUEUE:
+		trace_alert_runqueue(alert);
+		break;
+	case LT_TRACED_OFFCPU:
+		trace_alert_offcpu(alert);
+		break;
+	case LT_TRACED_SYSCALL:
+		trace_alert_syscall(alert);
+		break;
+	case LT_TRACED_IRQ:
+		trace_alert_irq(alert);
+		break;
+	case LT_TRACED_SOFTIRQ:
+		trace_alert_softirq(alert);
+		break;
+	case LT_TRACED_FUNC:
+		trace_alert_func(alert);
 		break;
 	}
 }
@@ -35,12 +47,24 @@ notrace bool lt_trace_alert_enabled(enum lt_traced traced)
 	if (trace_alert_enabled())
 		return true;
 	switch (traced) {
-#define LT_ENABLED(upper, name)			\
-	case LT_TRACED_##upper:			\
-		return trace_alert_##name##_enabled();
-	LT_TRACED(LT_ENABLED)
 	case LT_TRACED_NOT:
 		break;
+	case LT_TRACED_BLOCK:
+		return trace_alert_block_enabled();
+	case LT_TRACED_WAKEUP:
+		return trace_alert_wakeup_enabled();
+	case LT_TRACED_RUNQUEUE:
+		return trace_alert_runqueue_enabled();
+	case LT_TRACED_OFFCPU:
+		return trace_alert_offcpu_enabled();
+	case LT_TRACED_SYSCALL:
+		return trace_alert_syscall_enabled();
+	case LT_TRACED_IRQ:
+		return trace_alert_irq_enabled();
+	case LT_TRACED_SOFTIRQ:
+		return trace_alert_softirq_enabled();
+	case LT_TRACED_FUNC:
+		return trace_alert_func_enabled();
 	}
 	return false;
 }

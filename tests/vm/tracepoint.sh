@@ -80,5 +80,15 @@ doing() {
 same wakeup 'prio target migrated waker_pid waker_tid waker_comm context prev_pid prev_tid prev_comm'
 same runqueue 'prio state from migrated by_pid by_tid prev_pid prev_tid prev_comm'
 same offcpu 'prio from waker_pid waker_tid waker_comm context queued'
+same syscall 'number abi arg0 ret'
+same softirq 'vec on'
+same func 'depth context' function=hrtimer_nanosleep
+doing() {
+	for i in 1 2 3 4 5 6 7 8; do
+		echo "an interrupt of the console $i"
+		sleep 0.05
+	done
+}
+same irq 'irq on ret action'
 unload_module
 [ ! -e $trace/events/latency_tracker ] || fail "the event is still there"

@@ -74,26 +74,27 @@ TRACE_EVENT(alert,
 
 /* What the alerts of all trackers have. */
 #define LT_COMMON_FIELDS						\
-		__field(	u64,	seq		)		\
-		__field(	u64,	time		)		\
-		__string(	instance, alert->instance	)	\
-		__string(	reason,	alert->reason	)		\
-		__field(	u64,	delay		)		\
-		__field(	u64,	threshold	)		\
-		__field(	u32,	pid		)		\
-		__field(	u32,	tid		)		\
-		__string(	comm,	alert->comm	)
+		__field(u64, seq)					\
+		__field(u64, time)					\
+		__string(instance, alert->instance)			\
+		__string(reason, alert->reason)				\
+		__field(u64, delay)					\
+		__field(u64, threshold)					\
+		__field(u32, pid)					\
+		__field(u32, tid)					\
+		__string(comm, alert->comm)
 
-#define LT_COMMON_ASSIGN						\
-		__entry->seq = alert->seq;				\
-		__entry->time = alert->time;				\
-		__assign_str(instance);					\
-		__assign_str(reason);					\
-		__entry->delay = alert->delay;				\
-		__entry->threshold = alert->threshold;			\
-		__entry->pid = alert->pid;				\
-		__entry->tid = alert->tid;				\
-		__assign_str(comm);
+#define LT_COMMON_ASSIGN do {						\
+			__entry->seq = alert->seq;			\
+			__entry->time = alert->time;			\
+			__assign_str(instance);				\
+			__assign_str(reason);				\
+			__entry->delay = alert->delay;			\
+			__entry->threshold = alert->threshold;		\
+			__entry->pid = alert->pid;			\
+			__entry->tid = alert->tid;			\
+			__assign_str(comm);				\
+		} while (0)
 
 #define LT_COMMON_FORMAT						\
 	"seq=%llu time=%llu instance=%s reason=%s delay=%llu threshold=%llu pid=%u tid=%u comm=%s"
@@ -106,29 +107,33 @@ TRACE_EVENT(alert,
 
 /* Another task, of which an alert has three words: see rust/record/actor.rs. */
 #define LT_TASK_FIELDS(role)						\
-		__field(	u32,	role##_pid	)		\
-		__field(	u32,	role##_tid	)		\
-		__array(	char,	role##_comm, TASK_COMM_LEN )
+		__field(u32, role##_pid)				\
+		__field(u32, role##_tid)				\
+		__array(char, role##_comm, TASK_COMM_LEN)
 
-#define LT_TASK_ASSIGN(role, words)					\
-		__entry->role##_pid = ((words)[0] >> 22) & 0x3fffff;	\
-		__entry->role##_tid = (words)[0] & 0x3fffff;		\
-		memcpy(__entry->role##_comm, (words) + 1, TASK_COMM_LEN); \
-		__entry->role##_comm[TASK_COMM_LEN - 1] = '\0';
+#define LT_TASK_ASSIGN(role, words) do {				\
+			const u64 *lt_words = (words);			\
+									\
+			__entry->role##_pid = (lt_words[0] >> 22) & 0x3fffff; \
+			__entry->role##_tid = lt_words[0] & 0x3fffff;	\
+			memcpy(__entry->role##_comm, lt_words + 1, TASK_COMM_LEN); \
+			__entry->role##_comm[TASK_COMM_LEN - 1] = '\0';	\
+		} while (0)
 
 /* What the tracker notes about it. */
 #define LT_TASK_NOTE(words) ((u32)((words)[0] >> 44))
 
-/* Where a task is, and how urgent: a word. */
-#define LT_PLACE_FIELDS(cpu)						\
-		__field(	int,	prio		)		\
-		__field(	u32,	policy		)		\
-		__field(	u32,	cpu		)
+/* How urgent a task is; the lower half of the word is a CPU. */
+#define LT_PLACE_FIELDS							\
+		__field(int, prio)					\
+		__field(u32, policy)
 
-#define LT_PLACE_ASSIGN(cpu, word)					\
-		__entry->prio = (s16)((word) >> 32);			\
-		__entry->policy = (word) >> 48;				\
-		__entry->cpu = (u32)(word);
+#define LT_PLACE_ASSIGN(word) do {					\
+			u64 lt_word = (word);				\
+									\
+			__entry->prio = (s16)(lt_word >> 32);		\
+			__entry->policy = lt_word >> 48;		\
+		} while (0)
 
 #define LT_CONTEXTS							\
 	{ 0, "task" }, { 1, "softirq" }, { 2, "hardirq" }, { 3, "nmi" }
@@ -141,18 +146,18 @@ TRACE_EVENT(alert_block,
 
 	TP_STRUCT__entry(
 		LT_COMMON_FIELDS
-		__field(	dev_t,	dev		)
-		__array(	char,	disk, DISK_NAME_LEN )
-		__field(	u32,	cmd_flags	)
-		__field(	u64,	sector		)
-		__field(	u32,	bytes		)
-		__field(	u64,	queue		)
-		__field(	u64,	device		)
-		__field(	u32,	requeues	)
+		__field(dev_t, dev)
+		__array(char, disk, DISK_NAME_LEN)
+		__field(u32, cmd_flags)
+		__field(u64, sector)
+		__field(u32, bytes)
+		__field(u64, queue)
+		__field(u64, device)
+		__field(u32, requeues)
 	),
 
 	TP_fast_assign(
-		LT_COMMON_ASSIGN
+		LT_COMMON_ASSIGN;
 		__entry->dev = alert->args[0] >> 32;
 		__entry->cmd_flags = alert->args[0];
 		__entry->sector = alert->args[1];
@@ -179,19 +184,21 @@ TRACE_EVENT(alert_wakeup,
 
 	TP_STRUCT__entry(
 		LT_COMMON_FIELDS
-		LT_PLACE_FIELDS(target)
-		__field(	bool,	migrated	)
+		LT_PLACE_FIELDS
+		__field(u32, target)
+		__field(bool, migrated)
 		LT_TASK_FIELDS(waker)
-		__field(	u32,	context		)
+		__field(u32, context)
 		LT_TASK_FIELDS(prev)
 	),
 
 	TP_fast_assign(
-		LT_COMMON_ASSIGN
-		LT_PLACE_ASSIGN(target, alert->args[0])
-		LT_TASK_ASSIGN(waker, alert->args + 1)
+		LT_COMMON_ASSIGN;
+		LT_PLACE_ASSIGN(alert->args[0]);
+		__entry->target = (u32)alert->args[0];
+		LT_TASK_ASSIGN(waker, alert->args + 1);
 		__entry->context = LT_TASK_NOTE(alert->args + 1) & 3;
-		LT_TASK_ASSIGN(prev, alert->args + 4)
+		LT_TASK_ASSIGN(prev, alert->args + 4);
 		__entry->migrated = LT_TASK_NOTE(alert->args + 4);
 	),
 
@@ -211,19 +218,21 @@ TRACE_EVENT(alert_runqueue,
 
 	TP_STRUCT__entry(
 		LT_COMMON_FIELDS
-		LT_PLACE_FIELDS(from)
-		__field(	bool,	preempted	)
-		__field(	bool,	migrated	)
+		LT_PLACE_FIELDS
+		__field(u32, from)
+		__field(bool, preempted)
+		__field(bool, migrated)
 		LT_TASK_FIELDS(by)
 		LT_TASK_FIELDS(prev)
 	),
 
 	TP_fast_assign(
-		LT_COMMON_ASSIGN
-		LT_PLACE_ASSIGN(from, alert->args[0])
-		LT_TASK_ASSIGN(by, alert->args + 1)
+		LT_COMMON_ASSIGN;
+		LT_PLACE_ASSIGN(alert->args[0]);
+		__entry->from = (u32)alert->args[0];
+		LT_TASK_ASSIGN(by, alert->args + 1);
 		__entry->preempted = LT_TASK_NOTE(alert->args + 1);
-		LT_TASK_ASSIGN(prev, alert->args + 4)
+		LT_TASK_ASSIGN(prev, alert->args + 4);
 		__entry->migrated = LT_TASK_NOTE(alert->args + 4);
 	),
 
@@ -243,20 +252,22 @@ TRACE_EVENT(alert_offcpu,
 
 	TP_STRUCT__entry(
 		LT_COMMON_FIELDS
-		LT_PLACE_FIELDS(from)
-		__field(	bool,	preempted	)
-		__field(	u32,	state		)
+		LT_PLACE_FIELDS
+		__field(u32, from)
+		__field(bool, preempted)
+		__field(u32, state)
 		LT_TASK_FIELDS(waker)
-		__field(	u32,	context		)
-		__field(	u64,	queued		)
+		__field(u32, context)
+		__field(u64, queued)
 	),
 
 	TP_fast_assign(
-		LT_COMMON_ASSIGN
-		LT_PLACE_ASSIGN(from, alert->args[0])
+		LT_COMMON_ASSIGN;
+		LT_PLACE_ASSIGN(alert->args[0]);
+		__entry->from = (u32)alert->args[0];
 		__entry->preempted = alert->args[1] >> 32;
 		__entry->state = alert->args[1];
-		LT_TASK_ASSIGN(waker, alert->args + 2)
+		LT_TASK_ASSIGN(waker, alert->args + 2);
 		__entry->context = LT_TASK_NOTE(alert->args + 2);
 		__entry->queued = alert->args[5];
 	),
@@ -267,6 +278,124 @@ TRACE_EVENT(alert_offcpu,
 		  __entry->waker_pid, __entry->waker_tid, __entry->waker_comm,
 		  __print_symbolic(__entry->context, LT_CONTEXTS),
 		  __entry->queued)
+);
+
+TRACE_EVENT(alert_syscall,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(int, number)
+		__field(u8, abi)
+		__field(bool, returned)
+		__array(u64, arg, 3)
+		__field(s64, ret)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->number = (s32)alert->args[0];
+		__entry->abi = alert->args[0] >> 32;
+		__entry->returned = (alert->args[0] >> 48) & 1;
+		memcpy(__entry->arg, alert->args + 1, sizeof(__entry->arg));
+		__entry->ret = alert->args[4];
+	),
+
+	TP_printk(LT_COMMON_FORMAT " number=%d abi=%s arg0=%#llx arg1=%#llx arg2=%#llx returned=%d ret=%lld",
+		  LT_COMMON_VALUES, __entry->number,
+		  __print_symbolic(__entry->abi, { 0, "native" },
+				   { 1, "compat" }, { 2, "x32" }),
+		  __entry->arg[0], __entry->arg[1], __entry->arg[2],
+		  __entry->returned, __entry->ret)
+);
+
+TRACE_EVENT(alert_irq,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(u32, irq)
+		__field(u16, on)
+		__field(u16, ret)
+		__array(char, action, 32)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->irq = (u32)alert->args[0];
+		__entry->on = alert->args[0] >> 32;
+		__entry->ret = alert->args[0] >> 48;
+		memcpy(__entry->action, alert->args + 1, 32);
+		__entry->action[31] = '\0';
+	),
+
+	TP_printk(LT_COMMON_FORMAT " irq=%u action=%s on=%u ret=%s",
+		  LT_COMMON_VALUES, __entry->irq, __entry->action, __entry->on,
+		  __print_symbolic(__entry->ret, { 0, "none" },
+				   { 1, "handled" }, { 2, "wake_thread" },
+				   { 3, "pending" }))
+);
+
+TRACE_EVENT(alert_softirq,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(u32, vec)
+		__field(u32, on)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->vec = (u32)alert->args[0];
+		__entry->on = alert->args[0] >> 32;
+	),
+
+	TP_printk(LT_COMMON_FORMAT " vec=%u on=%u",
+		  LT_COMMON_VALUES, __entry->vec, __entry->on)
+);
+
+TRACE_EVENT(alert_func,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(unsigned long, function)
+		__field(unsigned long, caller)
+		__field(u32, context)
+		__field(u32, depth)
+		__array(u64, arg, 3)
+		__field(u64, ret)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->function = alert->args[0];
+		__entry->caller = alert->args[1];
+		__entry->depth = (u32)alert->args[2];
+		__entry->context = alert->args[2] >> 32;
+		memcpy(__entry->arg, alert->args + 3, sizeof(__entry->arg));
+		__entry->ret = alert->args[6];
+	),
+
+	TP_printk(LT_COMMON_FORMAT " function=%ps caller=%pS context=%s depth=%u arg0=%#llx arg1=%#llx arg2=%#llx ret=%#llx",
+		  LT_COMMON_VALUES, (void *)__entry->function,
+		  (void *)__entry->caller,
+		  __print_symbolic(__entry->context, LT_CONTEXTS),
+		  __entry->depth, __entry->arg[0], __entry->arg[1],
+		  __entry->arg[2], __entry->ret)
 );
 
 #endif /* _TRACE_LATENCY_TRACKER_H */
