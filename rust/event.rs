@@ -432,15 +432,9 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Fills the cell; what is not given of the data keeps what was there. Only for the owner.
     #[inline(always)]
     pub(crate) fn fill(&self, key: &[u64; K], start: u64, data: &[u64]) {
-        // Release, each: a reader of an older life that sees one of these words also sees that
-        // its life is over (`peek`). Free on x86.
-        for (word, value) in self.key.iter().zip(key) {
-            word.store(*value, Release);
-        }
+        self.set_key(key);
         self.set_start(start);
-        for (word, value) in self.data.iter().zip(data) {
-            word.store(*value, Release);
-        }
+        self.set_words(0, data);
     }
 
     /// A consistent copy with its life, if the event is live and stays so while it is copied. The
@@ -473,8 +467,18 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Sets when the event began. Only for the owner.
     #[inline(always)]
     pub(crate) fn set_start(&self, start: u64) {
-        // Release: as in `fill`.
+        // Release: as in `set_key`.
         self.start.store(start, Release);
+    }
+
+    /// Sets the key. Only for the owner, and not while the event is in the table.
+    #[inline(always)]
+    pub(crate) fn set_key(&self, key: &[u64; K]) {
+        // Release, each word of a cell: a reader of an older life that sees one of them also sees
+        // that its life is over (`peek`). Free on x86.
+        for (word, value) in self.key.iter().zip(key) {
+            word.store(*value, Release);
+        }
     }
 
     /// The key. For the owner and who holds a reference.
@@ -500,7 +504,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[inline(always)]
     pub(crate) fn set_words(&self, at: usize, words: &[u64]) {
         for (word, value) in self.data.iter().skip(at).zip(words) {
-            // Release: as in `fill`.
+            // Release: as in `set_key`.
             word.store(*value, Release);
         }
     }

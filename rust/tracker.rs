@@ -36,6 +36,8 @@ mod expiry;
 mod growth;
 #[path = "tracker/held.rs"]
 pub(crate) mod held;
+#[path = "tracker/rename.rs"]
+mod rename;
 #[path = "tracker/unique.rs"]
 mod unique;
 
@@ -497,21 +499,26 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let take = |found| self.take_by(key, found, Event::claim_to_change);
         let (won, event) = self.table.find_among::<P, _>(guard, hash, hits, take)?;
         let verdict = change(&mut Open { event });
-        match verdict {
-            Verdict::Keep => event.republish(won.life, false),
-            Verdict::Gone => {
-                event.has_ended();
-                self.release(guard, hash, won, event);
-                self.stats.here::<P>(guard).count(Counter::GONE);
-            }
-            Verdict::Renewed => {
-                event.republish(won.life, true);
-                self.stats.here::<P>(guard).count(Counter::REPLACED);
-                self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
-                self.stats.here::<P>(guard).count(Counter::STARTED);
-            }
+        if verdict == Verdict::Gone {
+            event.has_ended();
+            self.release(guard, hash, won, event);
+            self.stats.here::<P>(guard).count(Counter::GONE);
+        } else {
+            self.again(guard, won, event, verdict);
         }
         Some(verdict)
+    }
+
+    /// Publishes an event that was changed, and goes on by this verdict.
+    #[inline(always)]
+    fn again(&self, guard: &P::Guard, won: Won, event: &Event<K, D>, verdict: Verdict) {
+        let renewed = verdict == Verdict::Renewed;
+        event.republish(won.life, renewed);
+        if renewed {
+            self.stats.here::<P>(guard).count(Counter::REPLACED);
+            self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
+            self.stats.here::<P>(guard).count(Counter::STARTED);
+        }
     }
 
     /// A begin that the instance's filter refused.
@@ -656,6 +663,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     fn release(&self, guard: &P::Guard, hash: u64, won: Won, event: &Event<K, D>) {
         let place = self.place(event);
         self.table.remove::<P>(guard, hash, place, won.found);
+        self.recycle(guard, won, event);
+    }
+
+    /// The rest of [`Tracker::release`], of what is not in the table any more.
+    #[inline(always)]
+    fn recycle(&self, guard: &P::Guard, won: Won, event: &Event<K, D>) {
         if !won.life.is_held() || event.abandon() {
             self.pool.put_home(guard, won.found.cell, won.home);
         }

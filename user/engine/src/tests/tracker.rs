@@ -56,6 +56,7 @@ enum Step {
     Keep,
     Drop,
     Renew,
+    Rename { to: u64, gone: bool },
     Clear,
     Filtered,
     Off,
@@ -72,6 +73,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Keep),
         1 => Just(Step::Drop),
         1 => Just(Step::Renew),
+        2 => (0u64..12, prop::bool::weighted(0.2))
+            .prop_map(|(to, gone)| Step::Rename { to, gone }),
         1 => Just(Step::Filtered),
         1 => Just(Step::Off),
         1 => (0u64..5000).prop_map(Step::Threshold),
@@ -275,6 +278,24 @@ impl Model {
         self.pending.push(Pending { key, start, data });
     }
 
+    fn rename(&mut self, engine: &Engine, cpu: usize, key: u64, to: u64, verdict: Verdict) {
+        let mut taken = None;
+        let result = on::<Numa, _>(cpu, |guard| {
+            engine.rename(guard, &[key], &[to], |open| {
+                taken = Some(open.data());
+                verdict
+            })
+        });
+        assert_eq!(result, self.has(key).then_some(verdict));
+        let Some(data) = taken else { return };
+        let pending = self.take(key, data);
+        if verdict == Verdict::Gone {
+            self.timed_out.remove(&data[0]);
+            return self.count(Counter::Gone);
+        }
+        self.pending.push(Pending { key: to, ..pending });
+    }
+
     fn expire(&mut self, engine: &Engine, cpu: usize, now: u64, timeout: u64) {
         let _seat = crate::host::Machine::new().pin(cpu);
         let mut reported = Vec::new();
@@ -376,6 +397,10 @@ proptest! {
                 Step::Keep => model.update(&engine, cpu, key, Verdict::Keep),
                 Step::Drop => model.update(&engine, cpu, key, Verdict::Gone),
                 Step::Renew => model.update(&engine, cpu, key, Verdict::Renewed),
+                Step::Rename { to, gone } => {
+                    let verdict = if gone { Verdict::Gone } else { Verdict::Keep };
+                    model.rename(&engine, cpu, key, to % keys, verdict);
+                }
                 Step::Clear => {
                     let _seat = crate::host::Machine::new().pin(cpu);
                     prop_assert_eq!(engine.clear(), model.pending.len() as u64);

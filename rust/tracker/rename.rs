@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A new key for an event that goes on: when what names an operation changes on its way.
+//!
+//! ```text
+//!   claim (changing) --> out of the table --> new key, data --> into the table --> publish
+//! ```
+//!
+//! It is [`Tracker::update`] with a move in the table in between: the cell stays what it is, so the
+//! event keeps its begin, and that it has timed out. While it moves it is nobody else's and can not
+//! be found by either key. Nothing is counted: it is one event all the time.
+//!
+//! For the readers of the table the event ends under one key and begins under another one. The
+//! life that they may have seen is over with the claim, and the next one is published after key
+//! and place were written, as that of any new event (event.rs, "Why no grace period is needed").
+//! Any context, NMI included.
+
+use super::{Open, Tracker, Verdict};
+use crate::{event::Event, platform::Platform, stats::Counter};
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// Gives a live event another key, and lets `change` change it, or drop it; then its key does
+    /// not matter. Returns what `change` decided, if `key` was live.
+    ///
+    /// The caller answers for the new key: if keys are unique, nothing else is live under it. If
+    /// the table has no room for it, which needs a table as full as it never gets, the event is
+    /// dropped and counted as `gone`.
+    pub(crate) fn rename(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        new: &[u64; K],
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
+    ) -> Option<Verdict> {
+        let hash = self.seed.hash(key);
+        let hits = self.table.look::<P>(guard, hash)?;
+        let take = |found| self.take_by(key, found, Event::claim_to_change);
+        let (won, event) = self.table.find_among::<P, _>(guard, hash, hits, take)?;
+        let verdict = change(&mut Open { event });
+        let place = self.place(event);
+        self.table.remove::<P>(guard, hash, place, won.found);
+        if verdict != Verdict::Gone {
+            event.set_key(new);
+            let hash = self.seed.hash(new);
+            if let Some(place) = self.table.insert::<P>(guard, hash, won.found.cell) {
+                self.set_place(event, place);
+                self.again(guard, won, event, verdict);
+                return Some(verdict);
+            }
+        }
+        event.has_ended();
+        self.recycle(guard, won, event);
+        self.stats.here::<P>(guard).count(Counter::GONE);
+        Some(Verdict::Gone)
+    }
+}
