@@ -45,6 +45,8 @@ pub(crate) enum Kind {
     /// which is 0; at most [`names::MAX`] of them. Each name has a code below 1023, and two may
     /// have the same one. The value is asked by [`names::is_listed`].
     Names(&'static [(&'static str, u16)]),
+    /// The name of a network device, in the same way, which need not be there.
+    NetDevice,
     /// A cgroup of version 2: its path below the root of the hierarchy, with a slash first, its
     /// number, or `all`. The value is the number, or [`ALL`].
     Cgroup,
@@ -424,8 +426,15 @@ fn check_point<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<(
 /// The most bytes of a command's name, without its end.
 const COMM_MAX: usize = 15;
 
-fn parse_comm(text: &[u8]) -> core::result::Result<Number, Fault<'_>> {
-    const EXPECTED: &str = "expected a command of 1 to 15 bytes, odd ones written as \\xHH, or all";
+const COMMAND: &str = "expected a command of 1 to 15 bytes, odd ones written as \\xHH, or all";
+const DEVICE: &str =
+    "expected a network device of 1 to 15 bytes, odd ones written as \\xHH, or all";
+
+/// Of a command or a network device, whose names have the same size.
+fn parse_comm<'a>(
+    text: &'a [u8],
+    expected: &'static str,
+) -> core::result::Result<Number, Fault<'a>> {
     if text == b"all" {
         return Ok(0);
     }
@@ -436,19 +445,19 @@ fn parse_comm(text: &[u8]) -> core::result::Result<Number, Fault<'_>> {
         (byte, rest) = match (first, tail) {
             (b'\\', [b'x', high, low, tail @ ..]) => match (hex(*high), hex(*low)) {
                 (Some(high), Some(low)) => (high << 4 | low, tail),
-                _ => return Err(fault(EINVAL, EXPECTED, text)),
+                _ => return Err(fault(EINVAL, expected, text)),
             },
-            (b'\\', _) => return Err(fault(EINVAL, EXPECTED, text)),
+            (b'\\', _) => return Err(fault(EINVAL, expected, text)),
             _ => (*first, tail),
         };
         if byte == 0 || len == COMM_MAX {
-            return Err(fault(EINVAL, EXPECTED, text));
+            return Err(fault(EINVAL, expected, text));
         }
         name |= Number::from(byte) << (8 * len);
         len += 1;
     }
     if len == 0 {
-        return Err(fault(EINVAL, EXPECTED, text));
+        return Err(fault(EINVAL, expected, text));
     }
     Ok(name)
 }
@@ -483,7 +492,8 @@ impl Param {
         lookup: Lookup<'_>,
     ) -> core::result::Result<Number, Fault<'a>> {
         match self.kind {
-            Kind::Comm => parse_comm(text),
+            Kind::Comm => parse_comm(text, COMMAND),
+            Kind::NetDevice => parse_comm(text, DEVICE),
             Kind::Names(known) => names::parse(text, known),
             _ => self.parse_small(text, lookup).map(Number::from),
         }
@@ -524,7 +534,7 @@ impl Param {
             Kind::Function => check_function(text, text, lookup).map(|()| 0),
             Kind::Point => check_point(text, lookup).map(|()| 0),
             Kind::Fields { empty } => fields::parse(text, empty),
-            Kind::Comm | Kind::Names(_) => Err(fault(EINVAL, "expected a name", text)),
+            Kind::Comm | Kind::NetDevice | Kind::Names(_) => Err(fault(EINVAL, "expected a name", text)),
         }
     }
 
@@ -556,9 +566,9 @@ impl fmt::Display for Value {
             Kind::Disk if value == ALL_DEVICES => f.write_str("all"),
             Kind::Disk => f.write_fmt(fmt!("{}", Device(value as u32))),
             Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
-            Kind::Comm | Kind::Names(_) if self.value == 0 => f.write_str("all"),
+            Kind::Comm | Kind::NetDevice | Kind::Names(_) if self.value == 0 => f.write_str("all"),
             Kind::Names(known) => names::write(f, self.value, known),
-            Kind::Comm => write_comm(f, self.value),
+            Kind::Comm | Kind::NetDevice => write_comm(f, self.value),
             Kind::Function | Kind::Point => f.write_str("none"),
             Kind::Fields { empty } => fields::write(f, value, empty),
             _ => f.write_fmt(fmt!("{value}")),
@@ -593,6 +603,7 @@ impl fmt::Display for KindName {
             Kind::Disk => f.write_str("disk"),
             Kind::Id { max } => f.write_fmt(fmt!("0-{max}|all")),
             Kind::Comm => f.write_str("command|all"),
+            Kind::NetDevice => f.write_str("net-device|all"),
             Kind::Cgroup => f.write_str("cgroup|all"),
             Kind::Function => f.write_str("function"),
             Kind::Point => f.write_str("tracepoint:NAME|function:NAME|return:NAME"),

@@ -5,6 +5,7 @@
 //! This is the only room, with freelist.rs and rcu_ht.rs, that may hold `unsafe`. It knows
 //! nothing of latency: each file could move to `rust/kernel` one day.
 
+pub(crate) mod accept;
 pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;
@@ -12,9 +13,11 @@ pub(crate) mod calls;
 pub(crate) mod cgroup;
 pub(crate) mod exports;
 pub(crate) mod fprobe;
+pub(crate) mod hook;
 pub(crate) mod irq;
 pub(crate) mod memory;
 pub(crate) mod module;
+pub(crate) mod net;
 pub(crate) mod platform;
 pub(crate) mod procfs;
 pub(crate) mod random;
@@ -27,6 +30,7 @@ pub(crate) mod ticker;
 pub(crate) mod trace;
 pub(crate) mod tracepoint;
 pub(crate) mod waker;
+pub(crate) mod workqueue;
 
 /// `ENOSYS`: this kernel lacks what is needed; the `kernel` crate has no name for it yet.
 pub(crate) fn enosys() -> kernel::error::Error {

@@ -2,11 +2,13 @@
 
 //! The trackers: what each is called, takes and adds to an alert.
 
+pub(crate) mod accept;
 pub(crate) mod block;
 mod func;
 pub(crate) mod io;
 pub(crate) mod irq;
 pub(crate) mod module;
+pub(crate) mod net;
 pub(crate) mod offcpu;
 mod pair;
 pub(crate) mod runqueue;
@@ -14,6 +16,7 @@ pub(crate) mod softirq;
 pub(crate) mod syscall;
 mod tasks;
 pub(crate) mod wakeup;
+pub(crate) mod workqueue;
 
 use crate::{
     alerts::Alerts,
@@ -67,7 +70,7 @@ impl Kind {
 }
 
 /// All trackers. The position is the number of the tracker in a record.
-pub(crate) static ALL: [&Kind; 11] = [
+pub(crate) static ALL: [&Kind; 14] = [
     &block::KIND,
     &module::KIND,
     &wakeup::KIND,
@@ -79,6 +82,9 @@ pub(crate) static ALL: [&Kind; 11] = [
     &irq::KIND,
     &softirq::KIND,
     &syscall::KIND,
+    &workqueue::KIND,
+    &net::KIND,
+    &accept::KIND,
 ];
 
 /// Finds a tracker by name.

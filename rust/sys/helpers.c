@@ -242,13 +242,25 @@ notrace u32 lt_stack_here(u64 *entries, u32 size)
 	return n;
 }
 
+/* What has no name is printed as a number. */
+static notrace u32 lt_symbol_len(const char *out, u32 len)
+{
+	return len >= 2 && out[0] == '0' && out[1] == 'x' ? 0 : len;
+}
+
 notrace u32 lt_symbol(char *out, size_t size, u64 address)
 {
 	BUILD_BUG_ON(LT_SYMBOL_MAX < KSYM_SYMBOL_LEN);
 	u32 len = scnprintf(out, size, "%pB", (void *)(unsigned long)address);
 
-	/* What has no name is printed as a number. */
-	return len >= 2 && out[0] == '0' && out[1] == 'x' ? 0 : len;
+	return lt_symbol_len(out, len);
+}
+
+notrace u32 lt_function(char *out, size_t size, u64 address)
+{
+	u32 len = scnprintf(out, size, "%ps", (void *)(unsigned long)address);
+
+	return lt_symbol_len(out, len);
 }
 
 notrace u32 lt_hashed(char *out, size_t size, u64 pointer)

@@ -15,11 +15,15 @@ struct file;
 struct inode;
 struct module;
 struct poll_table_struct;
+struct pool_workqueue;
 struct proc_dir_entry;
 struct pt_regs;
 struct request;
+struct sk_buff;
+struct sock;
 struct task_struct;
 struct tracepoint;
+struct work_struct;
 
 /* CPU and nodes */
 void lt_preempt_disable(void);
@@ -75,6 +79,8 @@ u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 u32 lt_stack_here(u64 *entries, u32 size);
 /* The name of an address as in /proc/PID/stack, its length, 0 for none. */
 u32 lt_symbol(char *out, size_t size, u64 address);
+/* The same for the address of a function itself: its name alone. */
+u32 lt_function(char *out, size_t size, u64 address);
 /* A pointer as %p: a number that stands for it. Its length. */
 u32 lt_hashed(char *out, size_t size, u64 pointer);
 
@@ -167,6 +173,61 @@ bool lt_block_is_flush(struct request *rq);
 int lt_block_lookup(const char *path, u32 *dev);
 bool lt_block_is_partition(u32 dev);
 void lt_block_rwbs(char out[16], u32 flags);
+
+/* Functions, by their first argument or their result: calls.c */
+struct lt_calls;
+typedef void (*lt_calls_fn)(void *owner, u64 word);
+
+bool lt_calls_possible(void);
+/* A pointer or an error as by ERR_PTR(). Sleeps. */
+struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
+			      lt_calls_fn fn, void *owner);
+void lt_calls_free(struct lt_calls *calls);
+
+/* Packets: net.c */
+#define LT_IPPROTO_ICMP 1
+#define LT_IPPROTO_TCP 6
+#define LT_IPPROTO_UDP 17
+#define LT_IPPROTO_ICMPV6 58
+#define LT_IPPROTO_SCTP 132
+
+struct lt_packet {
+	u64 dev[2];	/* name, padded with NUL */
+	u32 ifindex;
+	u32 netns;
+	u32 len;
+	u16 protocol;	/* ETH_P_... */
+	u8 transport;	/* IPPROTO_..., 0 if it is not IP */
+};
+
+void lt_packet(const struct sk_buff *skb, struct lt_packet *out);
+/* The word for a reason, its length. */
+u32 lt_drop_reason(char *out, size_t size, u32 reason);
+
+/* Sockets that are accepted: accept.c */
+struct lt_socket {
+	u64 id;		/* its address; 0 for no socket */
+	u64 local[2];	/* as they are sent; IPv4 in the first 4 bytes */
+	u64 remote[2];
+	u16 local_port;	/* host order */
+	u16 remote_port;
+	u16 family;
+};
+
+/* That of a file of the current task. */
+void lt_socket_of(int fd, struct lt_socket *out);
+u64 lt_socket_of_inode(u64 inode);
+/* An address with its port, its length. */
+u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
+		      u16 port);
+
+/* Work items: workqueue.c */
+/* Looks for where the names of workqueues are, if the kernel tells. Sleeps. */
+void lt_wq_find_names(void);
+void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
+u64 lt_work_function(const struct work_struct *work);
+/* Whether it is waiting for a worker; both addresses may be stale. */
+bool lt_work_is_queued(u64 work, u64 function);
 
 /* Our own tracepoints */
 

@@ -190,11 +190,15 @@ impl Symbol {
         let mut text = [0u8; SYMBOL_MAX];
         // SAFETY: Writes at most so many bytes, terminated.
         let len = unsafe { helpers::lt_symbol(text.as_mut_ptr().cast(), SYMBOL_MAX, self.0) };
-        let name = text.get(..len as usize).unwrap_or_default();
-        see(core::str::from_utf8(name)
-            .ok()
-            .filter(|name| !name.is_empty()))
+        see(name(&text, len))
     }
+}
+
+fn name(text: &[u8], len: u32) -> Option<&str> {
+    let name = text.get(..len as usize)?;
+    core::str::from_utf8(name)
+        .ok()
+        .filter(|name| !name.is_empty())
 }
 
 impl fmt::Display for Symbol {
@@ -228,5 +232,31 @@ impl fmt::Display for Raw {
             let text = text.get(..len as usize).unwrap_or_default();
             f.write_str(core::str::from_utf8(text).unwrap_or("?"))
         }
+    }
+}
+
+/// The address of a function, as its name, and that of its module, if it is in one; `?` for what
+/// is none, or not any more.
+pub(crate) struct Function(pub(crate) u64);
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; SYMBOL_MAX];
+        // SAFETY: Writes at most so many bytes, terminated.
+        let len = unsafe { helpers::lt_function(text.as_mut_ptr().cast(), SYMBOL_MAX, self.0) };
+        f.write_str(name(&text, len).unwrap_or("?"))
+    }
+}
+
+/// The address of an object of the kernel, as `%p` prints it: 16 digits that stand for it. The
+/// events of tracefs have the same ones.
+pub(crate) struct Hashed(pub(crate) u64);
+
+impl fmt::Display for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; 24];
+        // SAFETY: Writes at most so many bytes, terminated.
+        let len = unsafe { helpers::lt_hashed(text.as_mut_ptr().cast(), text.len(), self.0) };
+        f.write_str(name(&text, len).unwrap_or("?"))
     }
 }

@@ -48,6 +48,14 @@ pub(crate) fn current() -> Option<Task> {
     })
 }
 
+/// The address of the task that the CPU is running, or was when an interrupt came: names it as long
+/// as it runs. Any context.
+pub(crate) fn current_address() -> u64 {
+    // SAFETY: Reads a per-CPU variable that is always there; no matter which CPU, `current` is the
+    // caller's.
+    unsafe { bindings::get_current() as u64 }
+}
+
 /// What the CPU is doing, the innermost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Context {

@@ -14,8 +14,10 @@
 #include <linux/string.h>
 #include <trace/events/block.h>
 #include <trace/events/irq.h>
+#include <trace/events/net.h>
 #include <trace/events/sched.h>
 #include <trace/events/skb.h>
+#include <trace/events/sock.h>
 #include <trace/events/syscalls.h>
 #include <trace/events/workqueue.h>
 
@@ -72,9 +74,12 @@ static const struct lt_expected lt_expected[] = {
 	LT_EXPECT(workqueue_execute_end, struct work_struct *, work_func_t),
 	/* packets */
 	LT_EXPECT(kfree_skb, struct sk_buff *, void *, enum skb_drop_reason,
-		  struct sock *),
+		  const struct sock *),
+	LT_EXPECT(netif_receive_skb, struct sk_buff *),
 	LT_EXPECT(consume_skb, struct sk_buff *, void *),
 	LT_EXPECT(skb_copy_datagram_iovec, const struct sk_buff *, int),
+	/* sockets */
+	LT_EXPECT(sock_send_length, struct sock *, int, int),
 };
 
 notrace bool lt_tracepoint_fits(const char *name)

@@ -36,8 +36,10 @@ const FIELDS: Param = param(Kind::Fields {
     empty: Some("same"),
 });
 const KEY: Param = param(Kind::Fields { empty: None });
-const ALL: [Param; 12] = [
-    DURATION, SWITCH, COUNT, POWER, WORD, DISK, ID, COMM, CGROUP, FUNCTION, POINT, FIELDS,
+const NET_DEVICE: Param = param(Kind::NetDevice);
+const ALL: [Param; 13] = [
+    DURATION, SWITCH, COUNT, POWER, WORD, DISK, ID, COMM, CGROUP, NET_DEVICE, FUNCTION, POINT,
+    FIELDS,
 ];
 
 /// A machine with two disks, one of which has a partition, and a cgroup.
@@ -456,6 +458,25 @@ fn fields_of_a_point() {
 }
 
 #[test]
+fn network_devices() {
+    assert_eq!(number(&NET_DEVICE, "all"), Ok(0));
+    assert_eq!(number(&NET_DEVICE, "eth0"), number(&COMM, "eth0"));
+    assert_eq!(
+        NET_DEVICE
+            .display(number(&NET_DEVICE, "eth0").unwrap())
+            .to_string(),
+        "eth0"
+    );
+    refused(&NET_DEVICE, EINVAL, &["", "sixteen_letters_", r"\x0"]);
+    let said = NET_DEVICE
+        .parse(b"sixteen_letters_", &lookup)
+        .unwrap_err()
+        .to_string();
+    assert!(said.starts_with("expected a network device"), "{said}");
+    assert!(said.ends_with("\"sixteen_letters_\""), "{said}");
+}
+
+#[test]
 fn kinds_are_named() {
     let names: Vec<_> = ALL
         .iter()
@@ -471,6 +492,7 @@ fn kinds_are_named() {
         "0-4194303|all",
         "command|all",
         "cgroup|all",
+        "net-device|all",
         "function",
         "tracepoint:NAME|function:NAME|return:NAME",
         "arg0-arg4|tid|cpu|ret|same",
@@ -605,7 +627,7 @@ proptest! {
     }
 
     #[test]
-    fn the_canonical_text_is_the_same_value(number: u64, shift in 0u32..64, which in 0usize..9) {
+    fn the_canonical_text_is_the_same_value(number: u64, shift in 0u32..64, which in 0usize..10) {
         let param = &ALL[which];
         let number = number >> shift;
         let value = match param.kind {
@@ -620,7 +642,7 @@ proptest! {
             Kind::Id { max } => number % (max + 1),
             Kind::Cgroup => number.max(1),
             // Any bytes but NUL.
-            Kind::Comm => number | 0x0101_0101_0101_0101,
+            Kind::Comm | Kind::NetDevice => number | 0x0101_0101_0101_0101,
             Kind::Function | Kind::Point | Kind::Fields { .. } => unreachable!("the last ones"),
             // It has a test of its own.
             Kind::Names(_) => 0,

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following sockets from their being accepted to what is first sent, or to their end.
+//!
+//! ```text
+//!   __sys_accept4 returns          sock_send_length            sock_close
+//!   -----------------------> fd -------------------> ... ------------------>
+//! ```
+//!
+//! Only the middle one is a tracepoint, the others are functions. C headers:
+//! [`include/linux/net.h`](srctree/include/linux/net.h),
+//! [`include/trace/events/sock.h`](srctree/include/trace/events/sock.h)
+//!
+//! # Contexts
+//!
+//! The task that accepts, sends, or closes. Closing comes with preemption off, as accepting does.
+
+use crate::sys::{
+    bindings as helpers,
+    hook::{self, Calls, What},
+    tracepoint::{self, Probe, Tracepoint}, //
+};
+use core::{ffi::CStr, mem::MaybeUninit};
+use kernel::{
+    bindings,
+    ffi::{c_int, c_void},
+    fmt,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// A socket that was accepted.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Socket {
+    /// Names it as long as it is open.
+    pub(crate) id: u64,
+    /// The number of its file.
+    pub(crate) fd: u32,
+    pub(crate) local: Address,
+    pub(crate) remote: Address,
+}
+
+/// An address of a socket.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub(crate) struct Address {
+    /// `AF_...`
+    pub(crate) family: u16,
+    pub(crate) port: u16,
+    /// The bytes as they are sent.
+    pub(crate) bytes: [u64; 2],
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; 64];
+        // SAFETY: Writes at most so many bytes, terminated.
+        let len = unsafe {
+            helpers::lt_socket_address(
+                text.as_mut_ptr().cast(),
+                text.len(),
+                self.family,
+                self.bytes.as_ptr(),
+                self.port,
+            )
+        };
+        let text = text.get(..len as usize).unwrap_or_default();
+        f.write_str(core::str::from_utf8(text).unwrap_or("?"))
+    }
+}
+
+/// The word for a family.
+pub(crate) fn family_name(family: u16) -> &'static str {
+    match family.into() {
+        bindings::AF_UNIX => "unix",
+        bindings::AF_INET => "ip",
+        bindings::AF_INET6 => "ipv6",
+        _ => "other",
+    }
+}
+
+/// Follows sockets. See "Contexts" above. Sends and closes are told of all sockets.
+pub(crate) trait Follower: Send + Sync + 'static {
+    /// The current task has accepted a connection.
+    fn accepted(&self, socket: &Socket);
+    /// The current task has sent so many bytes, more than none.
+    fn sent(&self, socket: u64, bytes: u32);
+    /// The last file of the socket is closed.
+    fn closed(&self, socket: u64);
+}
+
+/// # Safety
+///
+/// `owner` is a valid `T`, the caller a task that returns from accept(2).
+unsafe extern "C" fn accepted<T: Follower>(owner: *mut c_void, result: u64) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*owner.cast::<T>() };
+    let fd = result as c_int;
+    if fd < 0 {
+        return;
+    }
+    let mut out = MaybeUninit::<helpers::lt_socket>::zeroed();
+    // SAFETY: Any number will do; the function fills the structure, of numbers.
+    let out = unsafe {
+        helpers::lt_socket_of(fd, out.as_mut_ptr());
+        out.assume_init()
+    };
+    if out.id == 0 {
+        return;
+    }
+    let family = out.family;
+    follower.accepted(&Socket {
+        id: out.id,
+        fd: fd as u32,
+        local: Address {
+            family,
+            port: out.local_port,
+            bytes: out.local,
+        },
+        remote: Address {
+            family,
+            port: out.remote_port,
+            bytes: out.remote,
+        },
+    });
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn sent<T: Follower>(
+    data: *mut c_void,
+    sk: *mut bindings::sock,
+    result: c_int,
+    _flags: c_int,
+) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    if result > 0 {
+        follower.sent(sk as u64, result as u32);
+    }
+}
+
+/// # Safety
+///
+/// `owner` is a valid `T`, `inode` that of a socket.
+unsafe extern "C" fn closed<T: Follower>(owner: *mut c_void, inode: u64) {
+    // SAFETY: The function's contract.
+    let (follower, sk) = unsafe { (&*owner.cast::<T>(), helpers::lt_socket_of_inode(inode)) };
+    follower.closed(sk);
+}
+
+const SENT: &CStr = c"sock_send_length";
+
+/// What this kernel lacks, if anything.
+pub(crate) fn missing() -> Option<&'static CStr> {
+    let is_missing = Tracepoint::find(SENT).is_none();
+    hook::missing().or(is_missing.then_some(SENT))
+}
+
+/// A follower at work, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T: Follower> {
+    accepts: Option<Calls>,
+    sends: Option<Probe>,
+    closes: Option<Calls>,
+    /// Kept alive until the last probe has returned.
+    _follower: Arc<T>,
+}
+
+impl<T: Follower> Attachment<T> {
+    /// Attaches a follower. `ENOSYS` if the kernel lacks the tracepoint, `ENOENT` if it lacks a
+    /// function; nothing is left behind. Sleeps.
+    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
+        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        let mut this = Self {
+            accepts: None,
+            sends: None,
+            closes: None,
+            _follower: follower,
+        };
+        let tracepoint = Tracepoint::find(SENT).ok_or_else(crate::sys::enosys)?;
+        // The begin last: nothing begins whose end would be missed.
+        // SAFETY: `data` points into the `Arc` that is held until nobody is told any more, by
+        // `drop`, which also runs if this function fails. The first argument of sock_close() is
+        // the inode of a socket, and __sys_accept4() returns to the task that has called it. Of the
+        // tracepoint's arguments, which `sent` has, only the address of the socket is used.
+        unsafe {
+            this.closes = Some(Calls::new(
+                [c"sock_close"],
+                What::Argument,
+                closed::<T>,
+                data,
+            )?);
+            this.sends = Some(Probe::attach(tracepoint, sent::<T> as *mut c_void, data)?);
+            this.accepts = Some(Calls::new(
+                [c"__sys_accept4"],
+                What::Result,
+                accepted::<T>,
+                data,
+            )?);
+        }
+        Ok(this)
+    }
+}
+
+impl<T: Follower> Drop for Attachment<T> {
+    fn drop(&mut self) {
+        // The begin goes first.
+        self.accepts = None;
+        self.sends = None;
+        self.closes = None;
+        tracepoint::synchronize();
+    }
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following functions of the kernel by their first argument, or by what they return, where no
+//! tracepoint stands in for them.
+//!
+//! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
+//!
+//! # Contexts
+//!
+//! Those of the function, with preemption off.
+
+use crate::sys::bindings as helpers;
+use core::{ffi::CStr, ptr::NonNull};
+use kernel::{
+    error::from_err_ptr,
+    ffi::{c_char, c_void},
+    prelude::*, //
+};
+
+/// What a function is told of: the owner, and the argument or the result.
+pub(crate) type Told = unsafe extern "C" fn(owner: *mut c_void, word: u64);
+
+/// What is told of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The first argument, at the entry.
+    Argument,
+    /// The result, at the return.
+    Result,
+}
+
+/// Functions that are followed until this is dropped, which waits for those who are told. Sleeps.
+pub(crate) struct Calls(NonNull<helpers::lt_calls>);
+
+// SAFETY: The C side locks by itself.
+unsafe impl Send for Calls {}
+
+impl Calls {
+    /// Follows the functions with these names. `ENOENT` if one of them is none, or can not be
+    /// traced; `ENOMEM`. Sleeps.
+    ///
+    /// # Safety
+    ///
+    /// `told` may be called with `owner` in any context, until the result is dropped.
+    pub(crate) unsafe fn new<const N: usize>(
+        names: [&'static CStr; N],
+        what: What,
+        told: Told,
+        owner: *mut c_void,
+    ) -> Result<Self> {
+        let names: [*const c_char; N] = names.map(|name| name.as_ptr().cast());
+        // SAFETY: The names are C strings, as many as is said; the rest is the caller's promise.
+        let raw = unsafe {
+            from_err_ptr(helpers::lt_calls_new(
+                names.as_ptr(),
+                N as u32,
+                what == What::Result,
+                Some(told),
+                owner,
+            ))?
+        };
+        Ok(Self(NonNull::new(raw).ok_or(ENOMEM)?))
+    }
+}
+
+impl Drop for Calls {
+    fn drop(&mut self) {
+        // SAFETY: Made by `lt_calls_new`, freed once.
+        unsafe { helpers::lt_calls_free(self.0.as_ptr()) };
+    }
+}
+
+/// What this kernel lacks to follow functions, if anything.
+pub(crate) fn missing() -> Option<&'static CStr> {
+    // SAFETY: No requirements.
+    let is_possible = unsafe { helpers::lt_calls_possible() };
+    (!is_possible).then_some(c"fprobe")
+}

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Packets (struct sk_buff), made callable from Rust; see net.rs.
+ */
+#include <linux/bitfield.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/in6.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/kernel.h>
+#include <linux/netdevice.h>
+#include <linux/skbuff.h>
+#include <net/dropreason.h>
+#include <net/net_namespace.h>
+
+#include "helpers.h"
+
+static_assert(LT_IPPROTO_ICMP == IPPROTO_ICMP);
+static_assert(LT_IPPROTO_TCP == IPPROTO_TCP);
+static_assert(LT_IPPROTO_UDP == IPPROTO_UDP);
+static_assert(LT_IPPROTO_ICMPV6 == IPPROTO_ICMPV6);
+static_assert(LT_IPPROTO_SCTP == IPPROTO_SCTP);
+
+/*
+ * Where it is received, its data begin with the header of the network layer,
+ * which may be of any length and anything: the packet is not checked yet.
+ */
+notrace void lt_packet(const struct sk_buff *skb, struct lt_packet *out)
+{
+	const struct net_device *dev = skb->dev;
+
+	BUILD_BUG_ON(sizeof(out->dev) != IFNAMSIZ);
+	memcpy(out->dev, dev->name, IFNAMSIZ);
+	out->ifindex = dev->ifindex;
+	out->netns = dev_net(dev)->ns.inum;
+	out->len = skb->len;
+	out->protocol = ntohs(skb->protocol);
+	out->transport = 0;
+	if (out->protocol == ETH_P_IP &&
+	    skb_headlen(skb) >= sizeof(struct iphdr))
+		out->transport = ((struct iphdr *)skb->data)->protocol;
+	else if (out->protocol == ETH_P_IPV6 &&
+		 skb_headlen(skb) >= sizeof(struct ipv6hdr))
+		out->transport = ((struct ipv6hdr *)skb->data)->nexthdr;
+}
+
+/* The kernel's own tables, those of modules included. */
+notrace u32 lt_drop_reason(char *out, size_t size, u32 reason)
+{
+	u32 subsys = u32_get_bits(reason, SKB_DROP_REASON_SUBSYS_MASK);
+	u32 number = reason & ~SKB_DROP_REASON_SUBSYS_MASK;
+	const struct drop_reason_list *list = NULL;
+	u32 len;
+
+	rcu_read_lock();
+	if (subsys < SKB_DROP_REASON_SUBSYS_NUM)
+		list = rcu_dereference(drop_reasons_by_subsys[subsys]);
+	if (list && number < list->n_reasons && list->reasons[number])
+		len = scnprintf(out, size, "%s", list->reasons[number]);
+	else
+		len = scnprintf(out, size, "%u", reason);
+	rcu_read_unlock();
+	return len;
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following packets from the network layer's door to where they end.
+//!
+//! ```text
+//!   netif_receive_skb           skb_copy_datagram_iovec                    copied to user space
+//!   --------------------> skb ------------------------------------------>
+//!                             consume_skb, __kfree_skb, skb_attempt_defer_free    consumed
+//!                             kfree_skb                                           dropped
+//!                             kfree_skb_partial                    now part of another skb
+//! ```
+//!
+//! The names with `__`, `defer` and `partial` are functions: what is freed by them passes no
+//! tracepoint. C headers: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h),
+//! [`include/trace/events/net.h`](srctree/include/trace/events/net.h),
+//! [`include/trace/events/skb.h`](srctree/include/trace/events/skb.h)
+//!
+//! # Contexts
+//!
+//! Receiving: softirqs, on PREEMPT_RT with preemption on. The ends: any but NMI.
+
+use crate::sys::{
+    bindings as helpers,
+    hook::{self, Calls, What},
+    tracepoint::{self, Probe, Tracepoint}, //
+};
+use core::{ffi::CStr, mem::MaybeUninit, ptr::NonNull};
+use kernel::{
+    bindings,
+    ffi::{c_int, c_uint, c_void},
+    fmt,
+    prelude::*,
+    sync::Arc, //
+};
+
+/// A packet, while it is received.
+///
+/// # Invariants
+///
+/// The pointer is valid.
+pub(crate) struct Packet(NonNull<bindings::sk_buff>);
+
+/// What is known of a packet when it is received.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Received {
+    /// The name of the device, 16 bytes padded with NUL.
+    pub(crate) dev: [u64; 2],
+    /// Its number in its network namespace.
+    pub(crate) ifindex: u32,
+    /// The number of that namespace, its inode's.
+    pub(crate) netns: u32,
+    /// Length in bytes, without the header of the link.
+    pub(crate) len: u32,
+    /// `ETH_P_...`
+    pub(crate) protocol: u16,
+    /// Of IP: `IPPROTO_...`, that of the next header; else 0.
+    pub(crate) transport: u8,
+}
+
+impl Packet {
+    /// Names the packet while it lives.
+    pub(crate) fn id(&self) -> u64 {
+        self.0.as_ptr() as u64
+    }
+
+    /// What is known of it.
+    pub(crate) fn describe(&self) -> Received {
+        let mut out = MaybeUninit::<helpers::lt_packet>::zeroed();
+        // SAFETY: The packet is valid by the type invariant, and has a device while it is
+        // received; the function fills the structure, of numbers.
+        let out = unsafe {
+            helpers::lt_packet(self.0.as_ptr(), out.as_mut_ptr());
+            out.assume_init()
+        };
+        Received {
+            dev: out.dev,
+            ifindex: out.ifindex,
+            netns: out.netns,
+            len: out.len,
+            protocol: out.protocol,
+            transport: out.transport,
+        }
+    }
+}
+
+/// How the way of a packet ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum End {
+    /// Data of it were copied to user space, for the first time.
+    Copied,
+    /// It has done what it was for.
+    Consumed,
+    /// It was dropped, for a reason (`enum skb_drop_reason`), at an address.
+    Dropped { reason: u32, location: u64 },
+}
+
+/// Follows packets. See "Contexts" above. Ends are told of all packets, of those that are sent,
+/// too, and more than once of one.
+pub(crate) trait Follower: Send + Sync + 'static {
+    /// A device has received a packet, or another layer hands it in again.
+    fn received(&self, packet: &Packet);
+    /// A packet has come to its end.
+    fn ended(&self, packet: u64, end: End);
+    /// The data of a packet now belong to the one before it.
+    fn merged(&self, packet: u64);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `skb` a valid packet that has a device.
+unsafe extern "C" fn received<T: Follower>(data: *mut c_void, skb: *mut bindings::sk_buff) {
+    // SAFETY: The function's contract.
+    let (follower, skb) = unsafe { (&*data.cast::<T>(), NonNull::new_unchecked(skb)) };
+    // INVARIANT: The function's contract.
+    follower.received(&Packet(skb));
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn copied<T: Follower>(
+    data: *mut c_void,
+    skb: *const bindings::sk_buff,
+    _len: c_int,
+) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    follower.ended(skb as u64, End::Copied);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn consumed<T: Follower>(
+    data: *mut c_void,
+    skb: *mut bindings::sk_buff,
+    _location: *mut c_void,
+) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    follower.ended(skb as u64, End::Consumed);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn dropped<T: Follower>(
+    data: *mut c_void,
+    skb: *mut bindings::sk_buff,
+    location: *mut c_void,
+    reason: c_uint,
+    _sk: *const c_void,
+) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    let location = location as u64;
+    follower.ended(skb as u64, End::Dropped { reason, location });
+}
+
+/// # Safety
+///
+/// `owner` is a valid `T`.
+unsafe extern "C" fn freed<T: Follower>(owner: *mut c_void, skb: u64) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*owner.cast::<T>() };
+    follower.ended(skb, End::Consumed);
+}
+
+/// # Safety
+///
+/// `owner` is a valid `T`.
+unsafe extern "C" fn merged<T: Follower>(owner: *mut c_void, skb: u64) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*owner.cast::<T>() };
+    follower.merged(skb);
+}
+
+/// The tracepoints, the begin last: nothing begins whose end would be missed.
+const TRACEPOINTS: [&CStr; 4] = [
+    c"kfree_skb",
+    c"consume_skb",
+    c"skb_copy_datagram_iovec",
+    c"netif_receive_skb",
+];
+
+/// The functions that free a packet which has done what it was for.
+const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
+
+/// That which frees one whose data belong to another one.
+const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
+
+/// The first tracepoint that this kernel lacks, if any, or `fprobe`.
+pub(crate) fn missing() -> Option<&'static CStr> {
+    let is_missing = |name: &&CStr| Tracepoint::find(name).is_none();
+    hook::missing().or_else(|| TRACEPOINTS.into_iter().find(is_missing))
+}
+
+/// A follower at work, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T: Follower> {
+    probes: KVec<Probe>,
+    frees: [Option<Calls>; 2],
+    /// Kept alive until the last probe has returned.
+    _follower: Arc<T>,
+}
+
+impl<T: Follower> Attachment<T> {
+    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint, `ENOENT` if it lacks a
+    /// function; nothing is left behind. Sleeps.
+    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
+        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        let functions: [*mut c_void; 4] = [
+            dropped::<T> as *mut c_void,
+            consumed::<T> as *mut c_void,
+            copied::<T> as *mut c_void,
+            received::<T> as *mut c_void,
+        ];
+        let mut this = Self {
+            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
+            frees: [None, None],
+            _follower: follower,
+        };
+        // SAFETY: `data` points into the `Arc` that is held until after these are dropped.
+        this.frees = unsafe {
+            [
+                Some(Calls::new(FREES, What::Argument, freed::<T>, data)?),
+                Some(Calls::new(MERGES, What::Argument, merged::<T>, data)?),
+            ]
+        };
+        for (name, function) in TRACEPOINTS.into_iter().zip(functions) {
+            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
+            // SAFETY: The functions have the arguments of these tracepoints, of which only the
+            // packet that is received is looked into, and that is valid. `data` points into the
+            // `Arc` that is held until after `synchronize` in `drop`, which also runs if this
+            // function fails.
+            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
+            this.probes.push(probe, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<T: Follower> Drop for Attachment<T> {
+    fn drop(&mut self) {
+        // The begin goes first.
+        while self.probes.pop().is_some() {}
+        self.frees = [None, None];
+        tracepoint::synchronize();
+    }
+}
+
+/// The word for a reason why a packet was dropped, as the kernel calls it; a number if it does
+/// not, or not any more.
+pub(crate) struct DropReason(pub(crate) u32);
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; 64];
+        // SAFETY: Writes at most so many bytes, terminated.
+        let len = unsafe { helpers::lt_drop_reason(text.as_mut_ptr().cast(), 64, self.0) };
+        let text = text.get(..len as usize).unwrap_or_default();
+        f.write_str(core::str::from_utf8(text).unwrap_or("?"))
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Work items and their queues, made callable from Rust; see workqueue.rs.
+ *
+ * What a workqueue is called is in structures that only kernel/workqueue.c
+ * knows. Where it lies there is in the kernel's own description of its types
+ * (BTF); a kernel without it has workqueues without names here.
+ */
+#include <linux/btf.h>
+#include <linux/mutex.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+#include <linux/workqueue.h>
+
+#include "helpers.h"
+
+/* WQ_NAME_LEN of kernel/workqueue.c. */
+#define LT_WQ_NAME 32
+
+/* Where a pool_workqueue has its workqueue, and a workqueue its name. */
+static u32 lt_pwq_wq;
+static u32 lt_wq_name;
+/* Both are known. */
+static bool lt_wq_has_names;
+
+#if IS_ENABLED(CONFIG_DEBUG_INFO_BTF) && IS_ENABLED(CONFIG_BPF_SYSCALL)
+static DEFINE_MUTEX(lt_wq_lock);
+static bool lt_wq_sought;
+
+/* The only pointer to a workqueue that a pool_workqueue has. */
+static notrace bool lt_wq_is_wq(const struct btf *btf,
+				const struct btf_type *type, u32 wq)
+{
+	return btf_type_is_ptr(type) && type->type == wq;
+}
+
+/* The only array of so many bytes that a workqueue has. */
+static notrace bool lt_wq_is_name(const struct btf *btf,
+				  const struct btf_type *type, u32 wq)
+{
+	const struct btf_type *element;
+
+	if (!btf_type_is_array(type) || btf_array(type)->nelems != LT_WQ_NAME)
+		return false;
+	element = btf_type_by_id(btf, btf_array(type)->type);
+	return element && btf_type_is_int(element) && element->size == 1;
+}
+
+static notrace bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
+				 bool (*is_it)(const struct btf *btf,
+					       const struct btf_type *type,
+					       u32 wq), u32 *offset)
+{
+	const struct btf_type *type = btf_type_by_id(btf, id);
+	const struct btf_member *member = btf_type_member(type);
+	int i;
+
+	for (i = 0; i < btf_type_vlen(type); i++, member++) {
+		if (is_it(btf, btf_type_by_id(btf, member->type), wq)) {
+			*offset = __btf_member_bit_offset(type, member) / 8;
+			return true;
+		}
+	}
+	return false;
+}
+
+notrace void lt_wq_find_names(void)
+{
+	struct btf *btf;
+	s32 wq, pwq;
+
+	mutex_lock(&lt_wq_lock);
+	/* Once: each search takes a reference that a module can not return. */
+	if (!lt_wq_sought) {
+		lt_wq_sought = true;
+		wq = bpf_find_btf_id("workqueue_struct", BTF_KIND_STRUCT, &btf);
+		pwq = bpf_find_btf_id("pool_workqueue", BTF_KIND_STRUCT, &btf);
+		if (wq > 0 && pwq > 0 &&
+		    lt_wq_member(btf, pwq, wq, lt_wq_is_wq, &lt_pwq_wq) &&
+		    lt_wq_member(btf, wq, wq, lt_wq_is_name, &lt_wq_name))
+			/* Release: whoever sees it also sees where they are. */
+			smp_store_release(&lt_wq_has_names, true);
+	}
+	mutex_unlock(&lt_wq_lock);
+}
+#else
+notrace void lt_wq_find_names(void)
+{
+}
+#endif
+
+notrace void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4])
+{
+	const void *wq;
+
+	BUILD_BUG_ON(LT_WQ_NAME != 4 * sizeof(*out));
+	memset(out, 0, LT_WQ_NAME);
+	/* Acquire: pairs with lt_wq_find_names(). */
+	if (!smp_load_acquire(&lt_wq_has_names))
+		return;
+	wq = *(const void *const *)((const void *)pwq + lt_pwq_wq);
+	memcpy(out, wq + lt_wq_name, LT_WQ_NAME);
+}
+
+notrace u64 lt_work_function(const struct work_struct *work)
+{
+	return (unsigned long)READ_ONCE(work->func);
+}
+
+/*
+ * The work may be gone, and its memory be something else by now: nothing is
+ * taken for granted but that reading kernel memory so does not fault.
+ */
+notrace bool lt_work_is_queued(u64 address, u64 function)
+{
+	const struct work_struct *work = (void *)(unsigned long)address;
+	work_func_t func;
+	long data;
+
+	if (copy_from_kernel_nofault(&data, &work->data, sizeof(data)) ||
+	    copy_from_kernel_nofault(&func, &work->func, sizeof(func)))
+		return false;
+	return (unsigned long)func == function &&
+	       data & BIT(WORK_STRUCT_PENDING_BIT);
+}

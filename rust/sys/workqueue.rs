@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Following work items as they are queued and executed.
+//!
+//! ```text
+//!    workqueue_queue_work        workqueue_execute_start        workqueue_execute_end
+//!   --------------------> queued ----------------------> running -------------------->
+//!                                          queued again ---> (as a new one, meanwhile)
+//! ```
+//!
+//! C headers: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h),
+//! [`include/trace/events/workqueue.h`](srctree/include/trace/events/workqueue.h)
+//!
+//! A work is an object of whoever queues it. It is valid when it is queued and when it starts;
+//! its function may free it, so at the end there is only its address.
+//!
+//! # Contexts
+//!
+//! Queueing: any but NMI; interrupts are off, and a raw spinlock of the workqueue's pool is held.
+//! Start and end: a worker, or, for those that run as bottom halves, a softirq; both in the same
+//! task, as `current` has it.
+
+use crate::sys::{
+    bindings as helpers,
+    platform::PreemptGuard,
+    tracepoint::{self, Probe, Tracepoint}, //
+};
+use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
+use kernel::{
+    bindings,
+    ffi::{c_int, c_void},
+    prelude::*,
+    sync::Arc, //
+};
+
+/// A work item, while it is valid.
+///
+/// # Invariants
+///
+/// The pointer is valid for `'a`.
+pub(crate) struct Work<'a> {
+    raw: NonNull<bindings::work_struct>,
+    _during: PhantomData<&'a bindings::work_struct>,
+}
+
+impl Work<'_> {
+    /// # Safety
+    ///
+    /// `raw` is valid for the duration of `'a`.
+    unsafe fn from_raw<'a>(raw: *mut bindings::work_struct) -> Work<'a> {
+        // INVARIANT: The caller's promise.
+        Work {
+            // SAFETY: A valid pointer is not NULL.
+            raw: unsafe { NonNull::new_unchecked(raw) },
+            _during: PhantomData,
+        }
+    }
+
+    /// Names the work while it is queued, and while it runs. A multiple of 8.
+    pub(crate) fn id(&self) -> u64 {
+        self.raw.as_ptr() as u64
+    }
+
+    /// The address of its function.
+    pub(crate) fn function(&self) -> u64 {
+        // SAFETY: Valid by the type invariant.
+        unsafe { helpers::lt_work_function(self.raw.as_ptr()) }
+    }
+}
+
+/// Where a work is queued.
+///
+/// # Invariants
+///
+/// The pointer is valid for `'a`.
+pub(crate) struct Queue<'a> {
+    raw: NonNull<helpers::pool_workqueue>,
+    _during: PhantomData<&'a helpers::pool_workqueue>,
+}
+
+impl Queue<'_> {
+    /// The name of the workqueue, 32 bytes padded with NUL; empty if the kernel does not tell.
+    pub(crate) fn name(&self) -> [u64; 4] {
+        let mut name = [0; 4];
+        // SAFETY: Valid by the type invariant, and so is the workqueue that it belongs to.
+        unsafe { helpers::lt_wq_name_of(self.raw.as_ptr(), name.as_mut_ptr()) };
+        name
+    }
+}
+
+/// Whether a work with this function is waiting at this moment, as far as the memory at its
+/// address tells: it may have been cancelled, and its memory be used for something else.
+pub(crate) fn is_queued(work: u64, function: u64) -> bool {
+    // SAFETY: Any numbers will do.
+    unsafe { helpers::lt_work_is_queued(work, function) }
+}
+
+/// Follows work items. See "Contexts" above.
+pub(crate) trait Follower: Send + Sync + 'static {
+    /// A work is queued; a delayed one when its time has come.
+    fn queued(&self, guard: &PreemptGuard, work: &Work<'_>, queue: &Queue<'_>);
+
+    /// The current task calls its function. It may be queued again from now on.
+    fn started(&self, work: &Work<'_>);
+
+    /// The function has returned; the work is only an address any more.
+    fn ended(&self, work: u64);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `pwq` a valid queue, `work` a valid work.
+unsafe extern "C" fn queued<T: Follower>(
+    data: *mut c_void,
+    _cpu: c_int,
+    pwq: *mut helpers::pool_workqueue,
+    work: *mut bindings::work_struct,
+) {
+    // SAFETY: The function's contract.
+    let (follower, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
+    // INVARIANT: The function's contract.
+    let queue = Queue {
+        // SAFETY: A valid pointer is not NULL.
+        raw: unsafe { NonNull::new_unchecked(pwq) },
+        _during: PhantomData,
+    };
+    // SAFETY: A raw spinlock is held, see "Contexts" above.
+    let guard = unsafe { PreemptGuard::already() };
+    follower.queued(&guard, &work, &queue);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `work` a valid work.
+unsafe extern "C" fn started<T: Follower>(data: *mut c_void, work: *mut bindings::work_struct) {
+    // SAFETY: The function's contract.
+    let (follower, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
+    follower.started(&work);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn ended<T: Follower>(
+    data: *mut c_void,
+    work: *mut bindings::work_struct,
+    _function: *mut c_void,
+) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    follower.ended(work as u64);
+}
+
+/// The tracepoints, the last step first: nothing begins whose end would be missed.
+const TRACEPOINTS: [&CStr; 3] = [
+    c"workqueue_execute_end",
+    c"workqueue_execute_start",
+    c"workqueue_queue_work",
+];
+
+/// The first tracepoint that this kernel lacks, if any.
+pub(crate) fn missing() -> Option<&'static CStr> {
+    TRACEPOINTS
+        .into_iter()
+        .find(|name| Tracepoint::find(name).is_none())
+}
+
+/// A follower at work, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T: Follower> {
+    probes: KVec<Probe>,
+    /// Kept alive until the last probe has returned.
+    _follower: Arc<T>,
+}
+
+impl<T: Follower> Attachment<T> {
+    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
+    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
+        // SAFETY: Called where sleeping is allowed.
+        unsafe { helpers::lt_wq_find_names() };
+        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
+        let functions: [*mut c_void; 3] = [
+            ended::<T> as *mut c_void,
+            started::<T> as *mut c_void,
+            queued::<T> as *mut c_void,
+        ];
+        let mut this = Self {
+            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
+            _follower: follower,
+        };
+        for (name, function) in TRACEPOINTS.into_iter().zip(functions) {
+            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
+            // SAFETY: The functions have the arguments of these tracepoints, which are valid but
+            // for the work at the end, of which only the address is used. `data` points into the
+            // `Arc` that is held until after `synchronize` in `drop`, which also runs if this
+            // function fails.
+            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
+            this.probes.push(probe, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<T: Follower> Drop for Attachment<T> {
+    fn drop(&mut self) {
+        // The begins go first.
+        while self.probes.pop().is_some() {}
+        tracepoint::synchronize();
+    }
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `workqueue`: how long work items wait for a worker, and how long they run.
+//!
+//! ```text
+//!   queued                 started                  ended          the life of a work item
+//!   (by anybody)           (worker)                 (worker)
+//!     |------- queued -------|------- running -------|
+//!     |<------------------ delay ------------------->|             part=all
+//!     |<------- delay ------>|                                     part=waiting
+//!                            |<------- delay ------->|             part=running
+//! ```
+//!
+//! A work is queued at most once at a time, but it may be queued again as soon as it runs, and its
+//! memory may be freed, and used for another work, as soon as its function has been called. So an
+//! event has two keys in its life, of two words: while the work waits its address, which is that
+//! of one waiting work only; while it runs its address and the task that runs it, which is known
+//! at the end without looking at the work. The start gives the event its new key
+//! ([`Tracker::rename`](crate::tracker::Tracker::rename)).
+//!
+//! Who cancels a waiting work is not seen, there is no tracepoint. What is left of it is
+//! `replaced` when a work at this address is queued anew. Until then it does not time out, and shows
+//! as cancelled: there the work's memory is asked whether a work with this function waits in it,
+//! without relying on its being one.
+//!
+//! The owner of an event is the worker, once there is one: that is whose stack tells why it takes
+//! so long.
+//!
+//! # Contexts
+//!
+//! See sys/workqueue.rs.
+
+mod item;
+
+use self::item::{Item, WORDS};
+use super::{
+    tasks::{self, Guard},
+    Kind,
+};
+use crate::{
+    control::{Kind as ParamKind, Param},
+    event::Snapshot,
+    instance::{
+        common,
+        params,
+        probed::{self, Live, Probed},
+        Core,
+        Details, //
+    },
+    platform::Platform,
+    record::Owner,
+    sys::{
+        platform::Kernel,
+        task::{self, Context},
+        workqueue::{self, Attachment, Queue, Work}, //
+    },
+    tracker::{Late, Open, Verdict}, //
+};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+
+const PART: usize = common::COUNT;
+
+/// The values of `part`.
+const WAITING: u64 = 1;
+const RUNNING: u64 = 2;
+
+static PARAMS: [Param; common::COUNT + 1] = params(
+    10_000_000,
+    [Param {
+        name: "part",
+        kind: ParamKind::Word(&["all", "waiting", "running"]),
+        default: 0,
+        fixed: true,
+        help: "measure all, until a worker starts it, or only from then on",
+    }],
+);
+
+/// The tracker.
+pub(crate) static KIND: Kind = Kind {
+    name: "workqueue",
+    c_name: c"workqueue",
+    help: "work items of the kernel, from being queued to their end (key: the work)",
+    params: &PARAMS,
+    counters: &[tasks::READERS, "unqueued"],
+    detail_words: Item::DETAIL_WORDS,
+    detail: |alert, f| f.write_fmt(fmt!(" {}", Item::from_detail(alert))),
+    missing: workqueue::missing,
+    create: Some(Probed::<Works, _, _>::create),
+};
+
+/// Counters of our own, after the common one.
+#[derive(Clone, Copy)]
+enum Extra {
+    /// Works that were started, and were not seen to be queued.
+    Unqueued = 1,
+}
+
+struct Works;
+
+type Probes = Live<Works, 2, WORDS>;
+
+/// The key of a work that waits.
+fn waiting(work: u64) -> [u64; 2] {
+    [work, 0]
+}
+
+/// The key of one that runs, in the current task.
+fn running(work: u64) -> [u64; 2] {
+    [work, task::current_address()]
+}
+
+impl workqueue::Follower for Probes {
+    fn queued(&self, guard: &Guard, work: &Work<'_>, queue: &Queue<'_>) {
+        // It is another one's part.
+        if self.core.value(PART) == RUNNING {
+            return;
+        }
+        let tracker = self.core.tracker();
+        let by = task::current().map_or(Owner::default(), |task| Owner::from(&task));
+        let now = Kernel::now();
+        let item = Item {
+            work: work.id(),
+            function: work.function(),
+            queue: queue.name(),
+            by,
+            context: Context::current() as u32,
+            queued: now,
+            ..Item::default()
+        };
+        tracker.event_in_unique(guard, &waiting(work.id()), now, &item.to_words());
+    }
+
+    fn started(&self, work: &Work<'_>) {
+        let guard = Kernel::guard();
+        let (now, id) = (Kernel::now(), work.id());
+        let tracker = self.core.tracker();
+        match self.core.value(PART) {
+            RUNNING => {
+                let mut item = Item {
+                    work: id,
+                    function: work.function(),
+                    ..Item::default()
+                };
+                item.start(&guard, now);
+                tracker.event_in_unique(&guard, &running(id), now, &item.to_words());
+            }
+            WAITING => {
+                let started = |late: &Late<2, WORDS>| {
+                    let mut item = Item::from_words(&late.data);
+                    item.start(&guard, late.start.wrapping_add(late.delay));
+                    self.report(&guard, late, &item);
+                };
+                let is_it = |event: &Open<'_, 2, WORDS>| {
+                    Item::from_words(&event.data()).function == work.function()
+                };
+                if !tracker.event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started) {
+                    self.core.count_extra(&guard, Extra::Unqueued as usize);
+                }
+            }
+            _ => {
+                let found = tracker.rename(&guard, &waiting(id), &running(id), |event| {
+                    let mut item = Item::from_words(&event.data());
+                    if item.function != work.function() {
+                        return Verdict::Gone;
+                    }
+                    item.start(&guard, now);
+                    event.set_data(&item.to_words());
+                    Verdict::Keep
+                });
+                if found.is_none() {
+                    self.core.count_extra(&guard, Extra::Unqueued as usize);
+                }
+            }
+        }
+    }
+
+    fn ended(&self, work: u64) {
+        if self.core.value(PART) == WAITING {
+            return;
+        }
+        let guard = Kernel::guard();
+        let tracker = self.core.tracker();
+        let known = tracker.event_out_if_known(
+            &guard,
+            &running(work),
+            Kernel::now,
+            |_| true,
+            |late| self.report(&guard, late, &Item::from_words(&late.data)),
+        );
+        // Of the others the start has told that they are unknown.
+        if !known && self.core.value(PART) == RUNNING {
+            tracker.unmatched(&guard);
+        }
+    }
+}
+
+impl Probes {
+    /// Raises the alert of an end, unless the work was queued by a reader of alerts: where a
+    /// terminal is written by works, each alert would raise the next.
+    #[cold]
+    fn report(&self, guard: &Guard, late: &Late<2, WORDS>, item: &Item) {
+        if tasks::is_reported(&self.core, guard, &item.by) {
+            let now = late.start.wrapping_add(late.delay);
+            let details = item.details(now);
+            self.core.raise(guard, now, late, &details, &[]);
+        }
+    }
+}
+
+impl probed::Probes<2, WORDS> for Works {
+    type Attachment = Attachment<Probes>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
+        Attachment::new(live)
+    }
+
+    fn owner(data: &[u64; WORDS]) -> Owner {
+        Item::from_words(data).worker
+    }
+
+    fn can_time_out(data: &[u64; WORDS]) -> bool {
+        !Item::from_words(data).is_cancelled()
+    }
+
+    fn details(core: &Core<2, WORDS>, late: &Late<2, WORDS>, now: u64) -> Option<Details> {
+        let item = Item::from_words(&late.data);
+        tasks::is_reported(core, &Kernel::guard(), &item.by).then(|| item.details(now))
+    }
+
+    fn show_fields(_: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {
+        let item = Item::from_words(&event.data);
+        seq_print!(out, "{} {}", item.worker, item.pending());
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lt_works: work items that wait and run for known times, on an ordered
+ * workqueue "lt_works": one after the other.
+ *
+ * Writing a word to the parameter `run` queues some and, but for `leave`,
+ * returns when they are done. Times are 20 ms unless it says otherwise.
+ *
+ *   slow     one that sleeps, queued by the writer
+ *   behind   a quick one that waits behind a slow one
+ *   again    a slow one that is queued again while it runs
+ *   freed    one that frees itself, and sleeps afterwards
+ *   delayed  a quick one, queued by a timer
+ *   cancel   a quick one behind a slow one, which is cancelled and then queued
+ *            again
+ *   leave    a quick one behind a slow one, which is cancelled
+ *   long     one that sleeps for 300 ms behind another one
+ */
+#include <linux/delay.h>
+#include <linux/module.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
+
+#define SLOW_MS 20
+#define LONG_MS 300
+
+static struct workqueue_struct *queue;
+
+static __always_inline void lt_sleep(unsigned int ms)
+{
+	/* msleep() rounds up to ticks. */
+	usleep_range(ms * USEC_PER_MSEC, ms * USEC_PER_MSEC);
+	/* No tail call: the caller has to be on the stack. */
+	barrier();
+}
+
+static void lt_work_slow(struct work_struct *work)
+{
+	lt_sleep(SLOW_MS);
+}
+
+static void lt_work_long(struct work_struct *work)
+{
+	lt_sleep(LONG_MS);
+}
+
+static void lt_work_quick(struct work_struct *work)
+{
+}
+
+static void lt_work_freed(struct work_struct *work)
+{
+	kfree(work);
+	lt_sleep(SLOW_MS);
+}
+
+static DECLARE_WORK(slow, lt_work_slow);
+static DECLARE_WORK(first, lt_work_long);
+static DECLARE_WORK(second, lt_work_long);
+static DECLARE_WORK(quick, lt_work_quick);
+static DECLARE_DELAYED_WORK(delayed, lt_work_quick);
+
+static void behind(void)
+{
+	queue_work(queue, &slow);
+	queue_work(queue, &quick);
+}
+
+static int run(const char *word, const struct kernel_param *param)
+{
+	struct work_struct *work;
+
+	if (sysfs_streq(word, "slow")) {
+		queue_work(queue, &slow);
+	} else if (sysfs_streq(word, "behind")) {
+		behind();
+	} else if (sysfs_streq(word, "again")) {
+		queue_work(queue, &slow);
+		lt_sleep(SLOW_MS / 2);
+		queue_work(queue, &slow);
+	} else if (sysfs_streq(word, "freed")) {
+		work = kmalloc_obj(*work);
+		if (!work)
+			return -ENOMEM;
+		INIT_WORK(work, lt_work_freed);
+		queue_work(queue, work);
+	} else if (sysfs_streq(word, "delayed")) {
+		queue_delayed_work(queue, &delayed, msecs_to_jiffies(SLOW_MS));
+		flush_delayed_work(&delayed);
+	} else if (sysfs_streq(word, "cancel")) {
+		behind();
+		cancel_work(&quick);
+		queue_work(queue, &quick);
+	} else if (sysfs_streq(word, "leave")) {
+		behind();
+		cancel_work(&quick);
+		return 0;
+	} else if (sysfs_streq(word, "long")) {
+		queue_work(queue, &first);
+		queue_work(queue, &second);
+	} else {
+		return -EINVAL;
+	}
+	flush_workqueue(queue);
+	return 0;
+}
+
+static const struct kernel_param_ops run_ops = { .set = run };
+module_param_cb(run, &run_ops, NULL, 0200);
+MODULE_PARM_DESC(run, "Queue work items, see works.c");
+
+static int __init works_init(void)
+{
+	queue = alloc_ordered_workqueue("lt_works", 0);
+	return queue ? 0 : -ENOMEM;
+}
+
+static void __exit works_exit(void)
+{
+	destroy_workqueue(queue);
+}
+
+module_init(works_init);
+module_exit(works_exit);
+MODULE_DESCRIPTION("Work items of known lengths, for the tests of latency-tracker");
+MODULE_AUTHOR("The latency-tracker developers");
+MODULE_LICENSE("GPL");

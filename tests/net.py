@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""Sockets whose readers and servers take known times, for tests inside the virtual machine.
+
+usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait for MS, then reads it
+       net.py listen ADDRESS PORT MS       the same for TCP, of who calls
+       net.py call ADDRESS PORT
+       net.py unread udp ADDRESS           a packet that nobody reads, and one to a port that nobody has
+       net.py serve ADDRESS COUNT MS       a server that takes MS from each of COUNT connections to its first byte;
+                                           prints a line of each: fd, ports, and how long it took, in ns, by itself
+       net.py serve-unix PATH MS           the same with a socket of the file system, once
+       net.py close ADDRESS                a server that closes a connection without having sent anything
+"""
+
+import os
+import select
+import socket
+import sys
+import threading
+import time
+
+
+def family(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def read(kind, address, milliseconds):
+    kinds = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
+    server = socket.socket(family(address), kinds[kind])
+    server.bind((address, 0))
+    client = socket.socket(family(address), kinds[kind])
+    if kind == "tcp":
+        server.listen()
+        client.connect(server.getsockname())
+        reader, _ = server.accept()
+    else:
+        reader = server
+        client.connect(server.getsockname())
+    print(f"reader={os.getpid()} port={server.getsockname()[1]}", flush=True)
+    client.send(b"x" * 1000)
+    time.sleep(milliseconds / 1000)
+    reader.recv(2000)
+
+
+def listen(address, port, milliseconds):
+    server = socket.socket(family(address), socket.SOCK_STREAM)
+    server.bind((address, port))
+    server.listen()
+    print(f"reader={os.getpid()} port={port}", flush=True)
+    reader, _ = server.accept()
+    # Without looking into the packet, which would be its end.
+    select.select([reader], [], [])
+    time.sleep(milliseconds / 1000)
+    reader.recv(2000)
+
+
+def call(address, port):
+    client = socket.socket(family(address), socket.SOCK_STREAM)
+    client.connect((address, port))
+    client.send(b"x" * 1000)
+    client.recv(1)
+
+
+def unread(kind, address):
+    assert kind == "udp"
+    server = socket.socket(family(address), socket.SOCK_DGRAM)
+    server.bind((address, 0))
+    client = socket.socket(family(address), socket.SOCK_DGRAM)
+    client.sendto(b"x" * 1000, server.getsockname())
+    time.sleep(0.03)
+    where = server.getsockname()
+    server.close()
+    client.sendto(b"x" * 500, where)
+
+
+def ask(where, count, kind):
+    for _ in range(count):
+        client = socket.socket(kind, socket.SOCK_STREAM)
+        client.connect(where)
+        while client.recv(4096):
+            pass
+        client.close()
+
+
+def serve_on(server, where, count, milliseconds, kind):
+    server.listen()
+    client = threading.Thread(target=ask, args=(where, count, kind))
+    client.start()
+    for number in range(count):
+        connection, _ = server.accept()
+        begin = time.monotonic_ns()
+        time.sleep(milliseconds / 1000)
+        remote = connection.getpeername()[1] if kind != socket.AF_UNIX else 0
+        fd = connection.fileno()
+        connection.send(b"x" * (number + 1))
+        took = time.monotonic_ns() - begin
+        print(f"fd={fd} remote={remote} bytes={number + 1} took={took}", flush=True)
+        # Not the first any more.
+        connection.send(b"x")
+        connection.close()
+    client.join()
+
+
+def serve(address, count, milliseconds):
+    kind = family(address)
+    server = socket.socket(kind, socket.SOCK_STREAM)
+    server.bind((address, 0))
+    print(f"server={os.getpid()} port={server.getsockname()[1]}", flush=True)
+    serve_on(server, server.getsockname(), count, milliseconds, kind)
+
+
+def serve_unix(path, milliseconds):
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server.bind(path)
+    print(f"server={os.getpid()} port=0", flush=True)
+    serve_on(server, path, 1, milliseconds, socket.AF_UNIX)
+
+
+def close(address):
+    server = socket.socket(family(address), socket.SOCK_STREAM)
+    server.bind((address, 0))
+    server.listen()
+    client = socket.socket(family(address), socket.SOCK_STREAM)
+    client.connect(server.getsockname())
+    connection, _ = server.accept()
+    connection.close()
+
+
+def main(words):
+    what, *rest = words
+    rest = [int(word) if word.isdigit() else word for word in rest]
+    {"read": read, "listen": listen, "call": call, "unread": unread, "serve": serve, "serve-unix": serve_unix, "close": close}[what](*rest)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

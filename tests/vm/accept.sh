@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A server that takes 20 ms to its first byte is reported once for each connection: by which task, on which file and
+# ports, how many bytes, and after as long as the server itself says, over IPv4, IPv6 and a Unix socket. What it sends
+# later is not reported, and who closes without having sent anything is gone. Filters by port and process.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 120
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+net() { python3 /lt/tests/net.py "$@"; }
+/usr/bin/ip link set lo up
+load_module
+# The first time of everything is slow under emulation.
+net serve 127.0.0.1 1 1
+control 'a accept threshold=15ms'
+exec 3<$LT/a/alerts
+for address in 127.0.0.1 ::1; do net serve $address 5 20 >>/tmp/said; done
+net serve-unix /tmp/socket 20 >>/tmp/said
+net close 127.0.0.1
+sleep 0.2
+alerts_of a /tmp/alerts
+cat /tmp/said /tmp/alerts
+cat $LT/a/stats
+assert_eq "$(wc -l </tmp/alerts)" 11 "alerts"
+line=0
+while read -r one two three four; do
+	case $one in
+	server=*)
+		server=${one#*=} port=${two#*=}
+		family=ip
+		[ "$line" -lt 5 ] || family=ipv6
+		[ "$line" -lt 10 ] || family=unix
+		;;
+	*)
+		line=$((line + 1))
+		sed -n "${line}p" /tmp/alerts >/tmp/alert
+		case $family in
+		ip) ends="local=127.0.0.1:$port remote=127.0.0.1:${two#*=}" ;;
+		ipv6) ends="local=\\[::1\\]:$port remote=\\[::1\\]:${two#*=}" ;;
+		unix) ends="local= remote=" ;;
+		esac
+		grep -q " pid=$server .* family=$family $ends $one $three\$" /tmp/alert || fail "line $line: expected $family $ends $one $three"
+		took=${four#*=} delay=$(field delay </tmp/alert)
+		# Accepting returns before the server reads its clock, and the first byte is sent before it reads it again.
+		off=$((took - delay))
+		{ [ $off -gt -500000 ] && [ $off -lt 500000 ]; } || fail "line $line: $delay ns, the server says $took"
+		[ "$delay" -ge 20000000 ] || fail "line $line: $delay ns"
+		;;
+	esac
+done </tmp/said
+assert_eq "$line $(stat a closed) $(stat a gone)" "11 1 1" "connections, closed, gone"
+exec 3<&-
+
+# It is pending while it lasts, and times out, with its stack.
+echo 3600s >$LT/a/threshold
+echo 50ms >$LT/a/timeout
+exec 3<$LT/a/alerts
+net serve 127.0.0.1 1 300 >/tmp/said &
+wait_until 10 grep -q 'family=ip local=127.0.0.1:' $LT/a/pending
+wait $!
+cat /tmp/said
+alerts_of a /tmp/alerts
+cat /tmp/alerts
+grep -q 'reason=timeout .* bytes=0 stack=".*nanosleep' /tmp/alerts || fail "no timeout with a stack"
+grep -q 'reason=late .* bytes=1$' /tmp/alerts || fail "no late end"
+exec 3<&-
+
+# Filters, of which the last one is met.
+control 'p accept threshold=1ms port=1'
+control 'q accept threshold=1ms pid=1'
+control 'r accept threshold=1ms comm=python3'
+net serve 127.0.0.1 3 5 >/tmp/said
+assert_eq "$(stat p started) $(stat p filtered)" "0 3" "by port"
+assert_eq "$(stat q started) $(stat q filtered)" "0 3" "by process"
+assert_eq "$(stat r alerts)" 3 "by name"
+refused "port=65536" control 'bad accept port=65536'
+dmesg | tail -n 1 | grep -qF '"65536"' || fail "the log says: $(dmesg | tail -n 1)"
+for i in a p q r; do
+	control "$i accept enabled=0"
+	sums_hold $i
+done
+unload_module
