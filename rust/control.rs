@@ -534,7 +534,9 @@ impl Param {
             Kind::Function => check_function(text, text, lookup).map(|()| 0),
             Kind::Point => check_point(text, lookup).map(|()| 0),
             Kind::Fields { empty } => fields::parse(text, empty),
-            Kind::Comm | Kind::NetDevice | Kind::Names(_) => Err(fault(EINVAL, "expected a name", text)),
+            Kind::Comm | Kind::NetDevice | Kind::Names(_) => {
+                Err(fault(EINVAL, "expected a name", text))
+            }
         }
     }
 
