@@ -27,6 +27,15 @@ notrace void lt_trace_alert(const struct lt_alert *alert)
 	case LT_TRACED_OFFCPU:
 		trace_alert_offcpu(alert);
 		break;
+	case LT_TRACED_WORKQUEUE:
+		trace_alert_workqueue(alert);
+		break;
+	case LT_TRACED_NET:
+		trace_alert_net(alert);
+		break;
+	case LT_TRACED_ACCEPT:
+		trace_alert_accept(alert);
+		break;
 	case LT_TRACED_SYSCALL:
 		trace_alert_syscall(alert);
 		break;
@@ -57,6 +66,12 @@ notrace bool lt_trace_alert_enabled(enum lt_traced traced)
 		return trace_alert_runqueue_enabled();
 	case LT_TRACED_OFFCPU:
 		return trace_alert_offcpu_enabled();
+	case LT_TRACED_WORKQUEUE:
+		return trace_alert_workqueue_enabled();
+	case LT_TRACED_NET:
+		return trace_alert_net_enabled();
+	case LT_TRACED_ACCEPT:
+		return trace_alert_accept_enabled();
 	case LT_TRACED_SYSCALL:
 		return trace_alert_syscall_enabled();
 	case LT_TRACED_IRQ:

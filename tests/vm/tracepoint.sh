@@ -90,5 +90,17 @@ doing() {
 	done
 }
 same irq 'irq on ret action'
+same workqueue 'work workqueue state worker_cpu by_pid by_tid context queued running'
+ifconfig lo up
+doing() { ping -c 5 -i 0.1 127.0.0.1; }
+same net 'skb dev ifindex netns len end' dev=lo
+doing() {
+	for i in 1 2 3 4 5; do
+		echo "hello $i" | nc -l -p 1234 >/dev/null &
+		wait_until 5 sh -c 'echo bye | nc 127.0.0.1 1234'
+		wait $!
+	done
+}
+same accept 'socket fd bytes'
 unload_module
 [ ! -e $trace/events/latency_tracker ] || fail "the event is still there"

@@ -16,7 +16,9 @@
 #define _TRACE_LATENCY_TRACKER_H
 
 #include <linux/blkdev.h>
+#include <linux/if.h>
 #include <linux/sched.h>
+#include <linux/socket.h>
 #include <linux/tracepoint.h>
 
 struct lt_alert;
@@ -396,6 +398,132 @@ TRACE_EVENT(alert_func,
 		  __print_symbolic(__entry->context, LT_CONTEXTS),
 		  __entry->depth, __entry->arg[0], __entry->arg[1],
 		  __entry->arg[2], __entry->ret)
+);
+
+TRACE_EVENT(alert_workqueue,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(void *, work)
+		__field(void *, func)
+		__array(char, workqueue, 32)
+		__field(bool, running_now)
+		__field(u32, worker_cpu)
+		LT_TASK_FIELDS(by)
+		__field(u32, context)
+		__field(u64, queued)
+		__field(u64, running)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->work = (void *)alert->args[0];
+		__entry->func = (void *)alert->args[1];
+		memcpy(__entry->workqueue, alert->args + 2, 32);
+		__entry->workqueue[31] = '\0';
+		__entry->running_now = alert->args[6] >> 63;
+		__entry->worker_cpu = (u32)alert->args[6];
+		__entry->queued = alert->args[7];
+		__entry->running = alert->args[8];
+		LT_TASK_ASSIGN(by, alert->args + 9);
+		__entry->context = LT_TASK_NOTE(alert->args + 9);
+	),
+
+	TP_printk(LT_COMMON_FORMAT " work=%p func=%ps workqueue=%s state=%s worker_cpu=%u by_pid=%u by_tid=%u by_comm=%s context=%s queued=%llu running=%llu",
+		  LT_COMMON_VALUES, __entry->work, __entry->func,
+		  __entry->workqueue,
+		  __entry->running_now ? "running" : "waiting",
+		  __entry->worker_cpu, __entry->by_pid, __entry->by_tid,
+		  __entry->by_comm,
+		  __print_symbolic(__entry->context, LT_CONTEXTS),
+		  __entry->queued, __entry->running)
+);
+
+TRACE_EVENT(alert_net,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(void *, skb)
+		__array(char, dev, IFNAMSIZ)
+		__field(u32, ifindex)
+		__field(u32, netns)
+		__field(u32, len)
+		__field(u16, protocol)
+		__field(u8, transport)
+		__field(u8, end)
+		__field(u32, drop_reason)
+		__field(void *, location)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->skb = (void *)alert->args[0];
+		memcpy(__entry->dev, alert->args + 1, IFNAMSIZ);
+		__entry->dev[IFNAMSIZ - 1] = '\0';
+		__entry->ifindex = alert->args[3] >> 32;
+		__entry->len = (u32)alert->args[3];
+		__entry->protocol = alert->args[4] >> 16;
+		__entry->transport = alert->args[4];
+		__entry->netns = alert->args[5];
+		__entry->end = alert->args[6] >> 32;
+		__entry->drop_reason = (u32)alert->args[6];
+		__entry->location = (void *)alert->args[7];
+	),
+
+	TP_printk(LT_COMMON_FORMAT " skb=%p dev=%s ifindex=%u netns=%u protocol=%#06x transport=%u len=%u end=%s drop_reason=%u location=%pS",
+		  LT_COMMON_VALUES, __entry->skb, __entry->dev,
+		  __entry->ifindex, __entry->netns, __entry->protocol,
+		  __entry->transport, __entry->len,
+		  __print_symbolic(__entry->end, { 0, "none" },
+				   { 1, "copied" }, { 2, "consumed" },
+				   { 3, "dropped" }),
+		  __entry->drop_reason, __entry->location)
+);
+
+TRACE_EVENT(alert_accept,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(void *, socket)
+		__field(u16, family)
+		__field(u16, local_port)
+		__field(u16, remote_port)
+		__array(u8, local, 16)
+		__array(u8, remote, 16)
+		__field(int, fd)
+		__field(u64, bytes)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->socket = (void *)alert->args[0];
+		memcpy(__entry->local, alert->args + 1, 16);
+		memcpy(__entry->remote, alert->args + 3, 16);
+		__entry->family = alert->args[5] >> 32;
+		__entry->local_port = alert->args[5] >> 16;
+		__entry->remote_port = alert->args[5];
+		__entry->fd = alert->args[6];
+		__entry->bytes = alert->args[7];
+	),
+
+	TP_printk(LT_COMMON_FORMAT " socket=%p family=%u local=%*phN local_port=%u remote=%*phN remote_port=%u fd=%d bytes=%llu",
+		  LT_COMMON_VALUES, __entry->socket, __entry->family,
+		  __entry->family == AF_INET6 ? 16 : 4, __entry->local,
+		  __entry->local_port,
+		  __entry->family == AF_INET6 ? 16 : 4, __entry->remote,
+		  __entry->remote_port, __entry->fd, __entry->bytes)
 );
 
 #endif /* _TRACE_LATENCY_TRACKER_H */
