@@ -14,17 +14,18 @@ use kernel::{prelude::*, sync::Arc};
 
 /// A tracker of any class of sizes.
 ///
-/// What its functions mean is said in include/latency_tracker.h.
+/// What its functions mean is said in include/latency_tracker.h. In boxes: an engine is too large
+/// to be handed around on the stack.
 pub(crate) enum Any {
-    K1D2(Client<1, 2>),
-    K1D9(Client<1, 9>),
-    K1D33(Client<1, 33>),
-    K2D2(Client<2, 2>),
-    K2D9(Client<2, 9>),
-    K2D33(Client<2, 33>),
-    K9D2(Client<9, 2>),
-    K9D9(Client<9, 9>),
-    K9D33(Client<9, 33>),
+    K1D2(KBox<Client<1, 2>>),
+    K1D9(KBox<Client<1, 9>>),
+    K1D33(KBox<Client<1, 33>>),
+    K2D2(KBox<Client<2, 2>>),
+    K2D9(KBox<Client<2, 9>>),
+    K2D33(KBox<Client<2, 33>>),
+    K9D2(KBox<Client<9, 2>>),
+    K9D9(KBox<Client<9, 9>>),
+    K9D33(KBox<Client<9, 33>>),
 }
 
 /// The same expression with the [`Client`] of any class.
@@ -62,7 +63,7 @@ impl Any {
         let data = 1 + config.data_size.div_ceil(8);
         macro_rules! make {
             ($class:ident) => {
-                Self::$class(Client::new(name, values, config, all)?)
+                Self::$class(Client::boxed(name, values, config, all)?)
             };
         }
         Ok(match (key, data) {

@@ -52,7 +52,7 @@ run delay 3 1
 alerts_of w /tmp/alerts
 cat /tmp/alerts
 lasted 20 /tmp/alerts
-grep -q " tid=$$ comm=\"sh\" function=lt_fn_delay depth=1 context=task args=0,20,[0-9a-f]* caller=\"lt_fn_call+0x[0-9a-f]*/0x[0-9a-f]* \\[lt_functions\\]\" ret=0$" /tmp/alerts ||
+grep -q " tid=$$ comm=\"sh\" function=lt_fn_delay depth=1 context=task args=0,20,[0-9a-f]* caller=\"lt_[a-z_]*+0x[0-9a-f]*/0x[0-9a-f]* \\[lt_functions\\]\" ret=0$" /tmp/alerts ||
 	fail "what it says"
 exec 3<&-
 assert_eq "$(stat w attempts) $(stat w ended) $(stat w missed)" "4 4 0" "attempts, ended, missed"

@@ -7,6 +7,7 @@
 # kernels: stock rt
 # cpus: 2
 # root: full
+# debug: no, its kernel has no network
 # icount: 1
 # timeout: 150
 
