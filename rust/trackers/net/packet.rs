@@ -157,7 +157,8 @@ impl fmt::Display for Detail {
         };
         let reason = DropReason(reason);
         f.write_fmt(fmt!(" drop_reason={reason} location=\""))?;
-        Escaped(f).write_fmt(fmt!("{}\"", Symbol(location)))
+        Escaped(f).write_fmt(fmt!("{}", Symbol(location)))?;
+        f.write_char('"')
     }
 }
 
