@@ -43,7 +43,7 @@ exec 3<&-
 echo 3600s >$LT/w/threshold
 echo 50ms >$LT/w/timeout
 cat $LT/w/alerts >/tmp/alerts &
-waits hog 1 300 >/tmp/who &
+waits hog 1 800 >/tmp/who &
 wait_until 10 grep -q reason=timeout /tmp/alerts
 cat $LT/w/pending
 victim=$(sed 's/.*victim=//' /tmp/who)
