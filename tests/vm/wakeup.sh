@@ -44,11 +44,13 @@ echo 3600s >$LT/w/threshold
 echo 50ms >$LT/w/timeout
 cat $LT/w/alerts >/tmp/alerts &
 waits hog 1 800 >/tmp/who &
-wait_until 10 grep -q reason=timeout /tmp/alerts
-cat $LT/w/pending
+wait_until 10 grep -q victim= /tmp/who
 victim=$(sed 's/.*victim=//' /tmp/who)
+# Others may time out, too.
+wait_until 10 grep -q " reason=timeout .* tid=$victim " /tmp/alerts
+cat $LT/w/pending
 grep " tid=$victim .* policy=other .* awake=0" $LT/w/pending || fail "the victim is not pending"
-wait_until 10 grep -q reason=late /tmp/alerts
+wait_until 10 grep -q " reason=late .* tid=$victim " /tmp/alerts
 wait %2
 cat /tmp/alerts
 for reason in timeout late; do
