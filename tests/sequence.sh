@@ -28,6 +28,9 @@ mark() {
 taint() { cat /proc/sys/kernel/tainted; }
 uptime() { cut -d. -f1 /proc/uptime; }
 
+# ours: the modules that a test has loaded, and not unloaded.
+ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
+
 # put_back: what a test may leave, successful or not.
 put_back() {
 	for dir in /proc/[0-9]*; do
@@ -36,10 +39,14 @@ put_back() {
 		case $pid in 1|"$$"|"$PPID") continue ;; esac
 		! readlink "$dir/exe" >/dev/null || kill -KILL "$pid" 2>/dev/null
 	done
-	# ours first: it may watch the disks
-	for module in $(sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules); do
-		rmmod "$module" || return 1
+	# Ours first: it may watch the disks. One may be in use by another, whose functions it calls or follows, or by
+	# a task that was killed right now: so more than once.
+	for pause in 0 1 5; do
+		for module in $(ours); do rmmod "$module" 2>/dev/null; done
+		[ -n "$(ours)" ] || break
+		sleep $pause
 	done
+	[ -z "$(ours)" ] || { ours; return 1; }
 	for disk in "$kernel"/config/nullb/*/; do
 		[ -d "$disk" ] || continue
 		echo 0 >"$disk/power"
