@@ -49,6 +49,16 @@ control() { printf '%s\n' "$1" >$LT/control; }
 # stat INSTANCE KEY: one counter.
 stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }' "$LT/$1/stats"; }
 
+# patiently N: N times as long where all is slow: for what has to go on while it is looked at.
+patiently() { echo $(($1 * ${PATIENCE:-1})); }
+
+# in_time: does a time have an upper limit here? Not on a kernel that looks at every access to memory, in a machine
+# that gets what time the host can spare (tests/run-debug). What takes 20 ms takes 20 ms or more there, too.
+in_time() { [ "${PATIENCE:-1}" -eq 1 ]; }
+
+# stat_is INSTANCE KEY TEST VALUE: how one counter compares, for wait_until.
+stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
+
 # many N FEW: N, or FEW on a kernel that looks at every access to memory.
 many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac; }
 

@@ -11,14 +11,13 @@
 . /lt/tests/block.sh
 
 load_module
-null_disk stuck 4000000000
+null_disk stuck "$(patiently 4)000000000"
 control 'stuck block dev=stuck threshold=1s'
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
 first=$!
-sleep 0.5
+sleep "$(patiently 1)"
 dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9 oflag=direct 2>/dev/null &
 second=$!
-wait_until 3 test "$(stat stuck pending)" -ge 1
 wait_until 3 sh -c "[ \$(wc -l <$LT/stuck/pending) -eq 2 ]"
 cat $LT/stuck/pending
 assert_eq "$(stat stuck pending)" 2 "pending"
@@ -38,7 +37,7 @@ assert_eq "$(stat stuck cleared)" 1 "cleared"
 assert_eq "$(stat stuck pending)" 0 "pending after disabling"
 echo 1 >$LT/stuck/enabled
 wait $second
-wait_until 3 test "$(stat stuck unmatched)" = 1
+wait_until 3 stat_is stuck unmatched -eq 1
 assert_eq "$(stat stuck unmatched)" 1 "the end of what was dropped"
 assert_eq "$(stat stuck alerts)" 1 "alerts after disabling"
 sums_hold stuck
@@ -58,7 +57,7 @@ sums_hold other
 control 'tiny block threshold=1s dev=stuck events=1 max_events=1'
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
 first=$!
-sleep 0.5
+sleep "$(patiently 1)"
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=9 iflag=direct 2>/dev/null &
 wait $first $!
 wait_until 3 quiet tiny

@@ -55,7 +55,7 @@ wait $root || fail "the process failed"
 chrt --fifo 10 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --rw=randrw --norandommap --name=d --filename=/dev/d \
 	--iodepth=8 --number_ios=400 --io_size=1g || { cat /tmp/fio.log; fail "fio failed"; }
 sync
-wait_until 10 test "$(grep -c ' class=b_' $LT/disk/pending)" = 0
+wait_until 10 sh -c "! grep -q ' class=b_' $LT/disk/pending"
 echo lt-witness end >$trace/trace_marker
 echo 0 >$trace/tracing_on
 cat $trace/trace >/tmp/trace
