@@ -6,6 +6,7 @@ usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait f
        net.py listen ADDRESS PORT MS       the same for TCP, of who calls
        net.py call ADDRESS PORT
        net.py unread udp ADDRESS           a packet that nobody reads, and one to a port that nobody has
+       net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, who reads what is left
        net.py serve ADDRESS COUNT MS       a server that takes MS from each of COUNT connections to its first byte;
                                            prints a line of each: fd, ports, and how long it took, in ns, by itself
        net.py serve-unix PATH MS           the same with a socket of the file system, once
@@ -73,6 +74,23 @@ def unread(kind, address):
     client.sendto(b"x" * 500, where)
 
 
+def flood(address, count):
+    server = socket.socket(family(address), socket.SOCK_DGRAM)
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
+    server.bind((address, 0))
+    server.setblocking(False)
+    client = socket.socket(family(address), socket.SOCK_DGRAM)
+    for _ in range(count):
+        client.sendto(b"x" * 1000, server.getsockname())
+    got = 0
+    try:
+        while server.recv(2000):
+            got += 1
+    except BlockingIOError:
+        pass
+    assert 0 < got < count, got
+
+
 def ask(where, count, kind):
     for _ in range(count):
         client = socket.socket(kind, socket.SOCK_STREAM)
@@ -129,7 +147,7 @@ def close(address):
 def main(words):
     what, *rest = words
     rest = [int(word) if word.isdigit() else word for word in rest]
-    {"read": read, "listen": listen, "call": call, "unread": unread, "serve": serve, "serve-unix": serve_unix, "close": close}[what](*rest)
+    {"read": read, "listen": listen, "call": call, "unread": unread, "flood": flood, "serve": serve, "serve-unix": serve_unix, "close": close}[what](*rest)
 
 
 if __name__ == "__main__":

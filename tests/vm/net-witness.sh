@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The alerts are exactly the packets that were received, one by one: ftrace records each that a device receives and
+# whatever ends it, and lt-witness computes from its trace how long each took, how it ended, why it was dropped and by
+# whom. iperf3 sends TCP and UDP, IPv4 and IPv6, both ways, over loopback and between two namespaces; others send UDP to a
+# reader that is full, to one that closes without having read, and to a port that nobody has.
+#
+# Witness and tracker know the same ends. A packet that is freed in another way would stay open until its address is
+# used again: the tracker would replace it, or have it open in the end, and neither may be; or take the end of the next
+# packet for its, while the witness also sees where packets are made, and forgets what is open at their address. An end
+# that both know only by a later one, such as when a packet that was put off is freed at last, is not noticed.
+#
+# Addresses of packets are compared as text, and those of ftrace's dynamic events are never hashed: so none may be.
+#
+# The threshold is 0: every packet is an alert. Nobody reads while it lasts. The machine's clock counts instructions,
+# so that it does not matter when the host has something else to do.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# append: no_hash_pointers
+# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# timeout: 200
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+trace=/sys/kernel/tracing
+ip() { /usr/bin/ip "$@"; }
+modprobe veth
+load_module
+ip link set lo up
+ip netns add inner
+ip link add veth0 type veth peer name veth1 netns inner
+ip addr add 10.9.0.1/24 dev veth0
+ip link set veth0 up
+ip netns exec inner /usr/bin/ip addr add 10.9.0.2/24 dev veth1
+ip netns exec inner /usr/bin/ip link set veth1 up
+iperf3 --server >/tmp/server 2>&1 &
+ip netns exec inner iperf3 --server >/tmp/server.inner 2>&1 &
+
+echo mono >$trace/trace_clock
+echo 30000 >$trace/buffer_size_kb
+for event in net/netif_receive_skb skb/skb_copy_datagram_iovec skb/consume_skb skb/kfree_skb; do
+	echo 1 >$trace/events/$event/enable
+done
+# What frees a packet without a tracepoint, what makes it a part of another one, and what makes one.
+for event in 'freed __kfree_skb skbaddr=$arg1' 'freed skb_attempt_defer_free skbaddr=$arg1' \
+	'merged kfree_skb_partial skbaddr=$arg1' \
+	'made __alloc_skb%return skbaddr=$retval' 'made skb_clone%return skbaddr=$retval'; do
+	echo "f:lt/$event:x64" >>$trace/dynamic_events
+done
+echo 1 >$trace/events/lt/enable
+
+begin='netif_receive_skb(skb:skbaddr=; dev:dev= len:len=)'
+end='skb_copy_datagram_iovec|consume_skb|kfree_skb|freed(skb:skbaddr=; end:end= drop_reason:drop_reason= tid:by=)'
+rule="last $begin -> $end ! merged|made(skb:skbaddr=)"
+
+# send ADDRESS COUNT WORD...: so many messages.
+send() {
+	address=$1 count=$2
+	shift 2
+	iperf3 --client "$address" --blockcount "$count" "$@" >/tmp/client 2>&1 || { cat /tmp/client; fail "iperf3 $*"; }
+}
+lo() {
+	for address in 127.0.0.1 ::1; do
+		send $address "$1" --length 1000 --no-delay
+		send $address "$1" --length 1000 --udp --bitrate 0
+	done
+	send ::1 "$1" --length 3000 --reverse
+	python3 /lt/tests/net.py unread udp 127.0.0.1
+	python3 /lt/tests/net.py flood ::1 20
+}
+veth() {
+	send 10.9.0.2 "$1" --length 1000 --no-delay
+	send 10.9.0.2 "$1" --length 3000 --reverse --parallel 2
+	send 10.9.0.2 "$1" --length 1000 --udp --bitrate 0
+}
+
+# with_ends: adds to a trace how each end is called in an alert, why, and whose it is: nobody's but in a task.
+with_ends() {
+	awk '
+		{ sub(/ skbaddr=0x/, " skbaddr="); how = "" }
+		/: skb_copy_datagram_iovec: / { how = "copied" }
+		/: consume_skb: / || /: freed: / { how = "consumed" }
+		/: kfree_skb: / { how = "dropped" }
+		how {
+			by = 0
+			if (match($0, /-[0-9]+ +\[[0-9]+\] ..\./)) by = substr($0, RSTART + 1) + 0
+			$0 = $0 " end=" how " drop_reason=" (how == "dropped" ? $NF : "none") " by=" by
+		}
+		{ print }'
+}
+
+# The first time of everything is slow under emulation.
+lo 10
+veth 10
+
+for over in lo veth; do
+	echo 0 >$trace/tracing_on
+	echo >$trace/trace
+	echo 1 >$trace/tracing_on
+	control "w net threshold=0 ring=16384 stack=0"
+	exec 3<$LT/w/alerts
+	sleep 0.2
+	echo lt-witness begin >$trace/trace_marker
+	$over 100
+	sleep 0.2
+	echo lt-witness end >$trace/trace_marker
+	echo 0 >$trace/tracing_on
+	control "w net enabled=0"
+	alerts_of w /tmp/all
+	exec 3<&-
+	with_ends <$trace/trace >/tmp/trace
+	sed '/ end=dropped /!s/$/ drop_reason=none/' /tmp/all >/tmp/alerts
+	lt-witness --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least 250 /tmp/trace /tmp/alerts ||
+		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$over is not exact"; }
+	grep -v ' 0$' $LT/w/stats
+	sed 's/.* transport=\([a-z0-9]*\) .* \(end=.*\)/\1 \2/; s/ location=.*//' /tmp/all | sort | uniq -c
+	sums_hold w
+	for key in full negative alerts_lost readers replaced cleared; do assert_eq "$(stat w $key)" 0 "$over: $key"; done
+	[ $over = veth ] || [ "$(stat w dropped)" -ge 15 ] || fail "only $(stat w dropped) were dropped"
+	for key in copied consumed merged; do [ "$(stat w $key)" -gt 0 ] || fail "$over: none was $key"; done
+	control -w
+done
+unload_module
