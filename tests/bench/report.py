@@ -50,6 +50,26 @@ ROWS = {
        for which, what in (("no", "calling the probes of {}: none"),
                            ("other", "{} begin + end, not followed"),
                            ("followed", "{} begin + end, followed"))},
+    ("engine", "io_none"): ("io, another call", None),
+    ("engine", "io_other"): ("io, a read, not followed", None),
+    ("engine", "io_followed"): ("io, a read, followed", None),
+    ("engine", "no_func"): ("calling a function: nobody follows", None),
+    ("engine", "func_other"): ("func, not followed", None),
+    ("engine", "func_followed"): ("func, followed", None),
+    ("engine", "no_calls"): ("calling two functions: nobody follows", None),
+    ("engine", "calls_other"): ("pair of functions, not followed", None),
+    ("engine", "calls_followed"): ("pair of functions, followed", None),
+    ("engine", "points_other"): ("pair of tracepoints (irq), not followed", None),
+    ("engine", "points_followed"): ("pair of tracepoints (irq), followed", None),
+    ("engine", "no_workqueue"): ("calling the probes of a work: none", None),
+    ("engine", "workqueue_waiting"): ("workqueue part=waiting", None),
+    ("engine", "workqueue_running"): ("workqueue part=running", None),
+    ("engine", "workqueue_followed"): ("workqueue part=all", None),
+    ("engine", "no_net"): ("calling the probes of a packet: none", None),
+    ("engine", "net_other"): ("net, not followed", None),
+    ("engine", "net_followed"): ("net, followed", None),
+    ("engine", "no_accept"): ("calling the probes of a send: none", None),
+    ("engine", "accept_other"): ("accept, a send of another socket", None),
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),
@@ -94,6 +114,20 @@ UNITS = {
     "threads_ratio": "ratio",
 }
 
+# (name, name of the same with nobody attached, what): of all probes of a begin and its end, what they add
+ALONE = [
+    *((f"{name}_{which}", f"no_{base}", f"{title}, {what}")
+      for name, base, title in (("irq", "irq", "irq"), ("softirq", "softirq", "softirq"),
+                                ("syscall", "syscall", "syscall"), ("io", "syscall", "io, a read"),
+                                ("func", "func", "func"), ("calls", "calls", "pair of functions"),
+                                ("points", "irq", "pair of tracepoints"), ("net", "net", "net"))
+      for which, what in (("other", "not followed"), ("followed", "followed"))),
+    *((f"workqueue_{which}", "no_workqueue", f"workqueue, part={part}")
+      for which, part in (("waiting", "waiting"), ("running", "running"), ("followed", "all"))),
+    ("io_none", "no_syscall", "io, another call"),
+    ("accept_other", "no_accept", "accept, a send of another socket"),
+]
+
 # (part, name, unit, what, goal): a figure made of others, by a function of
 # value(part, name), which is the one with the most live unless min says the least. Only if these parts ran.
 RATIOS = [
@@ -120,10 +154,9 @@ RATIOS = [
                                 ("bpf_storage", "BPF, storage", None), ("hist", "hist triggers", 0.5))),
     ("engine", "alone_switch_syscall", "instructions", "syscall probe of a switch, alone", 80,
      lambda value: value("engine", "switch_syscall") - value("engine", "no_switch")),
-    *(("engine", f"alone_{name}_{which}", "instructions", f"{name}, {what}, both probes alone", None,
-       lambda value, name=name, which=which: value("engine", f"{name}_{which}") - value("engine", f"no_{name}"))
-      for name in ("irq", "softirq", "syscall")
-      for which, what in (("other", "not followed"), ("followed", "followed"))),
+    *(("engine", f"alone_{name}", "instructions", f"{title}, alone", None,
+       lambda value, name=name, base=base: value("engine", name) - value("engine", base))
+      for name, base, title in ALONE),
     ("bpf", "to_engine", "ratio", "BPF pair / pair of the engine", None,
      lambda value: value("bpf", "pair") / value("engine", "pair")),
 ]

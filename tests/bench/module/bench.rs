@@ -56,8 +56,8 @@ module! {
             default: 0,
             description: "Only pass the tracepoint that a tracker is attached to: 1 block, or 2 sched_switch, \
                           whose tracker follows nobody: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all; \
-                          7 syscall, for stacks; from 10 on, a begin and its end: nobody attached, not \
-                          followed, followed, of irq (10-12), softirq, syscall",
+                          7 syscall, for stacks; from 10 on, what happens from a begin to its end, by WAYS \
+                          in bench.rs",
         },
         calls: u64 {
             default: 10_000,
@@ -105,6 +105,54 @@ fn unknown(n: u64) -> [u64; 2] {
     [key(n)[0], 0x0080_0020]
 }
 
+/// Numbers of glue.h.
+#[derive(Clone, Copy)]
+enum What {
+    Irq,
+    Softirq,
+    Read,
+    Getpid,
+    Call,
+    Calls,
+    Work,
+    Packet,
+    Send,
+}
+
+/// What happens, and the row of it: nobody attached, or followed by a tracker, in the order of
+/// scripts/bench.
+const WAYS: [(What, &str); 29] = [
+    (What::Irq, "no_irq"),
+    (What::Irq, "irq_other"),
+    (What::Irq, "irq_followed"),
+    (What::Softirq, "no_softirq"),
+    (What::Softirq, "softirq_other"),
+    (What::Softirq, "softirq_followed"),
+    (What::Read, "no_syscall"),
+    (What::Read, "syscall_other"),
+    (What::Read, "syscall_followed"),
+    (What::Getpid, "io_none"),
+    (What::Read, "io_other"),
+    (What::Read, "io_followed"),
+    (What::Call, "no_func"),
+    (What::Call, "func_other"),
+    (What::Call, "func_followed"),
+    (What::Calls, "no_calls"),
+    (What::Calls, "calls_other"),
+    (What::Calls, "calls_followed"),
+    (What::Irq, "points_other"),
+    (What::Irq, "points_followed"),
+    (What::Work, "no_workqueue"),
+    (What::Work, "workqueue_waiting"),
+    (What::Work, "workqueue_running"),
+    (What::Work, "workqueue_followed"),
+    (What::Packet, "no_net"),
+    (What::Packet, "net_other"),
+    (What::Packet, "net_followed"),
+    (What::Send, "no_accept"),
+    (What::Send, "accept_other"),
+];
+
 /// How many events are live while pairs are measured.
 const LIVE: [u64; 3] = [1, 1_000, 64_000];
 
@@ -132,17 +180,11 @@ impl kernel::Module for Bench {
                 "switch_followed",
                 "switch_syscall",
             ];
-            const PAIRS: [[&str; 3]; 3] = [
-                ["no_irq", "irq_other", "irq_followed"],
-                ["no_softirq", "softirq_other", "softirq_followed"],
-                ["no_syscall", "syscall_other", "syscall_followed"],
-            ];
             match probe.checked_sub(1) {
                 None => whole::tracepoint(&meter, "probe")?,
                 Some(at @ 8..) => {
-                    let (number, which) = ((at as usize - 8) / 3, (at as usize - 8) % 3);
-                    let names = PAIRS.get(number).ok_or(EINVAL)?;
-                    whole::probes_of_pair(&meter, number as u32, names[which])?;
+                    let (what, name) = *WAYS.get(at as usize - 8).ok_or(EINVAL)?;
+                    whole::way(&meter, what as u32, name)?;
                 }
                 Some(at) => {
                     let name = SWITCHES.get(at as usize).ok_or(EINVAL)?;

@@ -5,12 +5,19 @@
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
 #include <linux/interrupt.h>
+#include <linux/ip.h>
 #include <linux/irqflags.h>
+#include <linux/jiffies.h>
 #include <linux/mm.h>
 #include <linux/objpool.h>
 #include <linux/sched/task_stack.h>
+#include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
 
 #include <trace/events/block.h>
 
@@ -125,19 +132,122 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 				       tasks[next], state);
 }
 
-bool ltb_pair_find(enum ltb_pair pair, struct tracepoint *found[2])
+#define LTB_POINTS 3
+
+struct ltb_way {
+	enum ltb_what what;
+	struct tracepoint *points[LTB_POINTS];
+	/* What it is about, of system calls, of works and of packets. */
+	struct pt_regs regs;
+	struct work_struct work;
+	void **pwq;
+	void *wq;
+	struct sk_buff *skb;
+};
+
+/* As those of the call that loads us, but for its number. */
+static void ltb_regs_new(struct ltb_way *way, int number)
 {
-	static const char *const names[LTB_PAIRS][2] = {
+	way->regs = *task_pt_regs(current);
+	way->regs.orig_ax = number;
+}
+
+static void ltb_work_run(struct work_struct *work)
+{
+}
+
+/*
+ * Only kernel/workqueue.c knows what is where in a workqueue and what leads
+ * there: of these all words lead to it, and all of it is empty.
+ */
+static bool ltb_work_new(struct ltb_way *way)
+{
+	INIT_WORK(&way->work, ltb_work_run);
+	way->pwq = (void **)get_zeroed_page(GFP_KERNEL);
+	way->wq = (void *)get_zeroed_page(GFP_KERNEL);
+	if (!way->pwq || !way->wq)
+		return false;
+	for (int i = 0; i < PAGE_SIZE / sizeof(*way->pwq); i++)
+		way->pwq[i] = way->wq;
+	return true;
+}
+
+/* As it is received: its data begin with the header of IP. */
+static bool ltb_packet_new(struct ltb_way *way)
+{
+	struct sk_buff *skb = alloc_skb(sizeof(struct iphdr), GFP_KERNEL);
+	struct iphdr *header;
+
+	way->skb = skb;
+	if (!skb)
+		return false;
+	header = skb_put_zero(skb, sizeof(*header));
+	header->protocol = IPPROTO_UDP;
+	skb->protocol = htons(ETH_P_IP);
+	/* It lives as long as the machine. */
+	skb->dev = init_net.loopback_dev;
+	return true;
+}
+
+static bool ltb_way_find(struct ltb_way *way)
+{
+	static const char *const names[LTB_WHATS][LTB_POINTS] = {
 		[LTB_IRQ] = { "irq_handler_entry", "irq_handler_exit" },
 		[LTB_SOFTIRQ] = { "softirq_entry", "softirq_exit" },
-		[LTB_SYSCALL] = { "sys_enter", "sys_exit" },
+		[LTB_READ] = { "sys_enter", "sys_exit" },
+		[LTB_GETPID] = { "sys_enter", "sys_exit" },
+		[LTB_WORK] = { "workqueue_queue_work",
+			       "workqueue_execute_start",
+			       "workqueue_execute_end" },
+		[LTB_PACKET] = { "netif_receive_skb", "consume_skb" },
+		[LTB_SEND] = { "sock_send_length" },
 	};
+	const char *const *name = names[way->what];
 
-	if (pair >= LTB_PAIRS)
-		return false;
-	found[0] = lt_tracepoint_find(names[pair][0]);
-	found[1] = lt_tracepoint_find(names[pair][1]);
-	return found[0] && found[1];
+	for (int i = 0; i < LTB_POINTS && name[i]; i++) {
+		way->points[i] = lt_tracepoint_find(name[i]);
+		if (!way->points[i])
+			return false;
+	}
+	switch (way->what) {
+	case LTB_READ:
+		ltb_regs_new(way, __NR_read);
+		return true;
+	case LTB_GETPID:
+		ltb_regs_new(way, __NR_getpid);
+		return true;
+	case LTB_WORK:
+		return ltb_work_new(way);
+	case LTB_PACKET:
+		return ltb_packet_new(way);
+	default:
+		return true;
+	}
+}
+
+struct ltb_way *ltb_way_new(enum ltb_what what)
+{
+	struct ltb_way *way;
+
+	if (what >= LTB_WHATS)
+		return NULL;
+	way = kzalloc_obj(*way);
+	if (!way)
+		return NULL;
+	way->what = what;
+	if (!ltb_way_find(way)) {
+		ltb_way_free(way);
+		way = NULL;
+	}
+	return way;
+}
+
+void ltb_way_free(struct ltb_way *way)
+{
+	kfree_skb(way->skb);
+	free_page((unsigned long)way->wq);
+	free_page((unsigned long)way->pwq);
+	kfree(way);
 }
 
 /* None of these is exported, either; what a probe does not take is not looked at. */
@@ -152,23 +262,50 @@ static void ltb_call(struct tracepoint *tp, unsigned long a, unsigned long b,
 		((probe_fn)func->func)(func->data, a, b, c);
 }
 
-void ltb_pair(enum ltb_pair pair, struct tracepoint *const found[2])
+void ltb_way_pass(const struct ltb_way *way)
 {
 	static struct irqaction action = { .name = "virtio0-req.0" };
-	unsigned long regs = (unsigned long)task_pt_regs(current);
+	struct tracepoint *const *points = way->points;
+	unsigned long regs = (unsigned long)&way->regs;
+	unsigned long work = (unsigned long)&way->work;
+	unsigned long skb = (unsigned long)way->skb;
 
-	switch (pair) {
+	switch (way->what) {
 	case LTB_IRQ:
-		ltb_call(found[0], 25, (unsigned long)&action, 0);
-		ltb_call(found[1], 25, (unsigned long)&action, IRQ_HANDLED);
+		ltb_call(points[0], 25, (unsigned long)&action, 0);
+		ltb_call(points[1], 25, (unsigned long)&action, IRQ_HANDLED);
 		break;
 	case LTB_SOFTIRQ:
-		ltb_call(found[0], TASKLET_SOFTIRQ, 0, 0);
-		ltb_call(found[1], TASKLET_SOFTIRQ, 0, 0);
+		ltb_call(points[0], TASKLET_SOFTIRQ, 0, 0);
+		ltb_call(points[1], TASKLET_SOFTIRQ, 0, 0);
 		break;
-	case LTB_SYSCALL:
-		ltb_call(found[0], regs, __NR_read, 0);
-		ltb_call(found[1], regs, 16, 0);
+	case LTB_READ:
+		ltb_call(points[0], regs, __NR_read, 0);
+		ltb_call(points[1], regs, 16, 0);
+		break;
+	case LTB_GETPID:
+		ltb_call(points[0], regs, __NR_getpid, 0);
+		ltb_call(points[1], regs, 1, 0);
+		break;
+	case LTB_CALL:
+		jiffies_to_clock_t(1);
+		break;
+	case LTB_CALLS:
+		jiffies_to_clock_t(1);
+		clock_t_to_jiffies(1);
+		break;
+	case LTB_WORK:
+		ltb_call(points[0], 0, (unsigned long)way->pwq, work);
+		ltb_call(points[1], work, 0, 0);
+		ltb_call(points[2], work, (unsigned long)ltb_work_run, 0);
+		break;
+	case LTB_PACKET:
+		ltb_call(points[0], skb, 0, 0);
+		ltb_call(points[1], skb, _THIS_IP_, 0);
+		break;
+	case LTB_SEND:
+		/* A socket is an address there. */
+		ltb_call(points[0], (unsigned long)&action, 16, 0);
 		break;
 	default:
 		break;

@@ -39,11 +39,29 @@ struct tracepoint *ltb_switch_find(void);
 void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state);
 
 /*
- * Two tracepoints, the begin and the end of something, or NULL; what is attached
- * to them is called as if this had happened on this CPU. Preemption off.
+ * What happens from a begin to its end, on this CPU: what is attached to its
+ * tracepoints is called as if it had happened, functions are called.
  */
-enum ltb_pair { LTB_IRQ, LTB_SOFTIRQ, LTB_SYSCALL, LTB_PAIRS };
-bool ltb_pair_find(enum ltb_pair pair, struct tracepoint *found[2]);
-void ltb_pair(enum ltb_pair pair, struct tracepoint *const found[2]);
+enum ltb_what {
+	LTB_IRQ,
+	LTB_SOFTIRQ,
+	/* read(), and getpid(). */
+	LTB_READ,
+	LTB_GETPID,
+	/* A function of the kernel; one, and then another one. */
+	LTB_CALL,
+	LTB_CALLS,
+	LTB_WORK,
+	LTB_PACKET,
+	/* A socket sends: an end without a begin. */
+	LTB_SEND,
+	LTB_WHATS
+};
+
+/* One, or NULL. Sleeps. */
+struct ltb_way *ltb_way_new(enum ltb_what what);
+/* Preemption off. */
+void ltb_way_pass(const struct ltb_way *way);
+void ltb_way_free(struct ltb_way *way);
 
 #endif /* _LT_BENCH_GLUE_H */

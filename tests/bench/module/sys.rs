@@ -42,6 +42,11 @@ mod glue {
         opaque: [u8; 0],
     }
 
+    #[repr(C)]
+    pub(super) struct Way {
+        opaque: [u8; 0],
+    }
+
     extern "C" {
         pub(super) fn ltb_irq_save() -> c_ulong;
         pub(super) fn ltb_irq_restore(flags: c_ulong);
@@ -57,8 +62,9 @@ mod glue {
         pub(super) fn ltb_request_free(rq: *mut Request);
         pub(super) fn ltb_switch_find() -> *mut Tracepoint;
         pub(super) fn ltb_switch(tp: *mut Tracepoint, prev: c_int, next: c_int, state: u32);
-        pub(super) fn ltb_pair_find(pair: c_uint, found: *mut *mut Tracepoint) -> bool;
-        pub(super) fn ltb_pair(pair: c_uint, found: *const *mut Tracepoint);
+        pub(super) fn ltb_way_new(what: c_uint) -> *mut Way;
+        pub(super) fn ltb_way_pass(way: *const Way);
+        pub(super) fn ltb_way_free(way: *mut Way);
     }
 }
 
@@ -205,29 +211,33 @@ impl Switches {
     }
 }
 
-/// What is attached to the tracepoints of a begin and an end.
+/// What happens from a begin to its end.
 ///
 /// # Invariants
 ///
-/// The pointers are what `ltb_pair_find` has found for this number.
-pub(crate) struct Pair([*mut glue::Tracepoint; 2], c_uint);
+/// The pointer is from `ltb_way_new`.
+pub(crate) struct Way(NonNull<glue::Way>);
 
-impl Pair {
-    /// Finds them by the number in glue.h; fails with `ENODEV`.
-    pub(crate) fn new(number: u32) -> Result<Self> {
-        let mut found = [core::ptr::null_mut(); 2];
-        // SAFETY: There is room for two.
-        if !unsafe { glue::ltb_pair_find(number, found.as_mut_ptr()) } {
-            return Err(ENODEV);
-        }
-        // INVARIANT: They were found; tracepoints of the kernel never go.
-        Ok(Self(found, number))
+impl Way {
+    /// Makes it by the number in glue.h. Sleeps; fails with `ENODEV`, also for want of memory.
+    pub(crate) fn new(what: u32) -> Result<Self> {
+        // SAFETY: Called by a task, when the module loads.
+        let way = unsafe { glue::ltb_way_new(what) };
+        // INVARIANT: Just made.
+        Ok(Self(NonNull::new(way).ok_or(ENODEV)?))
     }
 
     /// It begins and ends.
     #[inline(always)]
     pub(crate) fn pass(&self, _: &PreemptGuard) {
-        // SAFETY: The tracepoints of this number, by the type invariant; preemption is off.
-        unsafe { glue::ltb_pair(self.1, self.0.as_ptr()) };
+        // SAFETY: By the type invariant; preemption is off.
+        unsafe { glue::ltb_way_pass(self.0.as_ptr()) };
+    }
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant, and nobody uses it any more.
+        unsafe { glue::ltb_way_free(self.0.as_ptr()) };
     }
 }

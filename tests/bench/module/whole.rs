@@ -6,7 +6,7 @@ use crate::{
     engine, key,
     meter::{now, ticks, Meter},
     platform::Platform,
-    sys::{free_memory, platform::Kernel, Pair, Request, Switches},
+    sys::{free_memory, platform::Kernel, Request, Switches, Way},
     tracker::{held::Lookup, Verdict},
     unknown, Engine,
 };
@@ -163,11 +163,11 @@ pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     Ok(())
 }
 
-/// The functions that a pair of tracepoints calls, by its number, under a name that says what they
-/// follow.
-pub(crate) fn probes_of_pair(meter: &Meter, number: u32, name: &str) -> Result {
-    let pair = Pair::new(number)?;
-    meter.row(name, 0, |_| pair.pass(&Kernel::guard()));
+/// What happens from a begin to its end, by its number in glue.h, under a name that says who
+/// follows it.
+pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
+    let way = Way::new(what)?;
+    meter.row(name, 0, |_| way.pass(&Kernel::guard()));
     Ok(())
 }
 
