@@ -42,6 +42,8 @@ mod freelist_model;
 mod held_model;
 #[path = "loom/reap.rs"]
 mod reap_model;
+#[path = "loom/rename.rs"]
+mod rename_model;
 #[path = "loom/ring.rs"]
 mod ring_model;
 #[path = "loom/table.rs"]

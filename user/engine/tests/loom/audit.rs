@@ -7,7 +7,8 @@
 //! `cargo test --release --test loom -- --ignored --nocapture audit`.
 
 use crate::{
-    event_model, freelist_model, held_model, machine::run, ring_model, table_model, timeout_model,
+    event_model, freelist_model, held_model, machine::run, rename_model, ring_model, table_model,
+    timeout_model,
 };
 use kernel::model::{mutate, Change, Mutation};
 
@@ -31,6 +32,7 @@ fn audit() {
         ring_model::MODELS,
         timeout_model::MODELS,
         held_model::MODELS,
+        rename_model::MODELS,
     ];
     std::panic::set_hook(Box::new(|_| ()));
     for (file, source) in FILES {

@@ -22,7 +22,7 @@ pub(crate) fn engine(capacity: u32) -> Arc<Engine> {
 }
 
 /// Two keys with the same tag under the seed above: each is a candidate for the other.
-fn twins() -> (u64, u64) {
+pub(crate) fn twins() -> (u64, u64) {
     let seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);
     let tag = |key| seed.hash(&[key]) >> 56;
     let twin = (2..).find(|&key| tag(key) == tag(1)).unwrap();
@@ -262,12 +262,12 @@ fn pairs() {
 pub(crate) const CLAIM: &str = "self.state.cmpxchg(life.0, taken, Acquire)";
 pub(crate) const PUBLISH: &str = "self.state.store(next, Release);";
 pub(crate) const LIFE: &str = "let state = self.state.load(Acquire);";
-const FILL_KEY: &str = "for (word, value) in self.key.iter().zip(key) {
+pub(crate) const FILL_KEY: &str = "for (word, value) in self.key.iter().zip(key) {
             word.store(*value, Release);";
-const SET_START: &str = "self.start.store(start, Release);";
-const PEEK_START: &str = "start: self.start.load(Acquire),";
-const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
-const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
+pub(crate) const SET_START: &str = "self.start.store(start, Release);";
+pub(crate) const PEEK_START: &str = "start: self.start.load(Acquire),";
+pub(crate) const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acquire)),";
+pub(crate) const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
 const PEEK_STATE: &str = "// Relaxed: ordered by the acquire loads above.
         let now = self.state.load(Relaxed);";
 pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 0xfff);
