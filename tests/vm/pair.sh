@@ -46,7 +46,8 @@ says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 [ ! -e $LT/x ] || fail "x is there"
 
 # The same alerts as block.
-null_disk slow 20000000
+ms=$(patiently 20)
+null_disk slow "${ms}000000"
 # The first time of everything is slow under emulation.
 reads slow 2
 control "b block threshold=10ms dev=slow"
@@ -65,8 +66,10 @@ assert_eq "$(wc -l </tmp/block)" 20 "alerts of block"
 assert_eq "$(wc -l </tmp/pair)" 20 "alerts of pair"
 fields /tmp/block time delay >/tmp/a
 fields /tmp/pair time delay >/tmp/b
-paste /tmp/a /tmp/b | awk '{ t = $3 - $1; d = $4 - $2; if (t * t > 2.5e11 || d * d > 2.5e11) { print "differs:", $0; exit 1 } }' ||
-	fail "not the same as block"
+# Half a millisecond; the next one is as far off as the disk is slow, ten times and more.
+paste /tmp/a /tmp/b | awk -v most="$(if in_time; then echo 500000; else echo $((ms * 500000)); fi)" '
+	function far(a, b) { return a - b > most || b - a > most }
+	far($1, $3) || far($2, $4) { print "differs:", $0; exit 1 }' || fail "not the same as block"
 # A pointer is a number that stands for it; the result, and the bytes that were read.
 grep -q ' context=[a-z]* key=[0-9a-f]\{16\} end=0,4096$' /tmp/pair || fail "what it says: $(head -n 1 /tmp/pair)"
 for name in b p; do
@@ -86,24 +89,27 @@ assert_eq "$(wc -l </tmp/alerts)" 5 "calls"
 for nth in 0 1 2 3 4; do
 	grep -q " tid=$$ comm=\"sh\" context=task key=$$ begin=$nth,3 end=$nth$" /tmp/alerts || fail "call $nth"
 done
-awk '{ sub(/.* delay=/, ""); if ($1 < 3000000 || $1 > 8000000) exit 1 }' /tmp/alerts || fail "delays"
+awk -v most="$(if in_time; then echo 8e6; else echo 1e12; fi)" '
+	{ sub(/.* delay=/, ""); if ($1 < 3e6 || $1 > most) { print $1; exit 1 } }' /tmp/alerts || fail "delays"
 control -p
 
 # One function and another one, by the CPU: what is between two calls. A begin that goes on.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
 control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
-taskset 1 sh -c 'echo delay 4 2 >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions'
+taskset 1 sh -c "echo delay 4 $(patiently 2) >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions"
 assert_eq "$(stat p replaced) $(stat p ended) $(stat p unmatched) $(stat p again)" "3 1 1 0" "replace: replaced, ended, unmatched, again"
 assert_eq "$(stat k replaced) $(stat k ended) $(stat k unmatched) $(stat k again)" "0 1 1 3" "keep: replaced, ended, unmatched, again"
-[ "$(stat k max)" -ge 8000000 ] && [ "$(stat p max)" -lt 8000000 ] || fail "keep: $(stat k max), replace: $(stat p max)"
+# From the first of four of 2 ms, and from the last one: to the same end, which each instance takes the time of.
+[ "$(stat p max)" -ge "$(patiently 2000000)" ] && [ $(($(stat k max) - $(stat p max))) -ge "$(patiently 5000000)" ] ||
+	fail "keep: $(stat k max), replace: $(stat p max)"
+! in_time || [ "$(stat p max)" -lt 8000000 ] || fail "replace: $(stat p max)"
 control -p
 control -k
 
 # A tracepoint to itself, on each CPU: how long nobody makes way. Its end comes first.
 control 'p pair begin=tracepoint:sched_switch end=tracepoint:sched_switch begin_key=cpu threshold=3600s'
-sleep 1
+wait_until 5 stat_is p ended -ge 10
 control 'p pair enabled=0'
-[ "$(stat p ended)" -ge 10 ] || fail "only $(stat p ended) switches"
 assert_eq "$(stat p replaced) $(stat p negative)" "0 0" "replaced, negative"
 sums_hold p
 control -p
@@ -112,7 +118,7 @@ control -p
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_exit threshold=0 timeout=50ms'
 exec 3<$LT/p/alerts
 run delay 1 0
-wait_until 5 sh -c "[ \$(awk '/^alerts /{ print \$2 }' $LT/p/stats) -ge 1 ]"
+wait_until 5 stat_is p alerts -ge 1
 grep "^age=[0-9]* start=[0-9]* pid=$$ tid=$$ comm=\"sh\" context=task key=$$" $LT/p/pending || fail "pending: $(cat $LT/p/pending)"
 alerts_of p /tmp/alerts
 grep -q " reason=timeout .* context=task key=$$" /tmp/alerts || fail "timeout: $(cat /tmp/alerts)"

@@ -19,10 +19,11 @@ load_module
 /usr/bin/taskset -p 1 $$ >/dev/null
 # The first time of everything is slow under emulation.
 waits hog 1 5
-control 'w wakeup threshold=15ms wakeup_interval=0'
+# Long enough that nobody else takes as long; no longer than a second, when the others get their part.
+ms=$(patiently "$(patiently 20)")
+control "w wakeup threshold=$((ms * 3 / 4))ms wakeup_interval=0"
 exec 3<$LT/w/alerts
-waits hog 1 20 >/tmp/who
-sleep 0.2
+waits hog 1 "$ms" >/tmp/who
 victim=$(sed 's/.*victim=//' /tmp/who)
 hog=$(sed 's/hog=\([0-9]*\) .*/\1/' /tmp/who)
 alerts_of w /tmp/alerts
@@ -30,11 +31,12 @@ cat /tmp/alerts
 grep " tid=$victim " /tmp/alerts >/tmp/alert || fail "no alert of the victim"
 assert_eq "$(wc -l </tmp/alert)" 1 "alerts of the victim"
 delay=$(field delay </tmp/alert)
-{ [ "$delay" -ge 20000000 ] && [ "$delay" -lt 25000000 ]; } || fail "it waited $delay ns"
+[ "$delay" -ge "${ms}000000" ] || fail "it waited $delay ns"
+! in_time || [ "$delay" -lt 25000000 ] || fail "it waited $delay ns"
 assert_eq "$(field waker_tid </tmp/alert)" "$hog" "waker"
-# On PREEMPT_RT interrupts are threads that may have been waiting, too, and go first.
+# On PREEMPT_RT interrupts are threads that may have been waiting, too, and go first; where all is slow, other threads.
 case $(uname -r) in
-*-rt-*) ;;
+*-rt-*|*-debug) ;;
 *) assert_eq "$(field prev_tid </tmp/alert)" "$hog" "who ran before" ;;
 esac
 assert_eq "$(field cpu </tmp/alert) $(field target </tmp/alert) $(field migrated </tmp/alert)" "1 1 0" "cpu target migrated"
@@ -46,14 +48,15 @@ echo 3600s >$LT/w/threshold
 echo 50ms >$LT/w/timeout
 cat $LT/w/alerts >/tmp/alerts &
 waits hog 1 800 >/tmp/who &
-wait_until 10 grep -q victim= /tmp/who
+hog=$!
+while kill -0 $hog 2>/dev/null; do
+	cat $LT/w/pending
+	sleep 0.05
+done >/tmp/pending
+wait $hog
 victim=$(sed 's/.*victim=//' /tmp/who)
-# Others may time out, too.
-wait_until 10 grep -q " reason=timeout .* tid=$victim " /tmp/alerts
-cat $LT/w/pending
-grep " tid=$victim .* policy=other .* awake=0" $LT/w/pending || fail "the victim is not pending"
+grep " tid=$victim .* policy=other .* awake=0" /tmp/pending || fail "the victim was not pending"
 wait_until 10 grep -q " reason=late .* tid=$victim " /tmp/alerts
-wait %2
 cat /tmp/alerts
 for reason in timeout late; do
 	assert_eq "$(grep -c " reason=$reason .* tid=$victim " /tmp/alerts)" 1 "$reason"
@@ -65,7 +68,7 @@ echo 0 >$LT/w/threshold
 cat $LT/w/alerts >/tmp/alerts &
 reader=$!
 sleep 2
-[ "$(stat w readers)" -gt 0 ] || fail "the reader was not woken"
+wait_until 5 stat_is w readers -gt 0
 assert_eq "$(grep -c " tid=$reader " /tmp/alerts)" 0 "alerts about the reader"
 control 'w wakeup enabled=0'
 sums_hold w
