@@ -18,7 +18,7 @@
 use crate::sys::{
     bindings as helpers,
     hook::{self, Calls, What},
-    tracepoint::{self, Probe, Tracepoint}, //
+    tracepoint::{self, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit};
 use kernel::{
@@ -149,65 +149,41 @@ unsafe extern "C" fn closed<T: Follower>(owner: *mut c_void, inode: u64) {
     follower.closed(sk);
 }
 
-const SENT: &CStr = c"sock_send_length";
-
-/// What this kernel lacks, if anything.
-pub(crate) fn missing() -> Option<&'static CStr> {
-    let is_missing = Tracepoint::find(SENT).is_none();
-    hook::missing().or(is_missing.then_some(SENT))
+/// The probe of what is sent.
+fn probes<T: Follower>() -> [Probe<'static, T>; 1] {
+    // SAFETY: It has the arguments of this tracepoint, of which only the address of the socket is
+    // used.
+    [unsafe { Probe::new(c"sock_send_length", sent::<T> as *mut c_void) }]
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
+/// What this kernel lacks, if anything.
+pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+    hook::missing().or_else(|| tracepoint::missing(probes::<T>()))
+}
+
+/// A follower at work, until dropped; the begin goes first. Dropping sleeps.
 pub(crate) struct Attachment<T: Follower> {
-    accepts: Option<Calls>,
-    sends: Option<Probe>,
-    closes: Option<Calls>,
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
+    _accepts: Calls<T>,
+    _sends: tracepoint::Attachment<T>,
+    _closes: Calls<T>,
 }
 
 impl<T: Follower> Attachment<T> {
     /// Attaches a follower. `ENOSYS` if the kernel lacks the tracepoint, `ENOENT` if it lacks a
     /// function; nothing is left behind. Sleeps.
     pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let mut this = Self {
-            accepts: None,
-            sends: None,
-            closes: None,
-            _follower: follower,
-        };
-        let tracepoint = Tracepoint::find(SENT).ok_or_else(crate::sys::enosys)?;
+        let (argument, result) = (What::Argument, What::Result);
         // The begin last: nothing begins whose end would be missed.
-        // SAFETY: `data` points into the `Arc` that is held until nobody is told any more, by
-        // `drop`, which also runs if this function fails. The first argument of sock_close() is
-        // the inode of a socket, and __sys_accept4() returns to the task that has called it. Of the
-        // tracepoint's arguments, which `sent` has, only the address of the socket is used.
-        unsafe {
-            this.closes = Some(Calls::new(
-                [c"sock_close"],
-                What::Argument,
-                closed::<T>,
-                data,
-            )?);
-            this.sends = Some(Probe::attach(tracepoint, sent::<T> as *mut c_void, data)?);
-            this.accepts = Some(Calls::new(
-                [c"__sys_accept4"],
-                What::Result,
-                accepted::<T>,
-                data,
-            )?);
-        }
-        Ok(this)
-    }
-}
-
-impl<T: Follower> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        // The begin goes first.
-        self.accepts = None;
-        self.sends = None;
-        self.closes = None;
-        tracepoint::synchronize();
+        // SAFETY: The first argument of sock_close() is the inode of a socket.
+        let closes =
+            unsafe { Calls::new([c"sock_close"], argument, closed::<T>, follower.clone())? };
+        let sends = tracepoint::Attachment::new(follower.clone(), probes())?;
+        // SAFETY: __sys_accept4() returns to the task that has called it.
+        let accepts = unsafe { Calls::new([c"__sys_accept4"], result, accepted::<T>, follower)? };
+        Ok(Self {
+            _accepts: accepts,
+            _sends: sends,
+            _closes: closes,
+        })
     }
 }

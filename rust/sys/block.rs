@@ -7,7 +7,7 @@
 
 use crate::sys::{
     bindings as helpers,
-    tracepoint::{self, Probe, Tracepoint}, //
+    tracepoint::{self, Attachment, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::addr_of};
 use kernel::{
@@ -205,64 +205,28 @@ unsafe extern "C" fn completed<T: Follower>(
     follower.completed(&rq, bytes);
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
-    probes: KVec<Probe>,
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
+/// The probes, the last step of a request's life first: no event starts whose end would be missed.
+fn probes<T: Follower>() -> [Probe<'static, T>; 7] {
+    // SAFETY: They have the arguments of these tracepoints, whose first is a valid request.
+    unsafe {
+        [
+            Probe::new(c"block_io_done", done::<T> as *mut c_void),
+            Probe::new(c"block_rq_complete", completed::<T> as *mut c_void),
+            Probe::new(c"block_rq_merge", merged::<T> as *mut c_void),
+            Probe::new(c"block_rq_requeue", requeued::<T> as *mut c_void),
+            Probe::new(c"block_rq_issue", issued::<T> as *mut c_void),
+            Probe::new(c"block_rq_insert", inserted::<T> as *mut c_void),
+            Probe::new(c"block_io_start", created::<T> as *mut c_void),
+        ]
+    }
 }
-
-/// The tracepoints a follower needs, in the order of a request's life.
-const TRACEPOINTS: [&CStr; 7] = [
-    c"block_io_start",
-    c"block_rq_insert",
-    c"block_rq_issue",
-    c"block_rq_requeue",
-    c"block_rq_merge",
-    c"block_rq_complete",
-    c"block_io_done",
-];
 
 /// The first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing() -> Option<&'static CStr> {
-    TRACEPOINTS
-        .into_iter()
-        .find(|name| Tracepoint::find(name).is_none())
+pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+    tracepoint::missing(probes::<T>())
 }
 
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
-    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let functions: [*mut c_void; 7] = [
-            created::<T> as *mut c_void,
-            inserted::<T> as *mut c_void,
-            issued::<T> as *mut c_void,
-            requeued::<T> as *mut c_void,
-            merged::<T> as *mut c_void,
-            completed::<T> as *mut c_void,
-            done::<T> as *mut c_void,
-        ];
-        let mut this = Self {
-            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
-            _follower: follower,
-        };
-        // The last step of a request's life first: no event starts whose end would be missed.
-        for (name, function) in TRACEPOINTS.into_iter().zip(functions).rev() {
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            // SAFETY: The functions have the arguments of these tracepoints, whose first is a
-            // valid request. `data` points into the `Arc` that is held until after
-            // `synchronize` in `drop`, which also runs if this function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
-    }
-}
-
-impl<T: Follower> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        self.probes.clear();
-        tracepoint::synchronize();
-    }
+/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(follower, probes())
 }

@@ -24,7 +24,7 @@ use crate::{
         bindings as helpers,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, Probe, Tracepoint}, //
+        tracepoint::{self, Attachment, Probe}, //
     },
 };
 use core::{ffi::CStr, ptr::NonNull};
@@ -273,67 +273,33 @@ unsafe extern "C" fn switched<T: Follower>(
     follower.switched_in(&guard, next);
 }
 
-/// The tracepoints, the ends first: nothing begins whose end would be missed.
-const TRACEPOINTS: [&CStr; 5] = [
-    c"sys_exit",
-    c"sched_process_exec",
-    c"sched_process_exit",
-    SWITCH,
-    c"sys_enter",
-];
+/// The probes, the ends first: nothing begins whose end would be missed.
+fn probes<T: Follower>() -> [Probe<'static, T>; 5] {
+    // SAFETY: They have the arguments of these tracepoints, whose tasks are valid, and current but
+    // at a switch.
+    unsafe {
+        [
+            Probe::new(c"sys_exit", left::<T> as *mut c_void),
+            Probe::new(c"sched_process_exec", executed::<T> as *mut c_void),
+            Probe::new(c"sched_process_exit", exited::<T> as *mut c_void),
+            Probe::new(SWITCH, switched::<T> as *mut c_void),
+            Probe::new(c"sys_enter", entered::<T> as *mut c_void),
+        ]
+    }
+}
 
 /// Only for who wants it.
 const SWITCH: &CStr = c"sched_switch";
 
 /// The first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing() -> Option<&'static CStr> {
-    TRACEPOINTS
-        .into_iter()
-        .find(|name| Tracepoint::find(name).is_none())
+pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+    tracepoint::missing(probes::<T>())
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
-    probes: KVec<Probe>,
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
-}
-
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
-    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let functions: [*mut c_void; TRACEPOINTS.len()] = [
-            left::<T> as *mut c_void,
-            executed::<T> as *mut c_void,
-            exited::<T> as *mut c_void,
-            switched::<T> as *mut c_void,
-            entered::<T> as *mut c_void,
-        ];
-        let wants_switches = follower.wants_switches();
-        let mut this = Self {
-            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
-            _follower: follower,
-        };
-        for (name, function) in TRACEPOINTS.into_iter().zip(functions) {
-            if name == SWITCH && !wants_switches {
-                continue;
-            }
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            // SAFETY: The functions have the arguments of these tracepoints, whose tasks are
-            // valid, and current but at a switch. `data` points into the `Arc` that is held until
-            // after `synchronize` in `drop`, which also runs if this function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
-    }
-}
-
-impl<T: Follower> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        // The begins go first.
-        while self.probes.pop().is_some() {}
-        tracepoint::synchronize();
-    }
+/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
+    let wants_switches = follower.wants_switches();
+    let probes = probes().into_iter();
+    let wanted = |probe: &Probe<'_, T>| wants_switches || probe.tracepoint() != SWITCH;
+    Attachment::new(follower, probes.filter(wanted))
 }

@@ -14,7 +14,8 @@ use core::{ffi::CStr, ptr::NonNull};
 use kernel::{
     error::from_err_ptr,
     ffi::{c_char, c_void},
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// What a function is told of: the owner, and the argument or the result.
@@ -30,43 +31,53 @@ pub(crate) enum What {
 }
 
 /// Functions that are followed until this is dropped, which waits for those who are told. Sleeps.
-pub(crate) struct Calls(NonNull<helpers::lt_calls>);
+pub(crate) struct Calls<T> {
+    raw: NonNull<helpers::lt_calls>,
+    /// Kept alive until nobody is told any more.
+    _owner: Arc<T>,
+}
 
-// SAFETY: The C side locks by itself.
-unsafe impl Send for Calls {}
+// SAFETY: The C side locks by itself; the owner is `Send` and `Sync`.
+unsafe impl<T: Send + Sync> Send for Calls<T> {}
 
-impl Calls {
+impl<T: Send + Sync + 'static> Calls<T> {
     /// Follows the functions with these names. `ENOENT` if one of them is none, or can not be
     /// traced; `ENOMEM`. Sleeps.
     ///
     /// # Safety
     ///
-    /// `told` may be called with `owner` in any context, until the result is dropped.
+    /// `told` may be called with a pointer to a valid `T`, in the context of these functions.
     pub(crate) unsafe fn new<const N: usize>(
         names: [&'static CStr; N],
         what: What,
         told: Told,
-        owner: *mut c_void,
+        owner: Arc<T>,
     ) -> Result<Self> {
         let names: [*const c_char; N] = names.map(|name| name.as_ptr().cast());
-        // SAFETY: The names are C strings, as many as is said; the rest is the caller's promise.
+        let data = Arc::as_ptr(&owner).cast_mut().cast::<c_void>();
+        // SAFETY: The names are C strings, as many as is said. `told` is called with a valid `T`,
+        // as the caller allows: `data` points into the `Arc` that is held until `lt_calls_free` has
+        // returned, when nobody is told any more.
         let raw = unsafe {
             from_err_ptr(helpers::lt_calls_new(
                 names.as_ptr(),
                 N as u32,
                 what == What::Result,
                 Some(told),
-                owner,
+                data,
             ))?
         };
-        Ok(Self(NonNull::new(raw).ok_or(ENOMEM)?))
+        Ok(Self {
+            raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            _owner: owner,
+        })
     }
 }
 
-impl Drop for Calls {
+impl<T> Drop for Calls<T> {
     fn drop(&mut self) {
         // SAFETY: Made by `lt_calls_new`, freed once.
-        unsafe { helpers::lt_calls_free(self.0.as_ptr()) };
+        unsafe { helpers::lt_calls_free(self.raw.as_ptr()) };
     }
 }
 

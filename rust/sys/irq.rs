@@ -20,7 +20,7 @@ use crate::{
     sys::{
         bindings as helpers,
         platform::{Kernel, PreemptGuard},
-        tracepoint::{self, Probe, Tracepoint}, //
+        tracepoint::{self, Attachment, Probe}, //
     },
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
@@ -134,88 +134,46 @@ unsafe extern "C" fn softirq_left<T: Softirqs>(data: *mut c_void, vector: c_uint
     follower.left(&Kernel::guard(), vector);
 }
 
-/// The tracepoints, the end first: nothing begins whose end would be missed.
-const HANDLERS: [&CStr; 2] = [c"irq_handler_exit", c"irq_handler_entry"];
-const SOFTIRQS: [&CStr; 2] = [c"softirq_exit", c"softirq_entry"];
+/// The probes of handlers, the end first: nothing begins whose end would be missed.
+fn handler_probes<T: Handlers>() -> [Probe<'static, T>; 2] {
+    // SAFETY: They have the arguments of these tracepoints, whose action is valid.
+    unsafe {
+        [
+            Probe::new(c"irq_handler_exit", handler_left::<T> as *mut c_void),
+            Probe::new(c"irq_handler_entry", handler_entered::<T> as *mut c_void),
+        ]
+    }
+}
 
-fn missing(names: [&'static CStr; 2]) -> Option<&'static CStr> {
-    names
-        .into_iter()
-        .find(|name| Tracepoint::find(name).is_none())
+/// The probes of softirqs, in the same order.
+fn softirq_probes<T: Softirqs>() -> [Probe<'static, T>; 2] {
+    // SAFETY: They have the arguments of these tracepoints, which are numbers.
+    unsafe {
+        [
+            Probe::new(c"softirq_exit", softirq_left::<T> as *mut c_void),
+            Probe::new(c"softirq_entry", softirq_entered::<T> as *mut c_void),
+        ]
+    }
 }
 
 /// The first tracepoint of handlers that this kernel lacks, if any.
-pub(crate) fn missing_handlers() -> Option<&'static CStr> {
-    missing(HANDLERS)
+pub(crate) fn missing_handlers<T: Handlers>() -> Option<&'static CStr> {
+    tracepoint::missing(handler_probes::<T>())
 }
 
 /// The first tracepoint of softirqs that this kernel lacks, if any.
-pub(crate) fn missing_softirqs() -> Option<&'static CStr> {
-    missing(SOFTIRQS)
+pub(crate) fn missing_softirqs<T: Softirqs>() -> Option<&'static CStr> {
+    tracepoint::missing(softirq_probes::<T>())
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
-pub(crate) struct Attachment<T> {
-    probes: KVec<Probe>,
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
+/// Attaches a follower of handlers. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
+/// behind. Sleeps.
+pub(crate) fn attach_to_handlers<T: Handlers>(follower: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(follower, handler_probes())
 }
 
-impl<T: Handlers> Attachment<T> {
-    /// Attaches a follower of handlers. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
-    /// behind.
-    pub(crate) fn of_handlers(follower: Arc<T>) -> Result<Self> {
-        let functions = [
-            handler_left::<T> as *mut c_void,
-            handler_entered::<T> as *mut c_void,
-        ];
-        // SAFETY: The functions have the arguments of these tracepoints, whose action is valid.
-        unsafe { Self::new(follower, HANDLERS, functions) }
-    }
-}
-
-impl<T: Softirqs> Attachment<T> {
-    /// Attaches a follower of softirqs. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
-    /// behind.
-    pub(crate) fn of_softirqs(follower: Arc<T>) -> Result<Self> {
-        let functions = [
-            softirq_left::<T> as *mut c_void,
-            softirq_entered::<T> as *mut c_void,
-        ];
-        // SAFETY: The functions have the arguments of these tracepoints, which are numbers.
-        unsafe { Self::new(follower, SOFTIRQS, functions) }
-    }
-}
-
-impl<T> Attachment<T> {
-    /// # Safety
-    ///
-    /// The functions may be called at these tracepoints, with a `T`.
-    unsafe fn new(
-        follower: Arc<T>,
-        names: [&'static CStr; 2],
-        functions: [*mut c_void; 2],
-    ) -> Result<Self> {
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let mut this = Self {
-            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
-            _follower: follower,
-        };
-        for (name, function) in names.into_iter().zip(functions) {
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            // SAFETY: The caller's promise. `data` points into the `Arc` that is held until after
-            // `synchronize` in `drop`, which also runs if this function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
-    }
-}
-
-impl<T> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        // The begins go first.
-        while self.probes.pop().is_some() {}
-        tracepoint::synchronize();
-    }
+/// Attaches a follower of softirqs. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
+/// behind. Sleeps.
+pub(crate) fn attach_to_softirqs<T: Softirqs>(follower: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(follower, softirq_probes())
 }

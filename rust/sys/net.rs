@@ -22,7 +22,7 @@
 use crate::sys::{
     bindings as helpers,
     hook::{self, Calls, What},
-    tracepoint::{self, Probe, Tracepoint}, //
+    tracepoint::{self, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::NonNull};
 use kernel::{
@@ -175,13 +175,19 @@ unsafe extern "C" fn merged<T: Follower>(owner: *mut c_void, skb: u64) {
     follower.merged(skb);
 }
 
-/// The tracepoints, the begin last: nothing begins whose end would be missed.
-const TRACEPOINTS: [&CStr; 4] = [
-    c"kfree_skb",
-    c"consume_skb",
-    c"skb_copy_datagram_iovec",
-    c"netif_receive_skb",
-];
+/// The probes, the begin last: nothing begins whose end would be missed.
+fn probes<T: Follower>() -> [Probe<'static, T>; 4] {
+    // SAFETY: They have the arguments of these tracepoints, of which only the packet that is
+    // received is looked into, and that is valid.
+    unsafe {
+        [
+            Probe::new(c"kfree_skb", dropped::<T> as *mut c_void),
+            Probe::new(c"consume_skb", consumed::<T> as *mut c_void),
+            Probe::new(c"skb_copy_datagram_iovec", copied::<T> as *mut c_void),
+            Probe::new(c"netif_receive_skb", received::<T> as *mut c_void),
+        ]
+    }
+}
 
 /// The functions that free a packet which has done what it was for.
 const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
@@ -190,61 +196,33 @@ const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
 const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
 /// The first tracepoint that this kernel lacks, if any, or `fprobe`.
-pub(crate) fn missing() -> Option<&'static CStr> {
-    let is_missing = |name: &&CStr| Tracepoint::find(name).is_none();
-    hook::missing().or_else(|| TRACEPOINTS.into_iter().find(is_missing))
+pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+    hook::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
+/// A follower at work, until dropped; the begin goes first. Dropping sleeps.
 pub(crate) struct Attachment<T: Follower> {
-    probes: KVec<Probe>,
-    frees: [Option<Calls>; 2],
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
+    _probes: tracepoint::Attachment<T>,
+    _merges: Calls<T>,
+    _frees: Calls<T>,
 }
 
 impl<T: Follower> Attachment<T> {
     /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint, `ENOENT` if it lacks a
     /// function; nothing is left behind. Sleeps.
     pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let functions: [*mut c_void; 4] = [
-            dropped::<T> as *mut c_void,
-            consumed::<T> as *mut c_void,
-            copied::<T> as *mut c_void,
-            received::<T> as *mut c_void,
-        ];
-        let mut this = Self {
-            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
-            frees: [None, None],
-            _follower: follower,
+        // SAFETY: They may be called with a valid `T`; of their packets only the address is used.
+        let (frees, merges) = unsafe {
+            (
+                Calls::new(FREES, What::Argument, freed::<T>, follower.clone())?,
+                Calls::new(MERGES, What::Argument, merged::<T>, follower.clone())?,
+            )
         };
-        // SAFETY: `data` points into the `Arc` that is held until after these are dropped.
-        this.frees = unsafe {
-            [
-                Some(Calls::new(FREES, What::Argument, freed::<T>, data)?),
-                Some(Calls::new(MERGES, What::Argument, merged::<T>, data)?),
-            ]
-        };
-        for (name, function) in TRACEPOINTS.into_iter().zip(functions) {
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            // SAFETY: The functions have the arguments of these tracepoints, of which only the
-            // packet that is received is looked into, and that is valid. `data` points into the
-            // `Arc` that is held until after `synchronize` in `drop`, which also runs if this
-            // function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
-    }
-}
-
-impl<T: Follower> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        // The begin goes first.
-        while self.probes.pop().is_some() {}
-        self.frees = [None, None];
-        tracepoint::synchronize();
+        Ok(Self {
+            _probes: tracepoint::Attachment::new(follower, probes())?,
+            _merges: merges,
+            _frees: frees,
+        })
     }
 }
 

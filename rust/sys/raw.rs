@@ -16,10 +16,10 @@ use crate::{
     sys::{
         bindings as helpers,
         platform::{Kernel, PreemptGuard},
-        tracepoint::{self, Probe, Tracepoint}, //
+        tracepoint::{Attachment, Probe, Tracepoint}, //
     },
 };
-use core::{ffi::CStr, marker::PhantomData};
+use core::ffi::CStr;
 use kernel::{ffi::c_void, prelude::*, sync::Arc};
 
 /// How many registers there are, on all machines that pass arguments in six or more.
@@ -56,35 +56,14 @@ unsafe extern "C" fn passed<S, T: Passer<S>>(
     }
 }
 
-/// A tracepoint that is passed, until dropped. Dropping sleeps.
-pub(crate) struct Passing<S, T: Passer<S>> {
-    probe: Option<Probe>,
-    /// Kept alive until the probe has returned.
-    _passer: Arc<T>,
-    _as: PhantomData<fn(S)>,
-}
-
-impl<S, T: Passer<S>> Passing<S, T> {
-    /// Begins. `ENOENT` if there is no such tracepoint in the kernel proper.
-    pub(crate) fn new(name: &CStr, passer: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&passer).cast_mut().cast::<c_void>();
-        let tracepoint = Tracepoint::find(name).ok_or(ENOENT)?;
-        let function = passed::<S, T> as *mut c_void;
-        // SAFETY: The function takes integers from registers, whatever the tracepoint has put
-        // there, and may be called in any context. `data` points into the `Arc` that is held
-        // until after `synchronize` in `drop`.
-        let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-        Ok(Self {
-            probe: Some(probe),
-            _passer: passer,
-            _as: PhantomData,
-        })
+/// Begins, until the result is dropped. `ENOENT` if there is no such tracepoint in the kernel
+/// proper. Sleeps.
+pub(crate) fn pass<S, T: Passer<S>>(name: &CStr, passer: Arc<T>) -> Result<Attachment<T>> {
+    if Tracepoint::find(name).is_none() {
+        return Err(ENOENT);
     }
-}
-
-impl<S, T: Passer<S>> Drop for Passing<S, T> {
-    fn drop(&mut self) {
-        self.probe = None;
-        tracepoint::synchronize();
-    }
+    // SAFETY: The function takes integers from registers, whatever the tracepoint has put there,
+    // and may be called in any context.
+    let probe = unsafe { Probe::new(name, passed::<S, T> as *mut c_void) };
+    Attachment::new(passer, [probe])
 }

@@ -23,7 +23,7 @@ use crate::{
     sys::{
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, Probe, Tracepoint}, //
+        tracepoint::{self, Attachment, Probe}, //
     },
 };
 use core::ffi::CStr;
@@ -156,65 +156,30 @@ unsafe extern "C" fn switched<T: Follower>(
     follower.switched(&guard, Switch { prev, next, state });
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
-    probes: KVec<Probe>,
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
-}
-
-/// The tracepoints, and whether a follower needs each. The end of what is followed comes first:
-/// nothing begins whose end would be missed.
-const fn tracepoints<T: Follower>() -> [(&'static CStr, bool); 3] {
-    [
-        (c"sched_switch", true),
-        (c"sched_waking", T::WAKINGS),
-        (c"sched_wakeup_new", T::NEW),
-    ]
+/// The probes that a follower needs, the end of what is followed first: nothing begins whose end
+/// would be missed.
+fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
+    // SAFETY: They have the arguments of these tracepoints, which are valid tasks.
+    let (switched, waking, new) = unsafe {
+        (
+            Probe::new(c"sched_switch", switched::<T> as *mut c_void),
+            Probe::new(c"sched_waking", waking::<T> as *mut c_void),
+            Probe::new(c"sched_wakeup_new", waking::<T> as *mut c_void),
+        )
+    };
+    let waking = T::WAKINGS.then_some(waking);
+    let new = T::NEW.then_some(new);
+    [Some(switched), waking, new].into_iter().flatten()
 }
 
 /// The first tracepoint that a follower needs and this kernel lacks, if any.
 pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
-    tracepoints::<T>()
-        .into_iter()
-        .find(|(name, needed)| *needed && Tracepoint::find(name).is_none())
-        .map(|(name, _)| name)
+    tracepoint::missing(probes::<T>())
 }
 
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
-    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let functions: [*mut c_void; 3] = [
-            switched::<T> as *mut c_void,
-            waking::<T> as *mut c_void,
-            waking::<T> as *mut c_void,
-        ];
-        let mut this = Self {
-            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
-            _follower: follower,
-        };
-        for ((name, needed), function) in tracepoints::<T>().into_iter().zip(functions) {
-            if !needed {
-                continue;
-            }
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            // SAFETY: The functions have the arguments of these tracepoints, which are valid
-            // tasks. `data` points into the `Arc` that is held until after `synchronize` in
-            // `drop`, which also runs if this function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
-    }
-}
-
-impl<T: Follower> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        // The begins go first.
-        while self.probes.pop().is_some() {}
-        tracepoint::synchronize();
-    }
+/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(follower, probes())
 }
 
 /// Is told of tasks that exit. Any context.
@@ -234,49 +199,27 @@ unsafe extern "C" fn exits<T: Leaver>(data: *mut c_void, task: *mut bindings::ta
     leaver.exits(&guard, task);
 }
 
-/// The tracepoints of a task's end.
-const EXITS: [&CStr; 2] = [c"sched_process_exit", c"sched_process_free"];
-
-/// The first of them that this kernel lacks, if any.
-pub(crate) fn missing_exits() -> Option<&'static CStr> {
-    EXITS
-        .into_iter()
-        .find(|name| Tracepoint::find(name).is_none())
-}
-
-/// A [`Leaver`] at work, until dropped. Dropping sleeps.
-pub(crate) struct Exits<T: Leaver> {
-    probes: KVec<Probe>,
-    /// Kept alive until the last probe has returned.
-    _leaver: Arc<T>,
-}
-
-impl<T: Leaver> Exits<T> {
-    /// Attaches it. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
-    pub(crate) fn new(leaver: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&leaver).cast_mut().cast::<c_void>();
-        let mut this = Self {
-            probes: KVec::with_capacity(EXITS.len(), GFP_KERNEL)?,
-            _leaver: leaver,
-        };
-        for name in EXITS {
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            let function = exits::<T> as *mut c_void;
-            // SAFETY: The first argument of these is a valid task; a further one stays in its
-            // register. `data` points into the `Arc` that is held until after `synchronize` in
-            // `drop`, which also runs if this function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
+/// The probes of a task's end.
+fn exit_probes<T: Leaver>() -> [Probe<'static, T>; 2] {
+    // SAFETY: The first argument of these tracepoints is a valid task; a further one stays in its
+    // register.
+    unsafe {
+        [
+            Probe::new(c"sched_process_exit", exits::<T> as *mut c_void),
+            Probe::new(c"sched_process_free", exits::<T> as *mut c_void),
+        ]
     }
 }
 
-impl<T: Leaver> Drop for Exits<T> {
-    fn drop(&mut self) {
-        while self.probes.pop().is_some() {}
-        tracepoint::synchronize();
-    }
+/// The first tracepoint of a task's end that this kernel lacks, if any.
+pub(crate) fn missing_exits<T: Leaver>() -> Option<&'static CStr> {
+    tracepoint::missing(exit_probes::<T>())
+}
+
+/// Attaches a [`Leaver`]. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
+/// Sleeps.
+pub(crate) fn attach_to_exits<T: Leaver>(leaver: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(leaver, exit_probes())
 }
 
 /// The word for a policy.

@@ -17,7 +17,7 @@
 
 use crate::sys::{
     bindings as helpers,
-    tracepoint::{self, Probe, Tracepoint}, //
+    tracepoint::{self, Attachment, Probe}, //
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -102,48 +102,24 @@ unsafe extern "C" fn left<T: Follower>(
     follower.left(call);
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
-    probes: KVec<Probe>,
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
+/// The probes, the end first: nothing begins whose end would be missed.
+fn probes<T: Follower>() -> [Probe<'static, T>; 2] {
+    // SAFETY: They have the arguments of these tracepoints, whose first are the registers of the
+    // current task.
+    unsafe {
+        [
+            Probe::new(c"sys_exit", left::<T> as *mut c_void),
+            Probe::new(c"sys_enter", entered::<T> as *mut c_void),
+        ]
+    }
 }
-
-/// The tracepoints, the end first: nothing begins whose end would be missed.
-const TRACEPOINTS: [&CStr; 2] = [c"sys_exit", c"sys_enter"];
 
 /// The first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing() -> Option<&'static CStr> {
-    TRACEPOINTS
-        .into_iter()
-        .find(|name| Tracepoint::find(name).is_none())
+pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+    tracepoint::missing(probes::<T>())
 }
 
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
-    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let functions = [left::<T> as *mut c_void, entered::<T> as *mut c_void];
-        let mut this = Self {
-            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
-            _follower: follower,
-        };
-        for (name, function) in TRACEPOINTS.into_iter().zip(functions) {
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            // SAFETY: The functions have the arguments of these tracepoints, whose first are the
-            // registers of the current task. `data` points into the `Arc` that is held until
-            // after `synchronize` in `drop`, which also runs if this function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
-    }
-}
-
-impl<T: Follower> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        // The begins go first.
-        while self.probes.pop().is_some() {}
-        tracepoint::synchronize();
-    }
+/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(follower, probes())
 }

@@ -2,14 +2,25 @@
 
 //! Attaching functions to the kernel's tracepoints.
 //!
+//! ```text
+//!   Probe<T>: a tracepoint's name, a function     Attachment<T>: they are called,
+//!   Probe<T>: ...                          -----> with this T
+//!   in the order of attaching: ends first         drop: detached, begins first; waits
+//! ```
+//!
+//! Each file beside this one that is about tracepoints has a list of its probes, and a function
+//! that attaches them. Whether the tracepoints have the arguments that these take is checked by
+//! tracepoints.c.
+//!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
-use core::{ffi::CStr, ptr::NonNull};
+use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
     error::to_result,
     ffi::c_void,
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// A tracepoint of the kernel proper; those of modules may vanish and are not found.
@@ -41,30 +52,112 @@ pub(crate) fn fits(name: &CStr) -> bool {
     unsafe { crate::sys::bindings::lt_tracepoint_fits(name.as_ptr().cast()) }
 }
 
+/// A function that can be called at a tracepoint, with a `T`.
+///
+/// # Invariants
+///
+/// The function is as [`Probe::new`] wants it.
+pub(crate) struct Probe<'a, T> {
+    tracepoint: &'a CStr,
+    function: *mut c_void,
+    _with: PhantomData<fn(&T)>,
+}
+
+impl<'a, T> Probe<'a, T> {
+    /// # Safety
+    ///
+    /// `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are the first
+    /// ones of the tracepoint's `TP_PROTO`. Given a pointer to a valid `T`, it may be called in the
+    /// tracepoint's context, on any CPU.
+    pub(crate) const unsafe fn new(tracepoint: &'a CStr, function: *mut c_void) -> Self {
+        // INVARIANT: The caller's promise.
+        Self {
+            tracepoint,
+            function,
+            _with: PhantomData,
+        }
+    }
+
+    /// The name of the tracepoint.
+    pub(crate) fn tracepoint(&self) -> &'a CStr {
+        self.tracepoint
+    }
+}
+
+/// The first tracepoint that probes need and this kernel lacks, if any.
+pub(crate) fn missing<T>(
+    probes: impl IntoIterator<Item = Probe<'static, T>>,
+) -> Option<&'static CStr> {
+    probes
+        .into_iter()
+        .map(|probe| probe.tracepoint)
+        .find(|name| Tracepoint::find(name).is_none())
+}
+
+/// Probes that are called with a `T`, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T> {
+    attached: KVec<Attached>,
+    /// Kept alive until the last probe has returned.
+    _with: Arc<T>,
+}
+
+impl<T: Send + Sync + 'static> Attachment<T> {
+    /// Attaches probes in their order. `ENOSYS` if the kernel lacks a tracepoint, `ENOMEM`;
+    /// nothing is left behind. Sleeps.
+    pub(crate) fn new<'a>(
+        with: Arc<T>,
+        probes: impl IntoIterator<Item = Probe<'a, T>>,
+    ) -> Result<Self> {
+        let data = Arc::as_ptr(&with).cast_mut().cast::<c_void>();
+        let mut this = Self {
+            attached: KVec::new(),
+            _with: with,
+        };
+        for probe in probes {
+            let tracepoint = Tracepoint::find(probe.tracepoint).ok_or_else(crate::sys::enosys)?;
+            // SAFETY: By the invariant of `Probe` the function fits the tracepoint, and may be
+            // called with a valid `T`, which `T: Sync` lets it share with all CPUs. `data` points
+            // to one: it is in the `Arc` that is held until after `synchronize` in `drop`, when
+            // no probe is running any more; `drop` also runs if this function fails.
+            let attached = unsafe { Attached::new(tracepoint, probe.function, data)? };
+            this.attached.push(attached, GFP_KERNEL)?;
+        }
+        Ok(this)
+    }
+}
+
+impl<T> Drop for Attachment<T> {
+    fn drop(&mut self) {
+        // The last one first.
+        while self.attached.pop().is_some() {}
+        synchronize();
+    }
+}
+
 /// A function that is called at a tracepoint, until dropped.
 ///
 /// After the drop the function may still be running somewhere: [`synchronize`] waits for it.
-pub(crate) struct Probe {
+struct Attached {
     tracepoint: Tracepoint,
     function: *mut c_void,
     data: *mut c_void,
 }
 
 // SAFETY: The pointers are only handed back to the tracepoint code, from any thread.
-unsafe impl Send for Probe {}
-// SAFETY: Nothing can be done with a shared `Probe`.
-unsafe impl Sync for Probe {}
+unsafe impl Send for Attached {}
+// SAFETY: Nothing can be done with a shared `Attached`.
+unsafe impl Sync for Attached {}
 
-impl Probe {
+impl Attached {
     /// Attaches `function`, to be called with `data` and the tracepoint's arguments.
     ///
     /// # Safety
     ///
-    /// - `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are those
-    ///   of the tracepoint's `TP_PROTO`.
+    /// - `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are the first
+    ///   ones of the tracepoint's `TP_PROTO`.
     /// - It may be called with `data` in the tracepoint's context on any CPU, until
-    ///   [`synchronize`] has returned after this probe was dropped.
-    pub(crate) unsafe fn attach(
+    ///   [`synchronize`] has returned after the result was dropped.
+    unsafe fn new(
         tracepoint: Tracepoint,
         function: *mut c_void,
         data: *mut c_void,
@@ -81,9 +174,9 @@ impl Probe {
     }
 }
 
-impl Drop for Probe {
+impl Drop for Attached {
     fn drop(&mut self) {
-        // SAFETY: Was registered with these three by `attach`. It can fail only if it was not.
+        // SAFETY: Was registered with these three by `new`. It can fail only if it was not.
         unsafe {
             bindings::tracepoint_probe_unregister(
                 self.tracepoint.0.as_ptr(),

@@ -23,7 +23,7 @@
 use crate::sys::{
     bindings as helpers,
     platform::PreemptGuard,
-    tracepoint::{self, Probe, Tracepoint}, //
+    tracepoint::{self, Attachment, Probe}, //
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -151,59 +151,27 @@ unsafe extern "C" fn ended<T: Follower>(
     follower.ended(work as u64);
 }
 
-/// The tracepoints, the last step first: nothing begins whose end would be missed.
-const TRACEPOINTS: [&CStr; 3] = [
-    c"workqueue_execute_end",
-    c"workqueue_execute_start",
-    c"workqueue_queue_work",
-];
+/// The probes, the last step first: nothing begins whose end would be missed.
+fn probes<T: Follower>() -> [Probe<'static, T>; 3] {
+    // SAFETY: They have the arguments of these tracepoints, which are valid but for the work at the
+    // end, of which only the address is used.
+    unsafe {
+        [
+            Probe::new(c"workqueue_execute_end", ended::<T> as *mut c_void),
+            Probe::new(c"workqueue_execute_start", started::<T> as *mut c_void),
+            Probe::new(c"workqueue_queue_work", queued::<T> as *mut c_void),
+        ]
+    }
+}
 
 /// The first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing() -> Option<&'static CStr> {
-    TRACEPOINTS
-        .into_iter()
-        .find(|name| Tracepoint::find(name).is_none())
+pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+    tracepoint::missing(probes::<T>())
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
-    probes: KVec<Probe>,
-    /// Kept alive until the last probe has returned.
-    _follower: Arc<T>,
-}
-
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
-    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
-        // SAFETY: Called where sleeping is allowed.
-        unsafe { helpers::lt_wq_find_names() };
-        let data = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let functions: [*mut c_void; 3] = [
-            ended::<T> as *mut c_void,
-            started::<T> as *mut c_void,
-            queued::<T> as *mut c_void,
-        ];
-        let mut this = Self {
-            probes: KVec::with_capacity(functions.len(), GFP_KERNEL)?,
-            _follower: follower,
-        };
-        for (name, function) in TRACEPOINTS.into_iter().zip(functions) {
-            let tracepoint = Tracepoint::find(name).ok_or_else(crate::sys::enosys)?;
-            // SAFETY: The functions have the arguments of these tracepoints, which are valid but
-            // for the work at the end, of which only the address is used. `data` points into the
-            // `Arc` that is held until after `synchronize` in `drop`, which also runs if this
-            // function fails.
-            let probe = unsafe { Probe::attach(tracepoint, function, data)? };
-            this.probes.push(probe, GFP_KERNEL)?;
-        }
-        Ok(this)
-    }
-}
-
-impl<T: Follower> Drop for Attachment<T> {
-    fn drop(&mut self) {
-        // The begins go first.
-        while self.probes.pop().is_some() {}
-        tracepoint::synchronize();
-    }
+/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
+    // SAFETY: Called where sleeping is allowed.
+    unsafe { helpers::lt_wq_find_names() };
+    Attachment::new(follower, probes())
 }

@@ -67,7 +67,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "closed"],
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
-    missing: accept::missing,
+    missing: accept::missing::<Probes>,
     create: Some(Probed::<Accept, _, _>::create),
 };
 

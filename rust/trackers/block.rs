@@ -37,13 +37,13 @@ pub(crate) mod probes;
 pub(crate) mod steps;
 
 use self::{
-    probes::{Block, COUNTERS},
+    probes::{Block, Probes, COUNTERS},
     steps::Detail,
 };
 use crate::{
     control::{Kind as ParamKind, Param, ALL_DEVICES},
     instance::{common, params, probed::Probed},
-    sys::block::missing,
+    sys::block,
     trackers::Kind, //
 };
 use kernel::prelude::*;
@@ -81,6 +81,6 @@ pub(crate) static KIND: Kind = Kind {
     counters: &COUNTERS,
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
-    missing,
+    missing: block::missing::<Probes>,
     create: Some(Probed::<Block, _, _>::create),
 };

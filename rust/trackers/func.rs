@@ -51,8 +51,9 @@ use crate::{
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
-        sched::{self, Exits},
-        task::{Context, TaskRef}, //
+        sched,
+        task::{Context, TaskRef},
+        tracepoint, //
     },
     tracker::Late, //
 };
@@ -86,7 +87,7 @@ pub(crate) static KIND: Kind = Kind {
         let called = Called::from_detail(&alert.detail);
         f.write_fmt(fmt!(" {}", called.named(alert.reason.is_end())))
     },
-    missing: || fprobe::missing().or_else(sched::missing_exits),
+    missing: || fprobe::missing().or_else(sched::missing_exits::<Probes>),
     create: Some(Probed::<Func, _, _>::create),
 };
 
@@ -193,7 +194,7 @@ impl Probes {
 /// The functions first: when they are let go, nothing begins any more.
 pub(crate) struct Attachment {
     functions: Functions<Func, Probes>,
-    _exits: Exits<Probes>,
+    _exits: tracepoint::Attachment<Probes>,
 }
 
 impl probed::Probes<2, WORDS> for Func {
@@ -204,7 +205,7 @@ impl probed::Probes<2, WORDS> for Func {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Attachment> {
-        let exits = Exits::new(live.clone())?;
+        let exits = sched::attach_to_exits(live.clone())?;
         let name = live.core.text(FUNCTION).ok_or(EINVAL)?;
         Ok(Attachment {
             functions: Functions::new(name, What::Both, live.clone())?,

@@ -48,7 +48,8 @@ use crate::{
     sys::{
         block::{self, Request, Transfer},
         syscall,
-        task::{Context, TaskRef}, //
+        task::{Context, TaskRef},
+        tracepoint::Attachment, //
     },
     tracker::Late,
 };
@@ -86,7 +87,7 @@ pub(crate) static KIND: Kind = Kind {
 };
 
 fn missing() -> Option<&'static CStr> {
-    block::missing().or_else(syscall::missing)
+    block::missing::<Probes>().or_else(syscall::missing::<Probes>)
 }
 
 struct Io;
@@ -157,15 +158,15 @@ impl Requests<Profile> for Io {
 }
 
 impl probed::Probes<1, STEPS, Profile> for Io {
-    type Attachment = (syscall::Attachment<Probes>, block::Attachment<Probes>);
+    type Attachment = [Attachment<Probes>; 2];
 
     fn kind() -> &'static Kind {
         &KIND
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        let requests = block::Attachment::new(live.clone())?;
-        Ok((syscall::Attachment::new(live)?, requests))
+        let requests = block::attach(live.clone())?;
+        Ok([syscall::attach(live)?, requests])
     }
 
     fn owner(data: &[u64; STEPS]) -> Owner {

@@ -40,9 +40,10 @@ use crate::{
     platform::Platform,
     record::{Owner, DETAIL},
     sys::{
-        irq::{self, Action, Attachment, Handlers, NAME_WORDS},
+        irq::{self, Action, Handlers, NAME_WORDS},
         platform::Kernel,
-        task::TaskRef, //
+        task::TaskRef,
+        tracepoint::Attachment, //
     },
     text::Quoted,
     tracker::Late, //
@@ -74,7 +75,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[],
     detail_words: DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(&alert.detail))),
-    missing: irq::missing_handlers,
+    missing: irq::missing_handlers::<Probes>,
     create: Some(Probed::<Irq, _, _>::create),
 };
 
@@ -166,7 +167,7 @@ impl probed::Probes<1, WORDS> for Irq {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::of_handlers(live)
+        irq::attach_to_handlers(live)
     }
 
     fn owner(_: &[u64; WORDS]) -> Owner {

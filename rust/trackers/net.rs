@@ -92,7 +92,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "copied", "consumed", "dropped", "merged"],
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
-    missing: net::missing,
+    missing: net::missing::<Probes>,
     create: Some(Probed::<Net, _, _>::create),
 };
 

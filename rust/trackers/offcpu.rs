@@ -42,9 +42,10 @@ use crate::{
     record::Owner,
     sys::{
         platform::Kernel,
-        sched::{self, Attachment, State, Switch},
+        sched::{self, State, Switch},
         stack::{Few, Stack},
-        task::{Context, TaskRef}, //
+        task::{Context, TaskRef},
+        tracepoint::Attachment, //
     },
     tracker::{Late, Verdict}, //
 };
@@ -201,7 +202,7 @@ impl probed::Probes<1, WORDS> for Offcpu {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::new(live)
+        sched::attach(live)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

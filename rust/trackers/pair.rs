@@ -45,8 +45,9 @@ use crate::{
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
-        raw::{Passer, Passing, REGISTERS},
-        task::{Context, TaskRef}, //
+        raw::{self, Passer, REGISTERS},
+        task::{Context, TaskRef},
+        tracepoint, //
     },
     tracker::Late, //
 };
@@ -343,7 +344,7 @@ impl<S: Side> fprobe::Follower<Returned<S>> for Probes {
 /// A point that is passed as a side.
 #[expect(dead_code, reason = "held to be dropped")]
 enum Attached<S: Side> {
-    Tracepoint(Passing<S, Probes>),
+    Tracepoint(tracepoint::Attachment<Probes>),
     Called(Functions<Called<S>, Probes>),
     Returned(Functions<Returned<S>, Probes>),
 }
@@ -355,7 +356,7 @@ impl<S: Side> Attached<S> {
         let name = core::str::from_utf8(name).map_err(|_| EINVAL)?;
         let name = &CString::try_from_fmt(fmt!("{name}"))?;
         Ok(match point {
-            Point::Tracepoint => Self::Tracepoint(Passing::new(name, live.clone())?),
+            Point::Tracepoint => Self::Tracepoint(raw::pass::<S, _>(name, live.clone())?),
             Point::Entry => Self::Called(Functions::new(name, What::Entry, live.clone())?),
             Point::Return => Self::Returned(Functions::new(name, What::Both, live.clone())?),
         })

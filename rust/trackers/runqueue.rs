@@ -40,8 +40,9 @@ use crate::{
     },
     sys::{
         platform::Kernel,
-        sched::{self, policy_name, Attachment, Switch},
-        task::TaskRef, //
+        sched::{self, policy_name, Switch},
+        task::TaskRef,
+        tracepoint::Attachment, //
     },
     tracker::Late,
 };
@@ -159,7 +160,7 @@ impl probed::Probes<1, WORDS> for Runqueue {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::new(live)
+        sched::attach(live)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

@@ -38,9 +38,10 @@ use crate::{
     platform::Platform,
     record::{Owner, DETAIL, ID_BITS},
     sys::{
-        irq::{self, Attachment, Softirqs},
+        irq::{self, Softirqs},
         platform::Kernel,
-        task::TaskRef, //
+        task::TaskRef,
+        tracepoint::Attachment, //
     },
     tracker::Late, //
 };
@@ -75,7 +76,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[],
     detail_words: 1,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(alert.detail[0]))),
-    missing: irq::missing_softirqs,
+    missing: irq::missing_softirqs::<Probes>,
     create: Some(Probed::<Softirq, _, _>::create),
 };
 
@@ -159,7 +160,7 @@ impl probed::Probes<1, WORDS> for Softirq {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::of_softirqs(live)
+        irq::attach_to_softirqs(live)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

@@ -44,10 +44,11 @@ use crate::{
     platform::Platform,
     record::{Owner, Reason},
     sys::{
-        calls::{self, Attachment, Call, Follower, Registers, CALLS},
+        calls::{self, Call, Follower, Registers, CALLS},
         platform::Kernel,
         stack::Stack,
-        task::TaskRef, //
+        task::TaskRef,
+        tracepoint::Attachment, //
     },
     tracker::{Late, Verdict, Why}, //
 };
@@ -114,7 +115,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "renamed", "stacks"],
     detail_words: Made::DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Made::from_detail(&alert.detail))),
-    missing: calls::missing,
+    missing: calls::missing::<Probes>,
     create: Some(Probed::<Syscall, _, _>::create),
 };
 
@@ -277,7 +278,7 @@ impl probed::Probes<1, WORDS> for Syscall {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::new(live)
+        calls::attach(live)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

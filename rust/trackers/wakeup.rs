@@ -47,8 +47,9 @@ use crate::{
     },
     sys::{
         platform::Kernel,
-        sched::{self, policy_name, Attachment, Switch},
-        task::{Context, TaskRef}, //
+        sched::{self, policy_name, Switch},
+        task::{Context, TaskRef},
+        tracepoint::Attachment, //
     },
     tracker::{Late, Verdict},
 };
@@ -181,7 +182,7 @@ impl probed::Probes<1, WORDS> for Wakeup {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::new(live)
+        sched::attach(live)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

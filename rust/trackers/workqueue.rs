@@ -52,7 +52,8 @@ use crate::{
     sys::{
         platform::Kernel,
         task::{self, Context},
-        workqueue::{self, Attachment, Queue, Work}, //
+        tracepoint::Attachment,
+        workqueue::{self, Queue, Work}, //
     },
     tracker::{Late, Open, Verdict}, //
 };
@@ -84,7 +85,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "unqueued"],
     detail_words: Item::DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Item::from_detail(alert))),
-    missing: workqueue::missing,
+    missing: workqueue::missing::<Probes>,
     create: Some(Probed::<Works, _, _>::create),
 };
 
@@ -215,7 +216,7 @@ impl probed::Probes<2, WORDS> for Works {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::new(live)
+        workqueue::attach(live)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

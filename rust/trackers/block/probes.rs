@@ -19,9 +19,10 @@ use crate::{
     platform::Platform,
     record::Owner,
     sys::{
-        block::{Attachment, Follower, Request},
+        block::{self, Follower, Request},
         platform::Kernel,
         task,
+        tracepoint::Attachment, //
     },
     tracker::{Late, Open, Verdict},
     trackers::Kind, //
@@ -331,7 +332,7 @@ impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
 pub(super) struct Block;
 
 /// What its probes work on.
-type Probes = Following<Block, ()>;
+pub(super) type Probes = Following<Block, ()>;
 
 impl Requests<()> for Block {
     const COUNTERS_AT: usize = 0;
@@ -353,7 +354,7 @@ impl probed::Probes<1, STEPS> for Block {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::new(live)
+        block::attach(live)
     }
 
     fn owner(data: &[u64; STEPS]) -> Owner {
