@@ -9,7 +9,6 @@ pub(crate) mod accept;
 pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;
-pub(crate) mod calls;
 pub(crate) mod cgroup;
 pub(crate) mod exports;
 pub(crate) mod fprobe;

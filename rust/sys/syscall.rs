@@ -1,125 +1,225 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! System calls, as tasks enter and leave the kernel.
+//! Following system calls, and the tasks that make them.
 //!
 //! ```text
-//!   user space --> sys_enter --> the call --> sys_exit --> user space
+//!   user space --sys_enter--> in the kernel -----------------sys_exit--> user space
+//!                                |  ^                           ^
+//!                    switched out|  |switched in                | a new task's first one has
+//!                                v  |                           | no sys_enter
+//!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!
-//! Each call that is entered is left, also if a signal ends it or its task; a task that is in the
-//! middle of one when a follower is attached leaves it unentered.
+//! A call that a signal ends is left, too; a task that is in the middle of one when a follower is
+//! attached leaves it unentered.
 //!
-//! C header: [`include/trace/events/syscalls.h`](srctree/include/trace/events/syscalls.h)
+//! C headers: [`include/trace/events/syscalls.h`](srctree/include/trace/events/syscalls.h),
+//! [`include/asm-generic/syscall.h`](srctree/include/asm-generic/syscall.h)
 //!
 //! # Contexts
 //!
-//! The current task, with preemption on; it may even sleep.
+//! The current task, with preemption on, but for being switched in: see sys/sched.rs.
 
-use crate::sys::{
-    bindings as helpers,
-    tracepoint::{self, Attachment, Probe}, //
+use crate::{
+    platform::Platform,
+    sys::{
+        bindings as helpers,
+        platform::{Kernel, PreemptGuard},
+        task::TaskRef,
+        tracepoint::{self, Attachment, Probe}, //
+    },
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
-    ffi::{c_long, c_void},
+    ffi::{c_int, c_long, c_uint, c_void},
     prelude::*,
     sync::Arc, //
 };
 
-/// A system call of the current task, during a tracepoint.
+pub(crate) mod names;
+
+/// The registers of the current task, which makes a call.
 ///
 /// # Invariants
 ///
 /// The pointer is valid for `'a`, and of the current task.
-pub(crate) struct Call<'a> {
-    regs: NonNull<bindings::pt_regs>,
+pub(crate) struct Registers<'a> {
+    raw: NonNull<bindings::pt_regs>,
     _during: PhantomData<&'a bindings::pt_regs>,
 }
 
-impl Call<'_> {
+impl Registers<'_> {
     /// # Safety
     ///
-    /// `regs` is valid for the duration of `'a`, and of the current task.
+    /// `raw` is valid for the duration of `'a`, and of the current task.
     #[inline(always)]
-    unsafe fn from_raw<'a>(regs: *mut bindings::pt_regs) -> Call<'a> {
+    unsafe fn from_raw<'a>(raw: *mut bindings::pt_regs) -> Registers<'a> {
         // INVARIANT: The caller's promise.
-        Call {
+        Registers {
             // SAFETY: A valid pointer is not NULL.
-            regs: unsafe { NonNull::new_unchecked(regs) },
+            raw: unsafe { NonNull::new_unchecked(raw) },
             _during: PhantomData,
         }
     }
 
-    /// Its number, which means one of the tables of the architecture, see [`Call::is_compat`]. None
-    /// if the call was skipped, or is not one.
+    /// The number of the call, below 0 if it was skipped, or is none.
     #[inline(always)]
-    pub(crate) fn number(&self) -> Option<u32> {
+    pub(crate) fn number(&self) -> i64 {
         // SAFETY: Valid by the type invariant.
-        u32::try_from(unsafe { helpers::lt_syscall_number(self.regs.as_ptr()) }).ok()
+        unsafe { helpers::lt_syscall_number(self.raw.as_ptr()) as i64 }
     }
 
-    /// Whether it is one of another table than the native one: of a 32-bit program on a 64-bit
-    /// kernel.
+    /// The first three arguments.
+    pub(crate) fn arguments(&self) -> [u64; 3] {
+        let mut arguments = [0; 3];
+        // SAFETY: Valid by the type invariant, and there is room for so many.
+        unsafe { helpers::lt_syscall_arguments(self.raw.as_ptr(), arguments.as_mut_ptr()) };
+        arguments
+    }
+
+    /// Whether the number is one of another table than the native one: of a 32-bit program on a
+    /// 64-bit kernel, or of one with 32-bit pointers.
+    #[inline(always)]
     pub(crate) fn is_compat(&self) -> bool {
-        // SAFETY: Looks at the current task.
+        // SAFETY: Reads flags of the current task.
         unsafe { helpers::lt_syscall_is_compat() }
     }
 }
 
-/// Follows system calls. See "Contexts" above.
+/// Follows system calls. All is about the current task, but for being switched in.
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// The current task begins a call.
-    fn entered(&self, call: Call<'_>);
+    /// Whether the tasks are followed, too: [`Follower::renamed`] and what comes after it.
+    const TASKS: bool;
 
-    /// It is about to return from it.
-    fn left(&self, call: Call<'_>);
+    /// It makes the call of this number, see [`Registers::number`]. Preemption is on.
+    fn entered(&self, registers: &Registers<'_>, number: i64);
+
+    /// It comes back from one. Preemption is on.
+    fn left(&self, registers: &Registers<'_>, ret: i64);
+
+    /// It executes another program, and its thread id has changed from `old`.
+    fn renamed(&self, _guard: &PreemptGuard, _old: u32) {}
+
+    /// It exits.
+    fn exited(&self, _guard: &PreemptGuard) {}
+
+    /// Whether [`Follower::switched_in`] is called.
+    fn wants_switches(&self) -> bool {
+        false
+    }
+
+    /// A task is switched in, and is not on the CPU yet. The lock of the runqueue is held.
+    fn switched_in(&self, _guard: &PreemptGuard, _task: TaskRef<'_>) {}
 }
 
 /// # Safety
 ///
-/// `data` is a valid `T`, `regs` are valid ones of the current task.
+/// `data` is a valid `T`, `regs` are the registers of the current task, which is making a call.
 unsafe extern "C" fn entered<T: Follower>(
     data: *mut c_void,
     regs: *mut bindings::pt_regs,
-    _number: c_long,
+    number: c_long,
 ) {
     // SAFETY: The function's contract.
-    let (follower, call) = unsafe { (&*data.cast::<T>(), Call::from_raw(regs)) };
-    follower.entered(call);
+    let (follower, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
+    follower.entered(&registers, number as i64);
 }
 
 /// # Safety
 ///
-/// `data` is a valid `T`, `regs` are valid ones of the current task.
+/// `data` is a valid `T`, `regs` are the registers of the current task, which is making a call.
 unsafe extern "C" fn left<T: Follower>(
     data: *mut c_void,
     regs: *mut bindings::pt_regs,
-    _result: c_long,
+    ret: c_long,
 ) {
     // SAFETY: The function's contract.
-    let (follower, call) = unsafe { (&*data.cast::<T>(), Call::from_raw(regs)) };
-    follower.left(call);
+    let (follower, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
+    follower.left(&registers, ret as i64);
 }
 
-/// The probes, the end first: nothing begins whose end would be missed.
-fn probes<T: Follower>() -> [Probe<'static, T>; 2] {
-    // SAFETY: They have the arguments of these tracepoints, whose first are the registers of the
-    // current task.
-    unsafe {
-        [
-            Probe::new(c"sys_exit", left::<T> as *mut c_void),
-            Probe::new(c"sys_enter", entered::<T> as *mut c_void),
-        ]
+/// # Safety
+///
+/// `data` is a valid `T`, `task` the current task.
+unsafe extern "C" fn executed<T: Follower>(
+    data: *mut c_void,
+    task: *mut bindings::task_struct,
+    old: c_int,
+    _bprm: *mut c_void,
+) {
+    // SAFETY: The function's contract.
+    let (follower, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
+    // A thread that is not the first of its process gets the id of that one.
+    if task.tid() != old as u32 {
+        follower.renamed(&Kernel::guard(), old as u32);
     }
 }
 
-/// The first tracepoint that this kernel lacks, if any.
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn exited<T: Follower>(
+    data: *mut c_void,
+    _task: *mut bindings::task_struct,
+    _group_dead: bool,
+) {
+    // SAFETY: The function's contract.
+    let follower = unsafe { &*data.cast::<T>() };
+    follower.exited(&Kernel::guard());
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `next` a valid task.
+unsafe extern "C" fn switched<T: Follower>(
+    data: *mut c_void,
+    _preempt: bool,
+    _prev: *mut bindings::task_struct,
+    next: *mut bindings::task_struct,
+    _state: c_uint,
+) {
+    // SAFETY: The function's contract.
+    let (follower, next) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(next)) };
+    // SAFETY: A raw spinlock is held, see "Contexts" in sys/sched.rs.
+    let guard = unsafe { PreemptGuard::already() };
+    follower.switched_in(&guard, next);
+}
+
+/// Only for who wants it.
+const SWITCH: &CStr = c"sched_switch";
+
+/// The probes that a follower may need, the ends first: nothing begins whose end would be missed.
+fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
+    // SAFETY: They have the arguments of these tracepoints. The registers are those of the current
+    // task; the tasks are valid, and current but at a switch.
+    let probes = unsafe {
+        [
+            (true, Probe::new(c"sys_exit", left::<T> as *mut c_void)),
+            (
+                T::TASKS,
+                Probe::new(c"sched_process_exec", executed::<T> as *mut c_void),
+            ),
+            (
+                T::TASKS,
+                Probe::new(c"sched_process_exit", exited::<T> as *mut c_void),
+            ),
+            (T::TASKS, Probe::new(SWITCH, switched::<T> as *mut c_void)),
+            (true, Probe::new(c"sys_enter", entered::<T> as *mut c_void)),
+        ]
+    };
+    let needed = |(needed, probe): (bool, _)| needed.then_some(probe);
+    probes.into_iter().filter_map(needed)
+}
+
+/// The first tracepoint that a follower may need and this kernel lacks, if any.
 pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
 /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
 pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(follower, probes())
+    let wants_switches = follower.wants_switches();
+    let wanted = |probe: &Probe<'_, T>| wants_switches || probe.tracepoint() != SWITCH;
+    Attachment::new(follower, probes().filter(wanted))
 }

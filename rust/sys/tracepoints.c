@@ -58,7 +58,7 @@ static const struct lt_expected lt_expected[] = {
 	LT_EXPECT(sched_process_free, struct task_struct *),
 	LT_EXPECT(sched_process_exec, struct task_struct *, pid_t,
 		  struct linux_binprm *),
-	/* system calls */
+	/* syscall.rs */
 	LT_EXPECT(sys_enter, struct pt_regs *, long),
 	LT_EXPECT(sys_exit, struct pt_regs *, long),
 	/* interrupts */

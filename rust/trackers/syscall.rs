@@ -44,9 +44,14 @@ use crate::{
     platform::Platform,
     record::{Owner, Reason},
     sys::{
-        calls::{self, Call, Follower, Registers, CALLS},
         platform::Kernel,
         stack::Stack,
+        syscall::{
+            self,
+            names::{Call, CALLS},
+            Follower,
+            Registers, //
+        },
         task::TaskRef,
         tracepoint::Attachment, //
     },
@@ -115,7 +120,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "renamed", "stacks"],
     detail_words: Made::DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Made::from_detail(&alert.detail))),
-    missing: calls::missing::<Probes>,
+    missing: syscall::missing::<Probes>,
     create: Some(Probed::<Syscall, _, _>::create),
 };
 
@@ -151,7 +156,7 @@ impl Probes {
         guard: &Guard,
         task: &TaskRef<'_>,
         call: Call,
-        registers: &Registers,
+        registers: &Registers<'_>,
     ) {
         let tracker = self.core.tracker();
         if !tasks::is_wanted(&self.core, task, Kernel::cpu(guard) as u32) {
@@ -169,8 +174,12 @@ impl Probes {
 }
 
 impl Follower for Probes {
+    const TASKS: bool = true;
+
     #[inline(always)]
-    fn entered(&self, guard: &Guard, call: Call, registers: &Registers) {
+    fn entered(&self, registers: &Registers<'_>, number: i64) {
+        let call = Call::new(number, registers.is_compat());
+        let guard = &Kernel::guard();
         TaskRef::with_current(|task| {
             if self.is_asked_for(call) && tasks::may_be_wanted(&self.core, &task) {
                 self.begin_if_wanted(guard, &task, call, registers);
@@ -181,8 +190,8 @@ impl Follower for Probes {
     }
 
     #[inline(always)]
-    fn left(&self, guard: &Guard, ret: i64) {
-        let core = &self.core;
+    fn left(&self, _: &Registers<'_>, ret: i64) {
+        let (core, guard) = (&self.core, &Kernel::guard());
         let key = TaskRef::with_current(|task| tasks::key(&task));
         core.tracker().event_out_if_known(
             guard,
@@ -278,7 +287,7 @@ impl probed::Probes<1, WORDS> for Syscall {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        calls::attach(live)
+        syscall::attach(live)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

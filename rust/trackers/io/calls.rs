@@ -16,7 +16,7 @@ use crate::{
     profile::Class,
     sys::{
         platform::Kernel,
-        syscall::{self, Follower},
+        syscall::{Follower, Registers},
         task::TaskRef, //
     },
     tracker::{Late, Open},
@@ -119,25 +119,27 @@ static TABLE: [Option<Class>; NUMBERS] = {
     table
 };
 
-/// The class of a call, and its number, if it is of one.
+/// The class of the call that has this number, if it is of one; and the number.
 #[inline(always)]
-fn classify(call: &syscall::Call<'_>) -> Option<(Class, u32)> {
-    let number = call.number()?;
+fn classify(registers: &Registers<'_>, number: i64) -> Option<(Class, u32)> {
+    // One below 0 is beyond the table.
     let class = (*TABLE.get(number as usize)?)?;
-    (!call.is_compat()).then_some((class, number))
+    (!registers.is_compat()).then_some((class, number as u32))
 }
 
 impl Follower for Probes {
+    const TASKS: bool = false;
+
     #[inline(always)]
-    fn entered(&self, call: syscall::Call<'_>) {
-        if let Some((class, number)) = classify(&call) {
+    fn entered(&self, registers: &Registers<'_>, number: i64) {
+        if let Some((class, number)) = classify(registers, number) {
             self.call_begins(class, number);
         }
     }
 
     #[inline(always)]
-    fn left(&self, call: syscall::Call<'_>) {
-        if let Some((class, _)) = classify(&call) {
+    fn left(&self, registers: &Registers<'_>, _: i64) {
+        if let Some((class, _)) = classify(registers, registers.number()) {
             self.call_ends(class);
         }
     }

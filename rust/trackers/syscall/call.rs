@@ -5,7 +5,7 @@
 use crate::{
     instance::Details,
     record::{Owner, DETAIL},
-    sys::calls::{code_of, Call, NO_CODE}, //
+    sys::syscall::names::{code_of, Call, NO_CODE}, //
 };
 use kernel::{fmt, prelude::*};
 

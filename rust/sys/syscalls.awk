@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 #
-# calls.awk: from bindgen's constants for the kernel's <asm/unistd.h>, tables of the names of system calls.
+# syscalls.awk: from bindgen's constants for the kernel's <asm/unistd.h>, tables of the names of system calls.
 #
 # A name has a code: its number, or 512 more than its number among the 32-bit calls of a 64-bit kernel if only these
-# have it. LT_CALLS are all names with their codes, LT_COMPAT_CALLS the codes of the 32-bit calls by number.
+# have it. LT_SYSCALLS are all names with their codes, LT_COMPAT_SYSCALLS the codes of the 32-bit calls by number.
 
 BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
 
@@ -26,10 +26,10 @@ END {
 			names[count++] = compat[number]
 		}
 	}
-	printf "pub const LT_CALLS: [(&str, u16); %d] = [", count
+	printf "pub const LT_SYSCALLS: [(&str, u16); %d] = [", count
 	for (i = 0; i < count; i++) printf "(\"%s\", %d), ", names[i], code[names[i]]
 	print "];"
-	printf "pub static LT_COMPAT_CALLS: [u16; %d] = [", LIMIT
+	printf "pub static LT_COMPAT_SYSCALLS: [u16; %d] = [", LIMIT
 	for (number = 0; number < LIMIT; number++) printf "%d, ", (number in compat) ? code[compat[number]] : NONE
 	print "];"
 }

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! System calls by number and name.
+//!
+//! A number means one of several tables, by the kind of the program; a name may be in more than
+//! one of them. syscalls.awk makes ours from the kernel's headers:
+//!
+//! ```text
+//!   Call: ABI, number ----> code: the same for the same name ----> name
+//! ```
+//!
+//! C header: [`include/uapi/asm-generic/unistd.h`](srctree/include/uapi/asm-generic/unistd.h)
+//!
+//! # Contexts
+//!
+//! Any.
+
+use crate::sys::bindings as helpers;
+use kernel::{fmt, prelude::*};
+
+/// Which numbers a call is one of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) enum Abi {
+    /// The kernel's own.
+    #[default]
+    Native = 0,
+    /// Those of 32-bit programs.
+    Compat = 1,
+    /// Those of 64-bit programs with 32-bit pointers.
+    X32 = 2,
+}
+
+impl Abi {
+    /// Back from its number.
+    fn from_number(number: u8) -> Self {
+        match number {
+            1 => Abi::Compat,
+            2 => Abi::X32,
+            _ => Abi::Native,
+        }
+    }
+
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Abi::Native => "native",
+            Abi::Compat => "compat",
+            Abi::X32 => "x32",
+        }
+    }
+}
+
+/// A system call, by its number.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Call {
+    pub(crate) abi: Abi,
+    /// As the program gave it: it may be of no call at all.
+    pub(crate) number: i32,
+}
+
+/// The names of all calls, each with its [`Call::code`].
+pub(crate) static CALLS: [(&str, u16); helpers::LT_SYSCALLS.len()] = helpers::LT_SYSCALLS;
+
+/// The code of what has no name.
+pub(crate) const NO_CODE: u16 = 1023;
+
+/// What the numbers of x32 have more than the others.
+const X32_BIT: i32 = 0x4000_0000;
+
+impl Call {
+    /// The call that has a number, of a program that makes native ones or others.
+    #[inline(always)]
+    pub(crate) fn new(number: i64, is_compat: bool) -> Self {
+        // The kernel itself looks at 32 bits of it.
+        let number = number as i32;
+        let abi = match is_compat {
+            false => Abi::Native,
+            true if number > 0 && number & X32_BIT != 0 => Abi::X32,
+            true => Abi::Compat,
+        };
+        Self { abi, number }
+    }
+
+    /// A number below [`NO_CODE`] that is the same for calls of the same name, whatever the ABI;
+    /// [`NO_CODE`] if it has no name.
+    #[inline(always)]
+    pub(crate) fn code(self) -> u16 {
+        match self.abi {
+            // Numbers without a name are not on any list, so it is no matter if they look as if.
+            Abi::Native if (0..512).contains(&self.number) => self.number as u16,
+            Abi::X32 if (X32_BIT..X32_BIT + 512).contains(&self.number) => {
+                (self.number - X32_BIT) as u16
+            }
+            Abi::Compat => usize::try_from(self.number)
+                .ok()
+                .and_then(|number| helpers::LT_COMPAT_SYSCALLS.get(number))
+                .map_or(NO_CODE, |code| *code),
+            _ => NO_CODE,
+        }
+    }
+
+    /// Its name; `None` if it has none.
+    pub(crate) fn name(self) -> Option<&'static str> {
+        let code = self.code();
+        let mut calls = CALLS.iter();
+        calls.find(|call| call.1 == code).map(|(name, _)| *name)
+    }
+
+    /// Packs it into 40 bits.
+    #[inline(always)]
+    pub(crate) fn to_bits(self) -> u64 {
+        (self.abi as u64) << 32 | u64::from(self.number as u32)
+    }
+
+    /// Back from [`Call::to_bits`]; other bits are ignored.
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self {
+            abi: Abi::from_number((bits >> 32) as u8),
+            number: bits as i32,
+        }
+    }
+}
+
+/// Name, number and ABI, as fields of a line.
+impl fmt::Display for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, abi) = (self.name().unwrap_or("?"), self.abi.name());
+        f.write_fmt(fmt!("call={name} number={} abi={abi}", self.number))
+    }
+}
+
+/// The code of a name, [`NO_CODE`] if there is none; to be used when compiling.
+pub(crate) const fn code_of(name: &str) -> u16 {
+    let name = name.as_bytes();
+    let mut at = 0;
+    while at < helpers::LT_SYSCALLS.len() {
+        let (other, code) = helpers::LT_SYSCALLS[at];
+        let other = other.as_bytes();
+        if name.len() == other.len() {
+            let mut byte = 0;
+            while byte < name.len() && name[byte] == other[byte] {
+                byte += 1;
+            }
+            if byte == name.len() {
+                return code;
+            }
+        }
+        at += 1;
+    }
+    NO_CODE
+}
