@@ -8,256 +8,35 @@
 
 use crate::{
     alerts::Alerts,
-    control::{Kind, Number, Param},
-    event::{Event, Snapshot},
+    control::Number,
+    event::Event,
     histogram,
     platform::Platform,
-    record::{Alert, Name, Owner, Reason, DETAIL},
+    record::{Name, Owner},
     stats::Counter,
     sys::{
         atomic::{Atomic, Relaxed},
         memory,
         platform::{self, Kernel},
-        stack::{Stack, DEPTH_MAX},
         task::Task,
-        ticker, trace,
+        trace, //
     },
-    tracker::{Late, Tracker, Why},
+    tracker::Tracker,
     trackers, wakeup,
 };
-use core::{
-    ffi::CStr,
-    ops::{Index, IndexMut}, //
-};
-use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, str::CString, sync::Arc};
+use core::ffi::CStr;
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
+mod late;
+mod parameters;
 pub(crate) mod probed;
 pub(crate) mod profile;
 
-/// The most parameters a tracker can have.
-pub(crate) const PARAMS_MAX: usize = 24;
-
-/// The texts among the values, see [`Kind::is_text`].
-type Texts = [Option<Arc<CString>>; PARAMS_MAX];
-
-/// The values of an instance's parameters, in the order of its tracker's.
-#[derive(Clone)]
-pub(crate) struct Values {
-    numbers: [Number; PARAMS_MAX],
-    texts: Texts,
-}
-
-impl Values {
-    /// Those for which nothing is given.
-    pub(crate) fn defaults(kind: &trackers::Kind) -> Self {
-        let default = |at| {
-            let param: Option<&Param> = kind.params.get(at);
-            param.map_or(0, |param| param.default.into())
-        };
-        Self {
-            numbers: core::array::from_fn(default),
-            texts: Texts::default(),
-        }
-    }
-
-    /// The value of a parameter that is a text, if it is given.
-    pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
-        self.texts[param].as_ref().map(|text| &***text)
-    }
-}
-
-impl Index<usize> for Values {
-    type Output = Number;
-
-    fn index(&self, param: usize) -> &Number {
-        &self.numbers[param]
-    }
-}
-
-impl IndexMut<usize> for Values {
-    fn index_mut(&mut self, param: usize) -> &mut Number {
-        &mut self.numbers[param]
-    }
-}
-
-/// New values for some parameters.
-pub(crate) struct Changes {
-    given: [bool; PARAMS_MAX],
-    values: Values,
-}
-
-impl Changes {
-    /// No change.
-    pub(crate) fn none() -> Self {
-        Self {
-            given: [false; PARAMS_MAX],
-            values: Values {
-                numbers: [0; PARAMS_MAX],
-                texts: Texts::default(),
-            },
-        }
-    }
-
-    /// Everything.
-    pub(crate) fn all(values: &Values) -> Self {
-        Self {
-            given: [true; PARAMS_MAX],
-            values: values.clone(),
-        }
-    }
-
-    /// The new value of a parameter, if there is one.
-    pub(crate) fn get(&self, at: usize) -> Option<Number> {
-        self.given[at].then(|| self.values[at])
-    }
-
-    /// Gives a parameter a new value.
-    pub(crate) fn set(&mut self, at: usize, value: Number) {
-        self.given[at] = true;
-        self.values[at] = value;
-    }
-
-    /// Gives a parameter that is a text a new value.
-    pub(crate) fn set_text(&mut self, at: usize, text: CString) -> Result {
-        self.values.texts[at] = Some(Arc::new(text, GFP_KERNEL)?);
-        self.set(at, 0);
-        Ok(())
-    }
-
-    /// Whether a parameter would change what an instance has.
-    pub(crate) fn differs(&self, at: usize, instance: &dyn Instance) -> bool {
-        let (new, old) = (self.values.text(at), instance.text(at));
-        self.given[at] && (self.values[at] != instance.value(at) || new != old)
-    }
-
-    /// The new values where there are any, else the old ones.
-    pub(crate) fn over(&self, mut old: Values) -> Values {
-        for at in (0..PARAMS_MAX).filter(|&at| self.given[at]) {
-            old[at] = self.values[at];
-            if let Some(text) = &self.values.texts[at] {
-                old.texts[at] = Some(text.clone());
-            }
-        }
-        old
-    }
-}
-
-/// Positions of the common parameters.
-pub(crate) mod common {
-    pub(crate) const ENABLED: usize = 0;
-    pub(crate) const THRESHOLD: usize = 1;
-    pub(crate) const EVENTS: usize = 2;
-    pub(crate) const MAX_EVENTS: usize = 3;
-    pub(crate) const WAKEUP_INTERVAL: usize = 4;
-    pub(crate) const RING: usize = 5;
-    pub(crate) const TIMEOUT: usize = 6;
-    pub(crate) const STACK: usize = 7;
-    pub(crate) const WORST: usize = 8;
-
-    /// How many there are.
-    pub(crate) const COUNT: usize = 9;
-}
-
-/// The parameters of a tracker: the common ones, with its own default threshold in nanoseconds,
-/// and then its own.
-pub(crate) const fn params<const OWN: usize, const ALL: usize>(
-    threshold: u64,
-    own: [Param; OWN],
-) -> [Param; ALL] {
-    assert!(ALL == common::COUNT + OWN && ALL <= PARAMS_MAX);
-    let common = common_params(threshold);
-    let mut all = [common[0]; ALL];
-    let mut at = 0;
-    while at < ALL {
-        all[at] = if at < common::COUNT {
-            common[at]
-        } else {
-            own[at - common::COUNT]
-        };
-        at += 1;
-    }
-    all
-}
-
-const fn common_params(threshold: u64) -> [Param; common::COUNT] {
-    [
-        Param {
-            name: "enabled",
-            kind: Kind::Switch,
-            default: 1,
-            fixed: false,
-            help: "follow what happens; 0 drops what is pending",
-        },
-        Param {
-            name: "threshold",
-            kind: Kind::Duration,
-            default: threshold,
-            fixed: false,
-            help: "report a delay longer than this",
-        },
-        Param {
-            name: "events",
-            kind: Kind::Count {
-                min: 1,
-                max: crate::freelist::MAX_CELLS as u64,
-            },
-            default: 4096,
-            fixed: true,
-            help: "how many can be in flight at once, to begin with",
-        },
-        Param {
-            name: "max_events",
-            kind: Kind::Count {
-                min: 1,
-                max: crate::freelist::MAX_CELLS as u64,
-            },
-            default: 65_536,
-            fixed: true,
-            help: "how many that becomes, by doubling, when they run short; at least events",
-        },
-        Param {
-            name: "wakeup_interval",
-            kind: Kind::Duration,
-            default: 1_000_000_000,
-            fixed: false,
-            help: "wake readers at most once in this time",
-        },
-        Param {
-            name: "ring",
-            kind: Kind::Power {
-                min: 2,
-                max: 1 << 20,
-            },
-            default: 1024,
-            fixed: true,
-            help: "how many alerts are kept for readers",
-        },
-        Param {
-            name: "timeout",
-            kind: Kind::Duration,
-            default: 0,
-            fixed: false,
-            help: "report what has not ended after this time, as it is pending; 0 is never",
-        },
-        Param {
-            name: "stack",
-            kind: Kind::Count {
-                min: 0,
-                max: DEPTH_MAX as u64,
-            },
-            default: 16,
-            fixed: true,
-            help: "how many functions of the task's stack the alert of a timeout has; 0 is none",
-        },
-        Param {
-            name: "worst",
-            kind: Kind::Switch,
-            default: 0,
-            fixed: false,
-            help: "an alert raises the threshold to its delay: only new worst ones are reported",
-        },
-    ]
-}
+pub(crate) use self::{
+    late::{until_next_search, Details},
+    parameters::{common, params, Changes, Shown, Values}, //
+};
+use parameters::{Texts, PARAMS_MAX};
 
 /// Who made an instance that is no line of the control language.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -314,41 +93,6 @@ pub(crate) trait Instance: Send + Sync {
     fn show_pending(&self, out: &SeqFile) -> Result;
 }
 
-/// The value of a parameter, as it is written.
-pub(crate) struct Shown<'a>(pub(crate) &'a dyn Instance, pub(crate) usize);
-
-impl fmt::Display for Shown<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Shown(instance, at) = *self;
-        match instance.text(at) {
-            // Checked when it was parsed: nothing odd is in it.
-            Some(text) => f.write_str(text.to_str().unwrap_or("?")),
-            None => f.write_fmt(fmt!(
-                "{}",
-                instance.kind().params[at].display(instance.value(at))
-            )),
-        }
-    }
-}
-
-/// The shortest pause between two searches for what has timed out, in nanoseconds.
-const FINEST: u64 = 500_000;
-
-/// The nanoseconds until the next search for what has timed out, after one that began at `began`
-/// and returned `first`, with timeouts of `shortest` or more.
-///
-/// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
-/// other half is for the timer, the worker and the search. A search that takes long takes half of
-/// a CPU at the most.
-pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
-    let done = Kernel::now();
-    // What begins after `began` can not time out before this.
-    let unseen = began.saturating_add(shortest);
-    let due = first.map_or(unseen, |first| first.min(unseen));
-    let pause = (shortest / 32).max(FINEST).max(done.saturating_sub(began));
-    due.saturating_sub(done).max(pause)
-}
-
 /// After how many nanoseconds growth is tried again, or what was outgrown is looked at again.
 const TENDED: u64 = 1_000_000_000;
 
@@ -381,14 +125,6 @@ impl From<&Task> for Owner {
             comm: task.comm,
         }
     }
-}
-
-/// What a late event adds to the common fields of an alert.
-pub(crate) struct Details {
-    /// The task it belongs to.
-    pub(crate) owner: Owner,
-    /// The tracker's own words.
-    pub(crate) words: [u64; DETAIL],
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
@@ -562,158 +298,6 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Sets what [`Core::is_enabled`] says.
     pub(crate) fn set_enabled(&self, enabled: bool) {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
-    }
-
-    /// Reports what has timed out. Returns the nanoseconds until something can time out next,
-    /// `None` if there is no timeout. May sleep.
-    ///
-    /// `owner` is the task that an event belongs to: where it is now goes into the alert. What
-    /// `can_time_out` denies is passed over, that for which there are no `details` is counted
-    /// but not reported.
-    pub(crate) fn expire(
-        &self,
-        owner: impl Fn(&[u64; D]) -> Owner,
-        can_time_out: impl Fn(&[u64; D]) -> bool,
-        mut details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
-    ) -> Option<u64> {
-        let timeout = self.value(common::TIMEOUT);
-        if timeout == 0 {
-            return None;
-        }
-        let now = Kernel::now();
-        let look = |event: &Snapshot<K, D>| self.stack_of(owner(&event.data), event.start);
-        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>, stack: &Stack| {
-            if let Some(details) = details(late, now) {
-                self.raise(guard, now, late, &details, stack.entries());
-            }
-        };
-        let timeout_of = |event: &Snapshot<K, D>| {
-            if can_time_out(&event.data) {
-                timeout
-            } else {
-                u64::MAX
-            }
-        };
-        let first = self
-            .tracker
-            .expire(now, timeout, timeout_of, ticker::relax, look, report);
-        Some(until_next_search(now, timeout, first))
-    }
-
-    /// Where the owner of an event that began at `start` is now, as deep as `stack` says. Empty if
-    /// the event has no owner, if that runs at this moment, or is the caller. May sleep.
-    pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
-        let depth = self.alerts.depth();
-        if depth == 0 || owner.tid == 0 {
-            return Stack::EMPTY;
-        }
-        Stack::of(owner.tid, depth, |born| owner.is_born(born, start))
-    }
-
-    /// Whether a late event is to be reported: if only the worst are wanted, and there has been a
-    /// worse one, it is not. To be asked once of each. Any context.
-    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
-        self.value(common::WORST) == 0 || self.tracker.keep_worst(late)
-    }
-
-    /// Raises an alert, with the stack of its task if there is one, unless there has been a worse
-    /// one, see [`Core::keep_worst`]. Any context, also under the runqueue lock.
-    #[cold]
-    pub(crate) fn raise(
-        &self,
-        guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
-        stack: &[u64],
-    ) {
-        let mut late = *late;
-        if self.keep_worst(&mut late) {
-            self.raise_kept(guard, time, &late, details, stack);
-        }
-    }
-
-    /// As [`Core::raise`], of what is to be reported.
-    #[cold]
-    pub(crate) fn raise_kept(
-        &self,
-        guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
-        stack: &[u64],
-    ) {
-        let reason = match late.why {
-            Why::Threshold => Reason::Threshold,
-            Why::Timeout => Reason::Timeout,
-            Why::LateEnd => Reason::Late,
-        };
-        self.raise_as(reason, guard, time, late, details, stack);
-    }
-
-    /// Raises an alert for a reason that is not the event's; of what is to be reported. Any
-    /// context, also under the runqueue lock.
-    #[cold]
-    pub(crate) fn raise_as(
-        &self,
-        reason: Reason,
-        guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
-        stack: &[u64],
-    ) {
-        let mut alert = Alert {
-            seq: 0,
-            time,
-            instance: self.name,
-            tracker: self.number,
-            reason,
-            delay: late.delay,
-            threshold: late.threshold,
-            cpu: Kernel::cpu(guard) as u32,
-            owner: details.owner,
-            detail: details.words,
-            // No more than `DEPTH_MAX`.
-            stack: stack.len() as u8,
-        };
-        let stats = self.tracker.stats();
-        stats.here::<Kernel>(guard).count(Counter::ALERTS);
-        let numbered = |seq| {
-            alert.seq = seq;
-            alert.to_words()
-        };
-        let recorded = self.alerts.record(numbered, stack);
-        if let Err(seq) = recorded {
-            alert.seq = seq;
-            stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
-        }
-        // The readers of all instances see the gap in their own numbering if this one is lost.
-        let _ = self.all.record(|_| alert.to_words(), stack);
-        self.trace(&alert, stack);
-        self.alerts.announce();
-        self.all.announce();
-    }
-
-    fn trace(&self, alert: &Alert, stack: &[u64]) {
-        if !trace::alert_enabled(self.traced) {
-            return;
-        }
-        trace::alert(&trace::AlertEvent {
-            traced: self.traced,
-            seq: alert.seq,
-            time: alert.time,
-            delay: alert.delay,
-            threshold: alert.threshold,
-            instance: &alert.instance,
-            tracker: self.kind.c_name,
-            reason: alert.reason.name(),
-            pid: alert.owner.pid,
-            tid: alert.owner.tid,
-            comm: &alert.owner.comm,
-            args: &alert.detail[..self.kind.detail_words],
-            stack,
-        });
     }
 
     /// Prints `stats`.

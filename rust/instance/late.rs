@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an instance does about what comes late: it looks for what has timed out, and raises
+//! alerts.
+//!
+//! ```text
+//!   a probe: an end beyond the threshold ----+
+//!                                            v
+//!   the ticker: expire() ----> details ----> raise ----> own readers, all readers, tracefs
+//! ```
+
+use super::{common, Core};
+use crate::{
+    event::Snapshot,
+    platform::Platform,
+    record::{Alert, Owner, Reason, DETAIL},
+    stats::Counter,
+    sys::{
+        platform::Kernel,
+        stack::Stack,
+        ticker,
+        trace, //
+    },
+    tracker::{Late, Why}, //
+};
+
+/// The shortest pause between two searches for what has timed out, in nanoseconds.
+const FINEST: u64 = 500_000;
+
+/// The nanoseconds until the next search for what has timed out, after one that began at `began`
+/// and returned `first`, with timeouts of `shortest` or more.
+///
+/// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
+/// other half is for the timer, the worker and the search. A search that takes long takes half of
+/// a CPU at the most.
+pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
+    let done = Kernel::now();
+    // What begins after `began` can not time out before this.
+    let unseen = began.saturating_add(shortest);
+    let due = first.map_or(unseen, |first| first.min(unseen));
+    let pause = (shortest / 32).max(FINEST).max(done.saturating_sub(began));
+    due.saturating_sub(done).max(pause)
+}
+
+/// What a late event adds to the common fields of an alert.
+pub(crate) struct Details {
+    /// The task it belongs to.
+    pub(crate) owner: Owner,
+    /// The tracker's own words.
+    pub(crate) words: [u64; DETAIL],
+}
+
+impl<const K: usize, const D: usize> Core<K, D> {
+    /// Reports what has timed out. Returns the nanoseconds until something can time out next,
+    /// `None` if there is no timeout. May sleep.
+    ///
+    /// `owner` is the task that an event belongs to: where it is now goes into the alert. What
+    /// `can_time_out` denies is passed over, that for which there are no `details` is counted
+    /// but not reported.
+    pub(crate) fn expire(
+        &self,
+        owner: impl Fn(&[u64; D]) -> Owner,
+        can_time_out: impl Fn(&[u64; D]) -> bool,
+        mut details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
+    ) -> Option<u64> {
+        let timeout = self.value(common::TIMEOUT);
+        if timeout == 0 {
+            return None;
+        }
+        let now = Kernel::now();
+        let look = |event: &Snapshot<K, D>| self.stack_of(owner(&event.data), event.start);
+        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>, stack: &Stack| {
+            if let Some(details) = details(late, now) {
+                self.raise(guard, now, late, &details, stack.entries());
+            }
+        };
+        let timeout_of = |event: &Snapshot<K, D>| {
+            if can_time_out(&event.data) {
+                timeout
+            } else {
+                u64::MAX
+            }
+        };
+        let first = self
+            .tracker
+            .expire(now, timeout, timeout_of, ticker::relax, look, report);
+        Some(until_next_search(now, timeout, first))
+    }
+
+    /// Where the owner of an event that began at `start` is now, as deep as `stack` says. Empty if
+    /// the event has no owner, if that runs at this moment, or is the caller. May sleep.
+    pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
+        let depth = self.alerts.depth();
+        if depth == 0 || owner.tid == 0 {
+            return Stack::EMPTY;
+        }
+        Stack::of(owner.tid, depth, |born| owner.is_born(born, start))
+    }
+
+    /// Whether a late event is to be reported: if only the worst are wanted, and there has been a
+    /// worse one, it is not. To be asked once of each. Any context.
+    pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
+        self.value(common::WORST) == 0 || self.tracker.keep_worst(late)
+    }
+
+    /// Raises an alert, with the stack of its task if there is one, unless there has been a worse
+    /// one, see [`Core::keep_worst`]. Any context, also under the runqueue lock.
+    #[cold]
+    pub(crate) fn raise(
+        &self,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
+        let mut late = *late;
+        if self.keep_worst(&mut late) {
+            self.raise_kept(guard, time, &late, details, stack);
+        }
+    }
+
+    /// As [`Core::raise`], of what is to be reported.
+    #[cold]
+    pub(crate) fn raise_kept(
+        &self,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
+        let reason = match late.why {
+            Why::Threshold => Reason::Threshold,
+            Why::Timeout => Reason::Timeout,
+            Why::LateEnd => Reason::Late,
+        };
+        self.raise_as(reason, guard, time, late, details, stack);
+    }
+
+    /// Raises an alert for a reason that is not the event's; of what is to be reported. Any
+    /// context, also under the runqueue lock.
+    #[cold]
+    pub(crate) fn raise_as(
+        &self,
+        reason: Reason,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
+        let mut alert = Alert {
+            seq: 0,
+            time,
+            instance: self.name,
+            tracker: self.number,
+            reason,
+            delay: late.delay,
+            threshold: late.threshold,
+            cpu: Kernel::cpu(guard) as u32,
+            owner: details.owner,
+            detail: details.words,
+            // No more than `DEPTH_MAX`.
+            stack: stack.len() as u8,
+        };
+        let stats = self.tracker.stats();
+        stats.here::<Kernel>(guard).count(Counter::ALERTS);
+        let numbered = |seq| {
+            alert.seq = seq;
+            alert.to_words()
+        };
+        let recorded = self.alerts.record(numbered, stack);
+        if let Err(seq) = recorded {
+            alert.seq = seq;
+            stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
+        }
+        // The readers of all instances see the gap in their own numbering if this one is lost.
+        let _ = self.all.record(|_| alert.to_words(), stack);
+        self.trace(&alert, stack);
+        self.alerts.announce();
+        self.all.announce();
+    }
+
+    fn trace(&self, alert: &Alert, stack: &[u64]) {
+        if !trace::alert_enabled(self.traced) {
+            return;
+        }
+        trace::alert(&trace::AlertEvent {
+            traced: self.traced,
+            seq: alert.seq,
+            time: alert.time,
+            delay: alert.delay,
+            threshold: alert.threshold,
+            instance: &alert.instance,
+            tracker: self.kind.c_name,
+            reason: alert.reason.name(),
+            pid: alert.owner.pid,
+            tid: alert.owner.tid,
+            comm: &alert.owner.comm,
+            args: &alert.detail[..self.kind.detail_words],
+            stack,
+        });
+    }
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The parameters of instances: those that all trackers have, values, and changes of them.
+//!
+//! A parameter goes by its position among those of its tracker ([`trackers::Kind::params`]); the
+//! common ones are the first. A value is a number, or a text that is shared and never changes.
+//!
+//! ```text
+//!   a line ----> Changes: some of them --over--> Values: all of them ----> the instance
+//! ```
+//!
+//! # Contexts
+//!
+//! All may sleep. A probe reads values from its [`super::Core`].
+
+use super::Instance;
+use crate::{
+    control::{Kind, Number, Param},
+    sys::stack::DEPTH_MAX,
+    trackers, //
+};
+use core::{
+    ffi::CStr,
+    ops::{Index, IndexMut}, //
+};
+use kernel::{fmt, prelude::*, str::CString, sync::Arc};
+
+/// The most parameters a tracker can have.
+pub(crate) const PARAMS_MAX: usize = 24;
+
+/// The texts among the values, see [`Kind::is_text`].
+pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];
+
+/// The values of an instance's parameters, in the order of its tracker's.
+#[derive(Clone)]
+pub(crate) struct Values {
+    pub(super) numbers: [Number; PARAMS_MAX],
+    pub(super) texts: Texts,
+}
+
+impl Values {
+    /// Those for which nothing is given.
+    pub(crate) fn defaults(kind: &trackers::Kind) -> Self {
+        let default = |at| {
+            let param: Option<&Param> = kind.params.get(at);
+            param.map_or(0, |param| param.default.into())
+        };
+        Self {
+            numbers: core::array::from_fn(default),
+            texts: Texts::default(),
+        }
+    }
+
+    /// The value of a parameter that is a text, if it is given.
+    pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
+        self.texts[param].as_ref().map(|text| &***text)
+    }
+}
+
+impl Index<usize> for Values {
+    type Output = Number;
+
+    fn index(&self, param: usize) -> &Number {
+        &self.numbers[param]
+    }
+}
+
+impl IndexMut<usize> for Values {
+    fn index_mut(&mut self, param: usize) -> &mut Number {
+        &mut self.numbers[param]
+    }
+}
+
+/// New values for some parameters.
+pub(crate) struct Changes {
+    given: [bool; PARAMS_MAX],
+    values: Values,
+}
+
+impl Changes {
+    /// No change.
+    pub(crate) fn none() -> Self {
+        Self {
+            given: [false; PARAMS_MAX],
+            values: Values {
+                numbers: [0; PARAMS_MAX],
+                texts: Texts::default(),
+            },
+        }
+    }
+
+    /// Everything.
+    pub(crate) fn all(values: &Values) -> Self {
+        Self {
+            given: [true; PARAMS_MAX],
+            values: values.clone(),
+        }
+    }
+
+    /// The new value of a parameter, if there is one.
+    pub(crate) fn get(&self, at: usize) -> Option<Number> {
+        self.given[at].then(|| self.values[at])
+    }
+
+    /// Gives a parameter a new value.
+    pub(crate) fn set(&mut self, at: usize, value: Number) {
+        self.given[at] = true;
+        self.values[at] = value;
+    }
+
+    /// Gives a parameter that is a text a new value.
+    pub(crate) fn set_text(&mut self, at: usize, text: CString) -> Result {
+        self.values.texts[at] = Some(Arc::new(text, GFP_KERNEL)?);
+        self.set(at, 0);
+        Ok(())
+    }
+
+    /// Whether a parameter would change what an instance has.
+    pub(crate) fn differs(&self, at: usize, instance: &dyn Instance) -> bool {
+        let (new, old) = (self.values.text(at), instance.text(at));
+        self.given[at] && (self.values[at] != instance.value(at) || new != old)
+    }
+
+    /// The new values where there are any, else the old ones.
+    pub(crate) fn over(&self, mut old: Values) -> Values {
+        for at in (0..PARAMS_MAX).filter(|&at| self.given[at]) {
+            old[at] = self.values[at];
+            if let Some(text) = &self.values.texts[at] {
+                old.texts[at] = Some(text.clone());
+            }
+        }
+        old
+    }
+}
+
+/// Positions of the common parameters.
+pub(crate) mod common {
+    pub(crate) const ENABLED: usize = 0;
+    pub(crate) const THRESHOLD: usize = 1;
+    pub(crate) const EVENTS: usize = 2;
+    pub(crate) const MAX_EVENTS: usize = 3;
+    pub(crate) const WAKEUP_INTERVAL: usize = 4;
+    pub(crate) const RING: usize = 5;
+    pub(crate) const TIMEOUT: usize = 6;
+    pub(crate) const STACK: usize = 7;
+    pub(crate) const WORST: usize = 8;
+
+    /// How many there are.
+    pub(crate) const COUNT: usize = 9;
+}
+
+/// The parameters of a tracker: the common ones, with its own default threshold in nanoseconds,
+/// and then its own.
+pub(crate) const fn params<const OWN: usize, const ALL: usize>(
+    threshold: u64,
+    own: [Param; OWN],
+) -> [Param; ALL] {
+    assert!(ALL == common::COUNT + OWN && ALL <= PARAMS_MAX);
+    let common = common_params(threshold);
+    let mut all = [common[0]; ALL];
+    let mut at = 0;
+    while at < ALL {
+        all[at] = if at < common::COUNT {
+            common[at]
+        } else {
+            own[at - common::COUNT]
+        };
+        at += 1;
+    }
+    all
+}
+
+const fn common_params(threshold: u64) -> [Param; common::COUNT] {
+    [
+        Param {
+            name: "enabled",
+            kind: Kind::Switch,
+            default: 1,
+            fixed: false,
+            help: "follow what happens; 0 drops what is pending",
+        },
+        Param {
+            name: "threshold",
+            kind: Kind::Duration,
+            default: threshold,
+            fixed: false,
+            help: "report a delay longer than this",
+        },
+        Param {
+            name: "events",
+            kind: Kind::Count {
+                min: 1,
+                max: crate::freelist::MAX_CELLS as u64,
+            },
+            default: 4096,
+            fixed: true,
+            help: "how many can be in flight at once, to begin with",
+        },
+        Param {
+            name: "max_events",
+            kind: Kind::Count {
+                min: 1,
+                max: crate::freelist::MAX_CELLS as u64,
+            },
+            default: 65_536,
+            fixed: true,
+            help: "how many that becomes, by doubling, when they run short; at least events",
+        },
+        Param {
+            name: "wakeup_interval",
+            kind: Kind::Duration,
+            default: 1_000_000_000,
+            fixed: false,
+            help: "wake readers at most once in this time",
+        },
+        Param {
+            name: "ring",
+            kind: Kind::Power {
+                min: 2,
+                max: 1 << 20,
+            },
+            default: 1024,
+            fixed: true,
+            help: "how many alerts are kept for readers",
+        },
+        Param {
+            name: "timeout",
+            kind: Kind::Duration,
+            default: 0,
+            fixed: false,
+            help: "report what has not ended after this time, as it is pending; 0 is never",
+        },
+        Param {
+            name: "stack",
+            kind: Kind::Count {
+                min: 0,
+                max: DEPTH_MAX as u64,
+            },
+            default: 16,
+            fixed: true,
+            help: "how many functions of the task's stack the alert of a timeout has; 0 is none",
+        },
+        Param {
+            name: "worst",
+            kind: Kind::Switch,
+            default: 0,
+            fixed: false,
+            help: "an alert raises the threshold to its delay: only new worst ones are reported",
+        },
+    ]
+}
+
+/// The value of a parameter, as it is written.
+pub(crate) struct Shown<'a>(pub(crate) &'a dyn Instance, pub(crate) usize);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shown(instance, at) = *self;
+        match instance.text(at) {
+            // Checked when it was parsed: nothing odd is in it.
+            Some(text) => f.write_str(text.to_str().unwrap_or("?")),
+            None => f.write_fmt(fmt!(
+                "{}",
+                instance.kind().params[at].display(instance.value(at))
+            )),
+        }
+    }
+}
