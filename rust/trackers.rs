@@ -23,7 +23,7 @@ use crate::{
     control::Param,
     instance::{Instance, Values},
     record::{Alert, Name},
-    sys::stack::Symbol,
+    sys::symbol::Symbol,
     text::{Escaped, Plain}, //
 };
 use core::ffi::CStr;

@@ -17,7 +17,11 @@
 
 use crate::sys::{
     bindings as helpers,
-    hook::{self, Calls, What},
+    fprobe::{
+        self,
+        calls::{Calls, What}, //
+    },
+    symbol,
     tracepoint::{self, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit};
@@ -52,19 +56,11 @@ pub(crate) struct Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0u8; 64];
-        // SAFETY: Writes at most so many bytes, terminated.
-        let len = unsafe {
-            helpers::lt_socket_address(
-                text.as_mut_ptr().cast(),
-                text.len(),
-                self.family,
-                self.bytes.as_ptr(),
-                self.port,
-            )
-        };
-        let text = text.get(..len as usize).unwrap_or_default();
-        f.write_str(core::str::from_utf8(text).unwrap_or("?"))
+        let (family, bytes, port) = (self.family, self.bytes.as_ptr(), self.port);
+        // SAFETY: Writes at most so many bytes, terminated; there are as many as it reads.
+        let write =
+            |out, size| unsafe { helpers::lt_socket_address(out, size, family, bytes, port) };
+        symbol::written::<64, _>(write, |text| f.write_str(text.unwrap_or_default()))
     }
 }
 
@@ -158,7 +154,7 @@ fn probes<T: Follower>() -> [Probe<'static, T>; 1] {
 
 /// What this kernel lacks, if anything.
 pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
-    hook::missing().or_else(|| tracepoint::missing(probes::<T>()))
+    fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
 /// A follower at work, until dropped; the begin goes first. Dropping sleeps.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Functions of the kernel that are followed by fprobe. bindgen reads this file;
- * fprobe.c implements it, rust/sys/fprobe.rs is the only user.
+ * fprobe.c implements it for rust/sys/fprobe.rs and fprobe/calls.rs.
  */
 #ifndef _LATENCY_TRACKER_FPROBE_H
 #define _LATENCY_TRACKER_FPROBE_H
@@ -47,10 +47,17 @@ void lt_fprobe_leave(void);
 u64 lt_fprobe_argument(void *regs, u32 nth);
 u64 lt_fprobe_result(void *regs);
 
+/* Several functions, by their first argument or their result. */
+struct lt_calls;
+typedef void (*lt_calls_fn)(void *owner, u64 word);
+
+/* An ERR_PTR if it fails. Sleeps. */
+struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
+			      lt_calls_fn fn, void *owner);
+/* Nothing is called any more after this. Sleeps. */
+void lt_calls_free(struct lt_calls *calls);
+
 /* Whether there is a function of this name that can be followed. Sleeps. */
 int lt_function_check(const char *name);
-
-/* The name of a function, without its module; its length, 0 for none. */
-u32 lt_function_name(char *out, size_t size, u64 address);
 
 #endif /* _LATENCY_TRACKER_FPROBE_H */

@@ -34,10 +34,11 @@ use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
     error::{from_err_ptr, to_result},
     ffi::{c_int, c_ulong, c_void},
-    fmt,
     prelude::*,
     sync::Arc, //
 };
+
+pub(crate) mod calls;
 
 /// One call of a function, at its entry or its return.
 pub(crate) struct Call<'a> {
@@ -249,21 +250,4 @@ pub(crate) fn missing() -> Option<&'static CStr> {
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })
-}
-
-/// The name of the function at an address; `?` if there is none, or not any more.
-pub(crate) struct FunctionName(pub(crate) u64);
-
-impl fmt::Display for FunctionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const MAX: usize = helpers::LT_SYMBOL_MAX as usize;
-        let mut text = [0u8; MAX];
-        // SAFETY: Writes at most so many bytes, terminated.
-        let len = unsafe { helpers::lt_function_name(text.as_mut_ptr().cast(), MAX, self.0) };
-        let name = text.get(..len as usize).filter(|name| !name.is_empty());
-        f.write_str(
-            name.and_then(|name| core::str::from_utf8(name).ok())
-                .unwrap_or("?"),
-        )
-    }
 }

@@ -174,16 +174,6 @@ int lt_block_lookup(const char *path, u32 *dev);
 bool lt_block_is_partition(u32 dev);
 void lt_block_rwbs(char out[16], u32 flags);
 
-/* Functions, by their first argument or their result: calls.c */
-struct lt_calls;
-typedef void (*lt_calls_fn)(void *owner, u64 word);
-
-bool lt_calls_possible(void);
-/* A pointer or an error as by ERR_PTR(). Sleeps. */
-struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
-			      lt_calls_fn fn, void *owner);
-void lt_calls_free(struct lt_calls *calls);
-
 /* Packets: net.c */
 #define LT_IPPROTO_ICMP 1
 #define LT_IPPROTO_TCP 6

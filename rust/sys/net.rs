@@ -21,7 +21,11 @@
 
 use crate::sys::{
     bindings as helpers,
-    hook::{self, Calls, What},
+    fprobe::{
+        self,
+        calls::{Calls, What}, //
+    },
+    symbol,
     tracepoint::{self, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::NonNull};
@@ -197,7 +201,7 @@ const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
 /// The first tracepoint that this kernel lacks, if any, or `fprobe`.
 pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
-    hook::missing().or_else(|| tracepoint::missing(probes::<T>()))
+    fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
 /// A follower at work, until dropped; the begin goes first. Dropping sleeps.
@@ -232,10 +236,8 @@ pub(crate) struct DropReason(pub(crate) u32);
 
 impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0u8; 64];
         // SAFETY: Writes at most so many bytes, terminated.
-        let len = unsafe { helpers::lt_drop_reason(text.as_mut_ptr().cast(), 64, self.0) };
-        let text = text.get(..len as usize).unwrap_or_default();
-        f.write_str(core::str::from_utf8(text).unwrap_or("?"))
+        let write = |out, size| unsafe { helpers::lt_drop_reason(out, size, self.0) };
+        symbol::written::<64, _>(write, |text| f.write_str(text.unwrap_or("?")))
     }
 }

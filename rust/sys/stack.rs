@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where another task is inside the kernel: its stack as addresses, and the names of these.
+//! Where another task is inside the kernel: its stack as addresses, which symbol.rs names.
 //!
 //! C headers: [`include/linux/pid.h`](srctree/include/linux/pid.h),
 //! [`include/linux/stacktrace.h`](srctree/include/linux/stacktrace.h)
@@ -18,7 +18,7 @@
 
 use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;
-use kernel::{bindings, fmt, prelude::fmt};
+use kernel::bindings;
 
 /// The most entries of a stack.
 pub(crate) const DEPTH_MAX: usize = helpers::LT_STACK_MAX as usize;
@@ -169,94 +169,5 @@ impl Drop for Task {
     fn drop(&mut self) {
         // SAFETY: The reference is ours, by the type invariant, and ends here.
         unsafe { helpers::lt_task_put(self.0.as_ptr()) };
-    }
-}
-
-/// An address to return to, as the name of the function and the place in it: `f+0x12/0x34`, and
-/// the name of its module, if it is in one. `?` for what belongs to no function, or not any more:
-/// an address itself is never shown.
-pub(crate) struct Symbol(pub(crate) u64);
-
-/// Longer than any name of a function with its module, in bytes.
-const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
-
-impl Symbol {
-    /// Whether its name starts so.
-    pub(crate) fn starts_with(&self, start: &str) -> bool {
-        self.look_up(|name| name.is_some_and(|name| name.starts_with(start)))
-    }
-
-    fn look_up<R>(&self, see: impl FnOnce(Option<&str>) -> R) -> R {
-        let mut text = [0u8; SYMBOL_MAX];
-        // SAFETY: Writes at most so many bytes, terminated.
-        let len = unsafe { helpers::lt_symbol(text.as_mut_ptr().cast(), SYMBOL_MAX, self.0) };
-        see(name(&text, len))
-    }
-}
-
-fn name(text: &[u8], len: u32) -> Option<&str> {
-    let name = text.get(..len as usize)?;
-    core::str::from_utf8(name)
-        .ok()
-        .filter(|name| !name.is_empty())
-}
-
-impl fmt::Display for Symbol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.look_up(|name| f.write_str(name.unwrap_or("?")))
-    }
-}
-
-/// What was in a register, of whatever type: a number; what may be an error code, below 0; what may
-/// be an address of the kernel, as `%p` prints it: 16 digits that stand for it.
-pub(crate) struct Raw(pub(crate) u64);
-
-impl fmt::Display for Raw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const ERRNO_MAX: i64 = bindings::MAX_ERRNO as i64;
-        const DIGITS: usize = 16;
-        let is_error = |number: i64| (-ERRNO_MAX..0).contains(&number);
-        let long = self.0 as i64;
-        // The upper half of the register of an `int` may be anything, and is mostly 0.
-        let int = i64::from(self.0 as i32);
-        if is_error(long) {
-            f.write_fmt(fmt!("{long}"))
-        } else if self.0 >> 32 == 0 && is_error(int) {
-            f.write_fmt(fmt!("{int}"))
-        } else if long >= 0 {
-            f.write_fmt(fmt!("{long}"))
-        } else {
-            let mut text = [0u8; DIGITS + 1];
-            // SAFETY: Writes at most so many bytes, terminated.
-            let len = unsafe { helpers::lt_hashed(text.as_mut_ptr().cast(), text.len(), self.0) };
-            let text = text.get(..len as usize).unwrap_or_default();
-            f.write_str(core::str::from_utf8(text).unwrap_or("?"))
-        }
-    }
-}
-
-/// The address of a function, as its name, and that of its module, if it is in one; `?` for what
-/// is none, or not any more.
-pub(crate) struct Function(pub(crate) u64);
-
-impl fmt::Display for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0u8; SYMBOL_MAX];
-        // SAFETY: Writes at most so many bytes, terminated.
-        let len = unsafe { helpers::lt_function(text.as_mut_ptr().cast(), SYMBOL_MAX, self.0) };
-        f.write_str(name(&text, len).unwrap_or("?"))
-    }
-}
-
-/// The address of an object of the kernel, as `%p` prints it: 16 digits that stand for it. The
-/// events of tracefs have the same ones.
-pub(crate) struct Hashed(pub(crate) u64);
-
-impl fmt::Display for Hashed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = [0u8; 24];
-        // SAFETY: Writes at most so many bytes, terminated.
-        let len = unsafe { helpers::lt_hashed(text.as_mut_ptr().cast(), text.len(), self.0) };
-        f.write_str(name(&text, len).unwrap_or("?"))
     }
 }

@@ -35,7 +35,7 @@ use crate::{
     sys::{
         accept::{self, family_name, Address, Attachment, Socket},
         platform::Kernel,
-        stack::Hashed,
+        symbol::Hashed,
         task::TaskRef, //
     },
     tracker::{Late, Verdict}, //

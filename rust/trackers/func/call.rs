@@ -6,8 +6,8 @@ use crate::{
     instance::Details,
     record::{Owner, DETAIL},
     sys::{
-        fprobe::{Frame, FunctionName},
-        stack::{Raw, Symbol},
+        fprobe::Frame,
+        symbol::{FunctionName, Raw, Symbol},
         task::Context, //
     },
     text::Escaped,

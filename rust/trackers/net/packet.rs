@@ -13,7 +13,7 @@ use crate::{
             LT_IPPROTO_UDP, //
         },
         net::{DropReason, End, Received},
-        stack::{Hashed, Symbol}, //
+        symbol::{Hashed, Symbol}, //
     },
     text::{Escaped, Quoted}, //
 };

@@ -11,7 +11,8 @@ use crate::{
     },
     sys::{
         sched::{policy_name, State},
-        stack::{Few, Symbol, FEW_WORDS},
+        stack::{Few, FEW_WORDS},
+        symbol::Symbol,
         task::Context, //
     },
     text::Escaped, //

@@ -6,7 +6,7 @@ use crate::{
     control::fields::FIELDS,
     instance::Details,
     record::{Owner, DETAIL},
-    sys::{stack::Raw, task::Context},
+    sys::{symbol::Raw, task::Context},
 };
 use kernel::{
     fmt::{self, Write},

@@ -9,7 +9,7 @@ use crate::{
     record::{actor::Actor, Alert, Owner, DETAIL},
     sys::{
         platform::Kernel,
-        stack::{Function, Hashed},
+        symbol::{Function, Hashed},
         task::{self, Context},
         workqueue, //
     },

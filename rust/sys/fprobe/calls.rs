@@ -3,6 +3,9 @@
 //! Following functions of the kernel by their first argument, or by what they return, where no
 //! tracepoint stands in for them.
 //!
+//! Less than [`super::Functions`], and at less cost: there is no frame, and who is told must not
+//! call what it follows.
+//!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!
 //! # Contexts
@@ -79,11 +82,4 @@ impl<T> Drop for Calls<T> {
         // SAFETY: Made by `lt_calls_new`, freed once.
         unsafe { helpers::lt_calls_free(self.raw.as_ptr()) };
     }
-}
-
-/// What this kernel lacks to follow functions, if anything.
-pub(crate) fn missing() -> Option<&'static CStr> {
-    // SAFETY: No requirements.
-    let is_possible = unsafe { helpers::lt_calls_possible() };
-    (!is_possible).then_some(c"fprobe")
 }

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Addresses and numbers of the kernel as text: the names of functions, what stands for a pointer.
+//!
+//! An address itself is never shown.
+//!
+//! C header: [`include/linux/kallsyms.h`](srctree/include/linux/kallsyms.h)
+//!
+//! # Contexts
+//!
+//! Where text is made: never a probe.
+
+use crate::sys::bindings as helpers;
+use kernel::{bindings, ffi::c_char, fmt, prelude::*};
+
+/// What `write` has written, of so many bytes, to a buffer of `N` of them; `None` if it is nothing.
+pub(super) fn written<const N: usize, R>(
+    write: impl FnOnce(*mut c_char, usize) -> u32,
+    see: impl FnOnce(Option<&str>) -> R,
+) -> R {
+    let mut text = [0u8; N];
+    let len = write(text.as_mut_ptr().cast(), N) as usize;
+    let text = text
+        .get(..len)
+        .and_then(|text| core::str::from_utf8(text).ok());
+    see(text.filter(|text| !text.is_empty()))
+}
+
+/// Longer than any name of a function with its module, in bytes.
+const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
+
+/// An address to return to, as the name of the function and the place in it: `f+0x12/0x34`, and
+/// the name of its module, if it is in one. `?` for what belongs to no function, or not any more.
+pub(crate) struct Symbol(pub(crate) u64);
+
+impl Symbol {
+    /// Whether its name starts so.
+    pub(crate) fn starts_with(&self, start: &str) -> bool {
+        self.look_up(|name| name.is_some_and(|name| name.starts_with(start)))
+    }
+
+    fn look_up<R>(&self, see: impl FnOnce(Option<&str>) -> R) -> R {
+        // SAFETY: Writes at most so many bytes, terminated; any address will do.
+        let write = |out, size| unsafe { helpers::lt_symbol(out, size, self.0) };
+        written::<SYMBOL_MAX, _>(write, see)
+    }
+}
+
+impl fmt::Display for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.look_up(|name| f.write_str(name.unwrap_or("?")))
+    }
+}
+
+/// The address of a function, as its name, and that of its module, if it is in one; `?` for what
+/// is none, or not any more.
+pub(crate) struct Function(pub(crate) u64);
+
+impl Function {
+    fn look_up<R>(&self, see: impl FnOnce(Option<&str>) -> R) -> R {
+        // SAFETY: As in `Symbol::look_up`.
+        let write = |out, size| unsafe { helpers::lt_function(out, size, self.0) };
+        written::<SYMBOL_MAX, _>(write, see)
+    }
+}
+
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.look_up(|name| f.write_str(name.unwrap_or("?")))
+    }
+}
+
+/// As [`Function`], without its module.
+pub(crate) struct FunctionName(pub(crate) u64);
+
+impl fmt::Display for FunctionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Function(self.0).look_up(|name| {
+            let name = name.and_then(|name| name.split(' ').next());
+            f.write_str(name.unwrap_or("?"))
+        })
+    }
+}
+
+/// The address of an object of the kernel, as `%p` prints it: 16 digits that stand for it. The
+/// events of tracefs have the same ones.
+pub(crate) struct Hashed(pub(crate) u64);
+
+impl fmt::Display for Hashed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // SAFETY: As in `Symbol::look_up`.
+        let write = |out, size| unsafe { helpers::lt_hashed(out, size, self.0) };
+        written::<24, _>(write, |text| f.write_str(text.unwrap_or("?")))
+    }
+}
+
+/// What was in a register, of whatever type: a number; what may be an error code, below 0; what may
+/// be an address of the kernel, as `%p` prints it: 16 digits that stand for it.
+pub(crate) struct Raw(pub(crate) u64);
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ERRNO_MAX: i64 = bindings::MAX_ERRNO as i64;
+        let is_error = |number: i64| (-ERRNO_MAX..0).contains(&number);
+        let long = self.0 as i64;
+        // The upper half of the register of an `int` may be anything, and is mostly 0.
+        let int = i64::from(self.0 as i32);
+        if is_error(long) {
+            f.write_fmt(fmt!("{long}"))
+        } else if self.0 >> 32 == 0 && is_error(int) {
+            f.write_fmt(fmt!("{int}"))
+        } else if long >= 0 {
+            f.write_fmt(fmt!("{long}"))
+        } else {
+            Hashed(self.0).fmt(f)
+        }
+    }
+}
