@@ -20,15 +20,19 @@ struct Open {
 /// What is open of each key, the earliest first.
 type All = BTreeMap<String, VecDeque<Open>>;
 
+/// The latest line of each task that a later one of it may need.
+type Recent<'a> = BTreeMap<u32, &'a Line<'a>>;
+
 /// Finds all that has begun and ended between the marks, and the marks.
 ///
 /// An end of what is not open is none: the trace may have begun in the middle of it.
 pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| rule.has(event))?;
     let mut pairing = Pairing::default();
-    let mut all = All::new();
+    let (mut all, mut recent) = (All::new(), Recent::new());
     for line in &lines {
-        let ended = step(&mut all, rule, line).with_context(|| format!("{line:?}"))?;
+        let ended = step(&mut all, &mut recent, rule, line);
+        let ended = ended.with_context(|| format!("{line:?}"))?;
         let is_meant = |ended: &Request| marks.has(ended.end - ended.delay, ended.end);
         pairing.finished.extend(ended.filter(is_meant));
     }
@@ -37,22 +41,28 @@ pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
 }
 
 /// What a line ends, if it ends anything.
-fn step(all: &mut All, rule: &Rule, line: &Line<'_>) -> Result<Option<Request>> {
-    if rule.drop.as_ref().is_some_and(|drop| drop.is(line.event)) {
-        let key = rule.drop.as_ref().map(|drop| drop.key(line));
-        all.remove(&key.transpose()?.unwrap_or_default());
+fn step<'a>(
+    all: &mut All,
+    recent: &mut Recent<'a>,
+    rule: &Rule,
+    line: &'a Line<'a>,
+) -> Result<Option<Request>> {
+    if let Some(drop) = &rule.drop
+        && let Some(seen) = drop.seen(line, recent)
+    {
+        all.remove(&drop.key(&seen)?);
     }
     // One event may be the end of one thing and the begin of the next.
     let mut ended = None;
-    if rule.end.is(line.event) {
-        let key = rule.end.key(line)?;
+    if let Some(seen) = rule.end.seen(line, recent) {
+        let key = rule.end.key(&seen)?;
         let open = all.get_mut(&key);
         let found = open.and_then(|open| match rule.mode {
             Mode::Nest => open.pop_back(),
             Mode::Last | Mode::First | Mode::Each => open.pop_front(),
         });
         if let Some(Open { start, said }) = found {
-            let said = format!("{said} {}", rule.end.said(line)?);
+            let said = format!("{said} {}", rule.end.said(&seen)?);
             ended = Some(Request {
                 place: Place::Key(key),
                 delay: line.time - start,
@@ -61,9 +71,9 @@ fn step(all: &mut All, rule: &Rule, line: &Line<'_>) -> Result<Option<Request>> 
             });
         }
     }
-    if rule.begin.is(line.event) {
-        let open = all.entry(rule.begin.key(line)?).or_default();
-        let said = rule.begin.said(line)?;
+    if let Some(seen) = rule.begin.seen(line, recent) {
+        let open = all.entry(rule.begin.key(&seen)?).or_default();
+        let said = rule.begin.said(&seen)?;
         let begun = Open {
             start: line.time,
             said,
@@ -73,6 +83,9 @@ fn step(all: &mut All, rule: &Rule, line: &Line<'_>) -> Result<Option<Request>> 
             Mode::First if !open.is_empty() => {}
             Mode::First | Mode::Nest | Mode::Each => open.push_back(begun),
         }
+    }
+    if rule.remembers(line.event) {
+        recent.insert(line.current, line);
     }
     Ok(ended)
 }
@@ -158,6 +171,24 @@ mod tests {
         assert_eq!(found("first"), [of(2, "n=x")]);
         assert_eq!(found("nest"), [of(1, "n=y"), of(3, "n=x")]);
         assert_eq!(found("each"), [of(2, "n=x"), of(2, "n=y")]);
+    }
+
+    #[test]
+    fn what_a_task_had_before_belongs_to_what_it_does_next() {
+        let lines = [
+            (7, "accepted: socket=a port=80 remote=1"),
+            (8, "accepted: socket=b port=80 remote=2"),
+            (8, "sys_exit: NR 288 = 5"),
+            (7, "sys_exit: NR 288 = 6"),
+            // Nothing was accepted.
+            (7, "sys_exit: NR 288 = -11"),
+            (8, "sent: socket=a bytes=10"),
+            (8, "sent: socket=a bytes=11"),
+            (9, "closed: socket=b"),
+            (9, "sent: socket=b bytes=12"),
+        ];
+        let said = "tid=7 fd=6 port=80 remote=1 bytes=10";
+        assert_eq!(delays("accept", &lines), [one("socket=a", 2, said)]);
     }
 
     #[test]

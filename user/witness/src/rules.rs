@@ -19,15 +19,24 @@
 //!   begins. Commas, colons and brackets around a word are dropped, and zeros before a number that
 //!   is a CPU's. An `0x` before a source says that the alert has one where the trace has none.
 //!   `tid` alone is `tid:@tid`, and so with `cpu` and `context`.
+//! - `EVENT.SOURCE` is where the latest EVENT of the same task has it. That is used up: a line for
+//!   which there is none is no step of the rule. So what a function knows and what the system call
+//!   returns that it was called for are of one begin.
 //! - The mode says what a begin means when that key is open already: `last` the earlier one was
 //!   no begin, `first` this one is none, `nest` the end belongs to the later one first, `each` an
 //!   end belongs to the earlier one first.
 //!
 //! Pointers in the text of a trace are hashed, unless the option `hash-ptr` of tracefs is 0.
 
+mod field;
+
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::lines::Line;
+use crate::rules::field::Field;
+pub(crate) use crate::rules::field::Seen;
 
 /// The rules that have a name.
 const TABLE: &str = "
@@ -35,6 +44,8 @@ const TABLE: &str = "
                     ! sched_process_exit(tid:pid=)
     irq      last   irq_handler_entry(on:@cpu irq:irq=; action:name=..) -> irq_handler_exit(on:@cpu irq:irq=)
     softirq  last   softirq_entry(tid on:@cpu vec:vec=) -> softirq_exit(tid on:@cpu vec:vec=)
+    accept   last   sys_exit(socket:accepted.socket=; tid fd:#3 port:accepted.port= remote:accepted.remote=) \
+                    -> sent(socket:socket=; bytes:bytes=) ! closed(socket:socket=)
 ";
 
 /// What a begin means while the key is open.
@@ -62,23 +73,6 @@ pub(crate) struct Step {
     events: Vec<String>,
     key: Vec<Field>,
     said: Vec<Field>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Field {
-    name: String,
-    is_hex: bool,
-    source: Source,
-    to_end: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Source {
-    Tid,
-    Cpu,
-    Context,
-    Word(usize),
-    After(String),
 }
 
 impl Rule {
@@ -143,10 +137,20 @@ impl Rule {
         })
     }
 
+    fn steps(&self) -> impl Iterator<Item = &Step> {
+        let steps = [Some(&self.begin), Some(&self.end), self.drop.as_ref()];
+        steps.into_iter().flatten()
+    }
+
     /// Whether a line with this event means anything.
     pub(crate) fn has(&self, event: &str) -> bool {
-        let steps = [Some(&self.begin), Some(&self.end), self.drop.as_ref()];
-        steps.into_iter().flatten().any(|step| step.is(event))
+        self.remembers(event) || self.steps().any(|step| step.is(event))
+    }
+
+    /// Whether a later line of the same task may need one with this event.
+    pub(crate) fn remembers(&self, event: &str) -> bool {
+        self.steps()
+            .any(|step| step.earlier().iter().any(|one| one == event))
     }
 
     /// The fields of an alert that are its key.
@@ -180,26 +184,64 @@ impl Step {
             said: fields(said)?,
         };
         ensure!(!step.events.iter().any(String::is_empty), expected());
+        let of_earlier = step.fields().filter(|field| !field.earlier.is_empty());
+        ensure!(
+            of_earlier
+                .map(|field| &field.earlier)
+                .all(|events| events == step.earlier()),
+            "{text:?}: earlier events of more than one kind"
+        );
         Ok(step)
     }
 
     /// Whether this is the event.
-    pub(crate) fn is(&self, event: &str) -> bool {
+    fn is(&self, event: &str) -> bool {
         self.events.iter().any(|one| one == event)
     }
 
+    fn fields(&self) -> impl Iterator<Item = &Field> {
+        self.key.iter().chain(&self.said)
+    }
+
+    /// The events of which the task must have had one before; none if there need not be any.
+    fn earlier(&self) -> &[String] {
+        let mut fields = self.fields();
+        let found = fields.find(|field| !field.earlier.is_empty());
+        found.map_or(&[], |field| &field.earlier)
+    }
+
+    /// The line as this step, if it is it. `recent` has the latest remembered one of each task.
+    pub(crate) fn seen<'a>(
+        &self,
+        line: &'a Line<'a>,
+        recent: &mut BTreeMap<u32, &'a Line<'a>>,
+    ) -> Option<Seen<'a>> {
+        if !self.is(line.event) {
+            return None;
+        }
+        let mut earlier = None;
+        if !self.earlier().is_empty() {
+            let found = recent.remove(&line.current)?;
+            earlier = Some(found);
+            if !self.earlier().iter().any(|one| one == found.event) {
+                return None;
+            }
+        }
+        Some(Seen { line, earlier })
+    }
+
     /// As an alert would write it.
-    pub(crate) fn key(&self, line: &Line<'_>) -> Result<String> {
-        text_of(&self.key, line)
+    pub(crate) fn key(&self, seen: &Seen<'_>) -> Result<String> {
+        text_of(&self.key, seen)
     }
 
     /// Likewise.
-    pub(crate) fn said(&self, line: &Line<'_>) -> Result<String> {
-        text_of(&self.said, line)
+    pub(crate) fn said(&self, seen: &Seen<'_>) -> Result<String> {
+        text_of(&self.said, seen)
     }
 }
 
-fn text_of(fields: &[Field], line: &Line<'_>) -> Result<String> {
+fn text_of(fields: &[Field], line: &Seen<'_>) -> Result<String> {
     let values: Result<Vec<String>> = fields
         .iter()
         .map(|field| {
@@ -209,72 +251,6 @@ fn text_of(fields: &[Field], line: &Line<'_>) -> Result<String> {
         })
         .collect();
     Ok(values?.join(" "))
-}
-
-impl Field {
-    fn parse(text: &str) -> Result<Self> {
-        let (name, source) = match text.split_once(':') {
-            Some(split) => split,
-            None => (text, ""),
-        };
-        let (is_hex, source) = match source.strip_prefix("0x") {
-            Some(source) => (true, source),
-            None => (false, source),
-        };
-        let (source, to_end) = match source.strip_suffix("..") {
-            Some(source) => (source, true),
-            None => (source, false),
-        };
-        let expected = || format!("{text:?}: expected NAME:WORD=, NAME:#N or NAME:@tid");
-        let source = match (source, name) {
-            ("@tid", _) | ("", "tid") => Source::Tid,
-            ("@cpu", _) | ("", "cpu") => Source::Cpu,
-            ("@context", _) | ("", "context") => Source::Context,
-            (source, _) => match source.strip_prefix('#') {
-                Some(number) => Source::Word(number.parse().with_context(expected)?),
-                None if source.ends_with('=') => Source::After(source.to_string()),
-                None => bail!(expected()),
-            },
-        };
-        Ok(Self {
-            name: name.to_string(),
-            is_hex,
-            source,
-            to_end,
-        })
-    }
-
-    fn value(&self, line: &Line<'_>) -> Option<String> {
-        let rest = match &self.source {
-            Source::Tid => return Some(line.current.to_string()),
-            Source::Cpu => return Some(line.cpu.to_string()),
-            Source::Context => return Some(line.context.to_string()),
-            Source::Word(number) => {
-                let mut rest = line.fields.trim_start();
-                for _ in 0..*number {
-                    rest = rest.split_once(' ')?.1.trim_start();
-                }
-                rest
-            }
-            // What is all the rest may hold anything, and begins at the first one.
-            Source::After(mark) if self.to_end => line.fields.split_once(mark.as_str())?.1,
-            Source::After(mark) => {
-                let at = |(at, _): &(usize, &str)| {
-                    *at == 0 || line.fields[..*at].ends_with([' ', '(', ','])
-                };
-                let (at, _) = line.fields.rmatch_indices(mark.as_str()).find(at)?;
-                &line.fields[at + mark.len()..]
-            }
-        };
-        let word = if self.to_end {
-            rest.trim()
-        } else {
-            let word = rest.split(' ').next().unwrap_or("");
-            word.trim_matches([',', ':', '(', ')', '[', ']'])
-        };
-        let hex = if self.is_hex { "0x" } else { "" };
-        (!word.is_empty()).then(|| format!("{hex}{word}"))
-    }
 }
 
 #[cfg(test)]
@@ -292,6 +268,11 @@ mod tests {
         }
     }
 
+    fn alone<'a>(line: &'a Line<'a>) -> Seen<'a> {
+        let earlier = None;
+        Seen { line, earlier }
+    }
+
     #[test]
     fn all_rules_of_the_table_are_rules() {
         let names = TABLE.lines().filter_map(|line| line.trim().split_once(' '));
@@ -305,16 +286,19 @@ mod tests {
         let rule = Rule::find("syscall").unwrap();
         let enter = line("sys_enter", "NR 257 (ffffff9c, 7ffe10, 80000, 0, 0, 0)");
         assert!(rule.begin.is("sys_enter") && rule.has("sys_exit") && !rule.has("sys_enter_x"));
-        assert_eq!(rule.begin.key(&enter).unwrap(), "tid=7");
+        assert_eq!(rule.begin.key(&alone(&enter)).unwrap(), "tid=7");
         let said = "number=257 arg0=0xffffff9c arg1=0x7ffe10 arg2=0x80000";
-        assert_eq!(rule.begin.said(&enter).unwrap(), said);
+        assert_eq!(rule.begin.said(&alone(&enter)).unwrap(), said);
         let exit = line("sys_exit", "NR 257 = -2");
-        assert_eq!(rule.end.said(&exit).unwrap(), "ret=-2");
+        assert_eq!(rule.end.said(&alone(&exit)).unwrap(), "ret=-2");
         let gone = line(
             "sched_process_exit",
             "comm=a b pid=9 prio=120 group_dead=true",
         );
-        assert_eq!(rule.drop.as_ref().unwrap().key(&gone).unwrap(), "tid=9");
+        assert_eq!(
+            rule.drop.as_ref().unwrap().key(&alone(&gone)).unwrap(),
+            "tid=9"
+        );
         let names: Vec<&str> = rule.said().collect();
         assert_eq!(names, ["number", "arg0", "arg1", "arg2", "ret"]);
     }
@@ -323,14 +307,14 @@ mod tests {
     fn interrupts_are_read() {
         let rule = Rule::find("irq").unwrap();
         let entry = line("irq_handler_entry", "irq=25 name=virtio0-req.0 two words");
-        assert_eq!(rule.begin.key(&entry).unwrap(), "on=1 irq=25");
+        assert_eq!(rule.begin.key(&alone(&entry)).unwrap(), "on=1 irq=25");
         let said = "action=virtio0-req.0 two words";
-        assert_eq!(rule.begin.said(&entry).unwrap(), said);
+        assert_eq!(rule.begin.said(&alone(&entry)).unwrap(), said);
         let exit = line("irq_handler_exit", "irq=25 ret=handled");
-        assert_eq!(rule.end.key(&exit).unwrap(), "on=1 irq=25");
+        assert_eq!(rule.end.key(&alone(&exit)).unwrap(), "on=1 irq=25");
         let rule = Rule::find("softirq").unwrap();
         let entry = line("softirq_entry", "vec=1 [action=TIMER]");
-        assert_eq!(rule.begin.key(&entry).unwrap(), "tid=7 on=1 vec=1");
+        assert_eq!(rule.begin.key(&alone(&entry)).unwrap(), "tid=7 on=1 vec=1");
     }
 
     #[test]
@@ -338,15 +322,41 @@ mod tests {
         let rule = "nest a|b(context work:struct=; x:0xb= y:#2) -> c(context:@context work:#2)";
         let rule = Rule::find(rule).unwrap();
         let begin = line("b", "work struct=ff (b=2) xb=3 rest");
-        assert_eq!(rule.begin.key(&begin).unwrap(), "context=task work=ff");
-        assert_eq!(rule.begin.said(&begin).unwrap(), "x=0x2 y=b=2");
+        assert_eq!(
+            rule.begin.key(&alone(&begin)).unwrap(),
+            "context=task work=ff"
+        );
+        assert_eq!(rule.begin.said(&alone(&begin)).unwrap(), "x=0x2 y=b=2");
         assert_eq!(
             rule.end
-                .key(&line("c", "work struct ff: function x"))
+                .key(&alone(&line("c", "work struct ff: function x")))
                 .unwrap(),
             "context=task work=ff"
         );
-        assert!(rule.begin.key(&line("b", "work struct ff")).is_err());
+        assert!(
+            rule.begin
+                .key(&alone(&line("b", "work struct ff")))
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn an_earlier_event_is_used_once() {
+        let rule = Rule::find("accept").unwrap();
+        let fields = "(inet_csk_accept+0x1/0x2) socket=ffff8880 port=80 remote=4242";
+        let accepted = line("accepted", fields);
+        let exit = line("sys_exit", "NR 288 = 6");
+        assert!(rule.has("accepted") && rule.remembers("accepted") && !rule.remembers("sent"));
+        let mut recent = BTreeMap::from([(7, &accepted)]);
+        let seen = rule.begin.seen(&exit, &mut recent).unwrap();
+        assert_eq!(rule.begin.key(&seen).unwrap(), "socket=ffff8880");
+        let said = "tid=7 fd=6 port=80 remote=4242";
+        assert_eq!(rule.begin.said(&seen).unwrap(), said);
+        // The next call that returns has none, and that of another task neither.
+        assert!(rule.begin.seen(&exit, &mut recent).is_none());
+        recent.insert(8, &accepted);
+        assert!(rule.begin.seen(&exit, &mut recent).is_none());
+        assert_eq!(recent.len(), 1);
     }
 
     #[test]
@@ -358,5 +368,6 @@ mod tests {
         assert!(fault("last a -> b(tid)").contains("EVENT(KEY"));
         assert!(fault("last a(what) -> b(tid)").contains("\"what\""));
         assert!(fault("last a(tid; b:#x) -> b(tid)").contains("b:#x"));
+        assert!(fault("last a(x:e.#1 y:f.#1) -> b(x:#1 y:#2)").contains("more than one kind"));
     }
 }
