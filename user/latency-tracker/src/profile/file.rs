@@ -3,12 +3,14 @@
 //! A file of profiles: one of `save`, many of `record`. Documentation/guide/profile.md has the format.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::fs;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
 use lt_proc::{ClassCounts, ProcRoot, Profile};
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 /// What `format` says.
@@ -62,11 +64,26 @@ impl Serialize for Counts {
 
 impl<'de> Deserialize<'de> for Counts {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        // serde_json's map keeps the order.
-        let map = serde_json::Map::deserialize(d)?;
-        let read = |(name, value)| Ok((name, serde_json::from_value(value)?));
-        let counts: Result<_, serde_json::Error> = map.into_iter().map(read).collect();
-        counts.map(Self).map_err(serde::de::Error::custom)
+        d.deserialize_map(CountsVisitor)
+    }
+}
+
+/// Entry by entry: a map would lose the order, and where in the file a fault is.
+struct CountsVisitor;
+
+impl<'de> Visitor<'de> for CountsVisitor {
+    type Value = Counts;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("counts of classes")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Counts, A::Error> {
+        let mut counts = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            counts.push(entry);
+        }
+        Ok(Counts(counts))
     }
 }
 
@@ -131,7 +148,8 @@ impl ProfileFile {
             }
             None => bail!("version: expected a number"),
         }
-        let file: Self = serde_json::from_value(value)?;
+        // From the text, not from the value: then an error says in which line it is.
+        let file: Self = serde_json::from_str(text)?;
         ensure!(
             file.low.is_sorted_by(|a, b| a < b),
             "low: expected rising numbers"
@@ -256,9 +274,28 @@ pub(super) mod tests {
                 "low: expected rising",
             ),
             ("[3,4]", "[3]", "sample 0: b_write has 1 rows, not 2"),
-            ("[3,4]", "[3,-4]", "invalid value"),
+            (
+                "[3,4]",
+                "[3,\n-4]",
+                "invalid value: integer `-4`, expected u64 at line 2 column 2",
+            ),
+            (
+                "[3,4]",
+                "[3,\n4.5]",
+                "`4.5`, expected u64 at line 2 column 3",
+            ),
+            ("[3,4]", "[3,\n4", "at line 2 column 2"),
             ("\"end\":1000000000", "\"end\":1", ""),
-            ("\"host\":\"h\",", "", "missing field `host`"),
+            (
+                "\"end\":1000000000",
+                "\"end\":\n\"x\"",
+                "expected u64 at line 2",
+            ),
+            (
+                "\"host\":\"h\",",
+                "",
+                "missing field `host` at line 1 column",
+            ),
         ] {
             assert!(text.contains(from), "{from}");
             let found = ProfileFile::parse(&text.replace(from, to));
