@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The alerts are exactly the connections that were answered, one by one: from the kernel's own events of the functions
+# that accept, send and close a socket of each family, and of what accept(2) and accept4(2) returned, lt-witness
+# computes how long each took to its first bytes, who had accepted it on which descriptor and from which port, and how
+# many bytes there were. The tracker follows other points: one for all families where bytes are handed over, and the
+# system call and the file rather than the socket.
+#
+# Threads and processes serve several clients at once over IPv4, IPv6 and a socket of the file system: by each call
+# that sends, by descriptors that are duplicated, inherited or passed on, and used again by the next connection. Some
+# are closed without a byte, and must not be there.
+#
+# First the threshold is 0: every connection is an alert; half of the servers take 20 ms. Then these take 200 ms, the
+# threshold is 150 ms, far from what others take under emulation, and exactly theirs are alerts. Nobody reads while it
+# lasts. The machine's clock counts instructions, so that it does not matter when the host has something else to do.
+#
+# Addresses of sockets are compared as text, and those of ftrace's dynamic events are never hashed: so none may be.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# append: no_hash_pointers
+# debug: no, its kernel has no network
+# timeout: 200
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+trace=/sys/kernel/tracing
+/usr/bin/ip link set lo up
+load_module
+echo mono >$trace/trace_clock
+echo 20000 >$trace/buffer_size_kb
+
+event() { echo "f:lt/$1" >>$trace/dynamic_events || { cat $trace/error_log; fail "$1"; }; }
+# A port is two bytes, as they are sent. A socket of the file system has none.
+remote='skc_dport:b8@0/16 low=$retval->__sk_common.skc_dport:b8@8/16'
+event "accepted inet_csk_accept%return socket=\$retval port=\$retval->__sk_common.skc_num:u16 high=\$retval->__sk_common.$remote"
+event 'unix_accepted unix_accept%return socket=newsock->sk'
+event 'sent tcp_sendmsg%return socket=$arg1 bytes=$retval:s32'
+event 'unix_sent unix_stream_sendmsg%return socket=sock->sk bytes=$retval:s32'
+event 'closed tcp_close socket=$arg1'
+event 'unix_closed unix_release socket=sock->sk'
+# What fails has none.
+for accepted in accepted unix_accepted; do echo 'socket != 0' >$trace/events/lt/$accepted/filter; done
+for sent in sent unix_sent; do echo 'bytes > 0' >$trace/events/lt/$sent/filter; done
+echo 1 >$trace/events/lt/enable
+# accept and accept4
+echo 'id == 43 || id == 288' >$trace/events/raw_syscalls/sys_exit/filter
+echo 1 >$trace/events/raw_syscalls/sys_exit/enable
+
+# Between two probes a task can be preempted; these are not, by others.
+serve() { chrt -f 10 python3 -W ignore /lt/tests/serve.py "$@"; }
+# of KEY: what the servers have counted.
+of() { sed "s/.*$1=\([0-9]*\).*/\1/" /tmp/served; }
+
+# as_the_alert: a trace, with the families' events called alike, and words as an alert has them.
+as_the_alert() {
+	awk '
+		{ sub(/: unix_accepted: /, ": accepted: "); sub(/: unix_sent: /, ": sent: "); sub(/: unix_closed: /, ": closed: ") }
+		/: (accepted|sent|closed): / { sub(/ socket=0x/, " socket=") }
+		/: accepted: / {
+			port = remote = 0
+			for (i = 1; i <= NF; i++) {
+				split($i, word, "=")
+				if (word[1] == "port") port = word[2]
+				if (word[1] == "high") remote += word[2] * 256
+				if (word[1] == "low") remote += word[2]
+			}
+			$0 = $0 " port=" port " remote=" remote
+		}
+		{ print }'
+}
+
+# The first time of everything is slow under emulation.
+serve 1 1
+
+# exact THRESHOLD CLIENTS MS WHAT: the alerts are the connections that took longer, as many as the servers say that there
+# were of WHAT, and none of these is shorter than MS if it is to take that.
+exact() {
+	echo 0 >$trace/tracing_on
+	echo >$trace/trace
+	echo 1 >$trace/tracing_on
+	control "w accept threshold=$1 ring=16384 stack=0"
+	exec 3<$LT/w/alerts
+	sleep 0.2
+	echo lt-witness begin >$trace/trace_marker
+	serve "$2" "$3" >/tmp/served
+	sleep 0.2
+	echo lt-witness end >$trace/trace_marker
+	echo 0 >$trace/tracing_on
+	control "w accept enabled=0"
+	alerts_of w /tmp/all
+	exec 3<&-
+	as_the_alert <$trace/trace >/tmp/trace
+	sed 's/ local=[^ ]*:\([0-9]*\) remote=[^ ]*:\([0-9]*\) / port=\1 remote=\2 /; s/ local= remote= / port=0 remote=0 /' \
+		/tmp/all >/tmp/alerts
+	cat /tmp/served
+	grep -v ' 0$' $LT/w/stats
+	lt-witness --rule accept --threshold "$1" --usual 500us --most 5ms --expect-at-least "$(of "$4")" /tmp/trace /tmp/alerts ||
+		{ cp /tmp/trace /tmp/alerts /lt/out; fail "what took longer than $1 is not exact"; }
+	sums_hold w
+	assert_eq "$(stat w alerts) $(stat w started) $(stat w ended) $(stat w closed) $(stat w gone)" \
+		"$(of "$4") $(of accepted) $(of answered) $(of closed) $(of closed)" "alerts, started, ended, closed, gone"
+	for key in full negative alerts_lost readers replaced cleared; do assert_eq "$(stat w $key)" 0 "$key"; done
+	long=$(sed 's/.* delay=\([0-9]*\) .*/\1/' /tmp/all | awk -v ms="$3" '$1 >= ms * 1000000' | wc -l)
+	[ "$long" -ge "$(of slow)" ] || fail "$long took $3 ms, of $(of slow)"
+	control -w
+}
+exact 0 3 20 answered
+exact 150ms 2 200 slow
+sed 's/.* \(family=[a-z0-9]*\) .* \(bytes=.*\)/\1 \2/' /tmp/all | sort | uniq -c
+unload_module
