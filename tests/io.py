@@ -5,6 +5,10 @@
 usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits for somebody to open its other end; then
                                         reads, writes, syncs, opens and closes in many ways, in two processes
        io.py write DISK COUNT           direct writes of 4 KiB, one after another, each synced
+       io.py serve COMMANDS ANSWERS     does what the lines of COMMANDS say, a FIFO, each in a few calls more than it
+                                        asks for, and answers each into ANSWERS, another one: `write DISK COUNT`,
+                                        `read DISK COUNT`, direct, or `cached FILE COUNT`, 512 bytes each; until
+                                        nobody has COMMANDS open any more
 """
 
 import mmap
@@ -122,10 +126,30 @@ def write(path, count):
         os.fsync(fd)
 
 
+def serve(commands, answers):
+    page = aligned()
+    receive = os.open(commands, os.O_RDONLY)
+    send = os.open(answers, os.O_WRONLY)
+    while words := os.read(receive, 1000).decode().split():
+        what, path, count = words
+        fd = os.open(path, os.O_RDONLY if what == "cached" else os.O_RDWR | os.O_DIRECT)
+        for number in range(int(count)):
+            if what == "write":
+                os.pwrite(fd, page, PAGE * number)
+            elif what == "read":
+                os.preadv(fd, [page], PAGE * number)
+            else:
+                os.pread(fd, 512, 512 * number)
+        os.close(fd)
+        os.write(send, b"done\n")
+
+
 def main(words):
     what, *rest = words
     if what == "mix":
         mix(rest[0], rest[1], int(rest[2]))
+    elif what == "serve":
+        serve(*rest)
     else:
         write(rest[0], int(rest[1]))
 

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker profile` from one end to the other, of real requests and calls: two profiles of the same work are
+# not called different; of different work it is said which class has moved, where, and how sure that is, with the very
+# chi-squared, degrees of freedom and probability that the saved files give by other formulas (tests/profiles.py). What
+# is recorded is all that happened, though somebody resets the profile meanwhile; the picture has a cell for each row of
+# each sample that has a count. What is wrong with a file, and in which line, is said.
+#
+# Disks take times in the middle of a row, so that the emulation's noise does not move a request into another one, and
+# the machine's clock counts instructions.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, a sanitizer's requests would be in other rows
+# timeout: 120
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+check() { python3 /lt/tests/profiles.py "$@"; }
+profile() { latency-tracker profile "$@"; }
+
+# works COMMAND...: the server does each of these lines.
+works() {
+	for line in "$@"; do
+		echo "$line" >&5
+		read -r answer <&6
+		assert_eq "$answer" "done" "$line"
+	done
+}
+
+# compared STATUS BEFORE AFTER: the report has what the files give, and the exit status is that; what a person reads goes
+# to /tmp/report.
+compared() {
+	status=0
+	profile compare "$2" "$3" --json >/tmp/report.json || status=$?
+	check compared "$2" "$3" /tmp/report.json || fail "$2 and $3: the report is not what the files give"
+	assert_eq $status "$1" "exit status for $2 and $3"
+	status=0
+	profile compare "$2" "$3" >/tmp/report || status=$?
+	assert_eq $status "$1" "exit status for $2 and $3, for a person"
+	cat /tmp/report
+}
+
+# says TEXT: in the report. Long lines are wrapped there.
+says() { tr '\n' ' ' </tmp/report | grep -qF "$1" || fail "the report does not say: $1"; }
+
+load_module
+null_disk quick 700000
+null_disk middle 3000000
+null_disk slow 12000000
+dd if=/dev/zero of=/tmp/file bs=64k count=4 2>/dev/null
+mkfifo /tmp/commands /tmp/answers
+python3 /lt/tests/io.py serve /tmp/commands /tmp/answers &
+server=$!
+exec 5>/tmp/commands 6</tmp/answers
+# The first time of everything is slow under emulation.
+works "write /dev/quick 5" "read /dev/slow 5" "cached /tmp/file 5"
+refused "without an instance" profile save -o /tmp/none.json
+latency-tracker start io io "pid=$server"
+
+# The same twice, then more that waits for the slow disk.
+for name in monday tuesday; do
+	profile show --reset >/dev/null
+	works "write /dev/quick 100" "write /dev/middle 80" "write /dev/slow 20"
+	profile save -o /tmp/$name.json
+done
+profile show --reset >/dev/null
+works "write /dev/quick 100" "write /dev/middle 20" "write /dev/slow 80"
+profile save io -o /tmp/wednesday.json
+for name in monday tuesday wednesday; do
+	assert_eq "$(check total /tmp/$name.json b_write)" 200 "requests on $name"
+done
+profile show
+compared 0 /tmp/monday.json /tmp/tuesday.json
+says "write requests: no difference that chance would not make (p = 1.000)"
+compared 2 /tmp/monday.json /tmp/wednesday.json
+# Of two rows 50 are expected twice, and are 30 more or less: 30^2 / 50, four times.
+grep -qE '^b_write +200 +200 +72.0 +2 +< 0.001$' /tmp/report || fail "chi-squared is not 72 of 2 degrees"
+says "write requests: the share above 8.39ms rose from 10 % to 40 % (p < 0.001)"
+# Three more are the server's answers.
+says "write calls: the share above 8.39ms rose from 9.9 % to 39 % (p < 0.001)"
+compared 2 /tmp/wednesday.json /tmp/monday.json
+says "write requests: the share above 8.39ms fell from 40 % to 10 % (p < 0.001)"
+
+# Small reads of what is cached, and reads that all wait for a disk: with what the instance shows now, too.
+profile show --reset >/dev/null
+works "cached /tmp/file 200"
+profile save -o /tmp/cached.json
+profile show --reset >/dev/null
+works "read /dev/slow 200"
+profile save -o /tmp/direct.json
+compared 2 /tmp/cached.json /tmp/direct.json
+says "read requests: not tested, too few that differ in time (0 before, 200 after)"
+grep -qE '^read calls: the share above 8.39ms rose from (0.[0-9]|1.0) % to 100 % \(p < 0.001\)$' /tmp/report ||
+	fail "reading is not said to have moved"
+status=0
+profile compare /tmp/cached.json >/tmp/report || status=$?
+assert_eq "$status $(grep -c '^read calls: the share above 8.39ms rose' /tmp/report)" "2 1" "compared with now"
+
+# What is recorded is everything, with a reset in the middle.
+profile show --reset >/dev/null
+profile record io --every 1 --duration 8 -o /tmp/record.json --svg /tmp/record.svg &
+recording=$!
+# It counts from when it has begun.
+sleep 2
+for round in 1 2 3 4; do
+	works "write /dev/quick 50" "write /dev/slow 20" "cached /tmp/file 100"
+	sleep 0.5
+	[ $round != 2 ] || profile show --reset >/dev/null
+done
+wait $recording
+assert_eq "$(check total /tmp/record.json b_write)" 280 "requests that were recorded"
+check drawn /tmp/record.json /tmp/record.svg
+profile draw /tmp/record.json -o /tmp/all.svg
+assert "the two pictures are the same" cmp /tmp/record.svg /tmp/all.svg
+profile draw /tmp/record.json -o /tmp/write.svg --class b_write
+check drawn /tmp/record.json /tmp/write.svg b_write
+refused "a picture of other cells" check drawn /tmp/record.json /tmp/write.svg s_read
+cp /tmp/*.json /tmp/*.svg /lt/out
+
+# bad TEXT WORD...: the command fails, and says that.
+bad() {
+	text=$1
+	shift
+	status=0
+	profile "$@" 2>/tmp/said >/dev/null || status=$?
+	assert_eq $status 1 "exit status of: profile $*"
+	grep -qF -- "$text" /tmp/said || fail "profile $* says: $(cat /tmp/said)"
+}
+# changed FROM TO: a copy of a file, with that changed.
+changed() { sed "s/$1/$2/" /tmp/monday.json >/tmp/bad.json; }
+bad "/tmp/none.json: No such file" compare /tmp/none.json /tmp/monday.json
+head -c 500 /tmp/monday.json >/tmp/bad.json
+bad "/tmp/bad.json: EOF while parsing" compare /tmp/monday.json /tmp/bad.json
+bad "at line 1 column 500" draw /tmp/bad.json -o /tmp/bad.svg
+changed '"samples":' '\n"samples":\n'
+profile compare /tmp/bad.json /tmp/tuesday.json >/dev/null || fail "lines of their own matter"
+changed '"b_write":\[0,' '\n\n"b_write":[-1,'
+bad '/tmp/bad.json: invalid value: integer `-1`, expected u64 at line 3 column' compare /tmp/bad.json /tmp/monday.json
+changed '"b_write":\[0,' '"b_write":['
+bad "sample 0: b_write has " compare /tmp/bad.json /tmp/monday.json
+changed '"version":1' '"version":2'
+bad "version 2 is newer" compare /tmp/bad.json /tmp/monday.json
+changed 'latency-tracker profile' 'other'
+bad "format: expected" draw /tmp/bad.json -o /tmp/bad.svg
+bad "--class nonsense: expected one of s_read" draw /tmp/record.json -o /tmp/bad.svg --class nonsense
+bad "/tmp/none/x" save -o /tmp/none/x
+bad "--minutes 7" save --minutes 7 -o /tmp/bad.json
+[ ! -e /tmp/bad.svg ] || fail "a picture of what is bad"
+latency-tracker start other io >/dev/null
+bad "several instances" save -o /tmp/bad.json
+latency-tracker start disk block >/dev/null
+bad "disk makes no profile" show disk
+exec 5>&- 6<&-
+wait $server
+for name in io other disk; do control "-$name"; done
+unload_module
