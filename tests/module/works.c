@@ -4,7 +4,7 @@
  * workqueue "lt_works": one after the other.
  *
  * Writing a word to the parameter `run` queues some and, but for `leave`,
- * returns when they are done. Times are 20 ms unless it says otherwise.
+ * returns when they are done. Who is slow takes the parameter `ms`, 20.
  *
  *   slow     one that sleeps, queued by the writer
  *   behind   a quick one that waits behind a slow one
@@ -14,34 +14,35 @@
  *   cancel   a quick one behind a slow one, which is cancelled and then queued
  *            again
  *   leave    a quick one behind a slow one, which is cancelled
- *   long     one that sleeps for 300 ms behind another one
+ *   long     one that sleeps for 15 times as long behind another one
  */
 #include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/slab.h>
 #include <linux/workqueue.h>
 
-#define SLOW_MS 20
-#define LONG_MS 300
+static unsigned int ms = 20;
+module_param(ms, uint, 0444);
+MODULE_PARM_DESC(ms, "how long a slow one takes, in milliseconds");
 
 static struct workqueue_struct *queue;
 
-static __always_inline void lt_sleep(unsigned int ms)
+static __always_inline void lt_sleep(unsigned int us)
 {
 	/* msleep() rounds up to ticks. */
-	usleep_range(ms * USEC_PER_MSEC, ms * USEC_PER_MSEC);
+	usleep_range(us, us + 1);
 	/* No tail call: the caller has to be on the stack. */
 	barrier();
 }
 
 static void lt_work_slow(struct work_struct *work)
 {
-	lt_sleep(SLOW_MS);
+	lt_sleep(ms * USEC_PER_MSEC);
 }
 
 static void lt_work_long(struct work_struct *work)
 {
-	lt_sleep(LONG_MS);
+	lt_sleep(15 * ms * USEC_PER_MSEC);
 }
 
 static void lt_work_quick(struct work_struct *work)
@@ -51,7 +52,7 @@ static void lt_work_quick(struct work_struct *work)
 static void lt_work_freed(struct work_struct *work)
 {
 	kfree(work);
-	lt_sleep(SLOW_MS);
+	lt_sleep(ms * USEC_PER_MSEC);
 }
 
 static DECLARE_WORK(slow, lt_work_slow);
@@ -76,7 +77,7 @@ static int run(const char *word, const struct kernel_param *param)
 		behind();
 	} else if (sysfs_streq(word, "again")) {
 		queue_work(queue, &slow);
-		lt_sleep(SLOW_MS / 2);
+		lt_sleep(ms * USEC_PER_MSEC / 2);
 		queue_work(queue, &slow);
 	} else if (sysfs_streq(word, "freed")) {
 		work = kmalloc_obj(*work);
@@ -85,7 +86,7 @@ static int run(const char *word, const struct kernel_param *param)
 		INIT_WORK(work, lt_work_freed);
 		queue_work(queue, work);
 	} else if (sysfs_streq(word, "delayed")) {
-		queue_delayed_work(queue, &delayed, msecs_to_jiffies(SLOW_MS));
+		queue_delayed_work(queue, &delayed, msecs_to_jiffies(ms));
 		flush_delayed_work(&delayed);
 	} else if (sysfs_streq(word, "cancel")) {
 		behind();
