@@ -5,7 +5,7 @@
 usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait for MS, then reads it
        net.py listen ADDRESS PORT MS       the same for TCP, of who calls
        net.py call ADDRESS PORT
-       net.py unread udp ADDRESS           a packet that nobody reads, and one to a port that nobody has
+       net.py unread udp ADDRESS [MS]      a packet that nobody reads for MS (30), and one to a port that nobody has
        net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, who reads what is left
        net.py serve ADDRESS COUNT MS       a server that takes MS from each of COUNT connections to its first byte;
                                            prints a line of each: fd, ports, and how long it took, in ns, by itself
@@ -62,13 +62,13 @@ def call(address, port):
     client.recv(1)
 
 
-def unread(kind, address):
+def unread(kind, address, milliseconds=30):
     assert kind == "udp"
     server = socket.socket(family(address), socket.SOCK_DGRAM)
     server.bind((address, 0))
     client = socket.socket(family(address), socket.SOCK_DGRAM)
     client.sendto(b"x" * 1000, server.getsockname())
-    time.sleep(0.03)
+    time.sleep(milliseconds / 1000)
     where = server.getsockname()
     server.close()
     client.sendto(b"x" * 500, where)
