@@ -4,6 +4,7 @@
 
 usage: sched.py crowd PAIRS ROUNDS     processes that wake each other, and some that compute
        sched.py hog CPU MILLISECONDS   a SCHED_FIFO task wakes another one on its CPU, and keeps it that long
+       sched.py preempt CPU MS         a process computes, until a SCHED_FIFO one on its CPU does for that long
        sched.py quota CPU CENTS MS     a process in a cgroup of its own computes for MS of CPU time with a quota of
                                        CENTS hundredths of the CPU in each 100 ms
        sched.py sleep MS [CPU [UID]]   a process sleeps, on a CPU, as a user
@@ -76,6 +77,18 @@ def hog(cpu, milliseconds):
     wait_for([victim])
 
 
+def preempt(cpu, milliseconds):
+    os.sched_setaffinity(0, {cpu})
+    victim = child(burn, (2 * milliseconds + 500) * 1_000_000)
+    os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+    print(f"hog={os.getpid()} victim={victim}", flush=True)
+    # Until it computes.
+    time.sleep(0.2)
+    burn(milliseconds * 1_000_000)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    wait_for([victim])
+
+
 CGROUPS = "/sys/fs/cgroup"
 CGROUP = "lt-quota"
 
@@ -118,7 +131,8 @@ def pipe(milliseconds):
 
 def main(words):
     what, *numbers = words
-    {"crowd": crowd, "hog": hog, "quota": quota, "sleep": sleep, "pipe": pipe}[what](*map(int, numbers))
+    functions = {"crowd": crowd, "hog": hog, "preempt": preempt, "quota": quota, "sleep": sleep, "pipe": pipe}
+    functions[what](*map(int, numbers))
 
 
 if __name__ == "__main__":

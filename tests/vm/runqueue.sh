@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
+# A process that computes is kept from it by one with SCHED_FIFO for 100 ms: reported once, with who ran instead.
 # A process with a quota of 10 % of a processor waits for the rest of each period of 100 ms: each of these waits is
 # reported once, as often as the kernel says that it was throttled, and nobody ran instead: the processor was idle.
 # kernels: stock rt
@@ -15,6 +16,28 @@
 
 grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 load_module
+ms=$(patiently 100)
+waits preempt 1 5
+control "w runqueue threshold=$((ms / 2))ms comm=python3"
+exec 3<$LT/w/alerts
+waits preempt 1 "$ms" >/tmp/who
+alerts_of w /tmp/alerts
+cat /tmp/alerts
+victim=$(sed 's/.*victim=//' /tmp/who)
+hog=$(sed 's/hog=\([0-9]*\) .*/\1/' /tmp/who)
+grep " tid=$victim .* policy=other state=R+* from=1 .* by_tid=$hog by_comm=\"python3\" " /tmp/alerts >/tmp/alert || fail "who ran instead"
+assert_eq "$(wc -l </tmp/alert)" 1 "alerts of who was preempted"
+[ "$(field delay </tmp/alert)" -ge "${ms}000000" ] || fail "it waited $(field delay </tmp/alert) ns"
+control 'w runqueue enabled=0'
+sums_hold w
+control -w
+
+if ! grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+	! in_time || fail "no quota of processors here"
+	unload_module
+	echo "This kernel has no quota of processors."
+	exit
+fi
 # The first time of everything is slow under emulation.
 waits quota 1 50 5
 control 'w runqueue threshold=50ms cgroup=/lt-quota'
