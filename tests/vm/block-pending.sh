@@ -11,11 +11,12 @@
 . /lt/tests/block.sh
 
 load_module
-null_disk stuck "$(patiently 4)000000000"
+# null_blk itself gives up after 5 s.
+null_disk stuck 4000000000
 control 'stuck block dev=stuck threshold=1s'
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
 first=$!
-sleep "$(patiently 1)"
+sleep 1
 dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9 oflag=direct 2>/dev/null &
 second=$!
 wait_until 3 sh -c "[ \$(wc -l <$LT/stuck/pending) -eq 2 ]"
@@ -57,7 +58,7 @@ sums_hold other
 control 'tiny block threshold=1s dev=stuck events=1 max_events=1'
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
 first=$!
-sleep "$(patiently 1)"
+sleep 1
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=9 iflag=direct 2>/dev/null &
 wait $first $!
 wait_until 3 quiet tiny

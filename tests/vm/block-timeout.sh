@@ -11,7 +11,8 @@
 . /lt/tests/block.sh
 
 load_module
-null_disk stuck "$(patiently 3)000000000"
+# null_blk itself gives up after 5 s.
+null_disk stuck 3000000000
 null_disk fast 2000000
 control "stuck block dev=stuck threshold=3600s timeout=500ms wakeup_interval=0"
 control 'fast block dev=fast threshold=3600s timeout=500ms'
@@ -49,13 +50,13 @@ wait_until 2 sh -c "grep -q '^timed_out 2' $LT/stuck/stats"
 wait_until 10 quiet stuck
 
 # One that has not even been issued: the device is busy with another.
-null_disk narrow "$(patiently 3)000000000" hw_queue_depth=1
+null_disk narrow 3000000000 hw_queue_depth=1
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/narrow/queue/scheduler
 control 'narrow block dev=narrow threshold=3600s timeout=500ms wakeup_interval=0'
 cat $LT/narrow/alerts >/tmp/narrow &
 reads narrow 1 1 &
-sleep "$(patiently 1)"
+sleep 1
 reads narrow 1 2 &
 wait_until 5 sh -c '[ $(wc -l </tmp/narrow) -eq 2 ]'
 cat /tmp/narrow

@@ -13,7 +13,7 @@
 load_module
 null_disk short 20000000
 null_disk long "$(patiently 200)000000"
-null_disk longest "$(patiently 1500)000000"
+null_disk longest 1500000000
 control 'worst block threshold=10ms wakeup_interval=0 worst=1'
 control 'all block threshold=10ms wakeup_interval=0'
 cat $LT/worst/alerts >/tmp/worst &
