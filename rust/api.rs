@@ -97,11 +97,9 @@ pub(crate) struct Client<const K: usize, const D: usize> {
 }
 
 impl<const K: usize, const D: usize> Client<K, D> {
-    /// Not in line: it has an engine on the stack.
-    #[inline(never)]
     fn boxed(name: Name, values: &Values, config: Config, all: Arc<Alerts>) -> Result<KBox<Self>> {
         let core = Core::new(name, &KIND, values, all)?;
-        Ok(KBox::new(Self { core, config }, GFP_KERNEL)?)
+        KBox::init(try_init!(Self { core <- core, config }), GFP_KERNEL)
     }
 
     /// Whether a key has its length behind it.

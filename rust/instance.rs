@@ -128,43 +128,43 @@ impl From<&Task> for Owner {
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Makes it, not enabled. `all` also gets its alerts. `ENOMEM` or `EINVAL`. Sleeps.
-    pub(crate) fn new(
+    /// Makes it, not enabled, where it is to be: it is too large for a kernel's stack, on which
+    /// memory may have to be reclaimed for it. `all` also gets its alerts. `ENOMEM` or `EINVAL`.
+    /// Sleeps.
+    pub(crate) fn new<'a>(
         name: Name,
         kind: &'static trackers::Kind,
-        values: &Values,
+        given: &'a Values,
         all: Arc<Alerts>,
-    ) -> Result<Self> {
+    ) -> Result<impl Init<Self, Error> + 'a> {
         let (number, _) = trackers::find(kind.name.as_bytes()).ok_or(EINVAL)?;
-        let capacity = values[common::EVENTS] as u32;
-        let most = values[common::MAX_EVENTS] as u32;
+        let capacity = given[common::EVENTS] as u32;
+        let most = given[common::MAX_EVENTS] as u32;
         memory::check(Self::bytes(capacity))?;
         let alerts = Alerts::new(
-            values[common::RING] as u32,
-            values[common::STACK] as usize,
-            values[common::WAKEUP_INTERVAL] as u64,
+            given[common::RING] as u32,
+            given[common::STACK] as usize,
+            given[common::WAKEUP_INTERVAL] as u64,
         )?;
-        let threshold = values[common::THRESHOLD] as u64;
-        let texts = values.texts.clone();
-        let uppers = core::array::from_fn(|at| Atomic::new((values[at] >> 64) as u64));
-        let values = core::array::from_fn(|at| {
-            let is_off = at == common::ENABLED;
-            Atomic::new(if is_off { 0 } else { values[at] as u64 })
-        });
-        Ok(Self {
+        let alerts = Arc::new(alerts, GFP_KERNEL)?;
+        let threshold = given[common::THRESHOLD] as u64;
+        let off = |at| at == common::ENABLED;
+        Ok(try_init!(Self {
             name,
             kind,
             number,
             traced: trace::Traced::of(kind.name),
             tracker: Tracker::growing(capacity, most, threshold, crate::sys::random::seed())?,
-            values,
-            uppers,
-            texts,
-            alerts: Arc::new(alerts, GFP_KERNEL)?,
+            values: core::array::from_fn(|at| {
+                Atomic::new(if off(at) { 0 } else { given[at] as u64 })
+            }),
+            uppers: core::array::from_fn(|at| Atomic::new((given[at] >> 64) as u64)),
+            texts: given.texts.clone(),
+            alerts,
             all,
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),
-        })
+        }))
     }
 
     /// About how many bytes so many events take: of each, a cell and its part of the table.

@@ -143,7 +143,8 @@ pub(crate) struct Table {
     current: Atomic<u64>,
     /// A bit for each holder whose level is not current and may still have events.
     others: Atomic<u32>,
-    holders: [Holder; LEVELS],
+    /// [`LEVELS`] of them, apart: nearly nobody looks at them, and they are most of it.
+    holders: NodeSlice<Holder>,
     /// A bit for each of `others` into which nothing is inserted any more.
     sealed: Atomic<u32>,
     busy: Atomic<u32>,
@@ -161,10 +162,12 @@ impl Table {
         let table = Self {
             current: Atomic::new(0),
             others: Atomic::new(0),
-            holders: array::from_fn(|_| Holder {
-                address: Atomic::new(0),
-                owner: UnsafeCell::new(None),
-            }),
+            holders: NodeSlice::try_new(LEVELS, None, |_| {
+                Ok(Holder {
+                    address: Atomic::new(0),
+                    owner: UnsafeCell::new(None),
+                })
+            })?,
             sealed: Atomic::new(0),
             busy: Atomic::new(0),
         };

@@ -38,7 +38,7 @@ use kernel::{
     rbtree::RBTree,
     seq_file::SeqFile,
     seq_print,
-    sync::{Arc, Mutex}, //
+    sync::{Arc, Mutex, UniqueArc}, //
 };
 
 /// What an instance of a tracker keeps beside the [`Core`]; mostly nothing.
@@ -142,12 +142,15 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D,
         all: Arc<Alerts>,
     ) -> Result<Arc<dyn Instance>> {
         let core = Core::new(name, T::kind(), values, all)?;
-        let live = Live {
-            core,
-            own: O::new()?,
-            tracker: PhantomData,
-        };
-        let live = Arc::new(live, GFP_KERNEL)?;
+        let live = UniqueArc::init(
+            try_init!(Live {
+                core <- core,
+                own: O::new()?,
+                tracker: PhantomData,
+            }),
+            GFP_KERNEL,
+        )?;
+        let live = Arc::from(live);
         let instance = Arc::pin_init(
             pin_init!(Self {
                 live,
