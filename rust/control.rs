@@ -2,23 +2,37 @@
 
 //! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
 //!
-//! Nearly every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word, a
-//! device, the letters of a short name; a long name stays the text that it is. A [`Param`] says how it is written and which values it takes; a
-//! whole line is checked before anything is done, and what is wrong is a [`Fault`] that quotes
-//! the word.
+//! Nearly every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word,
+//! a device, the letters of a short name; a long name stays the text that it is. A [`Param`] says
+//! how it is written and which values it takes; a whole line is checked before anything is done,
+//! and what is wrong is a [`Fault`] that quotes the word.
 
 use crate::{record::NAME_MAX, text::Quoted};
 use kernel::{
     error::Error,
-    fmt::{self, Write},
+    fmt,
     prelude::*, //
 };
 
+#[path = "control/comm.rs"]
+mod comm;
 #[path = "control/fields.rs"]
 pub(crate) mod fields;
-
 #[path = "control/names.rs"]
 pub(crate) mod names;
+#[path = "control/sought.rs"]
+mod sought;
+#[path = "control/values.rs"]
+mod values;
+
+#[allow(
+    unused_imports,
+    reason = "tests include this file alone, and need less of it"
+)]
+pub(crate) use {
+    sought::{Disk, Lookup, Point, Sought},
+    values::Device,
+};
 
 /// How the values of a parameter are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -227,395 +241,6 @@ pub(crate) fn parse_line(line: &[u8]) -> core::result::Result<Line<'_>, Fault<'_
         tracker,
         settings: Settings(rest),
     })
-}
-
-/// Parses digits only; `ERANGE` when they do not fit.
-fn parse_number<'a>(
-    text: &'a [u8],
-    word: &'a [u8],
-    expected: &'static str,
-) -> core::result::Result<u64, Fault<'a>> {
-    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return Err(fault(EINVAL, expected, word));
-    }
-    text.iter()
-        .try_fold(0u64, |number, digit| {
-            number
-                .checked_mul(10)?
-                .checked_add(u64::from(*digit - b'0'))
-        })
-        .ok_or_else(|| fault(ERANGE, "this number is too large", word))
-}
-
-const UNITS: [(&str, u64); 4] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-];
-
-fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
-    const EXPECTED: &str = "expected a duration such as 10ms, 500us, 2s or nanoseconds";
-    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
-    let (number, unit) = text.split_at(digits);
-    let scale = if unit.is_empty() {
-        1
-    } else {
-        let found = UNITS.iter().find(|(name, _)| name.as_bytes() == unit);
-        found.ok_or_else(|| fault(EINVAL, EXPECTED, text))?.1
-    };
-    parse_number(number, text, EXPECTED)?
-        .checked_mul(scale)
-        .filter(|&ns| ns <= DURATION_MAX)
-        .ok_or_else(|| fault(ERANGE, "expected a duration of at most a year", text))
-}
-
-fn in_range(number: u64, min: u64, max: u64, text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
-    if number < min || number > max {
-        return Err(fault(ERANGE, "this number is out of range", text));
-    }
-    Ok(number)
-}
-
-/// What only the kernel can find.
-#[derive(Clone, Copy)]
-pub(crate) enum Sought<'a> {
-    /// A disk: its number in the `MKDEV` encoding. `ENOTBLK` for a partition. A number is only
-    /// looked at, and need not be there yet.
-    Disk(Disk<'a>),
-    /// A cgroup by its path: its number.
-    Cgroup(&'a [u8]),
-    /// A function by its name: whether it can be followed; the number means nothing. `ENOENT` if
-    /// there is none, `EBUSY` if it is one of ours, any other error if it can not be traced.
-    Function(&'a [u8]),
-    /// A tracepoint by its name: whether there is one; the number means nothing. `ENOENT`.
-    Tracepoint(&'a [u8]),
-}
-
-/// How a disk is written.
-#[derive(Clone, Copy)]
-pub(crate) enum Disk<'a> {
-    /// Its name under /dev.
-    Name(&'a [u8]),
-    /// In the kernel's `MKDEV` encoding.
-    Number(u32),
-}
-
-/// Finds it.
-pub(crate) type Lookup<'d> = &'d dyn Fn(Sought<'_>) -> Result<u64>;
-
-fn parse_disk<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<u64, Fault<'a>> {
-    const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
-    if text == b"all" {
-        return Ok(ALL_DEVICES);
-    }
-    if let Some(at) = text.iter().position(|&b| b == b':') {
-        let major = parse_number(&text[..at], text, EXPECTED)?;
-        let minor = parse_number(&text[at + 1..], text, EXPECTED)?;
-        in_range(major, 0, (1 << (32 - MINOR_BITS)) - 1, text)?;
-        in_range(minor, 0, (1 << MINOR_BITS) - 1, text)?;
-        let number = major << MINOR_BITS | minor;
-        return match lookup(Sought::Disk(Disk::Number(number as u32))) {
-            Err(error) if error == ENOTBLK => {
-                let expected = "expected a whole disk, not a partition";
-                Err(fault(EINVAL, expected, text))
-            }
-            _ => Ok(number),
-        };
-    }
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-.".contains(b);
-    if text.is_empty() || text.len() > 31 || text[0] == b'.' || !text.iter().all(plain) {
-        return Err(fault(EINVAL, EXPECTED, text));
-    }
-    match lookup(Sought::Disk(Disk::Name(text))) {
-        Ok(dev) => Ok(dev),
-        Err(error) if error == ENOENT || error == ENXIO || error == ENODEV => {
-            Err(fault(ENOENT, "no such disk under /dev", text))
-        }
-        Err(error) if error == EINVAL || error == ENOTBLK => Err(fault(EINVAL, EXPECTED, text)),
-        Err(error) => Err(fault(error, "this disk can not be opened", text)),
-    }
-}
-
-fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
-    if text == b"all" {
-        return Ok(ALL);
-    }
-    let number = parse_number(text, text, "expected a whole number, or all")?;
-    in_range(number, 0, max, text)
-}
-
-fn parse_cgroup<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<u64, Fault<'a>> {
-    const EXPECTED: &str = "expected a cgroup: its path with a slash first, its number, or all";
-    if text == b"all" {
-        return Ok(ALL);
-    }
-    if text.first() != Some(&b'/') {
-        let number = parse_number(text, text, EXPECTED)?;
-        return in_range(number, 1, ALL - 1, text);
-    }
-    match lookup(Sought::Cgroup(text)) {
-        Ok(number) => Ok(number),
-        Err(error) if error == ENOENT => Err(fault(ENOENT, "no such cgroup of version 2", text)),
-        Err(error) => Err(fault(error, EXPECTED, text)),
-    }
-}
-
-/// The longest name of a function or a tracepoint.
-const SYMBOL_MAX: usize = 127;
-
-/// Whether it may be the name of a function or a tracepoint.
-fn is_symbol(text: &[u8]) -> bool {
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_.$".contains(b);
-    !text.is_empty() && text.len() <= SYMBOL_MAX && text.iter().all(plain)
-}
-
-fn check_function<'a>(
-    name: &'a [u8],
-    text: &'a [u8],
-    lookup: Lookup<'_>,
-) -> core::result::Result<(), Fault<'a>> {
-    if !is_symbol(name) {
-        return Err(fault(EINVAL, "expected the name of a function", text));
-    }
-    let why = match lookup(Sought::Function(name)) {
-        Ok(_) => return Ok(()),
-        Err(error) if error == ENOENT => return Err(fault(error, "no such function", text)),
-        Err(error) if error == EBUSY => "functions of this module can not be followed",
-        Err(_) => "this function can not be traced",
-    };
-    Err(fault(EINVAL, why, text))
-}
-
-/// What is before the name of a point.
-const POINTS: [(&str, Point); 3] = [
-    ("tracepoint:", Point::Tracepoint),
-    ("function:", Point::Entry),
-    ("return:", Point::Return),
-];
-
-/// What a point is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Point {
-    Tracepoint,
-    Entry,
-    Return,
-}
-
-impl Point {
-    /// What a point is, and its name.
-    pub(crate) fn split(text: &[u8]) -> Option<(Self, &[u8])> {
-        let found = POINTS.iter().find_map(|(start, point)| {
-            let name = text.strip_prefix(start.as_bytes())?;
-            Some((*point, name))
-        });
-        found.filter(|(_, name)| is_symbol(name))
-    }
-}
-
-fn check_point<'a>(text: &'a [u8], lookup: Lookup<'_>) -> core::result::Result<(), Fault<'a>> {
-    const EXPECTED: &str = "expected tracepoint:NAME, function:NAME or return:NAME";
-    match Point::split(text).ok_or_else(|| fault(EINVAL, EXPECTED, text))? {
-        (Point::Tracepoint, name) => lookup(Sought::Tracepoint(name))
-            .map(|_| ())
-            .map_err(|error| fault(error, "the kernel proper has no such tracepoint", text)),
-        (Point::Entry | Point::Return, name) => check_function(name, text, lookup),
-    }
-}
-
-/// The most bytes of a command's name, without its end.
-const COMM_MAX: usize = 15;
-
-const COMMAND: &str = "expected a command of 1 to 15 bytes, odd ones written as \\xHH, or all";
-const DEVICE: &str =
-    "expected a network device of 1 to 15 bytes, odd ones written as \\xHH, or all";
-
-/// Of a command or a network device, whose names have the same size.
-fn parse_comm<'a>(
-    text: &'a [u8],
-    expected: &'static str,
-) -> core::result::Result<Number, Fault<'a>> {
-    if text == b"all" {
-        return Ok(0);
-    }
-    let mut name: Number = 0;
-    let (mut rest, mut len) = (text, 0);
-    while let [first, tail @ ..] = rest {
-        let byte;
-        (byte, rest) = match (first, tail) {
-            (b'\\', [b'x', high, low, tail @ ..]) => match (hex(*high), hex(*low)) {
-                (Some(high), Some(low)) => (high << 4 | low, tail),
-                _ => return Err(fault(EINVAL, expected, text)),
-            },
-            (b'\\', _) => return Err(fault(EINVAL, expected, text)),
-            _ => (*first, tail),
-        };
-        if byte == 0 || len == COMM_MAX {
-            return Err(fault(EINVAL, expected, text));
-        }
-        name |= Number::from(byte) << (8 * len);
-        len += 1;
-    }
-    if len == 0 {
-        return Err(fault(EINVAL, expected, text));
-    }
-    Ok(name)
-}
-
-fn hex(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
-}
-
-/// A name as [`parse_comm`] reads it.
-fn write_comm(f: &mut fmt::Formatter<'_>, name: Number) -> fmt::Result {
-    // Somebody is really called so.
-    if name == Number::from(u32::from_le_bytes(*b"all\0")) {
-        return f.write_str("\\x61ll");
-    }
-    let bytes = name.to_le_bytes();
-    let mut bytes = bytes.iter().take_while(|&&byte| byte != 0);
-    bytes.try_for_each(|&byte| match byte {
-        b'\\' | 0..=b' ' | 0x7f.. => f.write_fmt(fmt!("\\x{byte:02x}")),
-        _ => f.write_char(byte as char),
-    })
-}
-
-impl Param {
-    /// Parses a value. That of a text is 0: the caller keeps the text, which is checked.
-    pub(crate) fn parse<'a>(
-        &self,
-        text: &'a [u8],
-        lookup: Lookup<'_>,
-    ) -> core::result::Result<Number, Fault<'a>> {
-        match self.kind {
-            Kind::Comm => parse_comm(text, COMMAND),
-            Kind::NetDevice => parse_comm(text, DEVICE),
-            Kind::Names(known) => names::parse(text, known),
-            _ => self.parse_small(text, lookup).map(Number::from),
-        }
-    }
-
-    fn parse_small<'a>(
-        &self,
-        text: &'a [u8],
-        lookup: Lookup<'_>,
-    ) -> core::result::Result<u64, Fault<'a>> {
-        match self.kind {
-            Kind::Duration => parse_duration(text),
-            Kind::Switch => match text {
-                b"0" => Ok(0),
-                b"1" => Ok(1),
-                _ => Err(fault(EINVAL, "expected 0 or 1", text)),
-            },
-            Kind::Count { min, max } => {
-                let number = parse_number(text, text, "expected a whole number")?;
-                in_range(number, min, max, text)
-            }
-            Kind::Power { min, max } => {
-                let number = parse_number(text, text, "expected a power of two")?;
-                in_range(number, min, max, text)?;
-                if !number.is_power_of_two() {
-                    return Err(fault(EINVAL, "expected a power of two", text));
-                }
-                Ok(number)
-            }
-            Kind::Word(words) => words
-                .iter()
-                .position(|word| word.as_bytes() == text)
-                .map(|at| at as u64)
-                .ok_or_else(|| fault(EINVAL, "expected one of the words in `trackers`", text)),
-            Kind::Disk => parse_disk(text, lookup),
-            Kind::Id { max } => parse_id(text, max),
-            Kind::Cgroup => parse_cgroup(text, lookup),
-            Kind::Function => check_function(text, text, lookup).map(|()| 0),
-            Kind::Point => check_point(text, lookup).map(|()| 0),
-            Kind::Fields { empty } => fields::parse(text, empty),
-            Kind::Comm | Kind::NetDevice | Kind::Names(_) => {
-                Err(fault(EINVAL, "expected a name", text))
-            }
-        }
-    }
-
-    /// The canonical text of a value.
-    pub(crate) fn display(&self, value: Number) -> Value {
-        Value {
-            kind: self.kind,
-            value,
-        }
-    }
-
-    /// The type, for the `trackers` file.
-    pub(crate) fn kind_name(&self) -> KindName {
-        KindName(self.kind)
-    }
-}
-
-/// See [`Param::display`].
-pub(crate) struct Value {
-    kind: Kind,
-    value: Number,
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = self.value as u64;
-        match self.kind {
-            Kind::Word(words) => f.write_str(words.get(value as usize).unwrap_or(&"?")),
-            Kind::Disk if value == ALL_DEVICES => f.write_str("all"),
-            Kind::Disk => f.write_fmt(fmt!("{}", Device(value as u32))),
-            Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
-            Kind::Comm | Kind::NetDevice | Kind::Names(_) if self.value == 0 => f.write_str("all"),
-            Kind::Names(known) => names::write(f, self.value, known),
-            Kind::Comm | Kind::NetDevice => write_comm(f, self.value),
-            Kind::Function | Kind::Point => f.write_str("none"),
-            Kind::Fields { empty } => fields::write(f, value, empty),
-            _ => f.write_fmt(fmt!("{value}")),
-        }
-    }
-}
-
-/// A device in the kernel's `MKDEV` encoding, printed as `MAJOR:MINOR`.
-pub(crate) struct Device(pub(crate) u32);
-
-impl fmt::Display for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let minor = self.0 & ((1 << MINOR_BITS) - 1);
-        f.write_fmt(fmt!("{}:{}", self.0 >> MINOR_BITS, minor))
-    }
-}
-
-/// See [`Param::kind_name`].
-pub(crate) struct KindName(Kind);
-
-impl fmt::Display for KindName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Kind::Duration => f.write_str("duration"),
-            Kind::Switch => f.write_str("0|1"),
-            Kind::Count { min, max } => f.write_fmt(fmt!("{min}-{max}")),
-            Kind::Power { min, max } => f.write_fmt(fmt!("power-of-two {min}-{max}")),
-            Kind::Word(words) => words.iter().enumerate().try_for_each(|(i, word)| {
-                let bar = if i == 0 { "" } else { "|" };
-                f.write_fmt(fmt!("{bar}{word}"))
-            }),
-            Kind::Disk => f.write_str("disk"),
-            Kind::Id { max } => f.write_fmt(fmt!("0-{max}|all")),
-            Kind::Comm => f.write_str("command|all"),
-            Kind::NetDevice => f.write_str("net-device|all"),
-            Kind::Cgroup => f.write_str("cgroup|all"),
-            Kind::Function => f.write_str("function"),
-            Kind::Point => f.write_str("tracepoint:NAME|function:NAME|return:NAME"),
-            Kind::Fields { empty } => {
-                f.write_str("arg0-arg4|tid|cpu|ret")?;
-                empty.map_or(Ok(()), |empty| f.write_fmt(fmt!("|{empty}")))
-            }
-            Kind::Names(_) => f.write_str("names|!names|all"),
-        }
-    }
 }
 
 /// Says what was wrong with a name that is well-formed but means nothing here.

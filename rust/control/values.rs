@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Values of parameters: parsed, and shown as they are written.
+
+use super::{
+    comm, fault, fields, names,
+    sought::{check_function, check_point, parse_cgroup, parse_disk},
+    Fault, Kind, Lookup, Number, Param, ALL, ALL_DEVICES, DURATION_MAX, MINOR_BITS,
+};
+use kernel::{fmt, prelude::*};
+
+/// Parses digits only; `ERANGE` when they do not fit.
+pub(super) fn parse_number<'a>(
+    text: &'a [u8],
+    word: &'a [u8],
+    expected: &'static str,
+) -> core::result::Result<u64, Fault<'a>> {
+    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
+        return Err(fault(EINVAL, expected, word));
+    }
+    text.iter()
+        .try_fold(0u64, |number, digit| {
+            number
+                .checked_mul(10)?
+                .checked_add(u64::from(*digit - b'0'))
+        })
+        .ok_or_else(|| fault(ERANGE, "this number is too large", word))
+}
+
+const UNITS: [(&str, u64); 4] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+];
+
+fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
+    const EXPECTED: &str = "expected a duration such as 10ms, 500us, 2s or nanoseconds";
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (number, unit) = text.split_at(digits);
+    let scale = if unit.is_empty() {
+        1
+    } else {
+        let found = UNITS.iter().find(|(name, _)| name.as_bytes() == unit);
+        found.ok_or_else(|| fault(EINVAL, EXPECTED, text))?.1
+    };
+    parse_number(number, text, EXPECTED)?
+        .checked_mul(scale)
+        .filter(|&ns| ns <= DURATION_MAX)
+        .ok_or_else(|| fault(ERANGE, "expected a duration of at most a year", text))
+}
+
+pub(super) fn in_range(
+    number: u64,
+    min: u64,
+    max: u64,
+    text: &[u8],
+) -> core::result::Result<u64, Fault<'_>> {
+    if number < min || number > max {
+        return Err(fault(ERANGE, "this number is out of range", text));
+    }
+    Ok(number)
+}
+
+fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
+    if text == b"all" {
+        return Ok(ALL);
+    }
+    let number = parse_number(text, text, "expected a whole number, or all")?;
+    in_range(number, 0, max, text)
+}
+
+impl Param {
+    /// Parses a value. That of a text is 0: the caller keeps the text, which is checked.
+    pub(crate) fn parse<'a>(
+        &self,
+        text: &'a [u8],
+        lookup: Lookup<'_>,
+    ) -> core::result::Result<Number, Fault<'a>> {
+        match self.kind {
+            Kind::Comm => comm::parse(text, comm::COMMAND),
+            Kind::NetDevice => comm::parse(text, comm::DEVICE),
+            Kind::Names(known) => names::parse(text, known),
+            _ => self.parse_small(text, lookup).map(Number::from),
+        }
+    }
+
+    fn parse_small<'a>(
+        &self,
+        text: &'a [u8],
+        lookup: Lookup<'_>,
+    ) -> core::result::Result<u64, Fault<'a>> {
+        match self.kind {
+            Kind::Duration => parse_duration(text),
+            Kind::Switch => match text {
+                b"0" => Ok(0),
+                b"1" => Ok(1),
+                _ => Err(fault(EINVAL, "expected 0 or 1", text)),
+            },
+            Kind::Count { min, max } => {
+                let number = parse_number(text, text, "expected a whole number")?;
+                in_range(number, min, max, text)
+            }
+            Kind::Power { min, max } => {
+                let number = parse_number(text, text, "expected a power of two")?;
+                in_range(number, min, max, text)?;
+                if !number.is_power_of_two() {
+                    return Err(fault(EINVAL, "expected a power of two", text));
+                }
+                Ok(number)
+            }
+            Kind::Word(words) => words
+                .iter()
+                .position(|word| word.as_bytes() == text)
+                .map(|at| at as u64)
+                .ok_or_else(|| fault(EINVAL, "expected one of the words in `trackers`", text)),
+            Kind::Disk => parse_disk(text, lookup),
+            Kind::Id { max } => parse_id(text, max),
+            Kind::Cgroup => parse_cgroup(text, lookup),
+            Kind::Function => check_function(text, text, lookup).map(|()| 0),
+            Kind::Point => check_point(text, lookup).map(|()| 0),
+            Kind::Fields { empty } => fields::parse(text, empty),
+            Kind::Comm | Kind::NetDevice | Kind::Names(_) => {
+                Err(fault(EINVAL, "expected a name", text))
+            }
+        }
+    }
+
+    /// The canonical text of a value.
+    pub(crate) fn display(&self, value: Number) -> Value {
+        Value {
+            kind: self.kind,
+            value,
+        }
+    }
+
+    /// The type, for the `trackers` file.
+    pub(crate) fn kind_name(&self) -> KindName {
+        KindName(self.kind)
+    }
+}
+
+/// See [`Param::display`].
+pub(crate) struct Value {
+    kind: Kind,
+    value: Number,
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.value as u64;
+        match self.kind {
+            Kind::Word(words) => f.write_str(words.get(value as usize).unwrap_or(&"?")),
+            Kind::Disk if value == ALL_DEVICES => f.write_str("all"),
+            Kind::Disk => f.write_fmt(fmt!("{}", Device(value as u32))),
+            Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
+            Kind::Comm | Kind::NetDevice | Kind::Names(_) if self.value == 0 => f.write_str("all"),
+            Kind::Names(known) => names::write(f, self.value, known),
+            Kind::Comm | Kind::NetDevice => comm::write(f, self.value),
+            Kind::Function | Kind::Point => f.write_str("none"),
+            Kind::Fields { empty } => fields::write(f, value, empty),
+            _ => f.write_fmt(fmt!("{value}")),
+        }
+    }
+}
+
+/// A device in the kernel's `MKDEV` encoding, printed as `MAJOR:MINOR`.
+pub(crate) struct Device(pub(crate) u32);
+
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let minor = self.0 & ((1 << MINOR_BITS) - 1);
+        f.write_fmt(fmt!("{}:{}", self.0 >> MINOR_BITS, minor))
+    }
+}
+
+/// See [`Param::kind_name`].
+pub(crate) struct KindName(Kind);
+
+impl fmt::Display for KindName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Kind::Duration => f.write_str("duration"),
+            Kind::Switch => f.write_str("0|1"),
+            Kind::Count { min, max } => f.write_fmt(fmt!("{min}-{max}")),
+            Kind::Power { min, max } => f.write_fmt(fmt!("power-of-two {min}-{max}")),
+            Kind::Word(words) => words.iter().enumerate().try_for_each(|(i, word)| {
+                let bar = if i == 0 { "" } else { "|" };
+                f.write_fmt(fmt!("{bar}{word}"))
+            }),
+            Kind::Disk => f.write_str("disk"),
+            Kind::Id { max } => f.write_fmt(fmt!("0-{max}|all")),
+            Kind::Comm => f.write_str("command|all"),
+            Kind::NetDevice => f.write_str("net-device|all"),
+            Kind::Cgroup => f.write_str("cgroup|all"),
+            Kind::Function => f.write_str("function"),
+            Kind::Point => f.write_str("tracepoint:NAME|function:NAME|return:NAME"),
+            Kind::Fields { empty } => {
+                f.write_str("arg0-arg4|tid|cpu|ret")?;
+                empty.map_or(Ok(()), |empty| f.write_fmt(fmt!("|{empty}")))
+            }
+            Kind::Names(_) => f.write_str("names|!names|all"),
+        }
+    }
+}
