@@ -9,7 +9,7 @@
 #   $LT_CACHE/env/KEY/tree        the Debian tree (scripts/env)
 #   $LT_CACHE/env/KEY.LAYER-.../  the same with more packages (scripts/env --with)
 #   $LT_CACHE/kernel/...          prepared kernel build trees and the kernel source (scripts/kernel-tree)
-#   $LT_CACHE/cargo, cargo-build  cargo's downloads, and the libraries it compiled
+#   $LT_CACHE/cargo               cargo's downloads
 #   $LT_CACHE/vm/...              initramfs and root image (scripts/vm-image)
 #   $LT_CACHE/log                 logs of the set-up
 

@@ -12,6 +12,6 @@ set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
 export RUSTFLAGS="--cfg loom"
-"$LT_TOP/scripts/in-tree" env CARGO_TARGET_DIR="$LT_BUILD/cargo-loom" CARGO_BUILD_BUILD_DIR="$LT_CACHE/cargo-build-loom" \
+"$LT_TOP/scripts/in-tree" env CARGO_TARGET_DIR="$LT_BUILD/cargo-loom" \
 	cargo test --manifest-path "$LT_TOP/user/Cargo.toml" --release --locked -p lt-engine --test loom \
 	--color never -- --nocapture
