@@ -36,7 +36,7 @@ recorded=$(wc -l </tmp/record.log)
 title "3. Thousands of requests of 2 ms, and among them $SLOW of 200 ms; the alerts as they come"
 latency-tracker watch disks --on-alert continue &
 watcher=$!
-cat $LT/disks/alerts >/tmp/alerts &
+follow $LT/disks/alerts /tmp/alerts
 sleep 1
 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio \
 	--name=fast --filename=/dev/fast --rw=randrw --iodepth=8 --number_ios=4000 \

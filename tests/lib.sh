@@ -49,6 +49,14 @@ control() { printf '%s\n' "$1" >$LT/control; }
 # stat INSTANCE KEY: one counter.
 stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }' "$LT/$1/stats"; }
 
+# follow FILE COPY: copies what a file has from now on, in the background: it is open when this returns, and who is
+# given alerts is given those that come after. $! is who copies.
+follow() {
+	exec 9<"$1"
+	cat <&9 >"$2" &
+	exec 9<&-
+}
+
 # patiently N: N times as long where all is slow: for what has to go on while it is looked at.
 patiently() { echo $(($1 * ${PATIENCE:-1})); }
 

@@ -14,7 +14,7 @@ load_module
 log() { dmesg | grep -c "$1" || :; }
 
 # Somebody sleeps on all alerts, so that each context has somebody to wake.
-cat $LT/alerts >/tmp/alerts &
+follow $LT/alerts /tmp/alerts
 reader=$!
 insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
 dmesg | grep lt_api

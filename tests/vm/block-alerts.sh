@@ -20,7 +20,7 @@ assert_eq "$(wc -l <$LT/control)" 4 "instances"
 assert_eq "$(cat $LT/slow/dev)" "$(dev_of slow)" "canonical device"
 assert_eq "$(cat $LT/fast/dev)" "$(dev_of fast)" "canonical device by name"
 
-cat $LT/alerts >/tmp/alerts &
+follow $LT/alerts /tmp/alerts
 reads fast 50
 writes fast 50
 reads slow 10

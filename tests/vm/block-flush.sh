@@ -17,7 +17,7 @@ echo 'write back' >/sys/block/cached/queue/write_cache 2>/dev/null || :
 [ "$(cat /sys/block/cached/queue/write_cache)" = "write back" ] || skip "null_blk has no write cache here"
 echo 0 >/sys/block/cached/queue/fua 2>/dev/null || :
 control 'flush block dev=cached threshold=1ms'
-cat $LT/flush/alerts >/tmp/alerts &
+follow $LT/flush/alerts /tmp/alerts
 
 # Data only.
 writes cached 10

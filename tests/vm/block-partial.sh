@@ -19,7 +19,7 @@ wait_until 10 test -b "/dev/$disk"
 sleep 1
 load_module
 control "half block dev=$disk threshold=1ms"
-cat $LT/half/alerts >/tmp/alerts &
+follow $LT/half/alerts /tmp/alerts
 reads "$disk" 30
 writes "$disk" 30
 wait_until 10 quiet half

@@ -19,7 +19,7 @@ wait_until 10 test -b "/dev/$disk"
 sleep 1
 load_module
 control "busy block dev=$disk threshold=1ms"
-cat $LT/busy/alerts >/tmp/alerts &
+follow $LT/busy/alerts /tmp/alerts
 reads "$disk" 30
 writes "$disk" 30
 wait_until 10 quiet busy

@@ -19,8 +19,8 @@ control 'insert block dev=queued threshold=10ms from=insert'
 
 # One request occupies the only tag, one waits for it at the door. Behind them: A, then C, then B between
 # them, which joins all three.
-cat $LT/insert/alerts >/tmp/insert &
-cat $LT/issue/alerts >/tmp/issue &
+follow $LT/insert/alerts /tmp/insert
+follow $LT/issue/alerts /tmp/issue
 writes queued 1 100 &
 sleep 0.1
 writes queued 1 200 &

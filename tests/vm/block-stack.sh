@@ -17,8 +17,8 @@ control 'stuck block dev=stuck threshold=1s timeout=300ms wakeup_interval=0 stac
 control 'short block dev=stuck threshold=1s timeout=300ms wakeup_interval=0 stack=3'
 control 'none block dev=stuck threshold=1s timeout=300ms wakeup_interval=0 stack=0'
 assert_eq "$(cat $LT/stuck/stack) $(cat $LT/short/stack)" "32 3" "depth"
-for name in stuck short none; do cat $LT/$name/alerts >/tmp/$name & done
-cat $LT/alerts >/tmp/all &
+for name in stuck short none; do follow $LT/$name/alerts /tmp/$name; done
+follow $LT/alerts /tmp/all
 echo 1 >$trace/events/latency_tracker/alert/enable
 
 # stack_of FILE PID: the functions of a stack in an alert, one a line, as /proc/PID/stack has them.
@@ -64,7 +64,7 @@ waits_in folio_wait_writeback dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9
 # The task has gone, and its number has another one: that one's stack is not shown.
 null_disk left 3000000000 size=1
 control 'left block dev=left threshold=1s timeout=1s wakeup_interval=0'
-cat $LT/left/alerts >/tmp/left &
+follow $LT/left/alerts /tmp/left
 # Held open, since closing it for the last time would wait for the request. Who waits for a page can be killed.
 exec 9</dev/left
 dd if=/dev/left of=/dev/null bs=4k count=1 2>/dev/null &

@@ -17,7 +17,7 @@ null_disk fast 2000000
 control "stuck block dev=stuck threshold=3600s timeout=500ms wakeup_interval=0"
 control 'fast block dev=fast threshold=3600s timeout=500ms'
 assert_eq "$(cat $LT/stuck/timeout)" 500000000 "timeout"
-cat $LT/stuck/alerts >/tmp/alerts &
+follow $LT/stuck/alerts /tmp/alerts
 
 reads stuck 1 5 &
 wait_until 3 sh -c '[ $(wc -l </tmp/alerts) -eq 1 ]'
@@ -54,7 +54,7 @@ null_disk narrow 3000000000 hw_queue_depth=1
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/narrow/queue/scheduler
 control 'narrow block dev=narrow threshold=3600s timeout=500ms wakeup_interval=0'
-cat $LT/narrow/alerts >/tmp/narrow &
+follow $LT/narrow/alerts /tmp/narrow
 reads narrow 1 1 &
 sleep 1
 reads narrow 1 2 &

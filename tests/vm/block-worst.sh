@@ -16,7 +16,7 @@ null_disk long "$(patiently 200)000000"
 null_disk longest 1500000000
 control 'worst block threshold=10ms wakeup_interval=0 worst=1'
 control 'all block threshold=10ms wakeup_interval=0'
-cat $LT/worst/alerts >/tmp/worst &
+follow $LT/worst/alerts /tmp/worst
 
 # chain_holds: each alert was raised from the delay of the one before, the last one is the threshold.
 chain_holds() {

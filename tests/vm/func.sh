@@ -108,11 +108,11 @@ control -w
 
 # What we call ourselves is not followed, be it in a probe or to wake a reader: it would never end.
 control 'delays func function=lt_fn_delay threshold=0 wakeup_interval=0'
-cat $LT/delays/alerts >/dev/null &
+follow $LT/delays/alerts /dev/null
 reader=$!
 for function in arch_irq_work_raise __wake_up try_to_wake_up stack_trace_save_tsk; do
 	control "$function func function=$function threshold=0 wakeup_interval=0"
-	cat $LT/$function/alerts >/tmp/$function &
+	follow $LT/$function/alerts /tmp/$function
 done
 run delay 200 0
 sleep 1

@@ -22,7 +22,7 @@ once() {
 	load_module
 	control 'a block threshold=50us events=4096'
 	control 'b block threshold=10s dev=disk events=20000'
-	cat $LT/alerts >/dev/null &
+	follow $LT/alerts /dev/null
 	cat $LT/a/wakeup >/dev/null &
 	reads disk 5
 	assert_eq "$(stat b started)" 5 "round $1: started"

@@ -128,7 +128,7 @@ control -p
 # Its alerts make no alerts: what wakes the reader, and what the reader does.
 control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
 	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
-cat $LT/p/alerts >/dev/null &
+follow $LT/p/alerts /dev/null
 reader=$!
 sleep 2
 kill $reader

@@ -19,7 +19,7 @@ load_module
 null_disk stuck 8000000000 hw_queue_depth=256
 control "stuck block dev=stuck threshold=3600s events=512 wakeup_interval=0 stack=32"
 echo 1 >/sys/kernel/tracing/events/latency_tracker/alert/enable
-cat $LT/stuck/alerts >/dev/null &
+follow $LT/stuck/alerts /dev/null
 python3 - <<'EOF' || fail "not as promised"
 import mmap, os, sys, threading, time
 

@@ -17,7 +17,7 @@ cat $trace/events/latency_tracker/alert/format
 echo mono >$trace/trace_clock
 echo 1 >$trace/events/latency_tracker/alert/enable
 control 'slow block threshold=10ms dev=slow'
-cat $LT/alerts >/tmp/alerts &
+follow $LT/alerts /tmp/alerts
 reads slow 5
 wait_until 10 sh -c '[ $(wc -l </tmp/alerts) -eq 5 ]'
 grep ' alert: ' $trace/trace

@@ -46,7 +46,7 @@ exec 3<&-
 # It is pending while it waits, times out, and its end is reported, too.
 echo 3600s >$LT/w/threshold
 echo 50ms >$LT/w/timeout
-cat $LT/w/alerts >/tmp/alerts &
+follow $LT/w/alerts /tmp/alerts
 waits hog 1 800 >/tmp/who &
 hog=$!
 while kill -0 $hog 2>/dev/null; do
@@ -65,7 +65,7 @@ done
 # A reader that is told of everything is told nothing of itself: what goes on is the reader, and the shell that sleeps.
 echo 0 >$LT/w/timeout
 echo 0 >$LT/w/threshold
-cat $LT/w/alerts >/tmp/alerts &
+follow $LT/w/alerts /tmp/alerts
 reader=$!
 sleep 2
 wait_until 5 stat_is w readers -gt 0

@@ -40,7 +40,7 @@ done
 instances() { "$1" fast fast issue; "$1" slow slow issue; "$1" queued queued insert; }
 start() {
 	control "$1 block threshold=50ms dev=$2 from=$3 events=256"
-	cat $LT/"$1"/alerts >/tmp/"$1".alerts &
+	follow $LT/"$1"/alerts /tmp/"$1".alerts
 }
 # both_times_are_exact NAME DISK: each alert has the times of the trace, that in the queue and that in the device. Of
 # sectors that were inserted, issued and completed once, so that there is no doubt which request it was.
