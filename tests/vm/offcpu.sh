@@ -81,7 +81,7 @@ exec 3<&-
 # Who reads the alerts sleeps until there is one: that is not one.
 control -w
 control 'w offcpu threshold=100ms timeout=200ms wakeup_interval=0 comm=cat'
-follow $LT/w/alerts /tmp/alerts
+cat $LT/w/alerts >/tmp/alerts &
 wait_until 10 grep -q latency_tracker /proc/$!/stack
 before=$(stat w alerts)
 ! in_time || assert_eq "$before" 0 "alerts of its start"
