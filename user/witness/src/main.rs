@@ -81,7 +81,7 @@ struct Args {
     /// Fail unless the trace holds that many slow requests.
     #[arg(long, value_name = "N", default_value_t = 1)]
     expect_at_least: usize,
-    /// Delays may differ by that much in 99 of 100, or in all but one of fewer.
+    /// Delays may differ by that much in 99 of 100.
     #[arg(long, value_name = "DURATION", default_value = "200us")]
     usual: Nanos,
     /// And by that much in all.
