@@ -24,6 +24,9 @@
 trace=/sys/kernel/tracing
 load_module
 null_disk disk 200000 size=128
+insmod /lt/lt_functions.ko
+# On PREEMPT_RT timers expire in threads, which can be preempted between two probes: not these, by others.
+for thread in $(pgrep '^ktimers/'); do chrt -f -p 90 "$thread"; done
 echo mono >$trace/trace_clock
 echo 20000 >$trace/buffer_size_kb
 writes() {
@@ -33,6 +36,8 @@ writes() {
 work() {
 	hackbench -g 1 -f 4 -l 20
 	for _ in $(seq "$1"); do /usr/bin/sleep 0.005; done
+	# By a timer of the other kind; often, since of a hundred one may be odd.
+	echo sleep $(($1 * 3)) 1 >/proc/lt_functions
 	writes "$1"
 }
 
@@ -57,7 +62,8 @@ exact() {
 	exec 3<&-
 	# An alert has a list where the rule has a word each.
 	sed 's/ begin=\([^ ,]*\),/ begin=\1 begin1=/; s/ key=\([^ ,]*\),/ key=\1 key1=/' /tmp/raw >/tmp/alerts
-	cat $trace/trace >/tmp/trace
+	# What the module does itself is `own`, and no alert.
+	grep -v ' function=.* \[latency_tracker\]' $trace/trace >/tmp/trace
 	head -n 1 /tmp/raw
 	lt-witness --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least "$least" \
 		/tmp/trace /tmp/alerts || { cp /tmp/trace /tmp/alerts /lt/out; fail "$* is not exact"; }
@@ -74,11 +80,11 @@ echo 1 >$trace/events/timer/enable
 timers='begin=tracepoint:timer_start end=tracepoint:timer_expire_entry begin_key=arg0 begin_show=arg1 end_show=arg1'
 started='timer_start(key:timer=; context begin:bucket_expiry=)'
 expired='timer_expire_entry(key:timer=; end:baseclk=)'
-exact 25 "last $started -> $expired" "$timers"
+exact 100 "last $started -> $expired" "$timers"
 assert_eq "$(stat w again)" 0 "what goes on"
 [ "$(stat w replaced)" -ge 1 ] || fail "no timer was started again"
 control -w
-exact 25 "first $started -> $expired" "$timers again=keep"
+exact 100 "first $started -> $expired" "$timers again=keep"
 assert_eq "$(stat w replaced)" 0 "what begins anew"
 [ "$(stat w again)" -ge 1 ] || fail "no timer was started again"
 control -w
@@ -97,4 +103,5 @@ exact 40 'last called(key:@tid; context begin:buf= begin1:count=) -> waits(key:@
 control -w
 echo 0 >$trace/events/lt/enable
 echo >$trace/dynamic_events
+rmmod lt_functions
 unload_module
