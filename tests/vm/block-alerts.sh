@@ -5,6 +5,7 @@
 # kernels: stock rt
 # cpus: 2
 # timeout: 90
+# icount: 1
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

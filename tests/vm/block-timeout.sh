@@ -6,6 +6,7 @@
 # kernels: stock rt
 # cpus: 2
 # timeout: 150
+# icount: 1
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
