@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# report.sh: named results, shared by tests/run and scripts/check. Needs lib.sh and $LOGS.
+# report.sh: named results, shared by tests/run and scripts/check. Needs lib.sh, $LOGS, and for `beside` $JOBS.
 
+[ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
+declare -A running=()
 passed=0 failed=0 skipped=0 status=0 seconds=0 list='' words=()
 
 # choose ARGUMENT...: --list and the words that select by name.
@@ -60,10 +62,27 @@ timed() {
 
 # setup COMMAND...: what everything else needs; if it fails, that is the one result.
 setup() {
-	"$@" >/dev/null && return
+	"$@" >/dev/null || no_setup "${*#"$LT_TOP/"}"
+}
+
+# no_setup COMMAND: end, since this failed.
+no_setup() {
 	failed=1
-	echo "FAIL set-up: ${*#"$LT_TOP/"}"
+	echo "FAIL set-up: $1"
 	closing
+}
+
+# setup_trees: the build trees of the kernels, beside each other: much of that is the work of one processor.
+setup_trees() {
+	local kernel broken=()
+	declare -A trees=()
+	for kernel in stock rt; do
+		# not to a terminal, where two lines of progress would write over each other
+		"$LT_TOP/scripts/kernel-tree" "$kernel" >/dev/null 2> >(cat >&2) &
+		trees[$kernel]=$!
+	done
+	for kernel in stock rt; do wait "${trees[$kernel]}" || broken+=("$kernel"); done
+	[ ${#broken[@]} -eq 0 ] || no_setup "scripts/kernel-tree ${broken[0]}"
 }
 
 # simple NAME COMMAND...: a result that is the exit status of one command.
@@ -75,6 +94,35 @@ simple() {
 	timed "$LOGS/$name.log" "$@"
 	verdict "$name" "$status" "$seconds" "$LOGS/$name.log"
 }
+
+# beside NAME LOG COMMAND...: a result as of `simple`, of what runs beside others, JOBS at a time. It is reported
+# when it has ended and somebody reaps it.
+beside() {
+	local name=$1 log=$2
+	shift 2
+	wanted "$name" || return 0
+	[ -z "$list" ] || { echo "$name"; return 0; }
+	[ ${#running[@]} -lt "$JOBS" ] || reap
+	mkdir -p "${log%/*}"
+	{
+		timed "$log" "$@"
+		echo "$status $seconds" >"$log.result"
+	} &
+	running[$!]="$name $log"
+}
+
+# reap: wait for one of those that run, and report it.
+reap() {
+	local pid='' name log
+	wait -n -p pid "${!running[@]}" || :
+	read -r name log <<<"${running[$pid]}"
+	unset "running[$pid]"
+	read -r status seconds <"$log.result"
+	verdict "$name" "$status" "$seconds" "$log"
+}
+
+# reap_all: and all of them.
+reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 
 # closing: the last line, and the exit status of the whole.
 closing() {

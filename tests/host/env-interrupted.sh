@@ -4,6 +4,7 @@
 # A set-up that is killed half-way leaves nothing that anybody trusts, nothing that still runs, and nothing in
 # the way of the next one.
 # timeout: 280
+# alone: it looks how long it takes to find that nothing is to do
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -4,6 +4,7 @@
 # The runner can fail: a test that says it passed is failed if the kernel complained, was tainted or crashed;
 # a test that hangs is ended; a failed command, a skip and a pass are told apart.
 # timeout: 300
+# alone: its machines have little time
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
