@@ -246,8 +246,7 @@ impl probed::Probes<1, WORDS> for Accept {
     }
 
     fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        let details = details(late, 0);
-        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+        tasks::reported(core, details(late, 0))
     }
 
     fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {

@@ -223,8 +223,7 @@ impl probed::Probes<2, WORDS> for Func {
     }
 
     fn details(core: &Core<2, WORDS>, late: &Late<2, WORDS>, _: u64) -> Option<Details> {
-        let details = Called::from_words(&late.data, late.key[1]).details();
-        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+        tasks::reported(core, Called::from_words(&late.data, late.key[1]).details())
     }
 
     fn show_fields(_: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {

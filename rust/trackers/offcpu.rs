@@ -210,8 +210,7 @@ impl probed::Probes<1, WORDS> for Offcpu {
     }
 
     fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, now: u64) -> Option<Details> {
-        let details = Off::from_words(&late.data).details(now);
-        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+        tasks::reported(core, Off::from_words(&late.data).details(now))
     }
 
     fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {

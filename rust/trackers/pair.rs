@@ -401,8 +401,7 @@ impl probed::Probes<{ fields::FIELDS }, WORDS> for Pair {
     }
 
     fn details(core: &PairCore, late: &Late<{ fields::FIELDS }, WORDS>, _: u64) -> Option<Details> {
-        let details = Passed::from_words(&late.data, late.key).details();
-        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+        tasks::reported(core, Passed::from_words(&late.data, late.key).details())
     }
 
     fn show_fields(_: &PairCore, event: &Snapshot<{ fields::FIELDS }, WORDS>, out: &SeqFile) {

@@ -117,16 +117,7 @@ impl sched::Follower for Probes {
                 self.core.tracker().filtered(guard);
             }
         }
-        self.core.tracker().event_out_if_known(
-            guard,
-            &tasks::key(&next),
-            Kernel::now,
-            |_| true,
-            |late| {
-                let details = tasks::details(guard, &late.data, Some(&prev));
-                tasks::raise(&self.core, guard, late, &details, &[]);
-            },
-        );
+        tasks::end_wait(&self.core, guard, &next, &prev);
     }
 }
 
@@ -168,9 +159,7 @@ impl probed::Probes<1, WORDS> for Runqueue {
     }
 
     fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        let guard = Kernel::guard();
-        let details = tasks::details(&guard, &late.data, None);
-        tasks::is_reported(core, &guard, &details.owner).then_some(details)
+        tasks::waits(core, late)
     }
 
     fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {

@@ -295,8 +295,7 @@ impl probed::Probes<1, WORDS> for Syscall {
     }
 
     fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        let details = Made::from_words(&late.data).details();
-        tasks::is_reported(core, &Kernel::guard(), &details.owner).then_some(details)
+        tasks::reported(core, Made::from_words(&late.data).details())
     }
 
     fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {

@@ -244,21 +244,45 @@ pub(super) fn raise<const K: usize, const D: usize>(
 /// The bit of the note about who was switched out: the owner was on another CPU before.
 const MIGRATED: u32 = 1;
 
-/// What an alert says about a [`Wait`], if the owner is switched in for `prev`. Any context.
-pub(super) fn details(
+/// Ends the [`Wait`] of a task that is switched in for `prev`. Under the runqueue lock.
+#[inline(always)]
+pub(super) fn end_wait(
+    core: &Core<1, { Wait::WORDS }>,
     guard: &Guard,
-    wait: &[u64; Wait::WORDS],
-    prev: Option<&TaskRef<'_>>,
-) -> Details {
+    next: &TaskRef<'_>,
+    prev: &TaskRef<'_>,
+) {
+    core.tracker().event_out_if_known(
+        guard,
+        &key(next),
+        Kernel::now,
+        |_| true,
+        |late| {
+            let cpu = Kernel::cpu(guard) as u32;
+            let details = details(&late.data, |place| {
+                actor(prev, if place.cpu == cpu { 0 } else { MIGRATED })
+            });
+            raise(core, guard, late, &details, &[]);
+        },
+    );
+}
+
+/// What an alert says about a [`Wait`] that goes on, if it may be raised. Any context.
+pub(super) fn waits(
+    core: &Core<1, { Wait::WORDS }>,
+    late: &Late<1, { Wait::WORDS }>,
+) -> Option<Details> {
+    reported(core, details(&late.data, |_| Actor::default()))
+}
+
+/// What an alert says about a [`Wait`]; `prev` is told where that began.
+fn details(wait: &[u64; Wait::WORDS], prev: impl FnOnce(&Place) -> Actor) -> Details {
     let Wait {
         owner,
         other,
         place,
     } = Wait::from_words(*wait);
-    let prev = prev.map_or(Actor::default(), |prev| {
-        let has_migrated = Kernel::cpu(guard) != place.cpu as usize;
-        actor(prev, if has_migrated { MIGRATED } else { 0 })
-    });
+    let prev = prev(&place);
     let waited = Waited { other, place, prev };
     Details {
         owner,

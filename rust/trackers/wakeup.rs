@@ -147,16 +147,7 @@ impl sched::Follower for Probes {
         if state.is_runnable() || state.is_dead() {
             self.drop_awake(guard, prev);
         }
-        self.core.tracker().event_out_if_known(
-            guard,
-            &tasks::key(&next),
-            Kernel::now,
-            |_| true,
-            |late| {
-                let details = tasks::details(guard, &late.data, Some(&prev));
-                tasks::raise(&self.core, guard, late, &details, &[]);
-            },
-        );
+        tasks::end_wait(&self.core, guard, &next, &prev);
     }
 }
 
@@ -194,9 +185,7 @@ impl probed::Probes<1, WORDS> for Wakeup {
     }
 
     fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        let guard = Kernel::guard();
-        let details = tasks::details(&guard, &late.data, None);
-        tasks::is_reported(core, &guard, &details.owner).then_some(details)
+        tasks::waits(core, late)
     }
 
     fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
