@@ -315,6 +315,9 @@ impl Registry {
 
 /// Sees to the memory of all instances.
 impl Tick for Registry {
+    /// What waits for memory is not urgent.
+    const WATCHED: bool = false;
+
     fn tick(&self) -> Option<u64> {
         let mut again: Option<u64> = None;
         let mut at = 0;

@@ -118,6 +118,8 @@ impl Any {
 }
 
 impl Tick for Any {
+    const WATCHED: bool = true;
+
     fn tick(&self) -> Option<u64> {
         each_class!(self, client => client.tick())
     }

@@ -106,6 +106,8 @@ pub(crate) struct Live<T, const K: usize, const D: usize, O = ()> {
 }
 
 impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Tick for Live<T, K, D, O> {
+    const WATCHED: bool = true;
+
     fn tick(&self) -> Option<u64> {
         let details = |late: &Late<K, D>, now| T::details(&self.core, late, now);
         let expiry = self.core.expire(T::owner, T::can_time_out, details);

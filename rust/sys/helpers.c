@@ -12,12 +12,10 @@
 #include <linux/capability.h>
 #include <linux/cgroup.h>
 #include <linux/compat.h>
-#include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
 #include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/fs.h>
-#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
 #include <linux/jiffies.h>
@@ -392,120 +390,11 @@ notrace void lt_waker_poll(struct lt_waker *waker, struct file *file,
 	poll_wait(file, &waker->queue, table);
 }
 
-/* Ticker */
-
-struct lt_ticker {
-	struct irq_work irq;
-	struct hrtimer timer;
-	struct work_struct work;
-	lt_ticker_fn fn;
-	void *owner;
-	bool stopped;
-};
-
-static notrace enum hrtimer_restart lt_ticker_timer(struct hrtimer *timer)
-{
-	struct lt_ticker *ticker = container_of(timer, struct lt_ticker, timer);
-
-	queue_work(system_highpri_wq, &ticker->work);
-	return HRTIMER_NORESTART;
-}
-
-static notrace void lt_ticker_work(struct work_struct *work)
-{
-	struct lt_ticker *ticker = container_of(work, struct lt_ticker, work);
-	u64 ns = ticker->fn(ticker->owner);
-
-	if (ns != U64_MAX && !READ_ONCE(ticker->stopped))
-		hrtimer_start(&ticker->timer, ns_to_ktime(ns), HRTIMER_MODE_REL);
-}
-
-static notrace void lt_ticker_irq_work(struct irq_work *irq)
-{
-	lt_ticker_kick(container_of(irq, struct lt_ticker, irq));
-}
-
-notrace struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner)
-{
-	struct lt_ticker *ticker = kzalloc(sizeof(*ticker), GFP_KERNEL);
-
-	if (!ticker)
-		return NULL;
-	hrtimer_setup(&ticker->timer, lt_ticker_timer, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_REL);
-	INIT_WORK(&ticker->work, lt_ticker_work);
-	init_irq_work(&ticker->irq, lt_ticker_irq_work);
-	ticker->fn = fn;
-	ticker->owner = owner;
-	return ticker;
-}
-
-notrace void lt_ticker_kick(struct lt_ticker *ticker)
-{
-	queue_work(system_highpri_wq, &ticker->work);
-}
-
-notrace void lt_ticker_free(struct lt_ticker *ticker)
-{
-	/*
-	 * The timer queues the work and the work starts the timer: after this
-	 * a running work may start it once more, hence the second cancel; that
-	 * one finds the work idle.
-	 */
-	WRITE_ONCE(ticker->stopped, true);
-	irq_work_sync(&ticker->irq);
-	hrtimer_cancel(&ticker->timer);
-	cancel_work_sync(&ticker->work);
-	hrtimer_cancel(&ticker->timer);
-	cancel_work_sync(&ticker->work);
-	kfree(ticker);
-}
+/* Long work */
 
 notrace void lt_relax(void)
 {
 	cond_resched();
-}
-
-static struct lt_ticker *lt_grower;
-static enum cpuhp_state lt_grower_state;
-
-/*
- * Only called for: the work takes locks under which others register probes, and
- * they wait for CPUs to come and go.
- */
-static notrace int lt_cpu_dead(unsigned int cpu)
-{
-	lt_call_grower();
-	return 0;
-}
-
-notrace int lt_grower_start(struct lt_ticker *ticker)
-{
-	int state = cpuhp_setup_state_nocalls(CPUHP_BP_PREPARE_DYN,
-					      "latency_tracker:dead", NULL,
-					      lt_cpu_dead);
-
-	if (state < 0)
-		return state;
-	lt_grower_state = state;
-	WRITE_ONCE(lt_grower, ticker);
-	return 0;
-}
-
-notrace void lt_grower_stop(void)
-{
-	cpuhp_remove_state_nocalls(lt_grower_state);
-	WRITE_ONCE(lt_grower, NULL);
-	/* Callers have preemption off: nobody calls it any more. */
-	synchronize_rcu();
-}
-
-notrace void lt_call_grower(void)
-{
-	struct lt_ticker *ticker = READ_ONCE(lt_grower);
-
-	if (ticker)
-		irq_work_queue(&ticker->irq);
 }
 
 /* procfs */

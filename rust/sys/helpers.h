@@ -3,7 +3,7 @@
  * What the Rust side calls in C: inline functions and macros of the kernel
  * made callable, and the few structures that both sides share.
  *
- * bindgen reads this file (see bindings.h); helpers.c implements it. Policy
+ * bindgen reads this file (see bindings.h); helpers.c and ticker.c implement it. Policy
  * lives in Rust, nothing here decides anything.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
@@ -106,7 +106,11 @@ struct lt_ticker;
 /* Returns the nanoseconds until the next time, U64_MAX for none. */
 typedef u64 (*lt_ticker_fn)(void *owner);
 
-struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner);
+/*
+ * If it is watched, another CPU does the work if the one whose turn it is does
+ * not: then it may be done by both at a time.
+ */
+struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner, bool watched);
 void lt_ticker_kick(struct lt_ticker *ticker);
 void lt_ticker_free(struct lt_ticker *ticker);
 void lt_relax(void);

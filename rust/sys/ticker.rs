@@ -6,6 +6,7 @@
 //! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
 //!
 //! A high-resolution timer queues the work on a workqueue; nothing is done in interrupt context.
+//! Work that must not be missed is watched by a second CPU (`ticker.c`).
 
 use crate::sys::bindings;
 use core::ptr::NonNull;
@@ -13,6 +14,12 @@ use kernel::{error::to_result, ffi::c_void, prelude::*, sync::Arc};
 
 /// What is done.
 pub(crate) trait Tick: Send + Sync + 'static {
+    /// Whether another CPU does it if the one whose turn it is hangs, or is kept by others: if it
+    /// is late by 10 ms, or takes longer than 100 ms. Then it may be done by two threads at a
+    /// time. A machine of which only one CPU may be bothered (`isolcpus=`, `nohz_full=`) has
+    /// nobody for that.
+    const WATCHED: bool;
+
     /// Does it, in a kernel thread that may sleep. Returns the nanoseconds until the next time,
     /// or `None` to rest until [`Ticker::kick`].
     fn tick(&self) -> Option<u64>;
@@ -35,7 +42,7 @@ impl<T: Tick> Ticker<T> {
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let owner = Arc::as_ptr(&target).cast_mut().cast::<c_void>();
         // SAFETY: `tick` gets the `T` that is held until after `lt_ticker_free`.
-        let raw = unsafe { bindings::lt_ticker_new(Some(tick::<T>), owner) };
+        let raw = unsafe { bindings::lt_ticker_new(Some(tick::<T>), owner, T::WATCHED) };
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
             _target: target,

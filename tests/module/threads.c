@@ -10,6 +10,7 @@
 
 #include "threads.h"
 #include "../../rust/sys/helpers.c"
+#include "../../rust/sys/ticker.c"
 
 struct lt_thread {
 	unsigned int cpu;

@@ -23,6 +23,7 @@
 
 #include "glue.h"
 #include "../../../rust/sys/helpers.c"
+#include "../../../rust/sys/ticker.c"
 
 unsigned long ltb_irq_save(void)
 {
