@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # A layer adds packages in a tree of its own; the tree below it stays as it was, and works without it.
-# timeout: 200
+# timeout: 240
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)

@@ -4,7 +4,7 @@
 # The models of the lock-free parts (user/engine/tests/loom.rs): every one holds, and fails when
 # what it protects is removed.
 #
-# timeout: 900
+# timeout: 1140
 #
 # They have a target directory of their own: --cfg loom is another way to compile everything.
 

@@ -22,7 +22,7 @@
 # icount: 1
 # append: no_hash_pointers
 # debug: no, its kernel has no network
-# timeout: 200
+# timeout: 300
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -8,7 +8,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# timeout: 120
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

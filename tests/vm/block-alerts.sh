@@ -4,7 +4,7 @@
 # Slow requests raise alerts and fast ones do not, for each instance by its own threshold and disk.
 # kernels: stock rt
 # cpus: 2
-# timeout: 90
+# timeout: 120
 # icount: 1
 
 . /lt/tests/lib.sh

@@ -5,7 +5,7 @@
 # A CPU that goes offline takes nothing with it.
 # kernels: stock rt
 # cpus: 2
-# timeout: 120
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

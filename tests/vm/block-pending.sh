@@ -5,7 +5,7 @@
 # a changed filter keeps it; what a full pool lost is counted once.
 # kernels: stock rt
 # cpus: 2
-# timeout: 90
+# timeout: 180
 # icount: 1
 
 . /lt/tests/lib.sh

@@ -5,7 +5,7 @@
 # alert of an end does not, nor that of a request whose task has gone or belongs to nobody.
 # kernels: stock rt
 # cpus: 2
-# timeout: 120
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -5,7 +5,7 @@
 # again and says that it is late. One that ends in time is not reported.
 # kernels: stock rt
 # cpus: 2
-# timeout: 150
+# timeout: 180
 # icount: 1
 
 . /lt/tests/lib.sh

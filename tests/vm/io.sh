@@ -8,7 +8,7 @@
 # kernels: stock rt
 # cpus: 2
 # icount: 1
-# timeout: 240
+# timeout: 360
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

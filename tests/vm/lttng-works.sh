@@ -6,7 +6,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 60
+# timeout: 120
 
 . /lt/tests/lib.sh
 

@@ -6,7 +6,7 @@
 # cpus: 4
 # numa: 2
 # root: initramfs
-# timeout: 30
+# timeout: 60
 
 . /lt/tests/lib.sh
 

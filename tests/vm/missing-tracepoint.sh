@@ -5,7 +5,7 @@
 # names it; the others work. The kernel is as it is: in a copy of the module the tracepoint has another name.
 # kernels: stock rt
 # cpus: 2
-# timeout: 180
+# timeout: 300
 
 . /lt/tests/lib.sh
 

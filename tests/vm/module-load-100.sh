@@ -4,7 +4,7 @@
 # Loading, working and unloading 100 times leaves nothing behind: no entry, no probe, no memory.
 # kernels: stock rt
 # cpus: 2
-# timeout: 180
+# timeout: 720
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

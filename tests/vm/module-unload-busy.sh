@@ -4,7 +4,7 @@
 # Under full load, with readers asleep and files open, instances and the module go cleanly.
 # kernels: stock rt
 # cpus: 2
-# timeout: 120
+# timeout: 360
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

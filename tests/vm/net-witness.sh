@@ -21,7 +21,7 @@
 # icount: 1
 # append: no_hash_pointers
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
-# timeout: 200
+# timeout: 300
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

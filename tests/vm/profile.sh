@@ -14,7 +14,7 @@
 # root: full
 # icount: 1
 # debug: no, a sanitizer's requests would be in other rows
-# timeout: 120
+# timeout: 180
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

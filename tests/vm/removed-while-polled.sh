@@ -6,7 +6,7 @@
 # kernels: stock rt
 # cpus: 2
 # root: full
-# timeout: 90
+# timeout: 180
 # append: slab_debug=FZPU
 
 . /lt/tests/lib.sh

@@ -5,7 +5,7 @@
 # tracker, alert_TRACKER, with the tracker's fields by name.
 # kernels: stock rt
 # cpus: 2
-# timeout: 60
+# timeout: 300
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
