@@ -27,14 +27,13 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 /usr/bin/ip link set lo up
 load_module
-echo mono >$trace/trace_clock
-echo 20000 >$trace/buffer_size_kb
+tracing 20000
 
-event() { echo "f:lt/$1" >>$trace/dynamic_events || { cat $trace/error_log; fail "$1"; }; }
+event() { echo "f:lt/$1" >>$TRACE/dynamic_events || { cat $TRACE/error_log; fail "$1"; }; }
 # A port is two bytes, as they are sent. A socket of the file system has none.
 remote='skc_dport:b8@0/16 low=$retval->__sk_common.skc_dport:b8@8/16'
 event "accepted inet_csk_accept%return socket=\$retval port=\$retval->__sk_common.skc_num:u16 high=\$retval->__sk_common.$remote"
@@ -44,15 +43,16 @@ event 'unix_sent unix_stream_sendmsg%return socket=sock->sk bytes=$retval:s32'
 event 'closed tcp_close socket=$arg1'
 event 'unix_closed unix_release socket=sock->sk'
 # What fails has none.
-for accepted in accepted unix_accepted; do echo 'socket != 0' >$trace/events/lt/$accepted/filter; done
-for sent in sent unix_sent; do echo 'bytes > 0' >$trace/events/lt/$sent/filter; done
-echo 1 >$trace/events/lt/enable
+for accepted in accepted unix_accepted; do echo 'socket != 0' >$TRACE/events/lt/$accepted/filter; done
+for sent in sent unix_sent; do echo 'bytes > 0' >$TRACE/events/lt/$sent/filter; done
+echo 1 >$TRACE/events/lt/enable
 # accept and accept4
-echo 'id == 43 || id == 288' >$trace/events/raw_syscalls/sys_exit/filter
-echo 1 >$trace/events/raw_syscalls/sys_exit/enable
+echo 'id == 43 || id == 288' >$TRACE/events/raw_syscalls/sys_exit/filter
+echo 1 >$TRACE/events/raw_syscalls/sys_exit/enable
 
 # Between two probes a task can be preempted; these are not, by others.
 serve() { chrt -f 10 python3 -W ignore /lt/tests/serve.py "$@"; }
+served() { serve "$@" >/tmp/served; }
 # of KEY: what the servers have counted.
 of() { sed "s/.*$1=\([0-9]*\).*/\1/" /tmp/served; }
 
@@ -77,39 +77,24 @@ as_the_alert() {
 # The first time of everything is slow under emulation.
 serve 1 1
 
-# exact THRESHOLD CLIENTS MS WHAT: the alerts are the connections that took longer, as many as the servers say that there
+# late THRESHOLD CLIENTS MS WHAT: the alerts are the connections that took longer, as many as the servers say that there
 # were of WHAT, and none of these is shorter than MS if it is to take that.
-exact() {
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w accept threshold=$1 ring=16384 stack=0"
-	exec 3<$LT/w/alerts
-	sleep 0.2
-	echo lt-witness begin >$trace/trace_marker
-	serve "$2" "$3" >/tmp/served
-	sleep 0.2
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w accept enabled=0"
-	alerts_of w /tmp/all
-	exec 3<&-
-	as_the_alert <$trace/trace >/tmp/trace
-	sed 's/ local=[^ ]*:\([0-9]*\) remote=[^ ]*:\([0-9]*\) / port=\1 remote=\2 /; s/ local= remote= / port=0 remote=0 /' \
-		/tmp/all >/tmp/alerts
+late() {
+	both accept "threshold=$1 ring=16384 stack=0" served "$2" "$3"
+	edit /tmp/trace as_the_alert
+	cp /tmp/alerts /tmp/all
+	edit /tmp/alerts \
+		sed 's/ local=[^ ]*:\([0-9]*\) remote=[^ ]*:\([0-9]*\) / port=\1 remote=\2 /; s/ local= remote= / port=0 remote=0 /'
 	cat /tmp/served
-	grep -v ' 0$' $LT/w/stats
-	lt-witness --rule accept --threshold "$1" --usual 500us --most 5ms --expect-at-least "$(of "$4")" /tmp/trace /tmp/alerts ||
-		{ cp /tmp/trace /tmp/alerts /lt/out; fail "what took longer than $1 is not exact"; }
-	sums_hold w
+	exact "what took longer than $1" --rule accept --threshold "$1" --usual 500us --most 5ms --expect-at-least "$(of "$4")"
+	none "longer than $1" full negative alerts_lost readers replaced cleared
 	assert_eq "$(stat w alerts) $(stat w started) $(stat w ended) $(stat w closed) $(stat w gone)" \
 		"$(of "$4") $(of accepted) $(of answered) $(of closed) $(of closed)" "alerts, started, ended, closed, gone"
-	for key in full negative alerts_lost readers replaced cleared; do assert_eq "$(stat w $key)" 0 "$key"; done
 	long=$(sed 's/.* delay=\([0-9]*\) .*/\1/' /tmp/all | awk -v ms="$3" '$1 >= ms * 1000000' | wc -l)
 	[ "$long" -ge "$(of slow)" ] || fail "$long took $3 ms, of $(of slow)"
 	control -w
 }
-exact 0 3 20 answered
-exact 150ms 2 200 slow
+late 0 3 20 answered
+late 150ms 2 200 slow
 sed 's/.* \(family=[a-z0-9]*\) .* \(bytes=.*\)/\1 \2/' /tmp/all | sort | uniq -c
 unload_module

@@ -18,8 +18,8 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 load_module
 insmod /lt/lt_functions.ko
 null_disk fast 2000000
@@ -27,8 +27,7 @@ null_disk slow 20000000
 modprobe loop
 losetup /dev/loop0 /dev/fast
 losetup /dev/loop1 /dev/slow
-echo mono >$trace/trace_clock
-echo 20000 >$trace/buffer_size_kb
+tracing 20000
 
 syncs() {
 	fio --output=/tmp/fio.log --bs=4k --ioengine=psync --rw=randwrite --fsync=1 --io_size=1g \
@@ -42,43 +41,26 @@ recursion() {
 	wait
 }
 
-# exact FUNCTION LEAST WORKLOAD WORD...
-exact() {
+# calls FUNCTION LEAST WORKLOAD WORD...: its calls are exact, at least so many.
+calls() {
 	function=$1 least=$2
 	shift 2
-	echo "f:lt/enter $function" >>$trace/dynamic_events
-	echo "f:lt/leave $function%return ret=\$retval:s32" >>$trace/dynamic_events
-	echo 1 >$trace/events/lt/enable
+	echo "f:lt/enter $function" >>$TRACE/dynamic_events
+	echo "f:lt/leave $function%return ret=\$retval:s32" >>$TRACE/dynamic_events
+	echo 1 >$TRACE/events/lt/enable
 	# The first time of everything is slow under emulation.
 	"$1" 5
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w func function=$function threshold=0 ring=16384 stack=0"
-	exec 3<$LT/w/alerts
-	echo lt-witness begin >$trace/trace_marker
-	"$@"
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w func enabled=0"
-	alerts_of w /tmp/alerts
-	exec 3<&-
-	cat $trace/trace >/tmp/trace
-	lt-witness --rule 'nest enter(tid) -> leave(tid; ret:ret=)' --threshold 0 --expect-at-least "$least" \
-		/tmp/trace /tmp/alerts || { cp /tmp/trace /tmp/alerts /lt/out; fail "$function is not exact"; }
-	grep -v ' 0$' $LT/w/stats
-	sums_hold w
-	for key in full unmatched negative gone replaced alerts_lost missed own; do
-		assert_eq "$(stat w $key)" 0 "$function: $key"
-	done
+	both func "function=$function threshold=0 ring=16384 stack=0" "$@"
+	exact "$function" --rule 'nest enter(tid) -> leave(tid; ret:ret=)' --threshold 0 --expect-at-least "$least"
+	none "$function" full unmatched negative gone replaced alerts_lost missed own
 	control -w
-	echo 0 >$trace/events/lt/enable
-	echo >$trace/dynamic_events
+	echo 0 >$TRACE/events/lt/enable
+	echo >$TRACE/dynamic_events
 }
 
-exact __x64_sys_fsync 100 syncs 100
-exact vfs_fsync 100 syncs 100
-exact lt_fn_recurse 100 recursion 5
+calls __x64_sys_fsync 100 syncs 100
+calls vfs_fsync 100 syncs 100
+calls lt_fn_recurse 100 recursion 5
 losetup -d /dev/loop0
 losetup -d /dev/loop1
 unload_module

@@ -18,8 +18,8 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 cgroup=/sys/fs/cgroup/lt-io
 rounds=40
 load_module
@@ -28,17 +28,13 @@ mountpoint -q /sys/fs/cgroup || mount -t cgroup2 none /sys/fs/cgroup
 mkdir $cgroup
 mkfifo /tmp/gate
 
-echo mono >$trace/trace_clock
-echo 30000 >$trace/buffer_size_kb
-for event in raw_syscalls/sys_enter raw_syscalls/sys_exit sched/sched_process_fork \
-	block/block_rq_insert block/block_rq_issue block/block_rq_complete block/block_rq_requeue block/block_rq_merge; do
-	echo 1 >$trace/events/$event/enable
-done
+tracing 30000 raw_syscalls sched/sched_process_fork \
+	block/block_rq_insert block/block_rq_issue block/block_rq_complete block/block_rq_requeue block/block_rq_merge
 # The first time of everything is slow under emulation.
 python3 /lt/tests/io.py write /dev/d 2
 
-echo 0 >$trace/tracing_on
-echo >$trace/trace
+echo 0 >$TRACE/tracing_on
+echo >$TRACE/trace
 # At a real-time priority nobody else runs between two probes of a tracepoint.
 chrt --fifo 10 python3 /lt/tests/io.py mix /tmp/gate /dev/d $rounds &
 root=$!
@@ -48,17 +44,17 @@ echo $root >$cgroup/cgroup.procs
 control "calls io threshold=0 ring=65536 stack=0 cgroup=/lt-io"
 control "disk io threshold=0 ring=65536 stack=0 dev=d"
 exec 3<$LT/calls/alerts 4<$LT/disk/alerts
-echo 1 >$trace/tracing_on
-echo lt-witness begin >$trace/trace_marker
+echo 1 >$TRACE/tracing_on
+echo lt-witness begin >$TRACE/trace_marker
 : >/tmp/gate
 wait $root || fail "the process failed"
 chrt --fifo 10 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --rw=randrw --norandommap --name=d --filename=/dev/d \
 	--iodepth=8 --number_ios=400 --io_size=1g || { cat /tmp/fio.log; fail "fio failed"; }
 sync
 wait_until 10 sh -c "! grep -q ' class=b_' $LT/disk/pending"
-echo lt-witness end >$trace/trace_marker
-echo 0 >$trace/tracing_on
-cat $trace/trace >/tmp/trace
+echo lt-witness end >$TRACE/trace_marker
+echo 0 >$TRACE/tracing_on
+cat $TRACE/trace >/tmp/trace
 
 for name in calls disk; do
 	control "$name io enabled=0"

@@ -17,12 +17,10 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 load_module
-echo mono >$trace/trace_clock
-echo 20000 >$trace/buffer_size_kb
-echo 1 >$trace/events/irq/enable
+tracing 20000 irq
 null_disk nullb0 500000
 
 load() {
@@ -38,29 +36,10 @@ load() {
 load 20 5
 
 for tracker in irq softirq; do
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w $tracker threshold=0 ring=65536 events=256"
-	exec 3<$LT/w/alerts
-	sleep 0.2
-	echo lt-witness begin >$trace/trace_marker
-	load 400 30
-	sleep 0.2
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w $tracker enabled=0"
-	alerts_of w /tmp/alerts
-	exec 3<&-
-	cat $trace/trace >/tmp/trace
-	lt-witness --rule $tracker --threshold 0 --usual 500us --most 5ms --expect-at-least 100 /tmp/trace /tmp/alerts ||
-		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$tracker is not exact"; }
-	grep -v ' 0$' $LT/w/stats
+	both $tracker 'threshold=0 ring=65536 events=256' load 400 30
+	exact $tracker --rule $tracker --threshold 0 --usual 500us --most 5ms --expect-at-least 100
 	sed 's/.* \(irq\|name\)=\([^ ]*\) .*/\1 \2/' /tmp/alerts | sort | uniq -c
-	sums_hold w
-	for key in full unmatched negative alerts_lost gone replaced; do
-		assert_eq "$(stat w $key)" 0 "$tracker: $key"
-	done
+	none $tracker full unmatched negative alerts_lost gone replaced
 	control -w
 done
 unload_module

@@ -26,8 +26,8 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 ip() { /usr/bin/ip "$@"; }
 modprobe veth
 load_module
@@ -41,18 +41,14 @@ ip netns exec inner /usr/bin/ip link set veth1 up
 iperf3 --server >/tmp/server 2>&1 &
 ip netns exec inner iperf3 --server >/tmp/server.inner 2>&1 &
 
-echo mono >$trace/trace_clock
-echo 30000 >$trace/buffer_size_kb
-for event in net/netif_receive_skb skb/skb_copy_datagram_iovec skb/consume_skb skb/kfree_skb; do
-	echo 1 >$trace/events/$event/enable
-done
+tracing 30000 net/netif_receive_skb skb/skb_copy_datagram_iovec skb/consume_skb skb/kfree_skb
 # What frees a packet without a tracepoint, what makes it a part of another one, and what makes one.
 for event in 'freed __kfree_skb skbaddr=$arg1' 'freed skb_attempt_defer_free skbaddr=$arg1' \
 	'merged kfree_skb_partial skbaddr=$arg1' \
 	'made __alloc_skb%return skbaddr=$retval' 'made skb_clone%return skbaddr=$retval'; do
-	echo "f:lt/$event:x64" >>$trace/dynamic_events
+	echo "f:lt/$event:x64" >>$TRACE/dynamic_events
 done
-echo 1 >$trace/events/lt/enable
+echo 1 >$TRACE/events/lt/enable
 
 begin='netif_receive_skb(skb:skbaddr=; dev:dev= len:len=)'
 end='skb_copy_datagram_iovec|consume_skb|kfree_skb|freed(skb:skbaddr=; end:end= drop_reason:drop_reason= tid:by=)'
@@ -99,28 +95,13 @@ lo 10
 veth 10
 
 for over in lo veth; do
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w net threshold=0 ring=16384 stack=0"
-	exec 3<$LT/w/alerts
-	sleep 0.2
-	echo lt-witness begin >$trace/trace_marker
-	$over 100
-	sleep 0.2
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w net enabled=0"
-	alerts_of w /tmp/all
-	exec 3<&-
-	with_ends <$trace/trace >/tmp/trace
-	sed '/ end=dropped /!s/$/ drop_reason=none/' /tmp/all >/tmp/alerts
-	lt-witness --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least 250 /tmp/trace /tmp/alerts ||
-		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$over is not exact"; }
-	grep -v ' 0$' $LT/w/stats
+	both net 'threshold=0 ring=16384 stack=0' $over 100
+	edit /tmp/trace with_ends
+	cp /tmp/alerts /tmp/all
+	edit /tmp/alerts sed '/ end=dropped /!s/$/ drop_reason=none/'
+	exact $over --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least 250
 	sed 's/.* transport=\([a-z0-9]*\) .* \(end=.*\)/\1 \2/; s/ location=.*//' /tmp/all | sort | uniq -c
-	sums_hold w
-	for key in full negative alerts_lost readers replaced cleared; do assert_eq "$(stat w $key)" 0 "$over: $key"; done
+	none $over full negative alerts_lost readers replaced cleared
 	[ $over = veth ] || [ "$(stat w dropped)" -ge 15 ] || fail "only $(stat w dropped) were dropped"
 	for key in copied consumed merged; do [ "$(stat w $key)" -gt 0 ] || fail "$over: none was $key"; done
 	control -w

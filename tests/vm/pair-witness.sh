@@ -20,15 +20,14 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 load_module
 null_disk disk 200000 size=128
 insmod /lt/lt_functions.ko
 # On PREEMPT_RT timers expire in threads, which can be preempted between two probes: not these, by others.
 for thread in $(pgrep '^ktimers/'); do chrt -f -p 90 "$thread"; done
-echo mono >$trace/trace_clock
-echo 20000 >$trace/buffer_size_kb
+tracing 20000
 writes() {
 	fio --name=w --filename=/dev/disk --rw=randwrite --bs=4k --number_ios="$1" --fsync=1 --numjobs=2 \
 		--output=/tmp/fio.log || { cat /tmp/fio.log; fail "fio failed"; }
@@ -41,67 +40,49 @@ work() {
 	writes "$1"
 }
 
-# exact LEAST RULE WORD...: with an instance of these words, the alerts are what the rule makes of the trace, at
+# pairs LEAST RULE WORD...: with an instance of these words, the alerts are what the rule makes of the trace, at
 # least so many.
-exact() {
+pairs() {
 	least=$1 rule=$2
 	shift 2
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w pair $* threshold=0 ring=65536 events=16384 wakeup_interval=3600s"
-	exec 3<$LT/w/alerts
-	sleep 0.2
-	echo lt-witness begin >$trace/trace_marker
-	work 40
-	sleep 0.2
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w pair enabled=0"
-	alerts_of w /tmp/raw
-	exec 3<&-
+	both pair "$* threshold=0 ring=65536 events=16384 wakeup_interval=3600s" work 40
+	head -n 1 /tmp/alerts
 	# An alert has a list where the rule has a word each.
-	sed 's/ begin=\([^ ,]*\),/ begin=\1 begin1=/; s/ key=\([^ ,]*\),/ key=\1 key1=/' /tmp/raw >/tmp/alerts
+	edit /tmp/alerts sed 's/ begin=\([^ ,]*\),/ begin=\1 begin1=/; s/ key=\([^ ,]*\),/ key=\1 key1=/'
 	# What the module does itself is `own`, and no alert.
-	grep -v ' function=.* \[latency_tracker\]' $trace/trace >/tmp/trace
-	head -n 1 /tmp/raw
-	lt-witness --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least "$least" \
-		/tmp/trace /tmp/alerts || { cp /tmp/trace /tmp/alerts /lt/out; fail "$* is not exact"; }
-	grep -v ' 0$' $LT/w/stats
-	sums_hold w
-	for key in full negative gone alerts_lost missed readers; do
-		assert_eq "$(stat w $key)" 0 "$*: $key"
-	done
+	edit /tmp/trace grep -v ' function=.* \[latency_tracker\]'
+	exact "$*" --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least "$least"
+	none "$*" full negative gone alerts_lost missed readers
 }
 # The first time of everything is slow under emulation.
 work 5
 
-echo 1 >$trace/events/timer/enable
+echo 1 >$TRACE/events/timer/enable
 timers='begin=tracepoint:timer_start end=tracepoint:timer_expire_entry begin_key=arg0 begin_show=arg1 end_show=arg1'
 started='timer_start(key:timer=; context begin:bucket_expiry=)'
 expired='timer_expire_entry(key:timer=; end:baseclk=)'
-exact 100 "last $started -> $expired" "$timers"
+pairs 100 "last $started -> $expired" "$timers"
 assert_eq "$(stat w again)" 0 "what goes on"
 [ "$(stat w replaced)" -ge 1 ] || fail "no timer was started again"
 control -w
-exact 100 "first $started -> $expired" "$timers again=keep"
+pairs 100 "first $started -> $expired" "$timers again=keep"
 assert_eq "$(stat w replaced)" 0 "what begins anew"
 [ "$(stat w again)" -ge 1 ] || fail "no timer was started again"
 control -w
 
-exact 200 'last hrtimer_start(key:hrtimer=; context) -> hrtimer_expire_entry(key:hrtimer=)' \
+pairs 200 'last hrtimer_start(key:hrtimer=; context) -> hrtimer_expire_entry(key:hrtimer=)' \
 	begin=tracepoint:hrtimer_start end=tracepoint:hrtimer_expire_entry begin_key=arg0
 control -w
-echo 0 >$trace/events/timer/enable
+echo 0 >$TRACE/events/timer/enable
 
 # By the thread, whatever the CPU.
-echo 'f:lt/called vfs_write buf=$arg2:u64 count=$arg3:u64' >>$trace/dynamic_events
-echo 'f:lt/waits io_schedule' >>$trace/dynamic_events
-echo 1 >$trace/events/lt/enable
-exact 40 'last called(key:@tid; context begin:buf= begin1:count=) -> waits(key:@tid)' \
+echo 'f:lt/called vfs_write buf=$arg2:u64 count=$arg3:u64' >>$TRACE/dynamic_events
+echo 'f:lt/waits io_schedule' >>$TRACE/dynamic_events
+echo 1 >$TRACE/events/lt/enable
+pairs 40 'last called(key:@tid; context begin:buf= begin1:count=) -> waits(key:@tid)' \
 	begin=function:vfs_write end=function:io_schedule begin_show=arg1,arg2
 control -w
-echo 0 >$trace/events/lt/enable
-echo >$trace/dynamic_events
+echo 0 >$TRACE/events/lt/enable
+echo >$TRACE/dynamic_events
 rmmod lt_functions
 unload_module

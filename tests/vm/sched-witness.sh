@@ -19,49 +19,33 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
 trackers=${LT_TRACKERS:-wakeup runqueue offcpu}
 load_module
 
-echo mono >$trace/trace_clock
-echo 30000 >$trace/buffer_size_kb
-for event in sched_waking sched_wakeup_new sched_switch; do echo 1 >$trace/events/sched/$event/enable; done
-# The first time of everything is slow under emulation.
-waits crowd 2 5
-
-for tracker in $trackers; do
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w $tracker threshold=0 ring=65536 stack=0 events=1024 kthreads=1"
-	exec 3<$LT/w/alerts
-	sleep 0.2
-	echo lt-witness begin >$trace/trace_marker
+tracing 30000 sched/sched_waking sched/sched_wakeup_new sched/sched_switch
+# A wait of known length among others.
+work() {
 	waits crowd 8 150
-	# A wait of known length among them.
 	case $tracker in
 	wakeup) waits hog 1 20 ;;
 	runqueue) waits quota 1 1 5 ;;
 	offcpu) waits sleep 50 ;;
 	esac >/tmp/known
-	sleep 0.2
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w $tracker enabled=0"
-	alerts_of w /tmp/alerts
-	exec 3<&-
-	cat $trace/trace >/tmp/trace
-	lt-witness --tasks $tracker --threshold 0 --expect-at-least 300 /tmp/trace /tmp/alerts ||
-		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$tracker is not exact"; }
+}
+# The first time of everything is slow under emulation.
+waits crowd 2 5
+
+for tracker in $trackers; do
+	both "$tracker" 'threshold=0 ring=65536 stack=0 events=1024 kthreads=1' work
+	exact "$tracker" --tasks "$tracker" --threshold 0 --expect-at-least 300
 	known=$(sed -n 's/.*\(victim\|member\|sleeper\)=//p' /tmp/known)
 	grep " delay=[2-9][0-9]\{7\} .* tid=$known \| delay=[0-9]\{9,\} .* tid=$known " /tmp/alerts >/tmp/long ||
 		fail "$tracker: no alert of $(cat /tmp/known)"
 	head -n 1 /tmp/long
-	grep -v ' 0$' $LT/w/stats
-	sums_hold w
-	for key in full unmatched negative alerts_lost; do assert_eq "$(stat w $key)" 0 "$tracker: $key"; done
+	none "$tracker" full unmatched negative alerts_lost
 	control -w
 done
 unload_module

@@ -17,39 +17,22 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 load_module
-echo mono >$trace/trace_clock
-echo 30000 >$trace/buffer_size_kb
-echo 1 >$trace/events/raw_syscalls/enable
-echo 1 >$trace/events/sched/sched_process_exit/enable
+tracing 30000 raw_syscalls sched/sched_process_exit
+# Between two probes of a tracepoint a task can be preempted; these are not, by each other.
+work() {
+	chrt -f 10 python3 /lt/tests/calls.py many 20
+	chrt -f 10 hackbench -g 1 -f 4 -l 20
+}
 # The first time of everything is slow under emulation.
 python3 /lt/tests/calls.py many 2
 
 for options in '' 'stacks=switch'; do
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w syscall threshold=0 ring=131072 stack=0 events=1024 $options"
-	exec 3<$LT/w/alerts
-	sleep 0.2
-	echo lt-witness begin >$trace/trace_marker
-	# Between two probes of this tracepoint a task can be preempted; these are not, by each other.
-	chrt -f 10 python3 /lt/tests/calls.py many 20
-	chrt -f 10 hackbench -g 1 -f 4 -l 20
-	sleep 0.2
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w syscall enabled=0"
-	alerts_of w /tmp/alerts
-	exec 3<&-
-	cat $trace/trace >/tmp/trace
-	lt-witness --rule syscall --threshold 0 --usual 500us --most 5ms --expect-at-least 1500 /tmp/trace /tmp/alerts ||
-		{ cp /tmp/trace /tmp/alerts /lt/out; fail "syscall is not exact"; }
-	grep -v ' 0$' $LT/w/stats
-	sums_hold w
-	for key in full unmatched negative alerts_lost replaced; do assert_eq "$(stat w $key)" 0 "$key"; done
+	both syscall "threshold=0 ring=131072 stack=0 events=1024 $options" work
+	exact "syscall $options" --rule syscall --threshold 0 --usual 500us --most 5ms --expect-at-least 1500
+	none "syscall $options" full unmatched negative alerts_lost replaced
 	control -w
 done
 unload_module

@@ -17,8 +17,9 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
+. /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 rounds=${LT_ROUNDS:-2}
 load_module
 null_disk fast 2000000
@@ -30,11 +31,7 @@ echo mq-deadline >/sys/block/queued/queue/scheduler
 # On PREEMPT_RT timers and softirqs are threads: above those who wait for them.
 for thread in $(pgrep '^(ktimers|ksoftirqd|irq_work)/'); do chrt --fifo --pid 50 "$thread"; done
 
-echo mono >$trace/trace_clock
-echo 20000 >$trace/buffer_size_kb
-for event in block_rq_issue block_rq_insert block_rq_complete block_rq_requeue block_rq_merge; do
-	echo 1 >$trace/events/block/$event/enable
-done
+tracing 20000 block/block_rq_issue block/block_rq_insert block/block_rq_complete block/block_rq_requeue block/block_rq_merge
 
 # instances ACTION: for each instance, ACTION NAME DISK FROM.
 instances() { "$1" fast fast issue; "$1" slow slow issue; "$1" queued queued insert; }
@@ -91,19 +88,19 @@ is_exact() {
 for disk in fast slow queued; do reads $disk 3; done
 
 for round in $(seq "$rounds"); do
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
+	echo 0 >$TRACE/tracing_on
+	echo >$TRACE/trace
 	instances start
 	sleep 0.2
-	echo 1 >$trace/tracing_on
+	echo 1 >$TRACE/tracing_on
 	chrt --fifo 10 fio --output=/tmp/fio.log --direct=1 --bs=4k --ioengine=libaio --rw=randrw --norandommap \
 		--name=fast --filename=/dev/fast --iodepth=8 --number_ios=2000 --io_size=1g \
 		--name=slow --filename=/dev/slow --iodepth=8 --number_ios=200 --io_size=1g \
 		--name=queued --filename=/dev/queued --iodepth=8 --number_ios=200 --io_size=1g ||
 		{ cat /tmp/fio.log; fail "fio failed"; }
 	for name in fast slow queued; do wait_until 10 quiet $name; done
-	echo 0 >$trace/tracing_on
-	cat $trace/trace >/tmp/trace
+	echo 0 >$TRACE/tracing_on
+	cat $TRACE/trace >/tmp/trace
 	instances is_exact
 	wait
 done

@@ -17,8 +17,8 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/witness.sh
 
-trace=/sys/kernel/tracing
 load_module
 insmod /lt/lt_works.ko
 run() { for word in "$@"; do echo "$word" >/sys/module/lt_works/parameters/run; done; }
@@ -27,9 +27,7 @@ modprobe ext4
 mkfs.ext4 -q /dev/disk
 mkdir -p /tmp/disk
 mount /dev/disk /tmp/disk
-echo mono >$trace/trace_clock
-echo 20000 >$trace/buffer_size_kb
-echo 1 >$trace/events/workqueue/enable
+tracing 20000 workqueue
 work() {
 	for _ in 1 2 3 4 5 6; do run slow again freed delayed behind cancel; done
 	fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
@@ -50,17 +48,15 @@ racing='blk_mq_run_work_fn|ext4_end_io_rsv_work'
 
 # without_racing: takes these out of /tmp/trace and /tmp/alerts, whose numbers go on without a gap.
 without_racing() {
-	grep -Ev "$racing" /tmp/trace >/tmp/rest
-	mv /tmp/rest /tmp/trace
-	grep -Ev "$racing" /tmp/alerts | awk '{ $1 = "seq=" NR; print }' >/tmp/rest
-	mv /tmp/rest /tmp/alerts
+	edit /tmp/trace grep -Ev "$racing"
+	edit /tmp/alerts grep -Ev "$racing"
+	edit /tmp/alerts awk '{ $1 = "seq=" NR; print }'
 }
 
-# exact PART WHAT: the alerts in /tmp/alerts are the works of /tmp/trace that begin and end as this part does.
-exact() {
+# exact_part PART WHAT: the alerts in /tmp/alerts are the works of /tmp/trace that begin and end as this part does.
+exact_part() {
 	case $1 in waiting) rule=$rule_waiting ;; *) rule=$rule_running ;; esac
-	lt-witness --rule "$rule" --threshold 0 --expect-at-least 40 /tmp/trace /tmp/alerts ||
-		{ cp /tmp/trace /tmp/alerts /lt/out; fail "$2 is not exact"; }
+	exact "$2" --rule "$rule" --threshold 0 --expect-at-least 40
 }
 
 # of_all PART: from the alerts in /tmp/all those of part=waiting or part=running, by what they say of both.
@@ -76,38 +72,21 @@ of_all() {
 }
 
 for part in waiting running all; do
-	echo 0 >$trace/tracing_on
-	echo >$trace/trace
-	echo 1 >$trace/tracing_on
-	control "w workqueue part=$part threshold=0 ring=65536"
-	exec 3<$LT/w/alerts
-	sleep 0.2
-	echo lt-witness begin >$trace/trace_marker
-	work
-	sleep 0.2
-	echo lt-witness end >$trace/trace_marker
-	echo 0 >$trace/tracing_on
-	control "w workqueue enabled=0"
-	alerts_of w /tmp/alerts
-	exec 3<&-
-	cat $trace/trace >/tmp/trace
+	both workqueue "part=$part threshold=0 ring=65536" work
 	without_racing
 	case $part in
 	all)
 		mv /tmp/alerts /tmp/all
 		# What waits for others to end is not queued, so it is not followed.
-		grep -v wq_barrier_func /tmp/trace >/tmp/queued
-		mv /tmp/queued /tmp/trace
+		edit /tmp/trace grep -v wq_barrier_func
 		for time in waiting running; do
 			of_all $time
-			exact $time "the time $time of part=all"
+			exact_part $time "the time $time of part=all"
 		done
 		;;
-	*) exact $part "part=$part" ;;
+	*) exact_part $part "part=$part" ;;
 	esac
-	grep -v ' 0$' $LT/w/stats
-	sums_hold w
-	for key in full unmatched negative alerts_lost readers; do assert_eq "$(stat w $key)" 0 "$part: $key"; done
+	none "$part" full unmatched negative alerts_lost readers
 	control -w
 done
 umount /tmp/disk

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# witness.sh: a full trace of a workload by ftrace, beside the alerts of an instance that has seen the same, for tests
+# inside the virtual machine that compare the two (lt-witness). Sourced after lib.sh, block.sh and sched.sh.
+
+TRACE=/sys/kernel/tracing
+
+# tracing KILOBYTES EVENT...: have these events kept, so much for each CPU, with the clock of alerts.
+tracing() {
+	echo mono >$TRACE/trace_clock
+	echo "$1" >$TRACE/buffer_size_kb
+	shift
+	for _event; do echo 1 >$TRACE/events/"$_event"/enable; done
+}
+
+# both TRACKER WORDS WORKLOAD...: what the workload does into /tmp/trace, and into /tmp/alerts what an instance `w` of
+# this tracker with these words says of it. The instance is disabled then, and still there.
+both() {
+	_tracker=$1 _words=$2
+	shift 2
+	echo 0 >$TRACE/tracing_on
+	echo >$TRACE/trace
+	echo 1 >$TRACE/tracing_on
+	control "w $_tracker $_words"
+	exec 3<$LT/w/alerts
+	sleep 0.2
+	echo lt-witness begin >$TRACE/trace_marker
+	"$@"
+	sleep 0.2
+	echo lt-witness end >$TRACE/trace_marker
+	echo 0 >$TRACE/tracing_on
+	control "w $_tracker enabled=0"
+	alerts_of w /tmp/alerts
+	exec 3<&-
+	cat $TRACE/trace >/tmp/trace
+}
+
+# edit FILE COMMAND...: a file becomes what a filter makes of it.
+edit() {
+	_file=$1
+	shift
+	"$@" <"$_file" >"$_file.new"
+	mv "$_file.new" "$_file"
+}
+
+# exact WHAT OPTION...: the alerts are those that lt-witness makes of the trace, with these options.
+exact() {
+	_what=$1
+	shift
+	lt-witness "$@" /tmp/trace /tmp/alerts || { cp /tmp/trace /tmp/alerts /lt/out; fail "$_what is not exact"; }
+}
+
+# none WHAT KEY...: the counters of the instance add up, and these are 0.
+none() {
+	_what=$1
+	shift
+	grep -v ' 0$' $LT/w/stats
+	sums_hold w
+	for _key; do assert_eq "$(stat w "$_key")" 0 "$_what: $_key"; done
+}
