@@ -60,8 +60,13 @@ impl Keeper {
         self.history.lock().reset(&self.counts, Kernel::now());
     }
 
-    /// Takes the pictures that are due. Returns the nanoseconds until the next is. Sleeps.
+    /// Takes the pictures that are due. Returns the nanoseconds until the next is; a moment, if
+    /// somebody else is at them, who may be kept from going on. May sleep.
     pub(crate) fn tick(&self) -> u64 {
-        self.history.lock().tick(&self.counts, Kernel::now())
+        const MOMENT: u64 = 10_000_000;
+        let Some(mut history) = self.history.try_lock() else {
+            return MOMENT;
+        };
+        history.tick(&self.counts, Kernel::now())
     }
 }

@@ -10,17 +10,19 @@
  *                         v
  *   CPU 1:  watch: is it overdue? -- no: look again when it would be
  *                         | yes
- *                         +--> stand_in: fn()
+ *                         +--> stand_in: fn() --> timer, from now on here
  *
  * A CPU with interrupts off runs neither its timers nor its threads, and one
  * that a real-time thread keeps for itself runs no worker. So a ticker that
  * is watched has a second timer, on a second CPU. While all goes well that does
  * nothing but look at the clock, once in a delay or less. What it starts when
- * it has to is bound to its own CPU, which runs as this very timer shows.
+ * it has to is bound to its own CPU, which runs, as this very timer shows; if a
+ * real-time thread keeps that one, too, to the next. And who calls fn() sees to
+ * it that the watch is where it should be.
  *
  * All of the state is under a raw spinlock; probes have nothing to do with any
- * of this. Both CPUs may be in fn() at a time: the first may be found overdue
- * while it is only slow.
+ * of this. Two CPUs may be in fn() at a time: the first may be found overdue
+ * while it is only slow. Then what the last one says holds.
  */
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
@@ -54,85 +56,133 @@ struct lt_ticker {
 	/* Protects what follows; also taken in hard interrupt context. */
 	raw_spinlock_t lock;
 	bool stopped;
-	/* When fn() should have been called next, or have returned; or KTIME_MAX. */
+	/* How often fn() was called, and whether the last call goes on. */
+	u64 turn;
+	bool busy;
+	/* When fn() is to be called next, or should have returned; or KTIME_MAX. */
 	ktime_t due;
-	/* Where the watch is, -1 if nobody watches. */
+	/* Where the watch is, or is asked to be; -1 if nobody watches. */
 	int watcher;
+	/* When it looks next, or should have been there. */
+	ktime_t looks;
+	/* The CPU that was last asked for the stand-in. */
+	int asked;
 };
 
-/* A CPU after this one that may be bothered, or -1. With preemption off. */
-static notrace int lt_other_cpu(int this)
+/* May this CPU be bothered? With preemption off. */
+static notrace bool lt_may_watch(int cpu)
+{
+	return cpu_online(cpu) && housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
+	       housekeeping_test_cpu(cpu, HK_TYPE_TIMER);
+}
+
+/* The first such CPU after a CPU, but not this one; -1 if there is none. */
+static notrace int lt_next_cpu(int after, int not)
 {
 	int cpu;
 
-	for_each_cpu_wrap(cpu, cpu_online_mask, this + 1)
-		if (cpu != this && housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
-		    housekeeping_test_cpu(cpu, HK_TYPE_TIMER))
+	for_each_cpu_wrap(cpu, cpu_online_mask, after + 1)
+		if (cpu != not && lt_may_watch(cpu))
 			return cpu;
 	return -1;
+}
+
+/*
+ * Asks a CPU for the stand-in, and nobody else any more. The CPU is online, since
+ * interrupts have been off from the time it was looked up. Under the lock.
+ */
+static notrace void lt_ticker_ask(struct lt_ticker *ticker, int cpu)
+{
+	cancel_work(&ticker->stand_in);
+	ticker->asked = cpu;
+	queue_work_on(cpu, system_highpri_wq, &ticker->stand_in);
 }
 
 /* Under the lock. */
 static notrace bool lt_ticker_overdue(struct lt_ticker *ticker)
 {
+	u64 grace = ticker->busy ? 0 : LT_OVERDUE_NS;
+
 	return !ticker->stopped &&
-	       ktime_get() >= ktime_add_safe(ticker->due, LT_OVERDUE_NS);
+	       ktime_get() >= ktime_add_safe(ticker->due, grace);
 }
 
-/* Has this CPU look when it would be overdue, or again soon if it is. Under the lock. */
+/*
+ * Has this CPU look when it would be overdue; soon, if it is, or while nobody
+ * knows yet when the next call is due. Under the lock.
+ */
 static notrace void lt_ticker_look_later(struct lt_ticker *ticker)
 {
-	ktime_t from = max(ticker->due, ktime_get());
+	ktime_t now = ktime_get();
+	ktime_t from = ticker->busy ? now : max(ticker->due, now);
 
 	if (ticker->stopped || ticker->due == KTIME_MAX) {
 		ticker->watcher = -1;
 		return;
 	}
 	ticker->watcher = smp_processor_id();
-	hrtimer_start(&ticker->watch, ktime_add_safe(from, LT_OVERDUE_NS),
+	ticker->looks = ktime_add_safe(from, LT_OVERDUE_NS);
+	hrtimer_start(&ticker->watch, ticker->looks,
 		      HRTIMER_MODE_ABS_PINNED_HARD);
 }
 
 static notrace void lt_ticker_do(struct lt_ticker *ticker)
 {
 	unsigned long flags;
-	u64 ns;
+	u64 turn, ns;
 
 	raw_spin_lock_irqsave(&ticker->lock, flags);
+	turn = ++ticker->turn;
+	ticker->busy = true;
 	ticker->due = ktime_add_ns(ktime_get(), LT_FN_NS);
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
 
 	ns = ticker->fn(ticker->owner);
 
 	raw_spin_lock_irqsave(&ticker->lock, flags);
-	ticker->due = KTIME_MAX;
-	if (ns < KTIME_MAX && !ticker->stopped) {
-		ticker->due = ktime_add_safe(ktime_get(), ns);
-		hrtimer_start(&ticker->timer, ticker->due, HRTIMER_MODE_ABS);
+	/* Or somebody has taken over, who has seen all that there was to see. */
+	if (turn == ticker->turn) {
+		ticker->busy = false;
+		ticker->due = KTIME_MAX;
+		if (ns < KTIME_MAX && !ticker->stopped) {
+			ticker->due = ktime_add_safe(ktime_get(), ns);
+			hrtimer_start(&ticker->timer, ticker->due,
+				      HRTIMER_MODE_ABS);
+		}
 	}
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
+}
+
+/*
+ * Sees to it that another CPU watches this one, and looks in time. One that should
+ * have looked, or have come to watch, and has not, is given up. Under the lock.
+ */
+static notrace void lt_ticker_be_watched(struct lt_ticker *ticker)
+{
+	ktime_t late = ktime_sub_ns(ktime_get(), LT_OVERDUE_NS);
+	int this = smp_processor_id(), cpu = ticker->watcher;
+
+	if (!ticker->watched || ticker->stopped || ticker->due == KTIME_MAX)
+		return;
+	if (cpu < 0 || cpu == this || !lt_may_watch(cpu) || ticker->looks < late)
+		cpu = lt_next_cpu(cpu < 0 ? this : cpu, this);
+	else if (ticker->looks <= ktime_add_safe(ticker->due, LT_OVERDUE_NS))
+		return;
+	if (cpu < 0)
+		return;
+	ticker->watcher = cpu;
+	ticker->looks = ktime_add_ns(ktime_get(), LT_OVERDUE_NS);
+	lt_ticker_ask(ticker, cpu);
 }
 
 static notrace void lt_ticker_work(struct work_struct *work)
 {
 	struct lt_ticker *ticker = container_of(work, struct lt_ticker, work);
 	unsigned long flags;
-	int this, cpu;
 
 	lt_ticker_do(ticker);
-	if (!ticker->watched)
-		return;
 	raw_spin_lock_irqsave(&ticker->lock, flags);
-	this = smp_processor_id();
-	if (!ticker->stopped && ticker->due != KTIME_MAX &&
-	    (ticker->watcher < 0 || ticker->watcher == this)) {
-		/* That CPU is online, since interrupts are off here. */
-		cpu = lt_other_cpu(this);
-		if (cpu >= 0) {
-			ticker->watcher = cpu;
-			queue_work_on(cpu, system_highpri_wq, &ticker->stand_in);
-		}
-	}
+	lt_ticker_be_watched(ticker);
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
 }
 
@@ -154,8 +204,11 @@ static notrace void lt_ticker_stand_in(struct work_struct *work)
 	raw_spin_lock_irqsave(&ticker->lock, flags);
 	overdue = lt_ticker_overdue(ticker);
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
-	if (overdue)
+	if (overdue) {
+		/* Where it waits, it waits in vain; the timer will queue it here. */
+		cancel_work(&ticker->work);
 		lt_ticker_do(ticker);
+	}
 	raw_spin_lock_irqsave(&ticker->lock, flags);
 	lt_ticker_look_later(ticker);
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
@@ -165,11 +218,17 @@ static notrace enum hrtimer_restart lt_ticker_watch(struct hrtimer *timer)
 {
 	struct lt_ticker *ticker = container_of(timer, struct lt_ticker, watch);
 	unsigned long flags;
+	int cpu;
 
 	raw_spin_lock_irqsave(&ticker->lock, flags);
-	if (lt_ticker_overdue(ticker))
-		queue_work_on(smp_processor_id(), system_highpri_wq,
-			      &ticker->stand_in);
+	if (lt_ticker_overdue(ticker)) {
+		/* This CPU runs; its workers perhaps not, then others' in turn. */
+		cpu = smp_processor_id();
+		if (work_pending(&ticker->stand_in))
+			cpu = lt_next_cpu(ticker->asked, -1);
+		if (cpu >= 0)
+			lt_ticker_ask(ticker, cpu);
+	}
 	lt_ticker_look_later(ticker);
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
 	/* If it has been started again, it stays so. */
@@ -201,6 +260,7 @@ notrace struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner,
 	ticker->watched = watched;
 	ticker->due = KTIME_MAX;
 	ticker->watcher = -1;
+	ticker->asked = -1;
 	return ticker;
 }
 
@@ -257,7 +317,7 @@ notrace void lt_grower_stop(void)
 {
 	cpuhp_remove_state_nocalls(lt_grower_state);
 	WRITE_ONCE(lt_grower, NULL);
-	/* Callers have preemption off: nobody calls it any more. */
+	/* Probes that call it have preemption off: nobody does any more. */
 	synchronize_rcu();
 }
 

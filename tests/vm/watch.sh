@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# What hangs CPU 0, which has to look for what has timed out, is found while it does, even if a real-time task keeps
+# the CPU that watches: before it was asked to watch, or since; or if that one was to look much later.
+# kernels: stock rt
+# cpus: 4
+# root: full
+# icount: 1
+# timeout: 240
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+load_module
+on() { _cpu=$1; shift; /usr/bin/taskset -c "$_cpu" "$@"; }
+# The one that has to look is that which writes a timeout.
+looks() { on 0 sh -c "echo $1 >$LT/i/timeout"; }
+# hang: what happens on CPU 0 for 300 ms.
+hang() { on 0 /sbin/insmod /lt/lt_irqs.ko times=1 us="$(patiently 300000)" && rmmod lt_irqs; }
+/usr/bin/taskset -p 8 $$ >/dev/null
+# The first time of everything is slow under emulation.
+on 0 /sbin/insmod /lt/lt_irqs.ko times=1
+line=$(cat /sys/module/lt_irqs/parameters/number)
+rmmod lt_irqs
+waits hog 1 5
+
+# found WHAT MS: a handler that hung was found after 50 ms, and no more than so much more.
+found() {
+	alerts_of i /tmp/i
+	exec 3<&-
+	grep "reason=timeout .* on=0 action=\"lt_long" /tmp/i || fail "$1: it was not found: $(cat /tmp/i)"
+	grep -q "reason=late .* on=0 action=\"lt_long" /tmp/i || fail "$1: its end was not reported"
+	delay=$(grep "reason=timeout .* action=\"lt_long" /tmp/i | field delay)
+	! in_time || [ "$delay" -lt $(((50 + $2) * 1000000)) ] || fail "$1: found after $delay ns"
+	sums_hold i
+	control -i
+}
+begins() {
+	control "i irq threshold=3600s irq=$line"
+	exec 3<$LT/i/alerts
+}
+
+# It was to look in an hour.
+begins
+looks 3600s
+sleep 0.2
+looks 50ms
+sleep 0.2
+hang
+found "a shorter timeout" 20
+
+# Its worker is kept away, its timer is not.
+begins
+looks 50ms
+sleep 0.2
+waits hog 1 900 >/dev/null &
+hog=$!
+sleep 0.2
+hang
+found "a watcher that is kept" 40
+wait $hog
+
+# It never came there.
+waits hog 1 900 >/dev/null &
+hog=$!
+sleep 0.1
+begins
+looks 50ms
+sleep 0.2
+hang
+found "a watcher that was kept before" 40
+wait $hog
+unload_module
