@@ -90,7 +90,10 @@ doing() {
 	done
 }
 same irq 'irq on ret action'
+insmod /lt/lt_works.ko
+doing() { for _ in 1 2 3 4 5; do echo slow >/sys/module/lt_works/parameters/run; done; }
 same workqueue 'work workqueue state worker_cpu by_pid by_tid context queued running'
+rmmod lt_works
 ifconfig lo up
 doing() { ping -c 5 -i 0.1 127.0.0.1; }
 same net 'skb dev ifindex netns len end' dev=lo
