@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # A build tree is believed only if every Rust symbol of the kernel has the same name in it; what is not there is
-# refused with a reason.
-# timeout: 300
+# refused with a reason. A distribution whose C tools moved since it built the kernel does for a set-up; one whose
+# rustc moved, or that decides an option differently, does not.
+# timeout: 400
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -23,3 +24,44 @@ grep -E '^kernel-tree: [1-9][0-9]* of [0-9]+ Rust symbols of .* come out under a
 
 ! "$top/scripts/kernel-tree" 1.2.3-none 2>"$work/said" || { echo "took a kernel that is not there"; exit 1; }
 grep 'kernel-tree: the headers of 1.2.3-none are neither' "$work/said"
+
+# release NAME: in a tree of these headers, of which Debian's package for the kind of kernel means the last one named
+tree_of() {
+	rm -rf "$work/tree"
+	mkdir -p "$work/tree/usr/src" "$work/tree/var/lib/dpkg" "$work/bin"
+	local headers
+	for headers in "$@"; do mkdir -p "$work/tree/usr/src/linux-headers-$headers"; done
+	printf 'Package: linux-headers-amd64\nDepends: %s (= 1)\n' "linux-headers-$headers" >"$work/tree/var/lib/dpkg/status"
+}
+mkdir "$work/scripts"
+cp "$top"/scripts/{kernel-tree,lib.sh} "$work/scripts/"
+ln -s "$top/scripts/kernels" "$work/scripts/kernels"
+printf '#!/bin/sh\necho "%s/tree"\n' "$work" >"$work/scripts/env"
+chmod +x "$work/scripts/env"
+release() { LT_TOP=$work "$work/scripts/kernel-tree" --release "$1"; }
+tree_of 7.3.4-amd64 7.3.4-rt-amd64 7.10.1-amd64 7.2.12-amd64
+[ "$(release stock)" = 7.2.12-amd64 ] || { echo "stock is $(release stock), not what the package means"; exit 1; }
+[ "$(release rt)" = 7.3.4-rt-amd64 ] || { echo "rt is $(release rt)"; exit 1; }
+rm "$work/tree/var/lib/dpkg/status"
+[ "$(release stock)" = 7.10.1-amd64 ] || { echo "stock is $(release stock), not the newest"; exit 1; }
+
+# what another gcc, binutils and pahole write
+config=$tree/.config
+newer() {
+	sed -E -e 's/^(CONFIG_CC_VERSION_TEXT=".*)-([0-9]+)\)/\1-99)/' -e 's/^(CONFIG_GCC_VERSION)=.*/\1=169900/' \
+		-e 's/^(CONFIG_(AS|LD)_VERSION)=.*/\1=29900/' -e 's/^(CONFIG_PAHOLE_VERSION)=.*/\1=199/' "$config"
+}
+newer >"$work/newer"
+changed=$(diff "$config" "$work/newer" | grep -c '^>' || :)
+[ "$changed" -eq 5 ] || { echo "changed $changed lines, not 5"; exit 1; }
+"$top/scripts/kernel-tree" --verify-config rt "$work/newer" || { echo "refused a kernel that another gcc built"; exit 1; }
+
+# refused FILE PATTERN: by --verify-config, which says so
+refused() {
+	! "$top/scripts/kernel-tree" --verify-config rt "$1" >"$work/said" 2>&1 || { echo "took $1"; exit 1; }
+	grep -E -- "$2" "$work/said" || { echo "said something else than '$2':"; cat "$work/said"; exit 1; }
+}
+sed '/^CONFIG_HAVE_RUST=y/d' "$work/newer" >"$work/other"
+refused "$work/other" '^> CONFIG_HAVE_RUST=y'
+sed -E 's/^(CONFIG_RUSTC_VERSION_TEXT)=.*/\1="rustc 1.2.3"/' "$config" >"$work/other"
+refused "$work/other" "was built by 'rustc 1.2.3', but here is 'rustc"
