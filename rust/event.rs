@@ -73,7 +73,7 @@
 //! Any, NMI included. The words are atomics, since readers look while owners write.
 
 use crate::{
-    freelist::Cell,
+    freelist::{Cell, Link},
     sys::atomic::{Acquire, Atomic, Full, Relaxed, Release},
 };
 use core::array;
@@ -99,7 +99,7 @@ pub(crate) struct Event<const K: usize, const D: usize> {
     /// See "The state word" above.
     state: Atomic<u64>,
     /// The pool's link while free; the place in the table while live.
-    link: Atomic<u64>,
+    link: Link,
     /// When the operation began, in nanoseconds.
     start: Atomic<u64>,
     key: [Atomic<u64>; K],
@@ -168,14 +168,15 @@ impl<const K: usize, const D: usize> Cell for Event<K, D> {
     fn new() -> Self {
         Self {
             state: Atomic::new(0),
-            link: Atomic::new(0),
+            link: Link::new(),
             start: Atomic::new(0),
             key: array::from_fn(|_| Atomic::new(0)),
             data: array::from_fn(|_| Atomic::new(0)),
         }
     }
 
-    fn link(&self) -> &Atomic<u64> {
+    #[inline(always)]
+    fn link(&self) -> &Link {
         &self.link
     }
 }

@@ -68,10 +68,13 @@ use crate::{
     },
 };
 use core::{cell::UnsafeCell, marker::PhantomData};
+pub(crate) use index::{Index, Link};
 use kernel::prelude::*;
 use search::{populated, search_order, Place};
 use used::Used;
 
+#[path = "freelist/index.rs"]
+mod index;
 #[path = "freelist/search.rs"]
 mod search;
 #[path = "freelist/used.rs"]
@@ -80,7 +83,6 @@ mod used;
 const INDEX_BITS: u32 = 24;
 const INDEX_MASK: u64 = (1 << INDEX_BITS) - 1;
 const TAG_ONE: u64 = 1 << INDEX_BITS;
-const DEPTH_SHIFT: u32 = 32;
 
 /// The most cells a pool can hold. Half of what 24 bits can name, since the last chunk that each
 /// growth adds to a node may leave indices unused.
@@ -108,8 +110,8 @@ pub(crate) trait Cell: Sized {
     /// Makes a free cell.
     fn new() -> Self;
 
-    /// A word that belongs to the pool while the cell is free, to the cell's owner otherwise.
-    fn link(&self) -> &Atomic<u64>;
+    /// The cell's link: always the same one, which is no other cell's.
+    fn link(&self) -> &Link;
 }
 
 /// A stack of free cells.
@@ -218,11 +220,6 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Home(usize);
 
-/// One cell in the hands of its only owner; what it must do is give it back.
-///
-/// Not `Drop`: a cell outlives the call that took it, as the event it then is.
-pub(crate) type Index = u32;
-
 impl<T: Cell, P: Platform> Freelist<T, P> {
     /// Makes a pool of exactly `capacity` cells that may grow to `max`, spread over the nodes
     /// that have memory.
@@ -251,7 +248,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 Ok(Cache {
                     hot: Atomic::new(0),
                     stack: Stack::new(),
-                    node: Home(P::node_of(cpu)),
+                    node: Home(P::node_of(cpu).ok_or(EINVAL)?),
                 })
             })?,
             cache: share.unwrap_or(CACHE).clamp(1, CACHE),
@@ -364,7 +361,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         // Release: whoever sees it filled sees the chunk.
         entry.filled.store(1, Release);
         self.used.store(number + 1, Release);
-        let chunk = self.chunk(number << CHUNK_BITS);
+        let first = Index::first_of(number as usize);
+        let chunk = self.chunk(first);
         let len = chunk.cells.len() as u32;
         // Relaxed, here and below: only who is busy writes it.
         let capacity = self.capacity.load(Relaxed) + len;
@@ -377,7 +375,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         // Downwards, so that cells are handed out upwards: neighbours share pages.
         for offset in (0..len).rev() {
             // INVARIANT: A cell of a filled entry, which was nowhere yet.
-            let index = number << CHUNK_BITS | offset;
+            let index = first.with_offset(offset as usize);
             self.push(&self.pools[chunk.node.0].stack, index, u64::MAX);
         }
     }
@@ -399,7 +397,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         let top = hot & INDEX_MASK;
         // Full: see "Orderings" above.
         let taken = top != 0 && cache.hot.cmpxchg(hot, hot - top, Full).is_ok();
-        taken.then(|| (top as u32).wrapping_sub(1))
+        taken.then(|| Index::on_top(top))
     }
 
     /// Takes a free cell from anywhere.
@@ -458,11 +456,9 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[inline(always)]
     pub(crate) fn cell(&self, index: Index) -> &T {
         let chunk = self.chunk(index);
-        let offset = (index & (CHUNK - 1)) as usize;
-        debug_assert!(offset < chunk.cells.len());
-        // SAFETY: By the type invariant every index of this pool names a cell of the chunk, and
-        // callers have indices from nowhere else.
-        unsafe { chunk.cells.get_unchecked(offset) }
+        debug_assert!(index.offset() < chunk.cells.len());
+        // SAFETY: By the type invariants of `Index` and of this type it names a cell of the chunk.
+        unsafe { chunk.cells.get_unchecked(index.offset()) }
     }
 
     /// The same with the cell's home.
@@ -480,7 +476,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// All cells that have ever been handed out, free or not, with their indices.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (Index, &T)> {
         self.chunks().flat_map(|(base, cells)| {
-            let number = move |(offset, cell)| (base | offset as u32, cell);
+            let number = move |(offset, cell)| (base.with_offset(offset), cell);
             cells.iter().enumerate().map(number)
         })
     }
@@ -493,7 +489,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         chunks.flatten().enumerate().map(|(number, chunk)| {
             let cells = chunk.cells.get(..chunk.used.get());
             let cells = cells.unwrap_or(&chunk.cells);
-            ((number as u32) << CHUNK_BITS, cells)
+            (Index::first_of(number), cells)
         })
     }
 
@@ -510,10 +506,10 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
 
     #[inline(always)]
     fn chunk(&self, index: Index) -> &Chunk<T> {
-        let number = (index >> CHUNK_BITS) as usize;
+        let number = index.chunk();
         debug_assert!(self.directory[number].filled.load(Relaxed) != 0);
-        // SAFETY: By the type invariant every index of this pool names a filled entry, and
-        // whoever has an index sees it filled, see "Orderings" above.
+        // SAFETY: By the type invariants of `Index` and of this type it names a filled entry, and
+        // who has an index sees it filled, see "Orderings" above.
         unsafe {
             let chunk = &*self.directory.get_unchecked(number).chunk.get();
             chunk.as_ref().unwrap_unchecked()
@@ -532,7 +528,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     fn depth(&self, stack: &Stack) -> u64 {
         match stack.head.load(Acquire) & INDEX_MASK {
             0 => 0,
-            top => self.cell(top as u32 - 1).link().load(Relaxed) >> DEPTH_SHIFT,
+            top => self.cell(Index::on_top(top)).link().depth(),
         }
     }
 
@@ -546,10 +542,15 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             if top == 0 {
                 return Err(head);
             }
-            let index = top as u32 - 1;
-            // Relaxed: if the cell is taken and its link overwritten meanwhile, the tag has
-            // moved and the exchange fails.
-            let next = self.cell(index).link().load(Relaxed) & INDEX_MASK;
+            let index = Index::on_top(top);
+            let Some(next) = self.cell(index).link().next() else {
+                // The cell was taken and is in the table: the exchange fails. Or its owner was
+                // not its owner.
+                match stack.head.cmpxchg(head, head, Full) {
+                    Ok(_) => return Err(head),
+                    Err(_) => continue,
+                }
+            };
             let below = (head & !INDEX_MASK).wrapping_add(TAG_ONE) | next;
             // INVARIANT: `next` was the link of a cell on this stack, hence 0 or an index + 1.
             // Full: Release as well as Acquire, see "Orderings" above.
@@ -570,14 +571,13 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             let depth = match top {
                 0 => 0,
                 // A stale depth is harmless: the exchange fails, or the cell goes to the pool.
-                top => self.cell(top as u32 - 1).link().load(Relaxed) >> DEPTH_SHIFT,
+                top => self.cell(Index::on_top(top)).link().depth(),
             };
             if depth >= limit {
                 return false;
             }
-            // Relaxed: published by the exchange.
-            link.store(((depth + 1) << DEPTH_SHIFT) | top, Relaxed);
-            let above = (head & !INDEX_MASK).wrapping_add(TAG_ONE) | u64::from(index + 1);
+            link.set(depth + 1, top);
+            let above = (head & !INDEX_MASK).wrapping_add(TAG_ONE) | index.as_top();
             // Release: the next owner sees the link and all that this one did to the cell.
             if stack.head.cmpxchg(head, above, Release).is_ok() {
                 return true;
@@ -594,7 +594,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             for &place in self.search[node].iter() {
                 match self.take(place) {
                     Ok(index) => {
-                        self.chunk(index).used.note(index & (CHUNK - 1));
+                        self.chunk(index).used.note(index.offset() as u32);
                         self.note_low(place);
                         return Some(index);
                     }
@@ -641,7 +641,7 @@ fn warm(hot: &Atomic<u64>, index: Index) -> bool {
     // Relaxed: only whether it is empty matters.
     let word = hot.load(Relaxed);
     // INVARIANT: The low bits were 0.
-    let with = word.wrapping_add(TAG_ONE + 1 + u64::from(index));
+    let with = word.wrapping_add(TAG_ONE + index.as_top());
     // Release: the next owner sees all that this one did to the cell.
     word & INDEX_MASK == 0 && hot.cmpxchg(word, with, Release).is_ok()
 }
@@ -657,7 +657,7 @@ fn cool(hot: &Atomic<u64>) -> core::result::Result<Index, u64> {
         }
         // INVARIANT: The low bits become 0. Full: see "Orderings" above.
         if hot.cmpxchg(word, word - top, Full).is_ok() {
-            return Ok(top as u32 - 1);
+            return Ok(Index::on_top(top));
         }
     }
 }

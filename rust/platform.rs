@@ -11,8 +11,22 @@ use crate::sys::atomic::Atomic;
 
 /// The machine, as far as the engine needs to know it.
 ///
-/// All functions may be called from any context, NMI included, unless they say otherwise.
-pub(crate) trait Platform: 'static {
+/// All functions may be called from any context, NMI included, unless they say otherwise, and with
+/// any arguments.
+///
+/// # Safety
+///
+/// Unsafe code relies on this:
+///
+/// - While a guard lives, its holder stays on one CPU: [`Platform::cpu`] returns the number of that
+///   CPU each time, and it is one for which [`Platform::node_of`] has a node. A guard cannot be
+///   given to another thread.
+/// - A guard is an RCU read-side critical section of [`Platform::synchronize`], which does not
+///   return before every guard that lived when it was called has been dropped; and what happened
+///   before such a guard was dropped happens before `synchronize` returns.
+/// - [`Platform::nodes`] and [`Platform::cpus`] return the same numbers all the time, at least 1,
+///   and so do [`Platform::node_of`] and [`Platform::has_memory`] of one argument.
+pub(crate) unsafe trait Platform: 'static {
     /// Keeps the caller on its CPU and inside an RCU read-side critical section until dropped.
     ///
     /// In the kernel: preemption off, which is both since the RCU flavours were consolidated.
@@ -30,8 +44,8 @@ pub(crate) trait Platform: 'static {
     /// One more than the largest NUMA node number.
     fn nodes() -> usize;
 
-    /// The node of a CPU, below [`Platform::nodes`].
-    fn node_of(cpu: usize) -> usize;
+    /// The node of a CPU, below [`Platform::nodes`]; `None` if there cannot be such a CPU.
+    fn node_of(cpu: usize) -> Option<usize>;
 
     /// Whether memory can be allocated on a node. At least one node has memory.
     fn has_memory(node: usize) -> bool;

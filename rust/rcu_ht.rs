@@ -61,18 +61,19 @@
 //! an RCU read-side critical section; `new`, `grow` and `reap` sleep.
 
 use crate::{
+    freelist::{Index, Link},
     platform::Platform,
     sys::{
         atomic::{clear_byte, Acquire, Atomic, Relaxed, Release},
         memory::NodeSlice,
     },
 };
-use core::{array, cell::UnsafeCell, ptr};
+use core::{array, cell::UnsafeCell, marker::PhantomData, ptr};
 use kernel::prelude::*;
-use place::NOWHERE;
+use place::Place;
 use tags::{equal_bytes, free_bytes, tag};
 
-pub(crate) use place::{Candidate, Place};
+pub(crate) use place::Candidate;
 
 #[path = "rcu_ht/place.rs"]
 mod place;
@@ -92,6 +93,10 @@ const LEVELS: usize = 24;
 const LINE: usize = 64;
 
 /// One bucket, one cache line.
+///
+/// # Invariants
+///
+/// `cells` hold numbers of indices that were inserted, or 0: the first cell, which every pool has.
 #[repr(C, align(64))]
 struct Bucket {
     /// [`SLOTS`] bytes, slot 0 the lowest: 0 for a free slot, else [`tag`] of the event's hash.
@@ -139,7 +144,7 @@ struct Holder {
 /// - `current` is the address of a level in `holders`, and that level stays for a grace period
 ///   after `current` was changed.
 /// - Only who holds `busy` changes `current`, `others`, `sealed` and the holders.
-pub(crate) struct Table {
+pub(crate) struct Table<P: Platform> {
     current: Atomic<u64>,
     /// A bit for each holder whose level is not current and may still have events.
     others: Atomic<u32>,
@@ -148,15 +153,16 @@ pub(crate) struct Table {
     /// A bit for each of `others` into which nothing is inserted any more.
     sealed: Atomic<u32>,
     busy: Atomic<u32>,
+    platform: PhantomData<P>,
 }
 
 // SAFETY: Readers get shared references to levels, which are made of atomics; owners are used
 // by one caller at a time (type invariants).
-unsafe impl Sync for Table {}
+unsafe impl<P: Platform> Sync for Table<P> {}
 // SAFETY: A table owns its levels.
-unsafe impl Send for Table {}
+unsafe impl<P: Platform> Send for Table<P> {}
 
-impl Table {
+impl<P: Platform> Table<P> {
     /// Makes a table for at most `cells` live events. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new(cells: u32) -> Result<Self> {
         let table = Self {
@@ -170,6 +176,7 @@ impl Table {
             })?,
             sealed: Atomic::new(0),
             busy: Atomic::new(0),
+            platform: PhantomData,
         };
         // SAFETY: Nobody else has it yet.
         let address = unsafe { table.holders[0].fill(Level::new(buckets_for(cells))?) };
@@ -178,61 +185,51 @@ impl Table {
         Ok(table)
     }
 
-    /// Enters a cell under a hash; gives up after a round in which others took every free slot.
+    /// Enters a cell under a hash, and notes in its link where; gives up, and returns `false`,
+    /// after a round in which others took every free slot.
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
-    pub(crate) fn insert<P: Platform>(
-        &self,
-        guard: &P::Guard,
-        hash: u64,
-        cell: u32,
-    ) -> Option<Place> {
-        self.insert_at_home::<P>(guard, hash, cell)
-            .or_else(|| self.current::<P>(guard).insert_beyond(hash, cell))
+    pub(crate) fn insert(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
+        self.insert_at_home(guard, hash, cell, link)
+            || self.current(guard).insert_beyond(hash, cell, link)
     }
 
     /// The first part of [`Table::insert`], nearly always all of it: the home bucket.
     ///
     /// For callers that do the rest out of the way, by [`Table::insert`].
     #[inline(always)]
-    pub(crate) fn insert_at_home<P: Platform>(
+    pub(crate) fn insert_at_home(
         &self,
         guard: &P::Guard,
         hash: u64,
-        cell: u32,
-    ) -> Option<Place> {
-        let level = self.current::<P>(guard);
-        level.home(hash).claim(tag(hash), cell)
+        cell: Index,
+        link: &Link,
+    ) -> bool {
+        let level = self.current(guard);
+        level.home(hash).claim(tag(hash), cell, link)
     }
 
-    /// Frees the slot of an event that the caller has won. `place` is the event's own, `seen`
-    /// the candidate as which it was found.
+    /// Frees the slot of an event that the caller has won. `link` is its cell's, `found` the
+    /// candidate as which it was found.
+    ///
+    /// Of a cell that is not in the table it frees nothing, or the slot of another one.
     #[inline(always)]
-    pub(crate) fn remove<P: Platform>(
-        &self,
-        guard: &P::Guard,
-        hash: u64,
-        place: Place,
-        found: Candidate,
-    ) {
-        // They differ if it is not at home, or was met through a slot that was being given to
+    pub(crate) fn remove(&self, guard: &P::Guard, hash: u64, link: &Link, found: Candidate<'_>) {
+        let place = Place::kept_in(link);
+        // It is elsewhere if it is not at home, or was met through a slot that was being given to
         // another one and still had its old index.
-        if place == found.seen {
-            // SAFETY: The event is in the table, in this place.
-            unsafe { free_slot(hash, place) };
-        } else {
-            self.remove_beyond::<P>(guard, hash, place);
+        match found.bucket_if_at(place) {
+            Some(bucket) => bucket.free(hash, place.slot()),
+            None => self.remove_beyond(guard, hash, place),
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn remove_beyond<P: Platform>(&self, guard: &P::Guard, hash: u64, place: Place) {
-        let level = self.level_of::<P>(guard, place);
-        // SAFETY: The event is in the table, in this place.
-        unsafe { free_slot(hash, place) };
-        if let Some((level, bucket)) = level {
+    fn remove_beyond(&self, guard: &P::Guard, hash: u64, place: Place) {
+        if let Some((level, bucket)) = self.level_of(guard, place) {
+            level.bucket(bucket).free(hash, place.slot());
             let steps = bucket.wrapping_sub(home(hash)) & level.mask;
             level.leave(home(hash), steps);
         }
@@ -240,30 +237,30 @@ impl Table {
 
     /// Offers the cells that may be filed under `hash`, until `take` accepts one.
     #[inline(always)]
-    pub(crate) fn find<P: Platform, R>(
-        &self,
-        guard: &P::Guard,
+    pub(crate) fn find<'a, R>(
+        &'a self,
+        guard: &'a P::Guard,
         hash: u64,
-        take: impl FnMut(Candidate) -> Option<R>,
+        take: impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
-        let hits = self.look::<P>(guard, hash)?;
-        self.find_among::<P, R>(guard, hash, hits, take)
+        let hits = self.look(guard, hash)?;
+        self.find_among(guard, hash, hits, take)
     }
 
     /// The rest of [`Table::find`] after [`Table::look`].
     #[inline(always)]
-    pub(crate) fn find_among<P: Platform, R>(
-        &self,
-        guard: &P::Guard,
+    pub(crate) fn find_among<'a, R>(
+        &'a self,
+        guard: &'a P::Guard,
         hash: u64,
-        hits: Hits<'_>,
-        mut take: impl FnMut(Candidate) -> Option<R>,
+        hits: Hits<'a>,
+        mut take: impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
         if let Some(found) = self.find_at_home(hits, &mut take) {
             return Some(found);
         }
         if self.is_perhaps_beyond(hits) {
-            return self.find_beyond::<P, R>(guard, hash, &mut take);
+            return self.find_beyond(guard, hash, &mut take);
         }
         None
     }
@@ -273,12 +270,8 @@ impl Table {
     ///
     /// For callers that do the rest out of the way, by [`Table::find_among`] or its parts.
     #[inline(always)]
-    pub(crate) fn look<'a, P: Platform>(
-        &'a self,
-        guard: &'a P::Guard,
-        hash: u64,
-    ) -> Option<Hits<'a>> {
-        let bucket = self.current::<P>(guard).home(hash);
+    pub(crate) fn look<'a>(&'a self, guard: &'a P::Guard, hash: u64) -> Option<Hits<'a>> {
+        let bucket = self.current(guard).home(hash);
         let slots = bucket.hits(tag(hash));
         let hits = Hits { bucket, slots };
         (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
@@ -286,13 +279,13 @@ impl Table {
 
     /// The first part of [`Table::find_among`]: what is in the home bucket.
     #[inline(always)]
-    pub(crate) fn find_at_home<R>(
+    pub(crate) fn find_at_home<'a, R>(
         &self,
-        hits: Hits<'_>,
-        take: &mut impl FnMut(Candidate) -> Option<R>,
+        hits: Hits<'a>,
+        take: &mut impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
         let bucket = hits.bucket;
-        bucket.offer(hits.slots, |slot| bucket.place(slot), take)
+        bucket.offer(hits.slots, Bucket::seen_at_home, take)
     }
 
     /// The second part: whether there is a third, [`Table::find_beyond`].
@@ -306,13 +299,13 @@ impl Table {
     /// The rest of [`Table::find`]: the next buckets, and the older levels.
     #[cold]
     #[inline(never)]
-    pub(crate) fn find_beyond<P: Platform, R>(
-        &self,
-        guard: &P::Guard,
+    pub(crate) fn find_beyond<'a, R>(
+        &'a self,
+        guard: &'a P::Guard,
         hash: u64,
-        take: &mut impl FnMut(Candidate) -> Option<R>,
+        take: &mut impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
-        let level = self.current::<P>(guard);
+        let level = self.current(guard);
         let home = level.home(hash);
         // Relaxed: as in `find`.
         if home.overflow.load(Relaxed) != 0 {
@@ -368,7 +361,7 @@ impl Table {
 
     /// Frees the levels that have become empty, and returns how many older ones are left.
     /// Sleeps; `EBUSY` as for `grow`.
-    pub(crate) fn reap<P: Platform>(&self) -> Result<u32> {
+    pub(crate) fn reap(&self) -> Result<u32> {
         let _busy = Busy::enter(&self.busy)?;
         let others = self.others.load(Relaxed);
         if others != self.sealed.load(Relaxed) {
@@ -425,7 +418,7 @@ impl Table {
     }
 
     #[inline(always)]
-    fn current<'a, P: Platform>(&'a self, _: &'a P::Guard) -> &'a Level {
+    fn current<'a>(&'a self, _: &'a P::Guard) -> &'a Level {
         // Acquire: the level is read next.
         let address = self.current.load(Acquire);
         // SAFETY: By the type invariant this is a level that stays for a grace period, and the
@@ -434,11 +427,7 @@ impl Table {
     }
 
     /// The level of a place, and the number of the bucket in it.
-    fn level_of<'a, P: Platform>(
-        &'a self,
-        guard: &'a P::Guard,
-        place: Place,
-    ) -> Option<(&'a Level, usize)> {
+    fn level_of<'a>(&'a self, guard: &'a P::Guard, place: Place) -> Option<(&'a Level, usize)> {
         let holders = self.holders.iter();
         let mut levels = holders.filter_map(|holder| holder.get::<P>(guard));
         levels.find_map(|level| Some((level, level.number_of(place)?)))
@@ -539,31 +528,32 @@ impl Level {
 
     #[cold]
     #[inline(never)]
-    fn insert_beyond(&self, hash: u64, cell: u32) -> Option<Place> {
+    fn insert_beyond(&self, hash: u64, cell: Index, link: &Link) -> bool {
         let home = home(hash);
         for step in 0..self.mask {
             let next = home.wrapping_add(step);
             // Relaxed: published with the event, as tag and index are.
             self.bucket(next).overflow.add(1, Relaxed);
-            if let Some(place) = self.bucket(next.wrapping_add(1)).claim(tag(hash), cell) {
-                return Some(place);
+            let bucket = self.bucket(next.wrapping_add(1));
+            if bucket.claim(tag(hash), cell, link) {
+                return true;
             }
         }
         self.leave(home, self.mask);
-        None
+        false
     }
 
     /// Searches from the bucket that is `step` after the home of `hash`.
-    fn search<R>(
-        &self,
+    fn search<'a, R>(
+        &'a self,
         hash: u64,
         mut step: usize,
-        take: &mut impl FnMut(Candidate) -> Option<R>,
+        take: &mut impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
         while step <= self.mask {
             let bucket = self.bucket(home(hash).wrapping_add(step));
             let hits = bucket.hits(tag(hash));
-            if let Some(found) = bucket.offer(hits, |_| NOWHERE, take) {
+            if let Some(found) = bucket.offer(hits, |_, _, cell| Candidate::anywhere(cell), take) {
                 return Some(found);
             }
             // Relaxed: an event that was published before this search began was counted before.
@@ -609,21 +599,21 @@ impl Bucket {
     }
 
     #[inline(always)]
-    fn place(&self, slot: usize) -> Place {
-        Place::of(self, slot)
+    fn seen_at_home(&self, slot: usize, cell: Index) -> Candidate<'_> {
+        Candidate::seen_in(cell, self, slot)
     }
 
-    /// Claims a free slot.
+    /// Claims a free slot for a cell, and notes it in its link.
     #[inline(always)]
-    fn claim(&self, tag: u64, cell: u32) -> Option<Place> {
+    fn claim(&self, tag: u64, cell: Index, link: &Link) -> bool {
         loop {
             let tags = self.tags.load(Relaxed);
             let free = free_bytes(tags);
             if free == 0 {
-                return None;
+                return false;
             }
             let shift = free.trailing_zeros() & !7;
-            // Acquire: pairs with the release in `free_slot`; we write the slot only after its
+            // Acquire: pairs with the release in `free`; we write the slot only after its
             // last user has left it.
             if self
                 .tags
@@ -633,8 +623,10 @@ impl Bucket {
                 let slot = (shift / 8) as usize;
                 // Release: whoever reads the index may look at the cell: it sees at least that
                 // there is one (growing, freelist.rs).
-                self.cell(slot).store(cell, Release);
-                return Some(self.place(slot));
+                // INVARIANT: The number of an index.
+                self.cell(slot).store(cell.to_raw(), Release);
+                Place::of(self, slot).keep_in(link);
+                return true;
             }
         }
     }
@@ -648,41 +640,35 @@ impl Bucket {
 
     /// Offers the cells in these slots, until `take` accepts one.
     #[inline(always)]
-    fn offer<R>(
-        &self,
+    fn offer<'a, R>(
+        &'a self,
         mut slots: u64,
-        seen: impl Fn(usize) -> Place,
-        take: &mut impl FnMut(Candidate) -> Option<R>,
+        seen: impl Fn(&'a Self, usize, Index) -> Candidate<'a>,
+        take: &mut impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
         while slots != 0 {
             let slot = slots.trailing_zeros() as usize / 8;
             slots &= slots - 1;
-            let candidate = Candidate {
-                // Acquire: see `claim`. A stale index names some cell, whose own state tells
-                // the truth.
-                cell: self.cell(slot).load(Acquire),
-                seen: seen(slot),
-            };
-            if let Some(found) = take(candidate) {
+            // Acquire: see `claim`. A stale index names some cell, whose own state tells the
+            // truth.
+            let cell = self.cell(slot).load(Acquire);
+            // SAFETY: By the type invariant the number of an index that was inserted, or of the
+            // first cell; pool and table go together (`Index`).
+            let cell = unsafe { Index::from_raw(cell) };
+            if let Some(found) = take(seen(self, slot, cell)) {
                 return Some(found);
             }
         }
         None
     }
-}
 
-/// Frees a slot.
-///
-/// # Safety
-///
-/// An event with this hash is in this place, and the caller is the one to remove it.
-#[inline(always)]
-unsafe fn free_slot(hash: u64, place: Place) {
-    // SAFETY: A level is not freed before it is empty, and the event is still in it.
-    let tags = unsafe { &(*place.bucket()).tags };
-    // The byte holds this tag until we take it away. Release, by `clear_byte`: whoever claims the
-    // slot next is ordered after our use of it.
-    clear_byte(tags, place.slot(), tag(hash));
+    /// Frees the slot of an event with this hash.
+    #[inline(always)]
+    fn free(&self, hash: u64, slot: u32) {
+        // The byte holds this tag until the one who has won the event takes it away. Release, by
+        // `clear_byte`: whoever claims the slot next is ordered after our use of it.
+        clear_byte(&self.tags, slot, tag(hash));
+    }
 }
 
 /// The number of the bucket in which an event with this hash should be, as far as there are so many.

@@ -21,10 +21,10 @@
 
 use crate::{
     event::{Event, Life, Snapshot},
-    freelist::{Freelist, Home, Index},
+    freelist::{Cell, Freelist, Home, Index},
     hash::Seed,
     platform::Platform,
-    rcu_ht::{Candidate, Hits, Place, Table},
+    rcu_ht::{Candidate, Hits, Table},
     stats::{Counter, Stats},
     sys::atomic::{Atomic, Relaxed},
 };
@@ -44,7 +44,7 @@ mod unique;
 /// Pairs events with keys of `K` words and data of `D` words. See the head of this file.
 pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
     pool: Freelist<Event<K, D>, P>,
-    table: Table,
+    table: Table<P>,
     stats: Stats,
     seed: Seed,
     /// What is above this, or less than no time, is out of the ordinary. The threshold as it was
@@ -110,8 +110,8 @@ pub(crate) enum Why {
 
 /// An event that the caller has ended: the cell, and its last state.
 #[derive(Clone, Copy)]
-struct Won {
-    found: Candidate,
+struct Won<'a> {
+    found: Candidate<'a>,
     life: Life,
     /// Of the cell.
     home: Home,
@@ -198,10 +198,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let event = self.pool.cell(index);
         event.fill(key, start, data);
         let hash = self.seed.hash(key);
-        let Some(place) = self.table.insert_at_home::<P>(guard, hash, index) else {
+        if !self.table.insert_at_home(guard, hash, index, event.link()) {
             return self.event_in_beyond(guard, hash, index);
-        };
-        self.set_place(event, place);
+        }
         event.publish();
         self.begun(guard, true)
     }
@@ -266,16 +265,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         index: Index,
         publish: impl FnOnce(&Event<K, D>) -> R,
     ) -> Option<(Index, R)> {
-        match self.table.insert::<P>(guard, hash, index) {
-            Some(place) => {
-                let event = self.pool.cell(index);
-                self.set_place(event, place);
-                Some((index, publish(event)))
-            }
-            None => {
-                self.pool.put(guard, index);
-                None
-            }
+        let event = self.pool.cell(index);
+        if self.table.insert(guard, hash, index, event.link()) {
+            Some((index, publish(event)))
+        } else {
+            self.pool.put(guard, index);
+            None
         }
     }
 
@@ -320,7 +315,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
         let hash = self.seed.hash(key);
-        match self.table.look::<P>(guard, hash) {
+        match self.table.look(guard, hash) {
             // Out of the way: an end without a begin should not pay for what an end needs.
             Some(hits) => self.event_out_hit(guard, hash, hits, key, end, is_end, late),
             None => false,
@@ -362,7 +357,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
         let mut take = |found| self.take(key, found);
-        let found = self.table.find_beyond::<P, _>(guard, hash, &mut take);
+        let found = self.table.find_beyond(guard, hash, &mut take);
         let known = found.is_some();
         if let Some((won, event)) = found {
             self.finish(guard, hash, won, event, end, is_end, late);
@@ -383,7 +378,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     ) -> u64 {
         let hash = self.seed.hash(key);
         let mut ended = 0;
-        self.table.find::<P, _>(guard, hash, |found| {
+        self.table.find(guard, hash, |found| {
             let (won, event) = self.take(key, found)?;
             self.finish(guard, hash, won, event, end, |_| true, &mut late);
             ended += 1;
@@ -402,7 +397,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self,
         guard: &P::Guard,
         hash: u64,
-        won: Won,
+        won: Won<'_>,
         event: &Event<K, D>,
         end: impl When,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
@@ -436,7 +431,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self,
         guard: &P::Guard,
         hash: u64,
-        found: Candidate,
+        found: Candidate<'_>,
         life: Life,
         delay: u64,
         late: impl FnOnce(&Late<K, D>),
@@ -482,7 +477,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
     ) -> Option<Verdict> {
         let hash = self.seed.hash(key);
-        let hits = self.table.look::<P>(guard, hash)?;
+        let hits = self.table.look(guard, hash)?;
         self.update_hit(guard, hash, hits, key, change)
     }
 
@@ -497,7 +492,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
     ) -> Option<Verdict> {
         let take = |found| self.take_by(key, found, Event::claim_to_change);
-        let (won, event) = self.table.find_among::<P, _>(guard, hash, hits, take)?;
+        let (won, event) = self.table.find_among(guard, hash, hits, take)?;
         let verdict = change(&mut Open { event });
         if verdict == Verdict::Gone {
             event.has_ended();
@@ -511,7 +506,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Publishes an event that was changed, and goes on by this verdict.
     #[inline(always)]
-    fn again(&self, guard: &P::Guard, won: Won, event: &Event<K, D>, verdict: Verdict) {
+    fn again(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>, verdict: Verdict) {
         let renewed = verdict == Verdict::Renewed;
         event.republish(won.life, renewed);
         if renewed {
@@ -618,30 +613,34 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Finds a live event and wins it.
     #[inline(always)]
-    fn claim(
-        &self,
-        guard: &P::Guard,
+    fn claim<'a>(
+        &'a self,
+        guard: &'a P::Guard,
         hash: u64,
-        hits: Hits<'_>,
+        hits: Hits<'a>,
         key: &[u64; K],
-    ) -> Option<(Won, &Event<K, D>)> {
+    ) -> Option<(Won<'a>, &'a Event<K, D>)> {
         let take = |found| self.take(key, found);
-        self.table.find_among::<P, _>(guard, hash, hits, take)
+        self.table.find_among(guard, hash, hits, take)
     }
 
     /// Wins the event in a cell that was found, if it is live and has this key.
     #[inline(always)]
-    fn take(&self, key: &[u64; K], found: Candidate) -> Option<(Won, &Event<K, D>)> {
+    fn take<'a>(
+        &'a self,
+        key: &[u64; K],
+        found: Candidate<'a>,
+    ) -> Option<(Won<'a>, &'a Event<K, D>)> {
         self.take_by(key, found, Event::claim)
     }
 
     #[inline(always)]
-    fn take_by(
-        &self,
+    fn take_by<'a>(
+        &'a self,
         key: &[u64; K],
-        found: Candidate,
+        found: Candidate<'a>,
         claim: impl FnOnce(&Event<K, D>, Life) -> Option<Life>,
-    ) -> Option<(Won, &Event<K, D>)> {
+    ) -> Option<(Won<'a>, &'a Event<K, D>)> {
         let (event, home) = self.pool.cell_and_home(found.cell);
         let life = event.life()?;
         if !event.has_key(key) {
@@ -652,7 +651,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// What was won otherwise.
-    fn won(&self, found: Candidate, life: Life) -> Won {
+    fn won<'a>(&self, found: Candidate<'a>, life: Life) -> Won<'a> {
         let home = self.pool.home(found.cell);
         Won { found, life, home }
     }
@@ -660,32 +659,17 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Takes a won event out of the table and gives its cell back, or leaves it to those who hold
     /// references.
     #[inline(always)]
-    fn release(&self, guard: &P::Guard, hash: u64, won: Won, event: &Event<K, D>) {
-        let place = self.place(event);
-        self.table.remove::<P>(guard, hash, place, won.found);
+    fn release(&self, guard: &P::Guard, hash: u64, won: Won<'_>, event: &Event<K, D>) {
+        self.table.remove(guard, hash, event.link(), won.found);
         self.recycle(guard, won, event);
     }
 
     /// The rest of [`Tracker::release`], of what is not in the table any more.
     #[inline(always)]
-    fn recycle(&self, guard: &P::Guard, won: Won, event: &Event<K, D>) {
+    fn recycle(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>) {
         if !won.life.is_held() || event.abandon() {
             self.pool.put_home(guard, won.found.cell, won.home);
         }
-    }
-
-    #[inline(always)]
-    fn place(&self, event: &Event<K, D>) -> Place {
-        use crate::freelist::Cell;
-        // Relaxed: only owners ask, and the place came with the cell.
-        Place::from_bits(event.link().load(Relaxed))
-    }
-
-    #[inline(always)]
-    fn set_place(&self, event: &Event<K, D>, place: Place) {
-        use crate::freelist::Cell;
-        // Relaxed: published with the event.
-        event.link().store(place.to_bits(), Relaxed);
     }
 }
 

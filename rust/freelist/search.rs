@@ -7,7 +7,7 @@
 use crate::{platform::Platform, sys::memory::NodeSlice};
 use kernel::prelude::*;
 
-/// Names a stack, or a hot cell; that of a CPU that cannot exist is always empty.
+/// Names a stack, or a hot cell.
 #[derive(Clone, Copy)]
 pub(super) enum Place {
     Pool(usize),
@@ -37,7 +37,8 @@ pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>>
     let mut from = None;
     let mut cached = None;
     let home = P::has_memory(node).then_some(node);
-    NodeSlice::try_new(nodes + 2 * cpus, home, |_| loop {
+    let possible = (0..cpus).filter(|&cpu| P::node_of(cpu).is_some());
+    NodeSlice::try_new(nodes + 2 * possible.count(), home, |_| loop {
         if let Some(cpu) = cached.take() {
             return Ok(Place::Cache(cpu));
         }
@@ -46,7 +47,7 @@ pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>>
             from = Some(0);
             return Ok(Place::Pool(near));
         };
-        match (first..cpus).find(|&cpu| P::node_of(cpu) == near) {
+        match (first..cpus).find(|&cpu| P::node_of(cpu) == Some(near)) {
             Some(cpu) => {
                 from = Some(cpu + 1);
                 cached = Some(cpu);

@@ -16,6 +16,19 @@ use kernel::{
     prelude::*,
 };
 
+/// What an address of the kernel lacks to have its highest bit set: nothing where the kernel has
+/// the upper half of the addresses.
+pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    target_arch = "riscv64",
+    target_arch = "loongarch64"
+)) {
+    0
+} else {
+    1 << 63
+};
+
 /// From this size on it is asked first whether there is so much memory, in bytes.
 const LARGE: usize = 1 << 20;
 
@@ -33,11 +46,12 @@ pub(crate) fn check(bytes: usize) -> Result {
 ///
 /// # Invariants
 ///
-/// `ptr` points to `len` initialised values in memory from [`KVmalloc`], allocated with the
-/// layout of `[T; len]`, or is dangling if that layout has size 0.
+/// `ptr` points to `len` initialised values in memory from [`KVmalloc`], allocated with `layout`,
+/// or is dangling if that layout has size 0.
 pub(crate) struct NodeSlice<T> {
     ptr: NonNull<T>,
     len: usize,
+    layout: Layout,
     owns: PhantomData<T>,
 }
 
@@ -67,11 +81,11 @@ impl<T> NodeSlice<T> {
             KVmalloc::alloc(layout, GFP_KERNEL | __GFP_NOWARN, node)?.cast()
         };
         // INVARIANT: No value is initialised yet, and `len` says so; it grows with them, so that
-        // an early return drops and frees exactly what is there. (`len` and the layout agree at
-        // the end; freeing does not depend on the length.)
+        // an early return drops exactly what is there.
         let mut slice = Self {
             ptr,
             len: 0,
+            layout,
             owns: PhantomData,
         };
         for i in 0..len {
@@ -99,11 +113,11 @@ impl<T> Drop for NodeSlice<T> {
         let values = core::ptr::slice_from_raw_parts_mut(self.ptr.as_ptr(), self.len);
         // SAFETY: By the type invariant these are initialised, and nobody uses them any more.
         unsafe { values.drop_in_place() };
-        if size_of::<T>() == 0 || self.ptr == NonNull::dangling() {
+        if self.layout.size() == 0 {
             return;
         }
-        // SAFETY: The memory came from `KVmalloc`, which frees by address alone.
-        unsafe { KVmalloc::free(self.ptr.cast(), Layout::new::<T>()) };
+        // SAFETY: By the type invariant it came from `KVmalloc`, with this layout.
+        unsafe { KVmalloc::free(self.ptr.cast(), self.layout) };
     }
 }
 
@@ -126,9 +140,15 @@ unsafe impl<T: Sync> Sync for PerCpu<T> {}
 fn possible() -> impl Iterator<Item = usize> {
     // SAFETY: Reads a variable that is constant after boot.
     let cpus = unsafe { bindings::lt_nr_cpus() };
-    // SAFETY: No requirements.
-    let possible = (0..cpus).filter(|&cpu| unsafe { bindings::lt_cpu_possible(cpu) });
-    possible.map(|cpu| cpu as usize)
+    (0..cpus as usize).filter(|&cpu| is_possible(cpu))
+}
+
+/// Whether a CPU can ever appear.
+pub(super) fn is_possible(cpu: usize) -> bool {
+    // SAFETY: Reads a variable that is constant after boot.
+    let cpus = unsafe { bindings::lt_nr_cpus() };
+    // SAFETY: The number is below that of the mask's bits.
+    cpu < cpus as usize && unsafe { bindings::lt_cpu_possible(cpu as u32) }
 }
 
 /// Types too large for the stack, of which all bytes zero are a value.
@@ -188,16 +208,15 @@ impl<T> PerCpu<T> {
     /// The value of the CPU that the guard holds.
     #[inline(always)]
     pub(crate) fn this<P: Platform>(&self, guard: &P::Guard) -> &T {
-        // SAFETY: By the type invariant; the guard's CPU is a possible one.
+        // SAFETY: By the type invariant; the guard keeps the caller on its CPU, which is a possible
+        // one (contract of `Platform`).
         unsafe { this_cpu(self.base, || P::cpu(guard)).as_ref() }
     }
 
     /// The value of a possible CPU.
     pub(crate) fn get(&self, cpu: usize) -> Option<&T> {
-        // SAFETY: No requirements.
-        let possible = unsafe { bindings::lt_cpu_possible(cpu as u32) };
-        // SAFETY: By the type invariant.
-        possible.then(|| unsafe { on(self.base, cpu).as_ref() })
+        // SAFETY: By the type invariant; it is a possible one.
+        is_possible(cpu).then(|| unsafe { on(self.base, cpu).as_ref() })
     }
 
     /// All values, in the order of the CPUs.

@@ -4,7 +4,7 @@
 
 use crate::{
     platform::Platform,
-    sys::{atomic::Atomic, bindings},
+    sys::{atomic::Atomic, bindings, memory},
 };
 use core::mem::ManuallyDrop;
 use kernel::types::NotThreadSafe;
@@ -153,7 +153,11 @@ pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {
     (0..Kernel::cpus()).filter(is_offline).for_each(see);
 }
 
-impl Platform for Kernel {
+// SAFETY: With preemption off a task stays on its CPU, which is a possible one, and the guard is not
+// `Send`. Preemption off is an RCU read-side critical section of synchronize_rcu(). The numbers of
+// CPUs and nodes, and which are possible, are constant after boot. (That memory is plugged into a
+// node, or taken out, after the engine looked, is no matter of safety: the allocator falls back.)
+unsafe impl Platform for Kernel {
     type Guard = PreemptGuard;
 
     #[inline(always)]
@@ -176,19 +180,21 @@ impl Platform for Kernel {
         unsafe { bindings::lt_nr_nodes() as usize }
     }
 
-    #[inline(always)]
-    fn node_of(cpu: usize) -> usize {
-        // SAFETY: Callers ask for possible CPUs only.
-        unsafe { bindings::lt_cpu_to_node(cpu as u32) as usize }
+    fn node_of(cpu: usize) -> Option<usize> {
+        // SAFETY: A possible CPU has per-CPU memory, where the number of its node is.
+        memory::is_possible(cpu).then(|| unsafe { bindings::lt_cpu_to_node(cpu as u32) as usize })
     }
 
     fn has_memory(node: usize) -> bool {
-        // SAFETY: Callers ask for nodes below `nodes()` only.
-        unsafe { bindings::lt_node_has_memory(node as u32) }
+        // SAFETY: The node is below the number of nodes, which the mask has bits for.
+        node < Self::nodes() && unsafe { bindings::lt_node_has_memory(node as u32) }
     }
 
     fn distance(from: usize, to: usize) -> u32 {
-        // SAFETY: Callers ask for nodes below `nodes()` only.
+        if from.max(to) >= Self::nodes() {
+            return u32::MAX;
+        }
+        // SAFETY: Both nodes are below the number of nodes.
         unsafe { bindings::lt_node_distance(from as u32, to as u32) }
     }
 
@@ -199,7 +205,7 @@ impl Platform for Kernel {
     }
 
     fn synchronize() {
-        // SAFETY: Callers may sleep (contract). Waits for sections with preemption off, too.
+        // SAFETY: Callers may sleep, as the trait says. Waits for sections with preemption off, too.
         unsafe { kernel::bindings::synchronize_rcu() };
     }
 
@@ -211,8 +217,9 @@ impl Platform for Kernel {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn add_local(_: &PreemptGuard, counter: &Atomic<u64>, n: u64) {
-        // SAFETY: One instruction, so no interrupt of this CPU comes in between; no other CPU
-        // writes this counter (contract), so no lock prefix is needed. The memory is valid.
+        // SAFETY: The memory is valid, and may be written while it is shared, as an atomic. One
+        // instruction, so no interrupt of this CPU comes in between. Without the lock prefix: if
+        // another CPU wrote this counter, too, a count could be lost, and nothing else.
         unsafe {
             core::arch::asm!(
                 "add qword ptr [{counter}], {n}",

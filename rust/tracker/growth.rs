@@ -44,7 +44,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Frees what the table has outgrown, and returns how many older parts are still in use.
     /// Sleeps; `EBUSY` as for `grow`.
     pub(crate) fn reap(&self) -> Result<u32> {
-        self.table.reap::<P>()
+        self.table.reap()
     }
 
     /// Gives back what a CPU that went offline had cached. Any context.

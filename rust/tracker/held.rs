@@ -22,19 +22,17 @@ use crate::{
 pub(crate) struct Reference(Index);
 
 impl Reference {
-    /// As a number, for who can not keep a `Reference`.
-    pub(crate) fn into_index(self) -> Index {
-        self.0
+    /// The reference that was taken of the event in a cell.
+    ///
+    /// Of an index that no reference was taken for it is one reference too many, which is an error
+    /// in counting, but harms no memory.
+    pub(crate) fn of(index: Index) -> Self {
+        Self(index)
     }
 
-    /// As a number, for who only lends it.
+    /// The cell that it keeps, for callers that cannot store a `Reference`, or only lend it.
     pub(crate) fn index(&self) -> Index {
         self.0
-    }
-
-    /// Back from [`Reference::into_index`], once.
-    pub(crate) fn from_index(index: Index) -> Self {
-        Self(index)
     }
 }
 
@@ -100,7 +98,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     #[inline]
     pub(crate) fn lookup(&self, guard: &P::Guard, key: &[u64; K]) -> Lookup {
         let hash = self.seed.hash(key);
-        match self.table.look::<P>(guard, hash) {
+        match self.table.look(guard, hash) {
             Some(hits) => self.lookup_hit(guard, hash, hits, key),
             None => Lookup::NotFound,
         }
@@ -109,7 +107,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// The rest of a lookup of what may be live.
     #[inline(never)]
     fn lookup_hit(&self, guard: &P::Guard, hash: u64, hits: Hits<'_>, key: &[u64; K]) -> Lookup {
-        let hold = |found: Candidate| {
+        let hold = |found: Candidate<'_>| {
             let event = self.pool.cell(found.cell);
             let life = event.life()?;
             if !event.has_key(key) {
@@ -121,14 +119,14 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
                 Hold::Over => None,
             }
         };
-        let found = self.table.find_among::<P, _>(guard, hash, hits, hold);
+        let found = self.table.find_among(guard, hash, hits, hold);
         found.unwrap_or(Lookup::NotFound)
     }
 
     /// A copy of a live event of this key, if there is one.
     pub(crate) fn copy_of(&self, guard: &P::Guard, key: &[u64; K]) -> Option<Snapshot<K, D>> {
         let hash = self.seed.hash(key);
-        self.table.find::<P, _>(guard, hash, |found| {
+        self.table.find(guard, hash, |found| {
             let (_, copy) = self.pool.cell(found.cell).peek()?;
             (copy.key == *key).then_some(copy)
         })
@@ -147,7 +145,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     ) -> u64 {
         let mut seen = 0;
         let hash = self.seed.hash(key);
-        self.table.find::<P, _>(guard, hash, |found| {
+        self.table.find(guard, hash, |found| {
             let event = self.pool.cell(found.cell);
             let life = event.life()?;
             if !event.has_key(key) || event.hold(life) != Hold::Held {

@@ -16,7 +16,12 @@
 //! Any context, NMI included.
 
 use super::{Open, Tracker, Verdict};
-use crate::{event::Event, platform::Platform, stats::Counter};
+use crate::{
+    event::Event,
+    freelist::Cell,
+    platform::Platform,
+    stats::Counter, //
+};
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Gives a live event another key, and lets `change` change it, or drop it; then its key does
@@ -33,17 +38,16 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
     ) -> Option<Verdict> {
         let hash = self.seed.hash(key);
-        let hits = self.table.look::<P>(guard, hash)?;
+        let hits = self.table.look(guard, hash)?;
         let take = |found| self.take_by(key, found, Event::claim_to_change);
-        let (won, event) = self.table.find_among::<P, _>(guard, hash, hits, take)?;
+        let (won, event) = self.table.find_among(guard, hash, hits, take)?;
         let verdict = change(&mut Open { event });
-        let place = self.place(event);
-        self.table.remove::<P>(guard, hash, place, won.found);
+        self.table.remove(guard, hash, event.link(), won.found);
         if verdict != Verdict::Gone {
             event.set_key(new);
             let hash = self.seed.hash(new);
-            if let Some(place) = self.table.insert::<P>(guard, hash, won.found.cell) {
-                self.set_place(event, place);
+            let link = event.link();
+            if self.table.insert(guard, hash, won.found.cell, link) {
                 self.again(guard, won, event, verdict);
                 return Some(verdict);
             }

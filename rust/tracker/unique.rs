@@ -53,7 +53,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         data: &[u64; D],
     ) -> Option<Reference> {
         self.in_unique(guard, key, start, data, Event::publish_held)
-            .map(Reference::from_index)
+            .map(Reference::of)
     }
 
     #[inline(always)]
@@ -82,7 +82,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// The pool is full: makes room by dropping an event of this key, if there is one.
     #[cold]
     fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
-        let hits = self.table.look::<P>(guard, hash);
+        let hits = self.table.look(guard, hash);
         let stale = hits.and_then(|hits| self.claim(guard, hash, hits, key));
         let Some((stale, event)) = stale else {
             return false;
@@ -99,10 +99,10 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// between, so of two at least one sees the other. Both agree on which of the two is to go,
     /// so neither one goes by mistake, and both never do.
     #[inline(always)]
-    fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won) {
+    fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won<'_>) {
         let mut is_last = true;
         let place = (start, mine.found.cell);
-        self.table.find::<P, _>(guard, hash, |found| {
+        self.table.find(guard, hash, |found| {
             if found.cell == mine.found.cell {
                 return None;
             }

@@ -62,4 +62,16 @@ unsafe impl Sync for X {}
 pub unsafe fn f(p: *const u8) {}'
 expect pass rust/sys.rs <<<'unsafe extern "C" fn callback(p: *mut c_void) {}
 type Callback = unsafe extern "C" fn(*mut c_void);'
+expect pass rust/platform.rs <<<'/// The machine.
+///
+/// # Safety
+///
+/// A guard keeps its CPU.
+pub unsafe trait Platform {}'
+expect refuse rust/platform.rs <<<'// SAFETY: argued for, but no declaration of a trait.
+unsafe impl Platform for X {}'
+expect refuse rust/tracker.rs <<<'/// # Safety
+///
+/// Not here.
+unsafe trait T {}'
 echo "all cases as expected"

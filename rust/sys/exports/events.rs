@@ -6,7 +6,7 @@
 //! none is NULL.
 
 use super::{error_pointer, is_error, or_errno, tracker, RawTracker};
-use crate::{api::KEY_MAX, sys::bindings, tracker::held::Reference};
+use crate::{api::KEY_MAX, freelist::Index, sys::bindings, tracker::held::Reference};
 use core::ptr;
 use kernel::{
     ffi::{c_int, c_void},
@@ -37,16 +37,28 @@ unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
 }
 
 /// The reference that a caller has; it stays the caller's.
-fn event(raw: *mut RawEvent) -> Result<Reference> {
+///
+/// # Safety
+///
+/// `raw` is NULL, an error pointer, or was given out by the tracker with which it is used.
+unsafe fn event(raw: *mut RawEvent) -> Result<Reference> {
     match raw.addr() {
         0 => Err(EINVAL),
         address if is_error(address) => Err(EINVAL),
-        address => Ok(Reference::from_index((address - 1) as u32)),
+        // SAFETY: The function's contract.
+        address => Ok(Reference::of(unsafe {
+            Index::from_raw((address - 1) as u32)
+        })),
     }
 }
 
 fn into_raw(event: Reference) -> *mut RawEvent {
-    ptr::without_provenance_mut(event.into_index() as usize + 1)
+    lent(&event)
+}
+
+/// The same, of one that the receiver does not own.
+fn lent(event: &Reference) -> *mut RawEvent {
+    ptr::without_provenance_mut(event.index().to_raw() as usize + 1)
 }
 
 fn count_or_errno(result: Result<u64>) -> c_int {
@@ -145,9 +157,10 @@ unsafe extern "C" fn latency_tracker_event_out_event(
     end: u64,
 ) -> c_int {
     // SAFETY: The contracts above.
-    or_errno(
-        unsafe { tracker(raw) }.and_then(|tracker| tracker.event_out_held(&event(held)?, id, end)),
-    )
+    or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        tracker.event_out_held(&unsafe { event(held) }?, id, end)
+    }))
 }
 
 #[no_mangle]
@@ -168,15 +181,17 @@ unsafe extern "C" fn latency_tracker_lookup(
 unsafe extern "C" fn latency_tracker_event_get(raw: *mut RawTracker, held: *mut RawEvent) -> c_int {
     // SAFETY: The contracts above.
     or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+        // SAFETY: The contracts above.
+        let event = unsafe { event(held) }?;
         // The caller now has it twice, by the same name.
-        tracker.hold_again(&event(held)?).map(|_| ())
+        tracker.hold_again(&event).map(|_| ())
     }))
 }
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_put(raw: *mut RawTracker, held: *mut RawEvent) {
     // SAFETY: The contracts above.
-    if let (Ok(tracker), Ok(event)) = (unsafe { tracker(raw) }, event(held)) {
+    if let (Ok(tracker), Ok(event)) = unsafe { (tracker(raw), event(held)) } {
         tracker.unhold(event);
     }
 }
@@ -187,7 +202,7 @@ unsafe extern "C" fn latency_tracker_event_is_live(
     held: *mut RawEvent,
 ) -> bool {
     // SAFETY: The contracts above.
-    match (unsafe { tracker(raw) }, event(held)) {
+    match unsafe { (tracker(raw), event(held)) } {
         (Ok(tracker), Ok(event)) => tracker.is_live(&event),
         _ => false,
     }
@@ -196,7 +211,7 @@ unsafe extern "C" fn latency_tracker_event_is_live(
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_start(raw: *mut RawTracker, held: *mut RawEvent) -> u64 {
     // SAFETY: The contracts above.
-    match (unsafe { tracker(raw) }, event(held)) {
+    match unsafe { (tracker(raw), event(held)) } {
         (Ok(tracker), Ok(event)) => tracker.start(&event),
         _ => 0,
     }
@@ -213,7 +228,9 @@ unsafe extern "C" fn latency_tracker_event_key(
     count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
         // SAFETY: The contracts above; a key of so many bytes has as many words.
         let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
-        Ok(tracker.with_key(&event(held)?, copy) as u64)
+        // SAFETY: The contracts above.
+        let event = unsafe { event(held) }?;
+        Ok(tracker.with_key(&event, copy) as u64)
     }))
 }
 
@@ -228,7 +245,9 @@ unsafe extern "C" fn latency_tracker_event_data(
     count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
         // SAFETY: The contracts above; data of so many bytes has as many words.
         let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
-        Ok(tracker.with_data(&event(held)?, copy) as u64)
+        // SAFETY: The contracts above.
+        let event = unsafe { event(held) }?;
+        Ok(tracker.with_data(&event, copy) as u64)
     }))
 }
 
@@ -248,7 +267,7 @@ unsafe extern "C" fn latency_tracker_for_each(
         // SAFETY: The contracts above.
         let key = unsafe { key(k, key_size) }?;
         tracker.each_of(key, |event| {
-            let held = ptr::without_provenance_mut(event.index() as usize + 1);
+            let held = lent(event);
             // SAFETY: The caller's promise: a function that can be called with its argument.
             unsafe { visit(raw, held, arg) == 0 }
         })

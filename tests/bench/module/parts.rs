@@ -4,7 +4,7 @@
 
 use crate::{
     event::Event,
-    freelist::Freelist,
+    freelist::{Cell, Freelist},
     key,
     meter::Meter,
     platform::Platform,
@@ -57,16 +57,18 @@ fn pools(meter: &Meter) -> Result {
 }
 
 fn table(meter: &Meter) -> Result {
-    let table = Table::new(CELLS)?;
+    let pool = Freelist::<Event<2, 2>, Kernel>::new(CELLS, CELLS)?;
+    let table = Table::<Kernel>::new(CELLS)?;
     let guard = Kernel::guard();
+    let index = pool.get(&guard).ok_or(ENOMEM)?;
+    let cell = pool.cell(index);
     meter.row("table", 0, |n| {
         // The hash is a part of its own.
         let hash = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        if let Some(place) = table.insert::<Kernel>(&guard, hash, 1) {
-            let found =
-                table.find::<Kernel, _>(&guard, hash, |found| (found.cell == 1).then_some(found));
+        if table.insert(&guard, hash, index, cell.link()) {
+            let found = table.find(&guard, hash, |found| (found.cell == index).then_some(found));
             if let Some(found) = black_box(found) {
-                table.remove::<Kernel>(&guard, hash, place, found);
+                table.remove(&guard, hash, cell.link(), found);
             }
         }
     });

@@ -27,7 +27,9 @@ pub(crate) struct Lean;
 /// Holds nothing: a thread is its CPU all the time.
 pub(crate) struct Guard(PhantomData<*const ()>);
 
-impl Platform for Lean {
+// SAFETY: A thread has one CPU all the time, below `CPUS`, and a guard is not `Send`; nothing is freed
+// that others may look at.
+unsafe impl Platform for Lean {
     type Guard = Guard;
 
     #[inline(always)]
@@ -49,8 +51,8 @@ impl Platform for Lean {
     }
 
     #[inline(always)]
-    fn node_of(_: usize) -> usize {
-        0
+    fn node_of(cpu: usize) -> Option<usize> {
+        (cpu < CPUS).then_some(0)
     }
 
     fn has_memory(_: usize) -> bool {

@@ -16,6 +16,7 @@ mod freelist;
 mod hash;
 #[path = "../../../rust/histogram.rs"]
 mod histogram;
+#[allow(unsafe_code)]
 #[path = "../../../rust/platform.rs"]
 mod platform;
 #[path = "../../../rust/profile.rs"]

@@ -199,7 +199,10 @@ impl Drop for Guard {
     }
 }
 
-impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
+// SAFETY: A guard stays with its thread, whose seat has one CPU until the guard is dropped, and counts
+// for `Machine::synchronize`. The shape is constant.
+#[allow(unsafe_code)]
+unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Host<CPUS, NODES, MAP, MEMORY>
 {
     type Guard = Guard;
@@ -221,8 +224,8 @@ impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> P
         NODES
     }
 
-    fn node_of(cpu: usize) -> usize {
-        (MAP >> (4 * cpu)) as usize & 0xf
+    fn node_of(cpu: usize) -> Option<usize> {
+        (cpu < CPUS).then(|| (MAP >> (4 * cpu)) as usize & 0xf)
     }
 
     fn has_memory(node: usize) -> bool {

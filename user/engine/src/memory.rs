@@ -26,6 +26,9 @@ pub(crate) fn alive() -> isize {
     ALIVE.get()
 }
 
+/// What an address lacks to have its highest bit set.
+pub(crate) const ADDRESS_MARK: u64 = 1 << 63;
+
 /// An array of fixed length.
 pub(crate) struct NodeSlice<T> {
     values: Vec<T>,

@@ -2,22 +2,22 @@
 
 use super::{off_guard, on, Numa};
 use crate::{
-    freelist::{Cell, Freelist, Index, MAX_CELLS},
+    freelist::{Cell, Freelist, Index, Link, MAX_CELLS},
     host::{Guard, Host},
     platform::Platform,
 };
-use kernel::{prelude::*, sync::atomic::Atomic};
+use kernel::prelude::*;
 use proptest::prelude::*;
 use std::collections::HashSet;
 
-struct Plain(Atomic<u64>);
+struct Plain(Link);
 
 impl Cell for Plain {
     fn new() -> Self {
-        Self(Atomic::new(0))
+        Self(Link::new())
     }
 
-    fn link(&self) -> &Atomic<u64> {
+    fn link(&self) -> &Link {
         &self.0
     }
 }
@@ -93,7 +93,10 @@ fn the_largest_pool_has_indices_that_fit() {
     let all = on::<Host<3, 3, 0x210>, _>(0, |guard| std::iter::from_fn(|| pool.get(guard)).max());
     let highest = pool.cells().map(|(index, _)| index).max();
     assert_eq!(highest, all);
-    assert!(highest.unwrap() < (1 << 24) - 1, "{highest:?}");
+    assert!(
+        u64::from(highest.unwrap().to_raw()) < (1 << 24) - 1,
+        "{highest:?}"
+    );
     assert_eq!(pool.cells().count(), MAX_CELLS as usize);
 }
 
@@ -102,7 +105,7 @@ fn order<P: Platform<Guard = Guard>>(cpu: usize, each: u32) -> Vec<u32> {
     let pool = pool::<P>(each * P::nodes() as u32);
     let mut nodes: Vec<_> = std::iter::from_fn(|| get(&pool, cpu))
         // Every node has one chunk.
-        .map(|index| index >> 12)
+        .map(|index| index.to_raw() >> 12)
         .collect();
     nodes.dedup();
     nodes
@@ -126,10 +129,10 @@ fn a_cell_goes_home() {
         put(&pool, 0, index);
     }
     for _ in 0..32 {
-        assert!(get(&pool, 2).unwrap() >= 32, "from node 1");
+        assert!(get(&pool, 2).unwrap().to_raw() >= 32, "from node 1");
     }
     assert!(
-        get(&pool, 2).unwrap() < 32,
+        get(&pool, 2).unwrap().to_raw() < 32,
         "from node 0, when node 1 is empty"
     );
 }
@@ -234,7 +237,10 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     assert_eq!(pool.free(), 400);
     // CPU 2 and 3 are on the other node: they would rob CPU 1 last.
     let first: Vec<_> = (0..200).map(|_| get(&pool, 0).unwrap()).collect();
-    assert!(first.iter().all(|index| index >> 12 == 0), "all of node 0");
+    assert!(
+        first.iter().all(|index| index.to_raw() >> 12 == 0),
+        "all of node 0"
+    );
 }
 
 proptest! {

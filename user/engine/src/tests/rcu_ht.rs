@@ -1,18 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::{off_guard, on, Numa};
-use crate::rcu_ht::{self, Candidate, Place};
+use crate::{
+    freelist::{Index, Link},
+    rcu_ht::{self, Candidate},
+};
 use kernel::prelude::*;
 use proptest::prelude::*;
 use std::{collections::BTreeSet, ops::Deref};
 
+/// The index of a cell of no pool, since the tables of these tests have none.
+#[allow(unsafe_code)]
+fn index(cell: u32) -> Index {
+    // SAFETY: It is not used with a pool.
+    unsafe { Index::from_raw(cell) }
+}
+
 /// A table used from one CPU.
-struct Table(rcu_ht::Table);
+struct Table(rcu_ht::Table<Numa>);
 
 impl Deref for Table {
-    type Target = rcu_ht::Table;
+    type Target = rcu_ht::Table<Numa>;
 
-    fn deref(&self) -> &rcu_ht::Table {
+    fn deref(&self) -> &rcu_ht::Table<Numa> {
         &self.0
     }
 }
@@ -22,21 +32,25 @@ impl Table {
         Ok(Self(rcu_ht::Table::new(cells)?))
     }
 
-    fn insert(&self, hash: u64, cell: u32) -> Option<Place> {
-        on::<Numa, _>(0, |guard| self.0.insert::<Numa>(guard, apart(hash), cell))
+    fn insert(&self, hash: u64, cell: u32) -> Option<Link> {
+        let link = Link::new();
+        let is_in = on::<Numa, _>(0, |guard| {
+            self.0.insert(guard, apart(hash), index(cell), &link)
+        });
+        is_in.then_some(link)
     }
 
-    fn remove(&self, hash: u64, place: Place) {
+    fn remove(&self, hash: u64, place: Link) {
         on::<Numa, _>(0, |guard| {
-            let anywhere = Candidate::anywhere(0);
-            self.0.remove::<Numa>(guard, apart(hash), place, anywhere);
+            let anywhere = Candidate::anywhere(index(0));
+            self.0.remove(guard, apart(hash), &place, anywhere);
         });
     }
 
     fn find<R>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<R>) -> Option<R> {
         on::<Numa, _>(0, |guard| {
             self.0
-                .find::<Numa, R>(guard, apart(hash), |found| take(found.cell))
+                .find(guard, apart(hash), |found| take(found.cell.to_raw()))
         })
     }
 
@@ -46,7 +60,7 @@ impl Table {
     }
 
     fn reap(&self) -> u32 {
-        off_guard(|| self.0.reap::<Numa>().unwrap())
+        off_guard(|| self.0.reap().unwrap())
     }
 }
 
@@ -66,11 +80,20 @@ fn candidates(table: &Table, hash: u64) -> Vec<u32> {
 }
 
 #[test]
-fn a_place_survives_as_a_word() {
-    let table = Table::new(100).unwrap();
-    for hash in 0..100 {
-        let place = table.insert(hash, 0).unwrap();
-        assert_eq!(Place::from_bits(place.to_bits()), place);
+fn a_cell_that_is_not_in_the_table_takes_nothing_out_of_it() {
+    let table = Table::new(4).unwrap();
+    let other = Table::new(4).unwrap();
+    table.insert(0, 1).unwrap();
+    for seen in [false, true] {
+        // A cell that never was in a table, and one that is in another one.
+        for link in [Link::new(), other.insert(0, 1).unwrap()] {
+            on::<Numa, _>(0, |guard| {
+                let found = table.0.find(guard, apart(0), |found| seen.then_some(found));
+                let found = found.unwrap_or(Candidate::anywhere(index(1)));
+                table.0.remove(guard, apart(0), &link, found);
+            });
+            assert_eq!(candidates(&table, 0), [1]);
+        }
     }
 }
 
@@ -220,7 +243,7 @@ proptest! {
         steps in prop::collection::vec((0u8..7, any::<prop::sample::Index>(), 0u64..4), 1..400),
     ) {
         let table = Table::new(capacity).unwrap();
-        let mut live: Vec<(u64, u32, Place)> = Vec::new();
+        let mut live: Vec<(u64, u32, Link)> = Vec::new();
         let mut free: Vec<u32> = (0..capacity).collect();
         let mut capacity = capacity;
         for (step, which, tag) in steps {

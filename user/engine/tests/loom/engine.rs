@@ -11,6 +11,7 @@ mod event;
 mod freelist;
 #[path = "../../../../rust/hash.rs"]
 mod hash;
+#[allow(unsafe_code)]
 #[path = "../../../../rust/platform.rs"]
 mod platform;
 #[allow(unsafe_code)]

@@ -3,7 +3,7 @@
 //! The pool: no cell is in two hands, and "full" is said only when it is.
 
 use crate::{
-    freelist::{Cell, Freelist, Index},
+    freelist::{Cell, Freelist, Index, Link},
     machine::{fails, holds, source, Bound, Model, Mutate, On},
     platform::Platform,
 };
@@ -21,7 +21,7 @@ const FREELIST: Mutate = source!("freelist.rs");
 
 /// A cell that knows whether it is in somebody's hands, and what that one wrote last.
 struct Checked {
-    link: Atomic<u64>,
+    link: Link,
     word: Atomic<u64>,
     held: AtomicBool,
     written: AtomicU64,
@@ -30,14 +30,14 @@ struct Checked {
 impl Cell for Checked {
     fn new() -> Self {
         Self {
-            link: Atomic::new(0),
+            link: Link::new(),
             word: Atomic::new(0),
             held: AtomicBool::new(false),
             written: AtomicU64::new(0),
         }
     }
 
-    fn link(&self) -> &Atomic<u64> {
+    fn link(&self) -> &Link {
         &self.link
     }
 }

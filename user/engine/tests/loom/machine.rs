@@ -29,7 +29,10 @@ pub(crate) struct Model<
 /// A thread of the model on a CPU. Models give each thread CPUs of its own.
 pub(crate) struct On(pub(crate) usize);
 
-impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
+// SAFETY: Models give each thread CPUs of its own, and free nothing that others may look at. The
+// shape is constant.
+#[allow(unsafe_code)]
+unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> Platform
     for Model<CPUS, NODES, MAP, MEMORY>
 {
     type Guard = On;
@@ -51,8 +54,8 @@ impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY: u64> P
         NODES
     }
 
-    fn node_of(cpu: usize) -> usize {
-        (MAP >> (4 * cpu)) as usize & 0xf
+    fn node_of(cpu: usize) -> Option<usize> {
+        (cpu < CPUS).then(|| (MAP >> (4 * cpu)) as usize & 0xf)
     }
 
     fn has_memory(node: usize) -> bool {

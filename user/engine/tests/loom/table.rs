@@ -3,8 +3,9 @@
 //! The table: a live event is found, whatever comes and goes around it.
 
 use crate::{
+    freelist::{Index, Link},
     machine::{fails, holds, source, Bound, Model, Mutate, On},
-    rcu_ht::{self, Place},
+    rcu_ht,
 };
 use kernel::{
     model::{Change, Mutation},
@@ -18,33 +19,43 @@ const TABLE: Mutate = source!("rcu_ht.rs");
 
 type Two = Model<2>;
 
+/// The index of a cell of no pool, since the tables of these tests have none.
+#[allow(unsafe_code)]
+pub(crate) fn index(cell: u32) -> Index {
+    // SAFETY: It is not used with a pool.
+    unsafe { Index::from_raw(cell) }
+}
+
 /// A table; which CPU uses it makes no difference.
-struct Table(rcu_ht::Table);
+struct Table(rcu_ht::Table<Two>);
 
 impl Table {
     fn new(cells: u32) -> Result<Self> {
         Ok(Self(rcu_ht::Table::new(cells)?))
     }
 
-    fn insert(&self, hash: u64, cell: u32) -> Option<Place> {
-        self.0.insert::<Two>(&On(0), hash, cell)
+    fn insert(&self, hash: u64, cell: u32) -> Option<Link> {
+        let link = Link::new();
+        self.0
+            .insert(&On(0), hash, index(cell), &link)
+            .then_some(link)
     }
 
-    fn remove(&self, hash: u64, place: Place) {
-        let anywhere = rcu_ht::Candidate::anywhere(0);
-        self.0.remove::<Two>(&On(0), hash, place, anywhere);
+    fn remove(&self, hash: u64, place: Link) {
+        let anywhere = rcu_ht::Candidate::anywhere(index(0));
+        self.0.remove(&On(0), hash, &place, anywhere);
     }
 
     fn find<R>(&self, hash: u64, mut take: impl FnMut(u32) -> Option<R>) -> Option<R> {
-        let take = |found: rcu_ht::Candidate| take(found.cell);
-        self.0.find::<Two, R>(&On(0), hash, take)
+        let take = |found: rcu_ht::Candidate<'_>| take(found.cell.to_raw());
+        self.0.find(&On(0), hash, take)
     }
 }
 
 impl Deref for Table {
-    type Target = rcu_ht::Table;
+    type Target = rcu_ht::Table<Two>;
 
-    fn deref(&self) -> &rcu_ht::Table {
+    fn deref(&self) -> &rcu_ht::Table<Two> {
         &self.0
     }
 }
@@ -149,7 +160,7 @@ fn growing() {
     assert!(offers(&table, lasting, 0), "a live event is not found");
     table.remove(lasting, stays);
     assert!(table.is_empty(), "the slots of what has ended");
-    assert_eq!(table.0.reap::<Two>(), Ok(0), "an empty level");
+    assert_eq!(table.0.reap(), Ok(0), "an empty level");
 }
 
 /// Another CPU inserts while the table grows, and tells of it.
