@@ -14,9 +14,12 @@
 //!
 //! # Contexts
 //!
-//! Interrupts are off, and a raw spinlock is held: that of the runqueue at a switch, that of the
-//! wakee at a waking, which may come from any context but NMI. Whoever takes one of these locks
-//! there dies: no wake-up, no timer, no printk; irq_work is the way out.
+//! Preemption is off in all of them. At a switch and at the first waking of a new task interrupts
+//! are off, too, and raw spinlocks are held: that of the runqueue, of a new task also its own. At
+//! any other waking, from any context but NMI, the lock of the wakee is held with interrupts off;
+//! but a task that wakes itself (`try_to_wake_up(current)`) holds no lock, and has interrupts on.
+//! Taking one of these locks there is a deadlock: no wake-up, no timer, no printk; irq_work is the
+//! way out.
 
 use crate::{
     platform::Platform,
@@ -130,7 +133,8 @@ pub(crate) trait Follower: Send + Sync + 'static {
 unsafe extern "C" fn waking<T: Follower>(data: *mut c_void, wakee: *mut bindings::task_struct) {
     // SAFETY: The function's contract.
     let (follower, wakee) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(wakee)) };
-    // SAFETY: A raw spinlock is held, see "Contexts" above.
+    // SAFETY: Preemption is off until the probe returns: by a raw spinlock of the wakee, or, when a
+    // task wakes itself, by the `guard(preempt)` of `try_to_wake_up`. See "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
     follower.waking(&guard, wakee);
 }
@@ -150,7 +154,7 @@ unsafe extern "C" fn switched<T: Follower>(
         let (prev, next) = (TaskRef::from_raw(prev), TaskRef::from_raw(next));
         (&*data.cast::<T>(), prev, next)
     };
-    // SAFETY: As in `waking`.
+    // SAFETY: `__schedule` holds the runqueue's raw spinlock, and has interrupts off.
     let guard = unsafe { PreemptGuard::already() };
     let state = State { preempt, state };
     follower.switched(&guard, Switch { prev, next, state });
