@@ -162,9 +162,27 @@ impl Stats {
         }
         Summary {
             min,
-            mean: self.sum_of(SUM) / count,
+            mean: mean(self.sum(), count),
             max,
         }
+    }
+
+    /// The sum of all delays.
+    ///
+    /// The word that each CPU adds to wraps: 65,536 sleepers add 65 s in a second, which is 2^64 ns
+    /// after three days. It is the lower half. The upper half follows from the histogram, which
+    /// says in which bounds the sum lies; they are an eighth apart at most. So the result is exact
+    /// up to 2^67 ns. Above that it is the number with this lower half that is next to the middle of
+    /// the bounds: a sixteenth, and half of 2^64, from the sum at most.
+    fn sum(&self) -> u128 {
+        let (mut least, mut most) = (0, 0);
+        for bucket in 0..BUCKETS {
+            let count = u128::from(self.bucket(bucket));
+            let (low, above) = histogram::bounds(bucket);
+            least += count * u128::from(low);
+            most += count * u128::from(above - 1);
+        }
+        with_lower_half(self.sum_of(SUM), least + (most - least) / 2)
     }
 
     fn sum_of(&self, at: usize) -> u64 {
@@ -216,6 +234,31 @@ impl<P: Platform> Here<'_, P> {
             improve(&words[MAX], delay, |new, old| new > old);
         }
     }
+}
+
+/// The number next to `near` whose lower half this is.
+fn with_lower_half(half: u64, near: u128) -> u128 {
+    let difference = half.wrapping_sub(near as u64) as i64;
+    let found = near.checked_add_signed(difference.into());
+    found.unwrap_or(half.into())
+}
+
+/// The quotient, if it has 64 bits. By hand: kernels have no division of 128 bits.
+fn mean(sum: u128, count: u64) -> u64 {
+    let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
+    if rest >= count {
+        return u64::MAX;
+    }
+    let mut quotient = 0;
+    for bit in (0..u64::BITS).rev() {
+        let carry = rest >> 63;
+        rest = rest << 1 | (low >> bit & 1);
+        if carry != 0 || rest >= count {
+            rest = rest.wrapping_sub(count);
+            quotient |= 1 << bit;
+        }
+    }
+    quotient
 }
 
 /// Replaces an extreme, against interrupts of this CPU that do the same.

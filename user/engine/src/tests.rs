@@ -17,6 +17,7 @@ mod memory;
 mod profile;
 mod rcu_ht;
 mod record;
+mod stats;
 mod timeout;
 mod tracker;
 mod worst;
