@@ -214,7 +214,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
         let tracker = self.core.tracker();
-        if tracker.event_out_held(&guard, event, end, late) {
+        if tracker.event_out_held(&guard, event, end, late).is_some() {
             Ok(())
         } else {
             Err(ENOENT)

@@ -17,14 +17,14 @@
 //! # The state word
 //!
 //! ```text
-//!   63              12 11       4      3         2          1        0
-//!  +------------------+----------+----------+--------+-----------+------+
-//!  |    generation    |   refs   | changing | orphan | timed_out | live |
-//!  +------------------+----------+----------+--------+-----------+------+
+//!   63          13      12      11       4      3         2          1        0
+//!  +--------------+-----------+----------+----------+--------+-----------+------+
+//!  |  generation  | reporting |   refs   | changing | orphan | timed_out | live |
+//!  +--------------+-----------+----------+----------+--------+-----------+------+
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never comes back (2^52 lives). Within a life the other bits change: when the event times
+//! which never comes back (2^51 lives). Within a life the other bits change: when the event times
 //! out, and when somebody takes or returns a reference. Between two lives of one event, while its
 //! owner changes it, `changing` tells it from a cell that is free or has ended.
 //!
@@ -53,10 +53,18 @@
 //! A copy by [`Event::peek`] of the life whose exchange then succeeds is what is reported:
 //! it was found sound before, and the exchange tells that the event had not ended.
 //!
+//! The same exchange sets `reporting`, and [`Event::has_reported`] takes it away when the report
+//! is over. So an end learns from the word that it takes whether a report of its event is under
+//! way, about to begin included: if the bit is not there, no report of this event begins or runs
+//! after the end. The bit does not keep the cell: if the event ends meanwhile, its cell goes back
+//! at once, and the searcher finds that the life is over. A change of the event (a new life)
+//! keeps the bit, which then stays until the end.
+//!
 //! Whoever looks for events to time out passes over most of the cells, and wants to pay little for
 //! each: [`Event::glance`] reads the state, and the start if there is an event. That start is of
 //! the life that was seen, or of a later one, which began later: so if it is too young, so is
-//! whatever is there. Only what is old enough is copied and checked.
+//! whatever is there. (One that is begun with a start in the past may be passed over, and is found
+//! by the next search.) Only what is old enough is copied and checked.
 //!
 //! # References
 //!
@@ -88,7 +96,12 @@ const CHANGING: u64 = 8;
 const REF: u64 = 16;
 /// All of them.
 const REFS: u64 = 0xff * REF;
-const GENERATION: u64 = 1 << 12;
+/// The timeout is being reported, or is about to be.
+const REPORTING: u64 = 1 << 12;
+const GENERATION: u64 = 1 << 13;
+
+/// What a new event in the cell does not have, whatever an earlier one had.
+const OF_ONE_EVENT: u64 = TIMED_OUT | REPORTING;
 
 /// What says which life it is.
 const LIFE: u64 = !(GENERATION - 1) | LIVE;
@@ -115,6 +128,12 @@ impl Life {
     #[inline(always)]
     pub(crate) fn has_timed_out(self) -> bool {
         self.0 & TIMED_OUT != 0
+    }
+
+    /// Whether a report of the timeout was under way when it was looked at, or about to begin.
+    #[inline(always)]
+    pub(crate) fn is_reported_now(self) -> bool {
+        self.0 & REPORTING != 0
     }
 
     /// Whether somebody held a reference when it was looked at.
@@ -214,20 +233,38 @@ impl<const K: usize, const D: usize> Event<K, D> {
             .all(|(word, wanted)| word.load(Relaxed) == *wanted)
     }
 
-    /// Notes that the event has timed out. Exactly one caller gets `true` for a life, and none
-    /// after its end.
+    /// Notes that the event has timed out, and that this is being reported until
+    /// [`Event::has_reported`]. Exactly one caller gets `true` for a life, and none after its end.
     pub(crate) fn time_out(&self, life: Life) -> bool {
         let mut now = life.0;
         while now & TIMED_OUT == 0 && life.is_that_of(now) {
             // Release: what was looked at before, of the event or of its task, was looked at
             // while the event was pending. It publishes nothing else, and as a read-modify-write
             // it goes on with the release of `publish`.
-            match self.state.cmpxchg(now, now | TIMED_OUT, Release) {
+            match self.state.cmpxchg(now, now | OF_ONE_EVENT, Release) {
                 Ok(_) => return true,
                 Err(found) => now = found,
             }
         }
         false
+    }
+
+    /// The report of the timeout of this life is over. For the caller that got `true` from
+    /// [`Event::time_out`].
+    ///
+    /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may be
+    /// another event's, and a change has kept the mark.
+    pub(crate) fn has_reported(&self, life: Life) {
+        // Relaxed: a guess, the exchange checks it.
+        let mut now = self.state.load(Relaxed);
+        while life.is_that_of(now) {
+            // Release: what the report did comes before what an end that finds the mark gone does
+            // next. As a read-modify-write it goes on with the release of `publish`.
+            match self.state.cmpxchg(now, now & !REPORTING, Release) {
+                Ok(_) => return,
+                Err(found) => now = found,
+            }
+        }
     }
 
     /// Ends this life. Exactly one caller gets `Some` for a life, with its last state, and owns
@@ -365,7 +402,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// Makes a new event findable. Only for the owner, after it has filled the cell.
     #[inline(always)]
     pub(crate) fn publish(&self) {
-        self.go_live(self.next_life(TIMED_OUT));
+        self.go_live(self.next_life(OF_ONE_EVENT));
     }
 
     #[inline(always)]
@@ -378,12 +415,12 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// of any two at least one finds the other's.
     #[inline(always)]
     pub(crate) fn publish_and_order(&self) -> Life {
-        self.publish_fully(self.next_life(TIMED_OUT))
+        self.publish_fully(self.next_life(OF_ONE_EVENT))
     }
 
     /// As [`Event::publish_and_order`], with a reference for the caller.
     pub(crate) fn publish_held(&self) -> Life {
-        self.publish_fully(self.next_life(TIMED_OUT) | REF)
+        self.publish_fully(self.next_life(OF_ONE_EVENT) | REF)
     }
 
     #[inline(always)]
@@ -398,7 +435,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// the owner, who has claimed `life`.
     #[inline(always)]
     pub(crate) fn republish(&self, life: Life, renewed: bool) {
-        let forget = if renewed { TIMED_OUT } else { 0 };
+        let forget = if renewed { OF_ONE_EVENT } else { 0 };
         if life.is_held() {
             return self.republish_held(forget);
         }
@@ -420,7 +457,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
     }
 
     /// The state of the life that begins next, without the bits of this one in `forget`: a new
-    /// event has not timed out, whatever an earlier one in this cell did.
+    /// event has not timed out and is not reported, whatever an earlier one in this cell was.
     #[inline(always)]
     fn next_life(&self, forget: u64) -> u64 {
         // Relaxed: only owners write a state that is not live and not held, and ownership was
@@ -493,6 +530,16 @@ impl<const K: usize, const D: usize> Event<K, D> {
     #[inline(always)]
     pub(crate) fn data(&self) -> [u64; D] {
         array::from_fn(|i| self.data[i].load(Relaxed))
+    }
+
+    /// Copies key and data. For the owner.
+    pub(crate) fn copy_to(&self, key: &mut [u64; K], data: &mut [u64; D]) {
+        for (to, word) in key.iter_mut().zip(&self.key) {
+            *to = word.load(Relaxed);
+        }
+        for (to, word) in data.iter_mut().zip(&self.data) {
+            *to = word.load(Relaxed);
+        }
     }
 
     /// Replaces the data. Only for the owner.

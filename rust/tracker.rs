@@ -62,6 +62,27 @@ pub(crate) enum Begin {
     Full,
 }
 
+/// What an end that was known leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// No report of the event's timeout begins or runs any more.
+    Over,
+    /// The report of its timeout is under way, or about to begin: on another CPU, or in what this
+    /// end interrupts or is called by.
+    Reporting,
+}
+
+impl Ended {
+    #[inline(always)]
+    fn of(last: Life) -> Self {
+        if last.is_reported_now() {
+            Self::Reporting
+        } else {
+            Self::Over
+        }
+    }
+}
+
 /// An event that is to be reported.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Late<const K: usize, const D: usize> {
@@ -285,11 +306,25 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
-        let known = self.event_out_if_known(guard, key, end, is_end, late);
-        if !known {
+        let ended = self.event_out_and_tell(guard, key, end, is_end, late);
+        ended.is_some()
+    }
+
+    /// As [`Tracker::event_out`]; tells what the end leaves behind.
+    #[inline]
+    pub(crate) fn event_out_and_tell(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        end: impl When,
+        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> Option<Ended> {
+        let ended = self.try_event_out(guard, key, end, is_end, late);
+        if ended.is_none() {
             self.unmatched(guard);
         }
-        known
+        ended
     }
 
     /// An end without a begin.
@@ -314,12 +349,23 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
     ) -> bool {
+        let ended = self.try_event_out(guard, key, end, is_end, late);
+        ended.is_some()
+    }
+
+    #[inline(always)]
+    fn try_event_out(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        end: impl When,
+        is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> Option<Ended> {
         let hash = self.seed.hash(key);
-        match self.table.look(guard, hash) {
-            // Out of the way: an end without a begin should not pay for what an end needs.
-            Some(hits) => self.event_out_hit(guard, hash, hits, key, end, is_end, late),
-            None => false,
-        }
+        // Out of the way: an end without a begin should not pay for what an end needs.
+        let hits = self.table.look(guard, hash)?;
+        self.event_out_hit(guard, hash, hits, key, end, is_end, late)
     }
 
     /// The rest of an end that may have a begin.
@@ -334,14 +380,16 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         end: impl When,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
-    ) -> bool {
+    ) -> Option<Ended> {
         let mut take = |found| self.take(key, found);
         if let Some((won, event)) = self.table.find_at_home(hits, &mut take) {
-            self.finish(guard, hash, won, event, end, is_end, late);
-            return true;
+            return Some(self.finish(guard, hash, won, event, end, is_end, late));
         }
-        self.table.is_perhaps_beyond(hits)
-            && self.event_out_beyond(guard, hash, key, end, is_end, late)
+        if self.table.is_perhaps_beyond(hits) {
+            self.event_out_beyond(guard, hash, key, end, is_end, late)
+        } else {
+            None
+        }
     }
 
     /// The rest of an end, if the event may be outside its home bucket.
@@ -355,14 +403,10 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         end: impl When,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
-    ) -> bool {
+    ) -> Option<Ended> {
         let mut take = |found| self.take(key, found);
-        let found = self.table.find_beyond(guard, hash, &mut take);
-        let known = found.is_some();
-        if let Some((won, event)) = found {
-            self.finish(guard, hash, won, event, end, is_end, late);
-        }
-        known
+        let (won, event) = self.table.find_beyond(guard, hash, &mut take)?;
+        Some(self.finish(guard, hash, won, event, end, is_end, late))
     }
 
     /// All operations of this key end at `end`, each reported as by [`Tracker::event_out`].
@@ -402,12 +446,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         end: impl When,
         is_end: impl FnOnce(&Open<'_, K, D>) -> bool,
         late: impl FnOnce(&Late<K, D>),
-    ) {
+    ) -> Ended {
         let end = end.when();
         if !is_end(&Open { event }) {
             self.release(guard, hash, won, event);
             self.stats.here::<P>(guard).count(Counter::GONE);
-            return;
+            return Ended::of(won.life);
         }
         let delay = end.wrapping_sub(event.start());
         if won.life.has_timed_out() {
@@ -422,6 +466,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         stats.count(Counter::ENDED);
         stats.record(delay);
         self.release(guard, hash, won, event);
+        // It had not timed out.
+        Ended::Over
     }
 
     /// The end of an event that took too long, or had timed out, or took less than no time.
@@ -435,10 +481,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         life: Life,
         delay: u64,
         late: impl FnOnce(&Late<K, D>),
-    ) {
+    ) -> Ended {
         let event = self.pool.cell(found.cell);
         let timed_out = life.has_timed_out();
-        let report = Late {
+        // The copies are made in place: this may be one of several frames of this kind.
+        let mut report = Late {
             why: if timed_out {
                 Why::LateEnd
             } else {
@@ -448,9 +495,10 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             delay,
             // Relaxed: as for the limit.
             threshold: self.threshold.load(Relaxed),
-            key: event.key(),
-            data: event.data(),
+            key: [0; K],
+            data: [0; D],
         };
+        event.copy_to(&mut report.key, &mut report.data);
         self.release(guard, hash, self.won(found, life), event);
         let stats = self.stats.here::<P>(guard);
         stats.count(Counter::ENDED);
@@ -459,10 +507,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
         if (delay as i64) < 0 {
             stats.count(Counter::NEGATIVE);
-            return;
+            return Ended::of(life);
         }
         stats.record(delay);
         late(&report);
+        Ended::of(life)
     }
 
     /// Changes a live event, or drops it. Returns what `change` decided, if the key is live.
@@ -582,21 +631,25 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// is not reported: those that are form a chain, the threshold of each is the delay of the
     /// one before. What was or has timed out is reported in any case; only an end raises.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
+        let threshold = self.raise_threshold(late);
+        late.threshold = threshold.unwrap_or(late.threshold);
+        threshold.is_some()
+    }
+
+    /// As [`Tracker::keep_worst`]; returns the threshold that the event is reported with.
+    pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if late.why == Why::Timeout {
-            return true;
+            return Some(late.threshold);
         }
         // Relaxed: a maximum in one word, which orders nothing.
         let mut threshold = self.threshold.load(Relaxed);
         while late.delay > threshold {
             match self.threshold.cmpxchg(threshold, late.delay, Relaxed) {
-                Ok(_) => {
-                    late.threshold = threshold;
-                    return true;
-                }
+                Ok(_) => return Some(threshold),
                 Err(now) => threshold = now,
             }
         }
-        late.why == Why::LateEnd
+        (late.why == Why::LateEnd).then_some(late.threshold)
     }
 
     /// Changes the threshold, for ends from now on.

@@ -8,8 +8,11 @@
 //!              being changed?            --> look again soon
 //!       start: too young?                --> next one          most events: two words
 //!       copy: key, start, data; old enough, by its own timeout?
-//!       look, mark, report                                     what is due
+//!       look, mark, report, unmark                             what is due
 //! ```
+//!
+//! An end between mark and unmark learns of it ([`super::Ended`]); what ends before is not
+//! reported.
 //!
 //! The path takes no part in it, so all of its cost is here: it is spent by a worker, once in a
 //! timeout or so. Runs where one may sleep; holds the guard for one event at a time.
@@ -161,6 +164,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             data: copy.data,
         };
         report(&guard, &late, &seen);
+        event.has_reported(life);
         true
     }
 }

@@ -6,7 +6,7 @@
 //! does not keep anybody from ending it. Who has one can read the event at any time, and end this
 //! event and no other of the same key. Any context, NMI included.
 
-use super::{Late, Tracker, When};
+use super::{Ended, Late, Tracker, When};
 use crate::{
     event::{Event, Hold, Snapshot},
     freelist::Index,
@@ -62,7 +62,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         begun.map(|(index, _)| Reference(index))
     }
 
-    /// The operation of this very event ends at `end`. Returns `false` if it had ended before,
+    /// The operation of this very event ends at `end`. Returns `None` if it had ended before,
     /// which counts nothing.
     ///
     /// The reference stays with the caller.
@@ -72,17 +72,15 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         event: &Reference,
         end: impl When,
         late: impl FnOnce(&Late<K, D>),
-    ) -> bool {
+    ) -> Option<Ended> {
         let Reference(index) = *event;
         let event = self.pool.cell(index);
         // The cell is not recycled, so if anything is live here it is this event. It is not found
         // while it is inside `update`.
-        let Some(life) = event.life().and_then(|life| event.claim(life)) else {
-            return false;
-        };
+        let life = event.life().and_then(|life| event.claim(life))?;
         let hash = self.seed.hash(&event.key());
         let found = Candidate::anywhere(index);
-        self.finish(
+        Some(self.finish(
             guard,
             hash,
             self.won(found, life),
@@ -90,8 +88,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             end,
             |_| true,
             late,
-        );
-        true
+        ))
     }
 
     /// A reference to a live event of this key.

@@ -143,7 +143,10 @@ impl Mix {
             return;
         };
         let before = engine.view(&event);
-        let end = |guard: &_| engine.event_out_held(guard, &event, Kernel::now(), |_| {});
+        let end = |guard: &_| {
+            let ended = engine.event_out_held(guard, &event, Kernel::now(), |_| {});
+            ended.is_some()
+        };
         if before.start.is_multiple_of(2) && notes.within(Op::End, end) {
             self.say(Counter::Ended, 1);
             // Nobody else can have ended it.

@@ -12,9 +12,12 @@ use crate::{
     host::{Host, Machine},
     platform::Platform,
     stats::Counter,
-    tracker::{Begin, Late, Tracker, Verdict},
+    tracker::{Begin, Ended, Late, Tracker, Verdict},
 };
-use kernel::hook::interrupted;
+use kernel::{
+    hook::interrupted,
+    sync::atomic::{Atomic, Relaxed},
+};
 use std::{cell::Cell, cell::RefCell, rc::Rc};
 
 type Cpu = Host<2, 2, 0x10>;
@@ -339,6 +342,53 @@ fn nothing_is_lost_to_a_time_out_in_its_middle() {
         }
         assert!(timed_out > 1, "{action:?}: tags, index, state, key");
     }
+}
+
+#[test]
+fn no_report_begins_or_runs_after_an_end_that_is_over() {
+    let (mut over, mut reporting) = (0, 0);
+    for at in 0.. {
+        let _seat = Machine::new().pin(0);
+        let engine = engine(1);
+        let serial = Cell::new(0);
+        act(&engine, &Ends::default(), &serial, Action::In(0));
+        let ended = Rc::new(Cell::new(None));
+        let (mut count, fired) = (0, Rc::new(Cell::new(false)));
+        let hook = {
+            let (engine, ended, fired) = (engine.clone(), ended.clone(), fired.clone());
+            move || {
+                count += 1;
+                if count == at + 1 {
+                    fired.set(true);
+                    let guard = Cpu::guard();
+                    ended.set(engine.event_out_and_tell(&guard, &[0], END, |_| true, |_| ()));
+                    assert!(ended.get().is_some(), "an end is lost at {at}");
+                }
+            }
+        };
+        // What a report does first and last, for the interrupt to come before it.
+        let first_and_last = [0, 0].map(Atomic::<u64>::new);
+        let report = |_: &_, _: &Late<1, 1>, (): &()| {
+            for step in &first_and_last {
+                step.load(Relaxed);
+                assert_ne!(ended.get(), Some(Ended::Over), "at {at}");
+            }
+        };
+        interrupted(hook, || {
+            engine.expire(END, 0, |_| 0, || (), |_| (), report);
+        });
+        if !fired.get() {
+            break;
+        }
+        match ended.get() {
+            Some(Ended::Over) => over += 1,
+            Some(Ended::Reporting) => reporting += 1,
+            None => (),
+        }
+        assert_eq!((engine.pending_count(), engine.free()), (0, 1), "at {at}");
+    }
+    // Of the two at least, and the first look at the mark after it.
+    assert!(reporting >= 3 && over >= 3, "{reporting} {over}");
 }
 
 #[test]

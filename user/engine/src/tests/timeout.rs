@@ -10,7 +10,7 @@ use crate::{
     host::{Guard, Host, Machine},
     platform::Platform,
     stats::Counter,
-    tracker::{Begin, Late, Tracker, Verdict, Why},
+    tracker::{Begin, Ended, Late, Tracker, Verdict, Why},
 };
 
 type Engine = Tracker<1, 1, Numa>;
@@ -264,4 +264,72 @@ fn what_was_seen_of_an_event_is_reported_only_while_it_is_pending() {
         assert_eq!(reported, [(3, 30)]);
         assert_eq!(engine.stats().total(Counter::TimedOut), 1);
     });
+}
+
+/// Has the event of key 1 time out at 200, and does `meanwhile` while that is reported. Returns
+/// what an end then leaves behind.
+fn end_after(meanwhile: impl Fn(&Engine, &Guard)) -> Option<Ended> {
+    let _seat = Machine::new().pin(0);
+    let (engine, guard) = (engine(2, u64::MAX), Numa::guard());
+    begin(&engine, &guard, 1, 100);
+    let mut reports = 0;
+    let report = |guard: &Guard, _: &Late<1, 1>, (): &()| {
+        meanwhile(&engine, guard);
+        reports += 1;
+    };
+    engine.expire(200, 100, |_| 100, || (), |_| (), report);
+    assert_eq!(reports, 1);
+    tell(&engine, &guard, 1)
+}
+
+fn tell(engine: &Engine, guard: &Guard, key: u64) -> Option<Ended> {
+    engine.event_out_and_tell(guard, &[key], 300, |_| true, |_| ())
+}
+
+#[test]
+fn an_end_inside_a_report_says_so() {
+    let left = end_after(|engine, guard| {
+        assert_eq!(tell(engine, guard, 1), Some(Ended::Reporting));
+        assert_eq!(tell(engine, guard, 1), None, "once");
+        // Its cell is free; what comes into it is another event.
+        for _ in 0..3 {
+            begin(engine, guard, 2, 150);
+            begin(engine, guard, 3, 150);
+            assert_eq!(tell(engine, guard, 2), Some(Ended::Over));
+            assert_eq!(tell(engine, guard, 3), Some(Ended::Over));
+        }
+    });
+    assert_eq!(left, None);
+}
+
+#[test]
+fn an_end_after_a_report_is_over() {
+    assert_eq!(end_after(|_, _| ()), Some(Ended::Over));
+}
+
+#[test]
+fn an_end_by_reference_inside_a_report_says_so() {
+    let left = end_after(|engine, guard| {
+        let crate::tracker::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
+            panic!("it is live");
+        };
+        let ended = engine.event_out_held(guard, &event, 300, |_| ());
+        assert_eq!(ended, Some(Ended::Reporting));
+        engine.unhold(guard, event);
+        assert_eq!(engine.free(), 2);
+    });
+    assert_eq!(left, None);
+}
+
+#[test]
+fn a_change_inside_a_report_keeps_the_mark_and_a_new_event_does_not() {
+    let change = |verdict| {
+        end_after(move |engine, guard| {
+            assert_eq!(engine.update(guard, &[1], |_| verdict), Some(verdict));
+        })
+    };
+    // It may be over, but is not known to be.
+    assert_eq!(change(Verdict::Keep), Some(Ended::Reporting));
+    assert_eq!(change(Verdict::Renewed), Some(Ended::Over));
+    assert_eq!(change(Verdict::Gone), None);
 }

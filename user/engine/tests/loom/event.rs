@@ -270,7 +270,7 @@ pub(crate) const PEEK_KEY: &str = "key: array::from_fn(|i| self.key[i].load(Acqu
 pub(crate) const PEEK_DATA: &str = "data: array::from_fn(|i| self.data[i].load(Acquire)),";
 const PEEK_STATE: &str = "// Relaxed: ordered by the acquire loads above.
         let now = self.state.load(Relaxed);";
-pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 0xfff);
+pub(crate) const ONE_LIFE: Change = Change::Write(|state| state & 0x1fff);
 
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[

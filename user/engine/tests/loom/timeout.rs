@@ -6,10 +6,14 @@ use crate::{
     event_model::{begin, end_why, engine, settled, Engine, CLAIM, ONE_LIFE, PUBLISH},
     machine::{fails, holds, source, Bound, Mutate, On},
     stats::Counter,
-    tracker::{Verdict, Why},
+    tracker::{Ended, Verdict, Why},
 };
 use kernel::model::Change;
-use loom::thread;
+use loom::{
+    sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    thread,
+};
+use std::sync::Arc;
 
 const EVENT: Mutate = source!("event.rs");
 
@@ -193,9 +197,136 @@ fn two_searches() {
     agreed(&engine, 2, 2);
 }
 
+/// What an event stands for, as its owner and a report of its timeout see it.
+#[derive(Default)]
+struct Object {
+    reports: AtomicU64,
+    freed: AtomicBool,
+}
+
+/// Ends a key; what it stands for is freed if no report of it begins or runs any more. Returns
+/// whether it is, and how many reports there were then.
+fn end_and_free(engine: &Engine, cpu: usize, key: u64, object: &Object) -> (Ended, u64) {
+    let ended = engine.event_out_and_tell(&On(cpu), &[key], 1_000, |_| true, |_| ());
+    let ended = ended.expect("an end is lost");
+    let reports = object.reports.load(Relaxed);
+    if ended == Ended::Over {
+        object.freed.store(true, Relaxed);
+    }
+    (ended, reports)
+}
+
+/// Looks for what began at `oldest` or before; the reports use what the events stand for.
+fn expire_and_use(engine: &Engine, oldest: u64, object: &Object) -> u64 {
+    let mut reports = 0;
+    engine.expire(
+        NOW,
+        NOW - oldest,
+        |_| NOW - oldest,
+        || (),
+        |_| (),
+        |_, _, ()| {
+            assert!(!object.freed.load(Relaxed), "a report begins after the end");
+            object.reports.fetch_add(1, Relaxed);
+            assert!(!object.freed.load(Relaxed), "a report runs after the end");
+            reports += 1;
+        },
+    );
+    reports
+}
+
+/// The owner of an event frees what it stands for when an end says that it may.
+fn time_out_and_free() {
+    let engine = engine(2);
+    begin(&engine, 0, 1, 7);
+    looked(&engine);
+    let object = Arc::new(Object::default());
+    let (other, theirs) = (engine.clone(), object.clone());
+    let other = thread::spawn(move || end_and_free(&other, 1, 1, &theirs));
+    let reports = expire_and_use(&engine, 7, &object);
+    let (ended, seen) = other.join().unwrap();
+    if ended == Ended::Over {
+        assert_eq!(seen, reports, "a report is over, but is not seen");
+    }
+    agreed(&engine, reports as usize, reports as usize);
+}
+
+/// As before, by a reference, which another CPU returns meanwhile.
+fn time_out_and_free_held() {
+    let engine = engine(1);
+    let held = engine.event_in_held(&On(0), &[1], 7, &[7]).unwrap();
+    let object = Arc::new(Object::default());
+    let (other, theirs) = (engine.clone(), object.clone());
+    let other = thread::spawn(move || {
+        let ended = other.event_out_held(&On(1), &held, 1_000, |_| ());
+        let ended = ended.expect("an end is lost");
+        let reports = theirs.reports.load(Relaxed);
+        if ended == Ended::Over {
+            theirs.freed.store(true, Relaxed);
+        }
+        other.unhold(&On(1), held);
+        (ended, reports)
+    });
+    let reports = expire_and_use(&engine, 7, &object);
+    let (ended, seen) = other.join().unwrap();
+    if ended == Ended::Over {
+        assert_eq!(seen, reports, "a report is over, but is not seen");
+    }
+    agreed(&engine, reports as usize, reports as usize);
+}
+
+/// While an event is reported its cell goes to another one, which times out by another search.
+fn report_and_recycle() {
+    let engine = engine(1);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        end_why(&other, 1, 7).expect("an end is lost");
+        begin(&other, 1, 8, 8);
+        let (mut ended, inside) = (None, other.clone());
+        other.expire(
+            NOW,
+            NOW - 8,
+            |_| NOW - 8,
+            || (),
+            |_| (),
+            |_, late, ()| {
+                assert_eq!(late.data, [8], "another event");
+                ended = inside.event_out_and_tell(&On(1), &[8], 1_000, |_| true, |_| ());
+            },
+        );
+        ended
+    });
+    expire(&engine, 7);
+    let ended = other.join().unwrap();
+    assert_eq!(ended, Some(Ended::Reporting), "the mark of another report");
+    settled(&engine);
+}
+
+/// The cell of an event that was reported goes to one that is not.
+fn recycle_after_report() {
+    let engine = engine(1);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        end_why(&other, 1, 7).expect("an end is lost");
+        begin(&other, 1, 8, 8);
+        let ended = other.event_out_and_tell(&On(1), &[8], 1_000, |_| true, |_| ());
+        assert_eq!(ended, Some(Ended::Over), "the mark of an earlier event");
+    });
+    expire(&engine, 7);
+    other.join().unwrap();
+    settled(&engine);
+}
+
+/// The end of a report.
+const UNMARK: &str = "self.state.cmpxchg(now, now & !REPORTING, Release)";
+/// The second try of a claim: its exchange.
+const CLAIM_AGAIN: &str = "if self.state.cmpxchg(last, taken, Acquire).is_ok() {";
+
 /// The first look at a cell.
 const GLANCE: &str = "let seen = self.state.load(Acquire);";
-const TIME_OUT: &str = "self.state.cmpxchg(now, now | TIMED_OUT, Release)";
+const TIME_OUT: &str = "self.state.cmpxchg(now, now | OF_ONE_EVENT, Release)";
 /// The second try of a claim: the life is found over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
 const OVER: Change = Change::Read(|state| state & !1);
@@ -213,6 +344,10 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ),
     ("time-out and update", Some(4), time_out_and_update),
     ("two searches", Some(3), two_searches),
+    ("time-out and free", Some(4), time_out_and_free),
+    ("time-out and free, held", Some(4), time_out_and_free_held),
+    ("report and recycle", Some(3), report_and_recycle),
+    ("recycle after report", Some(3), recycle_after_report),
 ];
 
 #[test]
@@ -408,5 +543,105 @@ fn of_two_searches_one_reports_by_the_exchange() {
         &mutations,
         "not each once",
         two_searches,
+    );
+}
+
+#[test]
+fn no_report_begins_or_runs_after_an_end_that_is_over() {
+    holds("time-out and free", Some(4), time_out_and_free);
+    holds("time-out and free, held", Some(4), time_out_and_free_held);
+}
+
+#[test]
+fn no_report_begins_or_runs_after_an_end_by_the_mark() {
+    let mutations = [EVENT(TIME_OUT, Change::Write(|state| state & !0x1000))];
+    fails(
+        "time-out and free",
+        "the mark of a report",
+        Some(4),
+        &mutations,
+        // Which of the three is found first is the order in which loom tries.
+        "a report",
+        time_out_and_free,
+    );
+    fails(
+        "time-out and free, held",
+        "the mark of a report",
+        Some(4),
+        &mutations,
+        // Which of the three is found first is the order in which loom tries.
+        "a report",
+        time_out_and_free_held,
+    );
+}
+
+#[test]
+fn a_report_that_is_over_is_seen_by_release() {
+    let mutations = [EVENT(UNMARK, Change::Relax)];
+    fails(
+        "time-out and free",
+        "release in has_reported",
+        Some(4),
+        &mutations,
+        "a report is over, but is not seen",
+        time_out_and_free,
+    );
+}
+
+#[test]
+fn a_report_that_is_over_is_seen_by_acquire() {
+    let mutations = [EVENT(CLAIM_AGAIN, Change::Relax)];
+    fails(
+        "time-out and free",
+        "acquire in the second try",
+        Some(4),
+        &mutations,
+        "a report is over, but is not seen",
+        time_out_and_free,
+    );
+}
+
+#[test]
+fn an_end_is_not_lost_to_the_end_of_a_report_by_the_exchange() {
+    let mutations = [EVENT(UNMARK, Change::Split)];
+    fails(
+        "time-out and free",
+        "the exchange in has_reported",
+        Some(4),
+        &mutations,
+        "something is live",
+        time_out_and_free,
+    );
+}
+
+#[test]
+fn a_report_leaves_later_events_of_its_cell_alone() {
+    holds("report and recycle", Some(3), report_and_recycle);
+    holds("recycle after report", Some(3), recycle_after_report);
+}
+
+#[test]
+fn a_report_leaves_later_events_of_its_cell_alone_by_the_generation() {
+    let mutations = [EVENT(PUBLISH, ONE_LIFE)];
+    fails(
+        "report and recycle",
+        "the generation",
+        Some(3),
+        &mutations,
+        "the mark of another report",
+        report_and_recycle,
+    );
+}
+
+#[test]
+fn a_new_event_is_not_reported_because_it_is_renewed() {
+    let mutations = [EVENT(PUBLISH, Change::Write(|state| state | 0x1000))];
+    fails(
+        "recycle after report",
+        "taking off the mark of a report",
+        Some(3),
+        &mutations,
+        "the mark of an earlier event",
+        recycle_after_report,
     );
 }
