@@ -36,7 +36,9 @@ struct latency_tracker;
  * struct latency_tracker_event - a reference to an event; opaque
  *
  * Not an address. It names one event, live or ended, until it is returned with
- * latency_tracker_event_put().
+ * latency_tracker_event_put(). A number that is no reference of the tracker is
+ * refused (-EINVAL, 0, false) unless somebody holds a reference with this
+ * number; so one that was returned may name another event later.
  */
 struct latency_tracker_event;
 

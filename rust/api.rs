@@ -246,6 +246,10 @@ impl<const K: usize, const D: usize> Client<K, D> {
         EBUSY
     }
 
+    fn reference(&self, number: u32) -> Option<Reference> {
+        self.core.tracker().reference(number)
+    }
+
     fn unhold(&self, event: Reference) {
         self.core.tracker().unhold(&Kernel::guard(), event);
     }

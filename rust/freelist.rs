@@ -473,6 +473,20 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.chunk(index).node
     }
 
+    /// The index of the cell with this number, if there is one.
+    pub(crate) fn index_of(&self, number: u32) -> Option<Index> {
+        let (chunk, offset) = (
+            (number >> CHUNK_BITS) as usize,
+            (number & (CHUNK - 1)) as usize,
+        );
+        // Acquire: the entry is read next.
+        if chunk >= self.used.load(Acquire) as usize {
+            return None;
+        }
+        let cells = &self.directory.get(chunk)?.get()?.cells;
+        (offset < cells.len()).then(|| Index::first_of(chunk).with_offset(offset))
+    }
+
     /// All cells that have ever been handed out, free or not, with their indices.
     pub(crate) fn cells(&self) -> impl Iterator<Item = (Index, &T)> {
         self.chunks().flat_map(|(base, cells)| {

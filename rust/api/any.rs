@@ -99,6 +99,7 @@ forward! {
     pub(crate) fn event_out_held(event: &Reference, id: u64, end: u64) -> Result;
     pub(crate) fn lookup(key: &[u8]) -> Result<Reference>;
     pub(crate) fn hold_again(event: &Reference) -> Result<Reference>;
+    pub(crate) fn reference(number: u32) -> Option<Reference>;
     pub(crate) fn unhold(event: Reference);
     pub(crate) fn is_live(event: &Reference) -> bool;
     pub(crate) fn start(event: &Reference) -> u64;

@@ -165,6 +165,14 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
+    /// The reference with this number, see [`Reference::index`], if there is one: if somebody holds
+    /// the event in this cell. Whether it is the caller is not known.
+    pub(crate) fn reference(&self, number: u32) -> Option<Reference> {
+        let index = self.pool.index_of(number)?;
+        let is_held = self.pool.cell(index).holders() != 0;
+        is_held.then(|| Reference::of(index))
+    }
+
     /// Returns a reference.
     pub(crate) fn unhold(&self, guard: &P::Guard, event: Reference) {
         if self.pool.cell(event.0).unhold() {

@@ -150,6 +150,7 @@ void duplicates(void)
 	CHECK(latency_tracker_for_each(t, &key, 4, visit, &visits) == 4);
 	CHECK(visits.starts == 1111);
 	CHECK(latency_tracker_for_each(t, &key, 4, visit, &first) == 1);
+	CHECK(latency_tracker_for_each(t, &key, 4, NULL, NULL) == -EINVAL);
 	CHECK(!latency_tracker_event_out_at(t, &key, 4, 0, 1500));
 	/* One that is meant. */
 	event = latency_tracker_event_in_get(t, &key, 4, NULL, 7, 0);
@@ -178,6 +179,22 @@ void a_unique_key_is_live_once(void)
 	CHECK(latency_tracker_for_each(t, &key, 8, visit, &visits) == 1);
 	CHECK(visits.starts == 200);
 	latency_tracker_destroy(t);
+}
+
+/* What is no reference, or is none any more: an error, and nothing else. */
+static void not_a_reference(struct latency_tracker *t, unsigned long number)
+{
+	struct latency_tracker_event *bad = (void *)number;
+	u64 word = 42;
+
+	CHECK(latency_tracker_event_start(t, bad) == 0);
+	CHECK(!latency_tracker_event_is_live(t, bad));
+	CHECK(latency_tracker_event_get(t, bad) == -EINVAL);
+	CHECK(latency_tracker_event_key(t, bad, &word, 8) == -EINVAL);
+	CHECK(latency_tracker_event_data(t, bad, &word, 8) == -EINVAL);
+	CHECK(latency_tracker_event_out_event(t, bad, 0, 0) == -EINVAL);
+	CHECK(word == 42);
+	latency_tracker_event_put(t, bad);
 }
 
 void references(void)
@@ -224,6 +241,17 @@ void references(void)
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	latency_tracker_event_put(t, NULL);
 	latency_tracker_event_put(t, ERR_PTR(-ENOENT));
-	CHECK(latency_tracker_event_get(t, NULL) == -EINVAL);
+	/* Nobody has one: not of the live event, of no cell, of no chunk. */
+	not_a_reference(t, 0);
+	not_a_reference(t, 1);
+	not_a_reference(t, 2);
+	not_a_reference(t, 12);
+	not_a_reference(t, 5000);
+	not_a_reference(t, 0xffffff);
+	not_a_reference(t, 0xffffffff);
+	not_a_reference(t, 0x100000001);
+	not_a_reference(t, (unsigned long)t);
+	not_a_reference(t, -EINVAL);
+	CHECK(latency_tracker_clear(t) == 1);
 	latency_tracker_destroy(t);
 }

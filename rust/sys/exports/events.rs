@@ -5,8 +5,12 @@
 //! A `struct latency_tracker_event` is no address but one more than the index of a cell, so that
 //! none is NULL.
 
-use super::{error_pointer, is_error, or_errno, tracker, RawTracker};
-use crate::{api::KEY_MAX, freelist::Index, sys::bindings, tracker::held::Reference};
+use super::{error_pointer, or_errno, tracker, RawTracker};
+use crate::{
+    api::{Any, KEY_MAX},
+    sys::bindings,
+    tracker::held::Reference,
+};
 use core::ptr;
 use kernel::{
     ffi::{c_int, c_void},
@@ -36,20 +40,12 @@ unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
     unsafe { bytes(data, size) }.ok_or(EINVAL)
 }
 
-/// The reference that a caller has; it stays the caller's.
-///
-/// # Safety
-///
-/// `raw` is NULL, an error pointer, or was given out by the tracker with which it is used.
-unsafe fn event(raw: *mut RawEvent) -> Result<Reference> {
-    match raw.addr() {
-        0 => Err(EINVAL),
-        address if is_error(address) => Err(EINVAL),
-        // SAFETY: The function's contract.
-        address => Ok(Reference::of(unsafe {
-            Index::from_raw((address - 1) as u32)
-        })),
-    }
+/// The reference that a caller has; it stays the caller's. `EINVAL` for what is none: NULL, error
+/// pointers, numbers of no cell, and of cells that nobody holds.
+fn event(tracker: &Any, raw: *mut RawEvent) -> Result<Reference> {
+    let number = raw.addr().checked_sub(1).ok_or(EINVAL)?;
+    let number = u32::try_from(number).map_err(|_| EINVAL)?;
+    tracker.reference(number).ok_or(EINVAL)
 }
 
 fn into_raw(event: Reference) -> *mut RawEvent {
@@ -157,10 +153,10 @@ unsafe extern "C" fn latency_tracker_event_out_event(
     end: u64,
 ) -> c_int {
     // SAFETY: The contracts above.
-    or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
-        // SAFETY: The contracts above.
-        tracker.event_out_held(&unsafe { event(held) }?, id, end)
-    }))
+    or_errno(
+        unsafe { tracker(raw) }
+            .and_then(|tracker| tracker.event_out_held(&event(tracker, held)?, id, end)),
+    )
 }
 
 #[no_mangle]
@@ -181,18 +177,16 @@ unsafe extern "C" fn latency_tracker_lookup(
 unsafe extern "C" fn latency_tracker_event_get(raw: *mut RawTracker, held: *mut RawEvent) -> c_int {
     // SAFETY: The contracts above.
     or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
-        // SAFETY: The contracts above.
-        let event = unsafe { event(held) }?;
         // The caller now has it twice, by the same name.
-        tracker.hold_again(&event).map(|_| ())
+        tracker.hold_again(&event(tracker, held)?).map(|_| ())
     }))
 }
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_put(raw: *mut RawTracker, held: *mut RawEvent) {
     // SAFETY: The contracts above.
-    if let (Ok(tracker), Ok(event)) = unsafe { (tracker(raw), event(held)) } {
-        tracker.unhold(event);
+    if let Ok(tracker) = unsafe { tracker(raw) } {
+        let _ = event(tracker, held).map(|event| tracker.unhold(event));
     }
 }
 
@@ -202,19 +196,17 @@ unsafe extern "C" fn latency_tracker_event_is_live(
     held: *mut RawEvent,
 ) -> bool {
     // SAFETY: The contracts above.
-    match unsafe { (tracker(raw), event(held)) } {
-        (Ok(tracker), Ok(event)) => tracker.is_live(&event),
-        _ => false,
-    }
+    let live = unsafe { tracker(raw) }
+        .and_then(|tracker| event(tracker, held).map(|event| tracker.is_live(&event)));
+    live.unwrap_or(false)
 }
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_start(raw: *mut RawTracker, held: *mut RawEvent) -> u64 {
     // SAFETY: The contracts above.
-    match unsafe { (tracker(raw), event(held)) } {
-        (Ok(tracker), Ok(event)) => tracker.start(&event),
-        _ => 0,
-    }
+    let start = unsafe { tracker(raw) }
+        .and_then(|tracker| event(tracker, held).map(|event| tracker.start(&event)));
+    start.unwrap_or(0)
 }
 
 #[no_mangle]
@@ -228,9 +220,7 @@ unsafe extern "C" fn latency_tracker_event_key(
     count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
         // SAFETY: The contracts above; a key of so many bytes has as many words.
         let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
-        // SAFETY: The contracts above.
-        let event = unsafe { event(held) }?;
-        Ok(tracker.with_key(&event, copy) as u64)
+        Ok(tracker.with_key(&event(tracker, held)?, copy) as u64)
     }))
 }
 
@@ -245,14 +235,12 @@ unsafe extern "C" fn latency_tracker_event_data(
     count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
         // SAFETY: The contracts above; data of so many bytes has as many words.
         let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
-        // SAFETY: The contracts above.
-        let event = unsafe { event(held) }?;
-        Ok(tracker.with_data(&event, copy) as u64)
+        Ok(tracker.with_data(&event(tracker, held)?, copy) as u64)
     }))
 }
 
-/// What `latency_tracker_for_each` calls.
-type Visit = unsafe extern "C" fn(*mut RawTracker, *mut RawEvent, *mut c_void) -> c_int;
+/// What `latency_tracker_for_each` calls; C may give NULL.
+type Visit = Option<unsafe extern "C" fn(*mut RawTracker, *mut RawEvent, *mut c_void) -> c_int>;
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_for_each(
@@ -266,6 +254,7 @@ unsafe extern "C" fn latency_tracker_for_each(
     count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
         // SAFETY: The contracts above.
         let key = unsafe { key(k, key_size) }?;
+        let visit = visit.ok_or(EINVAL)?;
         tracker.each_of(key, |event| {
             let held = lent(event);
             // SAFETY: The caller's promise: a function that can be called with its argument.

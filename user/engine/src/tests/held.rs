@@ -529,3 +529,24 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn only_what_is_held_is_a_reference() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(3);
+        let numbers = (0..10).chain((1..64).map(|i| i << 12)).chain([u32::MAX]);
+        let references = || numbers.clone().filter(|&n| engine.reference(n).is_some());
+        assert_eq!(references().count(), 0, "nothing was ever live");
+        assert_eq!(begin(&engine, guard, 1, 10), Begin::Started);
+        assert_eq!(references().count(), 0, "nobody holds it");
+        let held = engine.event_in_held(guard, &[2], 20, &[21]).unwrap();
+        assert_eq!(references().count(), 1);
+        let number = references().next().unwrap();
+        let found = engine.reference(number).unwrap();
+        assert_eq!(seen(&engine, &found), (20, 2, 21));
+        assert!(end(&engine, guard, 2));
+        assert_eq!(references().count(), 1, "it can be read after its end");
+        engine.unhold(guard, held);
+        assert_eq!(references().count(), 0, "it was returned");
+    });
+}
