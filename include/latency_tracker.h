@@ -16,11 +16,14 @@
  *
  * All times are nanoseconds of CLOCK_MONOTONIC (ktime_get_mono_fast_ns()).
  *
- * Contexts: create, destroy, clear and the setters, except for the threshold,
- * sleep. All else may be called in any context, NMI included, also under
+ * Contexts: create, destroy, clear, synchronize and the setters, except for the
+ * threshold, sleep; in a callback they are refused. All else may be called in any context, NMI included, also under
  * the runqueue lock; it neither sleeps, locks, allocates nor wakes. The
- * callback runs in the context of the call that ends the event, or with
- * preemption off in a kernel thread if an event times out; it must not sleep.
+ * callback runs in the context of the call that ends the event, or in a kernel
+ * thread if an event times out, with preemption off; it must not sleep. It may
+ * end events, whose callbacks then run within it; the one that would be number
+ * LATENCY_TRACKER_NESTED_MAX + 1 on its stack is not called, which is counted as
+ * "nested".
  */
 #ifndef _LATENCY_TRACKER_H
 #define _LATENCY_TRACKER_H
@@ -46,6 +49,8 @@ struct latency_tracker_event;
 #define LATENCY_TRACKER_KEY_MAX		64
 /* The most private data of an event, in bytes. */
 #define LATENCY_TRACKER_DATA_MAX	256
+/* The most callbacks within each other on a CPU, in one context. */
+#define LATENCY_TRACKER_NESTED_MAX	4
 /* The most references to one event at a time. */
 #define LATENCY_TRACKER_REFS_MAX	255
 /* A timeout of its own for an event that is never to time out. */
@@ -81,7 +86,9 @@ enum latency_tracker_reason {
  *
  * All of it is valid until the callback returns; what @key and @data point to
  * are copies. By then the event has ended, except for a timeout, and exactly
- * one caller has ended it. New fields go last.
+ * one caller has ended it. An event that times out may end while the callback
+ * runs, or just before it begins; then that end has returned
+ * LATENCY_TRACKER_ENDED_REPORTING. New fields go last.
  */
 struct latency_tracker_report {
 	struct latency_tracker *tracker;
@@ -99,6 +106,19 @@ struct latency_tracker_report {
 };
 
 typedef void (*latency_tracker_fn)(const struct latency_tracker_report *report);
+
+/**
+ * enum latency_tracker_ended - what an end returns, beside 0 and errors
+ * @LATENCY_TRACKER_ENDED_REPORTING: the event has ended, but the callback for
+ *	its timeout is under way, or about to begin: on another CPU, or in what the
+ *	caller interrupts or is called by. What the key or the data stand for must
+ *	not be freed at once, but with kfree_rcu() or call_rcu(), or after
+ *	synchronize_rcu() or latency_tracker_synchronize(): callbacks run with
+ *	preemption off, which is an RCU read-side critical section.
+ */
+enum latency_tracker_ended {
+	LATENCY_TRACKER_ENDED_REPORTING	= 1,
+};
 
 /**
  * enum latency_tracker_flags - flags of a tracker
@@ -122,7 +142,7 @@ enum latency_tracker_flags {
 /**
  * struct latency_tracker_config - how a tracker is to be
  * @size: sizeof(struct latency_tracker_config), so that fields can be added
- * @owner: THIS_MODULE
+ * @owner: THIS_MODULE, not NULL
  * @name: the name of the instance, up to 31 letters, digits, '_' and '-', not
  *	beginning with a digit
  * @priv: for the callback
@@ -206,7 +226,8 @@ latency_tracker_create(const struct latency_tracker_config *config);
  * module that leaves without destroying its trackers is named
  * there, and they are destroyed for it.
  *
- * Context: task, sleeps. Not in a callback.
+ * Context: task, sleeps. In a callback it is refused: the kernel log says so, and
+ * the tracker is left as it is.
  */
 void latency_tracker_destroy(struct latency_tracker *tracker);
 
@@ -222,7 +243,13 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's
  *
  * With LATENCY_TRACKER_UNIQUE, of two events of a key the one with the later
- * @start stays, whichever call came first.
+ * @start stays, whichever call came first. The callback for the timeout of the
+ * one that is replaced may be running when this returns, or begin soon: free what
+ * that one stands for as after LATENCY_TRACKER_ENDED_REPORTING.
+ *
+ * An event with a @start in the past may already have timed out. It is found by
+ * the next search for timeouts, which is at most one min_event_timeout (or
+ * timeout, if that is shorter) away.
  *
  * Context: any.
  * Return: 0; -ENOSPC if the pool is full (counted); -EAGAIN if the tracker is
@@ -276,12 +303,18 @@ latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
  *
  * Ends one event of this key, any if there are several. Of all who try to end
  * an event exactly one succeeds, and for that one the callback is called if the
- * event is late, before this returns. An end before the begin is counted as
- * "negative", and not reported.
+ * event is late, before this returns. An end before the begin, or 2^63 ns (292
+ * years) or more after it, is counted as "negative", and not reported.
+ *
+ * After 0 no callback of this event runs, and none begins: what its key or data
+ * stand for may be freed. After LATENCY_TRACKER_ENDED_REPORTING the callback
+ * for its timeout may be running, or begin soon, see there. This is so whatever
+ * the caller is, also in an NMI that interrupts the callback, and in the
+ * callback itself.
  *
  * Context: any.
- * Return: 0; -ENOENT if nothing of this key is live (counted as "unmatched");
- * -EINVAL.
+ * Return: 0; LATENCY_TRACKER_ENDED_REPORTING (1); -ENOENT if nothing of this key
+ * is live (counted as "unmatched"); -EINVAL.
  */
 int latency_tracker_event_out_at(struct latency_tracker *tracker,
 				 const void *key, size_t key_size, u64 id,
@@ -312,6 +345,11 @@ static inline int latency_tracker_event_out(struct latency_tracker *tracker,
  * @id: for the callback, which is called for each that is late
  * @end: when they ended; 0 for now
  *
+ * The callbacks for timeouts of some of them may be running, or begin soon; free
+ * what they stand for as after LATENCY_TRACKER_ENDED_REPORTING. To know it of
+ * each, end them by latency_tracker_for_each() and
+ * latency_tracker_event_out_event().
+ *
  * Context: any.
  * Return: how many ended, at least 1; -ENOENT; -EINVAL.
  */
@@ -327,7 +365,8 @@ int latency_tracker_event_out_all(struct latency_tracker *tracker,
  * @end: when it ended; 0 for now
  *
  * Context: any.
- * Return: 0; -ENOENT if it had ended before; -EINVAL.
+ * Return: as latency_tracker_event_out_at(); -ENOENT if it had ended before,
+ * which is not counted: its end was.
  */
 int latency_tracker_event_out_event(struct latency_tracker *tracker,
 				    struct latency_tracker_event *event, u64 id,
@@ -451,12 +490,25 @@ int latency_tracker_for_each(struct latency_tracker *tracker, const void *key,
  * @tracker: the tracker
  *
  * They are counted as "cleared", and not reported. What begins meanwhile may
- * stay.
+ * stay. When it returns, no callback of what was dropped runs any more.
  *
- * Context: task, sleeps.
+ * Context: task, sleeps. In a callback it is refused, as destroy.
  * Return: how many.
  */
 u64 latency_tracker_clear(struct latency_tracker *tracker);
+
+/**
+ * latency_tracker_synchronize() - wait for callbacks
+ * @tracker: the tracker
+ *
+ * Waits until all callbacks that are under way, or about to begin, have
+ * returned: of events that had ended before the call, none runs or begins after
+ * it.
+ *
+ * Context: task, sleeps for a grace period of RCU.
+ * Return: 0; -EINVAL; -EDEADLK in a callback.
+ */
+int latency_tracker_synchronize(struct latency_tracker *tracker);
 
 /**
  * latency_tracker_set_threshold() - change the threshold
@@ -474,17 +526,18 @@ void latency_tracker_set_threshold(struct latency_tracker *tracker, u64 ns);
  *	events that are pending, too.
  *
  * Context: task, sleeps.
- * Return: 0; -ERANGE for more than a year; -ENODEV if it is being destroyed.
+ * Return: 0; -ERANGE for more than a year; -ENODEV if it is being destroyed;
+ * -EDEADLK in a callback.
  */
 int latency_tracker_set_timeout(struct latency_tracker *tracker, u64 ns);
 
 /**
  * latency_tracker_set_enabled() - turn a tracker on or off
  * @tracker: the tracker
- * @on: off drops what is pending
+ * @on: off drops what is pending, after callbacks have returned
  *
  * Context: task, sleeps.
- * Return: 0; -ENOMEM; -ENODEV if it is being destroyed.
+ * Return: 0; -ENOMEM; -ENODEV if it is being destroyed; -EDEADLK in a callback.
  */
 int latency_tracker_set_enabled(struct latency_tracker *tracker, bool on);
 

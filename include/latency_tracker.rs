@@ -111,6 +111,7 @@ extern "C" {
         size: usize,
     ) -> c_int;
     fn latency_tracker_set_threshold(tracker: *mut RawTracker, ns: u64);
+    fn latency_tracker_synchronize(tracker: *mut RawTracker) -> c_int;
 }
 
 /// A new begin of a key replaces what is live.
@@ -151,6 +152,16 @@ pub(crate) enum Reason {
     Threshold,
     Timeout,
     Late,
+}
+
+/// How an event has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Ended {
+    /// No callback of it runs, and none begins.
+    Over,
+    /// The callback for its timeout is under way, or about to begin: what the event stands for is
+    /// to be freed after a grace period of RCU, or after [`Tracker::synchronize`].
+    Reporting,
 }
 
 /// What is reported; the names are those of `struct latency_tracker_report`.
@@ -264,10 +275,17 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
     }
 
     /// An operation ends now. `ENOENT` if it is not known. Any context.
-    pub(crate) fn event_out(&self, key: &[u8], id: u64) -> Result {
+    pub(crate) fn event_out(&self, key: &[u8], id: u64) -> Result<Ended> {
         let (bytes, len) = (key.as_ptr().cast(), key.len());
         // SAFETY: By the type invariant; the key is as long as is said.
-        to_result(unsafe { latency_tracker_event_out_at(self.raw.as_ptr(), bytes, len, id, 0) })
+        to_ended(unsafe { latency_tracker_event_out_at(self.raw.as_ptr(), bytes, len, id, 0) })
+    }
+
+    /// Waits until the callbacks of all events that had ended have returned. `EDEADLK` in a
+    /// callback. Sleeps.
+    pub(crate) fn synchronize(&self) -> Result {
+        // SAFETY: By the type invariant.
+        to_result(unsafe { latency_tracker_synchronize(self.raw.as_ptr()) })
     }
 
     /// A reference to a live event. `ENOENT`, `EBUSY`. Any context.
@@ -335,9 +353,9 @@ impl<const D: usize, L: Late<D>> Event<'_, D, L> {
     }
 
     /// It ends now. `ENOENT` if it had ended.
-    pub(crate) fn end(&self, id: u64) -> Result {
+    pub(crate) fn end(&self, id: u64) -> Result<Ended> {
         // SAFETY: By the type invariants.
-        to_result(unsafe {
+        to_ended(unsafe {
             latency_tracker_event_out_event(self.tracker.raw.as_ptr(), self.raw.as_ptr(), id, 0)
         })
     }
@@ -352,6 +370,14 @@ impl<const D: usize, L: Late<D>> Drop for Event<'_, D, L> {
 
 fn to_result(code: c_int) -> Result {
     kernel::error::to_result(code)
+}
+
+fn to_ended(code: c_int) -> Result<Ended> {
+    to_result(code)?;
+    Ok(match code {
+        0 => Ended::Over,
+        _ => Ended::Reporting,
+    })
 }
 
 /// What is no error pointer.

@@ -37,7 +37,7 @@ use crate::{
     },
     tracker::{
         held::{Lookup, Reference},
-        Begin, Late,
+        Begin, Ended, Late,
     },
     trackers::module::{self, Extra, KIND},
 };
@@ -105,20 +105,20 @@ impl<const K: usize, const D: usize> Client<K, D> {
     /// Whether a key has its length behind it.
     const HAS_LENGTH: bool = K > SHORT_KEY / 8;
 
-    /// The key in words, if it may be one.
+    /// The key in words, which are zeros, if it may be one.
     #[inline(always)]
-    fn key(&self, bytes: &[u8]) -> Result<[u64; K]> {
+    fn key(&self, words: &mut [u64; K], bytes: &[u8]) -> Result {
         let size = self.config.key_size;
         let fits = bytes.len() == size
             || self.config.variable_keys && !bytes.is_empty() && bytes.len() < size;
         if !fits {
             return Err(EINVAL);
         }
-        let mut words = words(bytes);
+        to_words(words, bytes);
         if Self::HAS_LENGTH {
             words[K - 1] = bytes.len() as u64;
         }
-        Ok(words)
+        Ok(())
     }
 
     /// The words and the length of a key.
@@ -131,14 +131,16 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 
     #[inline(always)]
-    fn data(&self, data: Option<&[u8]>, timeout: u64) -> Result<[u64; D]> {
+    fn data(&self, words: &mut [u64; D], data: Option<&[u8]>, timeout: u64) -> Result {
         let shortest = self.config.min_event_timeout;
         if timeout != 0 && timeout != NEVER && (shortest == 0 || timeout < shortest) {
             return Err(EINVAL);
         }
-        let mut words = data.map_or([0; D], words);
+        if let Some(bytes) = data {
+            to_words(words, bytes);
+        }
         words[D - 1] = timeout;
-        Ok(words)
+        Ok(())
     }
 
     /// The guard and the time to begin at, if the tracker is on.
@@ -152,14 +154,21 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok((guard, or_now(start)))
     }
 
+    // Not in line, what begins and ends events: all classes of `Any` would then have the frame of
+    // the largest one.
+
+    #[inline(never)]
     fn event_in(&self, key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64) -> Result {
-        let (key, data) = (self.key(key)?, self.data(data, timeout)?);
+        let (mut key_words, mut data_words) = ([0; K], [0; D]);
+        self.key(&mut key_words, key)?;
+        self.data(&mut data_words, data, timeout)?;
+        let (key, data) = (&key_words, &data_words);
         let (guard, start) = self.enter(start)?;
         let tracker = self.core.tracker();
         let begun = if self.config.unique {
-            tracker.event_in_unique(&guard, &key, start, &data)
+            tracker.event_in_unique(&guard, key, start, data)
         } else {
-            tracker.event_in(&guard, &key, start, &data)
+            tracker.event_in(&guard, key, start, data)
         };
         match begun {
             Begin::Started => Ok(()),
@@ -167,6 +176,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         }
     }
 
+    #[inline(never)]
     fn event_in_held(
         &self,
         key: &[u8],
@@ -174,57 +184,60 @@ impl<const K: usize, const D: usize> Client<K, D> {
         start: u64,
         timeout: u64,
     ) -> Result<Reference> {
-        let (key, data) = (self.key(key)?, self.data(data, timeout)?);
+        let (mut key_words, mut data_words) = ([0; K], [0; D]);
+        self.key(&mut key_words, key)?;
+        self.data(&mut data_words, data, timeout)?;
+        let (key, data) = (&key_words, &data_words);
         let (guard, start) = self.enter(start)?;
         let tracker = self.core.tracker();
         let begun = if self.config.unique {
-            tracker.event_in_unique_held(&guard, &key, start, &data)
+            tracker.event_in_unique_held(&guard, key, start, data)
         } else {
-            tracker.event_in_held(&guard, &key, start, &data)
+            tracker.event_in_held(&guard, key, start, data)
         };
         begun.ok_or(ENOSPC)
     }
 
-    fn event_out(&self, key: &[u8], id: u64, end: u64) -> Result {
-        let key = self.key(key)?;
+    #[inline(never)]
+    fn event_out(&self, key: &[u8], id: u64, end: u64) -> Result<Ended> {
+        let mut words = [0; K];
+        self.key(&mut words, key)?;
         let guard = Kernel::guard();
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
         let tracker = self.core.tracker();
-        if tracker.event_out(&guard, &key, end, |_| true, late) {
-            Ok(())
-        } else {
-            Err(ENOENT)
-        }
+        let ended = tracker.event_out_and_tell(&guard, &words, end, |_| true, late);
+        ended.ok_or(ENOENT)
     }
 
+    #[inline(never)]
     fn event_out_all(&self, key: &[u8], id: u64, end: u64) -> Result<u64> {
-        let key = self.key(key)?;
+        let mut words = [0; K];
+        self.key(&mut words, key)?;
         let guard = Kernel::guard();
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
-        match self.core.tracker().event_out_all(&guard, &key, end, late) {
+        match self.core.tracker().event_out_all(&guard, &words, end, late) {
             0 => Err(ENOENT),
             ended => Ok(ended),
         }
     }
 
-    fn event_out_held(&self, event: &Reference, id: u64, end: u64) -> Result {
+    #[inline(never)]
+    fn event_out_held(&self, event: &Reference, id: u64, end: u64) -> Result<Ended> {
         let guard = Kernel::guard();
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
         let tracker = self.core.tracker();
-        if tracker.event_out_held(&guard, event, end, late).is_some() {
-            Ok(())
-        } else {
-            Err(ENOENT)
-        }
+        let ended = tracker.event_out_held(&guard, event, end, late);
+        ended.ok_or(ENOENT)
     }
 
     fn lookup(&self, key: &[u8]) -> Result<Reference> {
-        let key = self.key(key)?;
+        let mut words = [0; K];
+        self.key(&mut words, key)?;
         let guard = Kernel::guard();
-        match self.core.tracker().lookup(&guard, &key) {
+        match self.core.tracker().lookup(&guard, &words) {
             Lookup::Found(event) => Ok(event),
             Lookup::NotFound => Err(ENOENT),
             Lookup::TooMany => Err(self.busy(&guard)),
@@ -239,11 +252,14 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     #[cold]
     fn busy(&self, guard: &Guard) -> Error {
-        let stats = self.core.tracker().stats();
-        stats
-            .here::<Kernel>(guard)
-            .count_extra(Extra::Busy as usize);
+        self.count(guard, Extra::Busy);
         EBUSY
+    }
+
+    #[cold]
+    fn count(&self, guard: &Guard, counter: Extra) {
+        let stats = self.core.tracker().stats();
+        stats.here::<Kernel>(guard).count_extra(counter as usize);
     }
 
     fn reference(&self, number: u32) -> Option<Reference> {
@@ -274,9 +290,10 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 
     fn each_of(&self, key: &[u8], see: impl FnMut(&Reference) -> bool) -> Result<u64> {
-        let key = self.key(key)?;
+        let mut words = [0; K];
+        self.key(&mut words, key)?;
         let guard = Kernel::guard();
-        Ok(self.core.tracker().each_of(&guard, &key, see))
+        Ok(self.core.tracker().each_of(&guard, &words, see))
     }
 
     fn clear(&self) -> u64 {
@@ -302,32 +319,50 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 
     /// Tells the module, and everybody else, of a late event. Any context.
+    ///
+    /// A callback may come back here, so its way takes as little of the stack as possible: what
+    /// the alert needs is in a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
-        let mut late = *late;
-        if !self.core.keep_worst(&mut late) {
+        let Some(threshold) = self.core.raise_threshold(late) else {
             return;
-        }
-        // Also the time at which a timeout was found; nothing is reported of negative delays.
-        let end = late.start.wrapping_add(late.delay);
+        };
+        self.call(guard, late, threshold, id);
+        self.alert(guard, late, threshold, id);
+    }
+
+    #[inline(never)]
+    fn call(&self, guard: &Guard, late: &Late<K, D>, threshold: u64, id: u64) {
         let (words, len) = self.split(&late.key);
-        self.config.callback.call(&Report {
-            why: late.why,
-            key: words,
-            key_size: len,
-            data: &late.data[..D - 1],
-            data_size: self.config.data_size,
-            start: late.start,
-            end,
-            delay: late.delay,
-            threshold: late.threshold,
-            id,
-        });
+        let called = self.config.callback.call(
+            guard,
+            &Report {
+                why: late.why,
+                key: words,
+                key_size: len,
+                data: &late.data[..D - 1],
+                data_size: self.config.data_size,
+                start: late.start,
+                end: end_of(late),
+                delay: late.delay,
+                threshold,
+                id,
+            },
+        );
+        if !called {
+            self.count(guard, Extra::Nested);
+        }
+    }
+
+    #[inline(never)]
+    fn alert(&self, guard: &Guard, late: &Late<K, D>, threshold: u64, id: u64) {
+        let late = Late { threshold, ..*late };
         let details = Details {
             owner: record::Owner::default(),
             words: module::detail(&self.shown(&late.key), id),
         };
-        self.core.raise_kept(guard, end, &late, &details, &[]);
+        self.core
+            .raise_kept(guard, end_of(&late), &late, &details, &[]);
     }
 
     /// Reports what has timed out; see [`ticker::Tick`].
@@ -357,6 +392,11 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 }
 
+/// When an event ended, or its timeout was found; nothing is reported of negative delays.
+fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
+    late.start.wrapping_add(late.delay)
+}
+
 fn or_now(time: u64) -> u64 {
     if time == 0 {
         Kernel::now()
@@ -365,10 +405,10 @@ fn or_now(time: u64) -> u64 {
     }
 }
 
-/// Bytes in words, as they lie in memory; zeros follow.
+/// Bytes in words, as they lie in memory, where zeros are. In place, which saves a copy and its room
+/// on the stack.
 #[inline(always)]
-fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
-    let mut words = [0; N];
+fn to_words<const N: usize>(words: &mut [u64; N], bytes: &[u8]) {
     for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
         let mut padded = [0; 8];
         for (to, from) in padded.iter_mut().zip(chunk) {
@@ -376,5 +416,4 @@ fn words<const N: usize>(bytes: &[u8]) -> [u64; N] {
         }
         *word = u64::from_ne_bytes(padded);
     }
-    words
 }

@@ -8,7 +8,7 @@ use crate::{
     instance::Values,
     record::Name,
     sys::ticker::Tick,
-    tracker::held::Reference, //
+    tracker::{held::Reference, Ended},
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -94,9 +94,9 @@ forward! {
     pub(crate) fn event_in(key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64) -> Result;
     pub(crate) fn event_in_held(key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64)
         -> Result<Reference>;
-    pub(crate) fn event_out(key: &[u8], id: u64, end: u64) -> Result;
+    pub(crate) fn event_out(key: &[u8], id: u64, end: u64) -> Result<Ended>;
     pub(crate) fn event_out_all(key: &[u8], id: u64, end: u64) -> Result<u64>;
-    pub(crate) fn event_out_held(event: &Reference, id: u64, end: u64) -> Result;
+    pub(crate) fn event_out_held(event: &Reference, id: u64, end: u64) -> Result<Ended>;
     pub(crate) fn lookup(key: &[u8]) -> Result<Reference>;
     pub(crate) fn hold_again(event: &Reference) -> Result<Reference>;
     pub(crate) fn reference(number: u32) -> Option<Reference>;

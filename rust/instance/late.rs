@@ -103,6 +103,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.value(common::WORST) == 0 || self.tracker.keep_worst(late)
     }
 
+    /// As [`Core::keep_worst`]; returns the threshold that the event is reported with.
+    pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
+        if self.value(common::WORST) == 0 {
+            return Some(late.threshold);
+        }
+        self.tracker.raise_threshold(late)
+    }
+
     /// Raises an alert, with the stack of its task if there is one, unless there has been a worse
     /// one, see [`Core::keep_worst`]. Any context, also under the runqueue lock.
     #[cold]

@@ -7,6 +7,8 @@
 #include <linux/export.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/percpu.h>
+#include <linux/preempt.h>
 #include <linux/slab.h>
 
 #include "helpers.h"
@@ -31,6 +33,19 @@ EXPORT_SYMBOL_GPL(latency_tracker_clear);
 EXPORT_SYMBOL_GPL(latency_tracker_set_threshold);
 EXPORT_SYMBOL_GPL(latency_tracker_set_timeout);
 EXPORT_SYMBOL_GPL(latency_tracker_set_enabled);
+EXPORT_SYMBOL_GPL(latency_tracker_synchronize);
+
+/* See inside.rs. One count for each level of interrupt_context_level(). */
+struct lt_depths {
+	u8 of_context[4];
+};
+
+static DEFINE_PER_CPU(struct lt_depths, lt_depths);
+
+notrace u8 *lt_callback_depth(void)
+{
+	return &this_cpu_ptr(&lt_depths)->of_context[interrupt_context_level()];
+}
 
 notrace void lt_module_get(void)
 {

@@ -12,12 +12,14 @@ use crate::{
     control::{self, DURATION_MAX},
     freelist::MAX_CELLS,
     instance::{common, Changes, Instance, Values},
+    platform::Platform,
     registry::{self, Registry},
     sys::{
         bindings,
         module::{Owner, Watch},
+        platform::{Kernel, PreemptGuard},
     },
-    tracker::Why,
+    tracker::{Ended, Why},
     trackers::module::KIND,
 };
 use core::{ffi::CStr, ptr};
@@ -31,16 +33,18 @@ use kernel::{
 };
 
 mod events;
+mod inside;
+
+use inside::Inside;
 
 type RawTracker = bindings::latency_tracker;
 type RawConfig = bindings::latency_tracker_config;
 
-/// Where other modules' trackers are listed.
-///
-/// Written when this module is being loaded and when it is being unloaded. A module that calls a
-/// function below is loaded after the one and unloaded before the other, since it needs our
-/// symbols.
-static mut REGISTRY: Option<Arc<Registry>> = None;
+kernel::sync::global_lock! {
+    // SAFETY: `Exports::new` initialises it before its first use: a module that calls a function
+    // below needs our symbols, so it is loaded after this one.
+    unsafe(uninit) static REGISTRY: Mutex<Option<Arc<Registry>>> = None;
+}
 
 /// The functions below work while this lives.
 pub(crate) struct Exports {
@@ -48,11 +52,17 @@ pub(crate) struct Exports {
 }
 
 impl Exports {
-    /// Opens. Once, while the module is being loaded. `ENOMEM`. Sleeps.
+    /// Opens, while this module is being loaded. `ENOMEM`; `EBUSY` the second time. Sleeps.
     pub(crate) fn new(registry: Arc<Registry>) -> Result<Self> {
+        static IS_MADE: Atomic<u32> = Atomic::new(0);
+        // Relaxed: whoever uses the lock was loaded after this.
+        if IS_MADE.xchg(1, Relaxed) != 0 {
+            return Err(EBUSY);
+        }
+        // SAFETY: Done once, by the exchange.
+        unsafe { REGISTRY.init() };
         let watch = Some(Watch::new(registry.clone())?);
-        // SAFETY: See `REGISTRY`: nobody reads it yet.
-        unsafe { REGISTRY = Some(registry) };
+        *REGISTRY.lock() = Some(registry);
         Ok(Self { watch })
     }
 }
@@ -60,15 +70,14 @@ impl Exports {
 impl Drop for Exports {
     fn drop(&mut self) {
         self.watch = None;
-        // SAFETY: See `REGISTRY`: nobody reads it any more.
-        unsafe { REGISTRY = None };
+        // Dropped outside the lock.
+        let _registry = REGISTRY.lock().take();
     }
 }
 
-fn the_registry() -> Result<&'static Arc<Registry>> {
-    let registry = &raw const REGISTRY;
-    // SAFETY: See `REGISTRY`: our caller is a module between its loading and its unloading.
-    unsafe { (*registry).as_ref() }.ok_or(ENODEV)
+/// The registry, while this module is loaded. Sleeps.
+fn the_registry() -> Result<Arc<Registry>> {
+    REGISTRY.lock().clone().ok_or(ENODEV)
 }
 
 /// What a callback is told, see `struct latency_tracker_report`.
@@ -111,10 +120,14 @@ impl Callback {
             .store(ptr::from_ref(tracker).expose_provenance() as u64, Relaxed);
     }
 
-    /// Calls it, if there is one.
-    pub(crate) fn call(&self, report: &Report<'_>) {
+    /// Calls it, if there is one. Returns `false` if it may not be called, since too many
+    /// callbacks are under way within each other.
+    pub(crate) fn call(&self, guard: &PreemptGuard, report: &Report<'_>) -> bool {
         let Some(function) = self.function else {
-            return;
+            return true;
+        };
+        let Some(_inside) = Inside::enter(guard) else {
+            return false;
         };
         let tracker = self.tracker.load(Relaxed) as usize;
         let report = bindings::latency_tracker_report {
@@ -137,6 +150,7 @@ impl Callback {
         };
         // SAFETY: By the type invariant; all that the report points to outlives the call.
         unsafe { function(&report) };
+        true
     }
 }
 
@@ -163,6 +177,18 @@ fn error_pointer<T>(error: Error) -> *mut T {
 
 fn or_errno(result: Result) -> c_int {
     result.map_or_else(|error| error.to_errno(), |()| 0)
+}
+
+fn ended_or_errno(result: Result<Ended>) -> c_int {
+    result.map_or_else(
+        |error| error.to_errno(),
+        |ended| match ended {
+            Ended::Over => 0,
+            Ended::Reporting => {
+                bindings::latency_tracker_ended_LATENCY_TRACKER_ENDED_REPORTING as c_int
+            }
+        },
+    )
 }
 
 /// Copies a configuration of any version to ours.
@@ -207,6 +233,7 @@ macro_rules! expect {
 ///
 /// As for `latency_tracker_create`.
 unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
+    may_wait("a module makes")?;
     // SAFETY: The function's contract.
     let config = unsafe { read_config(raw) }?;
     if config.name.is_null() {
@@ -219,6 +246,12 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
         pr_err!("{fault}\n");
         fault.error
     })?;
+    // Modules alone can call this, so it is not that of something built in.
+    expect!(
+        name,
+        !config.owner.is_null(),
+        "owner is THIS_MODULE, not NULL"
+    );
     let known = bindings::latency_tracker_flags_LATENCY_TRACKER_UNIQUE
         | bindings::latency_tracker_flags_LATENCY_TRACKER_WORST
         | bindings::latency_tracker_flags_LATENCY_TRACKER_VARIABLE_KEYS
@@ -303,9 +336,19 @@ unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut Ra
     unsafe { create(config) }.unwrap_or_else(error_pointer)
 }
 
+/// `EDEADLK` inside a callback, which would wait for itself; the log then says what was refused.
+fn may_wait(what: &str) -> Result {
+    if Inside::is_anywhere(&Kernel::guard()) {
+        pr_err!("{what} a tracker in a callback, which cannot sleep: refused\n");
+        // The `kernel` crate has no name for it yet.
+        return Err(Error::from_errno(-(kernel::bindings::EDEADLK as c_int)));
+    }
+    Ok(())
+}
+
 #[no_mangle]
 extern "C" fn latency_tracker_destroy(raw: *mut RawTracker) {
-    if raw.is_null() || is_error(raw.addr()) {
+    if raw.is_null() || is_error(raw.addr()) || may_wait("a module destroys").is_err() {
         return;
     }
     let Ok(registry) = the_registry() else { return };
@@ -316,8 +359,25 @@ extern "C" fn latency_tracker_destroy(raw: *mut RawTracker) {
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_clear(raw: *mut RawTracker) -> u64 {
+    if may_wait("a module clears").is_err() {
+        return 0;
+    }
     // SAFETY: The contract above.
-    unsafe { tracker(raw) }.map_or(0, Any::clear)
+    let cleared = unsafe { tracker(raw) }.map_or(0, Any::clear);
+    // Of what was cleared, timeouts may be being reported.
+    Kernel::synchronize();
+    cleared
+}
+
+#[no_mangle]
+unsafe extern "C" fn latency_tracker_synchronize(raw: *mut RawTracker) -> c_int {
+    // SAFETY: The contract above.
+    or_errno(unsafe { tracker(raw) }.and_then(|_| {
+        may_wait("a module waits for the callbacks of")?;
+        // Each runs with preemption off, whatever its tracker.
+        Kernel::synchronize();
+        Ok(())
+    }))
 }
 
 #[no_mangle]
@@ -330,6 +390,7 @@ unsafe extern "C" fn latency_tracker_set_threshold(raw: *mut RawTracker, ns: u64
 
 /// Changes one parameter.
 fn change(raw: *mut RawTracker, at: usize, value: u64) -> Result {
+    may_wait("a module changes")?;
     let mut changes = Changes::none();
     changes.set(at, value.into());
     let instance = the_registry()?.find(|by| by.handle == raw.addr());

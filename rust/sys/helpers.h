@@ -128,6 +128,12 @@ void lt_module_get(void);
 void lt_module_put(void);
 const char *lt_module_name(struct module *module);
 
+/*
+ * How many callbacks of other modules are under way within each other on this CPU,
+ * in this context. With preemption off.
+ */
+u8 *lt_callback_depth(void);
+
 /* Who is told of modules that have gone through their exit function. */
 struct lt_module_watch;
 typedef void (*lt_module_fn)(void *owner, struct module *module);

@@ -19,6 +19,8 @@ use kernel::{fmt, prelude::*};
 pub(crate) enum Extra {
     /// References that were refused, since there were too many.
     Busy,
+    /// Callbacks that were not called, since too many were under way within each other.
+    Nested,
 }
 
 static PARAMS: [Param; common::COUNT] = {
@@ -34,7 +36,7 @@ pub(crate) static KIND: Kind = Kind {
     c_name: c"module",
     help: "what another kernel module measures; made by that module alone",
     params: &PARAMS,
-    counters: &["busy"],
+    counters: &["busy", "nested"],
     detail_words: WORDS,
     detail: |alert, f| {
         let [id, len, first, ..] = alert.detail;

@@ -90,13 +90,18 @@ static const struct {
 	{ "what_is_impossible_is_refused", what_is_impossible_is_refused },
 	{ "a_callback_may_call", a_callback_may_call },
 	{ "destroying_waits_for_callbacks", destroying_waits_for_callbacks },
+	{ "disabling_waits_for_callbacks", disabling_waits_for_callbacks },
+	{ "no_callback_after_the_end", no_callback_after_the_end },
+	{ "callbacks_within_callbacks", callbacks_within_callbacks },
+	{ "what_sleeps_is_refused_in_a_callback",
+	  what_sleeps_is_refused_in_a_callback },
 #ifdef CONFIG_X86_64
 	{ "all_contexts", all_contexts },
 	{ "under_the_runqueue_lock", under_the_runqueue_lock },
 #endif
 };
 
-static struct latency_tracker *left;
+static struct latency_tracker *left, *nested;
 static struct latency_tracker_event *leaked;
 
 static int run(void)
@@ -129,6 +134,8 @@ static int __init api_init(void)
 	if (IS_ERR(left))
 		return PTR_ERR(left);
 	latency_tracker_event_in_at(left, &key, sizeof(key), NULL, 5, 0);
+	if (!fail && !leak && !forget)
+		nested = nested_once("api_nested");
 	if (leak)
 		leaked = latency_tracker_lookup(left, &key, sizeof(key));
 	return fail ? -EIO : 0;
@@ -138,6 +145,7 @@ static void __exit api_exit(void)
 {
 	if (forget)
 		return;
+	latency_tracker_destroy(nested);
 	latency_tracker_destroy(left);
 	if (!leak)
 		return;

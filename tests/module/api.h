@@ -49,6 +49,21 @@ void what_is_impossible_is_refused(void);
 void a_callback_may_call(void);
 void destroying_waits_for_callbacks(void);
 
+/* A callback that takes long, and who ends an event of its tracker so. */
+extern struct latency_tracker *slow_tracker;
+extern bool slow_entered, slow_left;
+void slow(const struct latency_tracker_report *report);
+int end_slowly(void *arg);
+void await_callback(void);
+
+/* api_callbacks.c */
+void disabling_waits_for_callbacks(void);
+void no_callback_after_the_end(void);
+void callbacks_within_callbacks(void);
+void what_sleeps_is_refused_in_a_callback(void);
+/* Makes a tracker of this name that has refused one callback. */
+struct latency_tracker *nested_once(const char *name);
+
 /* api_contexts.c */
 void all_contexts(void);
 void under_the_runqueue_lock(void);

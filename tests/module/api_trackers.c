@@ -28,7 +28,7 @@ void timeouts(void)
 	CHECK(!memcmp(last_key, &own, 8));
 	CHECK(last.threshold == 25 * ms && last.delay >= 25 * ms);
 	/* It is pending still, and its end is reported, too. */
-	CHECK(!latency_tracker_event_out(t, &own, 8, 6));
+	CHECK(latency_tracker_event_out(t, &own, 8, 6) >= 0);
 	CHECK(reports == 2 && last.reason == LATENCY_TRACKER_LATE);
 	CHECK(last.id == 6);
 	/* The common timeout changes, for what is pending, too. */
@@ -101,6 +101,7 @@ void what_is_impossible_is_refused(void)
 	CHECK(!IS_ERR(t));
 	CHECK(latency_tracker_create(&c) == ERR_PTR(-EEXIST));
 	REFUSED(-EINVAL, size, sizeof(c) - 8);
+	REFUSED(-EINVAL, owner, NULL);
 	REFUSED(-EINVAL, name, NULL);
 	REFUSED(-EINVAL, name, "no good");
 	REFUSED(-EINVAL, name, "control");
@@ -197,10 +198,10 @@ void a_callback_may_call(void)
 	latency_tracker_destroy(t);
 }
 
-static struct latency_tracker *slow_tracker;
-static bool slow_entered, slow_left;
+struct latency_tracker *slow_tracker;
+bool slow_entered, slow_left;
 
-static void slow(const struct latency_tracker_report *report)
+void slow(const struct latency_tracker_report *report)
 {
 	/* Pairs with the acquire in await_callback(). */
 	smp_store_release(&slow_entered, true);
@@ -208,7 +209,7 @@ static void slow(const struct latency_tracker_report *report)
 	WRITE_ONCE(slow_left, true);
 }
 
-static void await_callback(void)
+void await_callback(void)
 {
 	int i;
 
@@ -218,7 +219,7 @@ static void await_callback(void)
 	CHECK(slow_entered);
 }
 
-static int end_slowly(void *arg)
+int end_slowly(void *arg)
 {
 	u64 key = 1;
 

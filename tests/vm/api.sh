@@ -18,10 +18,13 @@ follow $LT/alerts /tmp/alerts
 reader=$!
 insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
 dmesg | grep lt_api
-assert_eq "$(log 'lt_api: .*: ok')" 15 "tests that passed"
+assert_eq "$(log 'lt_api: .*: ok')" 19 "tests that passed"
 wait_until 20 grep -q 'instance=api tracker=module reason=' /tmp/alerts
 kill $reader
 assert_eq "$(log 'destroys a tracker that is not there')" 1 "destroying twice is said"
+[ "$(log 'a module destroys a tracker in a callback')" -ge 2 ] || fail "the log does not say what was refused"
+assert_eq "$(stat api_nested nested)" 1 "the callbacks that were not called"
+assert_eq "$(stat api_nested alerts)" 5 "alerts, of which one is of that end"
 
 # It is an instance like any other, but for its end.
 grep -q '^api_left module ' $LT/control || fail "the tracker is not listed"

@@ -5,7 +5,7 @@
 //! A `struct latency_tracker_event` is no address but one more than the index of a cell, so that
 //! none is NULL.
 
-use super::{error_pointer, or_errno, tracker, RawTracker};
+use super::{ended_or_errno, error_pointer, or_errno, tracker, RawTracker};
 use crate::{
     api::{Any, KEY_MAX},
     sys::bindings,
@@ -124,7 +124,7 @@ unsafe extern "C" fn latency_tracker_event_out_at(
     end: u64,
 ) -> c_int {
     // SAFETY: The contracts above.
-    or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
+    ended_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
         // SAFETY: The contracts above.
         tracker.event_out(unsafe { key(k, key_size) }?, id, end)
     }))
@@ -153,7 +153,7 @@ unsafe extern "C" fn latency_tracker_event_out_event(
     end: u64,
 ) -> c_int {
     // SAFETY: The contracts above.
-    or_errno(
+    ended_or_errno(
         unsafe { tracker(raw) }
             .and_then(|tracker| tracker.event_out_held(&event(tracker, held)?, id, end)),
     )

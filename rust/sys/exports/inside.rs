@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How deep callbacks are within each other.
+//!
+//! A callback may end events, whose callbacks then run within it, on the same stack. Each CPU has
+//! a count for each of its contexts (thread, softirq, hard interrupt, NMI), since these have stacks
+//! of their own; the most is [`DEPTH`], of all trackers together. Any context.
+
+use crate::sys::{bindings, platform::PreemptGuard};
+use core::{marker::PhantomData, ptr::NonNull};
+
+/// The most callbacks within each other, as LATENCY_TRACKER_NESTED_MAX in the header.
+const DEPTH: u8 = bindings::LATENCY_TRACKER_NESTED_MAX as u8;
+
+/// A callback of this context is under way while this lives.
+///
+/// # Invariants
+///
+/// The count of the context that this was made in, where it stays as long as the guard lives.
+pub(super) struct Inside<'a>(NonNull<u8>, PhantomData<&'a PreemptGuard>);
+
+impl<'a> Inside<'a> {
+    /// The count of this CPU and context.
+    fn count(_: &'a PreemptGuard) -> NonNull<u8> {
+        // SAFETY: Preemption is off.
+        let count = unsafe { bindings::lt_callback_depth() };
+        // SAFETY: The address of a per-CPU variable.
+        unsafe { NonNull::new_unchecked(count) }
+    }
+
+    /// Begins a callback, unless there are too many.
+    pub(super) fn enter(guard: &'a PreemptGuard) -> Option<Self> {
+        let count = Self::count(guard);
+        // SAFETY: Of this CPU, and of this context alone: what interrupts it has another one.
+        unsafe {
+            if count.read() >= DEPTH {
+                return None;
+            }
+            count.write(count.read() + 1);
+        }
+        // INVARIANT: The guard holds this thread on its CPU.
+        Some(Self(count, PhantomData))
+    }
+
+    /// Whether a callback of this context is under way. A thread that is not in one has preemption
+    /// on, so no other thread can be in the middle of one on this CPU.
+    pub(super) fn is_anywhere(guard: &PreemptGuard) -> bool {
+        // SAFETY: As in `enter`.
+        unsafe { Inside::count(guard).read() != 0 }
+    }
+}
+
+impl Drop for Inside<'_> {
+    fn drop(&mut self) {
+        // SAFETY: By the type invariant, as in `enter`, which has added one.
+        unsafe { self.0.write(self.0.read() - 1) };
+    }
+}
