@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# report.sh: named results, shared by tests/run and scripts/check. Needs lib.sh, $LOGS, and for `beside` $JOBS.
+# report.sh: named results, shared by tests/run and scripts/check. Needs lib.sh, $LOGS, and for `beside`
+# and `several` $JOBS.
 
 [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
-declare -A running=()
-passed=0 failed=0 skipped=0 status=0 seconds=0 list='' words=()
+declare -A running=() judges=()
+passed=0 failed=0 skipped=0 status=0 seconds=0 cpu='' list='' words=()
 
 # choose ARGUMENT...: --list and the words that select by name.
 choose() {
@@ -31,33 +32,53 @@ wanted() {
 	return 1
 }
 
-# verdict NAME STATUS SECONDS LOG: count one result and say how it ended.
+# verdict NAME STATUS SECONDS LOG [CPU]: count one result and say how it ended. CPU: the seconds of processors that it
+# took, which say more than the others where the machine has something else to do.
 verdict() {
+	local took="$3 s${5:+, $5 s of processors}"
 	case $2 in
-		0) passed=$((passed + 1)); printf 'PASS %s (%s s)\n' "$1" "$3" ;;
+		0) passed=$((passed + 1)); printf 'PASS %s (%s)\n' "$1" "$took" ;;
 		77) skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
-		*) failed=$((failed + 1)); failure "$1" "$3" "$4" ;;
+		*) failed=$((failed + 1)); failure "$1" "$took" "$4" ;;
 	esac
 }
 
-# failure NAME SECONDS LOG: say that it failed, and why as far as the log knows.
+# failure NAME TIME LOG: say that it failed, and why as far as the log knows.
 failure() {
-	printf 'FAIL %s (%s s)\n' "$1" "$2"
+	printf 'FAIL %s (%s)\n' "$1" "$2"
 	tail -n 30 "$3" | sed 's/^/    | /'
 	printf '    The whole log: %s\n' "$3"
 }
 
-# timed LOG COMMAND...: run it, all output to LOG; sets status and seconds.
+# spent FILE: the milliseconds of processors that our children took that have ended. FILE: since a subshell, whose
+# output one could read, has no children.
+spent() {
+	local user system
+	times >"$1"
+	{ read -r _; read -r user system; } <"$1"
+	rm "$1"
+	user=${user%s} system=${system%s}
+	user=${user/[.,]/} system=${system/[.,]/}
+	spent=$(((${user%m*} + ${system%m*}) * 60000 + 10#${user#*m} + 10#${system#*m}))
+}
+
+# tenths MILLISECONDS: as seconds.
+tenths() { echo "$(($1 / 1000)).$(($1 / 100 % 10))"; }
+
+# timed LOG COMMAND...: run it, all output to LOG; sets status, seconds and cpu.
 timed() {
-	local log=$1 start=${EPOCHREALTIME/[.,]/}
+	local log=$1 start=${EPOCHREALTIME/[.,]/} spent before
 	shift
 	mkdir -p "${log%/*}"
+	spent "$log.times"
+	before=$spent
 	status=0
 	# in a shell of its own, so that set -e holds inside functions
 	( set -e; "$@" ) >"$log" 2>&1 </dev/null &
 	wait $! || status=$?
-	seconds=$(((${EPOCHREALTIME/[.,]/} - start) / 100000))
-	seconds=$((seconds / 10)).$((seconds % 10))
+	seconds=$(tenths $(((${EPOCHREALTIME/[.,]/} - start) / 1000)))
+	spent "$log.times"
+	cpu=$(tenths $((spent - before)))
 }
 
 # setup COMMAND...: what everything else needs; if it fails, that is the one result.
@@ -92,7 +113,7 @@ simple() {
 	wanted "$name" || return 0
 	[ -z "$list" ] || { echo "$name"; return 0; }
 	timed "$LOGS/$name.log" "$@"
-	verdict "$name" "$status" "$seconds" "$LOGS/$name.log"
+	verdict "$name" "$status" "$seconds" "$LOGS/$name.log" "$cpu"
 }
 
 # beside NAME LOG COMMAND...: a result as of `simple`, of what runs beside others, JOBS at a time. It is reported
@@ -102,23 +123,47 @@ beside() {
 	shift 2
 	wanted "$name" || return 0
 	[ -z "$list" ] || { echo "$name"; return 0; }
-	[ ${#running[@]} -lt "$JOBS" ] || reap
-	mkdir -p "${log%/*}"
-	{
-		timed "$log" "$@"
-		echo "$status $seconds" >"$log.result"
-	} &
-	running[$!]="$name $log"
+	several "$log.results" "$name" -- one_of_them "$log.results" "$name" "$log" "$@"
 }
 
-# reap: wait for one of those that run, and report it.
+# one_of_them RESULTS NAME LOG COMMAND...: the one result of `beside`.
+one_of_them() {
+	timed "$3" "${@:4}"
+	echo "$2 $3 $status $seconds $cpu" >"$1"
+}
+
+# several RESULTS NAME... -- COMMAND...: as `beside`, of a command that has several results, which it writes to the
+# file RESULTS, each a line: NAME LOG STATUS SECONDS [CPU].
+several() {
+	local results=$1 names=()
+	shift
+	while [ "$1" != -- ]; do names+=("$1"); shift; done
+	shift
+	[ ${#running[@]} -lt "$JOBS" ] || reap
+	mkdir -p "${results%/*}"
+	rm -f "$results"
+	"$@" &
+	running[$!]="$results ${names[*]}"
+}
+
+# reap: wait for one of those that run, and report what it had to do; by the function in judges[NAME], if there is one,
+# which is called as `verdict` is.
 reap() {
-	local pid='' name log
+	local pid='' results names name log
 	wait -n -p pid "${!running[@]}" || :
-	read -r name log <<<"${running[$pid]}"
+	read -r results names <<<"${running[$pid]}"
 	unset "running[$pid]"
-	read -r status seconds <"$log.result"
-	verdict "$name" "$status" "$seconds" "$log"
+	touch "$results"
+	while read -r name log status seconds cpu; do
+		"${judges[$name]:-verdict}" "$name" "$status" "$seconds" "$log" "$cpu"
+		names=" $names "
+		names=${names/ $name / }
+	done <"$results"
+	# what runs it has a fault of its own: that must not look like one test less
+	for name in $names; do
+		echo "It has no result." >>"$results"
+		verdict "$name" 1 0 "$results"
+	done
 }
 
 # reap_all: and all of them.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# machines.sh: what tests/run and tests/run-debug share: the heads of tests, and what their machines are made
-# of. Needs lib.sh, report.sh and $LOGS.
+# machines.sh: what tests/run and tests/run-debug share: the heads of tests, what their machines are made of; and one
+# machine that several tests share, as tests/run does it. Needs lib.sh, report.sh, $TESTS and $LOGS.
 
 declare -A prepared=()
 
@@ -36,4 +36,144 @@ prepare() {
 	"$LT_TOP/scripts/vm-image" initramfs "$release" >/dev/null
 	"$LT_TOP/scripts/vm-image" kernel "$release" >/dev/null
 	"$LT_TOP/scripts/vm-image" root >/dev/null
+}
+
+# part_of TEST LOG [last]: the lines of the kernel's LOG that belong to a test of tests/sequence.sh: from where the one
+# before it was over (from the boot, if it was the first) to where it was itself, or to the end if it was the last.
+part_of() {
+	[ -e "$2" ] || return 0
+	awk -v over="lt-test: $1 over " -v last="${3:-}" '
+		{ sub(/\r$/, ""); part = part $0 "\n" }
+		index($0, over) { mine = part; part = ""; if (last == "") exit }
+		/lt-test: [^ ]* over / { part = "" }
+		END { printf "%s%s", mine, mine == "" || last != "" ? part : "" }' "$2"
+}
+
+# emulator PROCESS: the process of QEMU that a scripts/vm has.
+emulator() {
+	local child
+	for child in $(cat "/proc/$1/task/$1/children"); do
+		[ "$(cat "/proc/$child/comm")" != timeout ] || echo $(($(cat "/proc/$child/task/$child/children")))
+	done 2>/dev/null || :
+}
+
+# used PROCESS: sets used, the milliseconds of processors that it took.
+used() {
+	local line
+	used=0
+	# it may have ended before it was found
+	[ -n "$1" ] || return 0
+	read -r line 2>/dev/null <"/proc/$1/stat" || return 0
+	# shellcheck disable=SC2086 # words
+	set -- ${line##*) }
+	used=$(((${12} + ${13}) * 10))
+}
+
+# now: sets now, in milliseconds.
+now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
+
+# share RESULTS DIRECTORY KERNEL OPTIONS TEST...: run the tests in a machine with these options of scripts/vm, with | between
+# the words, one after another, and write a line for each to RESULTS (see `several` of report.sh). A machine ends with a test that fails, or
+# that leaves it other than it was; the tests that are left get another one.
+share() {
+	local results=$1 dir=$2 kernel=$3 options machine=0 ended
+	IFS='|' read -ra options <<<"$4"
+	shift 4
+	while [ $# -gt 0 ]; do
+		machine=$((machine + 1))
+		machine "$dir/$machine" "$@"
+		shift "$ended"
+	done
+}
+
+# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took.
+machine() {
+	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
+	local test from to vm qemu='' line rc limit=600 end now used begun=0 before=0 taint
+	shift
+	rm -rf "$dir"
+	mkdir -p "$dir"
+	for test in "$@"; do
+		limits+=($(($(head_of "$TESTS/vm/$test.sh" timeout 60) + ${LT_STRESS_SECONDS:-0})))
+		add+=(--add "$TESTS/vm/$test.sh:/lt/sequence/$test.sh")
+		echo "$test 0" >>"$dir/list"
+	done
+	for line in "${!LT_STRESS_@}"; do settings+=("$line=${!line}"); done
+	ended=0
+	now
+	end=$((now + limit * 1000))
+	exec {to}>"$dir/output.log"
+	exec {from}< <(exec "$LT_TOP/scripts/vm" --kernel "$kernel" "${options[@]}" --timeout 86400 --log "$dir" --out "$dir/out" \
+		--add "$dir/list:/lt/sequence/list" "${add[@]}" -- env "${settings[@]}" sh /lt/tests/sequence.sh 1 2>&1 </dev/null)
+	vm=$!
+	while :; do
+		now
+		rc=0 line=''
+		[ "$now" -lt "$end" ] || rc=142
+		[ "$rc" -ne 0 ] || IFS= read -r -t "$(tenths $((end - now + 100)))" line <&"$from" || rc=$?
+		case $rc$line in
+			'0lt-test: '*' begins')
+				# of itself the machine has its time; the first test's begins here
+				now
+				limit=${limits[ended]} begun=$now
+				end=$((now + limit * 1000))
+				[ -n "$qemu" ] || qemu=$(emulator "$vm")
+				used "$qemu"
+				before=$used
+				ended=$((ended + 1))
+				exec {to}>&-
+				rm -rf "$LOGS/vm/${!ended}@$kernel"
+				mkdir -p "$LOGS/vm/${!ended}@$kernel"
+				exec {to}>"$LOGS/vm/${!ended}@$kernel/output.log" ;;
+			'0lt-test: '*' ended '*)
+				now
+				used "$qemu"
+				read -r _ _ _ rc _ taint <<<"$line"
+				ends[ended]=$rc taints[ended]=$taint
+				times[ended]="$(tenths $((now - begun))) $(tenths $((used - before)))"
+				# to put things back
+				end=$((now + 120000)) ;;
+			'0lt-test: '*' over '*) taints[ended]=${line##* } ;;
+			0*) printf '%s\n' "$line" >&"$to" ;;
+			*)
+				[ -z "$line" ] || printf '%s\n' "$line" >&"$to"
+				[ "$rc" -gt 128 ] || break
+				kill "$vm" 2>/dev/null || :
+				[ -n "${ends[ended]:-}" ] || echo "vm: time is up: ended after $limit s" >&"$to"
+				now
+				end=$((now + 60000)) ;;
+		esac
+	done
+	rc=0
+	wait "$vm" || rc=$?
+	exec {from}<&- {to}>&-
+	if [ "$ended" -eq 0 ]; then
+		echo "vm/$1@$kernel $dir/output.log 1 $(tenths $((now - end + 600000)))" >>"$results"
+		ended=1
+		return
+	fi
+	# what happens when the last is over, is its own fault
+	[ "$rc" -eq 0 ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=1; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
+	now
+	for ((rc = 1; rc <= ended; rc++)); do
+		outcome "${!rc}" "${ends[rc]:-}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun)))}" "$([ "$rc" -lt "$ended" ] || echo last)"
+	done
+}
+
+# outcome TEST STATUS TAINT TIMES LAST: the result of a test that `machine` ran, with what the kernel said meanwhile.
+outcome() {
+	local test=$1 status=$2 log=$LOGS/vm/$1@$kernel/output.log to=$LOGS/vm/$1@$kernel
+	part_of "$test" "$dir/console.log" "$5" >"$to/console.log"
+	part_of "$test" "$dir/out/messages" "$5" >"$to/dmesg.log"
+	[ ! -d "$dir/out/$test" ] || cp -r "$dir/out/$test" "$to/out"
+	[ -z "$3" ] || echo "taint $3" >"$to/result"
+	if [ -z "$status" ]; then
+		echo "The machine did not get to the end of this test." >>"$log"
+		status=1
+	fi
+	if ! "$LT_TOP/scripts/kernel-log-check" "$to" >"$to/complaints"; then
+		{ echo "The kernel complained (console: $to/console.log):"; cat "$to/complaints"; } >>"$log"
+		[ "$status" -ne 0 ] && [ "$status" -ne 77 ] || status=1
+	fi
+	echo "vm/$test@$kernel $log $status $4" >>"$results"
 }

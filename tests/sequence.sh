@@ -1,21 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# sequence.sh: runs several tests in one virtual machine, one after another (tests/run-debug starts it there).
+# sequence.sh: runs several tests in one virtual machine, one after another (tests/run and tests/run-debug start
+# it there).
 #
-# usage: sh sequence.sh PATIENCE LEAKS     how many times longer than a test says its waits may take; the name
+# usage: sh sequence.sh PATIENCE [LEAKS]   how many times longer than a test says its waits may take; the name
 #                                          under which leaks are reported
 #
-# Marks where each begins and ends, in the output and in the kernel's log:
+# Marks where each begins and ends, and when it has been tidied away, in the output and in the kernel's log:
 #
 #     lt-test: NAME begins
 #     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: what the kernel got in the test
+#     lt-test: NAME over TAINT                      and what it got up to here
 #
 # A test finds the machine as the first one did: no module of ours, no disk, an empty kernel log, nothing
-# traced. If that cannot be had, the sequence ends there.
+# traced, the same settings. If that cannot be had, the sequence ends there. Without LEAKS it also ends after a test
+# that failed, which may have done more than one can see; the time that a test may take is the caller's business
+# then.
 
 PATIENCE=$1
-leaks=$2
+leaks=${2:-}
 export PATIENCE
 kernel=/sys/kernel
 out=/lt/out
@@ -31,7 +35,7 @@ uptime() { cut -d. -f1 /proc/uptime; }
 # ours: the modules that a test has loaded, and not unloaded.
 ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 
-# put_back: what a test may leave, successful or not.
+# put_back NAME: what a test may leave, successful or not.
 put_back() {
 	for dir in /proc/[0-9]*; do
 		pid=${dir#/proc/}
@@ -55,25 +59,69 @@ put_back() {
 	for module in scsi_debug dm_delay null_blk; do
 		! grep -q "^$module " /proc/modules || rmmod $module || return 1
 	done
-	echo 0 >$kernel/tracing/events/enable
-	echo 1 >$kernel/tracing/tracing_on
-	echo local >$kernel/tracing/trace_clock
-	echo >$kernel/tracing/trace
-	rm -rf /tmp/* 2>/dev/null
+	(
+		cd $kernel/tracing || exit
+		echo 0 >events/enable
+		# those of which the test speaks: there are thousands
+		! grep -q '/filter' "/lt/sequence/$1.sh" || for file in $(grep -Lx none events/*/*/filter); do echo 0 >"$file"; done
+		[ ! -s dynamic_events ] || echo >dynamic_events
+		echo nop >current_tracer
+		echo 1 >tracing_on
+		echo local >trace_clock
+		# what it expands to when it is first used
+		case $(cat buffer_size_kb) in *1408*) ;; *) echo 1408 >buffer_size_kb ;; esac
+		echo >trace
+	) 2>/dev/null
+	rm -rf /tmp/* "$HOME/lttng-traces" "$HOME/.lttng" /run/lttng 2>/dev/null
 	return 0
+}
+
+# state: what of the machine a test could leave otherwise, and the next one could see.
+state() {
+	ours
+	# what was written to the root
+	if [ -d /lt/written ]; then find /lt/written; else find / -xdev ! -path '/lt/*'; fi | sort
+	grep -v ' configfs ' /proc/mounts
+	find $kernel/../fs/cgroup -type d
+	ls /sys/class/net /sys/block "$HOME" /run /dev/shm
+	[ ! -d /run/netns ] || ls /run/netns
+	cat /sys/devices/system/cpu/online
+	(
+		cd $kernel/tracing || exit
+		ls instances
+		cat current_tracer set_event dynamic_events kprobe_events uprobe_events set_ftrace_filter tracing_on
+	)
+	(
+		cd /proc/sys || exit
+		grep -s . kernel/sched_* kernel/printk kernel/panic* kernel/*watchdog* kernel/perf* kernel/hung* kernel/pid_max \
+			kernel/kptr_restrict kernel/dmesg_restrict vm/dirty_* vm/overcommit_* vm/swappiness net/core/*
+	)
+} 2>/dev/null
+
+# as_before: is the state what it was? What goes away may take a moment.
+as_before() {
+	for pause in 0 0.2 1; do
+		sleep $pause
+		state >/run/lt.state
+		cmp -s /run/lt.state /run/lt.before && return
+	done
+	diff /run/lt.before /run/lt.state
+	return 1
 }
 
 # one NAME LIMIT
 one() {
-	had=$(taint)
 	begun=$(uptime)
 	dmesg -c >/dev/null
 	mark "$1 begins"
-	timeout -k 10 "$2" sh "/lt/sequence/$1.sh" 2>&1
-	status=$?
+	status=0
+	if [ -n "$leaks" ]; then
+		timeout -k 10 "$2" sh "/lt/sequence/$1.sh" 2>&1 || status=$?
+	else
+		sh "/lt/sequence/$1.sh" 2>&1 || status=$?
+	fi
 	# said by busybox's timeout, and by that of coreutils
-	case $status in 124|137|143) echo "time is up: ended after $2 s" ;; esac
-	dmesg >>$out.messages
+	[ -z "$leaks" ] || case $status in 124|137|143) echo "time is up: ended after $2 s" ;; esac
 	mark "$1 ended $status $(($(uptime) - begun)) $(($(taint) & ~had))"
 	mkdir -p $out.all
 	[ -z "$(ls -A $out)" ] || { mkdir "$out.all/$1"; mv $out/* "$out.all/$1/"; }
@@ -98,15 +146,30 @@ leaks() {
 
 mkdir -p $out
 [ ! -e $kernel/debug/kmemleak ] || { echo scan; echo clear; } >$kernel/debug/kmemleak
+touch /run/lt.state /run/lt.before
+state >/run/lt.before
+# a stock kernel comes without
+had=0
+[ -z "$leaks" ] || had=$(taint)
 while read -r name limit <&4; do
 	one "$name" "$limit" 4<&-
-	put_back || { echo "after $name the machine could not be put back"; break; }
+	if [ -z "$leaks" ] && [ $status -ne 0 ] && [ $status -ne 77 ]; then
+		dmesg >>$out.messages
+		break
+	fi
+	put_back "$name" && whole=1 || whole=
+	mark "$name over $(($(taint) & ~had))"
+	dmesg >>$out.messages
+	had=$(taint)
+	[ -n "$whole" ] || { echo "after $name the machine could not be put back"; break; }
+	[ -n "$leaks" ] || as_before || { echo "after $name the machine is not what it was"; break; }
 done 4</lt/sequence/list
-had=$(taint)
-begun=$(uptime)
-mark "$leaks begins"
-leaks
-mark "$leaks ended $status $(($(uptime) - begun)) $(($(taint) & ~had))"
+if [ -n "$leaks" ]; then
+	begun=$(uptime)
+	mark "$leaks begins"
+	leaks
+	mark "$leaks ended $status $(($(uptime) - begun)) $(($(taint) & ~had))"
+fi
 [ ! -d $out.all ] || mv $out.all/* $out/ 2>/dev/null
 mv $out.messages $out/messages
 exit 0
