@@ -44,7 +44,7 @@ impl Place {
 
     #[inline(always)]
     pub(super) fn bucket(self) -> *const Bucket {
-        let address = self.0 & !(SLOTS as u64 - 1 | ADDRESS_MARK);
+        let address = self.0 & !((SLOTS as u64 - 1) | ADDRESS_MARK);
         ptr::with_exposed_provenance(address as usize)
     }
 
