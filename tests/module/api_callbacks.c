@@ -3,6 +3,7 @@
  * lt_api: callbacks: that they are over when they are said to be, within each
  * other, and what they may not call.
  */
+#include <linux/cpumask.h>
 #include <linux/delay.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
@@ -37,7 +38,7 @@ void disabling_waits_for_callbacks(void)
 #define LT_SLOTS	64
 #define LT_OBJECTS	20000
 
-/* What an event stands for; freed, in earnest, by whoever ended it. */
+/* What an event stands for: in a real module, freed by the caller of its end. */
 static bool *freed;
 static int timeout_calls, late_uses;
 
@@ -99,8 +100,11 @@ void no_callback_after_the_end(void)
 	c.capacity = LT_SLOTS;
 	c.threshold = ~0ULL;
 	c.timeout = 2 * NSEC_PER_MSEC;
+	/* The search is on the CPU of its tracker's creation, the ends are not. */
+	set_cpus_allowed_ptr(current, cpumask_of(cpumask_first(cpu_online_mask)));
 	t = latency_tracker_create(&c);
 	CHECK(!IS_ERR(t));
+	set_cpus_allowed_ptr(current, cpumask_of(cpumask_last(cpu_online_mask)));
 	timeout_calls = 0;
 	late_uses = 0;
 	for (begun = 0; begun < LT_OBJECTS; begun += LT_SLOTS) {
@@ -119,6 +123,7 @@ void no_callback_after_the_end(void)
 		for (i = 0; i < LT_SLOTS; i++)
 			ends += end_and_free(t, begun + i, &reporting);
 	}
+	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	CHECK(!latency_tracker_synchronize(t));
 	/* Of those that were said to be under way none is any more. */
 	for (i = 0; i < begun; i++) {
@@ -130,7 +135,7 @@ void no_callback_after_the_end(void)
 	CHECK(ends == begun && over + reporting == ends);
 	CHECK(timeout_calls > begun / 4);
 	CHECK(late_uses == 0);
-	/* With one CPU there is nobody to end them meanwhile. */
+	/* With one CPU nothing can end them meanwhile. */
 	CHECK(num_online_cpus() == 1 || reporting > 0);
 	latency_tracker_destroy(t);
 	CHECK(late_uses == 0);
@@ -228,7 +233,7 @@ static void call_what_sleeps(const struct latency_tracker_report *report)
 	CHECK(latency_tracker_synchronize(t) == -EDEADLK);
 	CHECK(latency_tracker_clear(t) == 0);
 	latency_tracker_destroy(t);
-	/* Pairs with the acquire of who waits for it. */
+	/* Pairs with the acquire of the waiting test. */
 	smp_store_release(&refusals, refusals + 1);
 }
 
