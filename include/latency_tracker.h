@@ -17,13 +17,13 @@
  * All times are nanoseconds of CLOCK_MONOTONIC (ktime_get_mono_fast_ns()).
  *
  * Contexts: create, destroy, clear, synchronize and the setters, except for the
- * threshold, sleep; in a callback they are refused. All else may be called in any context, NMI included, also under
- * the runqueue lock; it neither sleeps, locks, allocates nor wakes. The
- * callback runs in the context of the call that ends the event, or in a kernel
- * thread if an event times out, with preemption off; it must not sleep. It may
- * end events, whose callbacks then run within it; the one that would be number
- * LATENCY_TRACKER_NESTED_MAX + 1 on its stack is not called, which is counted as
- * "nested".
+ * threshold, sleep; in a callback they are refused. All else may be called in any
+ * context, NMI included, also under the runqueue lock; it neither sleeps, locks,
+ * allocates nor wakes. The callback runs in the context of the call that ends the
+ * event, or in a kernel thread if an event times out, with preemption off; it must
+ * not sleep. It may end events, whose callbacks then run within it; the one that
+ * would be number LATENCY_TRACKER_NESTED_MAX + 1 on its stack is not called, which
+ * is counted as "nested".
  */
 #ifndef _LATENCY_TRACKER_H
 #define _LATENCY_TRACKER_H
@@ -40,8 +40,8 @@ struct latency_tracker;
  *
  * Not an address. It names one event, live or ended, until it is returned with
  * latency_tracker_event_put(). A number that is no reference of the tracker is
- * refused (-EINVAL, 0, false) unless somebody holds a reference with this
- * number; so one that was returned may name another event later.
+ * refused (-EINVAL, 0, false), unless another caller holds a reference with this
+ * number: one that was returned may name another event later.
  */
 struct latency_tracker_event;
 

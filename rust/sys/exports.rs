@@ -55,7 +55,7 @@ impl Exports {
     /// Opens, while this module is being loaded. `ENOMEM`; `EBUSY` the second time. Sleeps.
     pub(crate) fn new(registry: Arc<Registry>) -> Result<Self> {
         static IS_MADE: Atomic<u32> = Atomic::new(0);
-        // Relaxed: whoever uses the lock was loaded after this.
+        // Relaxed: the modules that use the lock are loaded after this.
         if IS_MADE.xchg(1, Relaxed) != 0 {
             return Err(EBUSY);
         }

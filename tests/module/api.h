@@ -49,7 +49,7 @@ void what_is_impossible_is_refused(void);
 void a_callback_may_call(void);
 void destroying_waits_for_callbacks(void);
 
-/* A callback that takes long, and who ends an event of its tracker so. */
+/* A callback that takes long, and a thread that ends an event of its tracker. */
 extern struct latency_tracker *slow_tracker;
 extern bool slow_entered, slow_left;
 void slow(const struct latency_tracker_report *report);

@@ -241,7 +241,7 @@ void references(void)
 	CHECK(!latency_tracker_event_in(t, &key, 8, NULL));
 	latency_tracker_event_put(t, NULL);
 	latency_tracker_event_put(t, ERR_PTR(-ENOENT));
-	/* Nobody has one: not of the live event, of no cell, of no chunk. */
+	/* None was given out: not of the live event, of no cell, of no chunk. */
 	not_a_reference(t, 0);
 	not_a_reference(t, 1);
 	not_a_reference(t, 2);

@@ -41,7 +41,7 @@ unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
 }
 
 /// The reference that a caller has; it stays the caller's. `EINVAL` for what is none: NULL, error
-/// pointers, numbers of no cell, and of cells that nobody holds.
+/// pointers, numbers of no cell, and of cells without a reference.
 fn event(tracker: &Any, raw: *mut RawEvent) -> Result<Reference> {
     let number = raw.addr().checked_sub(1).ok_or(EINVAL)?;
     let number = u32::try_from(number).map_err(|_| EINVAL)?;

@@ -538,7 +538,7 @@ fn only_what_is_held_is_a_reference() {
         let references = || numbers.clone().filter(|&n| engine.reference(n).is_some());
         assert_eq!(references().count(), 0, "nothing was ever live");
         assert_eq!(begin(&engine, guard, 1, 10), Begin::Started);
-        assert_eq!(references().count(), 0, "nobody holds it");
+        assert_eq!(references().count(), 0, "it is not held");
         let held = engine.event_in_held(guard, &[2], 20, &[21]).unwrap();
         assert_eq!(references().count(), 1);
         let number = references().next().unwrap();

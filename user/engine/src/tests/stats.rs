@@ -5,7 +5,7 @@
 use super::{on, Numa};
 use crate::stats::{Stats, Summary};
 
-/// What the summary says of these delays, each so many times.
+/// What the summary says of these delays, each with how often it comes.
 fn summary(delays: &[(u64, u64)]) -> Summary {
     let stats = Stats::new::<Numa>().unwrap();
     on::<Numa, _>(0, |guard| {
