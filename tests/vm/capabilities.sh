@@ -40,4 +40,13 @@ stranger() { /usr/bin/setpriv --reuid=1000 --regid=1000 --clear-groups --inh-cap
 assert "a member of the group reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 refused "a stranger reads" stranger /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
+# Nor where root has opened the way: not the modes alone keep a stranger out.
+chmod -R a+rwX $LT
+assert "a stranger sees the directory" stranger test -r $LT/one -a -x $LT/one -a -r $LT/one/stats
+for file in control trackers one/stats one/threshold one/pending one/alerts; do
+	refused "a stranger reads $file" stranger /usr/bin/dd if=$LT/$file iflag=nonblock count=0 status=none
+	refused "a stranger writes $file" stranger /usr/bin/dd of=$LT/$file if=/dev/null conv=notrunc status=none
+done
+assert "a member of the group reads still" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
+refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 unload_module
