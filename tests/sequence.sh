@@ -59,6 +59,16 @@ put_back() {
 	for module in scsi_debug dm_delay null_blk; do
 		! grep -q "^$module " /proc/modules || rmmod $module || return 1
 	done
+	{
+		for module in loop brd; do rmmod $module; done
+		for space in /run/netns/*; do [ ! -e "$space" ] || /usr/bin/ip netns del "${space##*/}"; done
+		umount /run/netns
+		rmdir /run/netns
+		find $kernel/../fs/cgroup -mindepth 1 -depth -type d -exec rmdir {} \;
+		for controller in $(cat $kernel/../fs/cgroup/cgroup.subtree_control); do
+			echo "-$controller" >$kernel/../fs/cgroup/cgroup.subtree_control
+		done
+	} 2>/dev/null
 	(
 		cd $kernel/tracing || exit
 		echo 0 >events/enable
@@ -83,6 +93,7 @@ state() {
 	if [ -d /lt/written ]; then find /lt/written; else find / -xdev ! -path '/lt/*'; fi | sort
 	grep -v ' configfs ' /proc/mounts
 	find $kernel/../fs/cgroup -type d
+	cat $kernel/../fs/cgroup/cgroup.subtree_control
 	ls /sys/class/net /sys/block "$HOME" /run /dev/shm
 	[ ! -d /run/netns ] || ls /run/netns
 	cat /sys/devices/system/cpu/online
