@@ -134,5 +134,6 @@ impl Drop for LatencyTracker {
         // No new instance, and none of the old: all probes are off.
         self.registry.close();
         self.files.clear();
+        sys::fprobe::unload();
     }
 }

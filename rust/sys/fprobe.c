@@ -3,23 +3,77 @@
  * Following functions of the kernel by fprobe, see fprobe.h.
  *
  * fprobe hooks the entry by ftrace and, if the return is wanted, exchanges the
- * return address by the function graph's shadow stack. A call that is under
- * way when the probe goes keeps its place there, and returns as if nothing had
- * been: the kernel compares addresses, and does not touch the probe.
+ * return address by the function graph's shadow stack.
+ *
+ * The memory of a probe with an exit handler
+ * ------------------------------------------
+ *
+ * The shadow stack of a task keeps the *address* of the struct fprobe of each
+ * call whose return is wanted. A call that is under way when the probe is
+ * unregistered keeps it for as long as it takes: a server may stay in
+ * accept(2), or a reader in read(2), for months. When it returns,
+ * fprobe_return() of kernel/trace/fprobe.c compares that address with those
+ * of the probes that are registered at that moment:
+ *
+ *   none has it           nothing is called, and the struct is not touched
+ *   one with an exit      its exit handler is called, with the size of the data
+ *   handler has it        that were noted at the entry
+ *   one without has it    its exit handler, NULL, is called: the kernel dies
+ *
+ * So an address that was ever registered with an exit handler must never be
+ * that of a probe without one, be it ours or of tracefs, BPF or another module,
+ * as long as a task may have it on its shadow stack; and nothing tells when that
+ * ends. Therefore:
+ *
+ *  - What was registered with an exit handler (a struct lt_slot) is never
+ *    returned to the allocator. It goes to lt_slots, and is used again for a
+ *    probe with an exit handler. There are as many as there were such probes at
+ *    one time: one for each instance of func and accept, and for each return: of
+ *    a pair.
+ *  - When this module is unloaded they stay allocated, 96 bytes each on x86-64:
+ *    lt_fprobe_unload() says how many. Nothing reads them, as no registered probe
+ *    has their address; it is enough that they are there.
+ *  - Probes of ours without an exit handler are in vmalloc()ed memory. Probes
+ *    of tracefs and BPF are in that of kmalloc(), so what these leave behind on
+ *    shadow stacks is never the address of ours.
+ *
+ * A slot that is used again may be returned into by calls of the former probe.
+ * fprobe_return() reads the struct without an ordering between that and finding
+ * its address among those that are registered, so all fields are written, and a
+ * grace period has passed, before the slot is registered: an RCU reader that
+ * finds the new registration has begun after they were written. And the exit
+ * handlers check that the function that returns is one of theirs: lt_calls_exit()
+ * here, returned() in fprobe.rs. If it is, it really returns, and only its entry
+ * was the former probe's. A tracker that needs the entry finds no event of it
+ * (func compares frames); the others count the return as any. The data on the
+ * shadow stack may be that of the other kind of probe, or of a tracer that had
+ * the address before us: lt_calls_exit() uses none, and returned() ignores calls
+ * without, and takes any number.
+ *
+ * unregister_fprobe() itself waits for a grace period, and handlers run as
+ * readers of it: nothing is called after it. So does register_fprobe() when it
+ * fails after calls may have come.
  *
  * All functions that run in a probe are notrace.
  */
+#define pr_fmt(fmt) "latency_tracker: " fmt
+
 #include <linux/err.h>
 #include <linux/fprobe.h>
 #include <linux/ftrace.h>
 #include <linux/kallsyms.h>
+#include <linux/kmemleak.h>
 #include <linux/kobject.h>
 #include <linux/kprobes.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/percpu.h>
 #include <linux/preempt.h>
+#include <linux/printk.h>
+#include <linux/rcupdate.h>
 #include <linux/slab.h>
 #include <linux/string.h>
+#include <linux/vmalloc.h>
 
 #include "fprobe.h"
 #include "helpers.h"
@@ -50,20 +104,21 @@ notrace void lt_fprobe_leave(void)
 	(*raw_cpu_ptr(&lt_inside))[interrupt_context_level()] = false;
 }
 
-notrace u64 lt_fprobe_argument(void *regs, u32 nth)
+notrace u64 lt_fprobe_argument(struct ftrace_regs *regs, u32 nth)
 {
-	return ftrace_regs_get_argument((struct ftrace_regs *)regs, nth);
+	return ftrace_regs_get_argument(regs, nth);
 }
 
-notrace u64 lt_fprobe_result(void *regs)
+notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
 {
-	return ftrace_regs_get_return_value((struct ftrace_regs *)regs);
+	return ftrace_regs_get_return_value(regs);
 }
 
 /*
  * The module that a function is in, with a reference; NULL for the kernel
  * proper. What finds a module by its address or name is not exported, but its
- * name is in that of the symbol, and its folder is in /sys/module.
+ * name is in that of the symbol, and its folder is in /sys/module, as ours is:
+ * kset_find_obj() is exported, and the fields are those of <linux/module.h>.
  */
 static notrace struct module *lt_module_of(unsigned long address, char *text)
 {
@@ -119,25 +174,142 @@ static notrace int lt_get_modules(struct lt_fprobe *probe)
 	return err;
 }
 
-notrace struct lt_fprobe *lt_fprobe_new(const char *name,
-					lt_fprobe_entry_fn entry,
-					lt_fprobe_exit_fn exit,
-					size_t data_size, void *owner)
+/* Several functions, of which one word is told. */
+
+struct lt_calls {
+	struct fprobe fp;
+	lt_calls_fn fn;
+	void *owner;
+};
+
+/* What is registered, see above. The struct fprobe is first in all of them. */
+struct lt_slot {
+	union {
+		struct fprobe fp;
+		struct lt_fprobe probe;
+		struct lt_calls calls;
+	};
+	/* Was registered before. */
+	bool stands;
+	/* In lt_slots. */
+	struct lt_slot *next;
+};
+
+static_assert(!offsetof(struct lt_slot, fp));
+static_assert(!offsetof(struct lt_fprobe, fp));
+static_assert(!offsetof(struct lt_calls, fp));
+
+/* Those with an exit handler that are not registered. */
+static struct lt_slot *lt_slots;
+static DEFINE_MUTEX(lt_slots_lock);
+
+static notrace struct lt_slot *lt_slot_new(fprobe_entry_cb entry,
+					   fprobe_exit_cb exit)
 {
-	struct lt_fprobe *probe = kzalloc(sizeof(*probe), GFP_KERNEL);
+	struct lt_slot *slot = NULL;
+
+	if (exit) {
+		mutex_lock(&lt_slots_lock);
+		slot = lt_slots;
+		if (slot)
+			lt_slots = slot->next;
+		mutex_unlock(&lt_slots_lock);
+		if (slot)
+			memset(slot, 0, offsetof(struct lt_slot, stands));
+		else
+			slot = kzalloc_obj(*slot);
+	} else {
+		slot = vzalloc(sizeof(*slot));
+	}
+	if (!slot)
+		return NULL;
+	slot->fp.entry_handler = entry;
+	slot->fp.exit_handler = exit;
+	return slot;
+}
+
+/* All fields are as they are to be while it is registered. */
+static notrace void lt_slot_ready(struct lt_slot *slot)
+{
+	if (slot->stands)
+		synchronize_rcu();
+}
+
+/* Not registered, and no handler is running. */
+static notrace void lt_slot_free(struct lt_slot *slot)
+{
+	if (!slot->fp.exit_handler) {
+		vfree(slot);
+		return;
+	}
+	slot->stands = true;
+	mutex_lock(&lt_slots_lock);
+	slot->next = lt_slots;
+	lt_slots = slot;
+	mutex_unlock(&lt_slots_lock);
+}
+
+notrace void lt_fprobe_unload(void)
+{
+	struct lt_slot *slot;
+	unsigned int nr = 0;
+
+	mutex_lock(&lt_slots_lock);
+	while ((slot = lt_slots)) {
+		lt_slots = slot->next;
+		memset(slot, 0, sizeof(*slot));
+		/* Not found any more, and not freed: see above. */
+		kmemleak_ignore(slot);
+		nr++;
+	}
+	mutex_unlock(&lt_slots_lock);
+	if (nr)
+		pr_info("%u probes of returns stay allocated, %zu bytes each\n",
+			nr, sizeof(*slot));
+}
+
+/* Whether a function is one that a registered probe follows. In a handler. */
+static notrace bool lt_is_of(const struct fprobe *fp, unsigned long function)
+{
+	/* Freed after a grace period; NULL if the probe is being removed. */
+	const struct fprobe_hlist *functions = READ_ONCE(fp->hlist_array);
+	int i;
+
+	for (i = 0; functions && i < functions->size; i++) {
+		if (functions->array[i].addr == function)
+			return true;
+	}
+	return false;
+}
+
+notrace bool lt_fprobe_follows(const struct lt_fprobe *probe,
+			       unsigned long function)
+{
+	return lt_is_of(&probe->fp, function);
+}
+
+notrace struct lt_fprobe *lt_fprobe_new(const char *name,
+					fprobe_entry_cb entry,
+					fprobe_exit_cb exit, size_t data_size,
+					void *owner)
+{
+	struct lt_slot *slot = lt_slot_new(entry, exit);
+	struct lt_fprobe *probe;
 	int err;
 
-	if (!probe)
+	if (!slot)
 		return ERR_PTR(-ENOMEM);
+	probe = &slot->probe;
 	probe->owner = owner;
-	probe->fp.entry_handler = (fprobe_entry_cb)entry;
-	probe->fp.exit_handler = (fprobe_exit_cb)exit;
 	probe->fp.entry_data_size = exit ? data_size : 0;
+	lt_slot_ready(slot);
 	err = register_fprobe(&probe->fp, name, NULL);
 	if (err) {
-		kfree(probe);
+		lt_slot_free(slot);
 		return ERR_PTR(err);
 	}
+	/* Until now lt_fprobe_follows() is asked. */
+	WRITE_ONCE(probe->function, probe->fp.hlist_array->array[0].addr);
 	err = lt_get_modules(probe);
 	if (err) {
 		lt_fprobe_free(probe);
@@ -150,7 +322,7 @@ notrace void lt_fprobe_free(struct lt_fprobe *probe)
 {
 	unregister_fprobe(&probe->fp);
 	lt_put_modules(probe);
-	kfree(probe);
+	lt_slot_free(container_of(probe, struct lt_slot, probe));
 }
 
 notrace u64 lt_fprobe_missed(const struct lt_fprobe *probe)
@@ -158,61 +330,50 @@ notrace u64 lt_fprobe_missed(const struct lt_fprobe *probe)
 	return READ_ONCE(probe->fp.nmissed);
 }
 
-/* Several functions, of which one word is told. */
-
-struct lt_calls {
-	struct fprobe probe;
-	lt_calls_fn fn;
-	void *owner;
-};
-
-static notrace int lt_calls_entry(struct fprobe *probe, unsigned long ip,
+static notrace int lt_calls_entry(struct fprobe *fp, unsigned long ip,
 				  unsigned long caller,
 				  struct ftrace_regs *regs, void *data)
 {
-	struct lt_calls *calls = container_of(probe, struct lt_calls, probe);
+	struct lt_calls *calls = container_of(fp, struct lt_calls, fp);
 
 	calls->fn(calls->owner, ftrace_regs_get_argument(regs, 0));
 	return 0;
 }
 
-static notrace void lt_calls_exit(struct fprobe *probe, unsigned long ip,
+static notrace void lt_calls_exit(struct fprobe *fp, unsigned long ip,
 				  unsigned long caller,
 				  struct ftrace_regs *regs, void *data)
 {
-	struct lt_calls *calls = container_of(probe, struct lt_calls, probe);
+	struct lt_calls *calls = container_of(fp, struct lt_calls, fp);
 
-	calls->fn(calls->owner, ftrace_regs_get_return_value(regs));
+	if (lt_is_of(fp, ip))
+		calls->fn(calls->owner, ftrace_regs_get_return_value(regs));
 }
 
 notrace struct lt_calls *lt_calls_new(const char *const *names, u32 len,
 				      bool returns, lt_calls_fn fn, void *owner)
 {
-	struct lt_calls *calls = kzalloc(sizeof(*calls), GFP_KERNEL);
+	struct lt_slot *slot = lt_slot_new(returns ? NULL : lt_calls_entry,
+					   returns ? lt_calls_exit : NULL);
 	int err;
 
-	if (!calls)
+	if (!slot)
 		return ERR_PTR(-ENOMEM);
-	if (returns)
-		calls->probe.exit_handler = lt_calls_exit;
-	else
-		calls->probe.entry_handler = lt_calls_entry;
-	calls->fn = fn;
-	calls->owner = owner;
-	err = register_fprobe_syms(&calls->probe, (const char **)names, len);
+	slot->calls.fn = fn;
+	slot->calls.owner = owner;
+	lt_slot_ready(slot);
+	err = register_fprobe_syms(&slot->fp, (const char **)names, len);
 	if (err) {
-		kfree(calls);
+		lt_slot_free(slot);
 		return ERR_PTR(err);
 	}
-	return calls;
+	return &slot->calls;
 }
 
 notrace void lt_calls_free(struct lt_calls *calls)
 {
-	/* After it nobody is called any more, but who was may be in it. */
-	unregister_fprobe(&calls->probe);
-	synchronize_rcu();
-	kfree(calls);
+	unregister_fprobe(&calls->fp);
+	lt_slot_free(container_of(calls, struct lt_slot, calls));
 }
 
 static notrace void lt_function_stub(unsigned long ip, unsigned long parent_ip,

@@ -15,26 +15,30 @@ struct module;
 struct lt_fprobe {
 	struct fprobe fp;
 	void *owner;
+	/* The first of the functions, as handlers get it. */
+	unsigned long function;
 	struct module **modules;
 	u32 nr_modules;
 };
-
-/* As fprobe_entry_cb and fprobe_exit_cb, for who does not know the types. */
-typedef int (*lt_fprobe_entry_fn)(struct fprobe *fp, unsigned long function,
-				  unsigned long caller, void *regs, void *data);
-typedef void (*lt_fprobe_exit_fn)(struct fprobe *fp, unsigned long function,
-				  unsigned long caller, void *regs, void *data);
 
 /* Whether this kernel has what is needed. */
 bool lt_fprobe_possible(void);
 
 /* Registers; either function may be NULL. An ERR_PTR if it fails. Sleeps. */
-struct lt_fprobe *lt_fprobe_new(const char *name, lt_fprobe_entry_fn entry,
-				lt_fprobe_exit_fn exit, size_t data_size,
+struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
+				fprobe_exit_cb exit, size_t data_size,
 				void *owner);
 /* Nothing is called any more after this. Sleeps. */
 void lt_fprobe_free(struct lt_fprobe *probe);
 u64 lt_fprobe_missed(const struct lt_fprobe *probe);
+/*
+ * In an exit handler: whether the function is one of the probe's, or one of a
+ * former probe at the same address.
+ */
+bool lt_fprobe_follows(const struct lt_fprobe *probe, unsigned long function);
+
+/* When the module goes, and there is no probe any more. Sleeps. */
+void lt_fprobe_unload(void);
 
 /*
  * Between these two, functions that the CPU calls in this context are not to be
@@ -44,8 +48,8 @@ u64 lt_fprobe_missed(const struct lt_fprobe *probe);
 bool lt_fprobe_enter(void);
 void lt_fprobe_leave(void);
 
-u64 lt_fprobe_argument(void *regs, u32 nth);
-u64 lt_fprobe_result(void *regs);
+u64 lt_fprobe_argument(struct ftrace_regs *regs, u32 nth);
+u64 lt_fprobe_result(struct ftrace_regs *regs);
 
 /* Several functions, by their first argument or their result. */
 struct lt_calls;

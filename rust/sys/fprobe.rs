@@ -30,7 +30,11 @@
 //! Those of the function: any, NMI included. Preemption is off.
 
 use crate::sys::{bindings as helpers, platform::PreemptGuard};
-use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
+use core::{
+    ffi::CStr,
+    marker::PhantomData,
+    ptr::{addr_of, NonNull}, //
+};
 use kernel::{
     error::{from_err_ptr, to_result},
     ffi::{c_int, c_ulong, c_void},
@@ -46,7 +50,7 @@ pub(crate) struct Call<'a> {
     pub(crate) function: u64,
     /// Where it returns to.
     pub(crate) caller: u64,
-    regs: NonNull<c_void>,
+    regs: NonNull<helpers::ftrace_regs>,
     _during: PhantomData<&'a c_void>,
 }
 
@@ -54,7 +58,7 @@ impl Call<'_> {
     /// # Safety
     ///
     /// `regs` are the registers that fprobe has passed to the caller.
-    unsafe fn new(function: c_ulong, caller: c_ulong, regs: *mut c_void) -> Self {
+    unsafe fn new(function: c_ulong, caller: c_ulong, regs: *mut helpers::ftrace_regs) -> Self {
         Self {
             function: function as u64,
             caller: caller as u64,
@@ -86,9 +90,8 @@ pub(crate) trait Follower<S>: Send + Sync + 'static {
     /// A function is called. Returns the word to keep, or `None` if its return is not of interest.
     fn entered(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame) -> Option<u64>;
 
-    /// A function returns for which [`Follower::entered`] kept a word.
-    ///
-    /// Perhaps long ago: of a [`Functions`] that has gone, if this one is in the same place.
+    /// A function returns for which [`Follower::entered`] kept a word. If it was entered before
+    /// this [`Functions`] was there, that may have been a follower of another one, since removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
     /// A function was called, or returned, on behalf of a follower.
@@ -125,7 +128,7 @@ unsafe extern "C" fn entered<S, F: Follower<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
     caller: c_ulong,
-    regs: *mut c_void,
+    regs: *mut helpers::ftrace_regs,
     data: *mut c_void,
 ) -> c_int {
     // SAFETY: The probe is the first field of ours, and the owner lives as long as it.
@@ -159,11 +162,19 @@ unsafe extern "C" fn returned<S, F: Follower<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
     caller: c_ulong,
-    regs: *mut c_void,
+    regs: *mut helpers::ftrace_regs,
     data: *mut c_void,
 ) {
-    // SAFETY: As in `entered`.
-    let follower = unsafe { &*(*probe.cast::<helpers::lt_fprobe>()).owner.cast::<F>() };
+    let probe = probe.cast::<helpers::lt_fprobe>();
+    // SAFETY: The probe is the first field of ours. Volatile: what has registered it may write it.
+    let first = unsafe { addr_of!((*probe).function).read_volatile() };
+    // A call of a former probe in the same memory may be of another function.
+    // SAFETY: As above, and it is registered.
+    if first != function && !unsafe { helpers::lt_fprobe_follows(probe, function) } {
+        return;
+    }
+    // SAFETY: As above, and the owner lives as long as it.
+    let follower = unsafe { &*(*probe).owner.cast::<F>() };
     // SAFETY: As in `entered`.
     let guard = unsafe { PreemptGuard::already() };
     // SAFETY: As in `entered`.
@@ -172,7 +183,7 @@ unsafe extern "C" fn returned<S, F: Follower<S>>(
         return;
     };
     let frame = Frame(data.addr() as u64);
-    // SAFETY: `entered` has written it.
+    // SAFETY: `entered` has written it, for this probe or a former one.
     let word = unsafe { word.read() };
     let done = apart(&guard, |guard| follower.returned(guard, &call, frame, word));
     if done.is_none() {
@@ -198,7 +209,7 @@ impl<S, F: Follower<S>> Functions<S, F> {
     /// Sleeps.
     pub(crate) fn new(name: &CStr, what: What, follower: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let exit: helpers::lt_fprobe_exit_fn = match what {
+        let exit: helpers::fprobe_exit_cb = match what {
             What::Both => Some(returned::<S, F>),
             What::Entry => None,
         };
@@ -236,6 +247,12 @@ impl<S, F: Follower<S>> Drop for Functions<S, F> {
         // SAFETY: Made by `lt_fprobe_new`, freed once.
         unsafe { helpers::lt_fprobe_free(self.raw.as_ptr()) };
     }
+}
+
+/// To be called when the module goes, when no [`Functions`] and no [`calls::Calls`] are left. Sleeps.
+pub(crate) fn unload() {
+    // SAFETY: May sleep. If a probe were left after all, its memory would stay allocated.
+    unsafe { helpers::lt_fprobe_unload() };
 }
 
 /// What this kernel lacks to follow functions, if anything.

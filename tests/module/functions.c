@@ -10,18 +10,28 @@
  *   recurse N MS  lt_fn_recurse() in itself, N deep: MS more than what it calls
  *   tick N MS     lt_fn_tick() N times, in hard interrupts: busy for MS each
  *   exit N MS     N threads that never return from lt_fn_exit()
+ *
+ * or has others' probes made, which stay until this is unloaded:
+ *
+ *   probes N SIZE N fprobes of the entry of lt_fn_delay(), each at the beginning
+ *                 of SIZE bytes of kmalloc()
+ *   keep N 0      the same for its return, so that the kernel has one
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
 #include <linux/err.h>
+#include <linux/fprobe.h>
 #include <linux/fs.h>
 #include <linux/irq_work.h>
 #include <linux/kernel.h>
 #include <linux/kthread.h>
 #include <linux/ktime.h>
+#include <linux/list.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <linux/processor.h>
 #include <linux/proc_fs.h>
+#include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/uaccess.h>
 
@@ -98,6 +108,66 @@ static int lt_fn_run_thread(void)
 	return 0;
 }
 
+struct lt_others_probe {
+	struct list_head list;
+	struct fprobe *fp;
+};
+
+static LIST_HEAD(lt_others_probes);
+static DEFINE_MUTEX(lt_others_lock);
+
+static int lt_others_entry(struct fprobe *fp, unsigned long ip,
+			   unsigned long caller, struct ftrace_regs *regs,
+			   void *data)
+{
+	return 0;
+}
+
+static void lt_others_exit(struct fprobe *fp, unsigned long ip,
+			   unsigned long caller, struct ftrace_regs *regs,
+			   void *data)
+{
+}
+
+static int lt_others_add(bool returns, size_t size)
+{
+	unsigned long function = (unsigned long)lt_fn_delay;
+	struct lt_others_probe *probe = kzalloc_obj(*probe);
+	int err = -ENOMEM;
+
+	if (!probe)
+		return err;
+	probe->fp = kzalloc(max(size, sizeof(*probe->fp)), GFP_KERNEL);
+	if (!probe->fp)
+		goto free;
+	if (returns)
+		probe->fp->exit_handler = lt_others_exit;
+	else
+		probe->fp->entry_handler = lt_others_entry;
+	err = register_fprobe_ips(probe->fp, &function, 1);
+	if (err)
+		goto free;
+	mutex_lock(&lt_others_lock);
+	list_add(&probe->list, &lt_others_probes);
+	mutex_unlock(&lt_others_lock);
+	return 0;
+free:
+	kfree(probe->fp);
+	kfree(probe);
+	return err;
+}
+
+static void lt_others_remove(void)
+{
+	struct lt_others_probe *probe, *next;
+
+	list_for_each_entry_safe(probe, next, &lt_others_probes, list) {
+		unregister_fprobe(probe->fp);
+		kfree(probe->fp);
+		kfree(probe);
+	}
+}
+
 static int lt_fn_call(const char *what, unsigned int nr, unsigned int ms)
 {
 	struct lt_tick tick = { .ms = ms };
@@ -118,6 +188,10 @@ static int lt_fn_call(const char *what, unsigned int nr, unsigned int ms)
 			irq_work_sync(&tick.work);
 		} else if (!strcmp(what, "exit")) {
 			err = lt_fn_run_thread();
+		} else if (!strcmp(what, "probes")) {
+			err = lt_others_add(false, ms);
+		} else if (!strcmp(what, "keep")) {
+			err = lt_others_add(true, ms);
 		} else {
 			err = -EINVAL;
 		}
@@ -158,6 +232,7 @@ static int __init lt_functions_init(void)
 static void __exit lt_functions_exit(void)
 {
 	remove_proc_entry("lt_functions", NULL);
+	lt_others_remove();
 }
 
 module_init(lt_functions_init);

@@ -3,7 +3,8 @@
 #
 # A server that takes 20 ms to its first byte is reported once for each connection: by which task, on which file and
 # ports, how many bytes, and after as long as the server itself says, over IPv4, IPv6 and a Unix socket. What it sends
-# later is not reported, and who closes without having sent anything is gone. Filters by port and process.
+# later is not reported, and who closes without having sent anything is gone. Filters by port and process. A server
+# that was waiting for its connection since before an instance was removed gets it, whatever probes are made meanwhile.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -91,4 +92,21 @@ for i in a p q r; do
 	control "$i accept enabled=0"
 	sums_hold $i
 done
+for i in a p q r; do control "-$i"; done
+
+# A server returns from accept(2) through the address of its probe: that of one without an exit handler would kill the
+# kernel, that of another one with it is told of a connection as any.
+control 'keep func function=vfs_statfs threshold=3600s'
+for i in $(seq 4); do control "a$i accept threshold=0"; done
+net listen 127.0.0.1 5000 0 >/tmp/server &
+server=$!
+wait_until 10 grep -q port=5000 /tmp/server
+reader=$(sed -n 's/^reader=\([0-9]*\) .*/\1/p' /tmp/server)
+wait_until 10 grep -qs inet_csk_accept "/proc/$reader/stack"
+for i in $(seq 4); do control "-a$i"; done
+for i in $(seq 4); do control "n$i net threshold=3600s"; done
+control 'b accept threshold=3600s'
+net call 127.0.0.1 5000
+wait $server
+assert_eq "$(stat b started)" 1 "connections of one that waited"
 unload_module

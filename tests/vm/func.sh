@@ -4,8 +4,8 @@
 # A call of 20 ms is reported once, with its delay, who called, its arguments and what it returned; of calls in each
 # other each has its own depth and delay; one in an interrupt belongs to nobody. Who sleeps inside times out, with
 # its stack; who exits inside is gone. The module of a function stays while it is followed. A call that is under way
-# when its instance goes, or is turned off and on, returns as if nothing had been. What cannot be followed is refused,
-# by the word.
+# when its instance goes, or is turned off and on, returns as if nothing had been, whatever probes are made meanwhile,
+# here or elsewhere, before and after the module has gone. What cannot be followed is refused, by the word.
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -158,5 +158,51 @@ run sleep 1 "$(patiently 1500)" &
 wait_until 5 stat_is w pending -eq 1
 control -w
 rmmod latency_tracker || fail "unloading while a task is inside"
-rmmod lt_functions || fail "nobody holds it any more"
+kernel_says ' stay allocated, ' || fail "what stays allocated: $(dmesg | tail -n 1)"
 wait
+
+# It returns through the address of its probe, which must not be that of one without an exit handler: the kernel would
+# call it all the same, at NULL. The memory that was given back last is what the next one gets, on the same CPU.
+others() { for cpu in 0 1; do taskset -c $cpu sh -c "echo '$*' >/proc/lt_functions"; done; }
+entries() {
+	for i in $(seq 4); do
+		control "e$i pair begin=function:lt_fn_delay end=tracepoint:sched_process_exit end_key=tid begin_key=tid events=16 max_events=16 ring=2"
+	done
+}
+load_module
+run keep 1 0
+for i in $(seq 4); do control "w$i func function=lt_fn_sleep threshold=0 events=16 max_events=16 ring=2"; done
+run sleep 1 600000 2>/dev/null &
+first=$!
+run sleep 1 600000 2>/dev/null &
+second=$!
+wait_until 10 stat_is w4 pending -eq 2
+for i in $(seq 4); do control "-w$i"; done
+# The same memory, but another function: its return is not counted.
+for i in $(seq 4); do
+	control "r$i pair begin=return:lt_fn_delay end=tracepoint:sched_process_exit end_key=tid begin_key=tid events=16 max_events=16 ring=2"
+done
+kill $first
+wait $first 2>/dev/null || :
+for i in $(seq 4); do
+	assert_eq "$(stat r$i attempts)" 0 "returns of lt_fn_sleep, told to what follows those of lt_fn_delay"
+	control "-r$i"
+done
+entries
+others probes 12 96
+kill $second
+wait $second 2>/dev/null || :
+for i in $(seq 4); do control "w$i func function=lt_fn_sleep threshold=0 events=16 max_events=16 ring=2"; done
+run sleep 1 600000 2>/dev/null &
+third=$!
+wait_until 10 stat_is w4 pending -eq 1
+rmmod latency_tracker || fail "unloading while a task is inside"
+dmesg | grep 'stay allocated' | tail -n 1 | grep -q ' 4 probes of returns stay allocated, 96 bytes each$' || fail "what stays allocated: $(dmesg | tail -n 1)"
+load_module
+entries
+others probes 12 96
+kill $third
+wait $third 2>/dev/null || :
+rmmod latency_tracker
+if dmesg | tail -n 1 | grep -q 'stay allocated'; then fail "no return was hooked: $(dmesg | tail -n 1)"; fi
+rmmod lt_functions || fail "nobody holds it any more"
