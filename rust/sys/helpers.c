@@ -277,38 +277,59 @@ struct lt_waker {
 	void *owner;
 };
 
-static DEFINE_PER_CPU(struct task_struct *, lt_waking);
+/* What is running on a CPU, if it is a callback: which task, if any. */
+enum lt_waking {
+	LT_WAKING_IRQ_WORK,
+	LT_WAKING_TIMER,
+	LT_WAKINGS,
+};
+
+static DEFINE_PER_CPU(struct task_struct *[LT_WAKINGS], lt_waking);
 
 /*
- * Both callbacks stay on one CPU; on PREEMPT_RT they run in a thread each, where
- * one may run while the other is preempted.
+ * Both callbacks stay on one CPU, and neither runs within itself. An irq_work
+ * may come in the middle of a timer, and is over before that goes on: one place
+ * for both is enough, whose former value is restored. Not so on PREEMPT_RT,
+ * where each kind runs in a thread of its own, of which either may run while the
+ * other is preempted, or waits for a lock of a wait queue: each has its place.
  */
-static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn)
+static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
+				  enum lt_waking kind)
 {
-	struct task_struct *outer = this_cpu_read(lt_waking);
+	struct task_struct **place;
+	struct task_struct *outer;
 
-	this_cpu_write(lt_waking, current);
+	if (!IS_ENABLED(CONFIG_PREEMPT_RT))
+		kind = LT_WAKING_IRQ_WORK;
+	place = &(*raw_cpu_ptr(&lt_waking))[kind];
+	outer = READ_ONCE(*place);
+	WRITE_ONCE(*place, current);
 	fn(waker, waker->owner);
-	this_cpu_write(lt_waking, outer);
+	WRITE_ONCE(*place, outer);
 }
 
 notrace bool lt_is_waking(void)
 {
-	return raw_cpu_read(lt_waking) == current;
+	struct task_struct **places = *raw_cpu_ptr(&lt_waking);
+
+	if (READ_ONCE(places[LT_WAKING_IRQ_WORK]) == current)
+		return true;
+	return IS_ENABLED(CONFIG_PREEMPT_RT) &&
+	       READ_ONCE(places[LT_WAKING_TIMER]) == current;
 }
 
 static notrace void lt_waker_irq_work(struct irq_work *work)
 {
 	struct lt_waker *waker = container_of(work, struct lt_waker, work);
 
-	lt_waker_call(waker, waker->on_irq_work);
+	lt_waker_call(waker, waker->on_irq_work, LT_WAKING_IRQ_WORK);
 }
 
 static notrace void lt_waker_timer(struct timer_list *timer)
 {
 	struct lt_waker *waker = container_of(timer, struct lt_waker, timer);
 
-	lt_waker_call(waker, waker->on_timer);
+	lt_waker_call(waker, waker->on_timer, LT_WAKING_TIMER);
 }
 
 notrace struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
