@@ -64,13 +64,18 @@ static notrace bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
 	return false;
 }
 
+/*
+ * Once: a search takes a reference that a module cannot return, as btf_put() is
+ * not exported. It is one of the kernel's own BTF, where these types are found
+ * before any module is asked, and that is never freed: what a load of this module
+ * leaves behind is a count of two, in a refcount_t, and no memory.
+ */
 notrace void lt_wq_find_names(void)
 {
 	struct btf *btf;
 	s32 wq, pwq;
 
 	mutex_lock(&lt_wq_lock);
-	/* Once: each search takes a reference that a module can not return. */
 	if (!lt_wq_sought) {
 		lt_wq_sought = true;
 		wq = bpf_find_btf_id("workqueue_struct", BTF_KIND_STRUCT, &btf);
@@ -109,7 +114,11 @@ notrace u64 lt_work_function(const struct work_struct *work)
 
 /*
  * The work may be gone, and its memory be something else by now: nothing is
- * taken for granted but that reading kernel memory so does not fault.
+ * taken for granted but that reading kernel memory so does not fault. What this
+ * cannot rule out: that the address was vmalloc()ed or a module's, and the
+ * registers of a device are mapped there by now, of which some change when they
+ * are read. Works are nearly always in kmalloc()ed or static memory, of which
+ * neither becomes such a mapping, unless a module with static works has gone.
  */
 notrace bool lt_work_is_queued(u64 address, u64 function)
 {
