@@ -22,7 +22,7 @@ use crate::sys::{
         calls::{Calls, What}, //
     },
     symbol,
-    tracepoint::{self, Probe}, //
+    tracepoint::{self, probe, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit};
 use kernel::{
@@ -149,7 +149,7 @@ unsafe extern "C" fn closed<T: Follower>(owner: *mut c_void, inode: u64) {
 fn probes<T: Follower>() -> [Probe<'static, T>; 1] {
     // SAFETY: It has the arguments of this tracepoint, of which only the address of the socket is
     // used.
-    [unsafe { Probe::new(c"sock_send_length", sent::<T> as *mut c_void) }]
+    [unsafe { probe!(sock_send_length: sent::<T>) }]
 }
 
 /// What this kernel lacks, if anything.

@@ -10,3 +10,4 @@
 #include "../../include/latency_tracker.h"
 #include "fprobe.h"
 #include "helpers.h"
+#include "tracepoints.h"

@@ -7,7 +7,7 @@
 
 use crate::sys::{
     bindings as helpers,
-    tracepoint::{self, Attachment, Probe}, //
+    tracepoint::{self, probe, Attachment, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::addr_of};
 use kernel::{
@@ -210,13 +210,13 @@ fn probes<T: Follower>() -> [Probe<'static, T>; 7] {
     // SAFETY: They have the arguments of these tracepoints, whose first is a valid request.
     unsafe {
         [
-            Probe::new(c"block_io_done", done::<T> as *mut c_void),
-            Probe::new(c"block_rq_complete", completed::<T> as *mut c_void),
-            Probe::new(c"block_rq_merge", merged::<T> as *mut c_void),
-            Probe::new(c"block_rq_requeue", requeued::<T> as *mut c_void),
-            Probe::new(c"block_rq_issue", issued::<T> as *mut c_void),
-            Probe::new(c"block_rq_insert", inserted::<T> as *mut c_void),
-            Probe::new(c"block_io_start", created::<T> as *mut c_void),
+            probe!(block_io_done: done::<T>),
+            probe!(block_rq_complete: completed::<T>),
+            probe!(block_rq_merge: merged::<T>),
+            probe!(block_rq_requeue: requeued::<T>),
+            probe!(block_rq_issue: issued::<T>),
+            probe!(block_rq_insert: inserted::<T>),
+            probe!(block_io_start: created::<T>),
         ]
     }
 }

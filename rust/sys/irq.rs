@@ -20,7 +20,7 @@ use crate::{
     sys::{
         bindings as helpers,
         platform::{Kernel, PreemptGuard},
-        tracepoint::{self, Attachment, Probe}, //
+        tracepoint::{self, probe, Attachment, Probe}, //
     },
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
@@ -139,8 +139,8 @@ fn handler_probes<T: Handlers>() -> [Probe<'static, T>; 2] {
     // SAFETY: They have the arguments of these tracepoints, whose action is valid.
     unsafe {
         [
-            Probe::new(c"irq_handler_exit", handler_left::<T> as *mut c_void),
-            Probe::new(c"irq_handler_entry", handler_entered::<T> as *mut c_void),
+            probe!(irq_handler_exit: handler_left::<T>),
+            probe!(irq_handler_entry: handler_entered::<T>),
         ]
     }
 }
@@ -150,8 +150,8 @@ fn softirq_probes<T: Softirqs>() -> [Probe<'static, T>; 2] {
     // SAFETY: They have the arguments of these tracepoints, which are numbers.
     unsafe {
         [
-            Probe::new(c"softirq_exit", softirq_left::<T> as *mut c_void),
-            Probe::new(c"softirq_entry", softirq_entered::<T> as *mut c_void),
+            probe!(softirq_exit: softirq_left::<T>),
+            probe!(softirq_entry: softirq_entered::<T>),
         ]
     }
 }

@@ -26,12 +26,12 @@ use crate::sys::{
         calls::{Calls, What}, //
     },
     symbol,
-    tracepoint::{self, Probe}, //
+    tracepoint::{self, probe, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::NonNull};
 use kernel::{
     bindings,
-    ffi::{c_int, c_uint, c_void},
+    ffi::{c_int, c_void},
     fmt,
     prelude::*,
     sync::Arc, //
@@ -152,8 +152,8 @@ unsafe extern "C" fn dropped<T: Follower>(
     data: *mut c_void,
     skb: *mut bindings::sk_buff,
     location: *mut c_void,
-    reason: c_uint,
-    _sk: *const c_void,
+    reason: bindings::skb_drop_reason,
+    _sk: *const bindings::sock,
 ) {
     // SAFETY: The function's contract.
     let follower = unsafe { &*data.cast::<T>() };
@@ -185,10 +185,10 @@ fn probes<T: Follower>() -> [Probe<'static, T>; 4] {
     // received is looked into, and that is valid.
     unsafe {
         [
-            Probe::new(c"kfree_skb", dropped::<T> as *mut c_void),
-            Probe::new(c"consume_skb", consumed::<T> as *mut c_void),
-            Probe::new(c"skb_copy_datagram_iovec", copied::<T> as *mut c_void),
-            Probe::new(c"netif_receive_skb", received::<T> as *mut c_void),
+            probe!(kfree_skb: dropped::<T>),
+            probe!(consume_skb: consumed::<T>),
+            probe!(skb_copy_datagram_iovec: copied::<T>),
+            probe!(netif_receive_skb: received::<T>),
         ]
     }
 }

@@ -7,6 +7,9 @@
 //! behind the last argument have something in them that means nothing; so has the upper part of
 //! the register of a type that is smaller than it.
 //!
+//! So no compiler can compare the types, as [`super::tracepoint::probe!`] has it done for the
+//! others, and on a kernel with kCFI the call would trap: tracepoints.h refuses such kernels.
+//!
 //! # Contexts
 //!
 //! Those of the tracepoint: any, NMI included. Preemption may be on.

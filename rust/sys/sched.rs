@@ -26,7 +26,7 @@ use crate::{
     sys::{
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, Attachment, Probe}, //
+        tracepoint::{self, probe, Attachment, Probe}, //
     },
 };
 use core::ffi::CStr;
@@ -166,9 +166,9 @@ fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints, which are valid tasks.
     let (switched, waking, new) = unsafe {
         (
-            Probe::new(c"sched_switch", switched::<T> as *mut c_void),
-            Probe::new(c"sched_waking", waking::<T> as *mut c_void),
-            Probe::new(c"sched_wakeup_new", waking::<T> as *mut c_void),
+            probe!(sched_switch: switched::<T>),
+            probe!(sched_waking: waking::<T>),
+            probe!(sched_wakeup_new: waking::<T>),
         )
     };
     let waking = T::WAKINGS.then_some(waking);
@@ -196,7 +196,20 @@ pub(crate) trait Leaver: Send + Sync + 'static {
 /// # Safety
 ///
 /// `data` is a valid `T`, `task` a valid task.
-unsafe extern "C" fn exits<T: Leaver>(data: *mut c_void, task: *mut bindings::task_struct) {
+unsafe extern "C" fn exits<T: Leaver>(
+    data: *mut c_void,
+    task: *mut bindings::task_struct,
+    _group_dead: bool,
+) {
+    // SAFETY: The function's contract.
+    unsafe { freed::<T>(data, task) };
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `task` a valid task.
+#[inline(always)]
+unsafe extern "C" fn freed<T: Leaver>(data: *mut c_void, task: *mut bindings::task_struct) {
     // SAFETY: The function's contract.
     let (leaver, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
     let guard = Kernel::guard();
@@ -205,12 +218,11 @@ unsafe extern "C" fn exits<T: Leaver>(data: *mut c_void, task: *mut bindings::ta
 
 /// The probes of a task's end.
 fn exit_probes<T: Leaver>() -> [Probe<'static, T>; 2] {
-    // SAFETY: The first argument of these tracepoints is a valid task; a further one stays in its
-    // register.
+    // SAFETY: The task of these tracepoints is valid.
     unsafe {
         [
-            Probe::new(c"sched_process_exit", exits::<T> as *mut c_void),
-            Probe::new(c"sched_process_free", exits::<T> as *mut c_void),
+            probe!(sched_process_exit: exits::<T>),
+            probe!(sched_process_free: freed::<T>),
         ]
     }
 }

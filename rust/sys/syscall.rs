@@ -26,7 +26,7 @@ use crate::{
         bindings as helpers,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
-        tracepoint::{self, Attachment, Probe}, //
+        tracepoint::{self, probe, Attachment, Probe}, //
     },
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
@@ -146,7 +146,7 @@ unsafe extern "C" fn executed<T: Follower>(
     data: *mut c_void,
     task: *mut bindings::task_struct,
     old: c_int,
-    _bprm: *mut c_void,
+    _bprm: *mut bindings::linux_binprm,
 ) {
     // SAFETY: The function's contract.
     let (follower, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
@@ -181,7 +181,7 @@ unsafe extern "C" fn switched<T: Follower>(
 ) {
     // SAFETY: The function's contract.
     let (follower, next) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(next)) };
-    // SAFETY: A raw spinlock is held, see "Contexts" in sys/sched.rs.
+    // SAFETY: Preemption is off, see "Contexts" in sys/sched.rs.
     let guard = unsafe { PreemptGuard::already() };
     follower.switched_in(&guard, next);
 }
@@ -195,17 +195,11 @@ fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
     // task; the tasks are valid, and current but at a switch.
     let probes = unsafe {
         [
-            (true, Probe::new(c"sys_exit", left::<T> as *mut c_void)),
-            (
-                T::TASKS,
-                Probe::new(c"sched_process_exec", executed::<T> as *mut c_void),
-            ),
-            (
-                T::TASKS,
-                Probe::new(c"sched_process_exit", exited::<T> as *mut c_void),
-            ),
-            (T::TASKS, Probe::new(SWITCH, switched::<T> as *mut c_void)),
-            (true, Probe::new(c"sys_enter", entered::<T> as *mut c_void)),
+            (true, probe!(sys_exit: left::<T>)),
+            (T::TASKS, probe!(sched_process_exec: executed::<T>)),
+            (T::TASKS, probe!(sched_process_exit: exited::<T>)),
+            (T::TASKS, probe!(sched_switch: switched::<T>)),
+            (true, probe!(sys_enter: entered::<T>)),
         ]
     };
     let needed = |(needed, probe): (bool, _)| needed.then_some(probe);

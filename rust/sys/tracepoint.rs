@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Each file beside this one that is about tracepoints has a list of its probes, and a function
-//! that attaches them. Whether the tracepoints have the arguments that these take is checked by
-//! tracepoints.c.
+//! that attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a
+//! function of exactly that type, and tracepoints.c compares it with what the kernel declares.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -63,13 +63,43 @@ pub(crate) struct Probe<'a, T> {
     _with: PhantomData<fn(&T)>,
 }
 
+/// A [`Probe`] of the tracepoint of this name, from a function with its arguments.
+///
+/// `probe!(sched_waking: waking::<T>)`; a function of another type does not compile.
+///
+/// # Safety
+///
+/// Given a pointer to a valid `T`, the function may be called in the tracepoint's context, with the
+/// tracepoint's arguments, on any CPU.
+macro_rules! probe {
+    ($tracepoint:ident: $function:expr) => {
+        ::kernel::macros::paste!({
+            let function: $crate::sys::bindings::[<lt_probe_ $tracepoint>] = Some($function);
+            const NAME: &::core::ffi::CStr =
+                match ::core::ffi::CStr::from_bytes_with_nul(
+                    concat!(stringify!($tracepoint), "\0").as_bytes(),
+                ) {
+                    Ok(name) => name,
+                    Err(_) => unreachable!(),
+                };
+            $crate::sys::tracepoint::Probe::new(
+                NAME,
+                function.map_or(::core::ptr::null_mut(), |f| f as *mut ::kernel::ffi::c_void),
+            )
+        })
+    };
+}
+pub(crate) use probe;
+
 impl<'a, T> Probe<'a, T> {
     /// # Safety
     ///
-    /// `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are the first
-    /// ones of the tracepoint's `TP_PROTO`. Given a pointer to a valid `T`, it may be called in the
-    /// tracepoint's context, on any CPU.
-    pub(crate) const unsafe fn new(tracepoint: &'a CStr, function: *mut c_void) -> Self {
+    /// `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are those of the
+    /// tracepoint's `TP_PROTO`, or integers that are passed in as many registers. Given a pointer
+    /// to a valid `T`, it may be called in the tracepoint's context, on any CPU.
+    ///
+    /// [`probe!`] sees to the arguments.
+    pub(crate) unsafe fn new(tracepoint: &'a CStr, function: *mut c_void) -> Self {
         // INVARIANT: The caller's promise.
         Self {
             tracepoint,
@@ -153,8 +183,8 @@ impl Attached {
     ///
     /// # Safety
     ///
-    /// - `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are the first
-    ///   ones of the tracepoint's `TP_PROTO`.
+    /// - `function` is an `extern "C" fn(*mut c_void, ...)` whose further arguments are those of
+    ///   the tracepoint's `TP_PROTO`, or integers that are passed in as many registers.
     /// - It may be called with `data` in the tracepoint's context on any CPU, until
     ///   [`synchronize`] has returned after the result was dropped.
     unsafe fn new(

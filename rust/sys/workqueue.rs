@@ -23,7 +23,7 @@
 use crate::sys::{
     bindings as helpers,
     platform::PreemptGuard,
-    tracepoint::{self, Attachment, Probe}, //
+    tracepoint::{self, probe, Attachment, Probe}, //
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -144,7 +144,7 @@ unsafe extern "C" fn started<T: Follower>(data: *mut c_void, work: *mut bindings
 unsafe extern "C" fn ended<T: Follower>(
     data: *mut c_void,
     work: *mut bindings::work_struct,
-    _function: *mut c_void,
+    _function: bindings::work_func_t,
 ) {
     // SAFETY: The function's contract.
     let follower = unsafe { &*data.cast::<T>() };
@@ -157,9 +157,9 @@ fn probes<T: Follower>() -> [Probe<'static, T>; 3] {
     // end, of which only the address is used.
     unsafe {
         [
-            Probe::new(c"workqueue_execute_end", ended::<T> as *mut c_void),
-            Probe::new(c"workqueue_execute_start", started::<T> as *mut c_void),
-            Probe::new(c"workqueue_queue_work", queued::<T> as *mut c_void),
+            probe!(workqueue_execute_end: ended::<T>),
+            probe!(workqueue_execute_start: started::<T>),
+            probe!(workqueue_queue_work: queued::<T>),
         ]
     }
 }

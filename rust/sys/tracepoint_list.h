@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The list of tracepoints.h: which tracepoints, and the types of their arguments.
+ * Included with another LT_TRACEPOINT() each time.
+ */
+
+/* block.rs */
+LT_TRACEPOINT(block_io_start, struct request *);
+LT_TRACEPOINT(block_rq_insert, struct request *);
+LT_TRACEPOINT(block_rq_issue, struct request *);
+LT_TRACEPOINT(block_rq_requeue, struct request *);
+LT_TRACEPOINT(block_rq_merge, struct request *);
+LT_TRACEPOINT(block_rq_complete, struct request *, blk_status_t, unsigned int);
+LT_TRACEPOINT(block_io_done, struct request *);
+
+/* sched.rs */
+LT_TRACEPOINT(sched_switch, bool, struct task_struct *, struct task_struct *,
+	      unsigned int);
+LT_TRACEPOINT(sched_waking, struct task_struct *);
+LT_TRACEPOINT(sched_wakeup_new, struct task_struct *);
+LT_TRACEPOINT(sched_process_exit, struct task_struct *, bool);
+LT_TRACEPOINT(sched_process_free, struct task_struct *);
+LT_TRACEPOINT(sched_process_exec, struct task_struct *, pid_t,
+	      struct linux_binprm *);
+
+/* syscall.rs */
+LT_TRACEPOINT(sys_enter, struct pt_regs *, long);
+LT_TRACEPOINT(sys_exit, struct pt_regs *, long);
+
+/* irq.rs */
+LT_TRACEPOINT(irq_handler_entry, int, struct irqaction *);
+LT_TRACEPOINT(irq_handler_exit, int, struct irqaction *, int);
+LT_TRACEPOINT(softirq_entry, unsigned int);
+LT_TRACEPOINT(softirq_exit, unsigned int);
+
+/* workqueue.rs */
+LT_TRACEPOINT(workqueue_queue_work, int, struct pool_workqueue *,
+	      struct work_struct *);
+LT_TRACEPOINT(workqueue_execute_start, struct work_struct *);
+LT_TRACEPOINT(workqueue_execute_end, struct work_struct *, work_func_t);
+
+/* net.rs */
+LT_TRACEPOINT(kfree_skb, struct sk_buff *, void *, enum skb_drop_reason,
+	      const struct sock *);
+LT_TRACEPOINT(netif_receive_skb, struct sk_buff *);
+LT_TRACEPOINT(consume_skb, struct sk_buff *, void *);
+LT_TRACEPOINT(skb_copy_datagram_iovec, const struct sk_buff *, int);
+
+/* accept.rs */
+LT_TRACEPOINT(sock_send_length, struct sock *, int, int);

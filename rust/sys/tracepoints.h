@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The tracepoints that probes of rust/sys are attached to, and the types of
+ * their arguments: one list (tracepoint_list.h), of which two things are made.
+ *
+ *   lt_probe_NAME      the type of a probe, by bindgen: tracepoint.rs takes a
+ *                      function of exactly this type, or does not compile
+ *   lt_tracepoint_fits()  whether the kernel's own declaration is the same; if
+ *                      not, the tracker says so in `trackers`, and refuses to
+ *                      work; the others do
+ */
+#ifndef _LATENCY_TRACKER_TRACEPOINTS_H
+#define _LATENCY_TRACKER_TRACEPOINTS_H
+
+/*
+ * With kCFI an indirect call traps unless the type of the function is that of
+ * the call, as a hash in front of it says. A tracepoint calls its probes so if
+ * it has more than one. Two things would trap: the function of raw.rs, which
+ * takes any tracepoint by its registers, so its type is that of none; and those
+ * whose types Rust writes in another way than C: an enum (kfree_skb), a function
+ * pointer (workqueue_execute_end). The others have not been tried.
+ */
+#if defined(CONFIG_CFI) || defined(CONFIG_CFI_CLANG)
+#error "kernels with CONFIG_CFI are not supported: some probes would trap"
+#endif
+
+#include <linux/blk_types.h>
+#include <linux/types.h>
+#include <linux/workqueue.h>
+#include <net/dropreason.h>
+
+struct irqaction;
+struct linux_binprm;
+struct pool_workqueue;
+struct pt_regs;
+struct request;
+struct sk_buff;
+struct sock;
+struct task_struct;
+
+#define LT_TRACEPOINT(tp, ...) \
+	typedef void (*lt_probe_##tp)(void *data, __VA_ARGS__)
+#include "tracepoint_list.h"
+#undef LT_TRACEPOINT
+
+#endif /* _LATENCY_TRACKER_TRACEPOINTS_H */

@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# A kernel with kCFI is refused when the module is built, by the word; and a probe whose type is not that of its
+# tracepoint does not compile.
+# timeout: 400
+
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+mkdir -p "$top/build"
+work=$(mktemp -d "$top/build/cfi.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+# refused WHAT TEXT COMMAND...: the command must fail, and say so.
+refused() {
+	local what=$1 text=$2
+	shift 2
+	! LT_MODULE_OUT=$work/out "$@" >"$work/said" 2>&1 || { echo "$what was built"; exit 1; }
+	grep -qF -- "$text" "$work/said" || { echo "$what does not say '$text':"; tail -n 20 "$work/said"; exit 1; }
+	rm -rf "$work/out"
+}
+
+refused "a module for kCFI" 'kernels with CONFIG_CFI are not supported' "$top/scripts/build-module" stock KCFLAGS=-DCONFIG_CFI=1
+
+mkdir "$work/top"
+cp -r "$top"/{Kbuild,rust,include,scripts} "$work/top/"
+sed -i 's/_flags: c_int,/_flags: u64,/' "$work/top/rust/sys/accept.rs"
+! cmp -s "$top/rust/sys/accept.rs" "$work/top/rust/sys/accept.rs" || { echo "nothing is different"; exit 1; }
+refused "a probe of another type" 'mismatched types' "$work/top/scripts/build-module" stock
