@@ -539,10 +539,21 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
+    /// How many cells a stack holds.
     fn depth(&self, stack: &Stack) -> u64 {
-        match stack.head.load(Acquire) & INDEX_MASK {
-            0 => 0,
-            top => self.cell(Index::on_top(top)).link().depth(),
+        loop {
+            // Acquire: the depth is read from the cell on top.
+            let head = stack.head.load(Acquire);
+            let top = head & INDEX_MASK;
+            if top == 0 {
+                return 0;
+            }
+            let depth = self.cell(Index::on_top(top)).link().checked_depth();
+            // If the cell was taken in between the link was no link, or another one. Relaxed:
+            // looked at after the link, and changed before it, by a full exchange.
+            if stack.head.load(Relaxed) == head {
+                return depth;
+            }
         }
     }
 

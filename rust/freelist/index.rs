@@ -16,7 +16,7 @@
 //! its own, or enters one in the table that is free. Any context, NMI included.
 
 use super::{CHUNK, CHUNK_BITS, INDEX_MASK};
-use crate::sys::atomic::{Atomic, Relaxed};
+use crate::sys::atomic::{Acquire, Atomic, Relaxed};
 
 const DEPTH_SHIFT: u32 = 32;
 
@@ -142,6 +142,12 @@ impl Link {
         // the exchange fails.
         let link = self.0.load(Relaxed);
         (link & KEPT == 0).then_some(link & INDEX_MASK)
+    }
+
+    /// As [`Link::depth`], for a caller that looks next whether the cell is still on top.
+    pub(super) fn checked_depth(&self) -> u64 {
+        // Acquire: what the caller looks at next is looked at after this.
+        self.0.load(Acquire) >> DEPTH_SHIFT
     }
 
     /// How many cells there are on its stack from this one on; anything if it is on none.

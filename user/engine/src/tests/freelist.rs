@@ -3,12 +3,14 @@
 use super::{off_guard, on, Numa};
 use crate::{
     freelist::{Cell, Freelist, Index, Link, MAX_CELLS},
+    hash::Seed,
     host::{Guard, Host},
     platform::Platform,
+    tracker::Tracker,
 };
-use kernel::prelude::*;
+use kernel::{hook::interrupted, prelude::*};
 use proptest::prelude::*;
-use std::collections::HashSet;
+use std::{collections::HashSet, rc::Rc};
 
 struct Plain(Link);
 
@@ -241,6 +243,44 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
         first.iter().all(|index| index.to_raw() >> 12 == 0),
         "all of node 0"
     );
+}
+
+/// What is free is never more than there is, whatever is taken while it is counted: links of cells
+/// that are in the table are not taken for depths.
+#[test]
+fn free_is_never_above_the_capacity() {
+    type One = Host<1>;
+    let mut interrupts = 0;
+    for after in 0..40 {
+        let engine = Rc::new(Tracker::<1, 1, One>::new(8, 1_000, Seed::new(1, 2)).unwrap());
+        let begin = |engine: &Tracker<1, 1, One>, key| {
+            on::<One, _>(0, |guard| engine.event_in(guard, &[key], 0, &[0]));
+        };
+        // Eight events that ended: their cells are on the stacks.
+        (0..8).for_each(|key| begin(&engine, key));
+        for key in 0..8 {
+            on::<One, _>(0, |guard| {
+                engine.event_out(guard, &[key], 1, |_| true, |_| ())
+            });
+        }
+        let (other, mut before) = (engine.clone(), 0);
+        let came = Rc::new(std::cell::Cell::new(0));
+        let counted = came.clone();
+        let hook = move || {
+            if before == after {
+                counted.set(1);
+                (100..106).for_each(|key| begin(&other, key));
+            }
+            before += 1;
+        };
+        let free = interrupted(hook, || engine.free());
+        assert!(
+            free <= 8,
+            "{free} of 8 are free, begins before operation {after}"
+        );
+        interrupts += came.get();
+    }
+    assert!(interrupts > 3, "{interrupts} interrupts prove little");
 }
 
 proptest! {
