@@ -251,9 +251,14 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  * the next search for timeouts, which is at most one min_event_timeout (or
  * timeout, if that is shorter) away.
  *
+ * Without it a key can have many live events, but not any number: some 260 of
+ * each, so that no call takes long. (As many again whenever the capacity has
+ * grown while they were live.)
+ *
  * Context: any.
- * Return: 0; -ENOSPC if the pool is full (counted); -EAGAIN if the tracker is
- * off (counted); -EINVAL.
+ * Return: 0; -ENOSPC if the pool is full (counted); -EBUSY if too many events of
+ * this key are live (counted as "crowded"); -EAGAIN if the tracker is off
+ * (counted); -EINVAL.
  */
 int latency_tracker_event_in_at(struct latency_tracker *tracker, const void *key,
 				size_t key_size, const void *data, u64 start,

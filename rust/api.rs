@@ -172,7 +172,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         };
         match begun {
             Begin::Started => Ok(()),
-            Begin::Full => Err(ENOSPC),
+            lost => Err(lost_by(lost)),
         }
     }
 
@@ -195,7 +195,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         } else {
             tracker.event_in_held(&guard, key, start, data)
         };
-        begun.ok_or(ENOSPC)
+        begun.map_err(lost_by)
     }
 
     #[inline(never)]
@@ -395,6 +395,15 @@ impl<const K: usize, const D: usize> Client<K, D> {
 /// When an event ended, or its timeout was found; nothing is reported of negative delays.
 fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
     late.start.wrapping_add(late.delay)
+}
+
+/// Why a begin is lost.
+#[cold]
+fn lost_by(begun: Begin) -> Error {
+    match begun {
+        Begin::Crowded => EBUSY,
+        Begin::Full | Begin::Started => ENOSPC,
+    }
 }
 
 fn or_now(time: u64) -> u64 {

@@ -304,7 +304,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
     pub(crate) fn show_stats(&self, out: &SeqFile) {
         let stats = self.tracker.stats();
         // Where the totals belong in the order of the file.
-        for &counter in Counter::ALL {
+        let last = Counter::Crowded;
+        for &counter in Counter::ALL.iter().filter(|&&counter| counter != last) {
             seq_print!(out, "{} {}\n", counter.name(), stats.total(counter));
             if counter == Counter::Ended {
                 seq_print!(out, "pending {}\n", self.tracker.pending_count());
@@ -330,6 +331,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         for (which, name) in self.kind.counters.iter().enumerate() {
             seq_print!(out, "{name} {}\n", stats.total_extra(which));
         }
+        seq_print!(out, "{} {}\n", last.name(), stats.total(last));
     }
 
     /// Prints `histogram`.

@@ -32,8 +32,11 @@
 //! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove`
 //!   takes the count back. A search goes on to the next bucket exactly while `overflow` is not
 //!   zero, so searches for what is not there end at the first bucket, nearly always.
-//! - A table has at least two slots a cell, so an insertion finds one; if others keep taking the
-//!   free slots before it for a whole round, it gives up and the event is counted as `full`.
+//! - A table has at least two slots a cell, so keys that differ find one near their home. Events
+//!   of one key share a home and a tag, and pile up behind it: [`CROWD`] of them are taken, and no
+//!   more. So a crowd takes up few buckets, and neither it nor what lives beside it costs more
+//!   than that. Nor does an event go further than [`REACH`]. What is refused is counted as
+//!   `crowded`.
 //!
 //! # Growing
 //!
@@ -88,6 +91,13 @@ const CELLS_PER_BUCKET: u32 = 4;
 
 /// The most levels at a time. Each is at least twice as large as the one before.
 const LEVELS: usize = 24;
+
+/// How many buckets after its home an event may sit.
+const REACH: usize = 512;
+
+/// How many events with the same tag may sit beyond the home bucket of a hash: of one key more are
+/// not taken.
+const CROWD: u32 = 256;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
@@ -185,8 +195,8 @@ impl<P: Platform> Table<P> {
         Ok(table)
     }
 
-    /// Enters a cell under a hash, and notes in its link where; gives up, and returns `false`,
-    /// after a round in which others took every free slot.
+    /// Enters a cell under a hash, and notes in its link where. Returns `false`, and leaves no
+    /// trace, if there are [`CROWD`] of this key, or no slot within [`REACH`].
     ///
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
@@ -529,8 +539,11 @@ impl Level {
     #[cold]
     #[inline(never)]
     fn insert_beyond(&self, hash: u64, cell: Index, link: &Link) -> bool {
-        let home = home(hash);
-        for step in 0..self.mask {
+        if self.is_crowded(hash) {
+            return false;
+        }
+        let (home, reach) = (home(hash), self.reach());
+        for step in 0..reach {
             let next = home.wrapping_add(step);
             // Relaxed: published with the event, as tag and index are.
             self.bucket(next).overflow.add(1, Relaxed);
@@ -539,8 +552,36 @@ impl Level {
                 return true;
             }
         }
-        self.leave(home, self.mask);
+        self.leave(home, reach);
         false
+    }
+
+    /// Whether there are [`CROWD`] events with this tag behind the home of a hash.
+    ///
+    /// Others may come and go: then it is so of about now, and there may be as many more as there
+    /// are CPUs.
+    fn is_crowded(&self, hash: u64) -> bool {
+        // Relaxed, here and below: a count of about now. Each of them came by its home.
+        if self.home(hash).overflow.load(Relaxed) < u64::from(CROWD) {
+            return false;
+        }
+        let mut seen = 0;
+        for step in 1..=self.reach() {
+            let bucket = self.bucket(home(hash).wrapping_add(step));
+            seen += equal_bytes(bucket.tags.load(Relaxed), tag(hash)).count_ones();
+            if seen >= CROWD {
+                return true;
+            }
+            if bucket.overflow.load(Relaxed) == 0 {
+                break;
+            }
+        }
+        false
+    }
+
+    /// How far from home an event can be.
+    fn reach(&self) -> usize {
+        self.mask.min(REACH)
     }
 
     /// Searches from the bucket that is `step` after the home of `hash`.
@@ -550,7 +591,7 @@ impl Level {
         mut step: usize,
         take: &mut impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
-        while step <= self.mask {
+        while step <= self.reach() {
             let bucket = self.bucket(home(hash).wrapping_add(step));
             let hits = bucket.hits(tag(hash));
             if let Some(found) = bucket.offer(hits, |_, _, cell| Candidate::anywhere(cell), take) {

@@ -5,7 +5,7 @@
 //! The sums that hold whenever no probe is running:
 //!
 //! ```text
-//!   attempts = started + full + filtered + off
+//!   attempts = started + full + filtered + off + crowded
 //!   started  = ended + pending + replaced + cleared + gone
 //!   ended    = negative + the sum of the histogram
 //! ```
@@ -36,7 +36,8 @@ macro_rules! counters {
         }
 
         impl Counter {
-            /// All counters, in the order of the `stats` file.
+            /// All counters, in the order of the `stats` file; `Crowded` is the last one there,
+            /// after those of the kind.
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
 
             $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
@@ -82,6 +83,8 @@ counters! {
     Alerts ALERTS = "alerts",
     /// Alerts that found their place in the ring taken by a writer a whole lap behind.
     AlertsLost ALERTS_LOST = "alerts_lost",
+    /// Begins lost because too many events of their key were live.
+    Crowded CROWDED = "crowded",
 }
 
 /// How many counters a tracker may have of its own.

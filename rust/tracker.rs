@@ -60,6 +60,8 @@ pub(crate) enum Begin {
     Started,
     /// It is lost, the pool was full.
     Full,
+    /// It is lost, too many events of its key are live.
+    Crowded,
 }
 
 /// What an end that was known leaves behind.
@@ -201,7 +203,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// An operation begins at `start`.
     ///
-    /// A key may begin more than once; each end then takes one of them.
+    /// A key may begin more than once; each end then takes one of them. Of one key some 256 can be
+    /// live at a time, more are refused ([`Begin::Crowded`]).
     #[inline(always)]
     pub(crate) fn event_in(
         &self,
@@ -223,7 +226,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             return self.event_in_beyond(guard, hash, index);
         }
         event.publish();
-        self.begun(guard, true)
+        self.begun(guard, Begin::Started)
     }
 
     /// The rest of a begin, if this CPU has no hot cell.
@@ -237,7 +240,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     ) -> Begin {
         let hash = self.seed.hash(key);
         let begun = self.insert(guard, hash, key, start, data, Event::publish);
-        self.begun(guard, begun.is_some())
+        self.begun(guard, became(&begun))
     }
 
     /// The rest of a begin, if the home bucket is full.
@@ -245,22 +248,23 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     #[inline(never)]
     fn event_in_beyond(&self, guard: &P::Guard, hash: u64, index: Index) -> Begin {
         let begun = self.file(guard, hash, index, Event::publish);
-        self.begun(guard, begun.is_some())
+        self.begun(guard, became(&begun))
     }
 
     /// Counts what became of an attempt.
     #[inline(always)]
-    fn begun(&self, guard: &P::Guard, started: bool) -> Begin {
-        if started {
-            self.stats.here::<P>(guard).count(Counter::STARTED);
-            Begin::Started
-        } else {
-            self.stats.here::<P>(guard).count(Counter::FULL);
-            Begin::Full
+    fn begun(&self, guard: &P::Guard, begun: Begin) -> Begin {
+        let stats = self.stats.here::<P>(guard);
+        match begun {
+            Begin::Started => stats.count(Counter::STARTED),
+            Begin::Full => stats.count(Counter::FULL),
+            Begin::Crowded => stats.count(Counter::CROWDED),
         }
+        begun
     }
 
-    /// Makes a new event, and makes it findable by `publish`. Counts nothing.
+    /// Makes a new event, and makes it findable by `publish`. Counts nothing; fails with what
+    /// became of it instead.
     #[inline(always)]
     fn insert<R, const W: usize>(
         &self,
@@ -270,8 +274,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         start: u64,
         data: &[u64; W],
         publish: impl FnOnce(&Event<K, D>) -> R,
-    ) -> Option<(Index, R)> {
-        let index = self.pool.get(guard)?;
+    ) -> Result<(Index, R), Begin> {
+        let index = self.pool.get(guard).ok_or(Begin::Full)?;
         self.pool.cell(index).fill(key, start, data);
         self.file(guard, hash, index, publish)
     }
@@ -285,13 +289,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         hash: u64,
         index: Index,
         publish: impl FnOnce(&Event<K, D>) -> R,
-    ) -> Option<(Index, R)> {
+    ) -> Result<(Index, R), Begin> {
         let event = self.pool.cell(index);
         if self.table.insert(guard, hash, index, event.link()) {
-            Some((index, publish(event)))
+            Ok((index, publish(event)))
         } else {
             self.pool.put(guard, index);
-            None
+            Err(Begin::Crowded)
         }
     }
 
@@ -724,6 +728,14 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             self.pool.put_home(guard, won.found.cell, won.home);
         }
     }
+}
+
+/// What a new event, or the lack of it, became.
+#[inline(always)]
+fn became<T>(begun: &Result<T, Begin>) -> Begin {
+    begun
+        .as_ref()
+        .map_or_else(|begun| *begun, |_| Begin::Started)
 }
 
 /// The threshold, but low enough for delays below 0, as unsigned numbers, to be above it.

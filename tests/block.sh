@@ -35,7 +35,7 @@ sums_hold() {
 	awk -v name="$1" '
 		{ v[$1] = $2 }
 		END {
-			begins = v["started"] + v["full"] + v["filtered"] + v["off"]
+			begins = v["started"] + v["full"] + v["filtered"] + v["off"] + v["crowded"]
 			ends = v["ended"] + v["pending"] + v["replaced"] + v["cleared"] + v["gone"]
 			if (v["attempts"] != begins) { print name ": attempts", v["attempts"], "but", begins; exit 1 }
 			if (v["started"] != ends) { print name ": started", v["started"], "but", ends; exit 1 }

@@ -261,7 +261,7 @@ def adds_up(name):
     v = stats(name)
     counted = sum(int(line.split()[2]) for line in read(f"{LT}/{name}/histogram").splitlines())
     assert v["pending"] == 0, f"{name}: {v}"
-    assert v["attempts"] == v["started"] + v["full"] + v["filtered"] + v["off"], f"{name}: {v}"
+    assert v["attempts"] == v["started"] + v["full"] + v["filtered"] + v["off"] + v["crowded"], f"{name}: {v}"
     assert v["started"] == v["ended"] + v["replaced"] + v["cleared"] + v["gone"], f"{name}: {v}"
     assert v["ended"] == v["negative"] + counted, f"{name}: {counted} in the histogram, {v}"
     assert v["free"] == v["capacity"], f"{name}: {v}"

@@ -6,7 +6,7 @@
 //! does not keep anybody from ending it. Who has one can read the event at any time, and end this
 //! event and no other of the same key. Any context, NMI included.
 
-use super::{Ended, Late, Tracker, When};
+use super::{became, Begin, Ended, Late, Tracker, When};
 use crate::{
     event::{Event, Hold, Snapshot},
     freelist::Index,
@@ -14,6 +14,7 @@ use crate::{
     rcu_ht::{Candidate, Hits},
     stats::Counter, //
 };
+use kernel::prelude::*;
 
 /// Keeps an event's memory, live or ended. Goes back by [`Tracker::unhold`].
 ///
@@ -47,18 +48,19 @@ pub(crate) enum Lookup {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// As [`Tracker::event_in`], with a reference to the new event, if there is one.
+    /// As [`Tracker::event_in`], with a reference to the new event. Fails with what became of it
+    /// instead.
     pub(crate) fn event_in_held(
         &self,
         guard: &P::Guard,
         key: &[u64; K],
         start: u64,
         data: &[u64; D],
-    ) -> Option<Reference> {
+    ) -> Result<Reference, Begin> {
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         let hash = self.seed.hash(key);
         let begun = self.insert(guard, hash, key, start, data, Event::publish_held);
-        self.begun(guard, begun.is_some());
+        self.begun(guard, became(&begun));
         begun.map(|(index, _)| Reference(index))
     }
 

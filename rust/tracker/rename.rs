@@ -28,7 +28,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// not matter. Returns what `change` decided, if `key` was live.
     ///
     /// The caller answers for the new key: if keys are unique, nothing else is live under it. If
-    /// the table has no room for it, which needs a table as full as it never gets, the event is
+    /// the table has no room for it, which needs some 256 live events of the new key, the event is
     /// dropped and counted as `gone`.
     pub(crate) fn rename(
         &self,

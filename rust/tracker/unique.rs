@@ -14,7 +14,7 @@
 //! later one takes it, or it takes itself. Who takes whom follows one order, so there is no circle,
 //! and the last one always stays. Any context, NMI included.
 
-use super::{held::Reference, Begin, Tracker, Won};
+use super::{became, held::Reference, Begin, Tracker, Won};
 use crate::{
     event::{Event, Life},
     freelist::Index,
@@ -22,6 +22,7 @@ use crate::{
     rcu_ht::Candidate,
     stats::Counter, //
 };
+use kernel::prelude::*;
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// An operation with a key that can be live only once begins at `start`.
@@ -41,17 +42,18 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         data: &[u64; W],
     ) -> Begin {
         self.in_unique(guard, key, start, data, Event::publish_and_order)
-            .map_or(Begin::Full, |_| Begin::Started)
+            .map_or_else(|lost| lost, |_| Begin::Started)
     }
 
-    /// As [`Tracker::event_in_unique`], with a reference to the new event, if there is one.
+    /// As [`Tracker::event_in_unique`], with a reference to the new event. Fails with what became of
+    /// it instead.
     pub(crate) fn event_in_unique_held(
         &self,
         guard: &P::Guard,
         key: &[u64; K],
         start: u64,
         data: &[u64; D],
-    ) -> Option<Reference> {
+    ) -> Result<Reference, Begin> {
         self.in_unique(guard, key, start, data, Event::publish_held)
             .map(Reference::of)
     }
@@ -64,22 +66,22 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         start: u64,
         data: &[u64; W],
         publish: impl Fn(&Event<K, D>) -> Life,
-    ) -> Option<Index> {
+    ) -> Result<Index, Begin> {
         const { assert!(W <= D) };
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         let hash = self.seed.hash(key);
         let mut begun = self.insert(guard, hash, key, start, data, &publish);
-        if begun.is_none() && self.drop_one(guard, hash, key) {
+        if begun.is_err() && self.drop_one(guard, hash, key) {
             begun = self.insert(guard, hash, key, start, data, &publish);
         }
-        self.begun(guard, begun.is_some());
+        self.begun(guard, became(&begun));
         let (index, life) = begun?;
         let found = Candidate::anywhere(index);
         self.drop_others(guard, hash, key, start, self.won(found, life));
-        Some(index)
+        Ok(index)
     }
 
-    /// The pool is full: makes room by dropping an event of this key, if there is one.
+    /// There is no room: makes some by dropping an event of this key, if there is one.
     #[cold]
     fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
         let hits = self.table.look(guard, hash);

@@ -82,6 +82,7 @@ static const struct {
 	{ "keys_of_all_sizes", keys_of_all_sizes },
 	{ "the_length_is_part_of_a_key", the_length_is_part_of_a_key },
 	{ "duplicates", duplicates },
+	{ "a_crowd_is_bounded", a_crowd_is_bounded },
 	{ "a_unique_key_is_live_once", a_unique_key_is_live_once },
 	{ "references", references },
 	{ "timeouts", timeouts },

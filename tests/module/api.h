@@ -38,6 +38,7 @@ void worst(void);
 void keys_of_all_sizes(void);
 void the_length_is_part_of_a_key(void);
 void duplicates(void);
+void a_crowd_is_bounded(void);
 void a_unique_key_is_live_once(void);
 void references(void);
 

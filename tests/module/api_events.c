@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /* lt_api: begin, end, keys and references. */
 #include <linux/delay.h>
+#include <linux/irqflags.h>
 #include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/sched.h>
 #include <linux/string.h>
 
 #include "api.h"
@@ -162,6 +165,70 @@ void duplicates(void)
 	CHECK(latency_tracker_event_out_all(t, &key, 4, 0, 1500) == 3);
 	CHECK(latency_tracker_event_out_all(t, &key, 4, 0, 1500) == -ENOENT);
 	latency_tracker_destroy(t);
+}
+
+/* Runs a call with interrupts off, and notes how many ns the longest one took. */
+#define MEASURED(longest, call) ({					\
+	unsigned long _flags;						\
+	typeof(call) _result;						\
+	u64 _begin;							\
+									\
+	local_irq_save(_flags);						\
+	_begin = ktime_get_ns();					\
+	_result = call;							\
+	longest = max(longest, ktime_get_ns() - _begin);		\
+	local_irq_restore(_flags);					\
+	_result;							\
+})
+
+/*
+ * However many events of one key are begun: no call takes long, and what is
+ * refused is said. How long is printed: an emulated machine of which the host
+ * takes the CPU away says little about a limit.
+ */
+static void crowd(int attempts, u64 threshold)
+{
+	struct latency_tracker_config c = config(4, 0);
+	struct latency_tracker *t;
+	u64 in = 0, other = 0, out = 0, all = 0;
+	int i, err, live = 0, refused = 0;
+	u32 key = 9;
+
+	c.capacity = attempts;
+	c.data_size = 0;
+	c.threshold = threshold;
+	t = latency_tracker_create(&c);
+	CHECK(!IS_ERR(t));
+	for (i = 0; i < attempts; i++) {
+		err = MEASURED(in, latency_tracker_event_in_at(t, &key, 4, NULL,
+							       1, 0));
+		live += !err;
+		refused += err == -EBUSY;
+		if (i % 1024 == 0)
+			cond_resched();
+	}
+	CHECK(live >= 256 && live <= 264);
+	CHECK(live + refused == attempts);
+	for (key = 10; key < 1010; key++) {
+		CHECK(!MEASURED(other, latency_tracker_event_in(t, &key, 4, NULL)));
+		CHECK(!MEASURED(other, latency_tracker_event_out(t, &key, 4, 0)));
+	}
+	key = 9;
+	CHECK(!MEASURED(out, latency_tracker_event_out(t, &key, 4, 0)));
+	CHECK(MEASURED(all, latency_tracker_event_out_all(t, &key, 4, 0, 0)) ==
+	      live - 1);
+	/* Those of the other keys are late, too. */
+	CHECK(reports == (threshold ? 0 : live + 1000));
+	pr_info("lt_api: %d of one key: in %llu, another key %llu, out %llu, all %llu ns\n",
+		attempts, in, other, out, all);
+	latency_tracker_destroy(t);
+}
+
+void a_crowd_is_bounded(void)
+{
+	crowd(8000, U64_MAX);
+	crowd(8000, 0);
+	crowd(200000, U64_MAX);
 }
 
 void a_unique_key_is_live_once(void)

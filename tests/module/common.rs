@@ -85,8 +85,11 @@ pub(crate) fn total(engine: &Engine, counter: Counter) -> u64 {
 /// The sums of stats.rs.
 pub(crate) fn sums_hold(engine: &Engine) -> bool {
     let of = |counter| total(engine, counter);
-    let begins =
-        of(Counter::Started) + of(Counter::Full) + of(Counter::Filtered) + of(Counter::Off);
+    let begins = of(Counter::Started)
+        + of(Counter::Full)
+        + of(Counter::Filtered)
+        + of(Counter::Off)
+        + of(Counter::Crowded);
     let ends = of(Counter::Ended)
         + engine.pending_count()
         + of(Counter::Replaced)

@@ -105,6 +105,7 @@ impl Mix {
                 match notes.within(Op::Begin, begin) {
                     Begin::Started => self.say(Counter::Started, 1),
                     Begin::Full => self.say(Counter::Full, 1),
+                    Begin::Crowded => self.say(Counter::Crowded, 1),
                 }
             }
             27..=53 => {

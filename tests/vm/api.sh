@@ -18,7 +18,7 @@ follow $LT/alerts /tmp/alerts
 reader=$!
 insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
 dmesg | grep lt_api
-assert_eq "$(log 'lt_api: .*: ok')" 19 "tests that passed"
+assert_eq "$(log 'lt_api: .*: ok')" 20 "tests that passed"
 wait_until 20 grep -q 'instance=api tracker=module reason=' /tmp/alerts
 kill $reader
 assert_eq "$(log 'destroys a tracker that is not there')" 1 "destroying twice is said"

@@ -71,7 +71,7 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
         let held = engine.event_in_held(&guard, &unknown(n), Kernel::now(), &[n, !n]);
         drop(guard);
         let guard = Kernel::guard();
-        if let Some(event) = held {
+        if let Ok(event) = held {
             engine.event_out_held(&guard, &event, Kernel::now(), |_| {});
             engine.unhold(&guard, event);
         }

@@ -61,6 +61,7 @@ fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D
             + total(Counter::Full)
             + total(Counter::Filtered)
             + total(Counter::Off)
+            + total(Counter::Crowded)
     );
     assert_eq!(
         total(Counter::Started),

@@ -2,7 +2,7 @@
 
 //! `NAME/stats`: `key value` lines, the counters of an instance.
 //!
-//! They add up (Documentation/design): attempts = started + full + filtered + off, and
+//! They add up (Documentation/design): attempts = started + full + filtered + off + crowded, and
 //! started = ended + pending + replaced + cleared + gone. [`Stats::imbalance`] says where not;
 //! it is exact only while nothing happens between two counters being read.
 
@@ -67,8 +67,8 @@ impl Stats {
         [
             (
                 self.count("attempts"),
-                sum(&["started", "full", "filtered", "off"]),
-                "attempts = started + full + filtered + off",
+                sum(&["started", "full", "filtered", "off", "crowded"]),
+                "attempts = started + full + filtered + off + crowded",
             ),
             (
                 self.count("started"),

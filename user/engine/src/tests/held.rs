@@ -375,11 +375,11 @@ impl Model {
                 None,
             ),
             (false, true) => {
-                let held = engine.event_in_held(guard, key_, start, data);
+                let held = engine.event_in_held(guard, key_, start, data).ok();
                 (held.is_some(), held)
             }
             (true, true) => {
-                let held = engine.event_in_unique_held(guard, key_, start, data);
+                let held = engine.event_in_unique_held(guard, key_, start, data).ok();
                 (held.is_some(), held)
             }
         };

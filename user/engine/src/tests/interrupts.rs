@@ -418,6 +418,7 @@ fn a_pool_is_full_for_an_interrupt_only_while_the_cell_is_in_hand() {
                 assert_eq!(late, 0, "not full, and full again");
             }
             Some(Begin::Started) => late += 1,
+            Some(Begin::Crowded) => panic!("a crowd of one"),
         }
     }
     assert!(early > 0 && late > 0, "{early} {late}");

@@ -5,9 +5,9 @@ use crate::{
     freelist::{Index, Link},
     rcu_ht::{self, Candidate},
 };
-use kernel::prelude::*;
+use kernel::{hook::interrupted, prelude::*};
 use proptest::prelude::*;
-use std::{collections::BTreeSet, ops::Deref};
+use std::{cell::Cell, collections::BTreeSet, ops::Deref, rc::Rc};
 
 /// The index of a cell of no pool, since the tables of these tests have none.
 #[allow(unsafe_code)]
@@ -114,8 +114,8 @@ fn a_search_ends_at_the_first_that_is_accepted() {
 }
 
 #[test]
-fn thousands_of_one_key_are_all_found() {
-    const CELLS: u32 = 4000;
+fn hundreds_of_one_key_are_all_found() {
+    const CELLS: u32 = 256;
     let table = Table::new(CELLS).unwrap();
     let hash = 0xab00_0000_0000_0123;
     let mut places: Vec<_> = (0..CELLS)
@@ -127,13 +127,77 @@ fn thousands_of_one_key_are_all_found() {
     while !places.is_empty() {
         let (_, place) = places.swap_remove(places.len() / 2);
         table.remove(hash, place);
-        if places.len() % 500 == 0 {
+        if places.len() % 32 == 0 {
             let found: BTreeSet<_> = candidates(&table, hash).into_iter().collect();
             assert_eq!(found, places.iter().map(|(cell, _)| *cell).collect());
         }
     }
     assert!(table.is_empty());
     assert_eq!(table.overflowing(), 0);
+}
+
+/// How many atomic operations `body` makes.
+fn counted<R>(body: impl FnOnce() -> R) -> (u64, R) {
+    let count = Rc::new(Cell::new(0));
+    let counted = count.clone();
+    let result = interrupted(move || counted.set(counted.get() + 1), body);
+    (count.get(), result)
+}
+
+/// Of one key some are taken and the rest is refused, at a cost that does not depend on how many try.
+/// What lives beside them is not refused, and is found; and it all goes away again.
+#[test]
+fn a_crowd_is_bounded() {
+    const CELLS: u32 = 1 << 18;
+    let table = Table::new(CELLS).unwrap();
+    let crowd = 0x5b00_0000_0000_0123;
+    let mut most = 0;
+    let mut places = Vec::new();
+    let mut room = 0;
+    for attempts in [8_000, 200_000] {
+        for cell in 0..attempts {
+            let (operations, place) = counted(|| table.insert(crowd, cell));
+            most = most.max(operations);
+            places.extend(place);
+        }
+        room = room.max(places.len());
+        assert_eq!(places.len(), room, "no more after {attempts}");
+    }
+    assert!((256..=264).contains(&room), "{room} of a key");
+    assert_eq!(candidates(&table, crowd).len(), room);
+    // Other keys, as many as there is room for: of the same home, after it, and anywhere.
+    let random = |cell: u32| {
+        let mut hash = (u64::from(cell) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
+        hash ^ (hash >> 33)
+    };
+    let beside = (0..CELLS - room as u32).map(|cell| match cell {
+        // Another tag, in the crowd.
+        0..100 => (cell, 0x1700_0000_0000_0123 + u64::from(cell)),
+        _ => (cell, random(cell)),
+    });
+    let others: Vec<_> = beside
+        .map(|(cell, hash)| {
+            let (operations, place) = counted(|| table.insert(hash, cell));
+            most = most.max(operations);
+            (cell, hash, place.expect("another key is refused"))
+        })
+        .collect();
+    for (cell, hash, _) in &others {
+        let (operations, found) =
+            counted(|| table.find(*hash, |found| (found == *cell).then_some(())));
+        most = most.max(operations);
+        assert_eq!(found, Some(()));
+    }
+    for place in places {
+        let (operations, ()) = counted(|| table.remove(crowd, place));
+        most = most.max(operations);
+    }
+    for (_, hash, place) in others {
+        table.remove(hash, place);
+    }
+    assert!(table.is_empty());
+    assert!(most < 1_000, "{most} operations for one");
 }
 
 #[test]

@@ -11,9 +11,13 @@ use crate::{
     stats::{Counter, Summary},
     tracker::{Begin, Tracker, Verdict, Why},
 };
-use kernel::prelude::*;
+use kernel::{hook::interrupted, prelude::*};
 use proptest::prelude::*;
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::Cell,
+    collections::{HashMap, HashSet},
+    rc::Rc,
+};
 
 type Engine = Tracker<1, 2, Numa>;
 
@@ -30,6 +34,7 @@ fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D
             + total(Counter::Full)
             + total(Counter::Filtered)
             + total(Counter::Off)
+            + total(Counter::Crowded)
     );
     let pending = tracker.pending_count();
     assert_eq!(
@@ -443,26 +448,57 @@ fn a_pool_of_one_serves_a_million_pairs() {
     assert_eq!(engine.stats().summary().mean, 5);
 }
 
+/// Of one key some are taken, the rest is refused and counted, and other keys begin; those that were
+/// taken end one by one, or all at once, at a cost that does not depend on how many were tried.
 #[test]
-fn thousands_of_one_key_end_one_by_one() {
-    let engine = Tracker::<1, 1, Host<1>>::new(5000, 0, Seed::new(3, 4)).unwrap();
-    on::<Host<1>, _>(0, |guard| {
-        for i in 0..5000 {
-            assert_eq!(engine.event_in(guard, &[7], i, &[i]), Begin::Started);
-        }
-        assert_eq!(engine.event_in(guard, &[7], 0, &[0]), Begin::Full);
-        let mut seen = vec![false; 5000];
-        for _ in 0..5000 {
-            let late = |late: &crate::tracker::Late<1, 1>| {
+fn thousands_of_one_key_are_hundreds() {
+    for (attempts, at_once) in [(8_000, false), (8_000, true), (200_000, true)] {
+        let engine = Tracker::<1, 1, Host<1>>::new(300_000, 0, Seed::new(3, 4)).unwrap();
+        let engine = Rc::new(engine);
+        let count = Rc::new(Cell::new(0u64));
+        // The most atomic operations of one call.
+        let mut most = 0;
+        let mut counted = |body: &mut dyn FnMut()| {
+            let counted = count.clone();
+            counted.set(0);
+            interrupted(move || counted.set(counted.get() + 1), body);
+            most = most.max(count.get());
+        };
+        on::<Host<1>, _>(0, |guard| {
+            let mut taken = 0u64;
+            for i in 0..attempts {
+                counted(&mut || match engine.event_in(guard, &[7], i, &[taken]) {
+                    Begin::Started => taken += 1,
+                    begun => assert_eq!(begun, Begin::Crowded),
+                });
+            }
+            assert!((256..=264).contains(&taken), "{taken} of a key");
+            assert_eq!(engine.stats().total(Counter::Crowded), attempts - taken);
+            for key in 1_000..100_000 {
+                assert_eq!(engine.event_in(guard, &[key], 0, &[key]), Begin::Started);
+            }
+            let mut seen = vec![false; taken as usize];
+            let mut late = |late: &crate::tracker::Late<1, 1>| {
                 let old = std::mem::replace(&mut seen[late.data[0] as usize], true);
                 assert!(!old, "twice");
             };
-            assert!(engine.event_out(guard, &[7], 10_000, |_| true, late));
-        }
-        assert!(!engine.event_out(guard, &[7], 0, |_| true, |_| ()));
-        assert!(seen.into_iter().all(|seen| seen));
-    });
-    sums_hold(&engine);
+            if at_once {
+                let all = &mut || {
+                    assert_eq!(engine.event_out_all(guard, &[7], 1 << 40, &mut late), taken);
+                };
+                counted(all);
+            } else {
+                for _ in 0..taken {
+                    assert!(engine.event_out(guard, &[7], 1 << 40, |_| true, &mut late));
+                }
+            }
+            assert!(!engine.event_out(guard, &[7], 0, |_| true, |_| ()));
+            assert!(seen.into_iter().all(|seen| seen));
+        });
+        sums_hold(&engine);
+        // To end all goes by some 30 buckets for each.
+        assert!(most < if at_once { 20_000 } else { 1_000 }, "{most}");
+    }
 }
 
 #[test]
