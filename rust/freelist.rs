@@ -99,8 +99,9 @@ const PASSES: usize = 64;
 const CHUNK_BITS: u32 = 12;
 const CHUNK: u32 = 1 << CHUNK_BITS;
 
-/// The most chunks that indices can name.
-const MAX_CHUNKS: u32 = 1 << (INDEX_BITS - CHUNK_BITS);
+/// The most chunks that indices can name, if one more than each index has to fit, too.
+const MAX_CHUNKS: u32 = (1 << (INDEX_BITS - CHUNK_BITS)) - 1;
+const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 
 /// A pool wants to grow when fewer than one in so many of its node's cells are left.
 const LOW_WATER: u32 = 8;
