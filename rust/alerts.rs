@@ -3,14 +3,15 @@
 //! The alerts of one instance, or of all: a ring, its readers, and the two files they read.
 //!
 //! `wakeup` gives, once, what came after the last alert that any reader of this file was given,
-//! and then the end of the file; `alerts` goes on for ever, each open file from where it was.
+//! and then the end of the file; `alerts` goes on for ever, each open file from where it was, or
+//! from the oldest alert in the ring if it is sought to its begin.
 
 use crate::{
     alert::{Read, Ring, Words},
     readers,
     record::Alert,
     sys::{
-        procfs::{Poller, Step, Stream},
+        procfs::{Poller, Seek, Step, Stream},
         stack::DEPTH_MAX,
     },
     trackers,
@@ -212,6 +213,16 @@ impl Stream for AlertsFile {
         } else {
             Ok(Step::Wait)
         }
+    }
+
+    fn seek(&self, reader: &mut u64, to: Seek) -> Result {
+        let ring = &self.0.ring;
+        *reader = match to {
+            // An alert that was overwritten before this seek is no loss of this reader.
+            Seek::Oldest => ring.tail(),
+            Seek::End => ring.head() + 1,
+        };
+        Ok(())
     }
 
     fn wait(&self, reader: u64) -> Result {

@@ -175,6 +175,44 @@ def alerts_streams_from_where_each_reader_began():
     os.close(fd)
 
 
+def a_reader_can_begin_with_what_is_recorded():
+    fresh(settings="wakeup_interval=0 ring=4")
+    slow_requests(6)
+    fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
+    assert os.lseek(fd, 0, os.SEEK_SET) == 0
+    # What was overwritten before is no loss of this reader.
+    text = os.read(fd, 65536).decode()
+    assert "lost" not in text and seqs(text) == [3, 4, 5, 6], text
+    # Back in the middle of a line, and to the end.
+    os.lseek(fd, 0, os.SEEK_SET)
+    assert os.read(fd, 10) == b"seq=3 time"
+    os.lseek(fd, 0, os.SEEK_SET)
+    assert seqs(os.read(fd, 65536).decode()) == [3, 4, 5, 6]
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.read(fd, 10)
+    os.lseek(fd, 0, os.SEEK_END)
+    poller = select.poll()
+    poller.register(fd, select.POLLIN)
+    assert poller.poll(200) == [], "ready behind the newest"
+    slow_requests(1)
+    assert poller.poll(5000) == [(fd, select.POLLIN)], "not ready after an alert"
+    assert seqs(os.read(fd, 65536).decode()) == [7]
+    for offset, whence in ((1, os.SEEK_SET), (-1, os.SEEK_END), (0, os.SEEK_CUR)):
+        try:
+            os.lseek(fd, offset, whence)
+            raise AssertionError(f"sought to {offset} from {whence}")
+        except OSError as error:
+            assert error.errno == errno.ESPIPE, error
+    os.close(fd)
+    fd = os.open(f"{LT}/slow/wakeup", os.O_RDONLY)
+    try:
+        os.lseek(fd, 0, os.SEEK_SET)
+        raise AssertionError("wakeup was sought")
+    except OSError as error:
+        assert error.errno == errno.ESPIPE, error
+    os.close(fd)
+
+
 def the_overtaken_are_told_how_many_they_lost():
     fresh(settings="wakeup_interval=0 ring=4")
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
@@ -272,6 +310,7 @@ def main():
         what_was_not_read_is_for_the_next,
         a_name_is_taken_until_its_instance_has_gone,
         alerts_streams_from_where_each_reader_began,
+        a_reader_can_begin_with_what_is_recorded,
         the_overtaken_are_told_how_many_they_lost,
         a_signal_interrupts_the_sleep,
         wake_ups_are_rate_limited_and_alerts_are_not,

@@ -434,6 +434,14 @@ notrace bool lt_may_open(const struct inode *inode, const struct file *file)
 	return perfmon_capable();
 }
 
+notrace int lt_stream_open(struct inode *inode, struct file *file)
+{
+	int ret = stream_open(inode, file);
+
+	file->f_mode |= FMODE_LSEEK;
+	return ret;
+}
+
 notrace void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid)
 {
 	kgid_t kgid = make_kgid(&init_user_ns, gid);

@@ -150,6 +150,12 @@ void *lt_pde_data(const struct inode *inode);
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
 
+/*
+ * stream_open() for a file that lseek() moves: no position that two readers
+ * would wait for each other for, and no -ESPIPE before our own function.
+ */
+int lt_stream_open(struct inode *inode, struct file *file);
+
 /* Lets a group of the initial user namespace read an entry. */
 void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 

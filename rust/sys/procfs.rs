@@ -52,6 +52,15 @@ pub(crate) enum Step {
     End,
 }
 
+/// Where a reader of a [`Stream`] can be moved to.
+#[derive(Clone, Copy)]
+pub(crate) enum Seek {
+    /// The oldest that is still there.
+    Oldest,
+    /// Behind the newest.
+    End,
+}
+
 /// A file whose readers wait for what comes.
 pub(crate) trait Stream: Send + Sync + 'static {
     /// How far one open file has read.
@@ -68,6 +77,11 @@ pub(crate) trait Stream: Send + Sync + 'static {
 
     /// The reader has all of what [`Stream::next`] gave it.
     fn given(&self, _reader: &Self::Reader) {}
+
+    /// Moves a reader. `ESPIPE` for a file in which there is only one way to go.
+    fn seek(&self, _reader: &mut Self::Reader, _to: Seek) -> Result {
+        Err(ESPIPE)
+    }
 
     /// Sleeps until [`Stream::next`] has something else than [`Step::Wait`], or a signal comes
     /// (`ERESTARTSYS`).
@@ -331,7 +345,7 @@ impl<T: Stream> StreamOps<T> {
         proc_open: Some(Self::open),
         proc_read: Some(Self::read),
         proc_poll: Some(Self::poll),
-        proc_lseek: Some(bindings::noop_llseek),
+        proc_lseek: Some(Self::seek),
         proc_release: Some(Self::release),
         ..NO_OPS
     };
@@ -357,8 +371,38 @@ impl<T: Stream> StreamOps<T> {
             // two readers of one file do not wait for each other.
             unsafe {
                 (*file).private_data = open.into_foreign().cast();
-                to_result(bindings::stream_open(inode, file))?;
+                to_result(helpers::lt_stream_open(inode, file))?;
             }
+            Ok(0)
+        })
+    }
+
+    unsafe extern "C" fn seek(
+        file: *mut bindings::file,
+        offset: bindings::loff_t,
+        whence: c_int,
+    ) -> bindings::loff_t {
+        const SET: c_int = bindings::SEEK_SET as c_int;
+        const END: c_int = bindings::SEEK_END as c_int;
+        from_result(|| {
+            let to = match (offset, whence) {
+                (0, SET) => Seek::Oldest,
+                (0, END) => Seek::End,
+                // A record has no place in bytes.
+                _ => return Err(ESPIPE),
+            };
+            // SAFETY: Called by procfs for our file, opened by `open`.
+            let (stream, open) = unsafe {
+                (
+                    object_of::<T>(file),
+                    &*(*file).private_data.cast::<Mutex<OpenStream<T::Reader>>>(),
+                )
+            };
+            let mut open = open.lock();
+            stream.seek(&mut open.reader, to)?;
+            // What was made for the old place is not for the new one.
+            open.text.clear();
+            open.fetched = 0;
             Ok(0)
         })
     }
