@@ -16,7 +16,7 @@ Exit status: 0 no alert came, 1 error, 2 an alert fired.
 
 Examples:
   latency-tracker record slow_disk block threshold=10ms
-  latency-tracker record -o /var/tmp/slow -n 5 --cooldown 1m slow_disk
+  latency-tracker record -n 5 --cooldown 1m -o /srv/slow slow_disk
   latency-tracker record -e 'irq_*' --subbuf-size 4M --post-trigger 100ms \\
       sda_queue block threshold=50ms from=insert dev=sda
 
@@ -37,8 +37,13 @@ pub(crate) struct RecordArgs {
     /// Its parameters.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
-    /// Where the captures go.
-    #[arg(short, long, value_name = "DIR", default_value = "captures")]
+    /// Where the captures go: a directory that only you can write to.
+    #[arg(
+        short,
+        long,
+        value_name = "DIR",
+        default_value = "/var/lib/latency-tracker/captures"
+    )]
     pub(crate) output: PathBuf,
     /// End after that many captures.
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = positive)]

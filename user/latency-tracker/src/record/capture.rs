@@ -10,12 +10,18 @@
 //!
 //! A capture is made under another name and renamed when it is whole: a directory with a number is
 //! never half a capture.
+//!
+//! A trace names every process of the machine, so what is made here is its owner's alone (0700, 0600).
+//! No other user can change where it goes: the output directory is ours, and each directory above it is
+//! ours or root's; one that all may write to is accepted only if it is sticky. The last step follows no
+//! link.
 
-use std::fs;
-use std::io;
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use lt_proc::Alert;
 use serde::Serialize;
 
@@ -48,10 +54,7 @@ pub(crate) struct Record<'a> {
 impl Captures {
     /// The directory, made if it is missing; halves of an earlier run are removed.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
-        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
-        let directory = directory
-            .canonicalize()
-            .with_context(|| directory.display().to_string())?;
+        let directory = make_private(directory)?;
         for entry in fs::read_dir(&directory)?.flatten() {
             let name = entry.file_name();
             if name.to_string_lossy().starts_with(PARTIAL) && owner_is_gone(&name.to_string_lossy())
@@ -73,7 +76,8 @@ impl Captures {
             .directory
             .join(format!("{PARTIAL}{}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).with_context(|| path.display().to_string())?;
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| path.display().to_string())?;
         Ok(Partial { path })
     }
 
@@ -128,6 +132,81 @@ impl Captures {
     }
 }
 
+/// Makes `directory` and the missing ones above it, with mode 0700, and returns its real path. Refuses a
+/// directory that another user owns, can write to, or could replace.
+fn make_private(directory: &Path) -> Result<PathBuf> {
+    let shown = || directory.display().to_string();
+    let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
+        bail!("{}: expected the name of a directory", shown());
+    };
+    let parent = parent.filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    let parent = match parent.canonicalize() {
+        Ok(parent) => {
+            check_above(&parent).with_context(shown)?;
+            parent
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent)?,
+        Err(error) => return Err(error).with_context(shown),
+    };
+    let path = parent.join(name);
+    match builder.create(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).with_context(shown);
+        }
+        _ => {}
+    }
+    // Opened once and then examined: between the two it cannot change, and afterwards no other user may
+    // rename what is in `parent`.
+    let mut options = OpenOptions::new();
+    options.read(true);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
+    let opened: File = match options.open(&path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => {
+            bail!("{}: a link or a file, not a directory", shown());
+        }
+        opened => opened.with_context(shown)?,
+    };
+    let meta = opened.metadata().with_context(shown)?;
+    if !is_ours(&meta) || meta.mode() & 0o022 != 0 {
+        bail!(
+            "{}: others could put something there, for it is {}; choose another place with -o, or make it \
+             your own (chown, chmod go-w)",
+            shown(),
+            whose(&meta)
+        );
+    }
+    Ok(path)
+}
+
+/// Refuses `parent` if another user could rename what is in it, or in one above it.
+fn check_above(parent: &Path) -> Result<()> {
+    for above in parent.ancestors() {
+        let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
+        let sticky = meta.mode() & 0o1000 != 0;
+        if !(is_ours(&meta) || meta.uid() == 0) || (meta.mode() & 0o002 != 0 && !sticky) {
+            bail!(
+                "another user could replace it, for {} is {}; choose another place with -o",
+                above.display(),
+                whose(&meta)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(meta: &fs::Metadata) -> bool {
+    meta.uid() == nix::unistd::geteuid().as_raw()
+}
+
+/// Owner and mode, for a message.
+fn whose(meta: &fs::Metadata) -> String {
+    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
+    format!("of user {owner} with mode {mode:04o}")
+}
+
 const PARTIAL: &str = ".partial-";
 
 fn owner_is_gone(name: &str) -> bool {
@@ -145,7 +224,11 @@ impl Partial {
     /// Writes a file into it.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.path.join(name);
-        fs::write(&path, text).with_context(|| path.display().to_string())
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let opened = options.custom_flags(libc::O_NOFOLLOW).open(&path);
+        let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+        written.with_context(|| path.display().to_string())
     }
 }
 
@@ -195,6 +278,80 @@ mod tests {
         assert!(captures.remove_oldest().unwrap().unwrap().ends_with("0001"));
         assert_eq!(captures.numbered().unwrap().len(), 3);
         assert!(dir.join("notes").exists());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// A directory of our own in the system's temporary one, which is sticky.
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("lt-{name}-{}", std::process::id()));
+        DirBuilder::new().mode(0o755).create(&dir).unwrap();
+        dir.canonicalize().unwrap()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    fn refusal(path: &Path) -> String {
+        format!("{:#}", Captures::open(path).unwrap_err())
+    }
+
+    #[test]
+    fn captures_are_for_their_owner_alone() {
+        let dir = scratch("private");
+        let captures = Captures::open(&dir.join("a/b")).unwrap();
+        assert_eq!(captures.path(), dir.join("a/b"));
+        assert_eq!(
+            (mode(&dir.join("a")), mode(&dir.join("a/b"))),
+            (0o700, 0o700)
+        );
+        let partial = captures.partial().unwrap();
+        partial.write("alert.json", "x").unwrap();
+        assert_eq!(mode(&partial.path), 0o700);
+        assert_eq!(mode(&partial.path.join("alert.json")), 0o600);
+        // A link that is there already is not followed.
+        std::os::unix::fs::symlink(dir.join("target"), partial.path.join("explanation.txt"))
+            .unwrap();
+        assert!(partial.write("explanation.txt", "x").is_err());
+        assert!(!dir.join("target").exists());
+        drop(partial);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_place_that_others_can_change_is_refused() {
+        let dir = scratch("others");
+        let chmod = |path: &Path, mode: u32| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let inside = dir.join("inside");
+        fs::create_dir(&inside).unwrap();
+        for bad in [0o777, 0o1777, 0o775] {
+            chmod(&inside, bad);
+            assert!(refusal(&inside).contains("others could put"), "{bad:o}");
+        }
+        chmod(&inside, 0o755);
+        assert!(Captures::open(&inside).is_ok());
+        std::os::unix::fs::symlink(&inside, dir.join("link")).unwrap();
+        assert!(refusal(&dir.join("link")).contains("a link"));
+        fs::write(dir.join("file"), "").unwrap();
+        assert!(refusal(&dir.join("file")).contains("not a directory"));
+        // One above: what is in it can be renamed, unless it is sticky.
+        chmod(&dir, 0o777);
+        assert!(refusal(&inside).contains("could replace it"));
+        chmod(&dir, 0o1777);
+        assert!(Captures::open(&inside).is_ok());
+        chmod(&dir, 0o755);
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(&inside, Some(65534), None).unwrap();
+            assert!(refusal(&inside).contains("of user 65534"));
+            assert!(refusal(&inside.join("deeper")).contains("could replace it"));
+            assert!(
+                !inside.join("deeper").exists(),
+                "made in a foreign directory"
+            );
+        }
         fs::remove_dir_all(&dir).unwrap();
     }
 }
