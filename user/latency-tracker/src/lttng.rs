@@ -57,7 +57,8 @@ fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
 /// The names of all sessions; none when no session daemon runs.
 pub(crate) fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
-    listed.map_or_else(|_| Vec::new(), |xml| between(&xml, "<session><name>"))
+    let names = listed.and_then(|xml| names_of("session", &xml));
+    names.unwrap_or_else(|_| Vec::new())
 }
 
 /// Destroys a session that is not a value any more.
@@ -69,7 +70,7 @@ pub(crate) fn destroy(session: &str) -> Result<()> {
 /// Checks that all `events` are tracepoints of this kernel: `lttng enable-event` takes any word.
 pub(crate) fn check_events(events: &[String]) -> Result<()> {
     let xml = lttng(["--mi", "xml", "list", "--kernel"]).output()?;
-    let known: Vec<String> = between(&xml, "<event><name>");
+    let known = names_of("event", &xml)?;
     for event in events {
         if !known.iter().any(|k| matches(event, k)) {
             bail!("-e {event}: no such kernel tracepoint; `lttng list --kernel` shows them");
@@ -88,13 +89,16 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// The texts between each `open` and the next `</name>`; names of ours hold nothing XML would escape.
-fn between(xml: &str, open: &str) -> Vec<String> {
-    let after = xml.split(open).skip(1);
-    after
-        .filter_map(|s| s.split_once("</name>"))
-        .map(|(name, _)| name.to_string())
-        .collect()
+/// The names of all elements called `element` in what `lttng --mi xml` said.
+fn names_of(element: &str, xml: &str) -> Result<Vec<String>> {
+    let document = roxmltree::Document::parse(xml).context("what lttng says is not XML")?;
+    let is = |node: &roxmltree::Node<'_, '_>, name: &str| node.tag_name().name() == name;
+    let elements = document.descendants().filter(|node| is(node, element));
+    let names = elements.filter_map(|node| node.children().find(|child| is(child, "name")));
+    Ok(names
+        .filter_map(|name| name.text())
+        .map(str::to_string)
+        .collect())
 }
 
 /// How the buffers are cut, per CPU.
@@ -255,10 +259,15 @@ mod tests {
 
     #[test]
     fn names_of_sessions_are_found_in_the_xml_of_lttng() {
-        let xml = "<list><output><sessions><session><name>a-1</name><path></path><domains><channel><name>c</name>\
-            </channel></domains></session><session><name>b</name></session></sessions></output></list>";
-        assert_eq!(between(xml, "<session><name>"), ["a-1", "b"]);
-        assert!(between("<output><sessions/></output>", "<session><name>").is_empty());
+        let xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+            <command xmlns=\"https://lttng.org/xml/ns/lttng-mi\" schemaVersion=\"4.1\"><name>list</name><output>\
+            <sessions><session>\n  <name>a-1</name><path></path><domains><channel><name>c</name></channel>\
+            </domains></session>\n<session><path>/x</path>\n<name>b&amp;b</name></session></sessions></output></command>";
+        assert_eq!(names_of("session", xml).unwrap(), ["a-1", "b&b"]);
+        assert_eq!(names_of("channel", xml).unwrap(), ["c"]);
+        let none = names_of("session", "<output><sessions/></output>").unwrap();
+        assert!(none.is_empty());
+        assert!(names_of("session", "Error: no daemon").is_err());
     }
 
     #[test]
