@@ -19,7 +19,7 @@ Examples:
   latency-tracker start slow_disk block threshold=10ms
   latency-tracker watch slow_disk
   latency-tracker hist slow_disk
-  latency-tracker record -o /var/tmp/slow slow_disk block threshold=10ms
+  latency-tracker record slow_disk block threshold=10ms
   latency-tracker stop slow_disk";
 
 /// Finds out in production why something was late.
@@ -43,7 +43,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Shows the instances and their counters.
     #[command(
-        after_help = "Examples:\n  latency-tracker list\n  latency-tracker list --trackers\n  \
+        after_help = "Examples:\n  latency-tracker list\n  latency-tracker list slow_disk\n  \
+latency-tracker list --trackers\n  latency-tracker list --trackers block\n  \
 latency-tracker list --json"
     )]
     List(ListArgs),
@@ -51,8 +52,9 @@ latency-tracker list --json"
     #[command(
         after_help = "Examples:\n  latency-tracker start slow_disk block threshold=10ms\n  \
 latency-tracker start sda_queue block threshold=50ms from=insert dev=sda\n\n\
-`latency-tracker list --trackers` shows the trackers and their parameters.\n\
-Starting an instance that runs changes the given parameters."
+`latency-tracker list --trackers` shows the trackers, with the name of one its\n\
+parameters. A time has a unit: 500us, 10ms, 2s, 5m, 1h; a bare number is\n\
+nanoseconds. Starting an instance that runs changes the given parameters."
     )]
     Start(StartArgs),
     /// Stops instances.
@@ -60,12 +62,15 @@ Starting an instance that runs changes the given parameters."
         after_help = "Examples:\n  latency-tracker stop slow_disk\n  latency-tracker stop --all"
     )]
     Stop(StopArgs),
-    /// Shows alerts as they come.
+    /// Shows the alerts that are recorded, and those that come.
     #[command(
         after_help = "Exit status: 0 no alert came, 1 error, 2 an alert fired.\n\nExamples:\n  \
 latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
 latency-tracker watch slow_disk -n 1 --json\n  \
-latency-tracker watch slow_disk --on-alert shell,command='logger $LT_ALERT' \\\n      --on-alert continue"
+latency-tracker watch slow_disk \\\n      \
+--on-alert shell,command='logger -- \"$LT_ALERT\"' --on-alert continue\n\n\
+A shell command finds the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns). LT_ALERT\n\
+holds names that users of this machine chose: quote it, after `--`."
     )]
     Watch(WatchArgs),
     /// Shows how long things took: a histogram and percentiles.
@@ -91,21 +96,15 @@ latency-tracker pending --json"
         after_help = "Exit status: 0 ready, 1 something is missing.\n\nExample:\n  latency-tracker check"
     )]
     Check(CheckArgs),
-    /// Prints the completions of a shell.
-    #[command(
-        hide = true,
-        after_help = "Example:\n  \
-latency-tracker completions bash > /usr/share/bash-completion/completions/latency-tracker"
-    )]
+    /// Prints the completions of a shell; `make install` puts them in place.
+    #[command(after_help = "Example:\n  \
+latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
     Completions {
         /// bash, zsh, fish, elvish or powershell.
         shell: clap_complete::Shell,
     },
-    /// Writes the man pages into a directory.
-    #[command(
-        hide = true,
-        after_help = "Example:\n  latency-tracker man /usr/share/man/man1"
-    )]
+    /// Writes the man pages into a directory; `make install` puts them in place.
+    #[command(after_help = "Example:\n  latency-tracker man /usr/local/share/man/man1")]
     Man {
         /// Where to; made if it is missing.
         directory: PathBuf,
@@ -114,6 +113,8 @@ latency-tracker completions bash > /usr/share/bash-completion/completions/latenc
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
+    /// Show all parameters and counters of this instance; with --trackers, this tracker only.
+    pub(crate) name: Option<String>,
     /// Show what can be started, with parameters, defaults and units.
     #[arg(short, long)]
     pub(crate) trackers: bool,
@@ -159,6 +160,9 @@ pub(crate) struct WatchArgs {
     /// End after that time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = seconds)]
     pub(crate) duration: Option<Nanos>,
+    /// Leave out the alerts that are recorded already; also left out with --on-alert.
+    #[arg(long)]
+    pub(crate) new: bool,
     /// End after that many alerts.
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub(crate) count: Option<u64>,

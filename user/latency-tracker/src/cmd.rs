@@ -11,7 +11,11 @@ pub(crate) mod start;
 pub(crate) mod stop;
 pub(crate) mod watch;
 
+use std::time::Duration;
+
 use lt_proc::{ProcError, ProcRoot};
+
+use crate::module;
 
 /// The names a command is about: the one that was given, or all there are.
 pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, ProcError> {
@@ -25,15 +29,15 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     let known = error.chain().find_map(|e| e.downcast_ref::<ProcError>())?;
     let hint = match known {
-        ProcError::NotLoaded(_) => {
-            "load it with `modprobe latency_tracker`; `latency-tracker check` tells more"
-        }
+        ProcError::NotLoaded(_) => module::how_to_load(),
+        ProcError::Denied(_) => module::how_to_be_let_in(),
         ProcError::NoInstance(_) => "`latency-tracker list` shows the instances",
-        ProcError::Refused { .. } => "`latency-tracker list --trackers` shows what is possible",
-        ProcError::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied => {
-            "only root may do that; try sudo"
+        ProcError::Refused { tracker, .. } if !tracker.is_empty() => {
+            return Some(format!(
+                "`latency-tracker list --trackers {tracker}` shows what is possible"
+            ));
         }
-        ProcError::Io { .. } => return None,
+        ProcError::Refused { .. } | ProcError::Io { .. } => return None,
         ProcError::Parse { .. } => {
             "is the module newer than this command? compare `--version` with the file version"
         }
@@ -41,14 +45,66 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     Some(hint.to_string())
 }
 
-/// The time of day, for `-T`.
+/// The one of `words` that a misspelt `word` most likely stands for, if one is close enough.
+pub(crate) fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |known: &'a str| {
+        let likeness = strsim::jaro_winkler(word, known);
+        (likeness > 0.75).then_some((known, likeness))
+    };
+    let best = words.into_iter().filter_map(near);
+    best.max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(known, _)| known)
+}
+
+/// The time of day, for `-T`, in UTC.
 pub(crate) fn clock() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = now.map_or(0, |d| d.as_secs()) % 86_400;
+    time_of_day(now.map_or(0, |d| d.as_secs()))
+}
+
+/// The time of day of an instant of the kernel's `CLOCK_MONOTONIC`, ns; in UTC.
+pub(crate) fn clock_of(monotonic: u64) -> String {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.unwrap_or_default();
+    let since_boot = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC)
+        .map_or(Duration::ZERO, Duration::from);
+    // A suspend or a step of the clock since then shifts it; the alert's `time` stays exact.
+    let ago = since_boot.saturating_sub(Duration::from_nanos(monotonic));
+    time_of_day(now.saturating_sub(ago).as_secs())
+}
+
+fn time_of_day(seconds: u64) -> String {
+    let seconds = seconds % 86_400;
     format!(
         "{:02}:{:02}:{:02}",
         seconds / 3600,
         seconds / 60 % 60,
         seconds % 60
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood() {
+        let known = ["threshold", "timeout", "events", "max_events", "dev"];
+        assert_eq!(meant("treshold", known), Some("threshold"));
+        assert_eq!(meant("time_out", known), Some("timeout"));
+        assert_eq!(meant("maxevents", known), Some("max_events"));
+        assert_eq!(meant("xyz", known), None);
+    }
+
+    #[test]
+    fn the_time_of_an_alert_is_that_of_a_day() {
+        assert_eq!(time_of_day(86_400 + 3_723), "01:02:03");
+        let now = nix::time::clock_gettime(nix::time::ClockId::CLOCK_MONOTONIC).unwrap();
+        let (before, of, after) = (
+            clock(),
+            clock_of(Duration::from(now).as_nanos() as u64),
+            clock(),
+        );
+        assert!(of == before || of == after, "{before} {of} {after}");
+    }
 }

@@ -49,7 +49,29 @@ impl Kmsg {
 
 fn ours(message: &str) -> Option<String> {
     let rest = message.strip_prefix("latency_tracker: ")?;
-    Some(rest.trim().to_string())
+    Some(crate::out::printable(&unescape(rest.trim())))
+}
+
+/// What was logged: /dev/kmsg writes a backslash, and what is not printable, as `\xHH`.
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((byte, tail)) = rest.split_first() {
+        let digits = tail.strip_prefix(b"x").and_then(|t| t.get(..2));
+        let digits = digits.and_then(|d| std::str::from_utf8(d).ok());
+        let escaped = digits.and_then(|d| u8::from_str_radix(d, 16).ok());
+        match escaped {
+            Some(escaped) if *byte == b'\\' => {
+                bytes.push(escaped);
+                rest = tail.get(3..).unwrap_or_default();
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -63,5 +85,14 @@ mod tests {
             Some("bad word \"x\"".into())
         );
         assert_eq!(ours("usb 1-1: new device"), None);
+    }
+
+    #[test]
+    fn what_the_log_escapes_reads_as_it_was_written() {
+        let logged = r#"latency_tracker: expected \x5cxHH: "a\x1b\x5c""#;
+        assert_eq!(ours(logged).unwrap(), r#"expected \xHH: "a?\""#);
+        assert_eq!(unescape(r"a\x5"), r"a\x5");
+        assert_eq!(unescape(r"\xzz\"), r"\xzz\");
+        assert_eq!(unescape(r"caf\xc3\xa9"), "café");
     }
 }

@@ -12,6 +12,7 @@ mod exec;
 mod explain;
 mod kmsg;
 mod lttng;
+mod module;
 mod out;
 mod profile;
 mod record;

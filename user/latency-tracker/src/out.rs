@@ -1,17 +1,38 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! What reaches a person: lines, tables, colour on a terminal only, and silence when the reader left.
+//!
+//! A line is as wide as the terminal that shows it, and whole in a pipe or a file, whose reader may
+//! search it. `COLUMNS` overrides both. Paragraphs wrap below 80 columns in any case.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
+use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 
-/// Lines are kept below this.
-pub(crate) const WIDTH: usize = 79;
+/// The width of help and of paragraphs.
+pub(crate) const HELP_WIDTH: usize = 79;
 
-/// Prints one line to standard output. A closed pipe is an error that `main` ends quietly on.
+/// No narrower terminal is taken for one: some report 0 columns.
+const NARROWEST: usize = 40;
+
+/// The width of standard output, in columns; `None` where lines are whole.
+pub(crate) fn width() -> Option<usize> {
+    let asked = std::env::var("COLUMNS").ok();
+    let asked = asked.and_then(|columns| columns.trim().parse().ok());
+    let terminal = || {
+        let (width, _) = terminal_size::terminal_size_of(io::stdout())?;
+        Some(usize::from(width.0))
+    };
+    let usable = |width: &usize| *width > 0;
+    let width = asked.filter(usable).or_else(terminal).filter(usable)?;
+    Some(width.max(NARROWEST))
+}
+
+/// Prints one line to standard output, without its colours where there are none (no terminal, NO_COLOR,
+/// TERM=dumb). A closed pipe is an error that `main` ends quietly on.
 pub(crate) fn line(text: &str) -> Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = anstream::stdout().lock();
     writeln!(out, "{}", text.trim_end_matches(' '))?;
     out.flush()?;
     Ok(())
@@ -33,7 +54,7 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Colours, which are empty unless standard output is a terminal that has them.
+/// What a colour says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Colour {
     /// What is fine.
@@ -46,21 +67,15 @@ pub(crate) enum Colour {
     Bold,
 }
 
-/// `text` in a colour.
+/// `text` in a colour; [`line`] leaves it out where there is none.
 pub(crate) fn paint(colour: Colour, text: &str) -> String {
-    let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty())
-        || std::env::var_os("TERM").is_some_and(|t| t == "dumb")
-        || !io::stdout().is_terminal();
-    if plain {
-        return text.to_string();
-    }
-    let code = match colour {
-        Colour::Green => 32,
-        Colour::Yellow => 33,
-        Colour::Red => 31,
-        Colour::Bold => 1,
+    let style = match colour {
+        Colour::Green => AnsiColor::Green.on_default(),
+        Colour::Yellow => AnsiColor::Yellow.on_default(),
+        Colour::Red => AnsiColor::Red.on_default(),
+        Colour::Bold => Style::new().bold(),
     };
-    format!("\x1b[{code}m{text}\x1b[0m")
+    format!("{style}{text}{style:#}")
 }
 
 /// `text`, cut to `width` characters; what was cut shows as `~`.
@@ -73,9 +88,14 @@ pub(crate) fn fit(text: &str, width: usize) -> String {
     cut
 }
 
+/// `text`, cut to the width of standard output.
+pub(crate) fn fit_line(text: &str) -> String {
+    width().map_or_else(|| text.to_string(), |width| fit(text, width))
+}
+
 /// A function of a stack, below the line that it belongs to.
 pub(crate) fn frame(function: &str) -> String {
-    fit(&format!("    {}", printable(function)), WIDTH)
+    fit_line(&format!("    {}", printable(function)))
 }
 
 /// A task may be named anything; a terminal should not have to obey.
@@ -85,16 +105,22 @@ pub(crate) fn printable(text: &str) -> String {
         .collect()
 }
 
-/// `text` in lines below [`WIDTH`], each `indent` to the right.
+/// `text` in lines of at most [`HELP_WIDTH`], each `indent` to the right.
 pub(crate) fn wrap(text: &str, indent: usize) -> Vec<String> {
+    wrap_to(text, indent, HELP_WIDTH)
+}
+
+/// `text` in lines of at most `width`, broken between words, each `indent` to the right. A word that is
+/// too long for a line has one of its own, cut.
+pub(crate) fn wrap_to(text: &str, indent: usize, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
                 line.push(' ');
                 line.push_str(word);
             }
-            _ => lines.push(format!("{:indent$}{word}", "")),
+            _ => lines.push(fit(&format!("{:indent$}{word}", ""), width)),
         }
     }
     lines
@@ -123,18 +149,43 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// Columns: as wide as their widest cell, the last one cut so that lines stay below [`WIDTH`].
-/// A column whose heading starts with `>` is aligned to the right.
+/// Columns, as wide as their widest cell. A column whose heading starts with `>` is aligned to the right
+/// and never cut.
+///
+/// Where the width is limited, columns of text give way, the last one first, none below
+/// [`NARROWEST_COLUMN`] or its heading. If that is not enough the lines stay too long: a column that is
+/// missing is worse than a line that wraps.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
+    table_within(head, rows, width())
+}
+
+const NARROWEST_COLUMN: usize = 10;
+const GAP: usize = 2;
+
+fn table_within(head: &[&str], rows: &[Vec<String>], limit: Option<usize>) -> Vec<String> {
     let names: Vec<String> = head
         .iter()
         .map(|h| h.trim_start_matches('>').to_string())
         .collect();
-    let width = |i: usize| {
-        let cells = rows.iter().filter_map(|r| r.get(i)).chain(names.get(i));
-        cells.map(|c| c.chars().count()).max().unwrap_or(0)
-    };
-    let widths: Vec<usize> = (0..names.len()).map(width).collect();
+    let mut widths: Vec<usize> = (0..names.len())
+        .map(|i| {
+            let cells = rows.iter().filter_map(|r| r.get(i)).chain(names.get(i));
+            cells.map(|c| c.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    if let Some(limit) = limit {
+        let total = widths.iter().sum::<usize>() + GAP * names.len().saturating_sub(1);
+        let mut over = total.saturating_sub(limit);
+        for i in (0..names.len())
+            .rev()
+            .filter(|i| !head[*i].starts_with('>'))
+        {
+            let least = names[i].chars().count().max(NARROWEST_COLUMN);
+            let give = over.min(widths[i].saturating_sub(least));
+            widths[i] -= give;
+            over -= give;
+        }
+    }
     let draw = |row: &Vec<String>| {
         let mut text = String::new();
         for (i, cell) in row.iter().enumerate().take(widths.len()) {
@@ -142,10 +193,10 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> Vec<String> {
             if head[i].starts_with('>') {
                 text.push_str(&format!("{cell:>w$}  "));
             } else {
-                text.push_str(&format!("{cell:<w$}  "));
+                text.push_str(&format!("{:<w$}  ", fit(cell, w)));
             }
         }
-        fit(text.trim_end(), WIDTH)
+        text.trim_end().to_string()
     };
     std::iter::once(&names).chain(rows).map(draw).collect()
 }
@@ -163,23 +214,56 @@ mod tests {
     }
 
     #[test]
-    fn a_function_of_a_stack_is_indented_and_narrow() {
-        let name = "bio_await+0x79/0xb0";
-        assert_eq!(frame(name), format!("    {name}"));
-        assert_eq!(frame(&"x".repeat(500)).chars().count(), WIDTH);
+    fn a_function_of_a_stack_is_indented_and_obeyed_by_no_terminal() {
+        assert_eq!(frame("bio_await+0x79"), "    bio_await+0x79");
         assert_eq!(printable("a\u{1b}[31m"), "a?[31m");
     }
 
     #[test]
-    fn tables_are_aligned_and_narrow() {
+    fn words_wrap_and_one_too_long_is_cut() {
+        let lines = wrap_to(&format!("a b {} c", "x".repeat(50)), 2, 20);
+        assert_eq!(
+            lines,
+            [
+                "  a b".to_string(),
+                format!("  {}~", "x".repeat(17)),
+                "  c".into()
+            ]
+        );
+    }
+
+    #[test]
+    fn tables_are_aligned_and_whole_where_nothing_limits_them() {
         let rows = [
             vec!["a".into(), "1".into(), "x".repeat(100)],
             vec!["bbb".into(), "22".into(), "y".into()],
         ];
-        let lines = table(&["NAME", ">N", "WHAT"], &rows);
+        let lines = table_within(&["NAME", ">N", "WHAT"], &rows, None);
         assert_eq!(lines[0], "NAME   N  WHAT");
+        assert_eq!(lines[1], format!("a      1  {}", "x".repeat(100)));
         assert_eq!(lines[2], "bbb   22  y");
-        assert!(lines.iter().all(|l| l.chars().count() <= WIDTH));
-        assert!(lines[1].ends_with("x~"));
+    }
+
+    #[test]
+    fn in_a_narrow_table_text_gives_way_and_no_number_is_missing() {
+        let rows = [vec![
+            "n".repeat(31),
+            "123456789".into(),
+            "w".repeat(90),
+            "17".into(),
+        ]];
+        let head = ["NAME", ">STARTED", "WHAT", ">FULL"];
+        for limit in [100, 80, 60, 44] {
+            let lines = table_within(&head, &rows, Some(limit));
+            assert!(lines[1].ends_with("  17"), "{lines:?}");
+            assert!(lines[1].contains(" 123456789 "), "{lines:?}");
+            assert!(
+                lines.iter().all(|l| l.chars().count() <= limit),
+                "{lines:?}"
+            );
+        }
+        // Too narrow for what cannot give way: longer, but complete.
+        let lines = table_within(&head, &rows, Some(30));
+        assert!(lines[1].ends_with("  17"), "{lines:?}");
     }
 }

@@ -119,13 +119,10 @@ impl Side {
     fn line(&self, word: &str) -> String {
         let release = self.kernel.split(' ').next().unwrap_or("?");
         let seconds = self.seconds;
-        out::fit(
-            &format!(
-                "{word} {}: {seconds:.1} s on {}, {release}",
-                self.source, self.host
-            ),
-            out::WIDTH,
-        )
+        out::fit_line(&format!(
+            "{word} {}: {seconds:.1} s on {}, {release}",
+            self.source, self.host
+        ))
     }
 }
 

@@ -159,8 +159,11 @@ impl Recorder<'_> {
                 },
             }
         }
-        out::line("\nended; in all")?;
-        out::line(&self.state(history.taken, history.skipped)?)?;
+        // After the last capture it has just been said.
+        if !history.complete(&policy) {
+            out::line("\nended; in all")?;
+            out::line(&self.state(history.taken, history.skipped)?)?;
+        }
         Ok(outcome)
     }
 
@@ -272,7 +275,7 @@ impl Recorder<'_> {
             Nanos(slowest.delay),
             slowest.subject()
         );
-        out::line(&out::fit(&text, out::WIDTH))
+        out::line(&out::fit_line(&text))
     }
 
     fn state(&self, taken: usize, skipped: usize) -> Result<String> {
@@ -314,7 +317,7 @@ fn read_wakeup(file: &std::fs::File) -> Result<Woken> {
                 StreamLine::Lost(n) => {
                     woken.lost += n;
                     note(&format!(
-                        "lost={n} alerts: start the instance with a larger ring="
+                        "lost={n} alerts: the instance needs a larger ring= (set at creation)"
                     ));
                 }
             }

@@ -55,6 +55,7 @@ impl Tree {
     fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_latency-tracker"));
         command.env("LATENCY_TRACKER_PROC_ROOT", &self.0).args(args);
+        command.env_remove("COLUMNS");
         command
     }
 
@@ -75,19 +76,85 @@ impl Drop for Tree {
     }
 }
 
+/// An alert of `wakeup`, longer than any terminal is wide.
+const WAKEUP: &str = "seq=1 time=1234567890123 instance=an_instance_with_quite_a_name_x tracker=wakeup \
+    reason=threshold delay=419200 threshold=1 cpu=1 pid=40 tid=40 comm=\"kcompactd0\" prio=120 policy=other \
+    target=1 migrated=0 waker_pid=4711 waker_tid=4711 waker_comm=\"the waker\" context=hardirq prev_pid=9 \
+    prev_tid=9 prev_comm=\"before\"\n";
+
+#[test]
+fn in_a_pipe_lines_are_whole() {
+    let tree = Tree::new("whole");
+    fs::write(tree.0.join("alerts"), WAKEUP).unwrap();
+    let long = "an_instance_with_quite_a_name_x";
+    let rename = |file: &str| {
+        let path = tree.0.join(file);
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(&path, text.replace("slow block", &format!("{long} block"))).unwrap();
+    };
+    rename("control");
+    fs::rename(tree.0.join("slow"), tree.0.join(long)).unwrap();
+    let (_, out, _) = tree.run(&["watch"]);
+    for word in [long, "waker=the waker/4711", "prev=before/9"] {
+        assert!(out.contains(word), "{word}: {out}");
+    }
+    assert_eq!(out.lines().count(), 2, "{out}");
+    let (_, out, _) = tree.run(&["list"]);
+    let row: Vec<&str> = out.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(row[0], long);
+    assert_eq!(row.len(), 9, "{out}");
+    let stack = format!(
+        "stack=\"{}\"",
+        "a_function_of_quite_some_length+0x1/0x2 [and_its_module],".repeat(2)
+    );
+    let line = format!("{} {}\n", WAKEUP.trim_end(), stack);
+    fs::write(tree.0.join("alerts"), line).unwrap();
+    let (_, out, _) = tree.run(&["watch"]);
+    assert!(out.contains("+0x1/0x2 [and_its_module]\n"), "{out}");
+}
+
+#[test]
+fn columns_says_how_wide_a_line_is() {
+    let tree = Tree::new("columns");
+    fs::write(tree.0.join("alerts"), WAKEUP).unwrap();
+    for columns in [80, 120] {
+        let mut command = tree.command(&["watch"]);
+        let output = command
+            .env("COLUMNS", columns.to_string())
+            .output()
+            .unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        let widest = out.lines().map(|l| l.chars().count()).max().unwrap();
+        assert!(
+            widest <= columns && widest > columns - 40,
+            "{columns}: {out}"
+        );
+        let text = out.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            text.contains("waker=the waker/4711 context=hardirq prev=before/9"),
+            "{out}"
+        );
+    }
+}
+
 #[test]
 fn everything_a_person_reads_fits_80_columns() {
     let tree = Tree::new("width");
+    let widths = |args: &[&str]| {
+        let output = tree.command(args).env("COLUMNS", "79").output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
     for args in [
         &["list"][..],
         &["list", "--trackers"],
+        &["list", "slow"],
         &["hist"],
         &["hist", "slow", "-m", "-T"],
         &["pending"],
         &["watch", "-T"],
         &["watch", "slow"],
     ] {
-        let (_, out, _) = tree.run(args);
+        let out = widths(args);
         assert!(!out.is_empty(), "{args:?}");
         for line in out.lines() {
             assert!(line.chars().count() < 80, "{args:?}: {line}");
@@ -112,7 +179,9 @@ fn json_is_one_object_a_line() {
     let tree = Tree::new("json");
     for (args, lines) in [
         (&["list", "--json"][..], 1),
+        (&["list", "slow", "--json"], 1),
         (&["list", "--trackers", "--json"], 1),
+        (&["list", "--trackers", "block", "--json"], 1),
         (&["hist", "--json"], 1),
         (&["pending", "--json"], 1),
         (&["watch", "--json"], 3),
@@ -203,6 +272,9 @@ fn errors_end_with_1_and_say_what_to_do() {
         (&["start", "a", "block", "oops"], "expected key=value"),
         (&["record", "nosuch"], "no instance named"),
         (&["frobnicate"], "unrecognized subcommand"),
+        (&["list", "nosuch"], "no instance named \"nosuch\""),
+        (&["list", "--trackers", "blok"], "did you mean block?"),
+        (&["list", "--trackers", "zzz"], "there are block"),
     ] {
         let (status, _, err) = tree.run(args);
         assert_eq!(status, 1, "{args:?}");
@@ -219,9 +291,141 @@ fn errors_end_with_1_and_say_what_to_do() {
     let (status, _, err) = tree.run(&["list"]);
     assert_eq!(status, 1);
     assert!(
-        err.contains("not loaded") && err.contains("modprobe"),
+        err.contains("is not loaded") && err.contains("make install"),
         "{err}"
     );
+}
+
+#[test]
+fn not_permitted_is_not_missing() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+
+    let tree = Tree::new("denied");
+    // Root is refused nothing by modes; another user has to be able to run the command, wherever it is.
+    let root = nix::unistd::geteuid().is_root();
+    let bin = std::env::temp_dir().join(format!("lt-cli-denied-bin-{}", std::process::id()));
+    fs::copy(env!("CARGO_BIN_EXE_latency-tracker"), &bin).unwrap();
+    let mode = |mode| fs::set_permissions(&tree.0, fs::Permissions::from_mode(mode)).unwrap();
+    mode(0o500);
+    let run = |args: &[&str]| {
+        let mut command = Command::new(&bin);
+        command.env("LATENCY_TRACKER_PROC_ROOT", &tree.0).args(args);
+        if root {
+            command.uid(65534).gid(65534);
+        }
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        (
+            output.status.code(),
+            text(output.stdout),
+            text(output.stderr),
+        )
+    };
+    if !root {
+        mode(0o000);
+    }
+    let all: [&[&str]; 10] = [
+        &["list"],
+        &["list", "slow"],
+        &["list", "--trackers"],
+        &["start", "a", "block"],
+        &["stop", "slow"],
+        &["watch"],
+        &["hist"],
+        &["pending", "slow"],
+        &["profile", "show", "slow"],
+        &["record", "slow"],
+    ];
+    for args in all {
+        let (status, _, err) = run(args);
+        assert_eq!(status, Some(1), "{args:?}");
+        assert!(
+            err.contains("is loaded, but this user may not"),
+            "{args:?}: {err}"
+        );
+        assert!(err.contains("run it as root"), "{args:?}: {err}");
+        assert!(
+            !err.contains("not loaded") && !err.contains("install"),
+            "{args:?}: {err}"
+        );
+    }
+    let (_, out, _) = run(&["check"]);
+    assert!(
+        out.contains("loaded, but this user may not use it"),
+        "{out}"
+    );
+    assert!(!out.contains("neither"), "{out}");
+    mode(0o700);
+    fs::remove_dir_all(&tree.0).unwrap();
+    for args in all {
+        let (status, _, err) = run(args);
+        assert_eq!(status, Some(1), "{args:?}");
+        assert!(
+            err.contains("the latency_tracker module is not loaded"),
+            "{args:?}: {err}"
+        );
+        assert!(!err.contains("may not"), "{args:?}: {err}");
+    }
+    fs::remove_file(&bin).unwrap();
+}
+
+#[test]
+fn list_tells_all_about_one_instance_or_one_tracker() {
+    let tree = Tree::new("one");
+    let (status, out, _) = tree.run(&["list", "slow"]);
+    assert_eq!(status, 0);
+    for line in [
+        "threshold 10ms the limit",
+        "gone 0 dropped: ceased to exist without an end",
+        "replaced 0 dropped: the same key began again",
+        "filtered 0 of these: refused by a filter",
+        "max 20.40ms the longest delay",
+    ] {
+        let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(out.lines().any(|l| words(l) == line), "{line}:\n{out}");
+    }
+    let trackers = "block: block I/O\n  threshold=1 duration: x\nother: y\n  from=a b: z\n";
+    fs::write(tree.0.join("trackers"), trackers).unwrap();
+    let (_, out, _) = tree.run(&["list", "--trackers", "other"]);
+    assert!(out.contains("from=a") && !out.contains("block"), "{out}");
+}
+
+#[test]
+fn watch_begins_with_what_is_recorded_unless_told_not_to() {
+    // A file is read from its begin, as the kernel's is after a seek there: the VM has the real one.
+    let tree = Tree::new("recorded");
+    let (status, out, _) = tree.run(&["watch", "slow"]);
+    assert_eq!((status, out.lines().count()), (2, 2));
+}
+
+/// What `--help` shows as the action of an alert, run with a name that a user chose.
+#[test]
+fn the_example_of_the_help_passes_a_name_on_as_one_word() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let tree = Tree::new("injection");
+    let (_, help, _) = tree.run(&["watch", "--help"]);
+    let (_, rest) = help.split_once("shell,command='").unwrap();
+    let (command, _) = rest.split_once('\'').unwrap();
+    let bin = tree.0.join("bin");
+    fs::create_dir(&bin).unwrap();
+    let log = tree.0.join("log");
+    let script = format!(
+        "#!/bin/sh\nfor word; do printf '<%s>\\n' \"$word\"; done >{}\n",
+        log.display()
+    );
+    fs::write(bin.join("logger"), script).unwrap();
+    fs::set_permissions(bin.join("logger"), fs::Permissions::from_mode(0o755)).unwrap();
+    let alert = ALERT.replace("comm=\"fio\"", "comm=\"x -f /etc/issue \"");
+    fs::write(tree.0.join("slow/alerts"), &alert).unwrap();
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let action = format!("shell,command={command}");
+    let mut run = tree.command(&["watch", "slow", "--on-alert", &action]);
+    let status = run.env("PATH", path).status().unwrap();
+    assert_eq!(status.code(), Some(2));
+    let words = fs::read_to_string(log).unwrap();
+    assert_eq!(words, format!("<-->\n<{}>\n", alert.trim_end()));
 }
 
 #[test]

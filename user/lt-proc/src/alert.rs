@@ -27,6 +27,8 @@ pub enum Reason {
     Timeout,
     /// The end of an event that had timed out.
     Late,
+    /// Where a task waits, of an event that is late already.
+    Stack,
     /// A word of a newer module.
     Other(String),
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Reason {
             Reason::Threshold => "threshold",
             Reason::Timeout => "timeout",
             Reason::Late => "late",
+            Reason::Stack => "stack",
             Reason::Other(word) => word,
         })
     }
@@ -48,6 +51,7 @@ impl From<&str> for Reason {
             "threshold" => Reason::Threshold,
             "timeout" => Reason::Timeout,
             "late" => Reason::Late,
+            "stack" => Reason::Stack,
             _ => Reason::Other(word.to_string()),
         }
     }

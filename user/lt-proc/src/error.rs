@@ -40,8 +40,11 @@ impl ParseError {
 #[derive(Debug, Error)]
 pub enum ProcError {
     /// There is no `/proc/latency_tracker`.
-    #[error("{0} does not exist: the latency_tracker module is not loaded")]
+    #[error("the latency_tracker module is not loaded ({path} does not exist)", path = .0.display())]
     NotLoaded(PathBuf),
+    /// The tree is there, and not for us.
+    #[error("the latency_tracker module is loaded, but this user may not use {path}", path = .0.display())]
+    Denied(PathBuf),
     /// The tree is there, the instance is not.
     #[error("no instance named {0:?}")]
     NoInstance(String),
@@ -58,6 +61,8 @@ pub enum ProcError {
     Refused {
         /// What was written.
         line: String,
+        /// The tracker that it asked for; empty when it was about none.
+        tracker: String,
         /// The errno.
         source: io::Error,
     },

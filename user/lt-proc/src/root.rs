@@ -3,7 +3,7 @@
 //! The tree on disk: which file holds what. The only part of this crate that opens files.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +13,6 @@ use crate::{
 
 /// Where the module puts its files.
 pub const DEFAULT_ROOT: &str = "/proc/latency_tracker";
-
-/// O_NONBLOCK of Linux on every architecture that Rust for Linux supports.
-const O_NONBLOCK: i32 = 0o4000;
 
 /// `/proc/latency_tracker`, or a tree that looks like it.
 #[derive(Debug, Clone)]
@@ -36,10 +33,13 @@ impl ProcRoot {
         &self.path
     }
 
-    /// Whether the module is loaded.
+    /// Whether the module is loaded, as far as this user can see: what may not be looked at is there.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
-        self.path.join("control").exists()
+        match fs::metadata(self.path.join("control")) {
+            Ok(_) => true,
+            Err(error) => error.kind() == io::ErrorKind::PermissionDenied,
+        }
     }
 
     /// The line of `version`.
@@ -132,7 +132,7 @@ impl ProcRoot {
     /// # Errors
     /// [`ProcError::Refused`] with the kernel's errno.
     pub fn create(&self, name: &str, tracker: &str, settings: &[Setting]) -> Result<(), ProcError> {
-        self.control(&Instance::request(name, tracker, settings))
+        self.control(&Instance::request(name, tracker, settings), tracker)
     }
 
     /// Removes an instance.
@@ -140,7 +140,7 @@ impl ProcRoot {
     /// # Errors
     /// [`ProcError::Refused`] with the kernel's errno.
     pub fn remove(&self, name: &str) -> Result<(), ProcError> {
-        self.control(&format!("-{name}"))
+        self.control(&format!("-{name}"), "")
     }
 
     /// Opens `alerts` or `wakeup`, of one instance or of all, for reading with poll(2).
@@ -151,12 +151,26 @@ impl ProcRoot {
         let relative = Path::new(name.unwrap_or("")).join(file);
         let path = self.path.join(&relative);
         let mut options = OpenOptions::new();
-        options.read(true).custom_flags(O_NONBLOCK);
+        options.read(true).custom_flags(libc::O_NONBLOCK);
         options.open(&path).map_err(|e| self.explain(&relative, e))
     }
 
+    /// Opens `alerts`, of one instance or of all: from the next alert on, or from the oldest one that is
+    /// recorded.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`].
+    pub fn open_alerts(&self, name: Option<&str>, from_start: bool) -> Result<File, ProcError> {
+        let mut file = self.open_stream(name, "alerts")?;
+        if from_start {
+            let sought = file.seek(SeekFrom::Start(0));
+            sought.map_err(|e| self.explain(&Path::new(name.unwrap_or("")).join("alerts"), e))?;
+        }
+        Ok(file)
+    }
+
     /// One write(2), one line: the kernel says whether it took it.
-    fn control(&self, line: &str) -> Result<(), ProcError> {
+    fn control(&self, line: &str, tracker: &str) -> Result<(), ProcError> {
         let relative = Path::new("control");
         let opened = OpenOptions::new()
             .write(true)
@@ -165,6 +179,7 @@ impl ProcRoot {
         file.write_all(format!("{line}\n").as_bytes())
             .map_err(|source| ProcError::Refused {
                 line: line.to_string(),
+                tracker: tracker.to_string(),
                 source,
             })
     }
@@ -185,8 +200,11 @@ impl ProcRoot {
         })
     }
 
-    /// Tells a missing module from a missing instance.
+    /// Tells a missing module from a missing instance, and both from a missing permission.
     fn explain(&self, relative: &Path, source: io::Error) -> ProcError {
+        if source.kind() == io::ErrorKind::PermissionDenied {
+            return ProcError::Denied(self.path.join(relative));
+        }
         let gone = matches!(source.kind(), io::ErrorKind::NotFound);
         if gone && !self.is_loaded() {
             return ProcError::NotLoaded(self.path.clone());

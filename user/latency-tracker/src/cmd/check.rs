@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::cli::CheckArgs;
 use crate::exec::{self, Exec};
+use crate::module;
 use crate::out::{self, Colour};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -49,7 +50,7 @@ fn answer(
 pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     let questions: [&dyn Fn() -> Answer; 8] = [
         &user,
-        &|| module(root),
+        &|| the_module(root),
         &|| instances(root),
         &lttng,
         &kernel_tracer,
@@ -76,10 +77,16 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
             "{} {:<13} {}",
             out::paint(colour, word),
             answer.what,
-            out::fit(&answer.found, 60)
+            answer.found
         ))?;
         if !answer.todo.is_empty() {
-            out::line(&format!("     {:<13} -> {}", "", answer.todo))?;
+            let mut lines = out::wrap(answer.todo, 22);
+            if let Some(first) = lines.first_mut() {
+                first.replace_range(19..21, "->");
+            }
+            for line in lines {
+                out::line(&line)?;
+            }
         }
     }
     Ok(outcome)
@@ -95,22 +102,20 @@ fn user() -> Answer {
     answer(state, "user", found, "run it as root, or with sudo")
 }
 
-fn module(root: &ProcRoot) -> Answer {
+fn the_module(root: &ProcRoot) -> Answer {
     if let Ok(version) = root.version() {
         return answer(State::Ok, "module", version, "");
     }
-    match Exec::new("modprobe", ["--dry-run", "latency_tracker"]).output() {
-        Ok(_) => answer(
-            State::Warn,
-            "module",
-            "not loaded, but installed",
-            "modprobe latency_tracker",
-        ),
-        Err(_) => {
-            let todo = "build it with `make`, then insmod build/$(uname -r)/latency_tracker.ko";
-            answer(State::Fail, "module", "neither loaded nor installed", todo)
-        }
+    if root.is_loaded() {
+        let found = "loaded, but this user may not use it";
+        return answer(State::Fail, "module", found, module::how_to_be_let_in());
     }
+    if module::is_installed() {
+        let todo = "modprobe latency_tracker, as root";
+        return answer(State::Warn, "module", "not loaded, but installed", todo);
+    }
+    let todo = "make install, or insmod build/$(uname -r)/latency_tracker.ko, as root";
+    answer(State::Fail, "module", "neither loaded nor installed", todo)
 }
 
 fn instances(root: &ProcRoot) -> Answer {

@@ -2,7 +2,7 @@
 
 //! `list`: what runs, what could run.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
 use serde::Serialize;
 
@@ -19,8 +19,10 @@ struct Row {
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
-    if args.trackers {
-        return trackers(&root.trackers()?, args.json);
+    match (&args.name, args.trackers) {
+        (name, true) => return trackers(&root.trackers()?, name.as_deref(), args.json),
+        (Some(name), false) => return one(root, name, args.json),
+        (None, false) => {}
     }
     let mut rows = Vec::new();
     for instance in root.instances()? {
@@ -72,7 +74,7 @@ fn cells(row: &Row) -> Vec<String> {
         .map_or("-".into(), |ns| Nanos(ns).exact());
     let count = |key| row.stats.count(key).to_string();
     vec![
-        out::fit(&row.instance.name, 20),
+        row.instance.name.clone(),
         row.instance.tracker.clone(),
         state.to_string(),
         threshold,
@@ -84,8 +86,107 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-fn trackers(all: &[TrackerInfo], json: bool) -> Result<Outcome> {
-    for tracker in all {
+/// Everything about one instance.
+fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
+    let instance = root.instance(name)?;
+    let stats = root.stats(name)?;
+    if json {
+        out::json(&Row { instance, stats })?;
+        return Ok(Outcome::Fine);
+    }
+    // Names alone, if the list cannot be read.
+    let trackers = root.trackers().unwrap_or_default();
+    let info = trackers.iter().find(|t| t.name == instance.tracker);
+    let title = format!("{name}: {}", instance.tracker);
+    out::line(&out::paint(Colour::Bold, &title))?;
+    if let Some(info) = info {
+        for line in out::wrap(&info.text, 2) {
+            out::line(&line)?;
+        }
+    }
+    out::line("\nPARAMETERS")?;
+    let rows: Vec<Vec<String>> = parameters(&instance, info);
+    for line in out::table(&["  NAME", "VALUE", "WHAT"], &rows)
+        .iter()
+        .skip(1)
+    {
+        out::line(line)?;
+    }
+    out::line("\nCOUNTERS")?;
+    let rows: Vec<Vec<String>> = stats.iter().map(|(key, n)| counter(key, n)).collect();
+    for line in out::table(&["  NAME", ">VALUE", "WHAT"], &rows)
+        .iter()
+        .skip(1)
+    {
+        out::line(line)?;
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Name, value and meaning; a time with its unit.
+fn parameters(instance: &Instance, info: Option<&TrackerInfo>) -> Vec<Vec<String>> {
+    let row = |field: &lt_proc::Field| {
+        let known = info.and_then(|i| i.params.iter().find(|p| p.name == field.key));
+        let value = match field.value.number() {
+            Some(ns) if known.is_some_and(|p| p.kind == "duration") => Nanos(ns).exact(),
+            _ => out::printable(&field.value.to_string()),
+        };
+        let text = known.map(|p| p.text.clone()).unwrap_or_default();
+        vec![format!("  {}", field.key), value, text]
+    };
+    instance.params.0.iter().map(row).collect()
+}
+
+/// Name, value and meaning; a time with its unit.
+fn counter(key: &str, n: u64) -> Vec<String> {
+    let value = match key {
+        "min" | "mean" | "max" => Nanos(n).to_string(),
+        _ => out::thousands(n),
+    };
+    let known = COUNTERS.iter().find(|(name, _)| *name == key);
+    let text = known.map_or("", |(_, text)| text);
+    vec![format!("  {key}"), value, text.to_string()]
+}
+
+/// What the counters count that every tracker has; those of one tracker are in its page.
+const COUNTERS: [(&str, &str); 25] = [
+    ("attempts", "begins that were seen"),
+    ("started", "of these: tracked"),
+    ("full", "of these: lost, the pool was full"),
+    ("filtered", "of these: refused by a filter"),
+    ("off", "of these: while it was not enabled"),
+    ("ended", "tracked, and the end was seen"),
+    ("pending", "tracked now"),
+    ("replaced", "dropped: the same key began again"),
+    ("cleared", "dropped when it was disabled"),
+    ("gone", "dropped: ceased to exist without an end"),
+    ("unmatched", "ends that belong to nothing tracked"),
+    ("negative", "of ended: the end was before the begin"),
+    ("timed_out", "had not ended after the timeout"),
+    ("late", "of ended: had timed out"),
+    ("alerts", "alerts raised"),
+    ("alerts_lost", "of these: found no place in the ring"),
+    ("wakes", "how often sleeping readers were woken"),
+    ("wakes_suppressed", "alerts that found a wake-up coming"),
+    ("min", "the shortest delay"),
+    ("mean", "of all delays"),
+    ("max", "the longest delay"),
+    ("capacity", "operations that the pool holds now"),
+    ("max_capacity", "how many it may grow to hold"),
+    ("free", "of capacity: free, about"),
+    ("readers", "alerts not raised: about readers of alerts"),
+];
+
+fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
+    let names = || all.iter().map(|t| t.name.as_str());
+    if let Some(name) = name.filter(|name| names().all(|n| n != *name)) {
+        let hint = match super::meant(name, names()) {
+            Some(meant) => format!("did you mean {meant}?"),
+            None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        bail!("no tracker is called {name:?}; {hint}");
+    }
+    for tracker in all.iter().filter(|t| name.is_none_or(|n| n == t.name)) {
         if json {
             out::json(tracker)?;
             continue;

@@ -57,7 +57,7 @@ fn row(name: &str, pending: &Pending) -> Vec<String> {
     let text = |key| pending.fields.text(key).unwrap_or_default().into_owned();
     vec![
         Nanos(pending.age()).to_string(),
-        out::fit(name, 16),
+        name.to_string(),
         text("tid"),
         out::printable(&text("comm")),
         out::printable(&pending.subject()),

@@ -16,11 +16,17 @@ pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
         args.names.clone()
     };
     let mut outcome = Outcome::Fine;
+    let mut hint = None;
     for name in names {
         if let Err(error) = root.instance(&name).and_then(|_| root.remove(&name)) {
-            out::note(&format!("{:#}", anyhow::Error::from(error)));
+            let error = anyhow::Error::from(error);
+            out::note(&format!("{error:#}"));
+            hint = super::hint(&error);
             outcome = Outcome::Wrong;
         }
+    }
+    if let Some(hint) = hint {
+        out::note(&hint);
     }
     Ok(outcome)
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `watch`: alerts as they come, for a person or, with `--json`, for a program.
+//! `watch`: the alerts that are recorded already, then those that come; for a person or, with `--json`,
+//! for a program.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_proc::{Alert, Nanos, ProcRoot, StreamLine};
@@ -11,7 +12,7 @@ use serde::Serialize;
 use crate::Outcome;
 use crate::action;
 use crate::cli::WatchArgs;
-use crate::out::{self, Colour, WIDTH};
+use crate::out::{self, Colour};
 use crate::wait::{Lines, Signals, Wake};
 
 /// What `--json` prints when the ring overtook us.
@@ -25,112 +26,301 @@ pub(crate) fn run(root: &ProcRoot, args: &WatchArgs) -> Result<Outcome> {
         root.instance(name)?;
     }
     let signals = Signals::catch()?;
-    let file = root.open_stream(args.name.as_deref(), "alerts")?;
+    // An action is a reaction to what happens, not to what has happened.
+    let from_start = !args.new && args.on_alert.is_empty();
+    let file = root.open_alerts(args.name.as_deref(), from_start)?;
     let end = args.duration.map(|d| Instant::now() + d.into());
-    let mut lines = Lines::default();
-    let mut seen = 0;
+    let mut watcher = Watcher {
+        args,
+        columns: Columns::new(root, args.timestamp),
+        seen: 0,
+        overruns: Overruns::default(),
+    };
     if !args.json {
-        out::line(&out::paint(Colour::Bold, &heading(args.timestamp)))?;
+        let heading = watcher.columns.heading();
+        out::line(&out::paint(Colour::Bold, &heading))?;
     }
-    'watching: while args.count.is_none_or(|count| seen < count) {
-        if signals.wait(Some(&file), end)? != Wake::Ready {
-            break;
-        }
-        let chunk = lines.read(&file).context("cannot read the alerts")?;
-        for line in &chunk.lines {
-            match StreamLine::parse(line)? {
-                StreamLine::Lost(lost) => {
-                    if args.json {
-                        out::json(&Lost { lost })?;
-                    }
-                    let more = "the ring overtook us; start the instance with a larger ring=";
-                    out::note(&format!("lost={lost} alerts: {more}"));
-                }
-                StreamLine::Alert(alert) => {
-                    seen += 1;
-                    if args.json {
-                        out::json(&alert)?;
-                    } else {
-                        out::line(&row(&alert, args.timestamp))?;
-                        for function in alert.stack() {
-                            out::line(&out::frame(&function))?;
-                        }
-                        let waker = alert.waker_stack();
-                        if args.stacks && !waker.is_empty() {
-                            out::line("  woken from:")?;
-                            for function in waker {
-                                out::line(&out::frame(&function))?;
-                            }
-                        }
-                    }
-                    if !action::run(&args.on_alert, &alert)?
-                        || args.count.is_some_and(|n| seen >= n)
-                    {
-                        break 'watching;
-                    }
-                }
-            }
-        }
-        if chunk.end {
-            out::note("the instance is gone");
-            break;
-        }
+    watcher.watch(&file, &signals, end)?;
+    if let Some(total) = watcher.overruns.total(args.name.as_deref()) {
+        out::note(&total);
     }
-    Ok(if seen > 0 {
+    Ok(if watcher.seen > 0 {
         Outcome::Alert
     } else {
         Outcome::Fine
     })
 }
 
-fn heading(timestamp: bool) -> String {
-    let time = if timestamp { "TIME     " } else { "" };
-    format!(
-        "{time}{:<12} {:>9} {:<15} {:>7} WHAT",
-        "INSTANCE", "DELAY", "COMM", "TID"
-    )
+struct Watcher<'a> {
+    args: &'a WatchArgs,
+    columns: Columns,
+    seen: u64,
+    overruns: Overruns,
 }
 
-fn row(alert: &Alert, timestamp: bool) -> String {
-    let time = if timestamp {
-        format!("{} ", super::clock())
-    } else {
-        String::new()
-    };
-    let reason = match alert.reason {
-        lt_proc::Reason::Threshold => String::new(),
-        ref other => format!("{other}: "),
-    };
-    let name = out::fit(&alert.instance, 12);
-    let delay = out::paint(Colour::Red, &format!("{:>9}", Nanos(alert.delay)));
-    let comm = out::fit(&out::printable(&alert.comm.text()), 15);
-    let fixed = time.len() + 12 + 1 + 9 + 1 + 15 + 1 + 7 + 1;
-    let what = out::fit(
-        &out::printable(&format!("{reason}{}", alert.subject())),
-        WIDTH - fixed,
-    );
-    format!(
-        "{time}{name:<12} {delay} {comm:<15} {:>7} {what}",
-        alert.tid
-    )
+impl Watcher<'_> {
+    fn watch(
+        &mut self,
+        file: &std::fs::File,
+        signals: &Signals,
+        end: Option<Instant>,
+    ) -> Result<()> {
+        let mut lines = Lines::default();
+        while self.args.count.is_none_or(|count| self.seen < count) {
+            if signals.wait(Some(file), end)? != Wake::Ready {
+                return Ok(());
+            }
+            let chunk = lines.read(file).context("cannot read the alerts")?;
+            for line in &chunk.lines {
+                match StreamLine::parse(line)? {
+                    StreamLine::Lost(lost) => self.lost(lost)?,
+                    StreamLine::Alert(alert) => {
+                        self.seen += 1;
+                        self.show(&alert)?;
+                        if !action::run(&self.args.on_alert, &alert)?
+                            || self.args.count.is_some_and(|n| self.seen >= n)
+                        {
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+            if chunk.end {
+                out::note("the instance is gone");
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn lost(&mut self, lost: u64) -> Result<()> {
+        if self.args.json {
+            out::json(&Lost { lost })?;
+        }
+        if let Some(text) = self.overruns.add(lost, Instant::now()) {
+            out::note(&text);
+        }
+        Ok(())
+    }
+
+    fn show(&self, alert: &Alert) -> Result<()> {
+        if self.args.json {
+            return out::json(alert);
+        }
+        for line in self.columns.rows(alert, out::width()) {
+            out::line(&line)?;
+        }
+        for function in alert.stack() {
+            out::line(&out::frame(&function))?;
+        }
+        let waker = alert.waker_stack();
+        if self.args.stacks && !waker.is_empty() {
+            out::line("  woken from:")?;
+            for function in waker {
+                out::line(&out::frame(&function))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts what the ring overwrote before it was read; speaks of it now and then, and once in the end.
+#[derive(Debug, Default)]
+struct Overruns {
+    times: u64,
+    lost: u64,
+    said: Option<Instant>,
+}
+
+impl Overruns {
+    /// No line about losses sooner than that after the last one.
+    const PAUSE: Duration = Duration::from_secs(10);
+
+    /// Counts `lost` more; a line if it is time for one.
+    fn add(&mut self, lost: u64, now: Instant) -> Option<String> {
+        self.times += 1;
+        self.lost = self.lost.saturating_add(lost);
+        let soon = |said: Instant| now.saturating_duration_since(said) < Self::PAUSE;
+        if self.said.is_some_and(soon) {
+            return None;
+        }
+        self.said = Some(now);
+        Some(format!(
+            "alerts come faster than they are read: lost={} so far",
+            self.lost
+        ))
+    }
+
+    /// The sum, and what to do about it.
+    fn total(&self, name: Option<&str>) -> Option<String> {
+        let advice = match name {
+            _ if self.times == 0 => return None,
+            Some(name) => format!(
+                "raise the threshold of {name}, or start it with a larger ring= (it is set at creation)"
+            ),
+            None => {
+                "name one instance: each has a ring of its own, with ring= alerts; that of all \
+                     instances keeps 1024"
+                    .to_string()
+            }
+        };
+        let times = match self.times {
+            1 => "once".to_string(),
+            n => format!("{n} times"),
+        };
+        let lost = out::thousands(self.lost);
+        Some(format!(
+            "lost={} alerts ({lost}), {times}: {advice}",
+            self.lost
+        ))
+    }
+}
+
+/// How wide the columns of this run are.
+#[derive(Debug)]
+struct Columns {
+    name: usize,
+    timestamp: bool,
+}
+
+const DELAY: usize = 9;
+const COMM: usize = 15;
+const TID: usize = 7;
+/// What was late has at least that much room beside the other columns; else lines of its own.
+const WHAT: usize = 20;
+
+impl Columns {
+    /// Room for the names that there are.
+    fn new(root: &ProcRoot, timestamp: bool) -> Self {
+        let names = super::names(root, None).unwrap_or_default();
+        let longest = names.iter().map(String::len).max().unwrap_or(0);
+        let narrow = out::width().is_some_and(|width| width < 100);
+        let most = if narrow { 12 } else { 31 };
+        Self {
+            name: longest.clamp(8, most),
+            timestamp,
+        }
+    }
+
+    fn heading(&self) -> String {
+        let time = if self.timestamp { "TIME     " } else { "" };
+        format!(
+            "{time}{:<w$} {:>DELAY$} {:<COMM$} {:>TID$} WHAT",
+            "INSTANCE",
+            "DELAY",
+            "COMM",
+            "TID",
+            w = self.name
+        )
+    }
+
+    /// An alert: one line in a pipe, and as many as it takes on a terminal. Nothing is left out.
+    fn rows(&self, alert: &Alert, limit: Option<usize>) -> Vec<String> {
+        let time = if self.timestamp {
+            format!("{} ", super::clock_of(alert.time))
+        } else {
+            String::new()
+        };
+        let reason = match alert.reason {
+            lt_proc::Reason::Threshold => String::new(),
+            ref other => format!("{other}: "),
+        };
+        let w = self.name;
+        let name = match limit {
+            Some(_) => out::fit(&alert.instance, w),
+            None => alert.instance.clone(),
+        };
+        let delay = Nanos(alert.delay).to_string();
+        let comm = out::fit(&out::printable(&alert.comm.text()), COMM);
+        let left = format!("{time}{name:<w$} ");
+        let right = format!(" {comm:<COMM$} {:>TID$} ", alert.tid);
+        let what = out::printable(&format!("{reason}{}", alert.subject()));
+        let fixed = left.chars().count() + DELAY + right.chars().count();
+        let delay = out::paint(Colour::Red, &format!("{delay:>DELAY$}"));
+        let Some(limit) = limit else {
+            return vec![format!("{left}{delay}{right}{what}")];
+        };
+        if fixed + WHAT > limit {
+            let mut rows = vec![format!("{left}{delay}{right}")];
+            rows.extend(out::wrap_to(&what, 4, limit));
+            return rows;
+        }
+        let mut rows = out::wrap_to(&what, fixed, limit);
+        if let Some(first) = rows.first_mut() {
+            *first = format!("{left}{delay}{right}{}", first.trim_start());
+        } else {
+            rows.push(format!("{left}{delay}{right}"));
+        }
+        rows
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const LINE: &str = "seq=17 time=1234567890123 instance=a_name_longer_than_that tracker=wakeup \
+        reason=timeout delay=10412345 threshold=10000000 cpu=1 pid=812 tid=1234567 \
+        comm=\"a\\x1b[31m_long_name\" prio=120 policy=other target=1 migrated=0 waker_pid=1 \
+        waker_tid=4711 waker_comm=\"the waker\" context=hardirq prev_pid=9 prev_tid=9 prev_comm=\"before\"";
+
+    fn plain(rows: &[String]) -> Vec<String> {
+        rows.iter()
+            .map(|row| anstream::adapter::strip_str(row).to_string())
+            .collect()
+    }
+
     #[test]
-    fn rows_are_narrow_and_under_their_headings() {
-        let line = "seq=17 time=1234567890123 instance=a_name_longer_than_that tracker=block reason=timeout \
-            delay=10412345 threshold=10000000 cpu=1 pid=812 tid=1234567 comm=\"a\\x1b[31m_long_name\" dev=8:0 \
-            disk=\"nvme0n1\" op=\"WS\" sector=123456789012 bytes=4096 queue=0 device=1 requeues=0";
-        let alert = Alert::parse(line).unwrap();
+    fn rows_are_under_their_headings_and_whole() {
+        let alert = Alert::parse(LINE).unwrap();
         for timestamp in [false, true] {
-            let row = row(&alert, timestamp);
-            assert!(row.chars().count() < 80, "{row}");
-            let column = heading(timestamp).find("WHAT").unwrap();
-            assert!(row[column..].starts_with("timeout: nvme0n1"), "{row}");
-            assert!(!row.contains('\u{1b}'));
+            let columns = Columns {
+                name: 12,
+                timestamp,
+            };
+            let column = columns.heading().find("WHAT").unwrap();
+            for limit in [None, Some(79), Some(100), Some(140), Some(300)] {
+                let rows = plain(&columns.rows(&alert, limit));
+                assert!(!rows.concat().contains('\u{1b}'));
+                let text = rows
+                    .iter()
+                    .map(|row| row.trim())
+                    .collect::<Vec<_>>()
+                    .join(" ");
+                for word in ["waker=the waker/4711", "prev=before/9", "context=hardirq"] {
+                    assert!(text.contains(word), "{limit:?}: {text}");
+                }
+                let Some(limit) = limit else {
+                    assert_eq!(rows.len(), 1);
+                    continue;
+                };
+                assert!(rows.iter().all(|r| r.chars().count() <= limit), "{rows:?}");
+                assert!(rows[0][column..].starts_with("timeout: prio"), "{rows:?}");
+                assert!(rows[1..].iter().all(|r| r[..column].trim().is_empty()));
+                assert_eq!(limit >= 300, rows.len() == 1, "{rows:?}");
+            }
         }
+    }
+
+    #[test]
+    fn losses_are_summed_and_seldom_spoken_of() {
+        let mut overruns = Overruns::default();
+        assert_eq!(overruns.total(None), None);
+        let now = Instant::now();
+        let said = (0..960).filter(|i| {
+            let at = now + Duration::from_millis(20 * i);
+            overruns.add(150, at).is_some()
+        });
+        assert_eq!(said.count(), 2);
+        let all = overruns.total(None).unwrap();
+        assert!(
+            all.contains("lost=144000 alerts (144,000), 960 times"),
+            "{all}"
+        );
+        assert!(
+            all.contains("name one instance") && !all.contains("larger"),
+            "{all}"
+        );
+        assert!(overruns.total(Some("a")).unwrap().contains("larger ring="));
     }
 }

@@ -8,7 +8,6 @@ use lt_proc::{Nanos, Reason};
 
 use super::model::{DeviceQueue, Explanation};
 use super::requests::{Request, Step, Task};
-use crate::out::fit;
 
 /// So many overtakers and tasks are named; the rest is counted.
 const NAMED: usize = 5;
@@ -36,7 +35,7 @@ impl fmt::Display for Explanation {
             writeln!(f, "its task was then in")?;
         }
         for function in &stack {
-            writeln!(f, "{}", fit(&format!("  {}", printable(function)), 79))?;
+            writeln!(f, "  {}", printable(function))?;
         }
         writeln!(f)?;
         match (&self.request, &self.queue) {
@@ -180,7 +179,7 @@ impl Explanation {
                 r.sector,
                 r.sectors / 2,
             );
-            writeln!(f, "{}", fit(&text, 79))?;
+            writeln!(f, "{text}")?;
         }
         match q.overtakers.len().saturating_sub(NAMED) {
             0 => Ok(()),
