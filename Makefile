@@ -4,7 +4,7 @@
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
-.PHONY: all help env module user demo test test-debug test-long check bench vm clean distclean
+.PHONY: all help env module user install uninstall demo test test-debug test-long check bench vm clean distclean
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
@@ -20,6 +20,11 @@ KERNEL ?= stock
 CPUS ?= 2
 NUMA ?= 1
 ROOT ?= full
+
+# make install DESTDIR=DIRECTORY PREFIX=/usr/local
+DESTDIR ?=
+PREFIX ?= /usr/local
+place = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' KREL='$(KREL)'
 
 # what a script that needs root tells people to run
 export LT_COMMAND := make $(MAKECMDGOALS)
@@ -38,6 +43,12 @@ module: ## build the kernel module: for the running kernel if it has Rust, else 
 
 user: ## build the commands
 	@scripts/build-user
+
+install: ## install what was built: module, command, man pages, completions [DESTDIR= PREFIX= KREL=]
+	@$(place) scripts/install
+
+uninstall: ## remove exactly what make install has put there [DESTDIR= PREFIX=]
+	@$(place) scripts/install --uninstall
 
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo

@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# `make install` puts the module, the command, its man pages and its completions where they are found, and
+# `make uninstall` removes exactly that. (tests/vm/command.sh loads and runs what was installed.)
+# timeout: 600
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+mkdir -p "$LT_BUILD"
+work=$(mktemp -d "$LT_BUILD/install.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+release=$("$LT_TOP/scripts/kernel-tree" --release stock)
+[ -f "$LT_BUILD/$release/latency_tracker.ko" ] || "$LT_TOP/scripts/build-module" stock
+[ -x "$LT_BUILD/user/latency-tracker" ] || "$LT_TOP/scripts/build-user"
+
+root=$work/root
+at() { make --no-print-directory -C "$LT_TOP" "$@" "DESTDIR=$root" KREL=stock >"$work/said" 2>&1; }
+tree() { (cd "$root" && find . -printf '%y %m %p %s\n' | sort -k3); }
+
+# What others have put there stays as it is.
+mkdir -p "$root/usr/share/man/man1" "$root/usr/bin"
+echo theirs >"$root/usr/share/man/man1/other.1"
+tree >"$work/before"
+
+at install PREFIX=/usr || { cat "$work/said"; fail "make install failed"; }
+tree | grep -v '^d' | awk '{ print $2, $3 }' >"$work/files"
+cat >"$work/wanted" <<-END
+	644 ./lib/modules/$release/updates/latency_tracker.ko
+	755 ./usr/bin/latency-tracker
+	644 ./usr/share/bash-completion/completions/latency-tracker
+	644 ./usr/share/fish/vendor_completions.d/latency-tracker.fish
+	644 ./usr/share/latency-tracker/installed
+	644 ./usr/share/man/man1/other.1
+	644 ./usr/share/zsh/site-functions/_latency-tracker
+END
+grep -v 'man1/latency-tracker' "$work/files" | diff "$work/wanted" - || fail "other files than these were installed"
+for page in '' -list -watch -record; do
+	grep -q '^\.TH' "$root/usr/share/man/man1/latency-tracker$page.1" || fail "no man page of latency-tracker$page"
+done
+cmp "$LT_BUILD/$release/latency_tracker.ko" "$root/lib/modules/$release/updates/latency_tracker.ko"
+"$root/usr/bin/latency-tracker" --version >/dev/null || fail "the installed command does not run"
+# shellcheck disable=SC2016 # the inner shell expands it
+completes() {
+	bash -euc '. "$1"; complete -p latency-tracker >/dev/null; COMP_WORDS=(latency-tracker $2)
+		COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_latency_tracker_names latency-tracker "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+		echo "${COMPREPLY[*]}"' - "$root/usr/share/bash-completion/completions/latency-tracker" "$1"
+}
+[ "$(completes wa)" = watch ] || fail "bash completes no command: $(completes wa)"
+[ "$(completes 'watch --ne')" = --new ] || fail "bash completes no option: $(completes 'watch --ne')"
+head -n 1 "$root/usr/share/zsh/site-functions/_latency-tracker" | grep -qx '#compdef latency-tracker' || fail "zsh would not load it"
+find "$root" -type d ! -perm 755 | grep . && fail "directories that not all can enter"
+
+# Once more, and all of it goes; a file of another owner beside it stays.
+at install PREFIX=/usr
+echo mine >"$root/usr/share/latency-tracker/mine"
+at uninstall PREFIX=/usr || { cat "$work/said"; fail "make uninstall failed"; }
+rm "$root/usr/share/latency-tracker/mine"
+rmdir "$root/usr/share/latency-tracker"
+tree | diff "$work/before" - || fail "make uninstall left or took something else"
+! at uninstall PREFIX=/usr || fail "uninstalled twice"
+grep -q 'nothing to remove' "$work/said" || fail "it does not say so: $(cat "$work/said")"
+
+# A build that is not there is named, and nothing is half installed.
+! LT_BUILD=$work/none at install PREFIX=/usr || fail "installed what was not built"
+grep -q 'run make' "$work/said" || fail "no word of what to do: $(cat "$work/said")"
+tree | diff "$work/before" - || fail "half installed"

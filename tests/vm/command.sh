@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The command and the real files: what it says where the module is not installed, not loaded, or not for this user;
+# modprobe and the command after `make install`, nothing after `make uninstall`; `watch` begins with what is
+# recorded; what it says of a refusal; captures go to no place that another user can change.
+# kernels: stock
+# cpus: 2
+# root: full
+# timeout: 120
+# alone: it installs the module and the command
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+COMMAND=/lt/bin/latency-tracker
+# says STATUS TEXT COMMAND...: it ends so and says this.
+says() {
+	_want=$1 _text=$2 _rc=0
+	shift 2
+	"$@" >/tmp/said 2>&1 || _rc=$?
+	assert_eq "$_rc" "$_want" "the exit status of $*"
+	grep -qF -- "$_text" /tmp/said || fail "$* does not say '$_text': $(cat /tmp/said)"
+}
+another() { /usr/bin/setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+
+# Not installed: the same for root and others.
+says 1 "nor is it installed for this kernel: \`make install\`" $COMMAND list
+says 1 "nor is it installed" $COMMAND start a block
+says 1 "nor is it installed" another $COMMAND list
+says 1 "neither loaded nor installed" $COMMAND check
+
+# As after `make` in a clone.
+mkdir -p "/tmp/clone/build/$(uname -r)"
+cp -r /lt/scripts /tmp/clone/
+cp -r /lt/bin /tmp/clone/build/user
+cp /lt/latency_tracker.ko "/tmp/clone/build/$(uname -r)/"
+tree() { find /usr/local "/usr/lib/modules/$(uname -r)/" ! -name 'modules.*' | sort; }
+tree >/tmp/before
+/tmp/clone/scripts/install
+COMMAND=/usr/local/bin/latency-tracker
+says 1 "as root, \`modprobe latency_tracker\`" another $COMMAND list
+says 1 "as root, \`modprobe latency_tracker\`" another $COMMAND start a block
+says 1 "load it with \`modprobe latency_tracker\`" $COMMAND list
+grep -q 'not loaded, but installed' <<-END || fail "check does not know that it is installed"
+	$($COMMAND check)
+END
+/sbin/modprobe latency_tracker || fail "modprobe does not find it"
+rmmod latency_tracker
+null_disk slow 20000000
+says 0 "loaded the latency_tracker module" $COMMAND start slow block threshold=10ms wakeup_interval=0 ring=4
+# Another user, now that it is loaded.
+for args in list 'list slow' 'list --trackers' 'start a block' 'stop slow' watch hist pending 'record slow'; do
+	# shellcheck disable=SC2086 # words
+	says 1 "is loaded, but this user may not use" another $COMMAND $args
+	grep -q 'run it as root' /tmp/said || fail "$args: no word of root: $(cat /tmp/said)"
+done
+says 1 "loaded, but this user may not use it" another $COMMAND check
+
+# What is recorded already comes first, what was overwritten is no loss; what comes follows.
+reads slow 6
+$COMMAND watch slow -d 1 --json >/tmp/watched || :
+assert_eq "$(sed 's/,.*//' /tmp/watched | tr -d '\n')" '{"seq":3{"seq":4{"seq":5{"seq":6' "what was recorded"
+$COMMAND watch slow -d 1 --json --new >/tmp/watched || :
+assert_eq "$(cat /tmp/watched)" "" "with --new"
+says 2 "slow" $COMMAND watch slow -n 4
+says 0 "of ended: had timed out" $COMMAND list slow
+
+# A refusal says what was meant, and changes nothing.
+says 1 "did you mean threshold=?" $COMMAND start slow block treshold=1ms
+says 1 "list --trackers block" $COMMAND start slow block treshold=1ms
+says 1 "did you mean block?" $COMMAND start new blok
+says 1 "expected a duration" $COMMAND start slow block threshold=1.5ms
+assert_eq "$(cat $LT/slow/threshold)" 10000000 "the threshold after refusals"
+says 0 "threshold=300000000000" $COMMAND start slow block threshold=5m
+says 0 "threshold=17 is 17ns: a number without a unit is nanoseconds" $COMMAND start slow block threshold=17
+
+# A capture goes where only its owner can write.
+mkdir /tmp/foreign /tmp/open
+chown 65534 /tmp/foreign
+chmod 777 /tmp/open
+ln -s /root /tmp/link
+for place in /tmp/foreign /tmp/foreign/deeper /tmp/open /tmp/open/deeper /tmp/link; do
+	says 1 "$place" $COMMAND record -o $place slow
+	grep -q 'choose another place with -o\|a link or a file' /tmp/said || fail "$place: $(cat /tmp/said)"
+done
+[ ! -e /tmp/foreign/deeper ] && [ ! -e /tmp/open/deeper ] || fail "made in a foreign directory"
+
+# The shell completes instances, trackers and parameters that there are.
+completes() {
+	bash -c '. /usr/local/share/bash-completion/completions/latency-tracker
+		compopt() { :; }
+		COMP_WORDS=(latency-tracker $1); COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+		_latency_tracker_names latency-tracker "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+		echo ${COMPREPLY[*]}' - "$1"
+}
+assert_eq "$(completes 'watch sl')" slow "an instance"
+assert_eq "$(completes 'start x blo')" block "a tracker"
+assert_eq "$(completes 'start x block thr')" threshold= "a parameter"
+assert_eq "$(completes 'wat')" watch "a command"
+
+# uninstall removes what install has put there.
+rmmod latency_tracker
+/tmp/clone/scripts/install --uninstall
+tree | diff /tmp/before - || fail "uninstall left or took something else"
+refused "modprobe after uninstall" /sbin/modprobe latency_tracker
