@@ -15,6 +15,10 @@
 sessions() { lttng --no-sessiond list 2>/dev/null | grep -c '^ *[0-9]*) ' || :; }
 armed() { grep -q '^armed' /tmp/record.log; }
 
+# The word is no instance.
+lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
+refused "an unknown option" lttng-snapshot --nosuch
+
 load_module
 null_disk slow 200000000
 latency-tracker record -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
