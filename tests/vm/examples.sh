@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The examples of the guide work as they are pasted, in their order. Left out is what needs the network, another
+# machine's files, or a build (make, apt); `record` has tests of its own (record.sh, demo.sh).
+# kernels: stock
+# cpus: 2
+# root: full
+# timeout: 240
+# alone: it makes disks, cgroups and files as the guide says
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/examples.sh
+
+# The machine that the pages speak of: a disk sda, nginx, a clone that was built.
+modprobe scsi_debug dev_size_mb=8
+modprobe sd_mod
+wait_until 10 test -b /dev/sda
+mkdir -p /sys/fs/cgroup/system.slice/nginx.service "/tmp/clone/build/$(uname -r)"
+cp /lt/latency_tracker.ko "/tmp/clone/build/$(uname -r)/"
+cd /tmp/clone || exit
+
+# examples PAGE LEAST [REGEX]: at least LEAST examples are in a page, and all work but those that match.
+examples() {
+	examples_of "/lt/Documentation/guide/$1.md" "/tmp/$1"
+	run_examples "/tmp/$1" "${3:-^$}"
+	_count=$(find "/tmp/$1" -type f | wc -l)
+	[ "$_count" -ge "$2" ] || fail "$1: only $_count examples were found"
+}
+
+load_module
+examples control-language 10
+# What the page says of several lines in one write: those before the refused one are done, the others not.
+assert_eq "$(cut -d' ' -f1 $LT/control | grep -c '^before\|^after')" 1 "instances of a write with a bad line"
+grep -q '^before ' $LT/control || fail "the line before the bad one was not done"
+for name in $(cut -d' ' -f1 $LT/control); do control "-$name"; done
+
+latency-tracker start io io
+latency-tracker profile save -o tuesday.json
+examples_of /lt/Documentation/guide/profile.md /tmp/profile
+sed -i 's/--every 5 --duration 10m/--every 1 --duration 3/' /tmp/profile/*
+run_examples /tmp/profile
+control -io
+unload_module
+
+# Loads the module itself, and removes it in the end.
+examples first-use 12 '^(make|apt|sudo|grep CONFIG|latency-tracker record)'
+loaded && fail "the last example removes the module" || :
