@@ -273,7 +273,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.texts[param].as_ref().map(|text| &***text)
     }
 
-    /// Stores the values of all parameters but `enabled`, as they are after `changes`.
+    /// Stores the values of all parameters but `enabled`, as they are after `changes`, or were
+    /// before them.
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
         for (i, value) in values.numbers.iter().enumerate() {
             if i != common::ENABLED {
@@ -282,8 +283,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
             }
         }
         // Only if it is given: an alert may have raised it since the values were read.
-        if let Some(threshold) = changes.get(common::THRESHOLD) {
-            self.tracker.set_threshold(threshold as u64);
+        if changes.get(common::THRESHOLD).is_some() {
+            let threshold = values[common::THRESHOLD] as u64;
+            self.tracker.set_threshold(threshold);
         }
         let interval = values[common::WAKEUP_INTERVAL] as u64;
         wakeup::set_interval(self.alerts.wakeup(), interval);

@@ -113,6 +113,9 @@ impl Instance for ModuleTracker {
             State::Off if enable => Some(Ticker::new(self.any.clone())?),
             _ => None,
         };
+        if !enable && matches!(*state, State::On(_)) {
+            self.detach(&mut state, State::Off);
+        }
         each_class!(&*self.any, client => client.core.set_values(values, changes));
         if let Some(ticker) = ticker {
             each_class!(&*self.any, client => client.core.set_enabled(true));
@@ -121,9 +124,6 @@ impl Instance for ModuleTracker {
         // The timeout may be new, or shorter.
         if let State::On(ticker) = &*state {
             ticker.kick();
-            if !enable {
-                self.detach(&mut state, State::Off);
-            }
         }
         Ok(())
     }

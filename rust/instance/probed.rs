@@ -195,25 +195,36 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
     fn apply(&self, changes: &Changes) -> Result {
         let core = &self.live.core;
         let mut state = self.state.lock();
-        let values = &changes.over(core.values());
+        let before = core.values();
+        let values = &changes.over(before.clone());
         let enable = values[common::ENABLED] != 0;
+        // Probes run from within `attach` on, and until `detach` returns: what is new holds before the first of them
+        // runs, what is old until after the last one.
         match *state {
             State::Retired => return Err(ENODEV),
             State::Off if enable => {
                 let ticker = Ticker::new(self.live.clone())?;
                 let attachment = T::attach(self.live.clone())?;
                 core.set_values(values, changes);
+                let attached = T::attach(self.live.clone());
+                let attachment = attached.inspect_err(|_| {
+                    // Some probes may have run meanwhile; none does any more.
+                    core.tracker().clear();
+                    core.set_values(&before, changes);
+                })?;
                 core.set_enabled(true);
                 *state = State::On { attachment, ticker };
             }
-            _ => core.set_values(values, changes),
+            _ => {
+                if !enable {
+                    self.detach(&mut state, State::Off);
+                }
+                core.set_values(values, changes);
+            }
         }
         // The timeout may be new, or shorter.
         if let State::On { ticker, .. } = &*state {
             ticker.kick();
-        }
-        if !enable {
-            self.detach(&mut state, State::Off);
         }
         Ok(())
     }

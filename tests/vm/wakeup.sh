@@ -83,4 +83,31 @@ wait_until 5 stat_is w readers -gt 0
 assert_eq "$(grep -c " tid=$reader " /tmp/alerts)" 0 "alerts about the reader"
 control 'w wakeup enabled=0'
 sums_hold w
+
+# What is changed together with enabling holds from the first event on, and what is changed together with disabling not
+# before the last one: the threshold, or a filter, would let everything through, and something is always woken.
+/usr/bin/taskset -p 3 $$ >/dev/null
+busy=
+for i in 1 2 3 4 5 6; do
+	(while :; do sleep 0.001; done) &
+	busy="$busy $!"
+done
+control 'c wakeup threshold=0 ring=1024 enabled=0'
+for strict in threshold=3000s tid=4194303; do
+	lax=tid=all
+	[ $strict = tid=4194303 ] || lax=threshold=0
+	i=0
+	while [ $i -lt 8 ]; do
+		control "c wakeup $lax"
+		control "c wakeup enabled=1 $strict"
+		control "c wakeup enabled=0 $lax"
+		i=$((i + 1))
+	done
+	assert_eq "$(stat c alerts)" 0 "alerts while $strict and then $lax"
+	control "c wakeup threshold=0 tid=all"
+done
+[ "$(stat c attempts)" -gt 0 ] || fail "nothing was woken"
+# shellcheck disable=SC2086 # several
+kill $busy
+sums_hold c
 unload_module
