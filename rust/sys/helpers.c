@@ -350,9 +350,19 @@ notrace struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
 
 notrace void lt_waker_sync(struct lt_waker *waker)
 {
-	/* The work may arm the timer, the timer never queues the work. */
-	irq_work_sync(&waker->work);
+	/*
+	 * Each may start the other: the work arms the timer, and the timer queues
+	 * the work if the interval has become longer meanwhile. So the timer goes
+	 * first, for good: a timer that is shut down cannot be armed, and its
+	 * function does not run any more. After that nothing queues the work: the
+	 * callers in probes have gone, and the last run of the timer is over. The
+	 * other order frees the work under irq_work/N on PREEMPT_RT, where the
+	 * timer's function is a thread and so is the work's: the function queues
+	 * the work after irq_work_sync() has seen it idle, and a real-time task
+	 * may keep that thread off its CPU for as long as it likes.
+	 */
 	timer_shutdown_sync(&waker->timer);
+	irq_work_sync(&waker->work);
 }
 
 /*
