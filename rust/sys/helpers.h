@@ -232,6 +232,8 @@ u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
 void lt_wq_find_names(void);
 void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
 u64 lt_work_function(const struct work_struct *work);
+/* Whether a work that is valid waits for a worker. */
+bool lt_work_is_listed(const struct work_struct *work);
 /* Whether it is waiting for a worker; both addresses may be stale. */
 bool lt_work_is_queued(u64 work, u64 function);
 

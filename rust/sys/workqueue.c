@@ -112,6 +112,17 @@ notrace u64 lt_work_function(const struct work_struct *work)
 	return (unsigned long)READ_ONCE(work->func);
 }
 
+/* It has been queued and not been taken: it is on a list, not on a timer. */
+notrace bool lt_work_is_listed(const struct work_struct *work)
+{
+	const long listed = BIT(WORK_STRUCT_PENDING_BIT) |
+			    BIT(WORK_STRUCT_PWQ_BIT);
+
+	/* So that a delayed work is where its work is. */
+	BUILD_BUG_ON(offsetof(struct delayed_work, work) != 0);
+	return (atomic_long_read(&work->data) & listed) == listed;
+}
+
 /*
  * The work may be gone, and its memory be something else by now: nothing is
  * taken for granted but that reading kernel memory so does not fault. What this

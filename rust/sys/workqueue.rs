@@ -11,6 +11,9 @@
 //! C headers: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h),
 //! [`include/trace/events/workqueue.h`](srctree/include/trace/events/workqueue.h)
 //!
+//! mod_delayed_work() takes a work that waits off its list and queues it again at once. The
+//! tracepoints show a second queueing, as after a cancelling; so the function is followed, too.
+//!
 //! A work is an object of whoever queues it. It is valid when it is queued and when it starts;
 //! its function may free it, so at the end there is only its address.
 //!
@@ -22,8 +25,9 @@
 
 use crate::sys::{
     bindings as helpers,
+    fprobe::{self, Call, Frame, Functions, What},
     platform::PreemptGuard,
-    tracepoint::{self, probe, Attachment, Probe}, //
+    tracepoint::{self, probe, Probe}, //
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -105,6 +109,39 @@ pub(crate) trait Follower: Send + Sync + 'static {
 
     /// The function has returned; the work is only an address any more.
     fn ended(&self, work: u64);
+
+    /// A work that waits is about to be taken off its list and to be queued again, by the caller.
+    fn requeueing(&self, work: u64);
+}
+
+/// Follows mod_delayed_work_on() for a [`Follower`].
+struct Requeueing;
+
+impl<T: Follower> fprobe::Follower<Requeueing> for T {
+    fn entered(&self, _: &PreemptGuard, call: &Call<'_>, _: Frame) -> Option<u64> {
+        // mod_delayed_work_on(cpu, wq, dwork, delay)
+        let (work, delay) = (call.argument(2), call.argument(3));
+        // With a delay it is a timer that queues it.
+        if delay == 0 {
+            // SAFETY: A delayed work that is passed to this function is valid, and begins with
+            // its work.
+            let is_listed = unsafe {
+                helpers::lt_work_is_listed(core::ptr::with_exposed_provenance(work as usize))
+            };
+            if is_listed {
+                self.requeueing(work);
+            }
+        }
+        None
+    }
+
+    fn returned(&self, _: &PreemptGuard, _: &Call<'_>, _: Frame, _: u64) {
+        // Only the entry is followed.
+    }
+
+    fn within_ourselves(&self, _: &PreemptGuard) {
+        // What wakes the readers of alerts requeues nothing that is waited for.
+    }
 }
 
 /// # Safety
@@ -169,9 +206,28 @@ pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
-pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
-    // SAFETY: Called where sleeping is allowed.
-    unsafe { helpers::lt_wq_find_names() };
-    Attachment::new(follower, probes())
+/// A follower at work, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T: Follower> {
+    _works: tracepoint::Attachment<T>,
+    /// `None` if they are not wanted, or this kernel can not tell.
+    _requeueing: Option<Functions<Requeueing, T>>,
+}
+
+impl<T: Follower> Attachment<T> {
+    /// Attaches a follower; `requeueing` says whether it is interested in that. `ENOSYS` if the
+    /// kernel lacks a tracepoint, `ENOMEM`; nothing is left behind. Sleeps.
+    pub(crate) fn new(follower: Arc<T>, requeueing: bool) -> Result<Self> {
+        // SAFETY: Called where sleeping is allowed.
+        unsafe { helpers::lt_wq_find_names() };
+        let requeueing = if requeueing && fprobe::missing().is_none() {
+            let function = c"mod_delayed_work_on";
+            Some(Functions::new(function, What::Entry, follower.clone())?)
+        } else {
+            None
+        };
+        Ok(Self {
+            _works: tracepoint::Attachment::new(follower, probes())?,
+            _requeueing: requeueing,
+        })
+    }
 }

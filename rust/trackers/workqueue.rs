@@ -18,8 +18,12 @@
 //! at the end without looking at the work. The start gives the event its new key
 //! ([`Tracker::rename`](crate::tracker::Tracker::rename)).
 //!
+//! A work that is queued again *while* it waits, by mod_delayed_work(), has been waiting since it was
+//! queued first. That function takes it off its list and queues it, all in one call: it is marked
+//! when the call begins, and a marked work that is queued goes on as it is ([`Requeued`]).
+//!
 //! Who cancels a waiting work is not seen, there is no tracepoint. What is left of it is
-//! `replaced` when a work at this address is queued anew. Until then it does not time out, and shows
+//! `replaced` when a work at this address is queued again. Until then it does not time out, and shows
 //! as cancelled: there the work's memory is asked whether a work with this function waits in it,
 //! without relying on its being one.
 //!
@@ -43,17 +47,17 @@ use crate::{
     instance::{
         common,
         params,
-        probed::{self, Live, Probed},
+        probed::{self, Live, Own, Probed},
         Core,
         Details, //
     },
     platform::Platform,
     record::Owner,
     sys::{
+        atomic::{Atomic, Relaxed},
         platform::Kernel,
         task::{self, Context},
-        tracepoint::Attachment,
-        workqueue::{self, Queue, Work}, //
+        workqueue::{self, Attachment, Queue, Work}, //
     },
     tracker::{Late, Open, Verdict}, //
 };
@@ -82,11 +86,11 @@ pub(crate) static KIND: Kind = Kind {
     c_name: c"workqueue",
     help: "work items of the kernel, from being queued to their end (key: the work)",
     params: &PARAMS,
-    counters: &[tasks::READERS, "unqueued"],
+    counters: &[tasks::READERS, "unqueued", "requeued"],
     detail_words: Item::DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Item::from_detail(alert))),
     missing: workqueue::missing::<Probes>,
-    create: Some(Probed::<Works, _, _>::create),
+    create: Some(Probed::<Works, _, _, _>::create),
 };
 
 /// Counters of our own, after the common one.
@@ -94,11 +98,54 @@ pub(crate) static KIND: Kind = Kind {
 enum Extra {
     /// Works that were started, and were not seen to be queued.
     Unqueued = 1,
+    /// Works that were queued again while they waited.
+    Requeued = 2,
 }
 
 struct Works;
 
-type Probes = Live<Works, 2, WORDS>;
+type Probes = Live<Works, 2, WORDS, Requeued>;
+
+/// The works that are being queued again while they wait: from the moment at which the function
+/// that does it is called until it queues them, microseconds later.
+///
+/// Each has a place by its address. Of two that share one and are queued again at the same time,
+/// the first one is forgotten, and is `replaced`.
+struct Requeued([Atomic<u64>; Self::PLACES]);
+
+impl Requeued {
+    const PLACES: usize = 64;
+
+    #[inline(always)]
+    fn place(&self, work: u64) -> &Atomic<u64> {
+        // Most works are in objects of 128 bytes or more.
+        &self.0[(work >> 7) as usize % Self::PLACES]
+    }
+
+    /// A work is about to be queued again.
+    fn mark(&self, work: u64) {
+        // Relaxed: whoever marks it is the one that queues it, in the same call; the mark orders
+        // nothing else.
+        self.place(work).store(work, Relaxed);
+    }
+
+    /// A work is queued; returns whether it was marked, once.
+    #[inline(always)]
+    fn take(&self, work: u64) -> bool {
+        // Relaxed: as in `mark`.
+        let is_marked = self.place(work).load(Relaxed) == work;
+        if is_marked {
+            self.place(work).store(0, Relaxed);
+        }
+        is_marked
+    }
+}
+
+impl Own for Requeued {
+    fn new() -> Result<Self> {
+        Ok(Self(core::array::from_fn(|_| Atomic::new(0))))
+    }
+}
 
 /// The key of a work that waits.
 fn waiting(work: u64) -> [u64; 2] {
@@ -114,6 +161,9 @@ impl workqueue::Follower for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, queue: &Queue<'_>) {
         // It is another one's part.
         if self.core.value(PART) == RUNNING {
+            return;
+        }
+        if self.own.take(work.id()) && self.goes_on(guard, work) {
             return;
         }
         let tracker = self.core.tracker();
@@ -193,9 +243,24 @@ impl workqueue::Follower for Probes {
             tracker.unmatched(&guard);
         }
     }
+
+    fn requeueing(&self, work: u64) {
+        self.own.mark(work);
+    }
 }
 
 impl Probes {
+    /// A work that is queued again while it waits: it goes on, if it is known.
+    #[cold]
+    fn goes_on(&self, guard: &Guard, work: &Work<'_>) -> bool {
+        let tracker = self.core.tracker();
+        let found = tracker.update(guard, &waiting(work.id()), |_| Verdict::Keep);
+        if found.is_some() {
+            self.core.count_extra(guard, Extra::Requeued as usize);
+        }
+        found.is_some()
+    }
+
     /// Raises the alert of an end, unless the work was queued by a reader of alerts: where a
     /// terminal is written by works, each alert would raise the next.
     #[cold]
@@ -208,7 +273,7 @@ impl Probes {
     }
 }
 
-impl probed::Probes<2, WORDS> for Works {
+impl probed::Probes<2, WORDS, Requeued> for Works {
     type Attachment = Attachment<Probes>;
 
     fn kind() -> &'static Kind {
@@ -216,7 +281,8 @@ impl probed::Probes<2, WORDS> for Works {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        workqueue::attach(live)
+        let waits = live.core.value(PART) != RUNNING;
+        Attachment::new(live, waits)
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

@@ -11,6 +11,9 @@
  *   again    a slow one that is queued again while it runs
  *   freed    one that frees itself, and sleeps afterwards
  *   delayed  a quick one, queued by a timer
+ *   requeue  a quick one behind a slow one, which is queued again, by
+ *            mod_delayed_work(), after half of that one's time
+ *   renew    the same, but it is cancelled before
  *   cancel   a quick one behind a slow one, which is cancelled and then queued
  *            again
  *   leave    a quick one behind a slow one, which is cancelled
@@ -88,6 +91,13 @@ static int run(const char *word, const struct kernel_param *param)
 	} else if (sysfs_streq(word, "delayed")) {
 		queue_delayed_work(queue, &delayed, msecs_to_jiffies(ms));
 		flush_delayed_work(&delayed);
+	} else if (sysfs_streq(word, "requeue") || sysfs_streq(word, "renew")) {
+		queue_work(queue, &slow);
+		queue_delayed_work(queue, &delayed, 0);
+		if (sysfs_streq(word, "renew"))
+			cancel_delayed_work(&delayed);
+		lt_sleep(ms * USEC_PER_MSEC / 2);
+		mod_delayed_work(queue, &delayed, 0);
 	} else if (sysfs_streq(word, "cancel")) {
 		behind();
 		cancel_work(&quick);

@@ -4,7 +4,7 @@
 # The alerts are exactly the work items, one by one: ftrace records when each is queued, started and ended, and
 # lt-witness computes from its trace how long each waited, and ran, on which workqueue and by which worker; with
 # part=all both of the same alert. Works of writeback, of timers, of a disk and of the test's own module, some of which
-# are queued again while they run, or put off while they wait.
+# are queued again while they run, or while they wait: these have waited since they were queued first.
 #
 # The threshold is 0: every work is an alert. Nobody reads while it lasts.
 # kernels: stock rt
@@ -30,7 +30,7 @@ mount /dev/disk /tmp/disk
 tracing 20000 workqueue
 work() {
 	# So many that one in a hundred may be odd.
-	for _ in $(seq 15); do run slow again freed delayed behind cancel; done
+	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
 	fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
 	sync
 	run again behind
@@ -40,7 +40,7 @@ run slow again freed
 
 # What of the trace is begin and end; the key and what else the alert has to say.
 queued='workqueue_queue_work(work:struct=; workqueue:workqueue= context)'
-rule_waiting="last $queued -> workqueue_execute_start(work:#2; tid)"
+rule_waiting="first $queued -> workqueue_execute_start(work:#2; tid)"
 rule_running='last workqueue_execute_start(work:#2 tid) -> workqueue_execute_end(work:#2 tid)'
 
 # What is queued again at any time, also between being taken by a worker and being started there: then the tracepoints

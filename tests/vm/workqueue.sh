@@ -3,8 +3,8 @@
 #
 # Work items of known lengths (lt_works) are reported once each, with how long they waited and ran, their function,
 # workqueue, worker and who queued them: one that sleeps for 20 ms, one behind it, one that is queued again while it
-# runs, one that frees itself, a delayed one. One that was cancelled is no longer pending, and does not time out; what
-# is left of it is replaced when it is queued anew.
+# runs or while it waits, one that frees itself, a delayed one. One that was cancelled is no longer pending, and does not time out; what
+# is left of it is replaced when it is queued again.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -47,7 +47,7 @@ says() {
 	grep -q ' comm="kworker/.* state=running ' /tmp/alert || fail "line $1: no worker"
 }
 
-for word in slow behind again freed delayed cancel; do run $word; done
+for word in slow behind again freed delayed cancel requeue renew; do run $word; done
 alerts_of w /tmp/alerts.all
 cat /tmp/alerts.all
 grep 'lt_work_' /tmp/alerts.all >/tmp/alerts
@@ -66,8 +66,13 @@ says 6 lt_work_freed 0 "$ms"
 # Delayed: only from when the timer has queued it, so it is not late at all. Cancelled, and queued again: late.
 says 7 lt_work_slow 0 "$ms"
 says 8 lt_work_quick "$ms" 0
-assert_eq "$(wc -l </tmp/alerts)" 8 "alerts"
-assert_eq "$(stat w replaced)" 1 "replaced"
+# Queued again while it waits: its time begins with the first queueing; but not if it was cancelled in between.
+says 9 lt_work_slow 0 "$ms"
+says 10 lt_work_quick "$ms" 0
+says 11 lt_work_slow 0 "$ms"
+assert_eq "$(wc -l </tmp/alerts)" 11 "alerts"
+assert_eq "$(stat w replaced)" 2 "replaced"
+[ "$(stat w requeued)" -ge 1 ] || fail "nothing was requeued"
 exec 3<&-
 
 # Cancelled: neither pending nor timed out.
