@@ -117,6 +117,8 @@ pub(crate) struct Fault<'a> {
     pub(crate) expected: &'static str,
     /// The word at fault.
     pub(crate) word: &'a [u8],
+    /// The parameter that has this value, and how its values are written.
+    pub(crate) param: Option<(&'static str, Kind)>,
 }
 
 impl fmt::Display for Fault<'_> {
@@ -128,7 +130,26 @@ impl fmt::Display for Fault<'_> {
         } else {
             ""
         };
-        f.write_fmt(fmt!("{}: {}{more}", self.expected, Quoted::bytes(shown)))
+        if let Some((name, _)) = self.param {
+            f.write_fmt(fmt!("{name}: "))?;
+        }
+        let expected = self.expected;
+        match self.param.map(|(_, kind)| kind) {
+            Some(Kind::Count { min, max }) => {
+                f.write_fmt(fmt!("expected a whole number from {min} to {max}"))?;
+            }
+            Some(Kind::Power { min, max }) => {
+                f.write_fmt(fmt!("expected a power of two from {min} to {max}"))?;
+            }
+            Some(Kind::Id { max }) => {
+                f.write_fmt(fmt!("expected a whole number from 0 to {max}, or all"))?;
+            }
+            Some(kind @ Kind::Word(_)) => {
+                f.write_fmt(fmt!("expected one of {}", values::KindName(kind)))?;
+            }
+            _ => f.write_str(expected)?,
+        }
+        f.write_fmt(fmt!(": {}{more}", Quoted::bytes(shown)))
     }
 }
 
@@ -137,6 +158,7 @@ fn fault<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> 
         error,
         expected,
         word,
+        param: None,
     }
 }
 

@@ -94,6 +94,7 @@ const TOO_LONG: Fault<'static> = Fault {
     error: EINVAL,
     expected: "expected at most 4096 bytes at once",
     word: b"...",
+    param: None,
 };
 const _: () = assert!(WRITE_MAX == 4096);
 

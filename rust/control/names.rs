@@ -44,12 +44,11 @@ pub(super) fn parse<'a>(
     for (at, name) in list.split(|&byte| byte == b',').enumerate() {
         let found = known.iter().find(|known| known.0.as_bytes() == name);
         let Some((_, code)) = found else {
-            let word = if name.is_empty() { text } else { name };
-            return Err(fault(
-                EINVAL,
-                "expected names with commas in between, or all",
-                word,
-            ));
+            if name.is_empty() {
+                let expected = "expected names with commas in between, or all";
+                return Err(fault(EINVAL, expected, text));
+            }
+            return Err(fault(EINVAL, "there is no such name", name));
         };
         if at >= MAX {
             return Err(fault(ERANGE, "expected at most 12 names", name));

@@ -47,10 +47,12 @@ pub(super) fn parse_disk<'a>(
         return Ok(ALL_DEVICES);
     }
     if let Some(at) = text.iter().position(|&b| b == b':') {
+        const RANGE: &str = "expected MAJOR from 0 to 4095 and MINOR from 0 to 1048575";
+        const _: () = assert!(MINOR_BITS == 20);
         let major = parse_number(&text[..at], text, EXPECTED)?;
         let minor = parse_number(&text[at + 1..], text, EXPECTED)?;
-        in_range(major, 0, (1 << (32 - MINOR_BITS)) - 1, text)?;
-        in_range(minor, 0, (1 << MINOR_BITS) - 1, text)?;
+        in_range(major, 0, (1 << (32 - MINOR_BITS)) - 1, text, RANGE)?;
+        in_range(minor, 0, (1 << MINOR_BITS) - 1, text, RANGE)?;
         let number = major << MINOR_BITS | minor;
         return match lookup(Sought::Disk(Disk::Number(number as u32))) {
             Err(error) if error == ENOTBLK => {
@@ -84,7 +86,7 @@ pub(super) fn parse_cgroup<'a>(
     }
     if text.first() != Some(&b'/') {
         let number = parse_number(text, text, EXPECTED)?;
-        return in_range(number, 1, ALL - 1, text);
+        return in_range(number, 1, ALL - 1, text, EXPECTED);
     }
     match lookup(Sought::Cgroup(text)) {
         Ok(number) => Ok(number),

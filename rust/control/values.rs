@@ -24,7 +24,7 @@ pub(super) fn parse_number<'a>(
                 .checked_mul(10)?
                 .checked_add(u64::from(*digit - b'0'))
         })
-        .ok_or_else(|| fault(ERANGE, "this number is too large", word))
+        .ok_or_else(|| fault(ERANGE, expected, word))
 }
 
 const UNITS: [(&str, u64); 4] = [
@@ -44,45 +44,58 @@ fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
         let found = UNITS.iter().find(|(name, _)| name.as_bytes() == unit);
         found.ok_or_else(|| fault(EINVAL, EXPECTED, text))?.1
     };
-    parse_number(number, text, EXPECTED)?
+    const TOO_LONG: &str = "expected a duration of at most a year";
+    if number.is_empty() {
+        return Err(fault(EINVAL, EXPECTED, text));
+    }
+    parse_number(number, text, TOO_LONG)?
         .checked_mul(scale)
         .filter(|&ns| ns <= DURATION_MAX)
-        .ok_or_else(|| fault(ERANGE, "expected a duration of at most a year", text))
+        .ok_or_else(|| fault(ERANGE, TOO_LONG, text))
 }
 
-pub(super) fn in_range(
+pub(super) fn in_range<'a>(
     number: u64,
     min: u64,
     max: u64,
-    text: &[u8],
-) -> core::result::Result<u64, Fault<'_>> {
+    text: &'a [u8],
+    expected: &'static str,
+) -> core::result::Result<u64, Fault<'a>> {
     if number < min || number > max {
-        return Err(fault(ERANGE, "this number is out of range", text));
+        return Err(fault(ERANGE, expected, text));
     }
     Ok(number)
 }
+
+/// What a [`Fault`] says itself, by the kind of its parameter.
+const BY_KIND: &str = "";
 
 fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
     if text == b"all" {
         return Ok(ALL);
     }
-    let number = parse_number(text, text, "expected a whole number, or all")?;
-    in_range(number, 0, max, text)
+    let number = parse_number(text, text, BY_KIND)?;
+    in_range(number, 0, max, text, BY_KIND)
 }
 
 impl Param {
-    /// Parses a value. That of a text is 0: the caller keeps the text, which is checked.
+    /// Parses a value. That of a text is 0: the caller keeps the text, which is checked. The
+    /// fault names the parameter, and what its values are.
     pub(crate) fn parse<'a>(
         &self,
         text: &'a [u8],
         lookup: Lookup<'_>,
     ) -> core::result::Result<Number, Fault<'a>> {
-        match self.kind {
+        let value = match self.kind {
             Kind::Comm => comm::parse(text, comm::COMMAND),
             Kind::NetDevice => comm::parse(text, comm::DEVICE),
             Kind::Names(known) => names::parse(text, known),
             _ => self.parse_small(text, lookup).map(Number::from),
-        }
+        };
+        value.map_err(|fault| Fault {
+            param: Some((self.name, self.kind)),
+            ..fault
+        })
     }
 
     fn parse_small<'a>(
@@ -98,14 +111,14 @@ impl Param {
                 _ => Err(fault(EINVAL, "expected 0 or 1", text)),
             },
             Kind::Count { min, max } => {
-                let number = parse_number(text, text, "expected a whole number")?;
-                in_range(number, min, max, text)
+                let number = parse_number(text, text, BY_KIND)?;
+                in_range(number, min, max, text, BY_KIND)
             }
             Kind::Power { min, max } => {
-                let number = parse_number(text, text, "expected a power of two")?;
-                in_range(number, min, max, text)?;
+                let number = parse_number(text, text, BY_KIND)?;
+                in_range(number, min, max, text, BY_KIND)?;
                 if !number.is_power_of_two() {
-                    return Err(fault(EINVAL, "expected a power of two", text));
+                    return Err(fault(EINVAL, BY_KIND, text));
                 }
                 Ok(number)
             }
@@ -113,7 +126,7 @@ impl Param {
                 .iter()
                 .position(|word| word.as_bytes() == text)
                 .map(|at| at as u64)
-                .ok_or_else(|| fault(EINVAL, "expected one of the words in `trackers`", text)),
+                .ok_or_else(|| fault(EINVAL, BY_KIND, text)),
             Kind::Disk => parse_disk(text, lookup),
             Kind::Id { max } => parse_id(text, max),
             Kind::Cgroup => parse_cgroup(text, lookup),
@@ -175,7 +188,7 @@ impl fmt::Display for Device {
 }
 
 /// See [`Param::kind_name`].
-pub(crate) struct KindName(Kind);
+pub(crate) struct KindName(pub(super) Kind);
 
 impl fmt::Display for KindName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -144,6 +144,11 @@ bad one/threshold "$EINVAL" "${long}${long}"
 bad control "$EINVAL" "three block threshold=$long" xxxx
 
 log_is_right
+for says in 'events: expected a whole number from 1 to 8388608: "0"' 'ring: expected a power of two from 2 to 1048576: "1000"' \
+	'threshold: expected a duration of at most a year: "31536001s"' 'from: expected one of issue|insert: "Issue"' \
+	'enabled: expected 0 or 1: "on"'; do
+	grep -qF "latency_tracker: $says" /tmp/log || fail "the log does not say: $says"
+done
 
 # Several lines: those before the bad one are done, it and those after it are not.
 if printf 'four block\nfive blocks\nsix block\n' 2>/dev/null >$LT/control; then fail "a bad line among good ones was accepted"; fi

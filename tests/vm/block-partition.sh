@@ -21,7 +21,7 @@ load_module
 for word in "$part" "$number"; do
 	refused "dev=$word" control "part block dev=$word"
 	[ ! -e $LT/part ] || fail "dev=$word made an instance"
-	dmesg | grep 'latency_tracker: expected a whole disk' | tail -n 1 | grep -qF "\"$word\"" || fail "the log does not name $word"
+	dmesg | grep 'latency_tracker: dev: expected a whole disk' | tail -n 1 | grep -qF "\"$word\"" || fail "the log does not name $word"
 done
 kernel_says "expected a whole disk, not a partition: \"$number\"" || fail "the log does not say that $number is a partition"
 control "whole block dev=$(dev_of "$disk") threshold=1s"

@@ -192,7 +192,7 @@ fn disks() {
     refused(&DISK, EBUSY, &["busy"]);
     refused(&DISK, EINVAL, &["8:1", "08:01"]);
     let said = DISK.parse(b"8:1", &lookup).unwrap_err().to_string();
-    assert_eq!(said, "expected a whole disk, not a partition: \"8:1\"");
+    assert_eq!(said, "p: expected a whole disk, not a partition: \"8:1\"");
     assert_eq!(value(&DISK, "8"), Err(ENOENT), "a name like any other");
     refused(&DISK, EINVAL, &[&"a".repeat(32)]);
     refused(&DISK, ENOENT, &[&"a".repeat(31)]);
@@ -255,7 +255,7 @@ fn cgroups() {
     refused(&CGROUP, ERANGE, &["0", "18446744073709551615"]);
     refused(&CGROUP, EINVAL, &["", "a.slice", "-1"]);
     let said = CGROUP.parse(b"/none", &lookup).unwrap_err().to_string();
-    assert_eq!(said, "no such cgroup of version 2: \"/none\"");
+    assert_eq!(said, "p: no such cgroup of version 2: \"/none\"");
 }
 
 /// Names as of system calls: two of the same code, the lowest and the highest one.
@@ -324,7 +324,7 @@ fn lists_of_names_that_are_none() {
     }
     let thirteen = b"read,read,read,read,read,read,read,read,read,read,read,read,poll";
     let fault = NAMED.parse(thirteen, &lookup).unwrap_err();
-    assert_eq!(fault.to_string(), "expected at most 12 names: \"poll\"");
+    assert_eq!(fault.to_string(), "p: expected at most 12 names: \"poll\"");
 }
 
 #[test]
@@ -350,12 +350,12 @@ fn functions() {
     ];
     refused(&FUNCTION, EINVAL, &odd);
     for (name, expected) in [
-        ("none", "no such function: \"none\""),
+        ("none", "p: no such function: \"none\""),
         (
             "asm_exc_nmi",
-            "this function can not be traced: \"asm_exc_nmi\"",
+            "p: this function can not be traced: \"asm_exc_nmi\"",
         ),
-        ("vfs_*", "expected the name of a function: \"vfs_*\""),
+        ("vfs_*", "p: expected the name of a function: \"vfs_*\""),
     ] {
         let said = FUNCTION.parse(name.as_bytes(), &lookup).unwrap_err();
         assert_eq!(said.to_string(), expected);
@@ -400,7 +400,7 @@ fn points() {
         .to_string();
     assert_eq!(
         said,
-        "the kernel proper has no such tracepoint: \"tracepoint:none\""
+        "p: the kernel proper has no such tracepoint: \"tracepoint:none\""
     );
 }
 
@@ -472,7 +472,7 @@ fn network_devices() {
         .parse(b"sixteen_letters_", &lookup)
         .unwrap_err()
         .to_string();
-    assert!(said.starts_with("expected a network device"), "{said}");
+    assert!(said.starts_with("p: expected a network device"), "{said}");
     assert!(said.ends_with("\"sixteen_letters_\""), "{said}");
 }
 
@@ -565,6 +565,52 @@ fn bad_lines_are_refused() {
         too_long.as_bytes(),
     ] {
         assert_eq!(line_error(line), EINVAL, "{line:?}");
+    }
+}
+
+#[test]
+fn a_fault_of_a_value_names_the_parameter_and_what_it_takes() {
+    for (param, text, said) in [
+        (&COUNT, "4", "p: expected a whole number from 5 to 1000"),
+        (&COUNT, "many", "p: expected a whole number from 5 to 1000"),
+        (&POWER, "2048", "p: expected a power of two from 2 to 1024"),
+        (&POWER, "3", "p: expected a power of two from 2 to 1024"),
+        (
+            &ID,
+            "x",
+            "p: expected a whole number from 0 to 4194303, or all",
+        ),
+        (&WORD, "Issue", "p: expected one of issue|insert|all"),
+        (&SWITCH, "2", "p: expected 0 or 1"),
+        (
+            &DURATION,
+            "9000000000s",
+            "p: expected a duration of at most a year",
+        ),
+        (
+            &DURATION,
+            "99999999999999999999",
+            "p: expected a duration of at most a year",
+        ),
+        (
+            &DURATION,
+            "5m",
+            "p: expected a duration such as 10ms, 500us, 2s or nanoseconds",
+        ),
+        (
+            &DISK,
+            "4096:0",
+            "p: expected MAJOR from 0 to 4095 and MINOR from 0 to 1048575",
+        ),
+        (&NAMED, "nosuch", "p: there is no such name"),
+        (
+            &NAMED,
+            "read,",
+            "p: expected names with commas in between, or all",
+        ),
+    ] {
+        let fault = param.parse(text.as_bytes(), &lookup).unwrap_err();
+        assert_eq!(fault.to_string(), format!("{said}: \"{text}\""));
     }
 }
 
