@@ -29,6 +29,7 @@ use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 mod late;
 mod parameters;
+pub(crate) mod pending;
 pub(crate) mod probed;
 pub(crate) mod profile;
 
@@ -89,8 +90,8 @@ pub(crate) trait Instance: Send + Sync {
     /// Prints `histogram`.
     fn show_histogram(&self, out: &SeqFile);
 
-    /// Prints `pending`.
-    fn show_pending(&self, out: &SeqFile) -> Result;
+    /// The lines of `pending`, for one open file. `ENOMEM`.
+    fn pending(&self) -> Result<pending::Lines>;
 }
 
 /// After how many nanoseconds growth is tried again, or what was outgrown is looked at again.

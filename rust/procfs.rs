@@ -9,7 +9,7 @@ use crate::{
     profile::{Span, WINDOWS},
     registry::{self, Registry},
     sys::bindings::UTS_RELEASE,
-    sys::procfs::{Dir, File, Text, WRITE_MAX},
+    sys::procfs::{Dir, File, Listing, Records, Text, WRITE_MAX},
     sys::{fprobe, tracepoint},
     trackers, //
 };
@@ -65,7 +65,7 @@ pub(crate) fn instance_files(
     };
     add(dir.text(c"stats", false, show(Show::Stats)))?;
     add(dir.text(c"histogram", false, show(Show::Histogram)))?;
-    add(dir.text(c"pending", false, show(Show::Pending)))?;
+    add(dir.listing(c"pending", PendingFile(instance.clone())))?;
     if let Some(profile) = instance.profile() {
         for (name, span) in PROFILES {
             let profile = profile.clone();
@@ -203,7 +203,6 @@ impl Text for ParamFile {
 enum Show {
     Stats,
     Histogram,
-    Pending,
 }
 
 struct ShowFile {
@@ -216,9 +215,16 @@ impl Text for ShowFile {
         match self.what {
             Show::Stats => self.instance.show_stats(out),
             Show::Histogram => self.instance.show_histogram(out),
-            Show::Pending => self.instance.show_pending(out)?,
         }
         Ok(())
+    }
+}
+
+struct PendingFile(Arc<dyn Instance>);
+
+impl Listing for PendingFile {
+    fn open(&self) -> Result<KBox<dyn Records>> {
+        self.0.pending()
     }
 }
 

@@ -7,22 +7,26 @@
 
 use super::{
     any::{each_class, Any},
-    Config,
+    Config, KEY_MAX,
 };
 use crate::{
     alerts::Alerts,
     control::Number,
-    instance::{common, Changes, Instance, MadeBy, Values},
+    event::Snapshot,
+    instance::{
+        common,
+        pending::{Batch, Lines},
+        Changes, Instance, MadeBy, Values,
+    },
     platform::Platform,
     record::{self, Name},
-    sys::{module::Owner, platform::Kernel, ticker::Ticker, tracepoint},
+    sys::{module::Owner, platform::Kernel, procfs::Records, ticker::Ticker, tracepoint},
     text::Plain,
     trackers::{module::KIND, Kind},
 };
 use kernel::{
     new_mutex,
     prelude::*,
-    rbtree::RBTree,
     seq_file::SeqFile,
     seq_print,
     sync::{Arc, Mutex}, //
@@ -160,29 +164,55 @@ impl Instance for ModuleTracker {
         each_class!(&*self.any, client => client.core.show_histogram(out));
     }
 
-    fn show_pending(&self, out: &SeqFile) -> Result {
-        each_class!(&*self.any, client => show_pending(client, out))
+    fn pending(&self) -> Result<Lines> {
+        let capacity = each_class!(&*self.any, client => client.core.tracker().capacity());
+        let (any, batch) = (self.any.clone(), Batch::new(capacity));
+        let lines: Lines = KBox::new(Pending { any, batch }, GFP_KERNEL)?;
+        Ok(lines)
+    }
+}
+
+/// The words of the longest key.
+const KEY_WORDS: usize = 1 + KEY_MAX / 8;
+
+/// What an open `pending` file reads: a key is padded with zeroes, whatever its class.
+struct Pending {
+    any: Arc<Any>,
+    batch: Batch<KEY_WORDS, 0>,
+}
+
+impl Records for Pending {
+    fn rewind(&mut self) {
+        self.batch.rewind();
+    }
+
+    fn next(&mut self) -> Result<usize> {
+        let any = &*self.any;
+        self.batch.next(|see| {
+            each_class!(any, client => client.core.tracker().each_pending(|event| see(Snapshot {
+                start: event.start,
+                key: core::array::from_fn(|at| event.key.get(at).copied().unwrap_or(0)),
+                data: [],
+            })))
+        })
+    }
+
+    fn show(&self, nth: usize, _is_trusted: bool, out: &SeqFile) {
+        if let Some(event) = self.batch.get(nth) {
+            each_class!(&*self.any, client => show_pending(client, event, out));
+        }
     }
 }
 
 fn show_pending<const K: usize, const D: usize>(
     client: &super::Client<K, D>,
+    event: &Snapshot<KEY_WORDS, 0>,
     out: &SeqFile,
-) -> Result {
-    let now = Kernel::now();
-    let mut events = RBTree::new();
-    // Oldest first; of two that began together, any.
-    let mut number = 0u64;
-    client.core.tracker().each_pending(|event| {
-        number += 1;
-        events.try_create_and_insert((event.start, number), event.key, GFP_KERNEL)?;
-        Ok(())
-    })?;
-    for ((start, _), key) in &events {
-        let shown = client.shown(key);
-        let age = now.saturating_sub(*start);
-        let owner = record::Owner::default();
-        seq_print!(out, "age={age} start={start} {shown} {owner}\n");
-    }
-    Ok(())
+) {
+    let start = event.start;
+    let key: [u64; K] = core::array::from_fn(|at| event.key.get(at).copied().unwrap_or(0));
+    let shown = client.shown(&key);
+    let age = Kernel::now().saturating_sub(start);
+    let owner = record::Owner::default();
+    seq_print!(out, "age={age} start={start} {shown} {owner}\n");
 }

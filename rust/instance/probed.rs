@@ -17,7 +17,11 @@
 //!
 //! All functions sleep.
 
-use super::{common, profile, Changes, Core, Details, Instance, Values};
+use super::{
+    common,
+    pending::{Batch, Lines},
+    profile, Changes, Core, Details, Instance, Values,
+};
 use crate::{
     alerts::Alerts,
     control::Number,
@@ -26,6 +30,7 @@ use crate::{
     record::{Name, Owner},
     sys::{
         platform::Kernel,
+        procfs::Records,
         ticker::{Tick, Ticker},
     },
     tracker::Late,
@@ -35,7 +40,6 @@ use core::{ffi::CStr, marker::PhantomData};
 use kernel::{
     new_mutex,
     prelude::*,
-    rbtree::RBTree,
     seq_file::SeqFile,
     seq_print,
     sync::{Arc, Mutex, UniqueArc}, //
@@ -96,6 +100,12 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// What `pending` says about an event, as fields of a line: its owner, and what else is known
     /// of it before it ends. Its age comes before that, where its owner is after it.
     fn show_fields(core: &Core<K, D>, event: &Snapshot<K, D>, out: &SeqFile);
+
+    /// The same, for trackers that do not show the same to all: whether the reader may see
+    /// addresses of user space.
+    fn show_fields_to(core: &Core<K, D>, event: &Snapshot<K, D>, _trusted: bool, out: &SeqFile) {
+        Self::show_fields(core, event, out);
+    }
 }
 
 /// What probes work on.
@@ -204,7 +214,6 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
             State::Retired => return Err(ENODEV),
             State::Off if enable => {
                 let ticker = Ticker::new(self.live.clone())?;
-                let attachment = T::attach(self.live.clone())?;
                 core.set_values(values, changes);
                 let attached = T::attach(self.live.clone());
                 let attachment = attached.inspect_err(|_| {
@@ -252,22 +261,41 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
         self.live.core.show_histogram(out);
     }
 
-    fn show_pending(&self, out: &SeqFile) -> Result {
-        let now = Kernel::now();
-        let core = &self.live.core;
-        let mut events = RBTree::new();
-        core.tracker().each_pending(|event| {
-            // Oldest first; two that began together differ by their key.
-            events.try_create_and_insert((event.start, event.key), event, GFP_KERNEL)?;
-            Ok(())
-        })?;
-        for event in events.values() {
-            let (age, start) = (now.saturating_sub(event.start), event.start);
-            seq_print!(out, "age={age} start={start} ");
-            T::show_fields(core, event, out);
-            let stack = core.stack_of(T::owner(&event.data), start);
-            seq_print!(out, "{}\n", trackers::StackField(stack.entries()));
-        }
-        Ok(())
+    fn pending(&self) -> Result<Lines> {
+        let (live, batch) = (
+            self.live.clone(),
+            Batch::new(self.live.core.tracker().capacity()),
+        );
+        let lines: Lines = KBox::new(Pending { live, batch }, GFP_KERNEL)?;
+        Ok(lines)
+    }
+}
+
+/// What an open `pending` file reads.
+struct Pending<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
+    live: Arc<Live<T, K, D, O>>,
+    batch: Batch<K, D>,
+}
+
+impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Records for Pending<T, K, D, O> {
+    fn rewind(&mut self) {
+        self.batch.rewind();
+    }
+
+    fn next(&mut self) -> Result<usize> {
+        let tracker = self.live.core.tracker();
+        self.batch.next(|see| tracker.each_pending(see))
+    }
+
+    fn show(&self, nth: usize, is_trusted: bool, out: &SeqFile) {
+        let Some(event) = self.batch.get(nth) else {
+            return;
+        };
+        let (core, start) = (&self.live.core, event.start);
+        let age = Kernel::now().saturating_sub(start);
+        seq_print!(out, "age={age} start={start} ");
+        T::show_fields_to(core, event, is_trusted, out);
+        let stack = core.stack_of(T::owner(&event.data), start);
+        seq_print!(out, "{}\n", trackers::StackField(stack.entries()));
     }
 }

@@ -452,6 +452,22 @@ notrace int lt_stream_open(struct inode *inode, struct file *file)
 	return ret;
 }
 
+/*
+ * A kernel that keeps its memory from root (lockdown=confidentiality) closes
+ * tracefs and perf; what we show and what we can be told to look at is of that
+ * kind. Asked last: the refusal is logged.
+ */
+notrace bool lt_may_open(const struct inode *inode, const struct file *file)
+{
+	return lt_may_use(inode, file) &&
+	       !security_locked_down(LOCKDOWN_TRACEFS);
+}
+
+notrace bool lt_is_trusted(void)
+{
+	return perfmon_capable();
+}
+
 notrace void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid)
 {
 	kgid_t kgid = make_kgid(&init_user_ns, gid);

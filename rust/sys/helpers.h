@@ -156,6 +156,9 @@ bool lt_may_open(const struct inode *inode, const struct file *file);
  */
 int lt_stream_open(struct inode *inode, struct file *file);
 
+/* Whether the current task has CAP_PERFMON or CAP_SYS_ADMIN. */
+bool lt_is_trusted(void);
+
 /* Lets a group of the initial user namespace read an entry. */
 void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid);
 

@@ -42,6 +42,25 @@ pub(crate) trait Text: Send + Sync + 'static {
     }
 }
 
+/// A file of many lines, which are made as they are read.
+pub(crate) trait Listing: Send + Sync + 'static {
+    /// The lines for a new open file. Sleeps.
+    fn open(&self) -> Result<KBox<dyn Records>>;
+}
+
+/// The lines of an open [`Listing`], a batch at a time.
+pub(crate) trait Records: Send {
+    /// The next batch is the first one.
+    fn rewind(&mut self);
+
+    /// Makes the next batch; returns how many lines it has, 0 at the end. Sleeps.
+    fn next(&mut self) -> Result<usize>;
+
+    /// Prints a line of this batch, for a reader that may see addresses of user space or one that
+    /// may not. Sleeps.
+    fn show(&self, nth: usize, is_trusted: bool, out: &SeqFile);
+}
+
 /// What a [`Stream`] has for a reader.
 pub(crate) enum Step {
     /// Something was appended.
@@ -72,8 +91,10 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// An open file has been told [`Step::End`], or was closed before; once for each.
     fn left(&self);
 
-    /// Appends to `out` what comes next for this reader.
-    fn next(&self, reader: &mut Self::Reader, out: &mut KVec<u8>) -> Result<Step>;
+    /// Appends to `out` what comes next for this reader, which may see addresses of user space or
+    /// may not.
+    fn next(&self, reader: &mut Self::Reader, is_trusted: bool, out: &mut KVec<u8>)
+        -> Result<Step>;
 
     /// The reader has all of what [`Stream::next`] gave it.
     fn given(&self, _reader: &Self::Reader) {}
@@ -122,6 +143,16 @@ struct TextObject<T>(T);
 impl<T: Text> Object for TextObject<T> {
     fn release(&self) {
         // Nobody sleeps in a text.
+    }
+}
+
+/// A [`Listing`] as an [`Object`].
+#[repr(transparent)]
+struct ListingObject<T>(T);
+
+impl<T: Listing> Object for ListingObject<T> {
+    fn release(&self) {
+        // Nobody sleeps in a listing.
     }
 }
 
@@ -205,6 +236,11 @@ impl Dir {
         self.add(name, mode, &TextOps::<T>::OPS, TextObject(file))
     }
 
+    /// Adds a listing.
+    pub(crate) fn listing<T: Listing>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
+        self.add(name, 0o400, &ListingOps::<T>::OPS, ListingObject(file))
+    }
+
     /// Adds a stream.
     pub(crate) fn stream<T: Stream>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
         self.add(name, 0o400, &StreamOps::<T>::OPS, StreamObject(file))
@@ -281,6 +317,13 @@ unsafe fn object_of<'a, T>(file: *mut bindings::file) -> &'a T {
     unsafe { object((*file).f_inode) }
 }
 
+/// Whether the current task may see what is not for everybody who may read our files. Looked at
+/// when a file is opened, as the kernel does for `%pK`.
+fn is_trusted() -> bool {
+    // SAFETY: No requirements.
+    unsafe { helpers::lt_is_trusted() }
+}
+
 struct TextOps<T>(PhantomData<T>);
 
 impl<T: Text> TextOps<T> {
@@ -330,9 +373,146 @@ impl<T: Text> TextOps<T> {
     }
 }
 
+/// An open listing.
+struct OpenListing {
+    records: KBox<dyn Records>,
+    is_trusted: bool,
+    /// The number of the first line of this batch, and how many lines it has.
+    first: i64,
+    len: usize,
+    /// The number of the line that is wanted next.
+    at: i64,
+}
+
+impl OpenListing {
+    /// Which line of this batch has a number; makes the next batch if it is there. `None` at the
+    /// end.
+    fn find(&mut self, at: i64) -> Result<Option<usize>> {
+        // Unless the first line is only repeated, in a larger buffer.
+        if at == 0 && (self.at != 0 || self.len == 0) {
+            self.records.rewind();
+            (self.first, self.len) = (0, 0);
+        }
+        self.at = at;
+        if at == self.first + self.len as i64 {
+            self.first = at;
+            self.len = 0;
+            self.len = self.records.next()?;
+        }
+        let nth = usize::try_from(at - self.first).unwrap_or(usize::MAX);
+        Ok((nth < self.len).then_some(nth))
+    }
+}
+
+struct ListingOps<T>(PhantomData<T>);
+
+impl<T: Listing> ListingOps<T> {
+    const OPS: helpers::proc_ops = helpers::proc_ops {
+        proc_open: Some(Self::open),
+        proc_read: Some(bindings::seq_read),
+        proc_lseek: Some(bindings::seq_lseek),
+        proc_release: Some(Self::release),
+        ..NO_OPS
+    };
+
+    const LINES: bindings::seq_operations = bindings::seq_operations {
+        start: Some(Self::start),
+        stop: Some(Self::stop),
+        next: Some(Self::next),
+        show: Some(Self::show),
+    };
+
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        from_result(|| {
+            // SAFETY: Called by procfs for our file: the inode is in use and has our data.
+            let listing = unsafe {
+                if !helpers::lt_may_open(inode, file) {
+                    return Err(EPERM);
+                }
+                object::<T>(inode)
+            };
+            let open = OpenListing {
+                records: listing.open()?,
+                is_trusted: is_trusted(),
+                first: 0,
+                len: 0,
+                at: 0,
+            };
+            let open = KBox::new(open, GFP_KERNEL)?;
+            // SAFETY: The file is being opened and nobody else's; `seq_open` makes its private
+            // data a `seq_file`, whose own is ours.
+            unsafe {
+                to_result(bindings::seq_open(file, &Self::LINES))?;
+                let seq = (*file).private_data.cast::<bindings::seq_file>();
+                (*seq).private = KBox::into_raw(open).cast();
+            }
+            Ok(0)
+        })
+    }
+
+    unsafe extern "C" fn release(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: Called by procfs for our file, once, and nobody uses it any more; `open` has
+        // made the `seq_file`, and what is private to that.
+        unsafe {
+            let seq = (*file).private_data.cast::<bindings::seq_file>();
+            drop(KBox::from_raw((*seq).private.cast::<OpenListing>()));
+            bindings::seq_release(inode, file)
+        }
+    }
+
+    /// # Safety
+    ///
+    /// Called by seq_file, for a file that `open` has opened, with its lock held.
+    unsafe fn find(seq: *mut bindings::seq_file, at: i64) -> *mut c_void {
+        // SAFETY: The function's contract: nobody else has it at the same time.
+        let open = unsafe { &mut *(*seq).private.cast::<OpenListing>() };
+        match open.find(at) {
+            // Not an address, but neither NULL nor an error: 1 is the first line.
+            Ok(Some(nth)) => core::ptr::without_provenance_mut(nth + 1),
+            Ok(None) => core::ptr::null_mut(),
+            Err(error) => error.to_ptr(),
+        }
+    }
+
+    unsafe extern "C" fn start(
+        seq: *mut bindings::seq_file,
+        at: *mut bindings::loff_t,
+    ) -> *mut c_void {
+        // SAFETY: Called by seq_file, with a valid position.
+        unsafe { Self::find(seq, *at) }
+    }
+
+    unsafe extern "C" fn next(
+        seq: *mut bindings::seq_file,
+        _line: *mut c_void,
+        at: *mut bindings::loff_t,
+    ) -> *mut c_void {
+        // SAFETY: Called by seq_file, with a valid position.
+        unsafe {
+            *at += 1;
+            Self::find(seq, *at)
+        }
+    }
+
+    unsafe extern "C" fn stop(_seq: *mut bindings::seq_file, _line: *mut c_void) {}
+
+    unsafe extern "C" fn show(seq: *mut bindings::seq_file, line: *mut c_void) -> c_int {
+        // SAFETY: Called by seq_file with what `find` has returned, and its lock held.
+        let (open, out) = unsafe {
+            (
+                &*(*seq).private.cast::<OpenListing>(),
+                SeqFile::from_raw(seq),
+            )
+        };
+        open.records.show(line.addr() - 1, open.is_trusted, out);
+        0
+    }
+}
+
 /// An open stream: where its reader is, and what it has not fetched yet.
 struct OpenStream<R> {
     reader: R,
+    is_trusted: bool,
     text: KVec<u8>,
     fetched: usize,
     ended: bool,
@@ -361,6 +541,7 @@ impl<T: Stream> StreamOps<T> {
             };
             let open = OpenStream {
                 reader: stream.open(),
+                is_trusted: is_trusted(),
                 text: KVec::new(),
                 fetched: 0,
                 ended: false,
@@ -447,7 +628,7 @@ impl<T: Stream> StreamOps<T> {
                     if open.fetched == open.text.len() {
                         open.text.clear();
                         open.fetched = 0;
-                        step = stream.next(&mut open.reader, &mut open.text)?;
+                        step = stream.next(&mut open.reader, open.is_trusted, &mut open.text)?;
                     }
                     match step {
                         Step::End => {

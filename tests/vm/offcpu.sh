@@ -8,7 +8,7 @@
 # cpus: 2
 # root: full
 # icount: 1
-# timeout: 150
+# timeout: 240
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -88,4 +88,56 @@ before=$(stat w alerts)
 sleep 2
 wait_until 10 stat_is w readers -ge 1
 assert_eq "$(stat w alerts)" "$before" "alerts about the reader: $(cat /tmp/alerts)"
+control -w
+
+# Many sleep at once: each is a line of `pending`, in the order of their begins, whatever the reader's buffer, and of each
+# the stack is looked at once.
+trace=/sys/kernel/tracing
+for function in stack_trace_save stack_trace_save_tsk; do echo "p:$function $function" >>$trace/kprobe_events; done
+# walks: how many stacks have been looked at.
+walks() { awk '$1 ~ /^stack_trace_save/ { sum += $2 } END { print sum + 0 }' $trace/kprobe_profile; }
+control 'm offcpu threshold=3600s comm=python3'
+python3 -c '
+import threading, time
+threading.stack_size(65536)
+for _ in range(1000):
+    threading.Thread(name="python3", target=time.sleep, args=(600,), daemon=True).start()
+print("ready", flush=True)
+time.sleep(600)' >/tmp/ready &
+crowd=$!
+wait_until 60 grep -q ready /tmp/ready
+wait_until 10 stat_is m pending -ge 1000
+echo 1 >$trace/events/kprobes/enable
+before=$(walks)
+dd if=$LT/m/pending of=/tmp/pending bs=1000 2>/dev/null
+walked=$(($(walks) - before)) lines=$(wc -l </tmp/pending)
+echo "$lines lines, $walked stacks"
+[ "$lines" -ge 1000 ] || fail "only $lines are pending"
+assert_eq "$(field tid </tmp/pending | sort -u | wc -l)" "$lines" "tasks"
+field start </tmp/pending | sort -cn || fail "they are not in order"
+[ "$walked" -ge 1000 ] && [ "$walked" -le $((lines * 13 / 10)) ] || fail "$walked stacks were looked at"
+kill $crowd
+control -m
+
+# A storm: as many alerts in a second as max_alerts says, the others are counted, and no stack is looked at for them.
+control 's offcpu threshold=1 max_alerts=20'
+for i in 1 2 3 4; do
+	(while :; do sleep 0.001; done) &
+	eval "busy$i=$!"
+done
+before=$(walks) began=$(cut -d. -f1 /proc/uptime)
+wait_until 30 stat_is s alerts_suppressed -gt 500
+sleep 2
+control 's offcpu enabled=0'
+seconds=$(($(cut -d. -f1 /proc/uptime) - began)) walked=$(($(walks) - before)) alerts=$(stat s alerts)
+echo "$alerts alerts in $seconds s, $(stat s alerts_suppressed) more suppressed, $walked stacks"
+[ "$alerts" -ge 20 ] && [ "$alerts" -le $((20 * (seconds + 3))) ] || fail "$alerts alerts in $seconds s"
+[ "$walked" -le $((alerts * 4)) ] || fail "$walked stacks for $alerts alerts"
+assert_eq "$(stat s wakes)" "$((alerts - $(stat s wakes_suppressed)))" "wakes"
+control 's offcpu enabled=1 max_alerts=0'
+wait_until 10 stat_is s alerts -gt $((alerts + 200))
+control 's offcpu enabled=0'
+# shellcheck disable=SC2154 # by eval
+kill "$busy1" "$busy2" "$busy3" "$busy4"
+sums_hold s
 unload_module
