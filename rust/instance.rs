@@ -114,6 +114,8 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     /// How often the pool has grown, and how often there was no memory for it.
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
+    /// How many alerts there have been in this second.
+    rate: late::Rate,
 }
 
 impl From<&Task> for Owner {
@@ -165,6 +167,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             all,
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),
+            rate: late::Rate::new(),
         }))
     }
 
@@ -307,8 +310,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
     pub(crate) fn show_stats(&self, out: &SeqFile) {
         let stats = self.tracker.stats();
         // Where the totals belong in the order of the file.
-        let last = Counter::Crowded;
-        for &counter in Counter::ALL.iter().filter(|&&counter| counter != last) {
+        let later = [Counter::Crowded, Counter::AlertsSuppressed];
+        for &counter in Counter::ALL
+            .iter()
+            .filter(|counter| !later.contains(counter))
+        {
             seq_print!(out, "{} {}\n", counter.name(), stats.total(counter));
             if counter == Counter::Ended {
                 seq_print!(out, "pending {}\n", self.tracker.pending_count());
@@ -331,9 +337,13 @@ impl<const K: usize, const D: usize> Core<K, D> {
         // Relaxed: numbers for people.
         seq_print!(out, "grown {}\n", self.grown.load(Relaxed));
         seq_print!(out, "grow_failed {}\n", self.grow_failed.load(Relaxed));
+        let suppressed = Counter::AlertsSuppressed;
+        seq_print!(out, "{} {}\n", suppressed.name(), stats.total(suppressed));
+        seq_print!(out, "overruns {}\n", self.alerts.overruns());
         for (which, name) in self.kind.counters.iter().enumerate() {
             seq_print!(out, "{name} {}\n", stats.total_extra(which));
         }
+        let last = Counter::Crowded;
         seq_print!(out, "{} {}\n", last.name(), stats.total(last));
     }
 

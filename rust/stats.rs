@@ -85,6 +85,8 @@ counters! {
     AlertsLost ALERTS_LOST = "alerts_lost",
     /// Begins lost because too many events of their key were live.
     Crowded CROWDED = "crowded",
+    /// Alerts that were not raised, as there were too many in this second.
+    AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
 }
 
 /// How many counters a tracker may have of its own.

@@ -16,6 +16,7 @@ use crate::{
     record::{Alert, Owner, Reason, DETAIL},
     stats::Counter,
     sys::{
+        atomic::{Atomic, Relaxed},
         platform::Kernel,
         stack::Stack,
         ticker,
@@ -40,6 +41,52 @@ pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -
     let due = first.map_or(unseen, |first| first.min(unseen));
     let pause = (shortest / 32).max(FINEST).max(done.saturating_sub(began));
     due.saturating_sub(done).max(pause)
+}
+
+/// The most that `max_alerts` can be.
+pub(super) const MAX_ALERTS: u64 = 1_000_000;
+
+/// The bits of [`Rate`] for the count.
+const COUNT_BITS: u32 = 24;
+const _: () = assert!(MAX_ALERTS < 1 << COUNT_BITS);
+
+/// How many alerts have been raised in this second of the clock: the second and the count, in one
+/// word.
+pub(super) struct Rate(Atomic<u64>);
+
+impl Rate {
+    pub(super) fn new() -> Self {
+        Self(Atomic::new(0))
+    }
+
+    /// What it is after one more at `now`; `None` if that would be more than `max`.
+    fn after(old: u64, now: u64, max: u64) -> Option<u64> {
+        let second = now / 1_000_000_000;
+        if second > old >> COUNT_BITS {
+            return Some(second << COUNT_BITS | 1);
+        }
+        // Of this second, or, where a CPU has read the clock a little earlier, of the next.
+        (old & ((1 << COUNT_BITS) - 1) < max).then_some(old + 1)
+    }
+
+    /// Whether there may be one more.
+    fn has_room(&self, now: u64, max: u64) -> bool {
+        // Relaxed: a number that orders nothing.
+        Self::after(self.0.load(Relaxed), now, max).is_some()
+    }
+
+    /// Counts one more, if there may be. Writes nothing in a storm, when there may not.
+    fn take(&self, now: u64, max: u64) -> bool {
+        // Relaxed: as above.
+        let mut old = self.0.load(Relaxed);
+        while let Some(new) = Self::after(old, now, max) {
+            match self.0.cmpxchg(old, new, Relaxed) {
+                Ok(_) => return true,
+                Err(now) => old = now,
+            }
+        }
+        false
+    }
 }
 
 /// What a late event adds to the common fields of an alert.
@@ -68,7 +115,13 @@ impl<const K: usize, const D: usize> Core<K, D> {
             return None;
         }
         let now = Kernel::now();
-        let look = |event: &Snapshot<K, D>| self.stack_of(owner(&event.data), event.start);
+        let look = |event: &Snapshot<K, D>| {
+            if self.may_raise() {
+                self.stack_of(owner(&event.data), event.start)
+            } else {
+                Stack::EMPTY
+            }
+        };
         let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>, stack: &Stack| {
             if let Some(details) = details(late, now) {
                 self.raise(guard, now, late, &details, stack.entries());
@@ -100,7 +153,29 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Whether a late event is to be reported: if only the worst are wanted, and there has been a
     /// worse one, it is not. To be asked once of each. Any context.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
-        self.value(common::WORST) == 0 || self.tracker.keep_worst(late)
+        if self.value(common::WORST) == 0 {
+            return true;
+        }
+        // Before it raises the threshold: else the worst one would be the one that nobody sees.
+        if late.delay > late.threshold && !self.may_raise() {
+            self.suppressed(&Kernel::guard());
+            return false;
+        }
+        self.tracker.keep_worst(late)
+    }
+
+    /// Whether an alert that is raised now would not be one too many. For callers that go to
+    /// expenses for it, such as walking a stack. Any context.
+    pub(crate) fn may_raise(&self) -> bool {
+        let max = self.value(common::MAX_ALERTS);
+        max == 0 || self.rate.has_room(Kernel::now(), max)
+    }
+
+    fn suppressed(&self, guard: &<Kernel as Platform>::Guard) {
+        let stats = self.tracker.stats();
+        stats
+            .here::<Kernel>(guard)
+            .count(Counter::ALERTS_SUPPRESSED);
     }
 
     /// As [`Core::keep_worst`]; returns the threshold that the event is reported with.
@@ -146,8 +221,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_as(reason, guard, time, late, details, stack);
     }
 
-    /// Raises an alert for a reason that is not the event's; of what is to be reported. Any
-    /// context, also under the runqueue lock.
+    /// Raises an alert for a reason that is not the event's; of what is to be reported, unless
+    /// there have been `max_alerts` in this second: then it returns `false`. Any context, also
+    /// under the runqueue lock.
     #[cold]
     pub(crate) fn raise_as(
         &self,
@@ -157,7 +233,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
         late: &Late<K, D>,
         details: &Details,
         stack: &[u64],
-    ) {
+    ) -> bool {
+        let max = self.value(common::MAX_ALERTS);
+        if max != 0 && !self.rate.take(Kernel::now(), max) {
+            self.suppressed(guard);
+            return false;
+        }
         let mut alert = Alert {
             seq: 0,
             time,
@@ -188,6 +269,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.trace(&alert, stack);
         self.alerts.announce();
         self.all.announce();
+        true
     }
 
     fn trace(&self, alert: &Alert, stack: &[u64]) {

@@ -144,9 +144,10 @@ pub(crate) mod common {
     pub(crate) const TIMEOUT: usize = 6;
     pub(crate) const STACK: usize = 7;
     pub(crate) const WORST: usize = 8;
+    pub(crate) const MAX_ALERTS: usize = 9;
 
     /// How many there are.
-    pub(crate) const COUNT: usize = 9;
+    pub(crate) const COUNT: usize = 10;
 }
 
 /// The parameters of a tracker: the common ones, with its own default threshold in nanoseconds,
@@ -246,6 +247,16 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             default: 0,
             fixed: false,
             help: "an alert raises the threshold to its delay: only new worst ones are reported",
+        },
+        Param {
+            name: "max_alerts",
+            kind: Kind::Count {
+                min: 0,
+                max: super::late::MAX_ALERTS,
+            },
+            default: 0,
+            fixed: false,
+            help: "raise at most this many alerts in a second, count the others; 0 is no limit",
         },
     ]
 }

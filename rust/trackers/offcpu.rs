@@ -118,7 +118,7 @@ impl sched::Follower for Probes {
             let waker =
                 TaskRef::with_current(|current| tasks::actor(&current, Context::current() as u32));
             event.set_words::<WAKER, _>(&Off::woken_words(waker, now));
-            if now.saturating_sub(event.start()) > tracker.threshold() {
+            if now.saturating_sub(event.start()) > tracker.threshold() && self.core.may_raise() {
                 let stack = Few::here(self.core.alerts().depth());
                 event.set_words::<FIRST_WORDS, _>(&stack.0);
             } else {
@@ -189,7 +189,11 @@ impl Probes {
         }
         let now = late.start.wrapping_add(late.delay);
         let details = Off::from_words(&late.data).details(now);
-        let stack = Stack::of_task(&task, self.core.alerts().depth());
+        let stack = if self.core.may_raise() {
+            Stack::of_task(&task, self.core.alerts().depth())
+        } else {
+            Stack::EMPTY
+        };
         tasks::raise(&self.core, guard, late, &details, stack.entries());
     }
 }

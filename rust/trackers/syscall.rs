@@ -272,7 +272,11 @@ impl Probes {
         if !tasks::is_reported(core, guard, &details.owner) {
             return;
         }
-        let stack = Stack::of_task(task, core.alerts().depth());
+        let stack = if core.may_raise() {
+            Stack::of_task(task, core.alerts().depth())
+        } else {
+            Stack::EMPTY
+        };
         let now = late.start.wrapping_add(late.delay);
         core.count_extra(guard, Extra::Stacks as usize);
         core.raise_as(Reason::Stack, guard, now, late, &details, stack.entries());
