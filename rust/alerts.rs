@@ -154,7 +154,7 @@ const BATCH: usize = 16;
 const ENOUGH: usize = 8192;
 
 /// Appends lines from alert `number` on; returns whether there were any.
-fn print(alerts: &Alerts, number: &mut u64, out: &mut KVec<u8>) -> Result<bool> {
+fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>) -> Result<bool> {
     let start = out.len();
     for _ in 0..BATCH {
         let told = out.len();
@@ -162,7 +162,10 @@ fn print(alerts: &Alerts, number: &mut u64, out: &mut KVec<u8>) -> Result<bool> 
             break;
         }
         let (mut next, mut lost) = (*number, 0);
-        let taken = alerts.take(&mut next, &mut lost);
+        let mut taken = alerts.take(&mut next, &mut lost);
+        if let Some(taken) = &mut taken {
+            taken.alert.is_trusted = is_trusted;
+        }
         if print_one(&mut Lines(out), taken.as_ref(), lost).is_err() {
             // The number stays: what can not be told now is told to the next reading.
             out.truncate(told);
@@ -204,9 +207,9 @@ impl Stream for AlertsFile {
         self.0.listeners.fetch_sub(1, Relaxed);
     }
 
-    fn next(&self, reader: &mut u64, out: &mut KVec<u8>) -> Result<Step> {
+    fn next(&self, reader: &mut u64, is_trusted: bool, out: &mut KVec<u8>) -> Result<Step> {
         readers::note_current();
-        if print(&self.0, reader, out)? {
+        if print(&self.0, reader, is_trusted, out)? {
             Ok(Step::Data)
         } else if self.0.wakeup.is_gone() {
             Ok(Step::End)
@@ -268,7 +271,7 @@ impl Stream for WakeupFile {
         self.0.listeners.fetch_sub(1, Relaxed);
     }
 
-    fn next(&self, reader: &mut Sleeper, out: &mut KVec<u8>) -> Result<Step> {
+    fn next(&self, reader: &mut Sleeper, is_trusted: bool, out: &mut KVec<u8>) -> Result<Step> {
         readers::note_current();
         if reader.until.is_none() {
             if !self.0.is_settled(reader.next) {
@@ -283,7 +286,7 @@ impl Stream for WakeupFile {
         if reader.until.is_some_and(|until| reader.next > until) {
             return Ok(Step::End);
         }
-        let any = print(&self.0, &mut reader.next, out)?;
+        let any = print(&self.0, &mut reader.next, is_trusted, out)?;
         // Whatever is being written this very moment is for the next reading.
         Ok(if any { Step::Data } else { Step::End })
     }

@@ -147,6 +147,8 @@ pub(crate) struct Alert {
     pub(crate) detail: [u64; DETAIL],
     /// How many words of the record's tail are entries of the owner's stack.
     pub(crate) stack: u8,
+    /// Whether the one who reads it may see addresses of user space: not part of the record.
+    pub(crate) is_trusted: bool,
 }
 
 impl Alert {
@@ -192,6 +194,7 @@ impl Alert {
             owner: Owner::from_words([*o0, *o1, *o2]),
             detail: *rest,
             stack: (kind >> 32) as u8,
+            is_trusted: false,
         }
     }
 }

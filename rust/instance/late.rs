@@ -252,6 +252,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             detail: details.words,
             // No more than `DEPTH_MAX`.
             stack: stack.len() as u8,
+            is_trusted: false,
         };
         let stats = self.tracker.stats();
         stats.here::<Kernel>(guard).count(Counter::ALERTS);

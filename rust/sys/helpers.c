@@ -32,6 +32,7 @@
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/smp.h>
 #include <linux/stacktrace.h>
@@ -435,7 +436,8 @@ notrace void *lt_pde_data(const struct inode *inode)
 	return pde_data(inode);
 }
 
-notrace bool lt_may_open(const struct inode *inode, const struct file *file)
+static notrace bool lt_may_use(const struct inode *inode,
+			       const struct file *file)
 {
 	if (file->f_mode & FMODE_WRITE)
 		return capable(CAP_SYS_ADMIN);

@@ -2,7 +2,8 @@
 
 //! Addresses and numbers of the kernel as text: the names of functions, what stands for a pointer.
 //!
-//! An address itself is never shown.
+//! An address of the kernel itself is never shown. What may be one of user space, or a part of one, is shown to
+//! readers with CAP_PERFMON, who could read it elsewhere; to the others a number stands for it, too.
 //!
 //! C header: [`include/linux/kallsyms.h`](srctree/include/linux/kallsyms.h)
 //!
@@ -96,23 +97,72 @@ impl fmt::Display for Hashed {
 
 /// What was in a register, of whatever type: a number; what may be an error code, below 0; what may
 /// be an address of the kernel, as `%p` prints it: 16 digits that stand for it.
-pub(crate) struct Raw(pub(crate) u64);
+pub(crate) struct Raw {
+    register: u64,
+    /// The largest number that is shown as it is.
+    most: u64,
+}
+
+impl Raw {
+    /// For a reader that may see numbers up to `most` only: what is larger may be an address, too.
+    pub(crate) fn new(register: u64, most: Limit) -> Self {
+        let most = most.0;
+        Self { register, most }
+    }
+}
+
+/// The largest number that a reader may see: what is larger may be an address, or a part of one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Limit(u64);
+
+impl Limit {
+    /// Every number.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+    /// Nothing is mapped below this (vm.mmap_min_addr, as distributions set it), so it is no address of
+    /// user space.
+    const ADDRESS: Self = Self(0xffff);
+    /// An offset in a page, which is the same wherever the page lies.
+    const PART: Self = Self(0xfff);
+
+    /// For what was in a whole register.
+    pub(crate) fn whole(is_trusted: bool) -> Self {
+        if is_trusted {
+            Self::NONE
+        } else {
+            Self::ADDRESS
+        }
+    }
+
+    /// For what may be the lower bits of a register.
+    pub(crate) fn part(is_trusted: bool) -> Self {
+        if is_trusted {
+            Self::NONE
+        } else {
+            Self::PART
+        }
+    }
+
+    /// Whether a number may be seen.
+    pub(crate) fn allows(self, number: u64) -> bool {
+        number <= self.0
+    }
+}
 
 impl fmt::Display for Raw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const ERRNO_MAX: i64 = bindings::MAX_ERRNO as i64;
         let is_error = |number: i64| (-ERRNO_MAX..0).contains(&number);
-        let long = self.0 as i64;
+        let long = self.register as i64;
         // The upper half of the register of an `int` may be anything, and is mostly 0.
-        let int = i64::from(self.0 as i32);
+        let int = i64::from(self.register as i32);
         if is_error(long) {
             f.write_fmt(fmt!("{long}"))
-        } else if self.0 >> 32 == 0 && is_error(int) {
+        } else if self.register >> 32 == 0 && is_error(int) {
             f.write_fmt(fmt!("{int}"))
-        } else if long >= 0 {
+        } else if long >= 0 && self.register <= self.most {
             f.write_fmt(fmt!("{long}"))
         } else {
-            Hashed(self.0).fmt(f)
+            Hashed(self.register).fmt(f)
         }
     }
 }

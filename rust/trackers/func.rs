@@ -52,6 +52,7 @@ use crate::{
         fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
         sched,
+        symbol::Limit,
         task::{Context, TaskRef},
         tracepoint, //
     },
@@ -85,7 +86,8 @@ pub(crate) static KIND: Kind = Kind {
     detail_words: Called::DETAIL_WORDS,
     detail: |alert, f| {
         let called = Called::from_detail(&alert.detail);
-        f.write_fmt(fmt!(" {}", called.named(alert.reason.is_end())))
+        let limit = Limit::whole(alert.is_trusted);
+        f.write_fmt(fmt!(" {}", called.named(alert.reason.is_end(), limit)))
     },
     missing: || fprobe::missing().or_else(sched::missing_exits::<Probes>),
     create: Some(Probed::<Func, _, _>::create),
@@ -226,8 +228,18 @@ impl probed::Probes<2, WORDS> for Func {
         tasks::reported(core, Called::from_words(&late.data, late.key[1]).details())
     }
 
-    fn show_fields(_: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {
+        Self::show_fields_to(core, event, false, out);
+    }
+
+    fn show_fields_to(
+        _: &Core<2, WORDS>,
+        event: &Snapshot<2, WORDS>,
+        is_trusted: bool,
+        out: &SeqFile,
+    ) {
         let called = Called::from_words(&event.data, event.key[1]);
-        seq_print!(out, "{} {}", called.owner, called.named(false));
+        let named = called.named(false, Limit::whole(is_trusted));
+        seq_print!(out, "{} {named}", called.owner);
     }
 }

@@ -46,6 +46,7 @@ use crate::{
         fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
         raw::{self, Passer, REGISTERS},
+        symbol::Limit,
         task::{Context, TaskRef},
         tracepoint, //
     },
@@ -144,7 +145,8 @@ pub(crate) static KIND: Kind = Kind {
     detail_words: Passed::DETAIL_WORDS,
     detail: |alert, f| {
         let passed = Passed::from_detail(&alert.detail);
-        f.write_fmt(fmt!(" {}", passed.named(alert.reason.is_end())))
+        let limit = Limit::part(alert.is_trusted);
+        f.write_fmt(fmt!(" {}", passed.named(alert.reason.is_end(), limit)))
     },
     missing: fprobe::missing,
     create: Some(Probed::<Pair, _, _>::create),
@@ -404,8 +406,18 @@ impl probed::Probes<{ fields::FIELDS }, WORDS> for Pair {
         tasks::reported(core, Passed::from_words(&late.data, late.key).details())
     }
 
-    fn show_fields(_: &PairCore, event: &Snapshot<{ fields::FIELDS }, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &PairCore, event: &Snapshot<{ fields::FIELDS }, WORDS>, out: &SeqFile) {
+        Self::show_fields_to(core, event, false, out);
+    }
+
+    fn show_fields_to(
+        _: &PairCore,
+        event: &Snapshot<{ fields::FIELDS }, WORDS>,
+        is_trusted: bool,
+        out: &SeqFile,
+    ) {
         let passed = Passed::from_words(&event.data, event.key);
-        seq_print!(out, "{} {}", passed.owner, passed.named(false));
+        let named = passed.named(false, Limit::part(is_trusted));
+        seq_print!(out, "{} {named}", passed.owner);
     }
 }

@@ -26,7 +26,7 @@
 //!
 //! A task; the runqueue lock is held when one is switched in.
 
-use self::call::{Made, WORDS};
+use self::call::{Made, Shown, WORDS};
 use super::{
     tasks::{self, Guard},
     Kind,
@@ -46,6 +46,7 @@ use crate::{
     sys::{
         platform::Kernel,
         stack::Stack,
+        symbol::Limit,
         syscall::{
             self,
             names::{Call, CALLS},
@@ -119,7 +120,13 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "renamed", "stacks"],
     detail_words: Made::DETAIL_WORDS,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Made::from_detail(&alert.detail))),
+    detail: |alert, f| {
+        let (made, limit) = (
+            Made::from_detail(&alert.detail),
+            Limit::whole(alert.is_trusted),
+        );
+        f.write_fmt(fmt!(" {}", Shown(made, limit)))
+    },
     missing: syscall::missing::<Probes>,
     create: Some(Probed::<Syscall, _, _>::create),
 };
@@ -278,8 +285,9 @@ impl Probes {
             Stack::EMPTY
         };
         let now = late.start.wrapping_add(late.delay);
-        core.count_extra(guard, Extra::Stacks as usize);
-        core.raise_as(Reason::Stack, guard, now, late, &details, stack.entries());
+        if core.raise_as(Reason::Stack, guard, now, late, &details, stack.entries()) {
+            core.count_extra(guard, Extra::Stacks as usize);
+        }
     }
 }
 
@@ -302,8 +310,18 @@ impl probed::Probes<1, WORDS> for Syscall {
         tasks::reported(core, Made::from_words(&late.data).details())
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+        Self::show_fields_to(core, event, false, out);
+    }
+
+    fn show_fields_to(
+        _: &Core<1, WORDS>,
+        event: &Snapshot<1, WORDS>,
+        is_trusted: bool,
+        out: &SeqFile,
+    ) {
         let made = Made::from_words(&event.data);
-        seq_print!(out, "{} {made}", made.owner);
+        let shown = Shown(made, Limit::whole(is_trusted));
+        seq_print!(out, "{} {shown}", made.owner);
     }
 }

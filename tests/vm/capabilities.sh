@@ -2,11 +2,12 @@
 # shellcheck shell=sh
 #
 # Root without capabilities, as in a container, neither controls nor reads; CAP_PERFMON reads; the group
-# that the module was given reads without any capability.
+# that the module was given reads without any capability, but for addresses. A kernel that is locked down shows nothing.
 # kernels: stock
 # cpus: 2
 # root: full
-# timeout: 60
+# leaves: a kernel that is locked down
+# timeout: 120
 
 . /lt/tests/lib.sh
 
@@ -35,7 +36,9 @@ unload_module
 
 load_module gid=77
 control 'one block'
-member() { /usr/bin/setpriv --reuid=1000 --regid=1000 --groups=77 --inh-caps=-all --bounding-set=-all "$@"; }
+as_member='/usr/bin/setpriv --reuid=1000 --regid=1000 --groups=77 --inh-caps=-all --bounding-set=-all'
+# shellcheck disable=SC2086 # words
+member() { $as_member "$@"; }
 stranger() { /usr/bin/setpriv --reuid=1000 --regid=1000 --clear-groups --inh-caps=-all --bounding-set=-all "$@"; }
 assert "a member of the group reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
@@ -49,4 +52,52 @@ for file in control trackers one/stats one/threshold one/pending one/alerts; do
 done
 assert "a member of the group reads still" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
+
+# Where user space has its memory, and parts of the kernel's addresses, are for CAP_PERFMON: others get what stands for it.
+control 's syscall comm=dd calls=write threshold=0'
+control 'f func function=vfs_write comm=dd threshold=0'
+control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32,arg1:16 end_show=ret comm=dd threshold=0'
+control 'z syscall comm=sleep calls=clock_nanosleep threshold=1s'
+for name in s f p; do
+	follow $LT/$name/alerts /tmp/root.$name
+	# It opens the file itself: that is when it is decided.
+	# shellcheck disable=SC2086 # words
+	$as_member /usr/bin/cat $LT/$name/alerts >/tmp/member.$name &
+	member=$!
+	wait_until 10 sh -c "ls -l /proc/$member/fd 2>/dev/null | grep -q $LT/$name/alerts"
+done
+sleep 3600 &
+sleeper=$!
+dd if=/dev/zero of=/tmp/data bs=100 count=1 2>/dev/null
+for who in root member; do
+	for name in s f p; do wait_until 20 grep -q 'seq=1 ' /tmp/$who.$name; done
+done
+cat /tmp/root.? /tmp/member.?
+hidden='[0-9a-f]\{16\}'
+grep -q ' call=write number=1 abi=native arg0=0x1 arg1=0x[0-9a-f]\{6,\} arg2=0x64 ret=100$' /tmp/root.s || fail "root: syscall"
+grep -q " call=write number=1 abi=native arg0=0x1 arg1=$hidden arg2=0x64 ret=100\$" /tmp/member.s || fail "member: syscall"
+grep -q " args=$hidden,[1-9][0-9]\{5,\},100 .* ret=100\$" /tmp/root.f || fail "root: func"
+grep -q " args=$hidden,$hidden,100 .* ret=100\$" /tmp/member.f || fail "member: func"
+grep -q ' begin=[1-9][0-9]*,[0-9]* end=100$' /tmp/root.p || fail "root: pair"
+grep -q " begin=$hidden,\($hidden\|[0-9]\{1,4\}\) end=100\$" /tmp/member.p || fail "member: pair"
+wait_until 10 sh -c "cat $LT/z/pending | grep -q ' tid=$sleeper '"
+grep " tid=$sleeper " $LT/z/pending | grep -q ' arg2=0x[0-9a-f]\{6,\}' || fail "root: pending"
+member /usr/bin/cat $LT/z/pending | grep " tid=$sleeper " | grep -q " arg0=0x[01] arg1=0x[01] arg2=$hidden" || fail "member: pending"
+kill $sleeper
+for name in s f p z; do control -$name; done
+
+# A kernel that is locked down to keep its memory from root keeps it from root here, too. There is no way back.
+lockdown=/sys/kernel/security/lockdown
+[ -e $lockdown ] || mount -t securityfs none /sys/kernel/security
+[ -e $lockdown ] || fail "this kernel has no lockdown"
+exec 3<$LT/one/alerts
+echo integrity >$lockdown
+assert "root reads while only integrity is asked for" dd if=$LT/control of=/dev/null status=none
+echo confidentiality >$lockdown
+for file in control trackers version one/stats one/pending; do
+	refused "root reads $file of a kernel that is locked down" dd if=$LT/$file of=/dev/null
+done
+refused "root writes control" control 'late block'
+refused "tracefs is open" dd if=/sys/kernel/tracing/trace of=/dev/null
+exec 3<&-
 unload_module

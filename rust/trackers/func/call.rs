@@ -7,7 +7,7 @@ use crate::{
     record::{Owner, DETAIL},
     sys::{
         fprobe::Frame,
-        symbol::{FunctionName, Raw, Symbol},
+        symbol::{FunctionName, Limit, Raw, Symbol},
         task::Context, //
     },
     text::Escaped,
@@ -114,10 +114,11 @@ impl Called {
     }
 
     /// As fields of a line, with what was returned if it has returned.
-    pub(super) fn named(self, has_returned: bool) -> impl fmt::Display {
+    pub(super) fn named(self, has_returned: bool, limit: Limit) -> impl fmt::Display {
         Named {
             called: self,
             has_returned,
+            limit,
         }
     }
 }
@@ -125,6 +126,7 @@ impl Called {
 struct Named {
     called: Called,
     has_returned: bool,
+    limit: Limit,
 }
 
 impl fmt::Display for Named {
@@ -142,14 +144,14 @@ impl fmt::Display for Named {
             "function={} depth={depth} context={} args={},{},{} caller=\"",
             FunctionName(function),
             context.name(),
-            Raw(a0),
-            Raw(a1),
-            Raw(a2)
+            Raw::new(a0, self.limit),
+            Raw::new(a1, self.limit),
+            Raw::new(a2, self.limit)
         ))?;
         Escaped(f).write_fmt(fmt!("{}", Symbol(caller)))?;
         f.write_str("\"")?;
         if self.has_returned {
-            f.write_fmt(fmt!(" ret={}", Raw(result)))?;
+            f.write_fmt(fmt!(" ret={}", Raw::new(result, self.limit)))?;
         }
         Ok(())
     }

@@ -6,7 +6,10 @@ use crate::{
     control::fields::FIELDS,
     instance::Details,
     record::{Owner, DETAIL},
-    sys::{symbol::Raw, task::Context},
+    sys::{
+        symbol::{Limit, Raw},
+        task::Context,
+    },
 };
 use kernel::{
     fmt::{self, Write},
@@ -111,10 +114,11 @@ impl Passed {
     }
 
     /// As fields of a line, with those of the end if there was one.
-    pub(super) fn named(self, has_ended: bool) -> impl fmt::Display {
+    pub(super) fn named(self, has_ended: bool, limit: Limit) -> impl fmt::Display {
         Named {
             passed: self,
             has_ended,
+            limit,
         }
     }
 }
@@ -122,6 +126,7 @@ impl Passed {
 struct Named {
     passed: Passed,
     has_ended: bool,
+    limit: Limit,
 }
 
 impl fmt::Display for Named {
@@ -147,7 +152,7 @@ impl fmt::Display for Named {
                 } else {
                     f.write_char(',')?;
                 }
-                f.write_fmt(fmt!("{}", Raw(value)))?;
+                f.write_fmt(fmt!("{}", Raw::new(value, self.limit)))?;
             }
         }
         Ok(())

@@ -5,7 +5,10 @@
 use crate::{
     instance::Details,
     record::{Owner, DETAIL},
-    sys::syscall::names::{code_of, Call, NO_CODE}, //
+    sys::{
+        symbol::{Hashed, Limit},
+        syscall::names::{code_of, Call, NO_CODE}, //
+    },
 };
 use kernel::{fmt, prelude::*};
 
@@ -81,13 +84,24 @@ impl Made {
     }
 }
 
-/// Of an alert, or of what is pending.
-impl fmt::Display for Made {
+/// Of an alert, or of what is pending, for a reader that may see these numbers.
+pub(super) struct Shown(pub(super) Made, pub(super) Limit);
+
+impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a0, a1, a2] = self.arguments;
-        f.write_fmt(fmt!("{} arg0={a0:#x} arg1={a1:#x} arg2={a2:#x}", self.call))?;
-        match self.ret {
-            Some(ret) => f.write_fmt(fmt!(" ret={ret}")),
+        let Self(made, limit) = self;
+        f.write_fmt(fmt!("{}", made.call))?;
+        for (nth, &argument) in made.arguments.iter().enumerate() {
+            if limit.allows(argument) {
+                f.write_fmt(fmt!(" arg{nth}={argument:#x}"))?;
+            } else {
+                f.write_fmt(fmt!(" arg{nth}={}", Hashed(argument)))?;
+            }
+        }
+        match made.ret {
+            // An error, or a number.
+            Some(ret) if ret < 0 || limit.allows(ret as u64) => f.write_fmt(fmt!(" ret={ret}")),
+            Some(ret) => f.write_fmt(fmt!(" ret={}", Hashed(ret as u64))),
             None => Ok(()),
         }
     }

@@ -100,7 +100,7 @@ proptest! {
             seq, time, instance, tracker, reason,
             delay, threshold, cpu,
             owner: Owner { pid, tid, born, comm },
-            detail: detail.try_into().unwrap(), stack,
+            detail: detail.try_into().unwrap(), stack, is_trusted: false,
         };
         let words = alert.to_words();
         let back = Alert::from_words(&words);
