@@ -582,33 +582,38 @@ notrace bool lt_block_is_flush(struct request *rq)
 	return req_op(rq) == REQ_OP_FLUSH;
 }
 
-notrace int lt_block_lookup(const char *path, u32 *dev)
+/*
+ * Looks at what is there and opens nothing: no driver is looked for, a disk need
+ * not have a medium, and does not spin up. -ENXIO if there is no such device.
+ */
+static notrace int lt_block_look(u32 dev)
 {
-	struct file *file;
-	int err = 0;
+	struct inode *inode = ilookup(blockdev_superblock, dev);
+	int err;
 
-	file = bdev_file_open_by_path(path, BLK_OPEN_READ, NULL, NULL);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	if (bdev_is_partition(file_bdev(file)))
-		err = -ENOTBLK;
-	else
-		*dev = file_bdev(file)->bd_dev;
-	bdev_fput(file);
+	if (!inode)
+		return -ENXIO;
+	err = bdev_is_partition(I_BDEV(inode)) ? -ENOTBLK : 0;
+	iput(inode);
 	return err;
 }
 
-/* Opens nothing, so it has no driver looked for either. */
 notrace bool lt_block_is_partition(u32 dev)
 {
-	struct inode *inode = ilookup(blockdev_superblock, dev);
-	bool partition;
+	return lt_block_look(dev) == -ENOTBLK;
+}
 
-	if (!inode)
-		return false;
-	partition = bdev_is_partition(I_BDEV(inode));
-	iput(inode);
-	return partition;
+notrace int lt_block_lookup(const char *path, u32 *dev)
+{
+	dev_t found;
+	int err;
+
+	err = lookup_bdev(path, &found);
+	if (!err)
+		err = lt_block_look(found);
+	if (!err)
+		*dev = found;
+	return err;
 }
 
 notrace void lt_block_rwbs(char out[16], u32 flags)
