@@ -64,7 +64,12 @@ mod wakeup;
 use alerts::Alerts;
 use procfs::Files;
 use registry::Registry;
-use sys::{exports::Exports, procfs::Dir, stack::DEPTH_MAX, ticker::Grower};
+use sys::{
+    exports::Exports,
+    procfs::Dir,
+    stack::DEPTH_MAX,
+    ticker::{Grower, Tickers},
+};
 
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
@@ -97,6 +102,8 @@ struct LatencyTracker {
     files: Files,
     /// Sees to the memory of instances; after them, it goes.
     _grower: Grower<Registry>,
+    /// The last one: all of the above have workers.
+    _tickers: Tickers,
 }
 
 impl kernel::Module for LatencyTracker {
@@ -112,6 +119,7 @@ impl kernel::Module for LatencyTracker {
             }
             valid
         };
+        let tickers = Tickers::new()?;
         let all = Arc::new(Alerts::new(RING, DEPTH_MAX, WAKEUP_INTERVAL)?, GFP_KERNEL)?;
         let root = Dir::new(c"latency_tracker", None, gid)?;
         let registry = Registry::new(all.clone(), root.clone(), gid)?;
@@ -124,6 +132,7 @@ impl kernel::Module for LatencyTracker {
             registry,
             files,
             _grower: grower,
+            _tickers: tickers,
         })
     }
 }

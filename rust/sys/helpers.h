@@ -110,6 +110,9 @@ typedef u64 (*lt_ticker_fn)(void *owner);
  * If it is watched, another CPU does the work if the one whose turn it is does
  * not: then it may be done by both at a time.
  */
+/* Before the first ticker is made, and after the last one is freed. They sleep. */
+int lt_ticker_start(void);
+void lt_ticker_stop(void);
 struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner, bool watched);
 void lt_ticker_kick(struct lt_ticker *ticker);
 void lt_ticker_free(struct lt_ticker *ticker);

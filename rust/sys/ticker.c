@@ -43,6 +43,15 @@
 /* So long fn() is left alone: some take long, with much to report. */
 #define LT_FN_NS (100 * NSEC_PER_MSEC)
 
+/*
+ * A queue of our own. A search may take 100 ms: on system_highpri_wq, whose
+ * workers run one at a time on a CPU, it would keep the works of others waiting
+ * for that long. A work that is CPU intensive is not counted there. Bound to
+ * CPUs all the same: that a worker runs where the timer of its ticker ran is what
+ * the watch goes by, and the stand-in has to run on the CPU that is asked.
+ */
+static struct workqueue_struct *lt_ticker_wq;
+
 struct lt_ticker {
 	struct irq_work irq;
 	struct hrtimer timer;
@@ -95,7 +104,7 @@ static notrace void lt_ticker_ask(struct lt_ticker *ticker, int cpu)
 {
 	cancel_work(&ticker->stand_in);
 	ticker->asked = cpu;
-	queue_work_on(cpu, system_highpri_wq, &ticker->stand_in);
+	queue_work_on(cpu, lt_ticker_wq, &ticker->stand_in);
 }
 
 /* Under the lock. */
@@ -190,7 +199,7 @@ static notrace enum hrtimer_restart lt_ticker_timer(struct hrtimer *timer)
 {
 	struct lt_ticker *ticker = container_of(timer, struct lt_ticker, timer);
 
-	queue_work(system_highpri_wq, &ticker->work);
+	queue_work(lt_ticker_wq, &ticker->work);
 	return HRTIMER_NORESTART;
 }
 
@@ -266,7 +275,7 @@ notrace struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner,
 
 notrace void lt_ticker_kick(struct lt_ticker *ticker)
 {
-	queue_work(system_highpri_wq, &ticker->work);
+	queue_work(lt_ticker_wq, &ticker->work);
 }
 
 notrace void lt_ticker_free(struct lt_ticker *ticker)
@@ -285,6 +294,19 @@ notrace void lt_ticker_free(struct lt_ticker *ticker)
 	cancel_work_sync(&ticker->work);
 	cancel_work_sync(&ticker->stand_in);
 	kfree(ticker);
+}
+
+notrace int lt_ticker_start(void)
+{
+	lt_ticker_wq = alloc_workqueue("latency_tracker",
+				       WQ_PERCPU | WQ_HIGHPRI | WQ_CPU_INTENSIVE,
+				       0);
+	return lt_ticker_wq ? 0 : -ENOMEM;
+}
+
+notrace void lt_ticker_stop(void)
+{
+	destroy_workqueue(lt_ticker_wq);
 }
 
 static struct lt_ticker *lt_grower;

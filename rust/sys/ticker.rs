@@ -25,6 +25,25 @@ pub(crate) trait Tick: Send + Sync + 'static {
     fn tick(&self) -> Option<u64>;
 }
 
+/// What tickers need: made before the first of them, dropped after the last. The module has one.
+pub(crate) struct Tickers(());
+
+impl Tickers {
+    /// Makes it. `ENOMEM`. Sleeps.
+    pub(crate) fn new() -> Result<Self> {
+        // SAFETY: Called once, by the module, where sleeping is allowed.
+        to_result(unsafe { bindings::lt_ticker_start() })?;
+        Ok(Self(()))
+    }
+}
+
+impl Drop for Tickers {
+    fn drop(&mut self) {
+        // SAFETY: It was started, and is stopped once; the module drops it last.
+        unsafe { bindings::lt_ticker_stop() };
+    }
+}
+
 /// The timer and the work. Dropping it stops both and waits for them; sleeps.
 pub(crate) struct Ticker<T: Tick> {
     raw: NonNull<bindings::lt_ticker>,
