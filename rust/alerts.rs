@@ -21,6 +21,8 @@ use crate::{
 use kernel::{
     fmt::{self, Write},
     prelude::*,
+    seq_file::SeqFile,
+    seq_print,
     sync::{
         atomic::{Atomic, Relaxed},
         Arc,
@@ -36,6 +38,10 @@ pub(crate) struct Alerts {
     given: Atomic<u64>,
     /// Open files that have not been told of the end.
     listeners: Atomic<u64>,
+    /// Alerts that found no place in the ring.
+    lost: Atomic<u64>,
+    /// Alerts of which a reader was told that it has missed them, of all readers together.
+    overruns: Atomic<u64>,
 }
 
 /// How long those who go wait for their readers to be told, in milliseconds.
@@ -50,6 +56,8 @@ impl Alerts {
             wakeup: wakeup::new(interval)?,
             given: Atomic::new(0),
             listeners: Atomic::new(0),
+            lost: Atomic::new(0),
+            overruns: Atomic::new(0),
         })
     }
 
@@ -62,7 +70,32 @@ impl Alerts {
         fill: impl FnOnce(u64) -> Words,
         stack: &[u64],
     ) -> core::result::Result<u64, u64> {
-        self.ring.push(fill, stack)
+        let recorded = self.ring.push(fill, stack);
+        if recorded.is_err() {
+            // Relaxed: a number for people.
+            self.lost.add(1, Relaxed);
+        }
+        recorded
+    }
+
+    /// Alerts of which a reader was told that it has missed them: those that were overwritten
+    /// before it came, or found no place. Of all readers together.
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns.load(Relaxed)
+    }
+
+    /// Prints the counters of the ring of all instances.
+    pub(crate) fn show_stats(&self, out: &SeqFile) {
+        let wakeup = &self.wakeup;
+        for (name, value) in [
+            ("alerts", self.ring.head()),
+            ("alerts_lost", self.lost.load(Relaxed)),
+            ("overruns", self.overruns()),
+            ("wakes", wakeup.wakes()),
+            ("wakes_suppressed", wakeup.suppressed()),
+        ] {
+            seq_print!(out, "{name} {value}\n");
+        }
     }
 
     /// The most entries of a stack.
@@ -172,6 +205,10 @@ fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>
             return if told > start { Ok(true) } else { Err(ENOMEM) };
         }
         *number = next;
+        if lost > 0 {
+            // Relaxed: a number for people.
+            alerts.overruns.add(lost, Relaxed);
+        }
         if taken.is_none() {
             break;
         }

@@ -208,12 +208,13 @@ fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Names that the /proc folder needs for itself.
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 8] = [
     "trackers",
     "control",
     "wakeup",
     "alerts",
     "version",
+    "stats",
     "work_begin",
     "work_done",
 ];

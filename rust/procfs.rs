@@ -35,6 +35,7 @@ pub(crate) fn root_files(
     let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
     add(dir.text(c"version", false, VersionFile))?;
     add(dir.text(c"trackers", false, TrackersFile))?;
+    add(dir.text(c"stats", false, RingFile(all.clone())))?;
     add(dir.stream(c"wakeup", WakeupFile(all.clone())))?;
     add(dir.stream(c"alerts", AlertsFile(all.clone())))?;
     add(dir.text(c"control", true, ControlFile(registry.clone())))?;
@@ -148,6 +149,16 @@ impl Text for TrackersFile {
                 );
             }
         }
+        Ok(())
+    }
+}
+
+/// The counters of the ring of all instances.
+struct RingFile(Arc<Alerts>);
+
+impl Text for RingFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.0.show_stats(out);
         Ok(())
     }
 }

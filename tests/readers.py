@@ -221,6 +221,12 @@ def the_overtaken_are_told_how_many_they_lost():
     assert text.startswith("lost=6\n"), text
     assert seqs(text) == [7, 8, 9, 10], text
     os.close(fd)
+    assert stat("slow", "overruns") == "6", stat("slow", "overruns")
+    # The ring of all instances is larger: its readers, if there are any, have missed nothing.
+    with open(f"{LT}/stats") as file:
+        counters = dict(line.split() for line in file)
+    assert int(counters["alerts"]) >= 10 and counters["overruns"] == "0", counters
+    assert list(counters) == ["alerts", "alerts_lost", "overruns", "wakes", "wakes_suppressed"], counters
 
 
 def a_signal_interrupts_the_sleep():

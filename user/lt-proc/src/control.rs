@@ -9,12 +9,13 @@ use serde::Serialize;
 use crate::{Field, Fields, ParseError, Value};
 
 /// Names that the tree uses itself.
-const RESERVED: [&str; 7] = [
+const RESERVED: [&str; 8] = [
     "trackers",
     "control",
     "wakeup",
     "alerts",
     "version",
+    "stats",
     "work_begin",
     "work_done",
 ];

@@ -560,6 +560,7 @@ fn bad_lines_are_refused() {
         b"wakeup block",
         b"alerts block",
         b"version block",
+        b"stats block",
         b"work_begin block",
         b"-work_done",
         too_long.as_bytes(),
