@@ -543,7 +543,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     /// How many cells a stack holds.
     fn depth(&self, stack: &Stack) -> u64 {
         loop {
-            // Acquire: the depth is read from the cell on top.
+            // Acquire: the link of the cell on top is read next.
             let head = stack.head.load(Acquire);
             let top = head & INDEX_MASK;
             if top == 0 {
