@@ -65,6 +65,7 @@ use alerts::Alerts;
 use procfs::Files;
 use registry::Registry;
 use sys::{
+    compat,
     exports::Exports,
     procfs::Dir,
     stack::DEPTH_MAX,
@@ -108,7 +109,7 @@ struct LatencyTracker {
 
 impl kernel::Module for LatencyTracker {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let gid = *module_parameters::gid.value();
+        let gid = compat::parameter::<i64>(module_parameters::gid.value());
         let gid = if gid < 0 {
             None
         } else {

@@ -10,6 +10,7 @@ pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;
 pub(crate) mod cgroup;
+pub(crate) mod compat;
 pub(crate) mod exports;
 pub(crate) mod fprobe;
 pub(crate) mod irq;

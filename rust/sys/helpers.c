@@ -52,6 +52,23 @@
 
 /* CPU and nodes */
 
+/*
+ * rust/sys/platform.rs and memory.rs access these per-CPU variables by
+ * instructions of their own, which rust/sys/compat.rs fits to the version.
+ */
+#if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
+#ifdef CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS
+static_assert(__same_type(__preempt_count, unsigned long));
+#else
+static_assert(__same_type(__preempt_count, int));
+#endif
+/* The need to schedule, inverted, is the sign of the whole. */
+static_assert((unsigned long)PREEMPT_NEED_RESCHED ==
+	      1UL << (8 * sizeof(__preempt_count) - 1));
+static_assert(__same_type(cpu_number, int));
+static_assert(__same_type(this_cpu_off, unsigned long));
+#endif
+
 notrace void lt_preempt_disable(void)
 {
 	preempt_disable_notrace();

@@ -258,7 +258,8 @@ unsafe fn on<T>(base: NonNull<T>, cpu: usize) -> NonNull<T> {
 #[inline(always)]
 unsafe fn this_cpu<T>(base: NonNull<T>, _cpu: impl FnOnce() -> usize) -> NonNull<T> {
     extern "C" {
-        // A per-CPU variable of arch/x86: its address is an offset from %gs.
+        // A per-CPU variable of arch/x86: its address is an offset from %gs. helpers.c asserts its
+        // type.
         static this_cpu_off: usize;
     }
     let value: *mut T;

@@ -51,15 +51,21 @@ impl Drop for PreemptGuard {
     not(CONFIG_TRACE_PREEMPT_TOGGLE)
 ))]
 mod in_place {
-    use crate::sys::bindings;
+    use crate::sys::{
+        bindings,
+        compat::{on_preempt_count, PreemptCount},
+    };
     use core::arch::asm;
     use kernel::ffi::c_int;
 
     extern "C" {
-        // Per-CPU variables of arch/x86: their addresses are offsets from %gs.
-        static __preempt_count: c_int;
+        // Per-CPU variables of arch/x86: their addresses are offsets from %gs. helpers.c asserts
+        // their types.
+        static __preempt_count: PreemptCount;
         static cpu_number: c_int;
     }
+
+    pub(super) const IS_IN_PLACE: bool = true;
 
     /// As preempt_disable_notrace().
     #[inline(always)]
@@ -68,7 +74,7 @@ mod in_place {
         // not `nomem`.
         unsafe {
             asm!(
-                "inc dword ptr gs:[rip + {count}]",
+                on_preempt_count!("inc", "gs:[rip + {count}]"),
                 count = sym __preempt_count,
                 options(nostack),
             );
@@ -78,11 +84,11 @@ mod in_place {
     /// As preempt_enable_notrace(). Undoes one [`preempt_disable`].
     #[inline(always)]
     pub(super) fn preempt_enable() {
-        // SAFETY: An instruction and a jump by its flags. The count becomes zero if this was the
+        // SAFETY: An instruction and a jump by its flags. The whole becomes zero if this was the
         // last one and the need to schedule was folded into it. A barrier to the compiler.
         unsafe {
             asm!(
-                "dec dword ptr gs:[rip + {count}]",
+                on_preempt_count!("dec", "gs:[rip + {count}]"),
                 "jz {due}",
                 count = sym __preempt_count,
                 due = label { reschedule() },
@@ -129,6 +135,8 @@ mod in_place {
 mod in_place {
     use crate::sys::bindings;
 
+    pub(super) const IS_IN_PLACE: bool = false;
+
     pub(super) fn preempt_disable() {
         // SAFETY: Allowed in every context.
         unsafe { bindings::lt_preempt_disable() };
@@ -145,6 +153,10 @@ mod in_place {
         unsafe { bindings::lt_cpu() as usize }
     }
 }
+
+/// Whether a guard costs instructions where it stands, else calls.
+#[allow(dead_code, reason = "for tests/module")]
+pub(crate) const GUARDS_ARE_IN_PLACE: bool = in_place::IS_IN_PLACE;
 
 /// Calls `see` for all CPUs that are offline at about this time.
 pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {

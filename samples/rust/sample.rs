@@ -105,7 +105,11 @@ impl kernel::Module for Sample {
         let sample = Self {
             tracker: Tracker::new(module, c"sample_rust", &options)?,
         };
-        let ms = u64::try_from(*module_parameters::ms.value())?;
+        #[allow(
+            clippy::clone_on_copy,
+            reason = "a reference in Linux 7.2, a copy in 7.3"
+        )]
+        let ms = u64::try_from(module_parameters::ms.value().clone())?;
         sample.work(1, ms)?;
         sample.work_held(2, ms)?;
         let [threshold, timeout, late] = [0, 1, 2].map(|which: usize| COUNTS[which].load(Relaxed));

@@ -21,7 +21,7 @@ use kernel::{
 use mix::{crowd, pool_is_whole, Dice, Mix, Notes, Op};
 use platform::Platform;
 use stats::Counter;
-use sys::platform::Kernel;
+use sys::{compat::parameter, platform::Kernel};
 use tracker::{Begin, Late, Tracker, Verdict as Update};
 
 mod common;
@@ -120,7 +120,7 @@ fn each_finds_its_own() -> Result<Verdict> {
 
     let storms = storm(
         "each_finds_its_own",
-        *module_parameters::nmis.value(),
+        parameter::<u64>(module_parameters::nmis.value()),
         |storm, context, cpu| {
             let turn = turns[cpu as usize][context as usize].fetch_add(1, Relaxed);
             let mine = &keys[cpu as usize * CPU_LIVE..][..CPU_LIVE];
@@ -181,7 +181,7 @@ fn all_share_a_few_keys() -> Result<Verdict> {
         array::from_fn(|cpu| array::from_fn(|context| Dice::new((4 * cpu + context) as u64)));
     let storms = storm(
         "all_share_a_few_keys",
-        *module_parameters::nmis.value(),
+        parameter::<u64>(module_parameters::nmis.value()),
         |storm, context, cpu| {
             let dice = &dice[cpu as usize][context as usize];
             for _ in 0..3 {
@@ -208,7 +208,7 @@ fn a_key_is_live_once() -> Result<Verdict> {
     let (begun, ended) = (Atomic::<u64>::new(0), Atomic::<u64>::new(0));
     let storms = storm(
         "a_key_is_live_once",
-        *module_parameters::nmis.value(),
+        parameter::<u64>(module_parameters::nmis.value()),
         |storm, context, cpu| {
             let turn = turns[cpu as usize][context as usize].fetch_add(1, Relaxed);
             let key = &keys[(turn & 1) as usize];
@@ -217,7 +217,7 @@ fn a_key_is_live_once() -> Result<Verdict> {
             storm.within(Op::Begin, begin);
             begun.add(1, Relaxed);
             // Some end by their own begin, some by another's, some are replaced.
-            if turn.is_multiple_of(3) {
+            if turn % 3 == 0 {
                 let end = |guard: &_| engine.event_out(guard, key, Kernel::now(), |_| true, |_| {});
                 ended.add(u64::from(storm.within(Op::End, end)), Relaxed);
             }

@@ -42,7 +42,7 @@ pub(crate) fn crowd<const N: usize>() -> [[u64; 2]; N] {
     let mut next = 0;
     array::from_fn(|_| loop {
         next += 1;
-        if SEED.hash(&[next, 0]).is_multiple_of(64) {
+        if SEED.hash(&[next, 0]) % 64 == 0 {
             return [next, 0];
         }
     })
@@ -148,7 +148,7 @@ impl Mix {
             let ended = engine.event_out_held(guard, &event, Kernel::now(), |_| {});
             ended.is_some()
         };
-        if before.start.is_multiple_of(2) && notes.within(Op::End, end) {
+        if before.start % 2 == 0 && notes.within(Op::End, end) {
             self.say(Counter::Ended, 1);
             // Nobody else can have ended it.
             self.strange.add(u64::from(engine.is_live(&event)), Relaxed);

@@ -13,7 +13,7 @@
 
 use common::Test;
 use kernel::prelude::*;
-use selftest::{ends, hotplug, pool, timeouts};
+use selftest::{ends, guards, hotplug, pool, timeouts};
 
 mod common;
 #[path = "../../rust/event.rs"]
@@ -32,6 +32,7 @@ mod rcu_ht;
 mod stats;
 mod selftest {
     pub(crate) mod ends;
+    pub(crate) mod guards;
     pub(crate) mod hotplug;
     pub(crate) mod pool;
     pub(crate) mod timeouts;
@@ -54,10 +55,14 @@ module! {
     },
 }
 
-const TESTS: [Test; 14] = [
+const TESTS: [Test; 15] = [
     (
         "a_pool_of_one_serves_a_million_pairs",
         pool::a_pool_of_one_serves_a_million_pairs,
+    ),
+    (
+        "a_guard_ends_by_a_call_only_to_schedule",
+        guards::a_guard_ends_by_a_call_only_to_schedule,
     ),
     ("no_grace_period_is_needed", pool::no_grace_period_is_needed),
     ("full_means_full", pool::full_means_full),

@@ -6,6 +6,8 @@
 pub(crate) mod atomic;
 #[path = "../../rust/sys/bindings.rs"]
 pub(crate) mod bindings;
+#[path = "../../rust/sys/compat.rs"]
+pub(crate) mod compat;
 #[path = "../../rust/sys/memory.rs"]
 pub(crate) mod memory;
 #[path = "../../rust/sys/platform.rs"]

@@ -9,7 +9,36 @@
 #include <linux/slab.h>
 
 #include "threads.h"
+
+/* The engine's guards call it where they do not end with an instruction. */
+#define lt_preempt_enable lt_preempt_enable_uncounted
 #include "../../rust/sys/helpers.c"
+#undef lt_preempt_enable
+
+static unsigned long lt_preempt_enabled;
+
+notrace void lt_preempt_enable(void)
+{
+	WRITE_ONCE(lt_preempt_enabled, lt_preempt_enabled + 1);
+	lt_preempt_enable_uncounted();
+}
+
+unsigned long lt_guards_ended_by_call(void)
+{
+	return READ_ONCE(lt_preempt_enabled);
+}
+
+void lt_want_to_schedule(void)
+{
+	set_tsk_need_resched(current);
+	set_preempt_need_resched();
+}
+
+bool lt_wants_to_schedule(void)
+{
+	return need_resched();
+}
+
 #include "../../rust/sys/ticker.c"
 
 struct lt_thread {

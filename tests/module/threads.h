@@ -20,4 +20,14 @@ int lt_crowd_start(unsigned int nr, lt_thread_fn fn, void *arg);
 /* Stops them and waits. */
 void lt_crowd_stop(void);
 
+/* How many guards ended by a call so far, since they had to schedule; for one CPU at a time. */
+unsigned long lt_guards_ended_by_call(void);
+
+/* The engine's guards call this one, which counts. */
+void lt_preempt_enable(void);
+
+/* As if somebody woke who is to run here instead. With preemption off. */
+void lt_want_to_schedule(void);
+bool lt_wants_to_schedule(void);
+
 #endif /* _LT_SELFTEST_THREADS_H */

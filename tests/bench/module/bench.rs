@@ -18,7 +18,7 @@
 use hash::Seed;
 use kernel::prelude::*;
 use meter::Meter;
-use sys::platform::Kernel;
+use sys::{compat::parameter, platform::Kernel};
 use tracker::Tracker;
 
 // The engine: a new file of it needs two lines here, and its rooms of rust/sys a line in sys.rs.
@@ -161,7 +161,7 @@ fn engine_rows(meter: &Meter) -> Result {
     for live in LIVE {
         whole::run(meter, live)?;
     }
-    whole::timeouts(meter, *module_parameters::timeouts.value())?;
+    whole::timeouts(meter, parameter::<u64>(module_parameters::timeouts.value()))?;
     whole::tracepoint(meter, "no_probe")?;
     whole::memory(meter)
 }
@@ -170,8 +170,8 @@ struct Bench;
 
 impl kernel::Module for Bench {
     fn init(_module: &'static ThisModule) -> Result<Self> {
-        let meter = Meter::new(*module_parameters::calls.value());
-        if let Some(probe) = (*module_parameters::probe.value()).checked_sub(1) {
+        let meter = Meter::new(parameter::<u64>(module_parameters::calls.value()));
+        if let Some(probe) = parameter::<u64>(module_parameters::probe.value()).checked_sub(1) {
             const SWITCHES: [&str; 6] = [
                 "no_switch",
                 "switch_wakeup",
@@ -194,12 +194,12 @@ impl kernel::Module for Bench {
             pr_info!("complete\n");
             return Ok(Self);
         }
-        let start = *module_parameters::bpf_start.value();
+        let start = parameter::<u64>(module_parameters::bpf_start.value());
         if start == 0 {
             engine_rows(&meter)?;
         } else {
-            let end = *module_parameters::bpf_end.value();
-            let empty = *module_parameters::bpf_empty.value();
+            let end = parameter::<u64>(module_parameters::bpf_end.value());
+            let empty = parameter::<u64>(module_parameters::bpf_empty.value());
             let programs = bpf::Programs::from_fds(start, end, empty)?;
             programs.empty(&meter);
             let mut pairs = 0;

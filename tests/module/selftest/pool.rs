@@ -8,7 +8,7 @@ use crate::{
     module_parameters,
     platform::Platform,
     stats::Counter,
-    sys::platform::Kernel,
+    sys::{compat::parameter, platform::Kernel},
     tracker::Begin,
 };
 use kernel::prelude::*;
@@ -54,12 +54,12 @@ fn two_cpus_fill(capacity: u32, pairs: u64) -> Result<Verdict> {
 
 /// Two CPUs, a pool of 64, at most 64 live: whatever the number of pairs, none is lost.
 pub(crate) fn small_pool_loses_nothing() -> Result<Verdict> {
-    two_cpus_fill(64, *module_parameters::pairs.value())
+    two_cpus_fill(64, parameter::<u64>(module_parameters::pairs.value()))
 }
 
 /// Two CPUs, a pool of 100, 100 live: none is lost.
 pub(crate) fn a_pool_of_100_serves_100_live() -> Result<Verdict> {
-    two_cpus_fill(100, *module_parameters::pairs.value() / 10)
+    two_cpus_fill(100, parameter::<u64>(module_parameters::pairs.value()) / 10)
 }
 
 /// One event live at a time, a pool of one: none of a million is lost.

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The guard of the kernel's platform ends with an instruction, and with a call where there is a
+//! need to schedule: then, and only then.
+
+use crate::{
+    common::{check, on_cpus, Verdict},
+    platform::Platform,
+    sys::platform::{Kernel, GUARDS_ARE_IN_PLACE},
+};
+use kernel::{
+    ffi::c_ulong,
+    prelude::*,
+    sync::atomic::{Atomic, Relaxed},
+};
+
+// See threads.h.
+extern "C" {
+    fn lt_guards_ended_by_call() -> c_ulong;
+    fn lt_want_to_schedule();
+    fn lt_wants_to_schedule() -> bool;
+}
+
+fn ended_by_call() -> u64 {
+    // SAFETY: Reads a counter.
+    unsafe { lt_guards_ended_by_call() as u64 }
+}
+
+/// The width of the count decides (rust/sys/compat.rs): what is too narrow sees zero at each end
+/// that is the last; what is too wide never.
+pub(crate) fn a_guard_ends_by_a_call_only_to_schedule() -> Result<Verdict> {
+    const GUARDS: u64 = 1_000_000;
+    const WANTED: u64 = 100;
+    let (calls, wanted, left) = (Atomic::new(0_u64), Atomic::new(0_u64), Atomic::new(0_u64));
+    on_cpus(1, |_| {
+        let before = ended_by_call();
+        for _ in 0..GUARDS {
+            drop(Kernel::guard());
+        }
+        let after = ended_by_call();
+        calls.add(after - before, Relaxed);
+        for _ in 0..WANTED {
+            let outer = Kernel::guard();
+            let inner = Kernel::guard();
+            // SAFETY: Preemption is off.
+            unsafe { lt_want_to_schedule() };
+            // Not the last one: nothing happens.
+            drop(inner);
+            // SAFETY: Reads a flag.
+            let still = unsafe { lt_wants_to_schedule() };
+            drop(outer);
+            // SAFETY: Reads a flag.
+            let then = unsafe { lt_wants_to_schedule() };
+            left.add(u64::from(!still || then), Relaxed);
+        }
+        wanted.add(ended_by_call() - after, Relaxed);
+    })?;
+    let (calls, wanted, left) = (
+        calls.load(Relaxed),
+        wanted.load(Relaxed),
+        left.load(Relaxed),
+    );
+    pr_info!(
+        "{calls} of {GUARDS} guards ended by a call, and {wanted} of {WANTED} that had to schedule, of which {left} did not\n"
+    );
+    if GUARDS_ARE_IN_PLACE {
+        // The scheduler's own needs, such as another thread's turn, are few.
+        check!("ended by a call", calls < GUARDS / 100);
+    } else {
+        check!("not ended by a call", calls == GUARDS);
+    }
+    check!("did not see the need", wanted >= WANTED);
+    // Somebody else may have wanted to run just then.
+    check!("did not schedule", left < WANTED / 10);
+    Ok(Ok(()))
+}
