@@ -8,7 +8,7 @@
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
-# make test-long K=kcsan runs it on that kernel only
+# make test-long K=kcsan runs it on that kernel only; make test K=trixie-backports, some tests on that suite's kernels
 K ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
@@ -53,8 +53,8 @@ uninstall: ## remove exactly what make install has put there [DESTDIR= PREFIX=]
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo
 
-test: ## run every test [T=word selects by name]
-	@set -f; tests/run $(T)
+test: ## run every test [T=word selects by name; K=trixie-backports: some, on the kernels of that suite]
+	@set -f; $(if $(K),tests/run-suite $(K),tests/run) $(T)
 
 test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lockdep and more [T=word]
 	@set -f; tests/run-debug $(T)

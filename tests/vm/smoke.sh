@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Does it work at all on this kernel? Requests of 20 ms raise their alerts and time out with a stack, the histogram and
+# the sums have them; every tracker starts, counts and raises alerts; all goes, and comes again. For kernels of other
+# suites (tests/run-suite) above all.
+# kernels: stock rt
+# cpus: 2
+# icount: 1
+# timeout: 120
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+load_module
+uname -a
+ms=$(patiently 20)
+null_disk slow "${ms}000000"
+null_disk fast 100000
+# The first time of everything is slow under emulation.
+reads slow 1
+control "slow block threshold=$((ms / 2))ms timeout=$((ms / 4))ms dev=slow"
+control 'fast block threshold=10s dev=fast'
+follow $LT/slow/alerts /tmp/slow
+reads slow 20
+writes fast 20
+for name in slow fast; do wait_until 10 quiet $name; sums_hold $name; done
+wait_until 10 sh -c '[ "$(grep -c " reason=late " /tmp/slow)" -ge 20 ]'
+head -n 2 /tmp/slow
+assert_eq "$(stat slow started) $(stat slow timed_out) $(stat slow late)" "20 20 20" "started, timed out, late"
+assert_eq "$(grep -c ' reason=timeout .* stack="[a-z_]*+0x' /tmp/slow)" 20 "timeouts with a stack"
+for delay in $(grep ' reason=late ' /tmp/slow | field delay); do
+	[ "$delay" -ge "${ms}000000" ] || fail "a delay of $delay ns on a disk that takes $ms ms"
+	! in_time || [ "$delay" -lt $((5 * ms * 1000000)) ] || fail "a delay of $delay ns on a disk that takes $ms ms"
+done
+assert_eq "$(stat fast started) $(stat fast alerts)" "20 0" "of the fast one: started, alerts"
+control -slow
+control -fast
+
+# One instance of each tracker, all at once.
+insmod /lt/lt_functions.ko
+while read -r name line; do control "of_$name $line" || fail "refused: $line"; done <<-END
+	block block threshold=0
+	wakeup wakeup threshold=0
+	runqueue runqueue threshold=0
+	offcpu offcpu threshold=0
+	irq irq threshold=0
+	softirq softirq threshold=0
+	syscall syscall threshold=0
+	workqueue workqueue threshold=0
+	net net threshold=0
+	accept accept threshold=0
+	func func threshold=0 function=lt_fn_delay
+	returns pair threshold=0 begin=function:lt_fn_delay end=return:lt_fn_delay
+	points pair threshold=0 begin=tracepoint:block_rq_issue end=tracepoint:block_rq_complete begin_key=arg0
+	io io
+END
+names=$(sed 's/ .*//' $LT/control)
+assert_eq "$(echo $names | wc -w)" 14 "instances"
+work() {
+	# without /proc/latency_tracker: reading it is no work that all of them see
+	insmod /lt/lt_irqs.ko times=2
+	rmmod lt_irqs
+	reads fast 20
+	echo delay 3 1 >/proc/lt_functions
+	echo hello | nc -l -p 4711 >/dev/null &
+	wait_until 10 sh -c 'netstat -ltn | grep -q ":4711 "'
+	nc 127.0.0.1 4711 </dev/null >/dev/null
+	wait $!
+	sync
+	sleep 0.2
+}
+work
+for name in $names; do
+	wait_until 10 stat_is $name ended -gt 0
+	[ $name = of_io ] || wait_until 10 stat_is $name alerts -gt 0
+	assert_eq "$(stat $name alerts_lost) $(stat $name negative)" "0 0" "$name: alerts_lost, negative"
+	echo "$name: started $(stat $name started), ended $(stat $name ended), alerts $(stat $name alerts)"
+done
+for name in $names; do
+	control "-$name"
+	[ ! -e $LT/$name ] || fail "$name is still there"
+done
+unload_module
+[ ! -e $LT ] || fail "$LT is still there"
+
+for round in 1 2 3; do
+	load_module
+	control 'w wakeup threshold=0'
+	control 'f func function=lt_fn_delay threshold=0'
+	echo delay 1 1 >/proc/lt_functions
+	assert_eq "$(stat f started)" 1 "round $round: started"
+	unload_module
+done
