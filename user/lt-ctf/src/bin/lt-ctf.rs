@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! For tests and benchmarks: prints a trace as babeltrace2 does, or reads it and says how fast.
+//!
+//! usage: lt-ctf text|count|fields TRACE
+//!
+//!   text    every event, as `babeltrace2 --clock-cycles --no-delta --color=never --names=payload,context`; what
+//!           was lost, on standard error
+//!   count   decodes every event, and counts
+//!   fields  the same, and takes every field's value, too
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use lt_ctf::{Event, Item, Reader, text};
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    let [_, what, trace] = arguments.as_slice() else {
+        eprintln!("usage: lt-ctf text|count|fields TRACE");
+        return ExitCode::from(2);
+    };
+    let done = match what.to_str() {
+        Some("text") => print(Path::new(trace)),
+        Some("count") => count(Path::new(trace), |_| 0),
+        Some("fields") => count(Path::new(trace), sum),
+        _ => Err("text, count or fields?".into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lt-ctf: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+type Done = Result<(), Box<dyn std::error::Error>>;
+
+fn print(trace: &Path) -> Done {
+    let mut reader = Reader::open(trace)?;
+    let mut out = BufWriter::new(std::io::stdout().lock());
+    let mut line = Vec::new();
+    // The reader is borrowed while an event is there.
+    let names = Reader::open(trace)?;
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Event(event) => {
+                line.clear();
+                if let Some(trace) = names.traces().get(event.trace()) {
+                    text::line(&event, trace, &mut line);
+                }
+                out.write_all(&line)?;
+            }
+            Item::Lost(lost) => {
+                let what = if lost.packets { "packet" } else { "event" };
+                eprintln!(
+                    "lost {} {what}s of stream {} between {} and {}",
+                    lost.count, lost.stream, lost.cycles.0, lost.cycles.1
+                );
+            }
+        }
+    }
+    out.flush()?;
+    Ok(())
+}
+
+fn count(trace: &Path, of: impl Fn(&Event<'_>) -> u64) -> Done {
+    let begin = Instant::now();
+    let mut reader = Reader::open(trace)?;
+    let open = begin.elapsed().as_secs_f64();
+    let (mut events, mut lost, mut all) = (0u64, 0u64, 0u64);
+    while let Some(item) = reader.next()? {
+        match item {
+            Item::Event(event) => {
+                events += 1;
+                all = all.wrapping_add(event.cycles()).wrapping_add(of(&event));
+            }
+            Item::Lost(what) => lost += what.count,
+        }
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    println!(
+        "events {events} lost {lost} streams {} sum {all:016x} open {open:.6} seconds {seconds:.6}",
+        reader.streams()
+    );
+    Ok(())
+}
+
+/// Something of every field, so that none can be left out.
+fn sum(event: &Event<'_>) -> u64 {
+    let one = |(index, _)| {
+        let number = event.signed(index).map(|v| v as u64);
+        let number = number.or_else(|| event.unsigned(index));
+        number
+            .or_else(|| event.bytes(index).map(|b| b.len() as u64))
+            .unwrap_or(0)
+    };
+    event.class().fields().map(one).fold(0, u64::wrapping_add)
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What can be wrong with a trace, and where.
+
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// A fault of a trace: the file, the byte where what is wrong begins, and what it is.
+#[derive(Debug, Error)]
+#[error("{}: byte {offset}: {what}", file.display())]
+pub struct Error {
+    /// The file at fault; the directory when it is about the whole trace.
+    pub file: PathBuf,
+    /// Where in the file, in bytes from its begin.
+    pub offset: u64,
+    /// What is wrong there.
+    pub what: What,
+}
+
+/// What is wrong.
+#[derive(Debug, Error)]
+pub enum What {
+    /// The operating system refused.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+    /// The metadata are no JSON.
+    #[error("not JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// The metadata are not CTF 2, or more than this reader takes.
+    #[error("{0}")]
+    Metadata(String),
+    /// The data do not fit the metadata.
+    #[error("{0}")]
+    Data(String),
+    /// The file ends within a packet.
+    #[error("the packet has {packet} bytes, and the file ends after {there} of them")]
+    Truncated {
+        /// What the packet says of itself.
+        packet: u64,
+        /// What is there of it.
+        there: u64,
+    },
+    /// The conversion of an older trace failed.
+    #[error("{0}")]
+    Convert(String),
+}
+
+impl Error {
+    pub(crate) fn new(file: &Path, offset: u64, what: impl Into<What>) -> Self {
+        Self {
+            file: file.to_path_buf(),
+            offset,
+            what: what.into(),
+        }
+    }
+
+    pub(crate) fn metadata(file: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Self::new(file, offset, What::Metadata(what.into()))
+    }
+}
+
+/// The result of reading.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

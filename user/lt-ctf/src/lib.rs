@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Reads traces in the Common Trace Format, version 2: what LTTng writes since 2.15.
+//!
+//! ```text
+//! metadata --metadata.rs--> Schema --program.rs--> steps of each event class
+//! streams  --stream.rs----> windows, packets, events --reader.rs--> merged by time --event.rs--> fields
+//! ```
+//!
+//! Fields are asked for by their number in their class, so no name is looked up while events go by:
+//!
+//! ```no_run
+//! # use lt_ctf::{Item, Reader};
+//! # fn main() -> Result<(), lt_ctf::Error> {
+//! let mut reader = Reader::open("capture/trace".as_ref())?;
+//! let next_tid: Vec<_> = reader.classes().map(|c| c.field("next_tid")).collect();
+//! while let Some(item) = reader.next()? {
+//!     if let Item::Event(event) = item
+//!         && let Some(field) = next_tid[event.class_index()]
+//!     {
+//!         println!("{} {:?} {:?}", event.cycles(), event.cpu(), event.signed(field));
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Files are read in windows of up to 256 KiB, not mapped: there is no way to map a file in safe Rust, and with good
+//! reason (stream.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
+//! before it is compared with what is there.
+//!
+//! An older trace (CTF 1.8) is converted by babeltrace2 first, in a private temporary directory.
+
+mod bits;
+mod convert;
+mod error;
+mod event;
+mod metadata;
+mod program;
+mod reader;
+mod schema;
+mod stream;
+pub mod text;
+
+pub use convert::Progress;
+pub use error::{Error, Result, What};
+pub use event::{Event, Names, Part, Show};
+pub use reader::{Item, Options, Reader, Trace};
+pub use schema::{Class, Clock, Field, FieldIndex, Schema, Scope};
+pub use stream::Lost;

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What the metadata describe: field classes as nodes of one arena, clocks, stream classes, event classes.
+//!
+//! ```text
+//! metadata (JSON) --parse--> Schema { nodes } --lower--> Program of each event class --> stream.rs runs it
+//! ```
+//!
+//! A length or a selector is another field, read before: its node keeps the value in a *slot* when it is read,
+//! and whoever needs it takes it from there. So nothing is looked up by name while events are read.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::bits::Order;
+use crate::program::Program;
+
+/// Index into [`Schema::nodes`].
+pub(crate) type NodeId = u32;
+
+/// Index into the values that lengths and selectors are taken from.
+pub(crate) type Slot = u32;
+
+/// One field class, at one place.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) kind: Kind,
+    /// In bits, a power of two.
+    pub(crate) align: u32,
+    /// In bits, when it is always the same (beginning aligned).
+    pub(crate) size: Option<u64>,
+    /// Whether reading it does more than going on: something in it, or itself, has a slot or a role.
+    pub(crate) keeps: bool,
+    /// Where its value is kept.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) role: Option<Role>,
+}
+
+/// How text is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    Utf8,
+    Utf16(Order),
+    Utf32(Order),
+}
+
+impl Encoding {
+    /// The size of its code units, bytes.
+    pub(crate) fn unit(self) -> usize {
+        match self {
+            Self::Utf8 => 1,
+            Self::Utf16(_) => 2,
+            Self::Utf32(_) => 4,
+        }
+    }
+}
+
+/// An integer of a fixed number of bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Int {
+    /// 1 to 64.
+    pub(crate) len: u32,
+    pub(crate) order: Order,
+    pub(crate) signed: bool,
+}
+
+/// Names of ranges of an integer, both ends included.
+pub(crate) type Mappings = Vec<(String, Vec<(i128, i128)>)>;
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) node: NodeId,
+}
+
+/// One option of a variant, taken when the selector is in one of these ranges.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    pub(crate) name: Option<String>,
+    pub(crate) ranges: Vec<(i128, i128)>,
+    pub(crate) node: NodeId,
+}
+
+/// Where a length or selector comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    pub(crate) slot: Slot,
+    pub(crate) signed: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Kind {
+    Int {
+        int: Int,
+        base: u8,
+        mappings: Mappings,
+    },
+    Bool(Int),
+    /// A bit array, or a bit map with its flags.
+    Bits {
+        int: Int,
+        flags: Mappings,
+    },
+    Float(Int),
+    Leb {
+        signed: bool,
+        base: u8,
+        mappings: Mappings,
+    },
+    /// Text up to its end mark.
+    Text(Encoding),
+    StaticText {
+        bytes: u64,
+        encoding: Encoding,
+    },
+    DynamicText {
+        length: Source,
+        encoding: Encoding,
+    },
+    StaticBlob {
+        bytes: u64,
+    },
+    DynamicBlob {
+        length: Source,
+    },
+    Struct(Vec<Member>),
+    StaticArray {
+        of: NodeId,
+        count: u64,
+    },
+    DynamicArray {
+        of: NodeId,
+        length: Source,
+    },
+    Optional {
+        node: NodeId,
+        selector: Source,
+        /// Of an integer selector; a boolean one has none.
+        ranges: Option<Vec<(i128, i128)>>,
+    },
+    Variant {
+        choices: Vec<Choice>,
+        selector: Source,
+    },
+}
+
+/// What a field of a header or of the packet context is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    Magic,
+    Uuid,
+    StreamClass,
+    Stream,
+    PacketTotal,
+    PacketContent,
+    PacketEnd,
+    PacketNumber,
+    Discarded,
+    Time,
+    EventClass,
+}
+
+/// A clock, as far as times need it.
+#[derive(Debug, Clone)]
+pub struct Clock {
+    /// `monotonic` for a trace by LTTng.
+    pub name: String,
+    /// Cycles a second.
+    pub frequency: u64,
+    /// What to add to its value for the time since its origin, in whole seconds ...
+    pub offset_seconds: i64,
+    /// ... and cycles.
+    pub offset_cycles: u64,
+}
+
+impl Clock {
+    /// `cycles` of this clock as nanoseconds since its origin (for LTTng: since 1970).
+    #[inline]
+    #[must_use]
+    pub fn nanoseconds(&self, cycles: u64) -> i64 {
+        const SECOND: i64 = 1_000_000_000;
+        let offset = self.offset_seconds.saturating_mul(SECOND);
+        if self.frequency == SECOND as u64 {
+            return offset
+                .wrapping_add(self.offset_cycles as i64)
+                .wrapping_add(cycles as i64);
+        }
+        let all = u128::from(cycles) + u128::from(self.offset_cycles);
+        let ns = all * SECOND as u128 / u128::from(self.frequency.max(1));
+        offset.wrapping_add(ns as i64)
+    }
+}
+
+/// What streams of one kind have in common.
+#[derive(Debug)]
+pub(crate) struct StreamClass {
+    pub(crate) clock: Option<usize>,
+    pub(crate) packet_context: Option<NodeId>,
+    pub(crate) header: Option<NodeId>,
+    pub(crate) context: Option<NodeId>,
+    pub(crate) fast: Option<Fast>,
+    pub(crate) events: Events,
+}
+
+/// The event classes of a stream class, by number; small numbers at once.
+#[derive(Debug, Default)]
+pub(crate) struct Events {
+    dense: Vec<u32>,
+    other: HashMap<u64, u32>,
+}
+
+const NONE: u32 = u32::MAX;
+const DENSE: usize = 1 << 16;
+
+impl Events {
+    /// False when there was one of that number.
+    pub(crate) fn insert(&mut self, id: u64, class: u32) -> bool {
+        match usize::try_from(id) {
+            Ok(id) if id < DENSE => {
+                if self.dense.len() <= id {
+                    self.dense.resize(id + 1, NONE);
+                }
+                std::mem::replace(&mut self.dense[id], class) == NONE
+            }
+            _ => self.other.insert(id, class).is_none(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, id: u64) -> Option<u32> {
+        let dense = usize::try_from(id).ok().and_then(|id| self.dense.get(id));
+        match dense {
+            Some(class) => (*class != NONE).then_some(*class),
+            None => self.other.get(&id).copied(),
+        }
+    }
+}
+
+/// The two event headers of LTTng, which are worth a way of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fast {
+    /// Of the whole, in bits.
+    pub(crate) align: u32,
+    pub(crate) order: Order,
+    pub(crate) shape: Shape,
+    /// Alignment in bits of what follows an escape: the number (32 bits), then the time (64 bits).
+    pub(crate) extended: (u32, u32, u32),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// 5 bits of class, 27 of time; class 31 is the escape.
+    Compact,
+    /// 16 bits of class, 32 of time with this alignment; class 65535 is the escape.
+    Large { time_align: u32 },
+}
+
+/// One kind of event.
+#[derive(Debug)]
+pub struct Class {
+    /// `sched_switch`, `provider:event`, ...
+    pub name: String,
+    pub(crate) fields: Vec<Field>,
+    pub(crate) program: Program,
+    /// Which of the three scopes it has.
+    pub(crate) scopes: [bool; 3],
+}
+
+/// Where a field stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Context that all events of the stream have (`lttng add-context`).
+    Common,
+    /// Context of this class of events.
+    Specific,
+    /// The event's own fields.
+    Payload,
+}
+
+/// A field of an event class: one member of a scope.
+#[derive(Debug)]
+pub struct Field {
+    /// As in the metadata.
+    pub name: String,
+    /// Where it stands.
+    pub scope: Scope,
+    pub(crate) node: NodeId,
+    /// It begins `delta` bits after this anchor of the event.
+    pub(crate) anchor: u32,
+    pub(crate) delta: u32,
+    /// Set when it is an integer of whole bytes, and always on a byte boundary.
+    pub(crate) quick: Option<Int>,
+}
+
+/// The number of a field in its class; found once with [`Class::field`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FieldIndex(pub(crate) u32);
+
+impl Class {
+    /// The field of that name: of the event itself before those of its contexts.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<FieldIndex> {
+        let named = |(_, f): &(usize, &Field)| f.name == name;
+        let fields = self.fields.iter().enumerate().filter(named);
+        let (index, _) = fields.max_by_key(|(i, f)| (f.scope, std::cmp::Reverse(*i)))?;
+        u32::try_from(index).ok().map(FieldIndex)
+    }
+
+    /// Whether it has such a scope, though it may have no field.
+    #[must_use]
+    pub fn has(&self, scope: Scope) -> bool {
+        self.scopes[scope as usize]
+    }
+
+    /// All fields, in the order of the metadata.
+    pub fn fields(&self) -> impl Iterator<Item = (FieldIndex, &Field)> {
+        (0u32..).map(FieldIndex).zip(&self.fields)
+    }
+}
+
+/// One trace's metadata.
+#[derive(Debug, Default)]
+pub struct Schema {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) slots: u32,
+    pub(crate) uuid: Option<[u8; 16]>,
+    pub(crate) packet_header: Option<NodeId>,
+    pub(crate) clocks: Vec<Clock>,
+    pub(crate) streams: BTreeMap<u64, StreamClass>,
+    pub(crate) classes: Vec<Class>,
+    /// What is known of where the trace was made: `hostname`, `kernel_release`, ...
+    pub(crate) environment: Vec<(String, String)>,
+}
+
+impl Schema {
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> &Node {
+        // Every NodeId is made by pushing to `nodes`, which never shrinks.
+        &self.nodes[id as usize]
+    }
+
+    /// A value of the environment: `hostname`, `kernel_release`, `tracer_name`, `domain`, ...
+    #[must_use]
+    pub fn environment(&self, key: &str) -> Option<&str> {
+        let found = self.environment.iter().find(|(k, _)| k == key);
+        found.map(|(_, v)| v.as_str())
+    }
+
+    /// The clocks of the trace.
+    #[must_use]
+    pub fn clocks(&self) -> &[Clock] {
+        &self.clocks
+    }
+}
+
+/// The names whose ranges hold `value`.
+pub(crate) fn labels(mappings: &Mappings, value: i128) -> impl Iterator<Item = &str> {
+    let holds = move |(_, ranges): &&(String, Vec<(i128, i128)>)| within(ranges, value);
+    mappings.iter().filter(holds).map(|(name, _)| name.as_str())
+}
+
+pub(crate) fn within(ranges: &[(i128, i128)], value: i128) -> bool {
+    ranges
+        .iter()
+        .any(|(low, high)| (*low..=*high).contains(&value))
+}
