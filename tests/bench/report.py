@@ -18,6 +18,7 @@ PARTS = {
     "engine": ("instructions", "instructions an operation, its loop included"),
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
+    "trace": ("nanoseconds", "nanoseconds of one processor for an event of a trace; `live` streams"),
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
 
@@ -95,6 +96,10 @@ ROWS = {
        for name, title in (("ours", "wakeup and offcpu"), ("bpf_facts", "BPF, the same facts"),
                            ("bpf_hash", "BPF, hash maps"), ("bpf_storage", "BPF, storage"),
                            ("hist", "hist triggers"))},
+    **{("trace", f"{what}_{name}"): (f"{title}: {which}", None)
+       for what, title in (("one", "one trace"), ("many", "merged"))
+       for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
+                           ("babeltrace2", "babeltrace2, to dummy"))},
     ("native", "engine"): ("engine", None),
     ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
     ("native", "locked"): ("Mutex<HashMap> insert + remove", None),
@@ -157,6 +162,10 @@ RATIOS = [
     *(("engine", f"alone_{name}", "instructions", f"{title}, alone", None,
        lambda value, name=name, base=base: value("engine", name) - value("engine", base))
       for name, base, title in ALONE),
+    *(("trace", f"{what}_ratio_{name}", "ratio", f"{title}: {which} / babeltrace2", goal,
+       lambda value, what=what, name=name: value("trace", f"{what}_{name}") / value("trace", f"{what}_babeltrace2"))
+      for what, title, goals in (("one", "one trace", (0.125, None)), ("many", "merged", (0.05, None)))
+      for (name, which), goal in zip((("count", "lt-ctf"), ("fields", "every field")), goals)),
     ("bpf", "to_engine", "ratio", "BPF pair / pair of the engine", None,
      lambda value: value("bpf", "pair") / value("engine", "pair")),
 ]

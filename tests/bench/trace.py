@@ -1,0 +1,106 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""trace: how fast lt-ctf and babeltrace2 decode the same trace, to nothing.
+
+usage: trace.py LT-CTF TRACE DIRECTORY ROUNDS
+
+Both take turns, and the best round of each counts: processor time, user and system, of one thread. In DIRECTORY
+the first packets of the trace become one of a hundred times as many streams, to be merged.
+Prints `result` rows for report.py.
+"""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+COPIES = 100
+PER_STREAM = 400_000  # bytes, and then to the end of the packet
+
+
+def seconds(command):
+    """The processor time of a command, and what it printed."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(write, 1)
+        os.execvp(command[0], command)
+    os.close(write)
+    with os.fdopen(read) as out:
+        said = out.read()
+    _, status, usage = os.wait4(pid, 0)
+    if status != 0:
+        sys.exit(f"{command} failed: {status}")
+    return usage.ru_utime + usage.ru_stime, said
+
+
+def cut(path, limit):
+    """The first packets of a stream of LTTng's kernel tracer, about `limit` bytes of them."""
+    with open(path, "rb") as file:
+        data = file.read(16 << 20)
+    at = 0
+    # header: magic, UUID, stream, instance; context: begin, end, content, total, all of 8 bytes
+    while at < limit and at + 64 <= len(data):
+        total = struct.unpack_from("<Q", data, at + 32 + 24)[0] // 8
+        if total == 0 or at + total > len(data):
+            break
+        at += total
+    return data[:at]
+
+
+def copies(trace, directory):
+    """One trace of many streams, from the begin of one of few."""
+    kernel = os.path.join(trace, "kernel")
+    os.makedirs(directory)
+    shutil.copy(os.path.join(kernel, "metadata"), directory)
+    streams = sorted(n for n in os.listdir(kernel) if os.path.isfile(os.path.join(kernel, n)) and n != "metadata")
+    for number, name in enumerate(streams):
+        packets = bytearray(cut(os.path.join(kernel, name), PER_STREAM))
+        for i in range(COPIES):
+            at = 0
+            while at < len(packets):
+                struct.pack_into("<Q", packets, at + 24, COPIES * number + i)
+                at += struct.unpack_from("<Q", packets, at + 32 + 24)[0] // 8
+            with open(os.path.join(directory, f"{name}_{i:03}"), "wb") as file:
+                file.write(packets)
+
+
+def compare(what, lt_ctf, trace, rounds):
+    """Decodes it in turns; prints the rows."""
+    ways = {
+        "count": [lt_ctf, "count", trace],
+        "fields": [lt_ctf, "fields", trace],
+        "babeltrace2": ["babeltrace2", trace, "-o", "dummy"],
+    }
+    best, events, streams = {}, 0, 0
+    for _ in range(rounds):
+        for name, command in ways.items():
+            took, said = seconds(command)
+            best[name] = min(best.get(name, took), took)
+            found = re.match(r"events (\d+) .* streams (\d+) ", said)
+            if found:
+                events, streams = int(found[1]), int(found[2])
+    said = subprocess.run(["babeltrace2", trace, "--component=sink.utils.counter", "--params=hide-zero=yes,step=+0"],
+                          capture_output=True, text=True, check=True).stdout
+    theirs = re.findall(r"([\d,]+) Event message", said)[-1]
+    if int(theirs.replace(",", "")) != events:
+        sys.exit(f"babeltrace2 finds {theirs} events, and lt-ctf {events}")
+    for name, took in best.items():
+        # nanoseconds an event
+        print(f"result {what}_{name} {streams} {int(took * 1e9)} {events}")
+
+
+def main():
+    """See above."""
+    lt_ctf, trace, directory, rounds = sys.argv[1:]
+    shutil.rmtree(directory, ignore_errors=True)
+    copies(trace, directory)
+    compare("one", lt_ctf, trace, int(rounds))
+    compare("many", lt_ctf, directory, max(1, int(rounds) // 2))
+    shutil.rmtree(directory)
+    print("complete")
+
+
+main()

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# trace.sh: records everything a busy kernel does, into /lt/out/trace, inside the virtual machine.
+
+set -eu
+lttng-sessiond --daemonize
+lttng create trace --output=/lt/out/trace
+lttng enable-channel --kernel --subbuf-size=1M --num-subbuf=16 channel
+lttng add-context --kernel --channel=channel --type=pid --type=tid --type=procname
+lttng enable-event --kernel --channel=channel --all --tracepoint
+lttng enable-event --kernel --channel=channel --all --syscall
+lttng start
+for i in 1 2 3 4 5 6; do
+	ls -lR /usr/lib | sort | gzip >/tmp/x
+	dd if=/tmp/x of=/tmp/y bs=4k conv=fsync
+done >/dev/null 2>&1
+hackbench -l 200 -g 2 >/dev/null 2>&1
+lttng stop
+lttng destroy
