@@ -9,7 +9,7 @@ use crate::program::{self, State, Window, align};
 use crate::schema::{Class, Encoding, FieldIndex, Int, Kind, Mappings, NodeId, Schema, labels};
 
 /// What [`Event::visit`] tells of one field at most; more are arrays of arrays of nothing.
-const PARTS: u32 = 1 << 24;
+const PARTS: u32 = 1 << 20;
 
 /// An event; it is valid until the next one is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +105,12 @@ impl<'a> Event<'a> {
     #[must_use]
     pub fn class_index(&self) -> usize {
         self.class_index
+    }
+
+    /// The metadata of its trace.
+    #[must_use]
+    pub fn schema(&self) -> &'a Schema {
+        self.schema
     }
 
     /// `sched_switch`, ...

@@ -18,6 +18,9 @@ use crate::schema::{Class, Clock, Events, NodeId, Schema, StreamClass};
 /// Metadata of a full kernel take 1 MB; more than this is an error.
 pub(crate) const LIMIT: u64 = 256 << 20;
 
+/// Channels of a session: they are looked up one after the other.
+const STREAMS: usize = 1024;
+
 const SEPARATOR: u8 = 0x1e;
 
 type Object = Map<String, Value>;
@@ -184,7 +187,7 @@ impl Builder {
 
     fn stream(&mut self, fragment: &Object) -> Result<(), String> {
         let id = unsigned(fragment, "id")?.unwrap_or(0);
-        if self.schema.streams.contains_key(&id) {
+        if self.schema.stream(id).is_some() {
             return Err(format!("a second data stream class {id}"));
         }
         let clock = match text(fragment, "default-clock-class-id")? {
@@ -198,6 +201,9 @@ impl Builder {
                 Some(clock.ok_or_else(|| format!("no clock {name:?}"))?)
             }
         };
+        if self.schema.streams.len() >= STREAMS {
+            return Err(format!("more than {STREAMS} data stream classes"));
+        }
         let mut scope = |root, key| {
             self.fields
                 .scope(&mut self.schema, root, fragment.get(key))
@@ -208,6 +214,7 @@ impl Builder {
         let context = scope(Root::Common, "event-record-common-context-field-class")?;
         self.fields.enter(id, [packet_context, header, context]);
         let class = StreamClass {
+            id,
             clock,
             packet_context,
             header,
@@ -215,7 +222,7 @@ impl Builder {
             fast: None,
             events: Events::default(),
         };
-        self.schema.streams.insert(id, class);
+        self.schema.streams.push(class);
         Ok(())
     }
 
@@ -223,7 +230,8 @@ impl Builder {
         let id = unsigned(fragment, "id")?.unwrap_or(0);
         let stream = unsigned(fragment, "data-stream-class-id")?.unwrap_or(0);
         let name = text(fragment, "name")?.unwrap_or_default().to_string();
-        let Some(class) = self.schema.streams.get(&stream) else {
+        let at = self.schema.stream(stream);
+        let Some(class) = at.and_then(|at| self.schema.streams.get(at)) else {
             return Err(format!(
                 "event {name:?} of data stream class {stream}, which is not there"
             ));
@@ -238,7 +246,7 @@ impl Builder {
         let specific = scope(Root::Specific, "specific-context-field-class")?;
         let payload = scope(Root::Payload, "payload-field-class")?;
         let index = u32::try_from(self.events.len()).map_err(|_| "too many event classes")?;
-        let class = self.schema.streams.get_mut(&stream);
+        let class = at.and_then(|at| self.schema.streams.get_mut(at));
         if !class.is_some_and(|c| c.events.insert(id, index)) {
             return Err(format!(
                 "a second event class {id} of data stream class {stream}"
@@ -271,10 +279,10 @@ impl Builder {
         let fast: Vec<_> = self
             .schema
             .streams
-            .values()
+            .iter()
             .map(|s| s.header.and_then(|h| shape::fast(&self.schema, h)))
             .collect();
-        for (stream, fast) in self.schema.streams.values_mut().zip(fast) {
+        for (stream, fast) in self.schema.streams.iter_mut().zip(fast) {
             stream.fast = fast;
         }
         Ok(self.schema)

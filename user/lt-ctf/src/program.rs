@@ -193,6 +193,9 @@ impl Program {
         mut pos: u64,
         state: &mut State,
     ) -> Result<u64, Stop> {
+        if let Some(first) = state.anchors.first_mut() {
+            *first = pos;
+        }
         for op in &self.ops {
             pos = match *op {
                 Op::Skip(size) => window.after(pos, size)?,
@@ -380,7 +383,7 @@ pub(crate) fn lower(
 ) -> Result<(Program, Vec<Field>), String> {
     let mut lower = Lower {
         schema,
-        ops: vec![Op::Anchor(0)],
+        ops: Vec::new(),
         fields: Vec::new(),
         anchor: 0,
         delta: 0,
@@ -466,7 +469,9 @@ impl Lower<'_> {
         let delta = u32::try_from(self.delta);
         let quick = match node.kind {
             Kind::Int { int, .. }
-                if self.modulus >= 8 && self.residue % 8 == 0 && int.len % 8 == 0 =>
+                if self.modulus >= 8
+                    && self.residue.is_multiple_of(8)
+                    && int.len.is_multiple_of(8) =>
             {
                 Some(int)
             }

@@ -22,8 +22,9 @@ use crate::stream::{Index, Lost, Next, Part, Stream, WINDOW};
 /// How deep below the given directory traces are looked for.
 const DEPTH: usize = 16;
 /// All windows together, bytes, unless there are so many streams that each gets its least.
-const WINDOWS: usize = 32 << 20;
-const LEAST: usize = 64 << 10;
+/// They should stay in the cache.
+const WINDOWS: usize = 4 << 20;
+const LEAST: usize = 16 << 10;
 
 /// What comes next in a trace.
 #[derive(Debug, Clone, Copy)]
@@ -129,7 +130,6 @@ pub struct Reader {
     index: Option<Vec<Index>>,
     /// The converted traces, as long as they are needed.
     scratch: Option<Scratch>,
-    lost: Vec<Option<Lost>>,
 }
 
 impl Reader {
@@ -232,7 +232,6 @@ impl Reader {
         self.streams
             .iter_mut()
             .for_each(|s| s.limit_window(size / 4096 * 4096));
-        self.lost = vec![None; self.streams.len()];
         self.begin();
     }
 
@@ -284,10 +283,10 @@ impl Reader {
 
     #[inline]
     fn item(&self, nanoseconds: i64, index: usize) -> Option<Item<'_>> {
-        if let Some(lost) = self.lost.get(index)? {
-            return Some(Item::Lost(*lost));
-        }
         let stream = self.streams.get(index)?;
+        if let Some(lost) = stream.told {
+            return Some(Item::Lost(lost));
+        }
         let trace = self.traces.get(stream.trace)?;
         Some(Item::Event(Event {
             schema: &trace.schema,
@@ -334,21 +333,11 @@ impl Reader {
         let Some(trace) = self.traces.get(stream.trace) else {
             return Ok(None);
         };
-        let next = stream.advance(&trace.schema)?;
-        let lost = match next {
-            Next::Event => {
-                if let Some(lost) = self.lost.get_mut(index as usize) {
-                    *lost = None;
-                }
-                return Ok(Some(stream.nanoseconds(stream.cycles)));
-            }
-            Next::Lost(lost) => lost,
-            Next::End => return Ok(None),
-        };
-        if let Some(place) = self.lost.get_mut(index as usize) {
-            *place = Some(lost);
-        }
-        Ok(Some(lost.nanoseconds.0))
+        Ok(match stream.advance(&trace.schema)? {
+            Next::Event => Some(stream.nanoseconds(stream.cycles)),
+            Next::Lost(lost) => Some(lost.nanoseconds.0),
+            Next::End => None,
+        })
     }
 
     /// Reads the first event of streams of which nothing has been read.

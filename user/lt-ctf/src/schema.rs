@@ -9,7 +9,7 @@
 //! A length or a selector is another field, read before: its node keeps the value in a *slot* when it is read,
 //! and whoever needs it takes it from there. So nothing is looked up by name while events are read.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use crate::bits::Order;
 use crate::program::Program;
@@ -173,26 +173,28 @@ pub struct Clock {
 }
 
 impl Clock {
+    /// What to add to its value, when that counts nanoseconds.
+    pub(crate) fn offset(&self) -> Option<i64> {
+        let seconds = self.offset_seconds.saturating_mul(SECOND as i64);
+        (self.frequency == SECOND).then(|| seconds.wrapping_add(self.offset_cycles as i64))
+    }
+
     /// `cycles` of this clock as nanoseconds since its origin (for LTTng: since 1970).
-    #[inline]
     #[must_use]
     pub fn nanoseconds(&self, cycles: u64) -> i64 {
-        const SECOND: i64 = 1_000_000_000;
-        let offset = self.offset_seconds.saturating_mul(SECOND);
-        if self.frequency == SECOND as u64 {
-            return offset
-                .wrapping_add(self.offset_cycles as i64)
-                .wrapping_add(cycles as i64);
-        }
         let all = u128::from(cycles) + u128::from(self.offset_cycles);
-        let ns = all * SECOND as u128 / u128::from(self.frequency.max(1));
-        offset.wrapping_add(ns as i64)
+        let ns = all * u128::from(SECOND) / u128::from(self.frequency.max(1));
+        let seconds = self.offset_seconds.saturating_mul(SECOND as i64);
+        seconds.wrapping_add(ns as i64)
     }
 }
+
+const SECOND: u64 = 1_000_000_000;
 
 /// What streams of one kind have in common.
 #[derive(Debug)]
 pub(crate) struct StreamClass {
+    pub(crate) id: u64,
     pub(crate) clock: Option<usize>,
     pub(crate) packet_context: Option<NodeId>,
     pub(crate) header: Option<NodeId>,
@@ -325,7 +327,7 @@ pub struct Schema {
     pub(crate) uuid: Option<[u8; 16]>,
     pub(crate) packet_header: Option<NodeId>,
     pub(crate) clocks: Vec<Clock>,
-    pub(crate) streams: BTreeMap<u64, StreamClass>,
+    pub(crate) streams: Vec<StreamClass>,
     pub(crate) classes: Vec<Class>,
     /// What is known of where the trace was made: `hostname`, `kernel_release`, ...
     pub(crate) environment: Vec<(String, String)>,
@@ -336,6 +338,11 @@ impl Schema {
     pub(crate) fn node(&self, id: NodeId) -> &Node {
         // Every NodeId is made by pushing to `nodes`, which never shrinks.
         &self.nodes[id as usize]
+    }
+
+    /// The place of the data stream class of that number.
+    pub(crate) fn stream(&self, id: u64) -> Option<usize> {
+        self.streams.iter().position(|s| s.id == id)
     }
 
     /// A value of the environment: `hostname`, `kernel_release`, `tracer_name`, `domain`, ...

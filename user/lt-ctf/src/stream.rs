@@ -84,7 +84,8 @@ pub(crate) enum Next {
 pub(crate) struct Stream {
     pub(crate) index: usize,
     pub(crate) trace: usize,
-    pub(crate) class: u64,
+    /// Its place among the stream classes.
+    pub(crate) class: usize,
     /// What its last packet says which stream it is.
     pub(crate) id: Option<u64>,
     pub(crate) parts: Vec<Part>,
@@ -93,6 +94,8 @@ pub(crate) struct Stream {
     /// Takes the class that its first packet names.
     any: bool,
     clock: Option<Clock>,
+    /// What to add to a clock that counts nanoseconds.
+    offset: Option<i64>,
     packet_context: Option<NodeId>,
     /// The file that is open, and its number among the parts.
     open: Option<(usize, File)>,
@@ -105,6 +108,8 @@ pub(crate) struct Stream {
     /// Before the present one.
     before: Option<Packet>,
     lost: Vec<Lost>,
+    /// What it has next is no event, but this.
+    pub(crate) told: Option<Lost>,
     bytes: Vec<u8>,
     /// How much of `bytes` is of the packet, and where in the packet it begins, bytes.
     filled: usize,
@@ -122,8 +127,8 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    pub(crate) fn new(schema: &Schema, class: u64, parts: Vec<Part>, growing: bool) -> Self {
-        let stream = schema.streams.get(&class);
+    pub(crate) fn new(schema: &Schema, class: usize, parts: Vec<Part>, growing: bool) -> Self {
+        let stream = schema.streams.get(class);
         let clock = stream
             .and_then(|s| s.clock)
             .and_then(|c| schema.clocks.get(c));
@@ -138,6 +143,7 @@ impl Stream {
             growing,
             any: false,
             clock: clock.cloned(),
+            offset: clock.map_or(Some(0), Clock::offset),
             packet_context: stream.and_then(|s| s.packet_context),
             open: None,
             at: (0, 0),
@@ -146,6 +152,7 @@ impl Stream {
             ready: false,
             before: None,
             lost: Vec::new(),
+            told: None,
             bytes: Vec::new(),
             filled: 0,
             base: 0,
@@ -184,9 +191,11 @@ impl Stream {
 
     #[inline]
     pub(crate) fn nanoseconds(&self, cycles: u64) -> i64 {
-        self.clock
-            .as_ref()
-            .map_or(cycles as i64, |c| c.nanoseconds(cycles))
+        match (self.offset, &self.clock) {
+            (Some(offset), _) => offset.wrapping_add(cycles as i64),
+            (None, Some(clock)) => clock.nanoseconds(cycles),
+            (None, None) => cycles as i64,
+        }
     }
 
     /// An error at `bit` of the present packet.
@@ -230,7 +239,8 @@ impl Stream {
             self.ready = true;
             self.find_lost();
         }
-        if let Some(lost) = self.lost.pop() {
+        self.told = self.lost.pop();
+        if let Some(lost) = self.told {
             return Ok(Some(Next::Lost(lost)));
         }
         self.ready = false;
@@ -255,7 +265,7 @@ impl Stream {
 
     #[inline]
     fn try_decode(&mut self, schema: &Schema) -> Result<(), Stop> {
-        let Some(class) = schema.streams.get(&self.class) else {
+        let Some(class) = schema.streams.get(self.class) else {
             return Err(Stop::bad("no such data stream class"));
         };
         let begin = self.pos;
@@ -523,20 +533,22 @@ impl Stream {
                 "a packet of another trace: its UUID is not that of the metadata",
             ));
         }
-        let class = roles.stream_class.unwrap_or(0);
+        let number = roles.stream_class.unwrap_or(0);
+        let class = schema
+            .stream(number)
+            .and_then(|class| Some((class, schema.streams.get(class)?)));
+        let Some((class, stream)) = class else {
+            return Err(Stop::bad(format!(
+                "a packet of data stream class {number}, which is not in the metadata"
+            )));
+        };
         if self.any {
-            let Some(stream) = schema.streams.get(&class) else {
-                return Err(Stop::bad(format!(
-                    "a packet of data stream class {class}, which is not in the metadata"
-                )));
-            };
             self.class = class;
             self.packet_context = stream.packet_context;
         }
         if class != self.class {
             return Err(Stop::bad(format!(
-                "a packet of data stream class {class} in a stream of class {}",
-                self.class
+                "a packet of data stream class {number} in a stream of another"
             )));
         }
         let context_at = pos;
@@ -621,6 +633,7 @@ impl Stream {
         self.packet = Packet::default();
         self.before = None;
         self.lost.clear();
+        self.told = None;
         self.cycles = 0;
     }
 }

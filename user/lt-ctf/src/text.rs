@@ -3,7 +3,7 @@
 //! An event as babeltrace2 prints it, so that the two can be compared byte by byte:
 //! `babeltrace2 --clock-cycles --no-delta --color=never --names=payload,context`.
 
-use crate::{Event, Part, Scope, Show, Trace};
+use crate::{Event, Part, Scope, Show};
 
 /// How babeltrace2 must be called to print the same; the trace's path follows.
 pub const ARGS: [&str; 5] = [
@@ -14,8 +14,8 @@ pub const ARGS: [&str; 5] = [
     "--names=payload,context",
 ];
 
-/// Appends `event` of `trace`, and a newline. False when a field could not be told in full.
-pub fn line(event: &Event<'_>, trace: &Trace, out: &mut Vec<u8>) -> bool {
+/// Appends `event` and a newline. False when a field could not be told in full.
+pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
     let mut whole = true;
     out.extend_from_slice(format!("[{:020}] ", event.cycles()).as_bytes());
     let mut said = false;
@@ -24,7 +24,7 @@ pub fn line(event: &Event<'_>, trace: &Trace, out: &mut Vec<u8>) -> bool {
         ("procname", ":", ""),
         ("vpid", ":", ""),
     ] {
-        if let Some(value) = trace.schema.environment(key) {
+        if let Some(value) = event.schema().environment(key) {
             if said {
                 out.extend_from_slice(before.as_bytes());
             }
@@ -265,7 +265,7 @@ mod tests {
             (1_000_000.0, "1e+06"),
             (0.0001, "0.0001"),
             (0.000_012_5, "1.25e-05"),
-            (1234.567_89, "1234.57"),
+            (1234.5678, "1234.57"),
             (999_999.9, "1e+06"),
             (f64::INFINITY, "inf"),
         ] {

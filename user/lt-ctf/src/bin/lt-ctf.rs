@@ -43,15 +43,11 @@ fn print(trace: &Path) -> Done {
     let mut reader = Reader::open(trace)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
     let mut line = Vec::new();
-    // The reader is borrowed while an event is there.
-    let names = Reader::open(trace)?;
     while let Some(item) = reader.next()? {
         match item {
             Item::Event(event) => {
                 line.clear();
-                if let Some(trace) = names.traces().get(event.trace()) {
-                    text::line(&event, trace, &mut line);
-                }
+                text::line(&event, &mut line);
                 out.write_all(&line)?;
             }
             Item::Lost(lost) => {

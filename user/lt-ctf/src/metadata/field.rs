@@ -17,7 +17,7 @@ use crate::schema::{
 };
 
 /// Aliases can multiply: a few lines of metadata would else need all memory.
-const NODES: usize = 1 << 20;
+const NODES: usize = 1 << 18;
 /// Names are looked up one after the other.
 const MEMBERS: usize = 16 << 10;
 /// How deep fields may nest.

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Any bytes as a trace: up to the last 0x1d the metadata, behind it a stream. Every event is visited.
+#![no_main]
+
+use std::fs;
+
+use libfuzzer_sys::fuzz_target;
+use lt_ctf::{Item, Options};
+
+fuzz_target!(|bytes: &[u8]| {
+    let at = bytes.iter().rposition(|b| *b == 0x1d).unwrap_or(bytes.len());
+    let (metadata, stream) = bytes.split_at(at);
+    let growing = bytes.len() % 2 == 1;
+    let dir = std::env::temp_dir().join(format!("lt-ctf-fuzz-{}", std::process::id()));
+    fs::create_dir_all(&dir).expect("a directory");
+    // Without it the trace would be CTF 1.8, and babeltrace2 would be called.
+    let metadata = [b"\x1e", metadata].concat();
+    fs::write(dir.join("metadata"), metadata).expect("metadata");
+    fs::write(dir.join("stream"), stream.get(1..).unwrap_or_default()).expect("a stream");
+    let Ok(mut reader) = Options::default().growing(growing).open(&dir) else {
+        return;
+    };
+    let mut line = Vec::new();
+    let mut errors = 0;
+    while errors < 100 {
+        match reader.next() {
+            Ok(None) => break,
+            Ok(Some(Item::Event(event))) => {
+                line.clear();
+                lt_ctf::text::line(&event, &mut line);
+            }
+            Ok(Some(Item::Lost(_))) => {}
+            Err(_) => errors += 1,
+        }
+    }
+    let _ = reader.seek(0);
+});

@@ -1,0 +1,443 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Packets, what was lost, order, seeking, files that grow or end too early.
+
+use std::fs;
+
+use lt_ctf::{Item, Reader};
+use serde_json::{Value, json};
+
+use crate::made::*;
+
+fn number() -> Value {
+    structure(&[("n", int(8, false, false))])
+}
+
+fn numbered(facts: Packet, times: &[u64]) -> Vec<u8> {
+    packet(facts, |bits| {
+        for time in times {
+            event(bits, 0, *time).u8(*time as u8);
+        }
+    })
+}
+
+fn times(reader: &mut Reader) -> Vec<u64> {
+    let mut times = Vec::new();
+    while let Some(item) = reader.next().unwrap() {
+        if let Item::Event(event) = item {
+            times.push(event.cycles());
+        }
+    }
+    times
+}
+
+#[test]
+fn what_was_lost_is_told_where_it_was() {
+    let dir = Dir::new();
+    let facts = |number, lost, begin, end| Packet {
+        number,
+        lost,
+        begin,
+        end,
+        cpu: 2,
+        padding: 5,
+        ..Packet::default()
+    };
+    let stream = [
+        numbered(facts(4, 100, 10, 20), &[10, 20]),
+        numbered(facts(5, 103, 30, 40), &[31]),
+        numbered(facts(8, 103, 50, 60), &[55]),
+    ];
+    write(&dir.0, &metadata(&[("e", number())]), &[stream.concat()]);
+    let told = told(&dir.0, false).unwrap();
+    let short: Vec<_> = told
+        .iter()
+        .map(|t| {
+            if t.starts_with('[') {
+                &t[19..21]
+            } else {
+                t.as_str()
+            }
+        })
+        .collect();
+    // Before the first packet nothing is known.
+    assert_eq!(
+        short,
+        [
+            "10",
+            "20",
+            "lost 3 events 20..40 cpu Some(2)",
+            "31",
+            "lost 2 packets 40..50 cpu Some(2)",
+            "55"
+        ]
+    );
+}
+
+#[test]
+fn streams_and_traces_are_merged_by_time() {
+    let dir = Dir::new();
+    let streams: Vec<_> = (0..5u64)
+        .map(|i| {
+            let times: Vec<_> = (0..40).map(|n| 5 * n * (i + 1) % 200 + i).collect();
+            let mut times = times;
+            times.sort_unstable();
+            let half = |n, times: &[u64]| {
+                numbered(
+                    Packet {
+                        instance: i as u8,
+                        number: n,
+                        begin: times[0],
+                        end: times[times.len() - 1],
+                        ..Packet::default()
+                    },
+                    times,
+                )
+            };
+            [half(0, &times[..20]), half(1, &times[20..])].concat()
+        })
+        .collect();
+    write(
+        &dir.0.join("a"),
+        &metadata(&[("e", number())]),
+        &streams[..3],
+    );
+    write(
+        &dir.0.join("b/c"),
+        &metadata(&[("e", number())]),
+        &streams[3..],
+    );
+    let mut reader = Reader::open(&dir.0).unwrap();
+    assert_eq!((reader.traces().len(), reader.streams()), (2, 5));
+    let all = times(&mut reader);
+    assert_eq!(all.len(), 200);
+    assert!(all.is_sorted());
+    // And from any time on, forward and back.
+    for from in [0, 17, 199, 60, 3, 500] {
+        reader.seek(5_000_000_007 + from).unwrap();
+        let expected: Vec<_> = all.iter().copied().filter(|t| *t as i64 >= from).collect();
+        assert_eq!(times(&mut reader), expected, "from {from}");
+    }
+}
+
+#[test]
+fn a_stream_in_several_files_is_one() {
+    let dir = Dir::new();
+    let file = |n: u32, times: &[u64]| {
+        numbered(
+            Packet {
+                number: n,
+                begin: times[0],
+                end: times[1],
+                ..Packet::default()
+            },
+            times,
+        )
+    };
+    // As with --tracefile-count: the oldest file was written anew.
+    write(
+        &dir.0,
+        &metadata(&[("e", number())]),
+        &[file(2, &[50, 60]), file(0, &[1, 2]), file(1, &[30, 40])],
+    );
+    let mut reader = Reader::open(&dir.0).unwrap();
+    assert_eq!(reader.streams(), 1);
+    assert_eq!(times(&mut reader), [1, 2, 30, 40, 50, 60]);
+}
+
+#[test]
+fn a_clock_of_few_bits_goes_on() {
+    let header = structure(&[
+        ("id", role(int(5, false, false), "event-record-class-id")),
+        ("t", role(int(11, false, false), "default-clock-timestamp")),
+    ]);
+    let dir = Dir::new();
+    let bytes = packet(
+        Packet {
+            begin: 2040,
+            ..Packet::default()
+        },
+        |bits| {
+            for time in [2041u64, 2047, 2048, 4000, 4100] {
+                bits.put(0, 5, false).put(time & 2047, 11, false);
+            }
+        },
+    );
+    write(
+        &dir.0,
+        &metadata_with(header, &[("e", structure(&[]))]),
+        &[bytes],
+    );
+    assert_eq!(
+        times(&mut Reader::open(&dir.0).unwrap()),
+        [2041, 2047, 2048, 4000, 4100]
+    );
+}
+
+/// The headers of LTTng, from its metadata: short and long ones, with their escapes.
+fn lttng_header(compact: bool, align: u64) -> Value {
+    let aligned = |class, align: u64| with(class, "alignment", json!(align));
+    let (id, time, last) = match compact {
+        true => (int(5, false, false), int(27, false, false), 31),
+        false => (
+            aligned(int(16, false, false), align),
+            aligned(int(32, false, false), align),
+            65535,
+        ),
+    };
+    let id = with(
+        id,
+        "mappings",
+        json!({"compact": [[0, last - 1]], "extended": [[last, last]]}),
+    );
+    let short = structure(&[("timestamp", role(time, "default-clock-timestamp"))]);
+    let long = structure(&[
+        (
+            "id",
+            role(
+                aligned(int(32, false, false), align),
+                "event-record-class-id",
+            ),
+        ),
+        (
+            "timestamp",
+            role(
+                aligned(int(64, false, false), align),
+                "default-clock-timestamp",
+            ),
+        ),
+    ]);
+    let variant = json!({"type": "variant", "selector-field-location": path(&["id"]), "options": [
+        {"name": "compact", "selector-field-ranges": [[0, last - 1]], "field-class": short},
+        {"name": "extended", "selector-field-ranges": [[last, last]], "field-class": long},
+    ]});
+    with(
+        structure(&[("id", role(id, "event-record-class-id")), ("v", variant)]),
+        "minimum-alignment",
+        json!(align),
+    )
+}
+
+#[test]
+fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
+    for (compact, align) in [(true, 8), (false, 8), (true, 32), (false, 32)] {
+        let header = lttng_header(compact, align);
+        // A member of no size keeps the reader from knowing it.
+        let mut odd = header.clone();
+        odd["member-classes"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"name": "x", "field-class": structure(&[])}));
+        let align = align as usize;
+        let stream = packet(
+            Packet {
+                begin: 1 << 40,
+                ..Packet::default()
+            },
+            |bits| {
+                for (id, time) in [(0u64, 5u64), (1, 9), (0, 3), (1, 1 << 26)] {
+                    bits.align(align);
+                    match compact {
+                        true => bits.put(id, 5, false).put(time, 27, false),
+                        false => bits.put(id, 16, false).align(align).put(time, 32, false),
+                    };
+                    bits.u8(id as u8);
+                    // The same with the long header.
+                    bits.align(align);
+                    match compact {
+                        true => bits.put(31, 5, false),
+                        false => bits.put(65535, 16, false),
+                    };
+                    bits.align(align)
+                        .put(id, 32, false)
+                        .align(align)
+                        .put((1 << 41) + time, 64, false)
+                        .u8(id as u8);
+                }
+            },
+        );
+        let read = |header| {
+            let dir = Dir::new();
+            write(
+                &dir.0,
+                &metadata_with(header, &[("a", number()), ("b", number())]),
+                std::slice::from_ref(&stream),
+            );
+            told(&dir.0, false).unwrap()
+        };
+        let quick = read(header);
+        assert_eq!(quick.len(), 8, "{quick:?}");
+        assert!(
+            quick[0].starts_with("[00000001099511627781] made a:"),
+            "{quick:?}"
+        );
+        assert!(
+            quick[1].starts_with("[00000002199023255557] made a:"),
+            "{quick:?}"
+        );
+        assert_eq!(quick, read(odd));
+    }
+}
+
+#[test]
+fn packets_larger_than_the_window_are_read() {
+    // Text before and after the end of the window, and one piece larger than it.
+    let payload = structure(&[
+        ("n", int(16, false, false)),
+        ("t", json!({"type": "null-terminated-string"})),
+        ("x", with(int(32, false, false), "alignment", json!(64))),
+    ]);
+    let dir = Dir::new();
+    let lengths: Vec<usize> = (0..3000)
+        .map(|i| if i == 1500 { 700_000 } else { i * 7 % 500 })
+        .collect();
+    let bytes = packet(Packet::default(), |bits| {
+        for (i, length) in lengths.iter().enumerate() {
+            event(bits, 0, i as u64)
+                .align(64)
+                .u16(i as u16)
+                .raw(&vec![b'a' + (i % 26) as u8; *length])
+                .u8(0);
+            bits.align(64).u32(*length as u32);
+        }
+    });
+    write(&dir.0, &metadata(&[("e", payload)]), &[bytes]);
+    let mut reader = Reader::open(&dir.0).unwrap();
+    let class = reader.classes().next().unwrap();
+    let [n, t, x] = ["n", "t", "x"].map(|name| class.field(name).unwrap());
+    for (i, length) in lengths.iter().enumerate() {
+        let Some(Item::Event(event)) = reader.next().unwrap() else {
+            panic!("{i} events");
+        };
+        assert_eq!(event.unsigned(n), Some(i as u64));
+        assert_eq!(event.unsigned(x), Some(*length as u64));
+        let text = event.bytes(t).unwrap();
+        assert!(text.len() == *length && text.iter().all(|b| *b == b'a' + (i % 26) as u8));
+    }
+    assert!(reader.next().unwrap().is_none());
+}
+
+#[test]
+fn what_grows_is_read_as_far_as_it_is_there() {
+    let dir = Dir::new();
+    let first = numbered(Packet::default(), &[1, 2, 3]);
+    let second = numbered(
+        Packet {
+            number: 1,
+            begin: 4,
+            end: 5,
+            ..Packet::default()
+        },
+        &[4, 5],
+    );
+    let both = [first.clone(), second.clone()].concat();
+    let metadata = metadata(&[("e", number())]);
+    for cut in 0..second.len() {
+        let there = &both[..first.len() + cut];
+        write(&dir.0, &metadata, &[there.to_vec()]);
+        let growing = told(&dir.0, true).unwrap();
+        assert_eq!(growing.len(), 3, "{cut}: {growing:?}");
+        // Otherwise it is an error, and everything before it has been told.
+        let ended = told(&dir.0, false).unwrap();
+        assert_eq!(ended[..3], growing[..3]);
+        assert_eq!(ended.len(), if cut == 0 { 3 } else { 4 }, "{ended:?}");
+        if cut > 0 {
+            let place = format!("error stream_0:{}: the packet has ", first.len());
+            let size = if cut < HEADER {
+                String::new()
+            } else {
+                format!(
+                    "{} bytes, and the file ends after {cut} of them",
+                    second.len()
+                )
+            };
+            assert!(
+                ended[3].starts_with(&place) && ended[3].ends_with(&size),
+                "{}",
+                ended[3]
+            );
+        }
+    }
+    // An unfinished last fragment of the metadata is not there yet, either.
+    let fragment = format!("{metadata}\x1e{{\"type\": \"event-record-cl");
+    write(&dir.0, &fragment, &[first]);
+    assert_eq!(told(&dir.0, true).unwrap().len(), 3);
+    assert!(told(&dir.0, false).is_err());
+}
+
+#[test]
+fn after_a_bad_packet_the_next_one_is_read() {
+    let dir = Dir::new();
+    let mut bad = numbered(
+        Packet {
+            number: 1,
+            begin: 10,
+            end: 20,
+            ..Packet::default()
+        },
+        &[10, 11, 12],
+    );
+    // An event class that is not there.
+    bad[HEADER + 10] = 77;
+    let first = numbered(
+        Packet {
+            end: 3,
+            ..Packet::default()
+        },
+        &[1, 2, 3],
+    );
+    let last = numbered(
+        Packet {
+            number: 2,
+            begin: 30,
+            end: 40,
+            ..Packet::default()
+        },
+        &[30, 31],
+    );
+    write(
+        &dir.0,
+        &metadata(&[("e", number())]),
+        &[[first.clone(), bad, last].concat()],
+    );
+    let told = told(&dir.0, false).unwrap();
+    assert_eq!(told.len(), 7, "{told:?}");
+    let place = first.len() + HEADER + 10;
+    assert_eq!(
+        told[4],
+        format!("error stream_0:{place}: an event of class 77, which is not in the metadata")
+    );
+}
+
+#[test]
+fn a_file_that_is_no_stream_is_named_and_the_others_are_read() {
+    let dir = Dir::new();
+    write(
+        &dir.0,
+        &metadata(&[("e", number())]),
+        &[numbered(Packet::default(), &[1, 2])],
+    );
+    fs::write(
+        dir.0.join("notes"),
+        "these are notes, and they are longer than a packet's header is",
+    )
+    .unwrap();
+    fs::write(dir.0.join("empty"), "").unwrap();
+    fs::write(dir.0.join(".hidden"), "hidden").unwrap();
+    fs::create_dir(dir.0.join("index")).unwrap();
+    let told = told(&dir.0, false).unwrap();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(
+        told[0].starts_with("error notes:0: no packet begins here"),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn nothing_to_read_is_an_error_that_says_so() {
+    let dir = Dir::new();
+    let error = Reader::open(&dir.0).err().unwrap().to_string();
+    assert!(error.contains("there is no file `metadata`"), "{error}");
+    let error = Reader::open(&dir.0.join("x")).err().unwrap().to_string();
+    assert!(error.contains("No such file"), "{error}");
+}
