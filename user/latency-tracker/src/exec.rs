@@ -37,12 +37,6 @@ impl Exec {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// The command itself, for a caller that reads from it while it runs.
-    pub(crate) fn into_inner(self) -> (Command, String) {
-        let shown = self.shown();
-        (self.0, shown)
-    }
-
     /// As one would type it.
     fn shown(&self) -> String {
         let words = std::iter::once(self.0.get_program()).chain(self.0.get_args());

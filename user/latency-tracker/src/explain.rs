@@ -3,7 +3,7 @@
 //! Explains one late block request from the trace around it.
 //!
 //! ```text
-//!   trace text --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
+//!   trace (lt-ctf) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
 //! ```
 //!
 //! Events go by once, in order of time; only what concerns the alert's device and window is kept, so a
@@ -14,15 +14,15 @@ mod model;
 mod render;
 mod requests;
 
-use std::io::{BufRead, BufReader};
+use std::io::{IsTerminal, Write};
 use std::path::Path;
-use std::process::Stdio;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use lt_ctf::{FieldIndex, Item, Options, Part, Progress};
 use lt_proc::Alert;
+use lt_trace::Event;
 
 pub(crate) use self::model::{Explainer, Explanation};
-use crate::exec::{Exec, cannot_run};
 
 /// Explains those of `alerts` that can be, from the trace below `trace`, in one reading.
 pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<Explanation>> {
@@ -30,55 +30,81 @@ pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<Explanation>
     if explainers.is_empty() {
         return Ok(Vec::new());
     }
-    let exec = Exec::new(
-        "babeltrace2",
-        lt_trace::ARGS
-            .iter()
-            .map(AsRef::as_ref)
-            .chain([trace.as_os_str()]),
-    );
-    let (mut command, shown) = exec.into_inner();
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().with_context(|| cannot_run(&shown))?;
-    let errors = child
-        .stderr
-        .take()
-        .map(|err| std::thread::spawn(move || read_warnings(BufReader::new(err))));
-    if let Some(out) = child.stdout.take() {
-        let mut lines = BufReader::new(out);
-        let mut line = Vec::new();
-        while lines
-            .read_until(b'\n', &mut line)
-            .context("cannot read from babeltrace2")?
-            > 0
-        {
-            let text = String::from_utf8_lossy(&line);
-            // A line that is no event is not worth losing the others.
-            if let Ok(event) = lt_trace::parse_line(text.trim_end()) {
-                explainers.iter_mut().for_each(|e| e.feed(&event));
+    let mut shown = false;
+    let mut progress = |progress: Progress| {
+        if std::io::stderr().is_terminal() {
+            shown = true;
+            let percent = 100 * progress.done / progress.of.max(1);
+            let _ = write!(std::io::stderr(), "\r  converting the trace: {percent} %");
+        }
+    };
+    let opened = Options::default().progress(&mut progress).open(trace);
+    if shown {
+        let _ = writeln!(std::io::stderr());
+    }
+    let mut reader = opened?;
+    // The fields of the classes that say something; nothing is looked up by name afterwards.
+    let wanted: Vec<Option<Vec<(FieldIndex, String)>>> = reader
+        .classes()
+        .map(|class| {
+            let wanted = class.name == "sched_switch" || class.name.starts_with("block_rq_");
+            let fields = class.fields().map(|(i, f)| (i, f.name.clone()));
+            wanted.then(|| fields.collect())
+        })
+        .collect();
+    let (mut events, mut discarded, mut unreadable) = (0u64, 0, None);
+    loop {
+        match reader.next() {
+            Ok(None) => break,
+            Ok(Some(Item::Event(event))) => {
+                events += 1;
+                let fields = wanted.get(event.class_index()).and_then(Option::as_ref);
+                let plain = plain(&event, fields.map_or(&[], Vec::as_slice));
+                explainers.iter_mut().for_each(|e| e.feed(&plain));
             }
-            line.clear();
+            Ok(Some(Item::Lost(lost))) if !lost.packets => discarded += lost.count,
+            Ok(Some(Item::Lost(_))) => {}
+            // What cannot be read is not worth losing the rest.
+            Err(error) => {
+                unreadable.get_or_insert(error);
+            }
         }
     }
-    let status = child.wait().context("babeltrace2")?;
-    let (said, discarded) = errors.and_then(|e| e.join().ok()).unwrap_or_default();
-    if !status.success() {
-        anyhow::bail!("`{shown}` failed ({status}):\n  {}", said.join("\n  "));
+    match unreadable {
+        Some(error) if events == 0 => Err(error.into()),
+        unreadable => {
+            let unreadable = unreadable.map(|e| e.to_string());
+            let finish = |e: Explainer| e.finish(discarded, unreadable.clone());
+            Ok(explainers.into_iter().map(finish).collect())
+        }
     }
-    let finish = |e: Explainer| e.finish(discarded);
-    Ok(explainers.into_iter().map(finish).collect())
 }
 
-/// The last lines of standard error, and how many events it says were discarded.
-fn read_warnings(from: impl BufRead) -> (Vec<String>, u64) {
-    let mut said = Vec::new();
-    let mut discarded = 0;
-    for line in from.lines().map_while(Result::ok) {
-        discarded += lt_trace::discarded(&line).unwrap_or(0);
-        said.push(line);
-        if said.len() > 6 {
-            said.remove(0);
-        }
+/// The event with these of its fields.
+fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
+    let value = |index| {
+        let mut value = String::new();
+        event.visit(index, &mut |part| {
+            value = match part {
+                Part::Unsigned(number, ..) => number.to_string(),
+                Part::Signed(number, ..) => number.to_string(),
+                Part::Text(text) => String::from_utf8_lossy(&text).into_owned(),
+                _ => return,
+            };
+        });
+        value
+    };
+    Event {
+        time: event.cycles(),
+        cpu: event.cpu().unwrap_or(0),
+        name: if fields.is_empty() {
+            String::new()
+        } else {
+            event.name().to_string()
+        },
+        fields: fields
+            .iter()
+            .map(|(i, name)| (name.clone(), value(*i)))
+            .collect(),
     }
-    (said, discarded)
 }

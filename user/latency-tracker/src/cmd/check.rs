@@ -177,7 +177,7 @@ fn babeltrace() -> Answer {
         state,
         "babeltrace2",
         found,
-        "apt-get install babeltrace2; without it captures are not explained",
+        "apt-get install babeltrace2; needed for traces of LTTng before 2.15 only",
     )
 }
 

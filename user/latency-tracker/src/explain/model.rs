@@ -66,6 +66,8 @@ pub(crate) struct Explanation {
     pub(crate) covered: u64,
     /// Events the tracer had to drop.
     pub(crate) discarded: u64,
+    /// Why a part of the trace cannot be read.
+    pub(crate) unreadable: Option<String>,
 }
 
 impl Explainer {
@@ -126,7 +128,7 @@ impl Explainer {
     }
 
     /// The end of the trace.
-    pub(crate) fn finish(mut self, discarded: u64) -> Explanation {
+    pub(crate) fn finish(mut self, discarded: u64, unreadable: Option<String>) -> Explanation {
         if self.alert.reason == Reason::Timeout {
             self.end_pending();
         }
@@ -165,6 +167,7 @@ impl Explainer {
             ran,
             covered: self.alert.time.saturating_sub(begin),
             discarded,
+            unreadable,
             alert: self.alert,
         }
     }

@@ -93,6 +93,13 @@ impl fmt::Display for Explanation {
                 self.discarded
             )?;
         }
+        if let Some(error) = &self.unreadable {
+            writeln!(
+                f,
+                "  A part of the trace cannot be read, so the picture has holes:"
+            )?;
+            writeln!(f, "  {}", printable(error))?;
+        }
         Ok(())
     }
 }
@@ -283,7 +290,7 @@ mod tests {
         for line in trace.lines() {
             explainer.feed(&lt_trace::parse_line(line).unwrap());
         }
-        explainer.finish(0).to_string()
+        explainer.finish(0, None).to_string()
     }
 
     #[test]
