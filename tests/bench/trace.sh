@@ -11,7 +11,7 @@ lttng add-context --kernel --channel=channel --type=pid --type=tid --type=procna
 lttng enable-event --kernel --channel=channel --all --tracepoint
 lttng enable-event --kernel --channel=channel --all --syscall
 lttng start
-for i in 1 2 3 4 5 6; do
+for _ in 1 2 3 4 5 6; do
 	ls -lR /usr/lib | sort | gzip >/tmp/x
 	dd if=/tmp/x of=/tmp/y bs=4k conv=fsync
 done >/dev/null 2>&1

@@ -19,6 +19,7 @@ record() {
 		shift
 	done
 	shift
+	# shellcheck disable=SC2086 # options, or none
 	lttng create "$name" $create --output="/lt/out/$name"
 	lttng enable-channel --kernel "$@" channel
 	contexts
