@@ -4,7 +4,7 @@
 # The runner can fail: a test that says it passed is failed if the kernel complained, was tainted or crashed;
 # a test that hangs is ended; a failed command, a skip and a pass are told apart. Tests that share a machine do not see
 # each other, and what only a new machine puts right gets one.
-# timeout: 300
+# timeout: 600
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
