@@ -37,8 +37,11 @@
 //! stack changed between its reading in the first pass and its reading in the second (a hot
 //! word found empty twice with the same tag had nothing put in meanwhile, so it stayed empty),
 //! and in the moment between the passes all of them were empty. Every further pass is caused by
-//! somebody else's get or put (lock-free). [`PASSES`] ends a search that others keep disturbing:
-//! a pool that so many searches in a row found exhausted is called full without the proof.
+//! somebody else's get or put (lock-free). [`PASSES`] and [`LOOKS`] end a search that others keep
+//! disturbing: a pool that this many passes found exhausted is called full without the proof.
+//!
+//! What a search has proved it notes (exhausted.rs), so that the next ones need not search; a put
+//! that finds the note takes it away.
 //!
 //! # Growing
 //!
@@ -54,11 +57,12 @@
 //!
 //! # Orderings
 //!
-//! `put` releases what its caller did with the cell, `get` acquires it. A `get` is a full
-//! barrier also as a writer: whoever sees a stack emptied by it also sees all that this CPU had
-//! seen before, which the argument about passes needs (Documentation/design/engine.md). Whoever
-//! has an index sees its chunk: pushing releases the directory, and indices are passed on with
-//! release and acquire (here, and by the table).
+//! `put` releases what its caller did with the cell, `get` acquires it. A `get` is a full barrier
+//! also as a writer: whoever sees a stack emptied by it also sees all that this CPU had seen
+//! before, which the argument about passes needs (Documentation/design/engine.md). A `put` is one,
+//! too, before it looks at the note of a search. Whoever has an index sees its chunk: pushing
+//! releases the directory, and indices are passed on with release and acquire (here, and by the
+//! table).
 
 use crate::{
     platform::Platform,
@@ -68,11 +72,14 @@ use crate::{
     },
 };
 use core::{cell::UnsafeCell, marker::PhantomData};
+use exhausted::Exhausted;
 pub(crate) use index::{Index, Link};
 use kernel::prelude::*;
 use search::{populated, search_order, Place};
 use used::Used;
 
+#[path = "freelist/exhausted.rs"]
+mod exhausted;
 #[path = "freelist/index.rs"]
 mod index;
 #[path = "freelist/search.rs"]
@@ -92,8 +99,14 @@ pub(crate) const MAX_CELLS: u32 = 1 << (INDEX_BITS - 1);
 /// so that the caches of all CPUs together hold half of it, or one each.
 const CACHE: u64 = 64;
 
-/// How many times an exhausted pool is searched while others keep changing it.
+/// How many times an exhausted pool is searched while others keep changing it: fewer times the more
+/// places there are, so that the search of a large machine ends, too.
 const PASSES: usize = 64;
+const PASSES_MIN: usize = 4;
+
+/// The places that are looked at by a search that others disturb, if these are enough for
+/// [`PASSES_MIN`].
+const LOOKS: usize = 2048;
 
 /// The most cells in one chunk, the unit of allocation, and its logarithm.
 const CHUNK_BITS: u32 = 12;
@@ -204,6 +217,9 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     pools: NodeSlice<Pool>,
     /// For each node, all stacks in the order in which its CPUs search them.
     search: NodeSlice<NodeSlice<Place>>,
+    /// How many times they are searched at most.
+    passes: usize,
+    exhausted: Exhausted,
     /// How many entries of the directory are filled.
     used: Atomic<u32>,
     capacity: Atomic<u32>,
@@ -237,6 +253,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         let partial = populated::<P>() * (doublings + 1);
         let chunks = (max / CHUNK + partial).min(MAX_CHUNKS);
         let share = u64::from(capacity).checked_div(2 * P::cpus() as u64);
+        let search = NodeSlice::try_new(nodes, None, |node| search_order::<P>(node))?;
         // INVARIANT: No entry is filled, no cell is anywhere.
         let pool = Self {
             directory: NodeSlice::try_new(chunks as usize, None, |_| {
@@ -258,7 +275,11 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                     stack: Stack::new(),
                 })
             })?,
-            search: NodeSlice::try_new(nodes, None, |node| search_order::<P>(node))?,
+            passes: LOOKS
+                .checked_div(search.first().map_or(1, |order| order.len()))
+                .map_or(PASSES, |passes| passes.clamp(PASSES_MIN, PASSES)),
+            search,
+            exhausted: Exhausted::new(),
             used: Atomic::new(0),
             capacity: Atomic::new(0),
             max,
@@ -378,6 +399,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             // INVARIANT: A cell of a filled entry, which was nowhere yet.
             let index = first.with_offset(offset as usize);
             self.push(&self.pools[chunk.node.0].stack, index, u64::MAX);
+            // After each, not after the last: what is on the stack already is free.
+            self.exhausted.end();
         }
     }
 
@@ -407,6 +430,10 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         let cache = self.caches.this::<P>(guard);
         match self.pop(&cache.stack) {
             Ok(index) => Some(index),
+            Err(_) if self.exhausted.is_known() => {
+                self.want();
+                None
+            }
             Err(_) => self.search(cache.node.0),
         }
     }
@@ -424,17 +451,17 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     pub(crate) fn put_home(&self, guard: &P::Guard, index: Index, home: Home) {
         let cache = self.caches.this::<P>(guard);
         if home == cache.node && warm(&cache.hot, index) {
-            return;
+            return self.exhausted.end();
         }
         self.put_colder(cache, index, home);
     }
 
     #[inline(never)]
     fn put_colder(&self, cache: &Cache, index: Index, home: Home) {
-        if home == cache.node && self.push(&cache.stack, index, self.cache) {
-            return;
+        if home != cache.node || !self.push(&cache.stack, index, self.cache) {
+            self.push(&self.pools[home.0].stack, index, u64::MAX);
         }
-        self.push(&self.pools[home.0].stack, index, u64::MAX);
+        self.exhausted.end();
     }
 
     /// Gives what a CPU has cached to the pools: it has gone offline. Any context; a cell on its
@@ -450,6 +477,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 return;
             };
             self.push(&self.pools[self.home(index).0].stack, index, u64::MAX);
+            self.exhausted.end();
         }
     }
 
@@ -604,8 +632,10 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             }
             link.set(depth + 1, top);
             let above = (head & !INDEX_MASK).wrapping_add(TAG_ONE) | index.as_top();
-            // Release: the next owner sees the link and all that this one did to the cell.
-            if stack.head.cmpxchg(head, above, Release).is_ok() {
+            // Full: Release, the next owner sees the link and all that this one did to the cell;
+            // and whether the pool is known to be exhausted is looked up after the cell can be
+            // found (exhausted.rs).
+            if stack.head.cmpxchg(head, above, Full).is_ok() {
                 return true;
             }
         }
@@ -615,7 +645,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[cold]
     fn search(&self, node: usize) -> Option<Index> {
         let mut before = None;
-        for _ in 0..PASSES {
+        let mut note = None;
+        for _ in 0..self.passes {
             let mut tags = 0u64;
             for &place in self.search[node].iter() {
                 match self.take(place) {
@@ -628,9 +659,13 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 }
             }
             if before == Some(tags) {
+                if let Some(note) = note {
+                    self.exhausted.confirm(note);
+                }
                 break;
             }
             before = Some(tags);
+            note = self.exhausted.suspect();
         }
         self.want();
         None
@@ -668,8 +703,8 @@ fn warm(hot: &Atomic<u64>, index: Index) -> bool {
     let word = hot.load(Relaxed);
     // INVARIANT: The low bits were 0.
     let with = word.wrapping_add(TAG_ONE + index.as_top());
-    // Release: the next owner sees all that this one did to the cell.
-    word & INDEX_MASK == 0 && hot.cmpxchg(word, with, Release).is_ok()
+    // Full: as in `push`.
+    word & INDEX_MASK == 0 && hot.cmpxchg(word, with, Full).is_ok()
 }
 
 /// Takes the hot cell, or fails with the word if there is none.

@@ -202,6 +202,65 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
     assert_eq!(engine.stats().total(Counter::Unmatched), EVENTS);
 }
 
+/// A pool of one, which is exhausted nearly all the time, and three CPUs: two hand the event to each
+/// other, so that each begins when it is free, and the third one asks all the time and keeps nothing
+/// for long. None of them finds the pool full for ever after the event has ended.
+#[test]
+fn an_exhausted_pool_is_not_when_an_event_has_ended() {
+    const ROUNDS: u64 = 200_000;
+    type Three = Host<3>;
+    let engine = engine::<1, 4, Three>(1);
+    let machine = Machine::new();
+    let turn = Arc::new(AtomicU64::new(0));
+    let asks = {
+        let (engine, machine, turn) = (engine.clone(), machine.clone(), turn.clone());
+        thread::spawn(move || {
+            let _seat = machine.pin(2);
+            let mut full = 0u64;
+            while turn.load(Ordering::Relaxed) < ROUNDS {
+                let begun = engine.event_in(&Three::guard(), &[2], 0, &derived(2));
+                if begun == Begin::Started {
+                    assert!(engine.event_out(&Three::guard(), &[2], 1, |_| true, |_| ()));
+                } else {
+                    full += 1;
+                }
+            }
+            full
+        })
+    };
+    let players: Vec<_> = (0..2)
+        .map(|cpu| {
+            let (engine, machine, turn) = (engine.clone(), machine.clone(), turn.clone());
+            thread::spawn(move || {
+                let _seat = machine.pin(cpu as usize);
+                for round in (cpu..ROUNDS).step_by(2) {
+                    while turn.load(Ordering::Acquire) != round {
+                        thread::yield_now();
+                    }
+                    let mut tries = 0u64;
+                    while engine.event_in(&Three::guard(), &[cpu], 0, &derived(cpu)) == Begin::Full
+                    {
+                        tries += 1;
+                        assert!(tries < 10_000_000, "full with a free cell");
+                        thread::yield_now();
+                    }
+                    // The other one asks, too, while this one has it.
+                    let other = engine.event_in(&Three::guard(), &[3], 0, &derived(3));
+                    assert_eq!(other, Begin::Full, "a second event in a pool of one");
+                    assert!(engine.event_out(&Three::guard(), &[cpu], 1, |_| true, |_| ()));
+                    turn.store(round + 1, Ordering::Release);
+                }
+            })
+        })
+        .collect();
+    players
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert!(asks.join().unwrap() > 0, "never full");
+    sums_hold(&engine);
+    assert_eq!(engine.free(), 1);
+}
+
 #[test]
 fn a_copy_is_never_torn() {
     const ROUNDS: u64 = 1_000_000;

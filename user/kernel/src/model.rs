@@ -16,6 +16,8 @@ pub enum Change {
     Relax,
     /// A full operation only acquires.
     Acquire,
+    /// A full operation only releases.
+    Release,
     /// A read-modify-write operation is a load and then a store.
     Split,
     /// It is not done.
@@ -50,6 +52,7 @@ struct Settings {
     selection: Option<Selection>,
     made: HashMap<(&'static str, u32), usize>,
     loaded: HashMap<(usize, loom::thread::ThreadId), u64>,
+    barriers: Option<fn(&str) -> bool>,
 }
 
 thread_local! {
@@ -58,6 +61,7 @@ thread_local! {
         selection: None,
         made: HashMap::new(),
         loaded: HashMap::new(),
+        barriers: None,
     });
 }
 
@@ -86,12 +90,25 @@ pub fn select(selection: Selection) {
     SETTINGS.with_borrow_mut(|settings| settings.selection = Some(selection));
 }
 
-/// Forgets how many atomics were made: a run of the model begins.
+/// Forgets how many atomics were made, and what is a barrier: a run of the model begins.
 pub fn begin() {
     SETTINGS.with_borrow_mut(|settings| {
+        settings.barriers = None;
         settings.made.clear();
         settings.loaded.clear();
     });
+}
+
+/// Says, on this thread and for this run of the model, in which files a full compare-and-swap that
+/// succeeds is a barrier after it, too. Each one is a place for a switch of threads, so a model
+/// says so if what it is about leans on the barrier.
+pub fn barriers(files: fn(&str) -> bool) {
+    SETTINGS.with_borrow_mut(|settings| settings.barriers = Some(files));
+}
+
+/// Whether it is one here.
+pub(crate) fn is_barrier(place: &Location<'_>) -> bool {
+    SETTINGS.with_borrow(|settings| settings.barriers.is_some_and(|files| files(place.file())))
 }
 
 /// What is to happen at a place, if not what is written there.

@@ -245,6 +245,47 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     );
 }
 
+/// A full pool is searched once, not by each that asks, however many CPUs there are: counted in
+/// atomic operations. A cell that comes back anywhere is found.
+#[test]
+fn a_full_pool_is_not_searched_again() {
+    fn looks<P: Platform<Guard = Guard>>(pool: &Pool<P>, cpu: usize) -> (u64, Option<Index>) {
+        on::<P, _>(cpu, |guard| {
+            let count = Rc::new(std::cell::Cell::new(0));
+            let counted = count.clone();
+            let found = interrupted(move || counted.set(counted.get() + 1), || pool.get(guard));
+            (count.get(), found)
+        })
+    }
+    fn check<P: Platform<Guard = Guard>>() {
+        let pool = pool::<P>(32);
+        let mut held: Vec<_> = std::iter::from_fn(|| get(&pool, 0)).collect();
+        assert_eq!(held.len(), 32);
+        for round in 0..P::cpus() {
+            for cpu in 0..P::cpus() {
+                let (looks, found) = looks(&pool, cpu);
+                assert_eq!(found, None);
+                assert!(looks <= 8, "{looks} operations on CPU {cpu}");
+            }
+            // By its CPU, by a CPU that goes, and by growth a pool is not exhausted any more.
+            put(&pool, round, held.pop().unwrap());
+            if round % 2 == 0 {
+                on::<P, _>(0, |_| pool.drain(round));
+            }
+            let there = get(&pool, (round + 1) % P::cpus()).expect("a free cell");
+            held.push(there);
+            // The first one after that searches.
+            assert_eq!(get(&pool, 0), None);
+        }
+    }
+    check::<Host<2>>();
+    check::<Host<16, 2, 0x1010_1010_1010_1010>>();
+    let pool = Pool::<Numa>::new(8, 16).unwrap();
+    assert_eq!(std::iter::from_fn(|| get(&pool, 0)).count(), 8);
+    pool.grow(16).unwrap();
+    assert_eq!(std::iter::from_fn(|| get(&pool, 1)).count(), 8);
+}
+
 /// What is free is never more than there is, whatever is taken while it is counted: links of cells
 /// that are in the table are not taken for depths.
 #[test]

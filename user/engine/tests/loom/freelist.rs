@@ -4,11 +4,11 @@
 
 use crate::{
     freelist::{Cell, Freelist, Index, Link},
-    machine::{fails, holds, source, Bound, Model, Mutate, On},
+    machine::{fails, holds, selection, source, Bound, Model, Mutate, On},
     platform::Platform,
 };
 use kernel::{
-    model::Change,
+    model::{self, Change, Mutation},
     sync::atomic::{Atomic, Relaxed},
 };
 use loom::thread;
@@ -190,6 +190,8 @@ fn growing() {
 
 /// One gives back a hot cell and takes it again, the other one steals it and gives it back.
 fn hot() {
+    // One that finds nothing notes that, and puts nothing back which would end the note.
+    with_barriers();
     type Two = Model<2>;
     let pool = Arc::new(Freelist::<Checked, Two>::new(2, 2).unwrap());
     let ours = take(&pool, &On(0), 1).unwrap();
@@ -211,15 +213,90 @@ fn hot() {
     complete(&pool, &On(0));
 }
 
+/// A pool of one cell, which one gives back while the other one, on another CPU, looks for it: if the
+/// pool is found to be exhausted, it is not any more when the cell is back.
+fn exhausted() {
+    exhausted_on::<Model<2>>();
+}
+
+/// The same, of a cell that goes home to the pool of a node.
+fn exhausted_far() {
+    exhausted_on::<Model<2, 2, 0x10, 0b01>>();
+}
+
+/// Models the note of an exhausted pool, too. It leans on the barrier after a full exchange, which
+/// loom's has not.
+fn with_the_note() {
+    model::select(|file, nth| is_note(file) || selection(file, nth));
+    with_barriers();
+}
+
+fn with_barriers() {
+    model::barriers(|file| is_note(file) || file.ends_with("rust/freelist.rs"));
+}
+
+fn is_note(file: &str) -> bool {
+    file.ends_with("rust/freelist/exhausted.rs")
+}
+
+fn exhausted_on<P: Platform<Guard = On>>() {
+    with_the_note();
+    let pool = Arc::new(Freelist::<Checked, P>::new(1, 1).unwrap());
+    let held = take(&pool, &On(1), 1).unwrap();
+    let other = pool.clone();
+    let other = thread::spawn(move || give(&other, &On(1), held));
+    let ours = take(&pool, &On(0), 2);
+    other.join().unwrap();
+    let ours = ours.or_else(|| take(&pool, &On(0), 3));
+    assert!(ours.is_some(), "full with a free cell");
+}
+
+/// Two find a pool exhausted, and meanwhile it grows by two cells. Each takes at most one, and what
+/// is left is found afterwards.
+fn exhausted_twice() {
+    with_the_note();
+    find_it_twice();
+}
+
+/// The same, with a switch of threads at the note and at barriers only, so that longer stories can be
+/// told: the stacks are what they are.
+fn exhausted_in_turn() {
+    with_the_note();
+    model::select(|file, _| is_note(file));
+    find_it_twice();
+}
+
+fn find_it_twice() {
+    type Two = Model<2>;
+    let pool = Arc::new(Freelist::<Checked, Two>::new(1, 3).unwrap());
+    take(&pool, &On(0), 1).unwrap();
+    let other = pool.clone();
+    let other = thread::spawn(move || take(&other, &On(1), 2).is_some());
+    let third = pool.clone();
+    let third = thread::spawn(move || assert_eq!(third.grow(3), Ok(2), "two more"));
+    let first = take(&pool, &On(0), 3).is_some();
+    third.join().unwrap();
+    let taken = u32::from(first) + u32::from(other.join().unwrap());
+    for _ in taken..2 {
+        assert!(take(&pool, &On(0), 4).is_some(), "full with a free cell");
+    }
+}
+
 const GET_HOT: &str = "cache.hot.cmpxchg(hot, hot - top, Full)";
 const COOL: &str = "hot.cmpxchg(word, word - top, Full)";
 const COOL_LOAD: &str = "let word = hot.load(Acquire);";
-const WARM: &str = "hot.cmpxchg(word, with, Release)";
+const WARM: &str = "hot.cmpxchg(word, with, Full)";
 const POP: &str = "stack.head.cmpxchg(head, below, Full)";
-const PUSH: &str = "stack.head.cmpxchg(head, above, Release)";
+const PUSH: &str = "stack.head.cmpxchg(head, above, Full)";
 const HEAD: &str =
     "// Acquire: the link, and whatever the cell's last owner left in it, is read below.
             let head = stack.head.load(Acquire);";
+const SUSPECT: &str = "self.0.cmpxchg(word, note, Full)";
+const END: &str = "self.0.cmpxchg(word, word & !STATE, Relaxed)";
+const ENDED: &str = "// Relaxed: after the exchange, which was full.
+        let word = self.0.load(Relaxed);";
+const EXHAUSTED: Mutate = source!("freelist/exhausted.rs");
+
 const PUSH_HEAD: &str = "// Acquire: the depth is read from the cell on top.
             let head = stack.head.load(Acquire);";
 const INDEX: u64 = (1 << 24) - 1;
@@ -233,7 +310,58 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("hot", Some(4), hot),
     ("stealing", Some(4), stealing),
     ("full, three rounds", Some(4), full_means_full_long),
+    ("exhausted", None, exhausted),
+    ("exhausted, far", None, exhausted_far),
+    ("exhausted, twice", Some(2), exhausted_twice),
+    ("exhausted, in turn", Some(3), exhausted_in_turn),
 ];
+
+#[test]
+fn an_exhausted_pool_is_not_when_a_cell_is_back() {
+    holds("exhausted", None, exhausted);
+    holds("exhausted, far", None, exhausted_far);
+    holds("exhausted, twice", Some(2), exhausted_twice);
+    holds("exhausted, in turn", Some(3), exhausted_in_turn);
+}
+
+#[test]
+fn an_exhausted_pool_is_not_when_a_cell_is_back_by_each_part() {
+    let text = "full with a free cell";
+    let once: fn() = exhausted;
+    let cases: [(&str, Mutation, fn()); 6] = [
+        ("the barrier in warm", FREELIST(WARM, Change::Release), once),
+        (
+            "the barrier in push",
+            FREELIST(PUSH, Change::Release),
+            exhausted_far,
+        ),
+        (
+            "the barrier after the note",
+            EXHAUSTED(SUSPECT, Change::Acquire),
+            once,
+        ),
+        (
+            "the look of a put",
+            EXHAUSTED(ENDED, Change::Read(|_| 0)),
+            once,
+        ),
+        // It is known at once, before anything was looked at again.
+        (
+            "a state between",
+            EXHAUSTED(SUSPECT, Change::Write(|note| note ^ 3)),
+            full_means_full_long,
+        ),
+        // Notes that look alike, since a put starts them from 0: one is confirmed for another.
+        (
+            "the version",
+            EXHAUSTED(END, Change::Write(|_| 0)),
+            exhausted_in_turn,
+        ),
+    ];
+    for (what, mutation, body) in cases {
+        fails("exhausted", what, Some(3), &[mutation], text, body);
+    }
+}
 
 #[test]
 fn a_recycled_cell_is_in_one_hand() {

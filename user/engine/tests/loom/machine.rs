@@ -2,7 +2,7 @@
 
 //! The model's machine, and how models are run.
 
-use crate::platform::Platform;
+use crate::{platform::Platform, sys::memory::watched::watch};
 use kernel::{
     model::{self, Change, Mutation},
     sync::atomic::{Atomic, Relaxed},
@@ -81,12 +81,14 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
 }
 
 /// What is modelled: not the counters and the threshold, nor how far a chunk was ever in use, all of
-/// which order nothing; and two of the 32 words of a slot of the alert ring, and two of its tails.
-fn selection(file: &str, nth: usize) -> bool {
+/// which order nothing; and two of the 32 words of a slot of the alert ring, and two of its tails. The
+/// note of an exhausted pool has models of its own, and these say so.
+pub(crate) fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
     !ends("rust/stats.rs")
         && !ends("rust/tracker.rs")
         && !ends("rust/freelist/used.rs")
+        && !ends("rust/freelist/exhausted.rs")
         && (!ends("rust/alert.rs") || nth % 32 < 2)
 }
 
@@ -96,6 +98,8 @@ pub(crate) type Bound = Option<usize>;
 /// Runs a model; returns the number of its runs, or what it failed with.
 pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     model::select(selection);
+    // Only the models that say so, in their own runs.
+    watch(false);
     let mut builder = Builder::new();
     builder.max_branches = 20_000;
     builder.preemption_bound = bound;

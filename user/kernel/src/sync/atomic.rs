@@ -21,7 +21,8 @@
 //! |                        |                                   | operation orders nothing      |
 //!
 //! What loom finds correct with `AcqRel` therefore needs no more than that of `Full`; an algorithm
-//! that leans on the full barrier (a store before, a load after) has to use `xchg`.
+//! that leans on the full barrier (a store before, a load after) has to use `xchg`, or to say
+//! that it needs the barrier after a `cmpxchg`, too (`model::barriers`).
 //! Loom's own limits: it remembers the seven latest stores of each atomic, a failing
 //! compare-and-swap always sees the latest value, and it knows no load that is satisfied by a
 //! later store of its own thread's future (load buffering), which dependencies forbid in the

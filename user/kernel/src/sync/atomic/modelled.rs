@@ -48,6 +48,7 @@ fn left(ordering: Native, change: Option<Change>) -> Native {
     match change {
         Some(Change::Relax) => Native::Relaxed,
         Some(Change::Acquire) => Native::Acquire,
+        Some(Change::Release) => Native::Release,
         _ => ordering,
     }
 }
@@ -133,7 +134,13 @@ impl<T: AtomicType> Atomic<T> {
             on!(self, store(new, Native::Release));
             return Ok(old);
         }
-        on!(self, cmpxchg(old, new, left(O::NATIVE, change)))
+        let ordering = left(O::NATIVE, change);
+        let result = on!(self, cmpxchg(old, new, ordering));
+        let place = Location::caller();
+        if result.is_ok() && ordering == Native::AcqRel && model::is_barrier(place) {
+            loom::sync::atomic::fence(Native::SeqCst);
+        }
+        result
     }
 
     /// Adds.
