@@ -165,19 +165,21 @@ fn without(nth: u32, body: fn()) -> Result<u64, String> {
     LEFT_OUT.store(nth, Ordering::Relaxed);
     let result = run(BOUND, body);
     LEFT_OUT.store(0, Ordering::Relaxed);
-    watch(false);
     result
 }
 
 const BOUND: Bound = Some(4);
 
+/// All models of this file.
+pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
+    ("insert and reap", BOUND, insert_and_reap),
+    ("end and reap", BOUND, end_and_reap),
+];
+
 #[test]
 fn a_level_is_freed_when_nobody_looks() {
     // One test, since what is left out is of the whole process.
-    for (name, body) in [
-        ("insert and reap", insert_and_reap as fn()),
-        ("end and reap", end_and_reap),
-    ] {
+    for &(name, _, body) in MODELS {
         match without(0, body) {
             Ok(runs) => println!("holds   {name}: {runs} runs"),
             Err(message) => panic!("{name}: {message}"),
