@@ -38,6 +38,8 @@ ROWS = {
     ("engine", "expiry_free"): ("the search, a free cell once in use", None),
     ("engine", "slice_young"): ("the longest slice, nothing is due", None),
     ("engine", "slice_due"): ("the longest slice, all are due", 50_000),
+    **{("engine", f"{name}_{cpus}"): (f"{what}, {cpus} CPUs", None)
+       for cpus in (2, 16) for name, what in (("begin", "event_in"), ("full", "event_in, pool exhausted"))},
     ("engine", "no_probe"): ("tracepoint, nobody attached", None),
     ("engine", "probe"): ("block probe, request not followed", 80),
     ("engine", "no_switch"): ("calling the probes of a switch: none", None),
@@ -142,6 +144,9 @@ RATIOS = [
      lambda value: value("engine", "pair_search") / value("engine", "pair_no_timeout")),
     ("engine", "flatness", "ratio", "most / least live", 1.10,
      lambda value: value("engine", "pair", max) / value("engine", "pair", min)),
+    *(("engine", f"full_more_{cpus}", "instructions", f"exhausted more than not, {cpus} CPUs", 100,
+       lambda value, cpus=cpus: value("engine", f"full_{cpus}") - value("engine", f"begin_{cpus}"))
+      for cpus in (2, 16)),
     # sched_switch is not exported: its probes are called in a loop, which is not theirs
     *(("engine", f"alone_{name}", "instructions", f"{name} probe of a switch, alone", 80,
        lambda value, name=name: value("engine", f"switch_{name}") - value("engine", "no_switch"))

@@ -56,7 +56,7 @@ module! {
             default: 0,
             description: "Only pass the tracepoint that a tracker is attached to: 1 block, or 2 sched_switch, \
                           whose tracker follows nobody: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all; \
-                          7 syscall, for stacks; from 10 on, what happens from a begin to its end, by WAYS \
+                          7 syscall, for stacks; 8 a full pool, for 2 or 16 CPUs; from 10 on, what happens from a begin to its end, by WAYS \
                           in bench.rs",
         },
         calls: u64 {
@@ -186,6 +186,7 @@ impl kernel::Module for Bench {
                     let (what, name) = *WAYS.get(at as usize - 8).ok_or(EINVAL)?;
                     whole::way(&meter, what as u32, name)?;
                 }
+                Some(6) => whole::full(&meter)?,
                 Some(at) => {
                     let name = SWITCHES.get(at as usize).ok_or(EINVAL)?;
                     whole::switches(&meter, name)?;

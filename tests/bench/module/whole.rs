@@ -7,7 +7,7 @@ use crate::{
     meter::{now, ticks, Meter},
     platform::Platform,
     sys::{free_memory, platform::Kernel, Request, Switches, Way},
-    tracker::{held::Lookup, Verdict},
+    tracker::{held::Lookup, Begin, Verdict},
     unknown, Engine,
 };
 use core::hint::black_box;
@@ -169,6 +169,27 @@ pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     let way = Way::new(what)?;
     meter.row(name, 0, |_| way.pass(&Kernel::guard()));
     Ok(())
+}
+
+/// A begin that succeeds, always of another cell of the pool, and one that finds the pool exhausted:
+/// how many CPUs there can be is how many places a search has.
+pub(crate) fn full(meter: &Meter) -> Result {
+    let (succeeds, fails) = match Kernel::cpus() {
+        2 => ("begin_2", "full_2"),
+        16 => ("begin_16", "full_16"),
+        _ => return Err(EINVAL),
+    };
+    let empty = engine(2 * meter.calls())?;
+    meter.row(succeeds, 0, |n| begin(&empty, n));
+    let exhausted = filled(64)?;
+    while begin_or_full(&exhausted, 64) {}
+    meter.row(fails, 0, |n| begin(&exhausted, n));
+    Ok(())
+}
+
+fn begin_or_full(engine: &Engine, n: u64) -> bool {
+    let guard = Kernel::guard();
+    engine.event_in(&guard, &key(n), Kernel::now(), &[n, !n]) == Begin::Started
 }
 
 /// What an event takes of memory, all of the engine counted, as the page allocator sees it: so
