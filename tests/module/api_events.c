@@ -169,6 +169,7 @@ void duplicates(void)
 
 /* Runs a call with interrupts off, and notes how many ns the longest one took. */
 #define MEASURED(longest, call) ({					\
+	u64 *_longest = &(longest);					\
 	unsigned long _flags;						\
 	typeof(call) _result;						\
 	u64 _begin;							\
@@ -176,7 +177,7 @@ void duplicates(void)
 	local_irq_save(_flags);						\
 	_begin = ktime_get_ns();					\
 	_result = call;							\
-	longest = max(longest, ktime_get_ns() - _begin);		\
+	*_longest = max(*_longest, ktime_get_ns() - _begin);		\
 	local_irq_restore(_flags);					\
 	_result;							\
 })

@@ -10,7 +10,8 @@
 int main(void)
 {
 	static const char * const texts[] = {
-		"plain", "", "a \"quoted\" one, with } and \\", "tab\there\nand a line", "gr\xc3\xbc\xc3\x9f" "e", "what?",
+		"plain", "", "a \"quoted\" one, with } and \\",
+		"tab\there\nand a line", "gr\xc3\xbc\xc3\x9f" "e", "what?",
 	};
 	int16_t numbers[4];
 	int i, j;
