@@ -67,7 +67,7 @@ pub(crate) enum Colour {
     Bold,
 }
 
-/// `text` in a colour; [`line`] leaves it out where there is none.
+/// `text` in a colour; [`line()`] leaves it out where there is none.
 pub(crate) fn paint(colour: Colour, text: &str) -> String {
     let style = match colour {
         Colour::Green => AnsiColor::Green.on_default(),
