@@ -64,6 +64,8 @@ make func pair
 dd if=/dev/zero of=/dev/null bs=4k count=1 2>/dev/null
 
 {
+	echo '# SPDX-License-Identifier: GPL-2.0 OR MIT'
+	echo '#'
 	echo '# What programs rely on, made and compared by tests/vm/abi.sh. Fields are not renamed and not reordered; new ones go'
 	echo '# last. Change this file together with the interface, its pages in Documentation/ABI, and the version if need be.'
 	echo

@@ -7,7 +7,7 @@
 # kernels: stock
 # cpus: 2
 # root: full
-# timeout: 120
+# timeout: 400
 # alone: it installs the module and the command
 
 . /lt/tests/lib.sh
