@@ -3,7 +3,7 @@
 //! Recognizes LTTng's two event headers, which stand before nearly every event that is ever read.
 
 use crate::bits::Order;
-use crate::schema::{Choice, Fast, Int, Kind, Member, NodeId, Role, Schema, Shape};
+use crate::schema::{Choice, Fast, Int, Kind, Member, Node, NodeId, Role, Schema, Shape, Slot};
 
 /// `Some` when reading by the way for that shape gives the same as reading node by node.
 pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
@@ -21,25 +21,25 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     let [compact, extended] = choices.as_slice() else {
         return None;
     };
-    // The selector is the number itself, and nothing else is kept.
+    // The selector is the number itself.
     let last = (1i128 << id_int.len) - 1;
     let by_id = schema.node(id.node).slot == Some(selector.slot);
     let ranges = compact.ranges == [(0, last - 1)] && extended.ranges == [(last, last)];
-    if !by_id
-        || !ranges
-        || [compact, extended]
-            .iter()
-            .any(|c| schema.node(c.node).keeps)
-    {
+    if !by_id || !ranges {
         return None;
     }
     let [time] = members_of(schema, compact)? else {
         return None;
     };
-    let (time, time_align) = integer(schema, time.node, Role::Time)?;
     let [long_id, long_time] = members_of(schema, extended)? else {
         return None;
     };
+    // The short way keeps no value that a length or a selector is taken from.
+    let kept = |member: &Member| schema.node(member.node).slot.is_some();
+    if [time, long_id, long_time].into_iter().any(kept) || takers(schema, selector.slot) != 1 {
+        return None;
+    }
+    let (time, time_align) = integer(schema, time.node, Role::Time)?;
     let (long_id, long_id_align) = integer(schema, long_id.node, Role::EventClass)?;
     let (long_time, long_time_align) = integer(schema, long_time.node, Role::Time)?;
     let order = id_int.order;
@@ -63,6 +63,19 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     })
 }
 
+/// How many fields take a length or a selector from this slot.
+fn takers(schema: &Schema, slot: Slot) -> usize {
+    let source = |node: &Node| match &node.kind {
+        Kind::DynamicText { length, .. }
+        | Kind::DynamicBlob { length }
+        | Kind::DynamicArray { length, .. } => Some(length.slot),
+        Kind::Optional { selector, .. } | Kind::Variant { selector, .. } => Some(selector.slot),
+        _ => None,
+    };
+    let takes = |node: &&Node| source(node) == Some(slot);
+    schema.nodes.iter().filter(takes).count()
+}
+
 fn members_of<'a>(schema: &'a Schema, choice: &Choice) -> Option<&'a [Member]> {
     match &schema.node(choice.node).kind {
         Kind::Struct(members) => Some(members),
@@ -75,5 +88,64 @@ fn integer(schema: &Schema, node: NodeId, role: Role) -> Option<(Int, u32)> {
     match node.kind {
         Kind::Int { int, .. } if node.role == Some(role) => Some((int, node.align)),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn integer(length: u32, align: u32, role: &str) -> Value {
+        json!({"type": "fixed-length-unsigned-integer", "length": length, "alignment": align,
+            "byte-order": "little-endian", "roles": [role]})
+    }
+
+    /// The header that LTTng writes, with one event of that payload: the short way, if it is taken.
+    fn shape(id: u32, time: u32, align: u32, payload: &Value) -> Option<Shape> {
+        let last = (1u64 << id) - 1;
+        let option = |ranges: [u64; 2], members: Value| {
+            json!({"selector-field-ranges": [ranges],
+                "field-class": {"type": "structure", "member-classes": members}})
+        };
+        let number = |length, align| integer(length, align, "event-record-class-id");
+        let clock = |length, align| integer(length, align, "default-clock-timestamp");
+        let header = json!({"type": "structure", "minimum-alignment": 8, "member-classes": [
+            {"name": "id", "field-class": number(id, align)},
+            {"name": "v", "field-class": {"type": "variant", "selector-field-location": {"path": ["id"]}, "options": [
+                option([0, last - 1], json!([{"name": "timestamp", "field-class": clock(time, align)}])),
+                option([last, last], json!([{"name": "id", "field-class": number(32, 8)},
+                    {"name": "timestamp", "field-class": clock(64, 8)}])),
+            ]}},
+        ]});
+        let fragments = [
+            json!({"type": "preamble", "version": 2}),
+            json!({"type": "data-stream-class", "event-record-header-field-class": header}),
+            json!({"type": "event-record-class", "payload-field-class": payload}),
+        ];
+        let text: String = fragments.iter().map(|f| format!("\x1e{f}\n")).collect();
+        let schema = crate::metadata::parse(Path::new("made"), text.as_bytes(), false).unwrap();
+        schema.streams[0].fast.map(|f| f.shape)
+    }
+
+    #[test]
+    fn the_headers_of_lttng_are_recognized() {
+        let payload = json!({"type": "structure"});
+        assert_eq!(shape(5, 27, 1, &payload), Some(Shape::Compact));
+        let large = Shape::Large { time_align: 8 };
+        assert_eq!(shape(16, 32, 8, &payload), Some(large));
+        assert_eq!(shape(16, 27, 8, &payload), None);
+    }
+
+    #[test]
+    fn one_whose_values_are_wanted_later_is_read_node_by_node() {
+        for path in [json!(["id"]), json!(["v", "timestamp"])] {
+            let length = json!({"origin": "event-record-header", "path": path});
+            let payload = json!({"type": "structure", "member-classes": [{"name": "x",
+                "field-class": {"type": "dynamic-length-blob", "length-field-location": length}}]});
+            assert_eq!(shape(16, 32, 8, &payload), None, "{path}");
+        }
     }
 }
