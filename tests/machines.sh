@@ -74,9 +74,10 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 
 # share RESULTS DIRECTORY KERNEL OPTIONS TEST...: run the tests in a machine with these options of scripts/vm, with | between
 # the words, one after another, and write a line for each to RESULTS (see `several` of report.sh). A machine ends with a test that fails, or
-# that leaves it other than it was; the tests that are left get another one.
+# that leaves it other than it was; the tests that are left get another one. If the emulator
+# breaks a machine (scripts/vm), the test that was running has not been run and gets another one; that happens once.
 share() {
-	local results=$1 dir=$2 kernel=$3 options machine=0 ended
+	local results=$1 dir=$2 kernel=$3 options machine=0 ended broken=''
 	IFS='|' read -ra options <<<"$4"
 	shift 4
 	while [ $# -gt 0 ]; do
@@ -86,7 +87,8 @@ share() {
 	done
 }
 
-# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took.
+# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took, and broken, if the emulator
+# broke it.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
 	local test from to vm qemu='' line rc limit=600 end now used begun=0 before=0 taint
@@ -147,7 +149,11 @@ machine() {
 	rc=0
 	wait "$vm" || rc=$?
 	exec {from}<&- {to}>&-
-	if [ "$ended" -eq 0 ]; then
+	if [ "$rc" -eq 126 ] && [ -z "$broken" ] && [ "${ends[ended]:-0}" -eq 0 ]; then
+		broken=1
+		[ "$ended" -eq 0 ] || ended=$((ended - 1))
+		echo "The emulator broke the machine of vm/${*:ended+1:1}@$kernel, which gets another one; its console log: $dir/console.log"
+	elif [ "$ended" -eq 0 ]; then
 		echo "vm/$1@$kernel $dir/output.log 1 $(tenths $((now - end + 600000)))" >>"$results"
 		ended=1
 		return

@@ -18,7 +18,13 @@ vm_test good 30 'echo all is well'
 vm_test bad 30 'assert_eq 1 2 "one and two"'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
 vm_test tainted 30 'echo 512 >/proc/sys/kernel/tainted'
-vm_test crashed 30 'echo c >/proc/sysrq-trigger; sleep 20'
+# Code that was freed, and code that the kernel had put right before: only the latter is the emulator's fault.
+crash() {
+	printf "for line in 'Oops: int3: 0000 [#1]' 'Code: 90 %s 48'; do echo \"\$line\" >/dev/kmsg; done\n" "$1"
+	echo 'echo c >/proc/sysrq-trigger; sleep 20'
+}
+vm_test crashed 30 "$(crash 'cc <cc>')"
+vm_test broken 30 "$(crash 'eb <53>')"
 vm_test hanging 15 'echo before; sleep 1000'
 vm_test skipped 30 'skip "not on a Tuesday"'
 # Longest time first: one leaves what can be put back, the other finds nothing of it.
@@ -48,6 +54,10 @@ check '^FAIL vm/tainted@stock '
 check 'the kernel is tainted: 512'
 check '^FAIL vm/crashed@stock '
 check 'Kernel panic'
+check '^The emulator broke the machine of vm/broken@stock,'
+check '^FAIL vm/broken@stock '
+check 'vm: the emulator broke the machine'
+[ "$(grep -c '^The emulator broke' "$work/said")" -eq 1 ] || { echo "more than one was the emulator's fault"; exit 1; }
 check '^FAIL vm/hanging@stock '
 check '\| vm: time is up: ended after 15 s'
 check '^SKIP vm/skipped@stock: not on a Tuesday$'
@@ -58,9 +68,10 @@ for test in leaving finding spoiling unspoilt; do check "^PASS vm/$test@stock ";
 machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/machine-*/*/console.log | sort; }
 [ "$(machines leaving)" = "$(machines finding)" ] || { echo "these two did not share a machine"; exit 1; }
 [ "$(machines spoiling)" != "$(machines unspoilt)" ] || { echo "a spoilt machine went on"; exit 1; }
+[ "$(machines broken | wc -l)-$(machines crashed | wc -l)" = 2-1 ] || { echo "not one more machine for the broken one"; exit 1; }
 [ "$(machines bad)" != "$(machines good)" ] || { echo "a machine went on after a test that failed"; exit 1; }
 for test in leaving finding spoiling unspoilt good; do
 	[ ! -s "$work/log/vm/$test@stock/complaints" ] || { echo "$test has complaints that are not its own"; exit 1; }
 done
-[ "$(tail -n 1 "$work/said")" = '5 passed, 7 failed, 1 skipped' ] || { echo "not the closing line"; exit 1; }
+[ "$(tail -n 1 "$work/said")" = '5 passed, 8 failed, 1 skipped' ] || { echo "not the closing line"; exit 1; }
 ! pgrep -f "$work" >/dev/null || { echo "processes are left:"; pgrep -fa "$work"; exit 1; }
