@@ -75,6 +75,8 @@ struct Builder {
 
 struct Pending {
     name: String,
+    /// The place of its stream class.
+    stream: usize,
     common: Option<NodeId>,
     specific: Option<NodeId>,
     payload: Option<NodeId>,
@@ -231,12 +233,12 @@ impl Builder {
         let stream = unsigned(fragment, "data-stream-class-id")?.unwrap_or(0);
         let name = text(fragment, "name")?.unwrap_or_default().to_string();
         let at = self.schema.stream(stream);
-        let Some(class) = at.and_then(|at| self.schema.streams.get(at)) else {
+        let found = at.and_then(|at| Some((at, self.schema.streams.get(at)?.context)));
+        let Some((at, common)) = found else {
             return Err(format!(
                 "event {name:?} of data stream class {stream}, which is not there"
             ));
         };
-        let common = class.context;
         self.fields.leave(stream);
         let mut scope = |root, key| {
             self.fields
@@ -246,7 +248,7 @@ impl Builder {
         let specific = scope(Root::Specific, "specific-context-field-class")?;
         let payload = scope(Root::Payload, "payload-field-class")?;
         let index = u32::try_from(self.events.len()).map_err(|_| "too many event classes")?;
-        let class = at.and_then(|at| self.schema.streams.get_mut(at));
+        let class = self.schema.streams.get_mut(at);
         if !class.is_some_and(|c| c.events.insert(id, index)) {
             return Err(format!(
                 "a second event class {id} of data stream class {stream}"
@@ -254,6 +256,7 @@ impl Builder {
         }
         self.events.push(Pending {
             name,
+            stream: at,
             common,
             specific,
             payload,
@@ -265,9 +268,16 @@ impl Builder {
         if !self.seen {
             return Err("no preamble".into());
         }
+        let fast = |s: &StreamClass| s.header.and_then(|h| shape::fast(&self.schema, h));
+        let fast: Vec<_> = self.schema.streams.iter().map(fast).collect();
+        for (stream, fast) in self.schema.streams.iter_mut().zip(fast) {
+            stream.fast = fast;
+        }
         for event in self.events {
             let scopes = [event.common, event.specific, event.payload];
-            let (program, fields) = program::lower(&self.schema, scopes)
+            let stream = self.schema.streams.get(event.stream);
+            let modulus = stream.and_then(|s| s.fast).map_or(1, |f| f.end());
+            let (program, fields) = program::lower(&self.schema, modulus, scopes)
                 .map_err(|e| format!("event {:?}: {e}", event.name))?;
             self.schema.classes.push(Class {
                 name: event.name,
@@ -275,15 +285,6 @@ impl Builder {
                 program,
                 scopes: scopes.map(|s| s.is_some()),
             });
-        }
-        let fast: Vec<_> = self
-            .schema
-            .streams
-            .iter()
-            .map(|s| s.header.and_then(|h| shape::fast(&self.schema, h)))
-            .collect();
-        for (stream, fast) in self.schema.streams.iter_mut().zip(fast) {
-            stream.fast = fast;
         }
         Ok(self.schema)
     }

@@ -9,10 +9,12 @@
 //! A length or a selector is another field, read before: its node keeps the value in a *slot* when it is read,
 //! and whoever needs it takes it from there. So nothing is looked up by name while events are read.
 
-use std::collections::HashMap;
+mod class;
 
 use crate::bits::Order;
-use crate::program::Program;
+
+pub use self::class::{Class, Field, FieldIndex, Scope};
+pub(crate) use self::class::{Events, Fast, Shape, StreamClass};
 
 /// Index into [`Schema::nodes`].
 pub(crate) type NodeId = u32;
@@ -190,134 +192,6 @@ impl Clock {
 }
 
 const SECOND: u64 = 1_000_000_000;
-
-/// What streams of one kind have in common.
-#[derive(Debug)]
-pub(crate) struct StreamClass {
-    pub(crate) id: u64,
-    pub(crate) clock: Option<usize>,
-    pub(crate) packet_context: Option<NodeId>,
-    pub(crate) header: Option<NodeId>,
-    pub(crate) context: Option<NodeId>,
-    pub(crate) fast: Option<Fast>,
-    pub(crate) events: Events,
-}
-
-/// The event classes of a stream class, by number; small numbers at once.
-#[derive(Debug, Default)]
-pub(crate) struct Events {
-    dense: Vec<u32>,
-    other: HashMap<u64, u32>,
-}
-
-const NONE: u32 = u32::MAX;
-const DENSE: usize = 1 << 16;
-
-impl Events {
-    /// False when there was one of that number.
-    pub(crate) fn insert(&mut self, id: u64, class: u32) -> bool {
-        match usize::try_from(id) {
-            Ok(id) if id < DENSE => {
-                if self.dense.len() <= id {
-                    self.dense.resize(id + 1, NONE);
-                }
-                std::mem::replace(&mut self.dense[id], class) == NONE
-            }
-            _ => self.other.insert(id, class).is_none(),
-        }
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, id: u64) -> Option<u32> {
-        let dense = usize::try_from(id).ok().and_then(|id| self.dense.get(id));
-        match dense {
-            Some(class) => (*class != NONE).then_some(*class),
-            None => self.other.get(&id).copied(),
-        }
-    }
-}
-
-/// The two event headers of LTTng, which are worth a way of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fast {
-    /// Of the whole, in bits.
-    pub(crate) align: u32,
-    pub(crate) order: Order,
-    pub(crate) shape: Shape,
-    /// Alignment in bits of what follows an escape: the number (32 bits), then the time (64 bits).
-    pub(crate) extended: (u32, u32, u32),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    /// 5 bits of class, 27 of time; class 31 is the escape.
-    Compact,
-    /// 16 bits of class, 32 of time with this alignment; class 65535 is the escape.
-    Large { time_align: u32 },
-}
-
-/// One kind of event.
-#[derive(Debug)]
-pub struct Class {
-    /// `sched_switch`, `provider:event`, ...
-    pub name: String,
-    pub(crate) fields: Vec<Field>,
-    pub(crate) program: Program,
-    /// Which of the three scopes it has.
-    pub(crate) scopes: [bool; 3],
-}
-
-/// Where a field stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
-    /// Context that all events of the stream have (`lttng add-context`).
-    Common,
-    /// Context of this class of events.
-    Specific,
-    /// The event's own fields.
-    Payload,
-}
-
-/// A field of an event class: one member of a scope.
-#[derive(Debug)]
-pub struct Field {
-    /// As in the metadata.
-    pub name: String,
-    /// Where it stands.
-    pub scope: Scope,
-    pub(crate) node: NodeId,
-    /// It begins `delta` bits after this anchor of the event.
-    pub(crate) anchor: u32,
-    pub(crate) delta: u32,
-    /// Set when it is an integer of whole bytes, and always on a byte boundary.
-    pub(crate) quick: Option<Int>,
-}
-
-/// The number of a field in its class; found once with [`Class::field`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FieldIndex(pub(crate) u32);
-
-impl Class {
-    /// The field of that name: of the event itself before those of its contexts.
-    #[must_use]
-    pub fn field(&self, name: &str) -> Option<FieldIndex> {
-        let named = |(_, f): &(usize, &Field)| f.name == name;
-        let fields = self.fields.iter().enumerate().filter(named);
-        let (index, _) = fields.max_by_key(|(i, f)| (f.scope, std::cmp::Reverse(*i)))?;
-        u32::try_from(index).ok().map(FieldIndex)
-    }
-
-    /// Whether it has such a scope, though it may have no field.
-    #[must_use]
-    pub fn has(&self, scope: Scope) -> bool {
-        self.scopes[scope as usize]
-    }
-
-    /// All fields, in the order of the metadata.
-    pub fn fields(&self) -> impl Iterator<Item = (FieldIndex, &Field)> {
-        (0u32..).map(FieldIndex).zip(&self.fields)
-    }
-}
 
 /// One trace's metadata.
 #[derive(Debug, Default)]

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What [`crate::Event::visit`] tells of a field, and how to show it.
+
+use std::borrow::Cow;
+
+use crate::schema::{Mappings, labels};
+
+/// A part of a field, as [`Event::visit`] tells them: members and elements come between begin and end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part<'a> {
+    /// The name of the member that follows.
+    Member(&'a str),
+    /// An unsigned integer, how to show it, and the names of its values.
+    Unsigned(u64, Show, Names<'a>),
+    /// A signed one.
+    Signed(i64, Show, Names<'a>),
+    /// A boolean.
+    Bool(bool),
+    /// A bit array; of a bit map, with the names of its bits.
+    Bits(u64, Names<'a>),
+    /// A number of single precision.
+    Single(f32),
+    /// A number of double precision.
+    Double(f64),
+    /// Text, up to its end mark: UTF-8, if it is as it should be.
+    Text(Cow<'a, [u8]>),
+    /// Bytes.
+    Blob(&'a [u8]),
+    /// A structure begins.
+    Struct,
+    /// An array of so many elements begins.
+    Array(u64),
+    /// The option that was taken begins, and its name.
+    Variant(Option<&'a str>),
+    /// An optional field begins, which is there or not.
+    Optional(bool),
+    /// The last one that began ends.
+    End,
+}
+
+/// How an integer is best shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Show {
+    /// 2, 8, 10 or 16.
+    pub base: u8,
+    /// How many bits it has, 1 to 64.
+    pub bits: u32,
+}
+
+/// Names of an integer's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Names<'a>(pub(super) &'a Mappings);
+
+impl<'a> Names<'a> {
+    /// Whether the class of the field has any.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The names of `value`.
+    pub fn of(&self, value: i128) -> impl Iterator<Item = &'a str> + use<'a> {
+        labels(self.0, value)
+    }
+
+    /// All names, with their ranges.
+    pub fn all(&self) -> impl Iterator<Item = (&'a str, &'a [(i128, i128)])> + use<'a> {
+        self.0
+            .iter()
+            .map(|(name, ranges)| (name.as_str(), ranges.as_slice()))
+    }
+}

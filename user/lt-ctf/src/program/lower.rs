@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Makes the steps of an event class from its field classes, and says where each field stands.
+//!
+//! While it goes along it knows of the next field: how far behind the last anchor it is, and what its place is modulo
+//! a power of two. So most alignments are distances known beforehand, and no steps.
+
+use super::{Op, Program, Step};
+use crate::schema::{Field, Kind, NodeId, Schema, Scope, Slot};
+
+/// Makes the steps and the fields of an event class from its scopes: common, specific, payload. They begin at a
+/// multiple of `modulus` bits, which is a power of two.
+pub(crate) fn lower(
+    schema: &Schema,
+    modulus: u64,
+    scopes: [Option<NodeId>; 3],
+) -> Result<(Program, Vec<Field>), String> {
+    let mut lower = Lower {
+        schema,
+        program: Program::default(),
+        fields: Vec::new(),
+        anchor: 0,
+        delta: 0,
+        modulus,
+        residue: 0,
+    };
+    for (scope, id) in [Scope::Common, Scope::Specific, Scope::Payload]
+        .into_iter()
+        .zip(scopes)
+    {
+        let Some(id) = id else {
+            continue;
+        };
+        let node = schema.node(id);
+        lower.align(node.align);
+        if let Kind::Struct(members) = &node.kind {
+            for member in members {
+                lower.member(scope, &member.name, member.node)?;
+            }
+        }
+    }
+    lower.program.anchors = lower.anchor + 1;
+    Ok((lower.program, lower.fields))
+}
+
+struct Lower<'a> {
+    schema: &'a Schema,
+    program: Program,
+    fields: Vec<Field>,
+    /// The last anchor, and how far behind it the next field stands, bits.
+    anchor: u32,
+    delta: u64,
+    /// What is known of the place of the anchor plus delta: it is `residue` modulo `modulus` bits.
+    modulus: u64,
+    residue: u64,
+}
+
+impl Lower<'_> {
+    /// A step behind which the next field is only known to be at a multiple of `modulus` bits.
+    fn step(&mut self, op: Op, modulus: u64) {
+        self.anchor += 1;
+        self.program.steps.push(Step {
+            op,
+            anchor: self.anchor,
+            skip: 0,
+        });
+        self.delta = 0;
+        self.modulus = modulus;
+        self.residue = 0;
+    }
+
+    /// The next field is so much further on, of which the present step need not know.
+    fn pass(&mut self, size: u64) {
+        self.delta += size;
+        self.residue = (self.residue + size) % self.modulus;
+    }
+
+    fn forward(&mut self, size: u64) {
+        match self.program.steps.last_mut() {
+            Some(step) => step.skip += size,
+            None => self.program.head += size,
+        }
+        self.pass(size);
+    }
+
+    fn align(&mut self, align: u32) {
+        let align = u64::from(align);
+        if align <= self.modulus {
+            // Both are powers of two.
+            self.forward((align - self.residue % align) % align);
+        } else {
+            self.step(Op::Align((align - 1) as u32), align);
+        }
+    }
+
+    fn member(&mut self, scope: Scope, name: &str, id: NodeId) -> Result<(), String> {
+        let node = self.schema.node(id);
+        self.align(node.align);
+        let delta = u32::try_from(self.delta);
+        let quick = match node.kind {
+            Kind::Int { int, .. }
+                if self.modulus >= 8
+                    && self.residue.is_multiple_of(8)
+                    && int.len.is_multiple_of(8) =>
+            {
+                Some(int)
+            }
+            _ => None,
+        };
+        self.fields.push(Field {
+            name: name.to_string(),
+            scope,
+            node: id,
+            anchor: self.anchor,
+            delta: delta.map_err(|_| "an event of gigabytes")?,
+            quick,
+        });
+        if let (Some(size), false) = (node.size, node.keeps) {
+            self.forward(size);
+            return Ok(());
+        }
+        match node.kind {
+            Kind::Int { int, .. } | Kind::Bool(int) => {
+                if let Some(slot) = node.slot {
+                    self.program.steps.push(Step {
+                        op: Op::Keep(int, slot),
+                        anchor: 0,
+                        skip: 0,
+                    });
+                    self.pass(u64::from(int.len));
+                    return Ok(());
+                }
+            }
+            _ => {}
+        }
+        let (op, modulus) = match node.kind {
+            Kind::Text(encoding) if encoding.unit() == 1 => (Op::Text, 8),
+            Kind::DynamicText { length, .. } | Kind::DynamicBlob { length } => {
+                (Op::Bytes(length.slot), 8)
+            }
+            Kind::DynamicArray { of, length } => self.array(id, of, length.slot),
+            _ => (Op::Node(id), 1),
+        };
+        self.step(op, modulus);
+        Ok(())
+    }
+
+    /// An array, and what is known of where it ends.
+    fn array(&self, id: NodeId, of: NodeId, slot: Slot) -> (Op, u64) {
+        let element = self.schema.node(of);
+        match element.size {
+            Some(own) if !element.keeps => {
+                let stride = own.next_multiple_of(u64::from(element.align));
+                // The largest power of two that divides the begin and all it can add to it.
+                let begin = u64::from(self.schema.node(id).align).trailing_zeros();
+                let steps = stride.trailing_zeros().min(own.trailing_zeros());
+                (Op::Array { slot, stride, own }, 1 << begin.min(steps))
+            }
+            _ => (Op::Node(id), 1),
+        }
+    }
+}

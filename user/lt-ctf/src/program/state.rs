@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What is known while a packet is read: the values that lengths and selectors are taken from, the anchors of the
+//! present event, and what headers say.
+
+use crate::bits;
+use crate::schema::Role;
+
+/// What is known while a packet is read.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// The values of lengths and selectors.
+    pub(crate) slots: Vec<u64>,
+    /// Bits of the window where the anchors of the present event are.
+    pub(crate) anchors: Vec<u64>,
+    pub(crate) roles: Roles,
+    pub(crate) fuel: u32,
+}
+
+/// What headers say.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Roles {
+    pub(crate) magic: Option<u64>,
+    pub(crate) uuid: Option<[u8; 16]>,
+    pub(crate) stream_class: Option<u64>,
+    pub(crate) stream: Option<u64>,
+    pub(crate) total: Option<u64>,
+    pub(crate) content: Option<u64>,
+    pub(crate) end: Option<u64>,
+    pub(crate) number: Option<u64>,
+    pub(crate) discarded: Option<u64>,
+    pub(crate) event: Option<u64>,
+    /// The clock, in cycles.
+    pub(crate) time: u64,
+    pub(crate) timed: bool,
+}
+
+/// The clock shows `value` in its lowest `len` bits, and never goes back.
+#[inline]
+pub(crate) fn tick(clock: u64, value: u64, len: u32) -> u64 {
+    let mask = bits::mask(len);
+    let new = (clock & !mask) | value;
+    if new < clock && len < 64 {
+        new.wrapping_add(mask.wrapping_add(1))
+    } else {
+        new
+    }
+}
+
+impl Roles {
+    pub(super) fn take(&mut self, role: Role, value: u64, len: u32) {
+        match role {
+            Role::Magic => self.magic = Some(value),
+            Role::Uuid => {}
+            Role::StreamClass => self.stream_class = Some(value),
+            Role::Stream => self.stream = Some(value),
+            Role::PacketTotal => self.total = Some(value),
+            Role::PacketContent => self.content = Some(value),
+            Role::PacketEnd => self.end = Some(tick(self.time, value, len)),
+            Role::PacketNumber => self.number = Some(value),
+            Role::Discarded => self.discarded = Some(value),
+            Role::EventClass => self.event = Some(value),
+            Role::Time => {
+                self.time = tick(self.time, value, len);
+                self.timed = true;
+            }
+        }
+    }
+}

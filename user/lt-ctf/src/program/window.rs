@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What is in memory of a packet, and how plain things are read from it.
+
+use crate::bits;
+use crate::schema::Int;
+
+/// Why the end was not reached.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// It would be at this bit of the window or later.
+    More(u64),
+    /// It cannot be.
+    Bad(Box<str>),
+}
+
+impl Stop {
+    #[cold]
+    pub(crate) fn bad(what: impl Into<Box<str>>) -> Self {
+        Self::Bad(what.into())
+    }
+}
+
+/// A part of a packet, from a bit that is aligned for all.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Window<'a> {
+    pub(crate) bytes: &'a [u8],
+    /// In bits; not behind the bytes.
+    pub(crate) end: u64,
+}
+
+impl Window<'_> {
+    /// `pos` + `size`, when it is inside.
+    #[inline]
+    pub(crate) fn after(&self, pos: u64, size: u64) -> Result<u64, Stop> {
+        let end = pos.saturating_add(size);
+        if end <= self.end {
+            Ok(end)
+        } else {
+            Err(Stop::More(end))
+        }
+    }
+
+    /// An integer there; `pos` + its length must be inside.
+    #[inline]
+    pub(crate) fn integer(&self, pos: u64, int: Int) -> Result<u64, Stop> {
+        match bits::read(self.bytes, pos as usize, int.len, int.order) {
+            Some(value) if int.signed => Ok(bits::sign(value, int.len) as u64),
+            Some(value) => Ok(value),
+            None => Err(Stop::More(pos.saturating_add(u64::from(int.len)))),
+        }
+    }
+
+    /// The end of text of such units, its end mark included.
+    pub(crate) fn text(&self, pos: u64, unit: usize) -> Result<u64, Stop> {
+        let rest = self
+            .bytes
+            .get((pos >> 3) as usize..(self.end >> 3) as usize);
+        let rest = rest.unwrap_or_default();
+        let length = match unit {
+            1 => memchr::memchr(0, rest).map(|i| i + 1),
+            _ => {
+                let zero = rest
+                    .chunks_exact(unit)
+                    .position(|c| c.iter().all(|b| *b == 0));
+                zero.map(|i| (i + 1) * unit)
+            }
+        };
+        match length {
+            Some(length) => Ok(pos + 8 * length as u64),
+            None => Err(Stop::More(self.end.saturating_add(8))),
+        }
+    }
+}
+
+#[inline]
+pub(crate) fn align(pos: u64, align: u32) -> u64 {
+    let mask = u64::from(align) - 1;
+    (pos + mask) & !mask
+}

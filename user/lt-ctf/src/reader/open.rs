@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Finds the traces below a directory, and opens their streams.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::{Reader, Trace};
+use crate::convert::{self, Progress, Scratch};
+use crate::error::{Error, Result};
+use crate::metadata;
+use crate::stream::{Part, Stream, WINDOW};
+
+/// How deep below the given directory traces are looked for.
+const DEPTH: usize = 16;
+/// All windows together, bytes, unless there are so many streams that each gets its least.
+/// They should stay in the cache.
+const WINDOWS: usize = 4 << 20;
+const LEAST: usize = 16 << 10;
+
+/// How to open a trace.
+#[derive(Default)]
+pub struct Options<'a> {
+    growing: bool,
+    progress: Option<&'a mut dyn FnMut(Progress)>,
+}
+
+impl<'a> Options<'a> {
+    /// The trace is still being written: what is incomplete at the end of a file is not there yet, and no error.
+    #[must_use]
+    pub fn growing(mut self, growing: bool) -> Self {
+        self.growing = growing;
+        self
+    }
+
+    /// Called a few times a second while an older trace is being converted.
+    #[must_use]
+    pub fn progress(mut self, told: &'a mut dyn FnMut(Progress)) -> Self {
+        self.progress = Some(told);
+        self
+    }
+
+    /// Opens all traces below `path`, or the one that is there.
+    ///
+    /// # Errors
+    /// When there is none, or the metadata of one cannot be read. A stream that cannot be read is an error of
+    /// [`Reader::next`].
+    pub fn open(mut self, path: &Path) -> Result<Reader> {
+        let mut directories = Vec::new();
+        find(path, 0, &mut directories)?;
+        if directories.is_empty() {
+            return Err(Error::metadata(
+                path,
+                0,
+                "no trace: there is no file `metadata` in or below it",
+            ));
+        }
+        let mut reader = Reader::default();
+        for directory in directories {
+            reader.add(&directory, self.growing, &mut self.progress)?;
+        }
+        reader.ready();
+        Ok(reader)
+    }
+}
+
+/// The directories with metadata in or below `path`, in the order of their names.
+fn find(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
+    if path.join("metadata").is_file() {
+        found.push(path.to_path_buf());
+        return Ok(());
+    }
+    let wrong = |e| Error::new(path, 0, crate::What::Io(e));
+    let mut below = Vec::new();
+    for entry in fs::read_dir(path).map_err(wrong)? {
+        let entry = entry.map_err(wrong)?;
+        // No links: they may lead in a circle.
+        if entry.file_type().map_err(wrong)?.is_dir() {
+            below.push(entry.path());
+        }
+    }
+    below.sort();
+    if depth < DEPTH {
+        below.iter().try_for_each(|b| find(b, depth + 1, found))?;
+    }
+    Ok(())
+}
+
+impl Reader {
+    fn add(
+        &mut self,
+        directory: &Path,
+        growing: bool,
+        progress: &mut Option<&mut dyn FnMut(Progress)>,
+    ) -> Result<()> {
+        let file = directory.join("metadata");
+        let text = read_metadata(&file)?;
+        if metadata::is_ctf2(&text) || text.is_empty() {
+            return self.add_ctf2(directory, directory, &text, growing);
+        }
+        if self.scratch.is_none() {
+            self.scratch = Some(Scratch::new(directory)?);
+        }
+        let Some(scratch) = &mut self.scratch else {
+            return Ok(());
+        };
+        let converted = convert::convert(directory, scratch, progress)?;
+        let mut directories = Vec::new();
+        find(&converted, 0, &mut directories)?;
+        for found in directories {
+            let file = found.join("metadata");
+            let text = read_metadata(&file)?;
+            self.add_ctf2(directory, &found, &text, false)?;
+        }
+        Ok(())
+    }
+
+    fn add_ctf2(
+        &mut self,
+        shown: &Path,
+        directory: &Path,
+        text: &[u8],
+        growing: bool,
+    ) -> Result<()> {
+        let schema = metadata::parse(&directory.join("metadata"), text, growing)?;
+        let trace = self.traces.len();
+        let mut streams: Vec<Stream> = Vec::new();
+        let wrong = |e| Error::new(directory, 0, crate::What::Io(e));
+        let mut files = Vec::new();
+        for entry in fs::read_dir(directory).map_err(wrong)? {
+            let path = entry.map_err(wrong)?.path();
+            let name = path.file_name().unwrap_or_default();
+            if name != "metadata" && !name.as_encoded_bytes().starts_with(b".") {
+                let facts =
+                    fs::metadata(&path).map_err(|e| Error::new(&path, 0, crate::What::Io(e)))?;
+                if facts.is_file() && facts.len() > 0 {
+                    files.push(Part {
+                        path,
+                        size: facts.len(),
+                    });
+                }
+            }
+        }
+        files.sort_by(|a, b| a.path.cmp(&b.path));
+        for part in files {
+            match Stream::probe(&schema, part, growing) {
+                Ok(Some(stream)) => streams.push(stream),
+                Ok(None) => {}
+                Err(error) => self.faults.push(error),
+            }
+        }
+        // The files of one stream, when the tracer went on in another: in the order of time.
+        streams.sort_by_key(|s| (s.class, s.id, s.id.and(s.packet.begin)));
+        let groups = streams.chunk_by(|a, b| a.id.is_some() && (a.class, a.id) == (b.class, b.id));
+        for group in groups {
+            let parts = group.iter().flat_map(|s| s.parts.clone()).collect();
+            let class = group.first().map_or(0, |s| s.class);
+            let mut stream = Stream::new(&schema, class, parts, growing);
+            stream.index = self.streams.len();
+            stream.trace = trace;
+            self.streams.push(stream);
+        }
+        let first = self
+            .traces
+            .last()
+            .map_or(0, |t| t.first + t.schema.classes.len());
+        self.traces.push(Trace {
+            directory: shown.to_path_buf(),
+            schema,
+            first,
+        });
+        Ok(())
+    }
+
+    fn ready(&mut self) {
+        let size = (WINDOWS / self.streams.len().max(1)).clamp(LEAST, WINDOW);
+        // A multiple of a page, as windows are.
+        self.streams
+            .iter_mut()
+            .for_each(|s| s.limit_window(size / 4096 * 4096));
+        self.begin();
+    }
+}
+
+/// Metadata, of no more than is reasonable.
+fn read_metadata(file: &Path) -> Result<Vec<u8>> {
+    let wrong = |e| Error::new(file, 0, crate::What::Io(e));
+    let mut text = Vec::new();
+    let open = fs::File::open(file).map_err(wrong)?;
+    open.take(metadata::LIMIT + 1)
+        .read_to_end(&mut text)
+        .map_err(wrong)?;
+    if text.len() as u64 > metadata::LIMIT {
+        return Err(Error::metadata(
+            file,
+            metadata::LIMIT,
+            "far too much metadata",
+        ));
+    }
+    Ok(text)
+}

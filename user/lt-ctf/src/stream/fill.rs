@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! How the window gets its bytes.
+//!
+//! It is read, not mapped: mapping is unsafe, for the file may shrink (a recording that goes on may well
+//! do that) and then the process dies of SIGBUS; reading 256 KiB costs 20 us, decoding it 200 us or more.
+//! It begins at a multiple of 4096 bytes of its packet, so that alignment within it is alignment within the packet,
+//! and grows only when one single event does not fit.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::{PAGE, Stream};
+use crate::error::{Error, Result, What};
+use crate::program::Stop;
+
+/// One event, or the begin of a packet, has to fit into so much, bytes.
+const LARGEST: usize = 16 << 20;
+
+impl Stream {
+    /// Gets more of the packet, if that is why it stopped.
+    #[cold]
+    pub(super) fn more(&mut self, stop: Stop) -> Result<()> {
+        let at = 8 * self.base + self.pos;
+        let want = match stop {
+            Stop::Bad(what) => return Err(self.fault(at, What::Data(what.into()))),
+            Stop::More(want) => want.saturating_add(8 * self.base),
+        };
+        if want > self.packet.content
+            || self.base + self.filled as u64 >= self.packet.content.div_ceil(8)
+        {
+            let what = format!(
+                "an event that passes the end of its packet at bit {}",
+                self.packet.content
+            );
+            return Err(self.fault(at, What::Data(what)));
+        }
+        // From the page of this event's begin; twice as large when that is where it begins now.
+        let base = at / 8 / PAGE * PAGE;
+        let mut size = self.size.max(self.bytes.len());
+        if base == self.base {
+            size = (2 * self.filled).max(self.size);
+        }
+        let need = usize::try_from(want.div_ceil(8) - base).unwrap_or(usize::MAX);
+        if size.max(need) > LARGEST {
+            return Err(self.fault(
+                at,
+                What::Data(format!("an event of more than {LARGEST} bytes")),
+            ));
+        }
+        self.fill(base, size.max(need))?;
+        self.pos = at - 8 * base;
+        Ok(())
+    }
+
+    /// Has the window hold `size` bytes of the packet from byte `base` on, or all that there is.
+    pub(super) fn fill(&mut self, base: u64, size: usize) -> Result<()> {
+        let left = self.packet.content.div_ceil(8).saturating_sub(base);
+        let size = size.min(usize::try_from(left).unwrap_or(usize::MAX));
+        if self.bytes.len() < size {
+            self.bytes.resize(size, 0);
+        }
+        let (part, offset) = (self.packet.part, self.packet.offset + base);
+        self.base = base;
+        self.filled = 0;
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let got = self.read(part, offset, &mut bytes[..size]);
+        self.bytes = bytes;
+        let got = got?;
+        if got < size {
+            // It has become shorter since.
+            let there = base + got as u64;
+            return Err(self.fault(
+                8 * base,
+                What::Truncated {
+                    packet: self.packet.total,
+                    there,
+                },
+            ));
+        }
+        self.filled = size;
+        Ok(())
+    }
+
+    /// Reads until the buffer is full or the file ends.
+    fn read(&mut self, part: usize, offset: u64, into: &mut [u8]) -> Result<usize> {
+        let path = &self.parts[part].path;
+        let wrong = |e| Error::new(path, offset, What::Io(e));
+        if self.open.as_ref().is_none_or(|(open, _)| *open != part) {
+            self.open = Some((part, File::open(path).map_err(wrong)?));
+        }
+        let Some((_, file)) = &self.open else {
+            return Ok(0);
+        };
+        let mut got = 0;
+        while got < into.len() {
+            match file.read_at(&mut into[got..], offset + got as u64) {
+                Ok(0) => break,
+                Ok(n) => got += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(wrong(e)),
+            }
+        }
+        Ok(got)
+    }
+
+    /// Nothing more will be read: gives the memory and the file back.
+    pub(super) fn close(&mut self) {
+        self.open = None;
+        self.bytes = Vec::new();
+        self.filled = 0;
+    }
+}

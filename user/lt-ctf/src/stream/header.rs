@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The headers of events: which class, and when.
+
+use crate::bits::{self, Order};
+use crate::program::{FUEL, Roles, State, Stop, Window, align, tick, walk};
+use crate::schema::{Fast, Schema, Shape, StreamClass};
+
+/// LTTng's own headers: the number of the class, the clock, and where the fields begin.
+#[inline]
+pub(super) fn fast(
+    window: Window<'_>,
+    pos: u64,
+    fast: Fast,
+    clock: u64,
+) -> Result<(u64, u64, u64), Stop> {
+    let pos = align(pos, fast.align);
+    let (number, time, len, escape, after) = match fast.shape {
+        Shape::Compact => {
+            let after = window.after(pos, 32)?;
+            let word = word(window.bytes, pos);
+            (word & 31, word >> 5, 27, 31, after)
+        }
+        Shape::Large { time_align } => {
+            let at = align(pos + 16, time_align);
+            // An extended one takes more anyway.
+            let after = window.after(at, 32)?;
+            (
+                word(window.bytes, pos) & 0xffff,
+                word(window.bytes, at),
+                32,
+                65535,
+                after,
+            )
+        }
+    };
+    if number != escape {
+        return Ok((number, tick(clock, time, len), after));
+    }
+    extended(window, pos + if escape == 31 { 5 } else { 16 }, fast)
+}
+
+#[cold]
+fn extended(window: Window<'_>, pos: u64, fast: Fast) -> Result<(u64, u64, u64), Stop> {
+    let (whole, number_align, time_align) = fast.extended;
+    let pos = align(align(pos, whole), number_align);
+    let time_at = align(window.after(pos, 32)?, time_align);
+    let after = window.after(time_at, 64)?;
+    let read = |at, len| bits::read(window.bytes, at as usize, len, Order::Little).unwrap_or(0);
+    Ok((read(pos, 32), read(time_at, 64), after))
+}
+
+/// 32 bits on a byte, which are there.
+#[inline]
+fn word(bytes: &[u8], pos: u64) -> u64 {
+    let four = bytes
+        .get((pos >> 3) as usize..)
+        .and_then(<[u8]>::first_chunk::<4>);
+    four.map_or(0, |b| u64::from(u32::from_le_bytes(*b)))
+}
+
+/// Any header.
+pub(super) fn any(
+    schema: &Schema,
+    class: &StreamClass,
+    window: Window<'_>,
+    pos: u64,
+    state: &mut State,
+    clock: u64,
+) -> Result<(u64, u64, u64), Stop> {
+    state.roles = Roles {
+        time: clock,
+        ..Roles::default()
+    };
+    state.fuel = FUEL;
+    let pos = match class.header {
+        Some(header) => walk(schema, window, header, pos, state)?,
+        None => pos,
+    };
+    Ok((state.roles.event.unwrap_or(0), state.roles.time, pos))
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Where the packets of a stream are, by time, to begin anywhere.
+
+use super::{PAGE, Packet, Stream};
+use crate::schema::Schema;
+
+/// Where packets begin, by time: all, or every second, every fourth, ... of a stream with very many.
+#[derive(Debug, Default)]
+pub(crate) struct Index {
+    entries: Vec<(i64, (usize, u64))>,
+    every: u64,
+    seen: u64,
+}
+
+impl Index {
+    /// More would be memory for nothing: a stretch between two of them is read in no time.
+    const MOST: usize = 16 << 10;
+
+    fn push(&mut self, begin: i64, at: (usize, u64)) {
+        self.every = self.every.max(1);
+        if self.seen.is_multiple_of(self.every) {
+            if self.entries.len() >= Self::MOST {
+                let mut odd = false;
+                self.entries.retain(|_| {
+                    odd = !odd;
+                    odd
+                });
+                self.every *= 2;
+            }
+            if self.seen.is_multiple_of(self.every) {
+                self.entries.push((begin, at));
+            }
+        }
+        self.seen += 1;
+    }
+
+    /// The last packet known that begins at `time` or before.
+    pub(crate) fn before(&self, time: i64) -> Option<(usize, u64)> {
+        let after = self.entries.partition_point(|(begin, _)| *begin <= time);
+        let entry = self.entries.get(after.checked_sub(1)?)?;
+        Some(entry.1)
+    }
+}
+
+impl Stream {
+    /// The packets of this stream, in order, up to the first that cannot be read.
+    pub(crate) fn index(&self, schema: &Schema) -> Index {
+        let mut index = Index::default();
+        let mut walker = Self::new(schema, self.class, self.parts.clone(), true);
+        walker.size = PAGE as usize;
+        while let Ok(true) = walker.next_packet(schema) {
+            if let Some(begin) = walker.packet.begin {
+                index.push(
+                    walker.nanoseconds(begin),
+                    (walker.packet.part, walker.packet.offset),
+                );
+            }
+            walker.cycles = 0;
+        }
+        index
+    }
+
+    /// Begins at this packet again.
+    pub(crate) fn rewind(&mut self, at: (usize, u64)) {
+        self.at = at;
+        self.limit = 0;
+        self.ready = false;
+        self.packet = Packet::default();
+        self.before = None;
+        self.lost.clear();
+        self.told = None;
+        self.cycles = 0;
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Packets: where they are, and what their headers and contexts say of them.
+
+use super::Stream;
+use crate::error::{Result, What};
+use crate::program::{FUEL, Roles, Stop, Window, align, walk};
+use crate::schema::{Kind, NodeId, Schema};
+
+const MAGIC: u64 = 0xc1fc_1fc1;
+
+/// Where a packet is and what it says of itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Packet {
+    /// Which file of the stream, and where in it, bytes.
+    pub(crate) part: usize,
+    pub(crate) offset: u64,
+    /// With what follows the events, bytes; without, bits.
+    pub(crate) total: u64,
+    pub(crate) content: u64,
+    /// Where the events begin, bits.
+    pub(crate) events: u64,
+    /// Cycles.
+    pub(crate) begin: Option<u64>,
+    pub(crate) end: Option<u64>,
+    pub(crate) number: Option<u64>,
+    pub(crate) discarded: Option<u64>,
+}
+
+impl Stream {
+    /// Goes to the packet at `at`; false at the end of the last file.
+    pub(super) fn next_packet(&mut self, schema: &Schema) -> Result<bool> {
+        let before = std::mem::take(&mut self.packet);
+        if before.events > 0 || before.total > 0 {
+            self.before = Some(before);
+        }
+        while let Some(part) = self.parts.get(self.at.0) {
+            let rest = part.size > self.at.1;
+            let opened = if rest {
+                self.open_packet(schema)
+            } else {
+                Ok(false)
+            };
+            if let Ok(true) = opened {
+                self.at.1 = self.packet.offset + self.packet.total;
+                return Ok(true);
+            }
+            // What follows in this file cannot be found.
+            self.packet = Packet::default();
+            self.at = (self.at.0 + 1, 0);
+            opened?;
+        }
+        self.close();
+        Ok(false)
+    }
+
+    /// Reads the begin of the packet at `at`. False when it is not there yet.
+    pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
+        let (part, offset) = self.at;
+        let left = self.parts[part].size - offset;
+        // Until it says more, it may reach to the end of the file.
+        self.packet = Packet {
+            part,
+            offset,
+            total: left,
+            content: left.saturating_mul(8),
+            ..Packet::default()
+        };
+        self.pos = 0;
+        self.fill(0, self.size)?;
+        loop {
+            match self.packet_header(schema) {
+                Ok(()) => break,
+                Err(stop @ Stop::More(_))
+                    if self.growing && self.base + self.filled as u64 >= left =>
+                {
+                    let _ = stop;
+                    return Ok(false);
+                }
+                Err(Stop::More(want)) if want > self.packet.content => {
+                    return Err(self.fault(
+                        0,
+                        What::Truncated {
+                            packet: want.div_ceil(8),
+                            there: left,
+                        },
+                    ));
+                }
+                Err(stop) => self.more(stop)?,
+            }
+        }
+        let roles = std::mem::take(&mut self.state.roles);
+        self.id = roles.stream;
+        let (total, content) = match (roles.total, roles.content) {
+            (None, None) => (8 * left, 8 * left),
+            (Some(total), None) => (total, total),
+            (None, Some(content)) => (content, content),
+            (Some(total), Some(content)) => (total, content),
+        };
+        let events = self.pos;
+        if total % 8 != 0 || content > total || content < events || total == 0 {
+            let what =
+                format!("a packet of {total} bits, {content} of them used, {events} by its header");
+            return Err(self.fault(0, What::Data(what)));
+        }
+        if total / 8 > left {
+            if self.growing {
+                return Ok(false);
+            }
+            return Err(self.fault(
+                0,
+                What::Truncated {
+                    packet: total / 8,
+                    there: left,
+                },
+            ));
+        }
+        let begin = roles.timed.then_some(roles.time);
+        self.packet = Packet {
+            part,
+            offset,
+            total: total / 8,
+            content,
+            events,
+            begin,
+            end: roles.end,
+            number: roles.number,
+            discarded: roles.discarded,
+        };
+        self.filled = self.filled.min(content.div_ceil(8) as usize);
+        if let Some(begin) = begin {
+            self.cycles = begin;
+        }
+        Ok(true)
+    }
+
+    /// The header and the context of the packet in the window; `pos` is behind them then.
+    fn packet_header(&mut self, schema: &Schema) -> Result<(), Stop> {
+        self.state.roles = Roles {
+            time: self.cycles,
+            ..Roles::default()
+        };
+        self.state.fuel = FUEL;
+        let window = Window {
+            bytes: &self.bytes[..self.filled],
+            end: 8 * self.filled as u64,
+        };
+        let mut pos = 0;
+        if let Some(header) = schema.packet_header {
+            pos = walk(schema, window, header, pos, &mut self.state)?;
+        }
+        let roles = &self.state.roles;
+        if let Some(magic) = roles.magic.filter(|m| *m != MAGIC) {
+            return Err(Stop::bad(format!(
+                "no packet begins here: {magic:#x} is not {MAGIC:#x}"
+            )));
+        }
+        if roles.uuid.is_some() && schema.uuid.is_some() && roles.uuid != schema.uuid {
+            return Err(Stop::bad(
+                "a packet of another trace: its UUID is not that of the metadata",
+            ));
+        }
+        let number = roles.stream_class.unwrap_or(0);
+        let class = schema
+            .stream(number)
+            .and_then(|class| Some((class, schema.streams.get(class)?)));
+        let Some((class, stream)) = class else {
+            return Err(Stop::bad(format!(
+                "a packet of data stream class {number}, which is not in the metadata"
+            )));
+        };
+        if self.any {
+            self.class = class;
+            self.packet_context = stream.packet_context;
+        }
+        if class != self.class {
+            return Err(Stop::bad(format!(
+                "a packet of data stream class {number} in a stream of another"
+            )));
+        }
+        let context_at = pos;
+        if let Some(context) = self.packet_context {
+            pos = walk(schema, window, context, pos, &mut self.state)?;
+            self.cpu = cpu(schema, window, context, context_at).or(self.cpu);
+        }
+        self.context_at = context_at;
+        self.context.clear();
+        self.context
+            .extend_from_slice(&self.bytes[..pos.div_ceil(8) as usize]);
+        self.pos = pos;
+        Ok(())
+    }
+}
+
+/// The member `cpu_id` of the packet's context.
+fn cpu(schema: &Schema, window: Window<'_>, context: NodeId, pos: u64) -> Option<u32> {
+    let node = schema.node(context);
+    let Kind::Struct(members) = &node.kind else {
+        return None;
+    };
+    let mut pos = align(pos, node.align);
+    for member in members {
+        let node = schema.node(member.node);
+        pos = align(pos, node.align);
+        if let (Kind::Int { int, .. }, "cpu_id") = (&node.kind, member.name.as_str()) {
+            return u32::try_from(window.integer(pos, *int).ok()?).ok();
+        }
+        pos += node.size?;
+    }
+    None
+}
