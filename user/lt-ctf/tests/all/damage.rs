@@ -159,8 +159,11 @@ fn four_thousand_damaged_traces_are_read_to_their_end() {
             1 => damage_number(&mut random, &mut text),
             _ => damage(&mut random, &mut bytes),
         }
-        fs::write(dir.0.join("metadata"), &text).unwrap();
-        fs::write(dir.0.join("stream_0"), &bytes).unwrap();
+        for (name, content) in [("metadata", &text), ("stream_0", &bytes)] {
+            // A new file: one that is truncated and written again, ext4 writes to the disk at once.
+            let _ = fs::remove_file(dir.0.join(name));
+            fs::write(dir.0.join(name), content).unwrap();
+        }
         match told(&dir.0, round % 8 > 4) {
             Err(_) => refused += 1,
             Ok(told) => {
