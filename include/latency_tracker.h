@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * latency_tracker.h: track latencies of your own, from another kernel module.
+ * latency_tracker.h: track your own latencies, from another kernel module.
  *
- * A tracker pairs begin and end of operations by a key, in any context, and
- * calls back when one took too long or does not end:
+ * A tracker pairs the begin and the end of operations by a key, in any context,
+ * and calls back when one took too long or does not end:
  *
  *	event_in(key) ----------------- event_out(key)
  *	     |<-------- delay --------->|  > threshold: callback
@@ -17,13 +17,13 @@
  * All times are nanoseconds of CLOCK_MONOTONIC (ktime_get_mono_fast_ns()).
  *
  * Contexts: create, destroy, clear, synchronize and the setters, except for the
- * threshold, sleep; in a callback they are refused. All else may be called in any
- * context, NMI included, also under the runqueue lock; it neither sleeps, locks,
- * allocates nor wakes. The callback runs in the context of the call that ends the
- * event, or in a kernel thread if an event times out, with preemption off; it must
- * not sleep. It may end events, whose callbacks then run within it; the one that
- * would be number LATENCY_TRACKER_NESTED_MAX + 1 on its stack is not called, which
- * is counted as "nested".
+ * threshold, sleep; in a callback they are refused. All other functions may be
+ * called in any context, including NMI, and under the runqueue lock; they do not
+ * sleep, lock, allocate or wake. The callback runs in the context of the call that
+ * ends the event, or in a kernel thread if an event times out, with preemption off;
+ * it must not sleep. It may end events, whose callbacks are then nested in it; one
+ * that would be number LATENCY_TRACKER_NESTED_MAX + 1 on its stack is not called,
+ * which is counted as "nested".
  */
 #ifndef _LATENCY_TRACKER_H
 #define _LATENCY_TRACKER_H
@@ -38,10 +38,10 @@ struct latency_tracker;
 /**
  * struct latency_tracker_event - a reference to an event; opaque
  *
- * Not an address. It names one event, live or ended, until it is returned with
- * latency_tracker_event_put(). A number that is no reference of the tracker is
- * refused (-EINVAL, 0, false), unless another caller holds a reference with this
- * number: one that was returned may name another event later.
+ * This is not an address. It identifies one event, live or ended, until it is
+ * returned with latency_tracker_event_put(). A number that is not a reference of the
+ * tracker is refused (-EINVAL, 0, false), unless another caller holds a reference
+ * with this number: a returned number may identify another event later.
  */
 struct latency_tracker_event;
 
@@ -49,11 +49,11 @@ struct latency_tracker_event;
 #define LATENCY_TRACKER_KEY_MAX		64
 /* The most private data of an event, in bytes. */
 #define LATENCY_TRACKER_DATA_MAX	256
-/* The most callbacks within each other on a CPU, in one context. */
+/* The most nested callbacks on a CPU, in one context. */
 #define LATENCY_TRACKER_NESTED_MAX	4
 /* The most references to one event at a time. */
 #define LATENCY_TRACKER_REFS_MAX	255
-/* A timeout of its own for an event that is never to time out. */
+/* The timeout of an event that must never time out. */
 #define LATENCY_TRACKER_NO_TIMEOUT	(~0ULL)
 
 /**
@@ -70,25 +70,25 @@ enum latency_tracker_reason {
 };
 
 /**
- * struct latency_tracker_report - what the callback is told
+ * struct latency_tracker_report - the argument of the callback
  * @tracker: the tracker
  * @priv: as in struct latency_tracker_config
  * @key: the key
  * @data: the private data of the event
  * @start: when it began
- * @end: when it ended; for a timeout, when that was found
+ * @end: when it ended; for a timeout, when the timeout was found
  * @delay: from @start to @end
  * @threshold: the threshold or timeout that @delay was compared with
- * @id: as given to the function that ended the event; 0 for a timeout
+ * @id: as passed to the function that ended the event; 0 for a timeout
  * @key_size: the size of @key in bytes
  * @data_size: the size of @data in bytes
- * @reason: why
+ * @reason: why the callback is called
  *
- * All of it is valid until the callback returns; what @key and @data point to
- * are copies. By then the event has ended, except for a timeout, and exactly
- * one caller has ended it. An event that times out may end while the callback
- * runs, or just before it begins; then that end has returned
- * LATENCY_TRACKER_ENDED_REPORTING. New fields go last.
+ * All of it is valid until the callback returns; @key and @data point to copies.
+ * The event has ended already, except for a timeout, and exactly one caller has
+ * ended it. An event that times out may end while the callback runs, or just
+ * before it begins; then that end has returned LATENCY_TRACKER_ENDED_REPORTING.
+ * New fields go last.
  */
 struct latency_tracker_report {
 	struct latency_tracker *tracker;
@@ -108,11 +108,11 @@ struct latency_tracker_report {
 typedef void (*latency_tracker_fn)(const struct latency_tracker_report *report);
 
 /**
- * enum latency_tracker_ended - what an end returns, beside 0 and errors
+ * enum latency_tracker_ended - what an end returns, besides 0 and errors
  * @LATENCY_TRACKER_ENDED_REPORTING: the event has ended, but the callback for
- *	its timeout is under way, or about to begin: on another CPU, or in what the
- *	caller interrupts or is called by. What the key or the data stand for must
- *	not be freed at once, but with kfree_rcu() or call_rcu(), or after
+ *	its timeout is running, or about to begin: on another CPU, or in the code
+ *	that the caller interrupts or is called by. The object behind the key or the
+ *	data must not be freed at once, but with kfree_rcu() or call_rcu(), or after
  *	synchronize_rcu() or latency_tracker_synchronize(): callbacks run with
  *	preemption off, which is an RCU read-side critical section.
  */
@@ -122,15 +122,15 @@ enum latency_tracker_ended {
 
 /**
  * enum latency_tracker_flags - flags of a tracker
- * @LATENCY_TRACKER_UNIQUE: a key is live once; a new begin replaces what is
- *	live, which is counted as "replaced". Without it, events of one key
+ * @LATENCY_TRACKER_UNIQUE: a key is live once; a new begin replaces the live
+ *	event, which is counted as "replaced". Without it, events of one key
  *	accumulate, and each end takes one of them.
  * @LATENCY_TRACKER_WORST: an end that is reported raises the threshold to its
- *	delay, so that only new worst cases are
+ *	delay, so that only new worst cases are reported
  * @LATENCY_TRACKER_VARIABLE_KEYS: keys may be shorter than @key_size. The
  *	length is part of a key.
- * @LATENCY_TRACKER_SHOW_KEYS: keys appear in /proc as they are; otherwise by a
- *	number that stands for them, since many are addresses
+ * @LATENCY_TRACKER_SHOW_KEYS: keys appear in /proc as they are; otherwise as a
+ *	number that stands for the key, since many keys are addresses
  */
 enum latency_tracker_flags {
 	LATENCY_TRACKER_UNIQUE		= 1 << 0,
@@ -140,25 +140,25 @@ enum latency_tracker_flags {
 };
 
 /**
- * struct latency_tracker_config - how a tracker is to be
+ * struct latency_tracker_config - the configuration of a tracker
  * @size: sizeof(struct latency_tracker_config), so that fields can be added
  * @owner: THIS_MODULE, not NULL
  * @name: the name of the instance, up to 31 letters, digits, '_' and '-', not
  *	beginning with a digit
  * @priv: for the callback
- * @callback: what is called for what is late, or NULL
+ * @callback: called for late events, or NULL
  * @threshold: report delays longer than this; ~0ULL for none
- * @timeout: report what has not ended after this time, once; 0 for never
- * @min_event_timeout: the shortest timeout that single events are given, which
- *	is how often they are looked at; 0 if they are given none
+ * @timeout: report an event that has not ended after this time, once; 0 for never
+ * @min_event_timeout: the shortest timeout of single events, which is how often
+ *	they are checked; 0 if they have none of their own
  * @key_size: the size of keys in bytes, 1 to LATENCY_TRACKER_KEY_MAX
  * @data_size: the private data of an event in bytes, up to
  *	LATENCY_TRACKER_DATA_MAX
  * @capacity: how many events can be live at once, at first
- * @max_capacity: how many when it has grown; 0 for @capacity
+ * @max_capacity: how many after growing; 0 for @capacity
  * @flags: of enum latency_tracker_flags
  *
- * Begin with LATENCY_TRACKER_CONFIG(name). @threshold and @timeout, and whether
+ * Start with LATENCY_TRACKER_CONFIG(name). @threshold and @timeout, and whether
  * the tracker is on, can be changed later, also in /proc.
  */
 struct latency_tracker_config {
@@ -198,16 +198,16 @@ struct latency_tracker_config {
 	.capacity = 4096
 
 /**
- * latency_tracker_create() - make a tracker, which is on
- * @config: how; not needed afterwards
+ * latency_tracker_create() - create a tracker, which is on
+ * @config: the configuration; not needed afterwards
  *
- * The module that exports this can not be unloaded until the tracker is
+ * The module that exports this cannot be unloaded until the tracker is
  * destroyed.
  *
  * Context: task, sleeps.
- * Return: the tracker, or an ERR_PTR: -EINVAL for what is impossible (the
- * kernel log says what), -EEXIST if there is an instance of this name, -ENOMEM,
- * -E2BIG if @config asks for more than this version knows.
+ * Return: the tracker, or an ERR_PTR: -EINVAL for an invalid configuration (the
+ * kernel log says why), -EEXIST if there is an instance with this name, -ENOMEM,
+ * -E2BIG if @config has fields that this version does not know.
  */
 struct latency_tracker *
 latency_tracker_create(const struct latency_tracker_config *config);
@@ -216,18 +216,18 @@ latency_tracker_create(const struct latency_tracker_config *config);
  * latency_tracker_destroy() - remove a tracker
  * @tracker: the tracker, or NULL, or an ERR_PTR
  *
- * Before, unregister all probes that use it, and return all references. This
- * waits for calls that are still running in sections with preemption off (a
- * grace period of RCU and of tracepoints), for callbacks and for readers of its
- * files. What is pending is dropped and counted.
+ * First unregister all probes that use it, and return all references. This waits
+ * for calls that are still running in sections with preemption off (a grace period
+ * of RCU and of tracepoints), for callbacks and for readers of its files. Pending
+ * events are dropped and counted.
  *
- * References that were not returned are said in the kernel log; the memory of
- * the tracker is then not freed, so that they can still be read and returned. A
- * module that leaves without destroying its trackers is named
- * there, and they are destroyed for it.
+ * Leaked references are reported in the kernel log; the memory of the tracker is
+ * then not freed, so that they can still be read and returned. A module that is
+ * unloaded without destroying its trackers is named there, and its trackers are
+ * destroyed.
  *
  * Context: task, sleeps. In a callback it is refused: the kernel log says so, and
- * the tracker is left as it is.
+ * the tracker is left unchanged.
  */
 void latency_tracker_destroy(struct latency_tracker *tracker);
 
@@ -235,25 +235,25 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  * latency_tracker_event_in_at() - an operation begins
  * @tracker: the tracker
  * @key: its key
- * @key_size: the size of the key; the tracker's key_size, or with
- *	LATENCY_TRACKER_VARIABLE_KEYS 1 to that
+ * @key_size: the size of the key; the tracker's key_size, or, with
+ *	LATENCY_TRACKER_VARIABLE_KEYS, from 1 to key_size
  * @data: the private data, data_size bytes of it, or NULL for zeros
  * @start: when it began; 0 for now
- * @timeout: a timeout of its own, at least the tracker's min_event_timeout, or
+ * @timeout: the event's own timeout, at least the tracker's min_event_timeout, or
  *	LATENCY_TRACKER_NO_TIMEOUT; 0 for the tracker's
  *
  * With LATENCY_TRACKER_UNIQUE, of two events of a key the one with the later
  * @start stays, whichever call came first. The callback for the timeout of the
- * one that is replaced may be running when this returns, or begin soon: free what
- * that one stands for as after LATENCY_TRACKER_ENDED_REPORTING.
+ * replaced event may be running when this returns, or begin soon: free its object
+ * as after LATENCY_TRACKER_ENDED_REPORTING.
  *
- * An event with a @start in the past may already have timed out. It is found by
- * the next search for timeouts, which is at most one min_event_timeout (or
- * timeout, if that is shorter) away.
+ * An event with a @start in the past may already have timed out. The next search
+ * for timeouts finds it, which is at most one min_event_timeout (or timeout, if
+ * that is shorter) away.
  *
- * Without it a key can have many live events, but not any number: some 260 of
- * each, so that no call takes long. (As many again whenever the capacity has
- * grown while they were live.)
+ * Without LATENCY_TRACKER_UNIQUE a key can have many live events, but not any
+ * number: about 260 per key, so that no call takes long. (As many again whenever
+ * the capacity has grown while they were live.)
  *
  * Context: any.
  * Return: 0; -ENOSPC if the pool is full (counted); -EBUSY if too many events of
@@ -288,7 +288,7 @@ static inline int latency_tracker_event_in(struct latency_tracker *tracker,
  * @key_size: the size of the key
  * @data: the private data or NULL
  * @start: when it began; 0 for now
- * @timeout: a timeout of its own; 0 for the tracker's
+ * @timeout: the event's own timeout; 0 for the tracker's
  *
  * Context: any.
  * Return: a reference, or an ERR_PTR as latency_tracker_event_in_at().
@@ -303,22 +303,21 @@ latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
  * @tracker: the tracker
  * @key: its key
  * @key_size: the size of the key
- * @id: for the callback, which of several ends this is
+ * @id: for the callback: which of several kinds of end this is
  * @end: when it ended; 0 for now
  *
- * Ends one event of this key, any if there are several. Of all who try to end
- * an event exactly one succeeds, and for that one the callback is called if the
- * event is late, before this returns. An end before the begin, or 2^63 ns (292
- * years) or more after it, is counted as "negative", and not reported.
+ * Ends one event of this key, any of them if there are several. Exactly one of
+ * all callers that try to end an event succeeds, and for that one the callback is
+ * called if the event is late, before this returns. An end before the begin, or
+ * 2^63 ns (292 years) or more after it, is counted as "negative", and not reported.
  *
- * After 0 no callback of this event runs, and none begins: what its key or data
- * stand for may be freed. After LATENCY_TRACKER_ENDED_REPORTING the callback
- * for its timeout may be running, or begin soon, see there. This is so whatever
- * the caller is, also in an NMI that interrupts the callback, and in the
- * callback itself.
+ * After 0 no callback of this event is running or will begin: the object behind
+ * its key or data may be freed. After LATENCY_TRACKER_ENDED_REPORTING the callback
+ * for its timeout may be running, or begin soon, see there. This holds for any
+ * caller, even in an NMI that interrupts the callback, and in the callback itself.
  *
  * Context: any.
- * Return: 0; LATENCY_TRACKER_ENDED_REPORTING (1); -ENOENT if nothing of this key
+ * Return: 0; LATENCY_TRACKER_ENDED_REPORTING (1); -ENOENT if no event of this key
  * is live (counted as "unmatched"); -EINVAL.
  */
 int latency_tracker_event_out_at(struct latency_tracker *tracker,
@@ -347,12 +346,12 @@ static inline int latency_tracker_event_out(struct latency_tracker *tracker,
  * @tracker: the tracker
  * @key: the key
  * @key_size: the size of the key
- * @id: for the callback, which is called for each that is late
+ * @id: for the callback, which is called for each late event
  * @end: when they ended; 0 for now
  *
  * The callbacks for timeouts of some of them may be running, or begin soon; free
- * what they stand for as after LATENCY_TRACKER_ENDED_REPORTING. To know it of
- * each, end them by latency_tracker_for_each() and
+ * their objects as after LATENCY_TRACKER_ENDED_REPORTING. To get this result for
+ * each event, end them with latency_tracker_for_each() and
  * latency_tracker_event_out_event().
  *
  * Context: any.
@@ -363,7 +362,7 @@ int latency_tracker_event_out_all(struct latency_tracker *tracker,
 				  u64 end);
 
 /**
- * latency_tracker_event_out_event() - the operation of this very event ends
+ * latency_tracker_event_out_event() - the operation of this event ends
  * @tracker: the tracker
  * @event: a reference, which stays the caller's
  * @id: for the callback
@@ -383,9 +382,9 @@ int latency_tracker_event_out_event(struct latency_tracker *tracker,
  * @key: its key
  * @key_size: the size of the key
  *
- * A reference keeps the event's memory, not the event alive: anybody can end
- * it, and it can be read after that. A referenced event that has ended takes
- * room of the pool.
+ * A reference keeps the event's memory, but does not keep the event alive: any
+ * caller can end it, and it can be read after that. A referenced event that has
+ * ended takes room in the pool.
  *
  * Context: any.
  * Return: a reference; ERR_PTR(-ENOENT); ERR_PTR(-EBUSY) if there are
@@ -417,7 +416,7 @@ void latency_tracker_event_put(struct latency_tracker *tracker,
 			       struct latency_tracker_event *event);
 
 /**
- * latency_tracker_event_is_live() - has this event not ended?
+ * latency_tracker_event_is_live() - whether this event has not ended
  * @tracker: the tracker
  * @event: a reference
  *
@@ -432,7 +431,7 @@ bool latency_tracker_event_is_live(struct latency_tracker *tracker,
  * @event: a reference
  *
  * Context: any.
- * Return: nanoseconds; 0 for what is no reference.
+ * Return: nanoseconds; 0 if @event is not a reference.
  */
 u64 latency_tracker_event_start(struct latency_tracker *tracker,
 				struct latency_tracker_event *event);
@@ -442,7 +441,7 @@ u64 latency_tracker_event_start(struct latency_tracker *tracker,
  * @tracker: the tracker
  * @event: a reference
  * @key: where to
- * @size: how many bytes there is room for
+ * @size: the size of the buffer in bytes
  *
  * Context: any.
  * Return: the size of the key, of which at most @size bytes were copied;
@@ -457,7 +456,7 @@ int latency_tracker_event_key(struct latency_tracker *tracker,
  * @tracker: the tracker
  * @event: a reference
  * @data: where to
- * @size: how many bytes there is room for
+ * @size: the size of the buffer in bytes
  *
  * Context: any.
  * Return: the tracker's data_size, of which at most @size bytes were copied;
@@ -472,13 +471,13 @@ int latency_tracker_event_data(struct latency_tracker *tracker,
  * @tracker: the tracker
  * @key: the key
  * @key_size: the size of the key
- * @visit: called for each with a reference that is its for the call (get one
- *	more to keep it), until it does not return 0. Preemption is off. It may
- *	call all that does not sleep, also end the event.
+ * @visit: called for each event with a reference that is valid during the call
+ *	(get one more to keep it), until it does not return 0. Preemption is off. It
+ *	may call any function that does not sleep, and may end the event.
  * @arg: for @visit
  *
- * Each event that is live all the time is visited, once. One that has too many
- * references already is not.
+ * Each event that is live all the time is visited, once, except for one that has
+ * too many references already.
  *
  * Context: any.
  * Return: how many were visited; -EINVAL.
@@ -494,11 +493,11 @@ int latency_tracker_for_each(struct latency_tracker *tracker, const void *key,
  * latency_tracker_clear() - drop all live events
  * @tracker: the tracker
  *
- * They are counted as "cleared", and not reported. What begins meanwhile may
- * stay. When it returns, no callback of what was dropped runs any more.
+ * They are counted as "cleared", and not reported. Events that begin meanwhile may
+ * stay. When this returns, no callback of a dropped event is running.
  *
- * Context: task, sleeps. In a callback it is refused, as destroy.
- * Return: how many.
+ * Context: task, sleeps. In a callback it is refused, as destroy is.
+ * Return: how many events were dropped.
  */
 u64 latency_tracker_clear(struct latency_tracker *tracker);
 
@@ -506,9 +505,9 @@ u64 latency_tracker_clear(struct latency_tracker *tracker);
  * latency_tracker_synchronize() - wait for callbacks
  * @tracker: the tracker
  *
- * Waits until all callbacks that are under way, or about to begin, have
- * returned: of events that had ended before the call, none runs or begins after
- * it.
+ * Waits until all callbacks that are running, or about to begin, have returned:
+ * after this no callback runs or begins for an event that had ended before the
+ * call.
  *
  * Context: task, sleeps for a grace period of RCU.
  * Return: 0; -EINVAL; -EDEADLK in a callback.
@@ -527,8 +526,8 @@ void latency_tracker_set_threshold(struct latency_tracker *tracker, u64 ns);
 /**
  * latency_tracker_set_timeout() - change the timeout
  * @tracker: the tracker
- * @ns: report what has not ended after this time; 0 for never. It counts for
- *	events that are pending, too.
+ * @ns: report events that have not ended after this time; 0 for never. It also
+ *	applies to pending events.
  *
  * Context: task, sleeps.
  * Return: 0; -ERANGE for more than a year; -ENODEV if it is being destroyed;

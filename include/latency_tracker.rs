@@ -2,12 +2,12 @@
 
 //! include/latency_tracker.h for Rust modules, safely.
 //!
-//! Take it into your module with `#[path = ".../latency_tracker.rs"] mod latency_tracker;` and
-//! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). samples/rust shows it in use.
-//! What each function means, and in which contexts it may be called, is in the header.
+//! Include it in your module with `#[path = ".../latency_tracker.rs"] mod latency_tracker;` and
+//! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). samples/rust shows how to use it.
+//! The header documents each function and the contexts in which it may be called.
 //!
-//! A [`Tracker`] can be shared by probes; it is destroyed when it is dropped, and an [`Event`], a
-//! reference, borrows it, so that none is left then.
+//! Probes can share a [`Tracker`]; it is destroyed when it is dropped, and an [`Event`], a
+//! reference, borrows it, so that no reference is left then.
 
 #![allow(dead_code, reason = "not every module needs all of it")]
 
@@ -114,7 +114,7 @@ extern "C" {
     fn latency_tracker_synchronize(tracker: *mut RawTracker) -> c_int;
 }
 
-/// A new begin of a key replaces what is live.
+/// A new begin of a key replaces the live event.
 pub(crate) const UNIQUE: u32 = 1 << 0;
 /// Only new worst cases are reported.
 pub(crate) const WORST: u32 = 1 << 1;
@@ -123,7 +123,7 @@ pub(crate) const VARIABLE_KEYS: u32 = 1 << 2;
 /// Keys appear in /proc as they are.
 pub(crate) const SHOW_KEYS: u32 = 1 << 3;
 
-/// How a tracker is to be; the names are those of `struct latency_tracker_config`.
+/// The configuration of a tracker; the names are those of `struct latency_tracker_config`.
 pub(crate) struct Options {
     pub(crate) key_size: u32,
     pub(crate) capacity: u32,
@@ -146,7 +146,7 @@ impl Default for Options {
     }
 }
 
-/// Why something is reported.
+/// Why an event is reported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reason {
     Threshold,
@@ -157,14 +157,14 @@ pub(crate) enum Reason {
 /// How an event has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// No callback of it runs, and none begins.
+    /// No callback of it is running or will begin.
     Over,
-    /// The callback for its timeout is under way, or about to begin: what the event stands for is
-    /// to be freed after a grace period of RCU, or after [`Tracker::synchronize`].
+    /// The callback for its timeout is running, or about to begin: free the object behind the
+    /// event after a grace period of RCU, or after [`Tracker::synchronize`].
     Reporting,
 }
 
-/// What is reported; the names are those of `struct latency_tracker_report`.
+/// A report; the names are those of `struct latency_tracker_report`.
 pub(crate) struct Report<'a, const D: usize> {
     pub(crate) reason: Reason,
     pub(crate) key: &'a [u8],
@@ -176,9 +176,9 @@ pub(crate) struct Report<'a, const D: usize> {
     pub(crate) id: u64,
 }
 
-/// Who is told of late events with `D` words of data.
+/// Handles late events with `D` words of data.
 pub(crate) trait Late<const D: usize>: 'static {
-    /// Is told, in any context; must not sleep.
+    /// Called with each report, in any context; must not sleep.
     fn late(report: &Report<'_, D>);
 }
 
@@ -186,19 +186,19 @@ pub(crate) trait Late<const D: usize>: 'static {
 ///
 /// # Invariants
 ///
-/// `raw` is a tracker that was created, and not destroyed yet.
+/// `raw` is a tracker that was created and has not been destroyed.
 pub(crate) struct Tracker<const D: usize, L: Late<D>> {
     raw: NonNull<RawTracker>,
     late: PhantomData<fn() -> L>,
 }
 
-// SAFETY: The functions may be called by several at once, in any context.
+// SAFETY: The functions may be called concurrently, in any context.
 unsafe impl<const D: usize, L: Late<D>> Send for Tracker<D, L> {}
 // SAFETY: As above.
 unsafe impl<const D: usize, L: Late<D>> Sync for Tracker<D, L> {}
 
 impl<const D: usize, L: Late<D>> Tracker<D, L> {
-    /// Makes one, which is on. Errors as of `latency_tracker_create`. Sleeps.
+    /// Creates a tracker, which is on. Errors as for `latency_tracker_create`. Sleeps.
     pub(crate) fn new(module: &ThisModule, name: &CStr, options: &Options) -> Result<Self> {
         let config = RawConfig {
             size: size_of::<RawConfig>(),
@@ -253,11 +253,11 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
     /// An operation begins now. Any context.
     pub(crate) fn event_in(&self, key: &[u8], data: &[u64; D]) -> Result {
         let (bytes, len, data) = (key.as_ptr().cast(), key.len(), data.as_ptr().cast());
-        // SAFETY: By the type invariant; key and data are as long as is said.
+        // SAFETY: By the type invariant; key and data have the given lengths.
         to_result(unsafe { latency_tracker_event_in_at(self.raw.as_ptr(), bytes, len, data, 0, 0) })
     }
 
-    /// As [`Tracker::event_in`], at `start` with a timeout of its own (0 for none), and gets a
+    /// As [`Tracker::event_in`], at `start` and with its own timeout (0 for none), and gets a
     /// reference. Any context.
     pub(crate) fn event_in_get(
         &self,
@@ -274,10 +274,10 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         self.event(raw)
     }
 
-    /// An operation ends now. `ENOENT` if it is not known. Any context.
+    /// An operation ends now. `ENOENT` if no event with this key is live. Any context.
     pub(crate) fn event_out(&self, key: &[u8], id: u64) -> Result<Ended> {
         let (bytes, len) = (key.as_ptr().cast(), key.len());
-        // SAFETY: By the type invariant; the key is as long as is said.
+        // SAFETY: By the type invariant; the key has the given length.
         to_ended(unsafe { latency_tracker_event_out_at(self.raw.as_ptr(), bytes, len, id, 0) })
     }
 
@@ -291,7 +291,7 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
     /// A reference to a live event. `ENOENT`, `EBUSY`. Any context.
     pub(crate) fn lookup(&self, key: &[u8]) -> Result<Event<'_, D, L>> {
         let (bytes, len) = (key.as_ptr().cast(), key.len());
-        // SAFETY: By the type invariant; the key is as long as is said.
+        // SAFETY: By the type invariant; the key has the given length.
         self.event(unsafe { latency_tracker_lookup(self.raw.as_ptr(), bytes, len) })
     }
 
@@ -309,7 +309,7 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
 
 impl<const D: usize, L: Late<D>> Drop for Tracker<D, L> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; nobody uses it any more, and no event borrows it.
+        // SAFETY: By the type invariant; it is not used any more, and no event borrows it.
         unsafe { latency_tracker_destroy(self.raw.as_ptr()) };
     }
 }
@@ -318,29 +318,29 @@ impl<const D: usize, L: Late<D>> Drop for Tracker<D, L> {
 ///
 /// # Invariants
 ///
-/// `raw` is a reference that was given out by `tracker` and not returned.
+/// `raw` is a reference that `tracker` gave out and that was not returned.
 pub(crate) struct Event<'a, const D: usize, L: Late<D>> {
     raw: NonNull<RawEvent>,
     tracker: &'a Tracker<D, L>,
 }
 
 impl<const D: usize, L: Late<D>> Event<'_, D, L> {
-    /// Whether it has not ended.
+    /// Whether the event has not ended.
     pub(crate) fn is_live(&self) -> bool {
         // SAFETY: By the type invariants.
         unsafe { latency_tracker_event_is_live(self.tracker.raw.as_ptr(), self.raw.as_ptr()) }
     }
 
-    /// When it began, in nanoseconds.
+    /// When the event began, in nanoseconds.
     pub(crate) fn start(&self) -> u64 {
         // SAFETY: By the type invariants.
         unsafe { latency_tracker_event_start(self.tracker.raw.as_ptr(), self.raw.as_ptr()) }
     }
 
-    /// Its data.
+    /// The event's data.
     pub(crate) fn data(&self) -> [u64; D] {
         let mut data = [0; D];
-        // SAFETY: By the type invariants; there is room for so many bytes.
+        // SAFETY: By the type invariants; the buffer has this many bytes.
         unsafe {
             latency_tracker_event_data(
                 self.tracker.raw.as_ptr(),
@@ -352,7 +352,7 @@ impl<const D: usize, L: Late<D>> Event<'_, D, L> {
         data
     }
 
-    /// It ends now. `ENOENT` if it had ended.
+    /// Ends the event now. `ENOENT` if it had ended.
     pub(crate) fn end(&self, id: u64) -> Result<Ended> {
         // SAFETY: By the type invariants.
         to_ended(unsafe {
@@ -380,7 +380,7 @@ fn to_ended(code: c_int) -> Result<Ended> {
     })
 }
 
-/// What is no error pointer.
+/// The pointer, unless it is an error pointer.
 fn from_err_ptr<T>(raw: *mut T) -> Result<NonNull<T>> {
     let address = raw.addr() as isize;
     if (-4095..0).contains(&address) {

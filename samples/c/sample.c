@@ -4,8 +4,8 @@
  *
  * The function is one of this module, lt_sample_work(). A kretprobe begins an
  * event when a thread enters it and ends the event when the thread returns; the
- * key is the thread. What takes longer than 10 ms is reported, and what has not
- * returned after 100 ms is reported while it is still there.
+ * key is the thread. A call that takes longer than 10 ms is reported, and a call
+ * that has not returned after 100 ms is reported while it is still running.
  *
  *	insmod latency_tracker.ko
  *	insmod lt_sample_c.ko
@@ -21,7 +21,7 @@
 
 #include <latency_tracker.h>
 
-/* What is known of a call, besides its thread. */
+/* The data of a call, besides its thread. */
 struct call {
 	u32 ms;
 	char comm[TASK_COMM_LEN];
@@ -29,7 +29,7 @@ struct call {
 
 static struct latency_tracker *tracker;
 
-/* How often each reason was reported, and what the last report said. */
+/* How often each reason was reported, and the contents of the last report. */
 static atomic_t reports[3];
 static u64 last_delay;
 static u32 last_tid;
@@ -68,7 +68,7 @@ static int leave(struct kretprobe_instance *instance, struct pt_regs *regs)
 {
 	u32 tid = current->pid;
 
-	/* -ENOENT if it was entered before the probe was there. */
+	/* -ENOENT if it was entered before the probe was registered. */
 	latency_tracker_event_out(tracker, &tid, sizeof(tid), 0);
 	return 0;
 }
@@ -94,11 +94,11 @@ static int set_work(const char *value, const struct kernel_param *param)
 static const struct kernel_param_ops work_ops = { .set = set_work };
 
 module_param_cb(work, &work_ops, NULL, 0200);
-MODULE_PARM_DESC(work, "call the function, for so many milliseconds");
+MODULE_PARM_DESC(work, "call the function, for this many milliseconds");
 
 static bool forget;
 module_param(forget, bool, 0400);
-MODULE_PARM_DESC(forget, "leave without destroying the tracker");
+MODULE_PARM_DESC(forget, "unload without destroying the tracker");
 
 static int get_count(char *buffer, const struct kernel_param *param)
 {
@@ -125,7 +125,7 @@ static int __init sample_init(void)
 		.threshold = 10 * NSEC_PER_MSEC,
 		.timeout = 100 * NSEC_PER_MSEC,
 		.callback = late,
-		/* A thread is in there once; a tid says nothing secret. */
+		/* A thread is in the function at most once; a tid is no secret. */
 		.flags = LATENCY_TRACKER_UNIQUE | LATENCY_TRACKER_SHOW_KEYS,
 	};
 	int err;
@@ -141,7 +141,7 @@ static int __init sample_init(void)
 
 static void __exit sample_exit(void)
 {
-	/* First nobody calls any more, then the tracker goes. */
+	/* First stop all callers, then destroy the tracker. */
 	unregister_kretprobe(&probe);
 	if (!forget)
 		latency_tracker_destroy(tracker);

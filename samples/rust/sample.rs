@@ -3,8 +3,8 @@
 //! lt_sample_rust: tracks how long a function takes, from a Rust module.
 //!
 //! The function is one of this module, [`work`], which a work item calls when the module is
-//! loaded. It begins an event by the thread it runs in, and ends it. What takes longer than 10 ms
-//! is reported; each work item also has a timeout of its own, by which a reference finds it.
+//! loaded. It begins an event, whose key is its thread, and ends it. A call that takes longer than
+//! 10 ms is reported; a second event has its own timeout, and is ended by reference.
 //!
 //! ```text
 //!   insmod latency_tracker.ko
@@ -38,10 +38,10 @@ module! {
 
 const NSEC_PER_MSEC: u64 = 1_000_000;
 
-/// What is told; only counted, since this may be any context.
+/// Receives the reports; only counts them, since this may be any context.
 struct Reports;
 
-/// How many of each reason, and the sum of their milliseconds as the events knew them.
+/// How many reports of each reason, and the sum of the milliseconds in the events' data.
 static COUNTS: [Atomic<u64>; 3] = [const { Atomic::new(0) }; 3];
 static SUM: Atomic<u64> = Atomic::new(0);
 
@@ -52,7 +52,7 @@ impl Late<1> for Reports {
             Reason::Timeout => 1,
             Reason::Late => 2,
         };
-        // Relaxed: numbers that are looked at afterwards.
+        // Relaxed: the numbers are read afterwards.
         COUNTS[which].add(1, Relaxed);
         SUM.add(report.data[0], Relaxed);
     }
@@ -63,13 +63,13 @@ struct Sample {
 }
 
 impl Sample {
-    /// The function that is tracked. It does not wait for its own end to look at itself.
+    /// The tracked function.
     #[inline(never)]
     fn work(&self, number: u64, ms: u64) -> Result {
         let key = number.to_ne_bytes();
         self.tracker.event_in(&key, &[ms])?;
         fsleep(Delta::from_millis(ms as i64));
-        // Nothing is freed at the end, so it does not matter whether a callback is under way.
+        // Nothing is freed at the end, so it does not matter whether a callback is running.
         self.tracker.event_out(&key, 0).map(|_| ())
     }
 
@@ -80,7 +80,7 @@ impl Sample {
         let timeout = ms * NSEC_PER_MSEC / 2;
         let event = self.tracker.event_in_get(&key, &[ms], 0, timeout)?;
         fsleep(Delta::from_millis(ms as i64));
-        // Another one finds the same event.
+        // A second lookup finds the same event.
         let found = self.tracker.lookup(&key)?;
         assert_same(found.start() == event.start() && found.data() == [ms])?;
         event.end(1)?;

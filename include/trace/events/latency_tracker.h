@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * latency_tracker:alert, emitted at the instant a delay is found too long, and
- * latency_tracker:alert_TRACKER, the same with the tracker's own fields by name
- * and type.
+ * latency_tracker:alert, emitted at the instant when a delay is found to be too
+ * long, and latency_tracker:alert_TRACKER, the same with the tracker's own fields
+ * by name and type.
  *
  * For ftrace, perf and LTTng: it can start a snapshot, stop a trace, or feed a
  * script. Times are CLOCK_MONOTONIC in nanoseconds. args are the tracker's
- * own fields, in the order of its alert line; stack is that of the task, for a
+ * own fields, in the order of its alert line; stack is the task's stack, for a
  * timeout.
  */
 #undef TRACE_SYSTEM
@@ -74,7 +74,7 @@ TRACE_EVENT(alert,
 				sizeof(u64)))
 );
 
-/* What the alerts of all trackers have. */
+/* The fields of all alerts. */
 #define LT_COMMON_FIELDS						\
 		__field(u64, seq)					\
 		__field(u64, time)					\
@@ -107,7 +107,7 @@ TRACE_EVENT(alert,
 		  __entry->threshold, __entry->pid, __entry->tid,	\
 		  __get_str(comm)
 
-/* Another task, of which an alert has three words: see rust/record/actor.rs. */
+/* Another task, which takes three words of an alert: see rust/record/actor.rs. */
 #define LT_TASK_FIELDS(role)						\
 		__field(u32, role##_pid)				\
 		__field(u32, role##_tid)				\
@@ -122,10 +122,10 @@ TRACE_EVENT(alert,
 			__entry->role##_comm[TASK_COMM_LEN - 1] = '\0';	\
 		} while (0)
 
-/* What the tracker notes about it. */
+/* The tracker's note about it. */
 #define LT_TASK_NOTE(words) ((u32)((words)[0] >> 44))
 
-/* How urgent a task is; the lower half of the word is a CPU. */
+/* A task's priority; the lower half of the word is a CPU. */
 #define LT_PLACE_FIELDS							\
 		__field(int, prio)					\
 		__field(u32, policy)
