@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The entrance. `make help` lists every door; each is a script of scripts/ or tests/ that says more with --help.
+# The entry point. `make help` lists the targets; each is a script of scripts/ or tests/ that says more with --help.
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
@@ -26,7 +26,7 @@ DESTDIR ?=
 PREFIX ?= /usr/local
 place = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' KREL='$(KREL)'
 
-# what a script that needs root tells people to run
+# the command that a script that needs root tells the user to run
 export LT_COMMAND := make $(MAKECMDGOALS)
 
 all: module user ## build the kernel module and the commands
@@ -47,7 +47,7 @@ user: ## build the commands
 install: ## install what was built: module, command, man pages, completions [DESTDIR= PREFIX= KREL=]
 	@$(place) scripts/install
 
-uninstall: ## remove exactly what make install has put there [DESTDIR= PREFIX=]
+uninstall: ## remove exactly what make install has installed [DESTDIR= PREFIX=]
 	@$(place) scripts/install --uninstall
 
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
@@ -62,7 +62,7 @@ test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lock
 test-long: ## stress for minutes: on stock, rt and debug kernels, and for data races on one with KCSAN [K=kernel]
 	@set -f; tests/run-long $(K)
 
-check: ## check form: formatting, lints, documentation, unsafe code, shell
+check: ## check the form: formatting, lints, documentation, unsafe code, shell, words
 	@scripts/check
 
 bench: ## measure what the engine costs [B=part J=file]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# lib.sh: what the scripts of this directory share: messages, progress, locks, and where things are kept.
+# lib.sh: what the scripts of this directory share: messages, progress, locks, and the places of files.
 #
-# Everything that can be made again lives in one cache outside the checkout, so that a fresh clone
-# finds it; what belongs to this checkout lives in build/.
+# Everything that can be made again is in one cache outside the checkout, so that a fresh clone
+# finds it; files that belong to this checkout are in build/.
 #
 #   $LT_CACHE/env/KEY/tree        the Debian tree (scripts/env)
 #   $LT_CACHE/env/KEY.LAYER-.../  the same with more packages (scripts/env --with)
@@ -25,15 +25,15 @@ die()  { printf '%s: %s\n' "$LT_NAME" "$*" >&2; exit 1; }
 # usage: print the head comment of the running script, which is its manual.
 usage() { sed -n '/^# SPDX/d; /^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0" | sed '/./,$!d'; }
 
-# elapsed SECONDS: a time as people read it.
+# elapsed SECONDS: a time in readable form.
 elapsed() {
 	if [ "$1" -lt 60 ]; then printf '%d s' "$1"
 	else printf '%d min %02d s' $(($1 / 60)) $(($1 % 60)); fi
 }
 
-# step WHAT COMMAND...: run a long COMMAND with its output in $LT_LOG, and show that it lives: on a
-# terminal by a line that counts the seconds, elsewhere by a line now and then. A failure shows the
-# end of the log and its name. COMMAND is our own child, so that it can be made to die with us.
+# step WHAT COMMAND...: run a long COMMAND with its output in $LT_LOG, and show that it is alive: on a
+# terminal by a line that counts the seconds, elsewhere by an occasional line. A failure shows the end of
+# the log and its name. COMMAND is our own child, so that it can be made to die with us.
 step() {
 	local what=$1 start=$SECONDS beat=$((SECONDS + 60)) pid rc=0
 	shift
@@ -65,7 +65,7 @@ step() {
 # captive COMMAND...: for `step captive ...`: COMMAND and all its children die when this script dies,
 # however that happens, and its mounts vanish with it.
 captive() {
-	# exec: in the background the function runs in a subshell, which must not stand in between
+	# exec: in the background the function runs in a subshell, which must not remain in between
 	[ "$(id -u)" -eq 0 ] || exec setpriv --pdeathsig KILL "$@"
 	exec setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child=KILL --propagation private \
 		--mount-proc "$@"
@@ -95,5 +95,5 @@ need_space() {
 	[ "$free" -ge "$1" ] || die "$LT_CACHE needs $1 GB of disk, and $free GB are free; set XDG_CACHE_HOME to a place that has them"
 }
 
-# key TEXT...: a short name for what the arguments hold.
+# key TEXT...: a short name for the contents of the arguments.
 key() { printf '%s\n' "$@" | sha256sum | cut -c1-16; }

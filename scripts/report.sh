@@ -32,8 +32,8 @@ wanted() {
 	return 1
 }
 
-# verdict NAME STATUS SECONDS LOG [CPU]: count one result and say how it ended. CPU: the seconds of processors that it
-# took, which say more than the others where the machine has something else to do.
+# verdict NAME STATUS SECONDS LOG [CPU]: count one result and print it. CPU: the CPU seconds that it took, which say
+# more than the elapsed ones if the machine is busy with other work.
 verdict() {
 	local took="$3 s${5:+, $5 s of processors}"
 	case $2 in
@@ -43,15 +43,15 @@ verdict() {
 	esac
 }
 
-# failure NAME TIME LOG: say that it failed, and why as far as the log knows.
+# failure NAME TIME LOG: print that it failed, and why, as far as the log says.
 failure() {
 	printf 'FAIL %s (%s)\n' "$1" "$2"
 	tail -n 30 "$3" | sed 's/^/    | /'
 	printf '    The whole log: %s\n' "$3"
 }
 
-# spent FILE: the milliseconds of processors that our children took that have ended. FILE: since a subshell, whose
-# output one could read, has no children.
+# spent FILE: write the CPU milliseconds of our children that have ended to FILE. It is a file because a subshell,
+# whose output could be read, has no children.
 spent() {
 	local user system
 	times >"$1"
@@ -73,7 +73,7 @@ timed() {
 	spent "$log.times"
 	before=$spent
 	status=0
-	# in a shell of its own, so that set -e holds inside functions
+	# in its own shell, so that set -e holds inside functions
 	( set -e; "$@" ) >"$log" 2>&1 </dev/null &
 	wait $! || status=$?
 	seconds=$(tenths $(((${EPOCHREALTIME/[.,]/} - start) / 1000)))
@@ -81,19 +81,19 @@ timed() {
 	cpu=$(tenths $((spent - before)))
 }
 
-# setup COMMAND...: what everything else needs; if it fails, that is the one result.
+# setup COMMAND...: run what everything else needs; if it fails, that is the only result.
 setup() {
 	"$@" >/dev/null || no_setup "${*#"$LT_TOP/"}"
 }
 
-# no_setup COMMAND: end, since this failed.
+# no_setup COMMAND: end, since this set-up failed.
 no_setup() {
 	failed=1
 	echo "FAIL set-up: $1"
 	closing
 }
 
-# setup_trees: the build trees of the kernels, beside each other: much of that is the work of one processor.
+# setup_trees: make the build trees of the kernels in parallel: much of that work uses one processor only.
 setup_trees() {
 	local kernel broken=()
 	declare -A trees=()
@@ -106,7 +106,7 @@ setup_trees() {
 	[ ${#broken[@]} -eq 0 ] || no_setup "scripts/kernel-tree ${broken[0]}"
 }
 
-# simple NAME COMMAND...: a result that is the exit status of one command.
+# simple NAME COMMAND...: one result, the exit status of one command.
 simple() {
 	local name=$1
 	shift
@@ -116,8 +116,8 @@ simple() {
 	verdict "$name" "$status" "$seconds" "$LOGS/$name.log" "$cpu"
 }
 
-# beside NAME LOG COMMAND...: a result as of `simple`, of what runs beside others, JOBS at a time. It is reported
-# when it has ended and somebody reaps it.
+# beside NAME LOG COMMAND...: a result like that of `simple`, of a command that runs in parallel with others, JOBS at a
+# time. It is reported when it has ended and is reaped.
 beside() {
 	local name=$1 log=$2
 	shift 2
@@ -126,14 +126,14 @@ beside() {
 	several "$log.results" "$name" -- one_of_them "$log.results" "$name" "$log" "$@"
 }
 
-# one_of_them RESULTS NAME LOG COMMAND...: the one result of `beside`.
+# one_of_them RESULTS NAME LOG COMMAND...: the single result of `beside`.
 one_of_them() {
 	timed "$3" "${@:4}"
 	echo "$2 $3 $status $seconds $cpu" >"$1"
 }
 
-# several RESULTS NAME... -- COMMAND...: as `beside`, of a command that has several results, which it writes to the
-# file RESULTS, each a line: NAME LOG STATUS SECONDS [CPU].
+# several RESULTS NAME... -- COMMAND...: like `beside`, for a command that has several results, which it writes to the
+# file RESULTS, one per line: NAME LOG STATUS SECONDS [CPU].
 several() {
 	local results=$1 names=()
 	shift
@@ -146,8 +146,8 @@ several() {
 	running[$!]="$results ${names[*]}"
 }
 
-# reap: wait for one of those that run, and report what it had to do; by the function in judges[NAME], if there is one,
-# which is called as `verdict` is.
+# reap: wait for one of the running commands, and report its results; with the function in judges[NAME], if there is
+# one, which is called as `verdict` is.
 reap() {
 	local pid='' results names name log
 	wait -n -p pid "${!running[@]}" || :
@@ -159,14 +159,14 @@ reap() {
 		names=" $names "
 		names=${names/ $name / }
 	done <"$results"
-	# what runs it has a fault of its own: that must not look like one test less
+	# the code that runs it has a fault: that must not look like one test less
 	for name in $names; do
 		echo "It has no result." >>"$results"
 		verdict "$name" 1 0 "$results"
 	done
 }
 
-# reap_all: and all of them.
+# reap_all: reap all of them.
 reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 
 # closing: the last line, and the exit status of the whole.
