@@ -17,7 +17,7 @@ run() { printf '# %s\n' "$*"; "$@"; }
 load_module
 null_disk fast 2000000
 null_disk slow 200000000
-# The first run of anything is slow under emulation; nobody is to blame for that.
+# The first run of anything is slow under emulation; that is not an error.
 reads fast 20
 
 title "1. Follow every disk request; report those that take longer than $THRESHOLD"

@@ -8,7 +8,7 @@
 #   - a line that starts with `# `, the prompt, and a command (COMMANDS), with the lines that continue it by a backslash;
 #   - or the whole block, if its first word is a command and no line has a prompt.
 #
-# All else is output, or text.
+# Everything else is output, or text.
 
 COMMANDS='uname grep cat echo dmesg latency-tracker insmod modprobe rmmod while mkdir dd apt make sudo'
 
@@ -53,8 +53,8 @@ examples_of() {
 		END { flush() }' "$1"
 }
 
-# run_examples DIRECTORY [REGEX]: each as it would be pasted into a shell, but for those with a line that matches; one
-# that fails fails the test. What goes on for ever is ended after a while: that is how it is meant to end.
+# run_examples DIRECTORY [REGEX]: run each as it would be pasted into a shell, except those with a line that matches;
+# one that fails fails the test. An example that runs forever is ended after a while, as it is meant to be.
 run_examples() {
 	_shell='sh'
 	[ ! -x /bin/bash ] || _shell=/bin/bash

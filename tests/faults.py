@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Fails each allocation of what user space can ask of the module, one after another (vm/fault-injection)."""
+"""Fails each allocation of what user space can request of the module, one after another (vm/fault-injection)."""
 
 import errno
 import os

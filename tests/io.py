@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Input and output of all classes that the tracker `io` has, for tests inside the virtual machine.
 
-usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits for somebody to open its other end; then
+usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits until its other end is opened; then
                                         reads, writes, syncs, opens and closes in many ways, in two processes
        io.py write DISK COUNT           direct writes of 4 KiB, one after another, each synced
        io.py serve COMMANDS ANSWERS     does what the lines of COMMANDS say, a FIFO, each in a few calls more than it
                                         asks for, and answers each into ANSWERS, another one: `write DISK COUNT`,
                                         `read DISK COUNT`, direct, or `cached FILE COUNT`, 512 bytes each; until
-                                        nobody has COMMANDS open any more
+                                        COMMANDS is closed by all writers
 """
 
 import mmap

@@ -3,7 +3,7 @@
 #
 # lib.sh: what the tests inside the virtual machine share. The first line of each is `. /lt/tests/lib.sh`.
 #
-# A test passes if it exits 0 and the kernel had nothing to complain; 77 skips it.
+# A test passes if it exits 0 and the kernel did not complain; 77 skips it.
 
 set -eu
 
@@ -17,7 +17,7 @@ fail() { echo "FAIL: $*" >&2; exit 1; }
 # skip WHY...: end the test as not possible here.
 skip() { echo "SKIP: $*" >&2; exit 77; }
 
-# need COMMAND...: skip unless these are here.
+# need COMMAND...: skip unless these exist.
 need() { for c in "$@"; do command -v "$c" >/dev/null || skip "no $c in this root"; done; }
 
 # assert_eq GOT WANT WHAT
@@ -29,7 +29,7 @@ assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
 # refused WHAT COMMAND...: the command must fail.
 refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
 
-# wait_until SECONDS COMMAND...: wait for the command to succeed; longer where all is slow (tests/run-debug).
+# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug).
 wait_until() {
 	_end=$(($(cut -d. -f1 /proc/uptime) + $1 * ${PATIENCE:-1}))
 	shift
@@ -49,25 +49,25 @@ control() { printf '%s\n' "$1" >$LT/control; }
 # stat INSTANCE KEY: one counter.
 stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }' "$LT/$1/stats"; }
 
-# follow FILE COPY: copies what a file has from now on, in the background: it is open when this returns, and who is
-# given alerts is given those that come after. $! is who copies.
+# follow FILE COPY: copies what a file gets from now on, in the background: the file is open when this returns, so
+# that the copy has the alerts that come after that. $! is the copying process.
 follow() {
 	exec 9<"$1"
 	cat <&9 >"$2" &
 	exec 9<&-
 }
 
-# patiently N: N times as long where all is slow: for what has to go on while it is looked at.
+# patiently N: N, or a multiple of it on a slow kernel: for workloads that have to last while they are observed.
 patiently() { echo $(($1 * ${PATIENCE:-1})); }
 
-# in_time: does a time have an upper limit here? Not on a kernel that looks at every access to memory, in a machine
-# that gets what time the host can spare (tests/run-debug). What takes 20 ms takes 20 ms or more there, too.
+# in_time: does a time have an upper limit here? Not on a kernel that checks every memory access, in a machine that
+# gets only the time that the host can spare (tests/run-debug). What takes 20 ms takes 20 ms or more there, too.
 in_time() { [ "${PATIENCE:-1}" -eq 1 ]; }
 
 # stat_is INSTANCE KEY TEST VALUE: how one counter compares, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }
 
-# many N FEW: N, or FEW on a kernel that looks at every access to memory.
+# many N FEW: N, or FEW on a kernel that checks every memory access.
 many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac; }
 
 # kernel_says TEXT: is it in the kernel's log?

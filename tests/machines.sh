@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# machines.sh: what tests/run and tests/run-debug share: the heads of tests, what their machines are made of; and one
-# machine that several tests share, as tests/run does it. Needs lib.sh, report.sh, $TESTS and $LOGS.
+# machines.sh: what tests/run and tests/run-debug share: reading the heads of tests, making the parts of their machines,
+# and running several tests in one machine, as tests/run does. Needs lib.sh, report.sh, $TESTS and $LOGS.
 
 declare -A prepared=()
 
@@ -13,7 +13,7 @@ head_of() {
 	echo "${value:-$3}"
 }
 
-# unasked NAME COMMAND...: build what a chosen test needs; nothing to report unless it fails.
+# unasked NAME COMMAND...: build what a selected test needs; nothing to report unless it fails.
 unasked() {
 	! wanted "$1" || return 0
 	timed "$LOGS/$1.log" "${@:2}"
@@ -49,7 +49,7 @@ part_of() {
 		END { printf "%s%s", mine, mine == "" || last != "" ? part : "" }' "$2"
 }
 
-# emulator PROCESS: the process of QEMU that a scripts/vm has.
+# emulator PROCESS: the QEMU process of a scripts/vm.
 emulator() {
 	local child
 	for child in $(cat "/proc/$1/task/$1/children"); do
@@ -57,7 +57,7 @@ emulator() {
 	done 2>/dev/null || :
 }
 
-# used PROCESS: sets used, the milliseconds of processors that it took.
+# used PROCESS: sets used, the CPU milliseconds that it took.
 used() {
 	local line
 	used=0
@@ -115,7 +115,7 @@ machine() {
 		[ "$rc" -ne 0 ] || IFS= read -r -t "$(tenths $((end - now + 100)))" line <&"$from" || rc=$?
 		case $rc$line in
 			'0lt-test: '*' begins')
-				# of itself the machine has its time; the first test's begins here
+				# the boot has its own time limit; the first test's time begins here
 				now
 				limit=${limits[ended]} begun=$now
 				end=$((now + limit * 1000))
@@ -158,7 +158,7 @@ machine() {
 		ended=1
 		return
 	fi
-	# what happens when the last is over, is its own fault
+	# what happens after the last test is its own fault
 	[ "$rc" -eq 0 ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=1; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
 	now
 	for ((rc = 1; rc <= ended; rc++)); do

@@ -3,10 +3,10 @@
 """Sockets whose readers and servers take known times, for tests inside the virtual machine.
 
 usage: net.py read tcp|udp ADDRESS MS      a reader lets what has arrived wait for MS, then reads it
-       net.py listen ADDRESS PORT MS       the same for TCP, of who calls
+       net.py listen ADDRESS PORT MS       the same for TCP, for each connection
        net.py call ADDRESS PORT
-       net.py unread udp ADDRESS [MS]      a packet that nobody reads for MS (30), and one to a port that nobody has
-       net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, who reads what is left
+       net.py unread udp ADDRESS [MS]      a packet that is not read for MS (30), and one to an unused port
+       net.py flood ADDRESS COUNT          COUNT packets of UDP for a reader with the smallest buffer, which reads the rest
        net.py serve ADDRESS COUNT MS       a server that takes MS from each of COUNT connections to its first byte;
                                            prints a line of each: fd, ports, and how long it took, in ns, by itself
        net.py serve-unix PATH MS           the same with a socket of the file system, once

@@ -101,7 +101,7 @@ def nothing_is_missed_between_two_readings():
     worker.join()
     assert seen == list(range(1, 41)), seen
     slow_requests(3)
-    assert seqs(Cat(f"{LT}/slow/wakeup").done()) == [41, 42, 43], "raised while nobody read"
+    assert seqs(Cat(f"{LT}/slow/wakeup").done()) == [41, 42, 43], "raised without a reader"
 
 
 def what_was_not_read_is_for_the_next():
@@ -270,7 +270,7 @@ def removal_gives_end_of_file():
     try:
         assert os.read(fd, 1) == b""
     except OSError as error:
-        # procfs answers so for a file that is gone; only who was not reading can meet it.
+        # procfs returns this for a removed file; only a process that was not reading can get it.
         assert error.errno == errno.EIO, error
     os.close(fd)
 
@@ -328,7 +328,8 @@ def main():
         if os.path.exists(f"{LT}/slow"):
             control("-slow")
         print(f"{test.__name__}: ok", flush=True)
-    # The module goes although somebody sleeps in its files. (All alerts so far are given first.)
+    # The module is unloaded although a reader sleeps in its files. (All alerts so far are given
+    # first.)
     Cat(f"{LT}/wakeup").done()
     readers = [Cat(f"{LT}/wakeup"), Cat(f"{LT}/alerts")]
     time.sleep(0.3)

@@ -39,7 +39,7 @@ ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 put_back() {
 	for dir in /proc/[0-9]*; do
 		pid=${dir#/proc/}
-		# not us, nor those who wait for us, nor threads of the kernel
+		# not us, nor the processes that wait for us, nor kernel threads
 		case $pid in 1|"$$"|"$PPID") continue ;; esac
 		! readlink "$dir/exe" >/dev/null || kill -KILL "$pid" 2>/dev/null
 	done

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """A server that answers in all the ways that there are, for tests inside the virtual machine.
 
-usage: serve.py CLIENTS MS [WAY...]   threads and processes that serve so many clients at a time for each way, and
+usage: serve.py CLIENTS MS [WAY...]   threads and processes that serve CLIENTS clients at a time for each way, and
                                       each of the sockets below; who is to take time takes MS to the first byte
 
 Clients come over IPv4, IPv6 and a socket of the file system. A way is how a connection is answered, see the functions
@@ -142,7 +142,7 @@ def by_message(connection, wait):
 
 
 def by_part(connection, wait):
-    """More than is taken at a time by who does not wait."""
+    """More than a non-blocking write takes at a time."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 10000)
     connection.setblocking(False)
     wait()

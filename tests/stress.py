@@ -9,7 +9,7 @@
     callers     call what the sample in C tracks
     samples     loads and unloads the samples, which have trackers of their own
 
-Each is a process with random numbers of its own, from one seed. A failure that can not be one
+Each is a process with its own random numbers, from one seed. A failure that cannot be one
 (the instance has just been removed by another) is ignored, any other ends the test.
 """
 
@@ -32,7 +32,7 @@ CPUS = os.cpu_count()
 SECONDS = float(os.environ.get("LT_STRESS_SECONDS") or 20)
 SEED = int(os.environ.get("LT_STRESS_SEED") or time.time_ns() % 1_000_000)
 
-# What happens to those who use what others remove: not there, going, gone while open, and a name
+# What can happen to users of things that others remove: not there, going, gone while open, and a name
 # that is being removed or of another kind.
 EXPECTED = {errno.ENOENT, errno.ENODEV, errno.EIO, errno.EBUSY, errno.EAGAIN}
 
@@ -79,14 +79,15 @@ def requests(chance, number):
                 os.preadv(fd, [memoryview(page)[:length]], offset)
             else:
                 os.pwritev(fd, [memoryview(page)[:length]], offset)
-        # not where there are direct ones: the kernel can not keep both in step, and says EIO at times
+        # not where there are direct ones: the kernel cannot keep both consistent, and sometimes
+        # returns EIO
         os.pwrite(buffered, bytes(8192), 4096 * (8192 + chance.randrange(4096)))
         if chance.random() < 0.3:
             os.fsync(buffered)
 
 
 def churn(chance, _):
-    """Whatever can be written to instances."""
+    """All that can be written to instances."""
     durations = ["0", "1", "10us", "300us", "2ms", "20ms", "10s"]
     while not time_is_up():
         name = chance.choice(NAMES)
@@ -217,7 +218,7 @@ def samples(chance, _):
 
 
 def unload(module):
-    """Those who call it keep it for as long."""
+    """Holds it for as long as it is called."""
     while subprocess.run(["rmmod", module], stderr=subprocess.DEVNULL, check=False).returncode:
         time.sleep(0.01)
 

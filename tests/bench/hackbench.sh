@@ -5,12 +5,12 @@
 #
 # usage: hackbench.sh ROUNDS LOOPS
 #
-# The contenders take turns in each round: nobody, our `wakeup` and `offcpu`, the BPF programs of sched.bpf.c in
+# The contenders take turns in each round: no tracer, our `wakeup` and `offcpu`, the BPF programs of sched.bpf.c in
 # their three ways, and hist triggers of ftrace. All see everything, none reports anything. The machine's clock is the
 # number of instructions executed, and it has one processor.
 #
-# hackbench runs at a real-time priority over sockets that take a few messages only: so who is switched for whom, and
-# how often, is the same with each contender, and what they add is not lost in what the scheduler decides otherwise.
+# hackbench runs at a real-time priority over sockets that take a few messages only: so the task switches are the same
+# with each contender, and what these add is not lost in different decisions of the scheduler.
 #
 # Prints `result NAME 0 MEDIAN 1000000` in nanoseconds, and what each has measured and lost in all runs:
 # `result delays_NAME 0 NUMBER ROUNDS`, `result lost_NAME 0 NUMBER 1`.
@@ -57,7 +57,7 @@ bpf() {
 	echo "count bpf_$1 $(sed -n 's/delays //p' /tmp/out) $(sed -n 's/lost //p' /tmp/out)" >>/tmp/runs
 }
 
-# What hist triggers need for the same, one a line: an event and what is triggered by it. (Only who was asleep is
+# What hist triggers need for the same, one per line: an event and what is triggered by it. (Only sleeping tasks are
 # woken: there is no second start of one variable.)
 cat >/tmp/triggers <<'END'
 sched/sched_waking keys=pid:woken=common_timestamp

@@ -121,7 +121,7 @@ UNITS = {
     "threads_ratio": "ratio",
 }
 
-# (name, name of the same with nobody attached, what): of all probes of a begin and its end, what they add
+# (name, name of the same with no probe attached, what): of all probes of a begin and its end, what they add
 ALONE = [
     *((f"{name}_{which}", f"no_{base}", f"{title}, {what}")
       for name, base, title in (("irq", "irq", "irq"), ("softirq", "softirq", "softirq"),
@@ -182,7 +182,7 @@ def parse(lines):
     for line in lines:
         part, name, live, total, calls = line.split()
         if (part, name) not in ROWS:
-            sys.exit(f"report: a row that nobody described: {part} {name}")
+            sys.exit(f"report: an unknown row: {part} {name}")
         what, goal = ROWS[part, name]
         rows.append({
             "part": part, "name": name, "live": int(live), "what": what,

@@ -21,7 +21,7 @@ trap 'rm -f "$json"' EXIT
 	assert result["kernel"] and result["date"] and result["commit"], result
 	rows = {(row["part"], row["name"]): row for row in result["rows"]}
 	wanted = list(report.ROWS) + [ratio[:2] for ratio in report.RATIOS]
-	# the part trace is not among those that run without being asked for
+	# the part trace runs only if it is named
 	wanted = [key for key in wanted if key[0] != "trace"]
 	assert not [key for key in wanted if key not in rows], "rows are missing"
 	# nothing is lost, and a begin that finds the pool exhausted does less than one that succeeds
@@ -31,7 +31,7 @@ trap 'rm -f "$json"' EXIT
 	assert pairs == [(part, live) for part in ("bpf", "engine") for live in (1, 1000, 64000)], pairs
 END
 
-# A row that did not come is noticed, and one that nobody described.
+# A missing row is noticed, and an unknown one.
 refused() {
 	! "$LT_TOP/scripts/in-tree" python3 "$LT_TOP/tests/bench/report.py" >/dev/null 2>&1 || fail "accepted $1"
 }

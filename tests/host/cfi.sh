@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A kernel with kCFI is refused when the module is built, by the word; and a probe whose type is not that of its
-# tracepoint does not compile.
+# A kernel with kCFI is refused when the module is built, with a clear message; and a probe whose type is not
+# that of its tracepoint does not compile.
 # timeout: 400
 
 set -euo pipefail

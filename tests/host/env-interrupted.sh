@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A set-up that is killed half-way leaves nothing that anybody trusts, nothing that still runs, and nothing in
+# A set-up that is killed half-way leaves no tree that is trusted, no process that still runs, and nothing in
 # the way of the next one.
 # timeout: 280
 # alone: it looks how long it takes to find that nothing is to do

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A layer adds packages in a tree of its own; the tree below it stays as it was, and works without it.
+# A layer adds packages in its own tree; the tree below it is not changed, and works without it.
 # timeout: 240
 
 set -euo pipefail
@@ -23,7 +23,7 @@ tree=$("$top/scripts/env" --print)
 # the first use makes its mount points
 "$top/scripts/in-tree" true
 contents "$tree" >"$work/before"
-! "$top/scripts/env" --with more --print 2>/dev/null || { echo "a layer that nobody made is there"; exit 1; }
+! "$top/scripts/env" --with more --print 2>/dev/null || { echo "a layer exists that was not made"; exit 1; }
 ! "$top/scripts/env" --with less 2>/dev/null || { echo "a layer without a list was made"; exit 1; }
 
 "$top/scripts/env" --with more

@@ -21,7 +21,7 @@ root=$work/root
 at() { make --no-print-directory -C "$LT_TOP" "$@" "DESTDIR=$root" KREL=stock >"$work/said" 2>&1; }
 tree() { (cd "$root" && find . -printf '%y %m %p %s\n' | sort -k3); }
 
-# What others have put there stays as it is.
+# Files of others stay as they are.
 mkdir -p "$root/usr/share/man/man1" "$root/usr/bin"
 echo theirs >"$root/usr/share/man/man1/other.1"
 tree >"$work/before"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A build tree is believed only if every Rust symbol of the kernel has the same name in it; what is not there is
-# refused with a reason. A distribution whose C tools moved since it built the kernel does for a set-up; one whose
-# rustc moved, or that decides an option differently, does not.
+# A build tree is accepted only if every Rust symbol of the kernel has the same name in it; a missing kernel is
+# refused with a reason. A distribution whose C tools were updated since it built the kernel is good enough for a
+# set-up; one whose rustc was updated, or that decides an option differently, is not.
 # timeout: 400
 
 set -euo pipefail

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # The runner can fail: a test that says it passed is failed if the kernel complained, was tainted or crashed;
-# a test that hangs is ended; a failed command, a skip and a pass are told apart. Tests that share a machine do not see
-# each other, and what only a new machine puts right gets one.
+# a test that hangs is ended; a failed command, a skip and a pass are distinguished. Tests that share a machine do not
+# see each other, and what only a new machine can put right gets one.
 # timeout: 600
 
 set -euo pipefail

@@ -128,7 +128,7 @@ static int __init api_init(void)
 	err = forget || fail || leak ? 0 : run();
 	if (err)
 		return err;
-	/* For those who look at /proc meanwhile; and pending at the end. */
+	/* For readers of /proc meanwhile; and pending at the end. */
 	c.name = "api_left";
 	c.timeout = NSEC_PER_MSEC;
 	left = latency_tracker_create(&c);

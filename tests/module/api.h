@@ -7,7 +7,7 @@
 
 #include <latency_tracker.h>
 
-/* Notes what does not hold, and goes on: errors are handed from call to call. */
+/* Notes a failed check, and continues: errors are passed from call to call. */
 void check(bool holds, const char *what, const char *test, int line);
 
 #define CHECK(condition) check((condition), #condition, __func__, __LINE__)
@@ -26,7 +26,7 @@ extern int reports;
 /* A callback that notes these. */
 void late(const struct latency_tracker_report *report);
 
-/* Waits for so many, with a limit that is reached only if something is broken. */
+/* Waits until there are this many, with a limit that is reached only if something is broken. */
 bool reported(int count);
 
 /* The configuration that tests begin with. Sets reports to 0. */

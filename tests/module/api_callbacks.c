@@ -145,7 +145,7 @@ void no_callback_after_the_end(void)
 static int depth, deepest, calls_within;
 static unsigned long first_frame, last_frame;
 
-/* Begins and ends its own key from within, for ever if it may. */
+/* Begins and ends its own key from within, forever if allowed. */
 static void within(const struct latency_tracker_report *report)
 {
 	struct latency_tracker *t = report->tracker;

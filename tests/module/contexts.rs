@@ -67,7 +67,7 @@ const THREAD_LIVE: usize = 4;
 const CPU_LIVE: usize = THREAD_LIVE + 3;
 
 /// Every context has keys of its own, and there are as many cells as events can be live: nothing
-/// is lost, each event is found by whoever began it, as it was left.
+/// is lost, each event is found by the context that began it, as it was left.
 fn each_finds_its_own() -> Result<Verdict> {
     let engine: Engine = Tracker::new(cpus() as u32 * CPU_LIVE as u32, 0, SEED)?;
     let keys: [_; CPUS * CPU_LIVE] = crowd();

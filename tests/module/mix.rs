@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Everything at once: whoever comes begins, ends, changes, drops, renews, holds, clears and looks
+//! Everything at once: each context begins, ends, changes, drops, renews, holds, clears and looks
 //! for timeouts, of the same six keys, several live of each, in a pool of twelve that is often
 //! full.
 //!
@@ -150,7 +150,7 @@ impl Mix {
         };
         if before.start % 2 == 0 && notes.within(Op::End, end) {
             self.say(Counter::Ended, 1);
-            // Nobody else can have ended it.
+            // No one else can have ended it.
             self.strange.add(u64::from(engine.is_live(&event)), Relaxed);
         }
         let after = engine.view(&event);
@@ -176,7 +176,7 @@ impl Mix {
         });
     }
 
-    /// Whether all is right, now that nobody is at work any more. Sleeps.
+    /// Whether all is right, now that all work has stopped. Sleeps.
     pub(crate) fn verdict(&self) -> Verdict {
         let engine = &self.engine;
         let mut agree = true;
@@ -198,7 +198,7 @@ impl Mix {
             return Err("the pool was never full, or never cleared");
         }
         if self.strange.load(Relaxed) != 0 {
-            return Err("an event has changed in the hands of who holds it");
+            return Err("an event has changed while it was held");
         }
         if engine.holders() != 0 {
             return Err("a reference is left");
@@ -219,7 +219,7 @@ pub(crate) fn pool_is_whole(engine: &Engine) -> Verdict {
     engine.clear();
     let capacity = u64::from(engine.capacity());
     if engine.pending_count() != 0 {
-        return Err("an event can not be cleared");
+        return Err("an event cannot be cleared");
     }
     if engine.free() != capacity {
         return Err("the pool leaks");
@@ -233,7 +233,7 @@ pub(crate) fn pool_is_whole(engine: &Engine) -> Verdict {
         return Err("the pool serves more than its capacity");
     }
     if !all().all(|key| common::end(engine, *key)) {
-        return Err("an event can not be found");
+        return Err("an event cannot be found");
     }
     if !sums_hold(engine) {
         return Err("the sums do not hold");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! lt_stress: threads that use an engine as long as this module is loaded, on whatever CPUs there
+//! lt_stress: threads that use an engine as long as this module is loaded, on all CPUs there
 //! are.
 //!
 //! One thread for each possible CPU, bound to none, so they move when CPUs go offline and come

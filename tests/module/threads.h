@@ -26,7 +26,7 @@ unsigned long lt_guards_ended_by_call(void);
 /* The engine's guards call this one, which counts. */
 void lt_preempt_enable(void);
 
-/* As if somebody woke who is to run here instead. With preemption off. */
+/* As if a task were woken that has to run here instead. With preemption off. */
 void lt_want_to_schedule(void);
 bool lt_wants_to_schedule(void);
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# What programs rely on is as tests/abi.txt has it: the parameters of each tracker with their defaults and types, the
-# keys of `stats`, the fields of an alert and of `pending` in their order, and the formats of the tracepoints. A change
-# of any of these has to change that file, too, knowingly.
+# The interface that programs rely on matches tests/abi.txt: the parameters of each tracker with their defaults and
+# types, the keys of `stats`, the fields of an alert and of `pending` in their order, and the formats of the
+# tracepoints. A change of any of these has to change that file, too, deliberately.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -21,7 +21,7 @@ insmod /lt/lt_sample_c.ko
 # fields: of the first line, the names of the fields in their order.
 fields() { sed -n '1{s/="[^"]*"/=/g;s/=[^ ]*/=/g;p}'; }
 
-# with TRACKER: what an alert of it has at most, where not all have the same.
+# with TRACKER: the most fields that its alerts have, if not all have the same.
 with() {
 	case $1 in
 	offcpu) echo ' waker_stack=".*" stack="' ;;
@@ -30,7 +30,7 @@ with() {
 	esac
 }
 
-# One alert of each tracker, of something that the kernel does at any time, or that is done here.
+# One alert of each tracker, caused by something that the kernel does all the time, or that is done here.
 trackers=$(sed -n 's/^\([a-z]*\): .*/\1/p' $LT/trackers)
 words() {
 	case $1 in
@@ -57,7 +57,7 @@ python3 /lt/tests/net.py read udp 127.0.0.1 1 >/dev/null
 python3 /lt/tests/net.py serve 127.0.0.1 1 1 >/tmp/server &
 server=$!
 wait $server || fail "the server failed"
-# The kernel warns of stacks that it walks where a function returns that is followed.
+# The kernel warns of stacks that it walks where a followed function returns.
 wait_until 20 stat_is i_offcpu alerts -gt 100
 control 'i_offcpu offcpu enabled=0'
 make func pair

@@ -3,17 +3,17 @@
 #
 # The alerts are exactly the connections that were answered, one by one: from the kernel's own events of the functions
 # that accept, send and close a socket of each family, and of what accept(2) and accept4(2) returned, lt-witness
-# computes how long each took to its first bytes, who had accepted it on which descriptor and from which port, and how
-# many bytes there were. The tracker follows other points: one for all families where bytes are handed over, and the
-# system call and the file rather than the socket.
+# computes how long each took to its first bytes, which task had accepted it on which descriptor and from which port,
+# and how many bytes there were. The tracker follows other points: one for all families where bytes are handed over, and
+# the system call and the file rather than the socket.
 #
 # Threads and processes serve several clients at once over IPv4, IPv6 and a socket of the file system: by each call
-# that sends, by descriptors that are duplicated, inherited or passed on, and used again by the next connection. Some
-# are closed without a byte, and must not be there.
+# that sends, by descriptors that are duplicated, inherited or passed on, and reused by the next connection. Some are
+# closed without a byte, and must not be in the alerts.
 #
 # First the threshold is 0: every connection is an alert; half of the servers take 20 ms. Then these take 200 ms, the
-# threshold is 150 ms, far from what others take under emulation, and exactly theirs are alerts. Nobody reads while it
-# lasts. The machine's clock counts instructions, so that it does not matter when the host has something else to do.
+# threshold is 150 ms, far from what others take under emulation, and exactly theirs are alerts. There is no reader
+# meanwhile. The machine's clock counts instructions, so that other work of the host does not matter.
 #
 # Addresses of sockets are compared as text, and those of ftrace's dynamic events are never hashed: so none may be.
 # kernels: stock rt
@@ -42,7 +42,7 @@ event 'sent tcp_sendmsg%return socket=$arg1 bytes=$retval:s32'
 event 'unix_sent unix_stream_sendmsg%return socket=sock->sk bytes=$retval:s32'
 event 'closed tcp_close socket=$arg1'
 event 'unix_closed unix_release socket=sock->sk'
-# What fails has none.
+# A call that fails has none.
 for accepted in accepted unix_accepted; do echo 'socket != 0' >$TRACE/events/lt/$accepted/filter; done
 for sent in sent unix_sent; do echo 'bytes > 0' >$TRACE/events/lt/$sent/filter; done
 echo 1 >$TRACE/events/lt/enable
@@ -50,13 +50,13 @@ echo 1 >$TRACE/events/lt/enable
 echo 'id == 43 || id == 288' >$TRACE/events/raw_syscalls/sys_exit/filter
 echo 1 >$TRACE/events/raw_syscalls/sys_exit/enable
 
-# Between two probes a task can be preempted; these are not, by others.
+# A task can be preempted between two probes; these tasks are not preempted by others.
 serve() { chrt -f 10 python3 -W ignore /lt/tests/serve.py "$@"; }
 served() { serve "$@" >/tmp/served; }
 # of KEY: what the servers have counted.
 of() { sed "s/.*$1=\([0-9]*\).*/\1/" /tmp/served; }
 
-# as_the_alert: a trace, with the families' events called alike, and words as an alert has them.
+# as_the_alert: a trace, with the same name for the events of all families, and words as in an alert.
 as_the_alert() {
 	awk '
 		{ sub(/: unix_accepted: /, ": accepted: "); sub(/: unix_sent: /, ": sent: "); sub(/: unix_closed: /, ": closed: ") }
@@ -77,8 +77,8 @@ as_the_alert() {
 # The first time of everything is slow under emulation.
 serve 1 1
 
-# late THRESHOLD CLIENTS MS WHAT: the alerts are the connections that took longer, as many as the servers say that there
-# were of WHAT, and none of these is shorter than MS if it is to take that.
+# late THRESHOLD CLIENTS MS WHAT: the alerts are the connections that took longer, as many as the servers counted for
+# WHAT, and none of these is shorter than MS if it has to take that long.
 late() {
 	both accept "threshold=$1 ring=16384 stack=0" served "$2" "$3"
 	edit /tmp/trace as_the_alert

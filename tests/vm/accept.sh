@@ -2,9 +2,10 @@
 # shellcheck shell=sh
 #
 # A server that takes 20 ms to its first byte is reported once for each connection: by which task, on which file and
-# ports, how many bytes, and after as long as the server itself says, over IPv4, IPv6 and a Unix socket. What it sends
-# later is not reported, and who closes without having sent anything is gone. Filters by port and process. A server
-# that was waiting for its connection since before an instance was removed gets it, whatever probes are made meanwhile.
+# ports, how many bytes, and with the delay that the server itself measures, over IPv4, IPv6 and a Unix socket. What
+# it # sends later is not reported, and a connection closed without having sent anything is gone. Filters by port and
+# process. # A server that was waiting for its connection when an instance was removed gets it, whatever probes are made
+# meanwhile.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -78,7 +79,7 @@ grep -q 'reason=timeout .* bytes=0 stack=".*nanosleep' /tmp/alerts || fail "no t
 grep -q 'reason=late .* bytes=1$' /tmp/alerts || fail "no late end"
 exec 3<&-
 
-# Filters, of which the last one is met.
+# Filters, only the last of which matches.
 control 'p accept threshold=1ms port=1'
 control 'q accept threshold=1ms pid=1'
 control 'r accept threshold=1ms comm=python3'
@@ -94,8 +95,8 @@ for i in a p q r; do
 done
 for i in a p q r; do control "-$i"; done
 
-# A server returns from accept(2) through the address of its probe: that of one without an exit handler would kill the
-# kernel, that of another one with it is told of a connection as any.
+# A server returns from accept(2) through the address of its probe: a probe without an exit handler there would kill the
+# kernel; another probe with one gets the connection like any other.
 control 'keep func function=vfs_statfs threshold=3600s'
 for i in $(seq 4); do control "a$i accept threshold=0"; done
 net listen 127.0.0.1 5000 0 >/tmp/server &

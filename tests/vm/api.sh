@@ -2,18 +2,18 @@
 # shellcheck shell=sh
 #
 # What include/latency_tracker.h promises to other modules, on a real kernel; and what they may do wrong:
-# leave without destroying a tracker, or without returning a reference.
+# be unloaded without destroying a tracker, or without returning a reference.
 # kernels: stock rt
 # cpus: 2
 # timeout: 180
-# leaves: our module, which can not be unloaded any more
+# leaves: our module, which cannot be unloaded any more
 
 . /lt/tests/lib.sh
 
 load_module
 log() { dmesg | grep -c "$1" || :; }
 
-# Somebody sleeps on all alerts, so that each context has somebody to wake.
+# A reader sleeps on all alerts, so that each context has a task to wake.
 follow $LT/alerts /tmp/alerts
 reader=$!
 insmod /lt/lt_api.ko || { dmesg | grep lt_api; fail "a test of the interface failed"; }
@@ -26,20 +26,20 @@ assert_eq "$(log 'destroys a tracker that is not there')" 1 "destroying twice is
 assert_eq "$(stat api_nested nested)" 1 "the callbacks that were not called"
 assert_eq "$(stat api_nested alerts)" 5 "alerts, of which one is of that end"
 
-# It is an instance like any other, but for its end.
+# It is an instance like any other, except for its removal.
 grep -q '^api_left module ' $LT/control || fail "the tracker is not listed"
 wait_until 20 grep -q 'timed_out 1' $LT/api_left/stats
 grep -q ' key=0x1234 pid=0' $LT/api_left/pending || fail "pending: $(cat $LT/api_left/pending)"
 wait_until 20 grep -q '^alerts 1' $LT/api_left/stats
-refused "removed by somebody else" sh -c "echo -api_left >$LT/control"
-refused "made by somebody else" sh -c "echo another module >$LT/control"
+refused "removed by control" sh -c "echo -api_left >$LT/control"
+refused "created by control" sh -c "echo another module >$LT/control"
 echo 5ms >$LT/api_left/threshold
 assert_eq "$(cat $LT/api_left/threshold)" 5000000 "the threshold"
 refused "our module leaves before its user" rmmod latency_tracker
 rmmod lt_api
 [ ! -e $LT/api_left ] || fail "the tracker is still there"
 
-# A module that forgets is named, and nothing of it is left.
+# A module that forgets to destroy its tracker is named, and nothing of it is left.
 insmod /lt/lt_api.ko forget=1
 rmmod lt_api
 [ ! -e $LT/api_left ] || fail "a forgotten tracker is still there"
@@ -57,4 +57,4 @@ insmod /lt/lt_api.ko leak=1
 rmmod lt_api
 assert_eq "$(log 'api_left: module lt_api has not returned 1 references')" 1 "the log names it"
 assert_eq "$(log 'lt_api: a reference that is left: ok')" 1 "it can still be used"
-refused "our module leaves though somebody has a reference" rmmod latency_tracker
+refused "our module is unloaded despite a reference" rmmod latency_tracker

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # Malformed control lines and parameter writes: each gets the right errno, changes nothing, and leaves one
-# line in the kernel log that quotes the word at fault.
+# line in the kernel log that quotes the offending word.
 # kernels: stock rt
 # cpus: 2
 # timeout: 150
@@ -37,7 +37,7 @@ bad() {
 	[ "$(state)" = "$before" ] || fail "'$3' to $1 changed something"
 }
 
-# The log got one line for each, in order, with the word at fault in quotes.
+# The log got one line for each, in order, with the offending word in quotes.
 log_is_right() {
 	dmesg | grep 'latency_tracker: ' | tail -n +$((first + 1)) >/tmp/log
 	assert_eq "$(wc -l </tmp/log)" "$(wc -l </tmp/expected)" "lines in the log"
@@ -125,7 +125,7 @@ for value in 4096:0 8:1048576 4294967296:0 99999999999999999999:0 0:184467440737
 	bad control "$ERANGE" "three block dev=$value" $value
 done
 
-# Changing what is
+# Changing existing instances
 bad control "$EINVAL" 'one block events=200' events
 bad control "$EINVAL" 'one block max_events=200' max_events
 bad control "$EINVAL" 'two block from=issue' from
@@ -150,7 +150,7 @@ for says in 'events: expected a whole number from 1 to 8388608: "0"' 'ring: expe
 	grep -qF "latency_tracker: $says" /tmp/log || fail "the log does not say: $says"
 done
 
-# Several lines: those before the bad one are done, it and those after it are not.
+# Several lines: those before the bad one are executed, it and those after it are not.
 if printf 'four block\nfive blocks\nsix block\n' 2>/dev/null >$LT/control; then fail "a bad line among good ones was accepted"; fi
 [ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "not the first line alone was done"
 control '-four'

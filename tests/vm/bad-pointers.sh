@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Addresses that are not the caller's: to read to them and to write from them fails with EFAULT, and changes
+# Addresses that are not the caller's: reading to them and writing from them fails with EFAULT, and changes
 # nothing.
 # kernels: stock
 # cpus: 2
@@ -23,7 +23,7 @@ import ctypes, errno, os
 
 LT = "/proc/latency_tracker"
 libc = ctypes.CDLL(None, use_errno=True)
-# None at all, a page that is not there, the kernel's, a canonical hole, and one that ends in a hole.
+# NULL, a page that is not mapped, a kernel address, a canonical hole, and a buffer that ends in a hole.
 page = libc.mmap
 page.restype = ctypes.c_void_p
 page.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -41,7 +41,7 @@ def tried(name, flags, call):
     for address in BAD:
         ctypes.set_errno(0)
         got = call(fd, ctypes.c_void_p(address), ctypes.c_size_t(100))
-        # Up to the hole is as good as an error, where reading may be short.
+        # If reads may be short, reading up to the hole is as good as an error.
         assert (got, ctypes.get_errno()) == (-1, errno.EFAULT) or (address == edge and call is libc.read and got == 4), \
             f"{name} {address:#x}: {got}, {os.strerror(ctypes.get_errno())}"
     os.close(fd)

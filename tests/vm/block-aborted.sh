@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A request that is given back without having been completed is `aborted`: no delay, no alert, and nothing stays
-# in flight. Multipath does so: what the path below does not take at once is accounted as done there, and
-# sent again as another request.
+# in flight. Multipath does so: a request that the path below does not take at once is accounted as done there,
+# and sent again as another request.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -30,7 +30,7 @@ writer=$!
 wait $writer
 for name in any fast slow patient; do wait_until 10 quiet $name; sums_hold $name; done
 
-# Who got what.
+# Which instance got which alerts.
 assert_eq "$(stat any started)" 120 "any: started"
 assert_eq "$(stat any alerts)" 20 "any: alerts"
 assert_eq "$(stat fast started)" 100 "fast: started"
@@ -45,7 +45,7 @@ for name in any fast slow patient; do
 	done
 done
 
-# What the lines say.
+# The contents of the lines.
 wait_until 10 sh -c "[ \$(wc -l </tmp/alerts) -ge 40 ]"
 cat /tmp/alerts
 grep ' instance=slow ' /tmp/alerts >/tmp/slow

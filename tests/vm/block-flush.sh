@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # Flushes on a disk with a cache: each of the device's requests is measured once, the end of a flush
-# sequence is nobody's end, an empty flush of a submitter is gone without having been issued.
+# sequence ends no event, an empty flush of a submitter is gone without having been issued.
 # kernels: stock rt
 # cpus: 2
 # timeout: 60

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A pool that runs short grows, up to its limit; what a burst loses before is counted, and nothing after.
-# A CPU that goes offline takes nothing with it.
+# A pool that runs short grows, up to its limit; requests that a burst loses before are counted, and none
+# is lost after. A CPU that goes offline takes no cells with it.
 # kernels: stock rt
 # cpus: 2
 # timeout: 180
@@ -32,7 +32,7 @@ control 'little block dev=deep threshold=1000s events=8 max_events=20'
 control 'fixed block dev=deep threshold=1000s events=8 max_events=8'
 assert_eq "$(stat deep capacity) $(stat deep max_capacity) $(stat deep grown)" "8 2000 0" "capacity, max_capacity, grown"
 
-# Each burst makes it ask for more.
+# Each burst makes it grow.
 rounds=0
 lost=0
 until burst deep little fixed; [ "$(stat deep full)" -eq "$lost" ]; do

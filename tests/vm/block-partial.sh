@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A disk that completes only a part of a request: the part is counted, the rest goes on, the request ends once.
+# A disk that completes only a part of a request: the part is counted, the rest continues, the request ends
+# once.
 # kernels: stock rt
 # cpus: 2
 # timeout: 90
@@ -9,7 +10,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# Every 3rd command transfers half of what was asked for (opts 0x100).
+# Every 3rd command transfers half of the requested data (opts 0x100).
 modprobe scsi_debug dev_size_mb=16 delay=0 ndelay=2000000 every_nth=3 opts=0x100 max_queue=4 ||
 	skip "this kernel has no scsi_debug"
 modprobe sd_mod 2>/dev/null || :

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A partition is no disk: it is refused, by name and by number, in a line of the control language and in the
-# parameter's file; a number that nobody has yet is not. To look a disk up does not open it. Requests to a partition are those of its disk.
+# A partition is not a disk: it is refused, by name and by number, in a line of the control language and in the
+# parameter's file; a number that no disk has yet is accepted. Looking up a disk does not open it. Requests to a
+# partition are those of its disk.
 # kernels: stock rt
 # cpus: 2
 # timeout: 90
@@ -24,11 +25,11 @@ for word in "$part" "$number"; do
 	dmesg | grep 'latency_tracker: dev: expected a whole disk' | tail -n 1 | grep -qF "\"$word\"" || fail "the log does not name $word"
 done
 kernel_says "expected a whole disk, not a partition: \"$number\"" || fail "the log does not say that $number is a partition"
-# To find a disk it is not opened: this one can not be.
+# Looking up a disk does not open it: this one cannot be opened.
 echo offline >"/sys/block/$disk/device/state"
 refused "$disk is offline" dd if="/dev/$disk" of=/dev/null bs=4k count=1
 control "named block dev=$disk"
-assert_eq "$(cat $LT/named/dev)" "$(dev_of "$disk")" "a disk that can not be opened"
+assert_eq "$(cat $LT/named/dev)" "$(dev_of "$disk")" "a disk that cannot be opened"
 control -named
 echo running >"/sys/block/$disk/device/state"
 control "whole block dev=$(dev_of "$disk") threshold=1s"

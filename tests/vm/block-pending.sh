@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# What is in flight shows in `pending`, oldest first; disabling drops it, and its late end is not invented;
-# a changed filter keeps it; what a full pool lost is counted once.
+# Requests in flight appear in `pending`, oldest first; disabling drops them, and no late end is made up
+# for them; a changed filter keeps them; a request that a full pool lost is counted once.
 # kernels: stock rt
 # cpus: 2
 # timeout: 180
@@ -28,7 +28,7 @@ assert_eq "$(tail -n 1 $LT/stuck/pending | field sector)" 72 "the youngest"
 assert_eq "$(field pid <$LT/stuck/pending | tr '\n' ' ')" "$first $second " "owners"
 assert_eq "$(field state <$LT/stuck/pending | sort -u)" issued "state"
 # Where they are now: asleep in a direct read, and in a direct write.
-assert_eq "$(grep -c ' stack="[^"]*blkdev_\(read\|write\)_iter+' $LT/stuck/pending)" 2 "stacks of those who wait"
+assert_eq "$(grep -c ' stack="[^"]*blkdev_\(read\|write\)_iter+' $LT/stuck/pending)" 2 "stacks of the waiting tasks"
 
 # The first one ends in time for an alert, the second one is dropped before it ends.
 wait $first
@@ -44,7 +44,7 @@ assert_eq "$(stat stuck unmatched)" 1 "the end of what was dropped"
 assert_eq "$(stat stuck alerts)" 1 "alerts after disabling"
 sums_hold stuck
 
-# A filter that changes lets go of nobody who is under way.
+# A changed filter keeps the requests in flight.
 control 'other block threshold=1s dev=stuck'
 reads stuck 1 3 &
 wait_until 3 sh -c "[ \$(wc -l <$LT/other/pending) -eq 1 ]"
@@ -55,7 +55,7 @@ assert_eq "$(stat other alerts)" 1 "the alert of a request that began before the
 assert_eq "$(stat other unmatched)" 0 "unmatched"
 sums_hold other
 
-# A pool of one: the second request is lost and counted, once, and its end is nobody's.
+# A pool of one: the second request is lost and counted, once, and its end is unmatched.
 control 'tiny block threshold=1s dev=stuck events=1 max_events=1'
 dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=7 iflag=direct 2>/dev/null &
 first=$!

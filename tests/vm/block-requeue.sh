@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A disk that gives requests back: they are issued again and measured from the first time, each once.
+# A disk that gives requests back: they are issued again and measured from the first issue, each
+# once.
 # kernels: stock rt
 # cpus: 2
 # timeout: 90

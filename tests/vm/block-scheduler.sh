@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Behind an I/O scheduler: time in the queue and in the device apart, merged requests are gone and counted.
+# Behind an I/O scheduler: separate times for the queue and the device; merged requests are gone and
+# counted.
 # kernels: stock rt
 # cpus: 2
 # timeout: 90
@@ -17,7 +18,7 @@ echo 16 >/sys/block/queued/queue/nr_requests
 control 'issue block dev=queued threshold=10ms'
 control 'insert block dev=queued threshold=10ms from=insert'
 
-# One request occupies the only tag, one waits for it at the door. Behind them: A, then C, then B between
+# One request occupies the only tag, and the next one waits for it. Behind them: A, then C, then B between
 # them, which joins all three.
 follow $LT/insert/alerts /tmp/insert
 follow $LT/issue/alerts /tmp/issue

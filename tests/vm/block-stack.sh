@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alert of a timeout says where the task waits, as /proc/PID/stack says it at the same time; the
-# alert of an end does not, nor that of a request whose task has gone or belongs to nobody.
+# The alert of a timeout shows where the task waits, as /proc/PID/stack shows it at the same time; the alert of
+# an end does not, nor does that of a request whose task has exited or that has no task.
 # kernels: stock rt
 # cpus: 2
 # timeout: 180
@@ -21,7 +21,7 @@ for name in stuck short none; do follow $LT/$name/alerts /tmp/$name; done
 follow $LT/alerts /tmp/all
 echo 1 >$trace/events/latency_tracker/alert/enable
 
-# stack_of FILE PID: the functions of a stack in an alert, one a line, as /proc/PID/stack has them.
+# stack_of FILE PID: the functions of a stack in an alert, one per line, as in /proc/PID/stack.
 stack_of() { grep " reason=timeout .* pid=$2 " "$1" | sed -n 's/.* stack="\([^"]*\)"$/\1/p' | tr ',' '\n'; }
 
 # waits_in FUNCTION COMMAND...: the command times out inside a function, and the kernel itself says so, too.
@@ -46,7 +46,7 @@ wait_until 5 grep -q reason=late /tmp/stuck
 assert_eq "$(grep reason=late /tmp/stuck | grep -c ' stack=')" 0 "stacks of an end"
 wait_until 5 grep -q reason=timeout /tmp/none
 assert_eq "$(grep -c ' stack=' /tmp/none)" 0 "stacks with stack=0"
-# Fewer entries are the innermost ones; the file of all has them all.
+# With fewer entries, they are the innermost ones; the common file has all of them.
 wait_until 5 grep -q reason=timeout /tmp/short
 pid=$(grep reason=timeout /tmp/short | field pid)
 stack_of /tmp/short "$pid" >/tmp/stack
@@ -58,14 +58,14 @@ grep 'instance=stuck .*reason=timeout' $trace/trace | tail -n 1 >/tmp/event
 assert_eq "$(sed 's/.* stack={\([^}]*\)}.*/\1/' /tmp/event | tr ',' '\n' | wc -l)" "$(wc -l </tmp/deep)" "addresses in the event"
 grep -q 'instance=none .*reason=timeout.* stack={}' $trace/trace || fail "an event with stack=0 has a stack"
 
-# Another place: a sync that waits for the write-back of others.
+# Another place: a sync that waits for the write-back of other tasks' data.
 waits_in folio_wait_writeback dd if=/dev/zero of=/dev/stuck bs=4k count=1 seek=9 conv=fsync
 
-# The task has gone, and its number has another one: that one's stack is not shown.
+# The task has exited, and another one has its number: that one's stack is not shown.
 null_disk left 3000000000 size=1
 control 'left block dev=left threshold=1s timeout=1s wakeup_interval=0'
 follow $LT/left/alerts /tmp/left
-# Held open, since closing it for the last time would wait for the request. Who waits for a page can be killed.
+# Held open, since the last close would wait for the request. A task that waits for a page can be killed.
 exec 9</dev/left
 dd if=/dev/left of=/dev/null bs=4k count=1 2>/dev/null &
 gone=$!

@@ -41,7 +41,7 @@ assert_eq "$(stat fast timed_out) $(stat fast alerts) $(stat fast ended)" "0 0 1
 sums_hold stuck
 sums_hold fast
 
-# A timeout that is set while something waits applies to it; 0 is never.
+# A timeout that is set while a request waits applies to it; 0 means never.
 echo 0 >$LT/stuck/timeout
 reads stuck 1 6 &
 sleep 1
@@ -68,7 +68,7 @@ wait_until 15 quiet narrow
 assert_eq "$(stat narrow timed_out) $(stat narrow late)" "2 2" "narrow: timed_out late"
 sums_hold narrow
 
-# Many at once, each once; the module goes while some wait.
+# Many at once, each is reported once; the module is unloaded while some wait.
 for n in 1 2 3 4 5 6 7 8; do reads stuck 1 $((n * 10)) & done
 wait_until 5 sh -c "grep -q '^timed_out 10' $LT/stuck/stats"
 sleep 0.5

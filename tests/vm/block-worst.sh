@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With worst=1 only a longer delay than all before is reported, and `threshold` is the longest; timeouts are
-# always reported, and so are their ends. A written threshold starts anew.
+# With worst=1 only a delay longer than all before is reported, and `threshold` is the longest; timeouts are
+# always reported, and so are their ends. Writing the threshold starts again.
 # kernels: stock rt
 # cpus: 2
 # timeout: 120
@@ -27,7 +27,7 @@ chain_holds() {
 	assert_eq "$(sort -un /tmp/delays | wc -l)" "$(wc -l </tmp/delays)" "different delays"
 	assert_eq "$(cat $LT/worst/threshold)" "$(tail -n 1 /tmp/delays)" "the threshold"
 }
-# Several at once: whoever is slower raises it further.
+# Several at once: a slower request raises it further.
 for n in 1 2 3 4; do reads short 10 $((n * 20)) & jobs="${jobs:-} $!"; done
 # shellcheck disable=SC2086 # a list
 wait $jobs
@@ -44,7 +44,8 @@ reads short 10
 assert_eq "$(stat worst alerts)" "$count" "alerts after a much longer one"
 assert_eq "$(stat worst ended)" 51 "ended"
 
-# Another parameter leaves it, and what is read can be written back; a written one starts anew.
+# Changing another parameter keeps it, and the value that is read can be written back; writing one starts
+# again.
 threshold=$(cat $LT/worst/threshold)
 echo 1ms >$LT/worst/wakeup_interval
 assert_eq "$(cat $LT/worst/threshold)" "$threshold" "the threshold after another change"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Root without capabilities, as in a container, neither controls nor reads; CAP_PERFMON reads; the group
-# that the module was given reads without any capability, but for addresses. A kernel that is locked down shows nothing.
+# Root without capabilities, as in a container, can neither control nor read; CAP_PERFMON can read; the group that the
+# module was given can read without any capability, except for addresses. A locked-down kernel shows nothing.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -43,7 +43,7 @@ stranger() { /usr/bin/setpriv --reuid=1000 --regid=1000 --clear-groups --inh-cap
 assert "a member of the group reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 refused "a stranger reads" stranger /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
-# Nor where root has opened the way: not the modes alone keep a stranger out.
+# Nor if root has opened the directories: the modes are not all that keeps a stranger out.
 chmod -R a+rwX $LT
 assert "a stranger sees the directory" stranger test -r $LT/one -a -x $LT/one -a -r $LT/one/stats
 for file in control trackers one/stats one/threshold one/pending one/alerts; do
@@ -53,7 +53,7 @@ done
 assert "a member of the group reads still" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 
-# Where user space has its memory, and parts of the kernel's addresses, are for CAP_PERFMON: others get what stands for it.
+# User-space addresses, and parts of kernel addresses, are for CAP_PERFMON: others get numbers that stand for them.
 control 's syscall comm=dd calls=write threshold=0'
 control 'f func function=vfs_write comm=dd threshold=0'
 control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32,arg1:16 end_show=ret comm=dd threshold=0'
@@ -86,7 +86,7 @@ member /usr/bin/cat $LT/z/pending | grep " tid=$sleeper " | grep -q " arg0=0x[01
 kill $sleeper
 for name in s f p z; do control -$name; done
 
-# A kernel that is locked down to keep its memory from root keeps it from root here, too. There is no way back.
+# A kernel that is locked down for confidentiality hides its memory from root here, too. This cannot be undone.
 lockdown=/sys/kernel/security/lockdown
 [ -e $lockdown ] || mount -t securityfs none /sys/kernel/security
 [ -e $lockdown ] || fail "this kernel has no lockdown"

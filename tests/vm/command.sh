@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The command and the real files: what it says where the module is not installed, not loaded, or not for this user;
-# modprobe and the command after `make install`, nothing after `make uninstall`; `watch` begins with what is
-# recorded; what it says of a refusal; captures go to no place that another user can change.
+# The command and the real files: its messages if the module is not installed, not loaded, or not for this user;
+# modprobe and the command after `make install`, neither after `make uninstall`; `watch` begins with the recorded
+# alerts; the message for a refusal; captures do not go to a place that another user can change.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -14,7 +14,7 @@
 . /lt/tests/block.sh
 
 COMMAND=/lt/bin/latency-tracker
-# says STATUS TEXT COMMAND...: it ends so and says this.
+# says STATUS TEXT COMMAND...: the command exits with STATUS and prints TEXT.
 says() {
 	_want=$1 _text=$2 _rc=0
 	shift 2
@@ -57,7 +57,7 @@ for args in list 'list slow' 'list --trackers' 'start a block' 'stop slow' watch
 done
 says 1 "loaded, but this user may not use it" another $COMMAND check
 
-# What is recorded already comes first, what was overwritten is no loss; what comes follows.
+# Alerts that are already recorded come first, overwritten ones are no loss; new ones follow.
 reads slow 6
 $COMMAND watch slow -d 1 --json >/tmp/watched || :
 assert_eq "$(sed 's/,.*//' /tmp/watched | tr -d '\n')" '{"seq":3{"seq":4{"seq":5{"seq":6' "what was recorded"
@@ -66,7 +66,7 @@ assert_eq "$(cat /tmp/watched)" "" "with --new"
 says 2 "slow" $COMMAND watch slow -n 4
 says 0 "of ended: had timed out" $COMMAND list slow
 
-# A refusal says what was meant, and changes nothing.
+# A refusal says what was expected, and changes nothing.
 says 1 "did you mean threshold=?" $COMMAND start slow block treshold=1ms
 says 1 "list --trackers block" $COMMAND start slow block treshold=1ms
 says 1 "did you mean block?" $COMMAND start new blok
@@ -86,7 +86,7 @@ for place in /tmp/foreign /tmp/foreign/deeper /tmp/open /tmp/open/deeper /tmp/li
 done
 [ ! -e /tmp/foreign/deeper ] && [ ! -e /tmp/open/deeper ] || fail "made in a foreign directory"
 
-# The shell completes instances, trackers and parameters that there are.
+# The shell completes existing instances, trackers and parameters.
 completes() {
 	bash -c '. /usr/local/share/bash-completion/completions/latency-tracker
 		compopt() { :; }
@@ -99,7 +99,7 @@ assert_eq "$(completes 'start x blo')" block "a tracker"
 assert_eq "$(completes 'start x block thr')" threshold= "a parameter"
 assert_eq "$(completes 'wat')" watch "a command"
 
-# uninstall removes what install has put there.
+# uninstall removes what install has installed.
 rmmod latency_tracker
 /tmp/clone/scripts/install --uninstall
 tree | diff /tmp/before - || fail "uninstall left or took something else"

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Real NMIs, hard interrupts and softirqs enter the engine while the same CPU is in its middle, in the same
-# bucket and stack: nothing is lost, every counter says what the operations said, the pool is whole.
+# Real NMIs, hard interrupts and softirqs enter the engine while the same CPU is in the middle of it, in
+# the same bucket and stack: nothing is lost, every counter matches the results of the operations, the pool
+# is complete.
 # kernels: stock rt
 # cpus: 2
 # timeout: 400

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The engine on a real kernel: ten million pairs of two CPUs through a pool of 64 events, none lost; one
-# winner for each end; a pool of one; a full pool says so.
+# winner for each end; a pool of one; a full pool returns an error.
 # kernels: stock rt
 # cpus: 2
 # timeout: 400

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The examples of the guide work as they are pasted, in their order. Left out is what needs the network, another
-# machine's files, or a build (make, apt); `record` has tests of its own (record.sh, demo.sh).
+# The examples of the guide work as they are pasted, in their order. Examples that need the network, another
+# machine's files, or a build (make, apt) are left out; `record` has its own tests (record.sh, demo.sh).
 # kernels: stock
 # cpus: 2
 # root: full
@@ -13,7 +13,7 @@
 . /lt/tests/block.sh
 . /lt/tests/examples.sh
 
-# The machine that the pages speak of: a disk sda, nginx, a clone that was built.
+# The machine that the pages describe: a disk sda, nginx, a clone that was built.
 modprobe scsi_debug dev_size_mb=8
 modprobe sd_mod
 wait_until 10 test -b /dev/sda
@@ -21,7 +21,7 @@ mkdir -p /sys/fs/cgroup/system.slice/nginx.service "/tmp/clone/build/$(uname -r)
 cp /lt/latency_tracker.ko "/tmp/clone/build/$(uname -r)/"
 cd /tmp/clone || exit
 
-# examples PAGE LEAST [REGEX]: at least LEAST examples are in a page, and all work but those that match.
+# examples PAGE LEAST [REGEX]: a page has at least LEAST examples, and all work except those that match.
 examples() {
 	examples_of "/lt/Documentation/guide/$1.md" "/tmp/$1"
 	run_examples "/tmp/$1" "${3:-^$}"
@@ -31,7 +31,8 @@ examples() {
 
 load_module
 examples control-language 10
-# What the page says of several lines in one write: those before the refused one are done, the others not.
+# What the page says about several lines in one write: those before the refused one are executed, the others
+# not.
 assert_eq "$(cut -d' ' -f1 $LT/control | grep -c '^before\|^after')" 1 "instances of a write with a bad line"
 grep -q '^before ' $LT/control || fail "the line before the bad one was not done"
 for name in $(cut -d' ' -f1 $LT/control); do control "-$name"; done

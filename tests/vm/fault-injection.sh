@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Whichever allocation fails: who asked gets ENOMEM, nothing is left behind, and the next time all is well.
-# lt_faults.ko has the first allocation of a system call fail, then the second, and so on, until there are no
-# more; and again, with all that come next failing, too, so that there is no second way.
+# Whichever allocation fails: the caller gets ENOMEM, nothing is left behind, and the next call succeeds.
+# lt_faults.ko makes the first allocation of a system call fail, then the second, and so on, until there are
+# no more; and again, with all later ones failing, too, so that there is no fallback.
 # kernels: debug
 # cpus: 2
 # root: full

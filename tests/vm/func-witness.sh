@@ -3,11 +3,11 @@
 #
 # The alerts are exactly how long the calls of a function took, one by one: the kernel's own events at its entry and
 # its return are recorded at the same time, and lt-witness pairs them. fio writes to two loop devices, and waits for
-# every write: the system call is its tasks', and vfs_fsync is called by the threads of the kernel that see to the disks
-# below (the system call has its own copy, in line). And a function that calls itself, of several tasks.
+# every write: its tasks make the system call, and kernel threads that serve the disks below call vfs_fsync (the system
+# call has its own, inlined copy). And several tasks call a function that calls itself.
 #
-# The threshold is 0: every call is an alert. Nobody reads while it lasts. The machine's clock counts instructions, so
-# that it does not matter when the host has something else to do.
+# The threshold is 0: every call is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
+# that other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -41,7 +41,7 @@ recursion() {
 	wait
 }
 
-# calls FUNCTION LEAST WORKLOAD WORD...: its calls are exact, at least so many.
+# calls FUNCTION LEAST WORKLOAD WORD...: its calls are exact, and at least LEAST.
 calls() {
 	function=$1 least=$2
 	shift 2

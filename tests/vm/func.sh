@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A call of 20 ms is reported once, with its delay, who called, its arguments and what it returned; of calls in each
-# other each has its own depth and delay; one in an interrupt belongs to nobody. Who sleeps inside times out, with
-# its stack; who exits inside is gone. The module of a function stays while it is followed. A call that is under way
-# when its instance goes, or is turned off and on, returns as if nothing had been, whatever probes are made meanwhile,
-# here or elsewhere, before and after the module has gone. What cannot be followed is refused, by the word.
+# A call of 20 ms is reported once, with its delay, its caller, its arguments and its result; each of several nested
+# calls has its own depth and delay; a call in an interrupt has no owner. A task that sleeps inside times out, with
+# its stack; a task that exits inside is gone. The module of a function stays while it is followed. A call that is
+# under way when its instance is removed, or turned off and on, returns normally, whatever probes are made meanwhile,
+# here or elsewhere, before and after the module was unloaded. What cannot be followed is refused, and the word is
+# quoted.
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -16,7 +17,7 @@
 . /lt/tests/sched.sh
 
 run() { echo "$*" >/proc/lt_functions; }
-# lasted MS FILE: the delay of its only line is that, and not much more.
+# lasted MS FILE: the delay of its only line is MS, and not much more.
 lasted() {
 	assert_eq "$(wc -l <"$2")" 1 "alerts: $(cat "$2")"
 	_delay=$(field delay <"$2")
@@ -27,7 +28,7 @@ lasted() {
 load_module
 insmod /lt/lt_functions.ko
 
-# What is not there, or can not be followed.
+# Functions that do not exist, or cannot be followed.
 says() {
 	if control "$1" 2>/dev/null; then fail "accepted: $1"; fi
 	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
@@ -60,7 +61,7 @@ exec 3<&-
 assert_eq "$(stat w attempts) $(stat w ended) $(stat w missed)" "4 4 0" "attempts, ended, missed"
 control -w
 
-# In each other: the innermost ends first.
+# Nested calls: the innermost ends first.
 control 'w func function=lt_fn_recurse threshold=0'
 exec 3<$LT/w/alerts
 run recurse 8 5
@@ -71,7 +72,7 @@ awk '{ for (i = 1; i <= NF; i++) { split($i, w, "="); f[w[1]] = w[2] } print f["
 		if ($1 != want || $2 != n || $NF < n * 5000000 || $(NF - 1) != n || $NF <= last) { print "wrong:", $0; exit 1 }
 		last = $NF } END { exit n != 8 }' || fail "recursion"
 exec 3<&-
-# Too deep for the shadow stack: what is followed is right, the rest is not followed.
+# Too deep for the shadow stack: the calls that are followed are right, the rest are not followed.
 run recurse 100 0
 [ "$(stat w started)" -ge 30 ] || fail "only $(stat w started) of 108"
 assert_eq "$(stat w started)" "$(stat w ended)" "started, ended"
@@ -106,7 +107,7 @@ grep -q ' reason=late .* ret=0$' /tmp/alerts || fail "no end"
 exec 3<&-
 control -w
 
-# What we call ourselves is not followed, be it in a probe or to wake a reader: it would never end.
+# Our own calls are not followed, in a probe or to wake a reader: there would be no end of them.
 control 'delays func function=lt_fn_delay threshold=0 wakeup_interval=0'
 follow $LT/delays/alerts /dev/null
 reader=$!
@@ -143,7 +144,7 @@ assert_eq "$(stat last gone) $(stat last ended)" "5 0" "do_task_dead: gone, ende
 control -w
 control -last
 
-# Under way when its instance goes, or is off for a moment: it returns.
+# Under way when its instance is removed, or is off for a moment: it returns.
 control 'w func function=lt_fn_sleep threshold=0'
 run sleep 1 "$(patiently 1500)" &
 wait_until 5 stat_is w pending -eq 1
@@ -161,8 +162,9 @@ rmmod latency_tracker || fail "unloading while a task is inside"
 kernel_says ' stay allocated, ' || fail "what stays allocated: $(dmesg | tail -n 1)"
 wait
 
-# It returns through the address of its probe, which must not be that of one without an exit handler: the kernel would
-# call it all the same, at NULL. The memory that was given back last is what the next one gets, on the same CPU.
+# It returns through the address of its probe, at which there must not be one without an exit handler: the kernel
+# would call the handler nevertheless, at NULL. On the same CPU the next allocation gets the memory that was freed
+# last.
 others() { for cpu in 0 1; do taskset -c $cpu sh -c "echo '$*' >/proc/lt_functions"; done; }
 entries() {
 	for i in $(seq 4); do
@@ -205,4 +207,4 @@ kill $third
 wait $third 2>/dev/null || :
 rmmod latency_tracker
 if dmesg | tail -n 1 | grep -q 'stay allocated'; then fail "no return was hooked: $(dmesg | tail -n 1)"; fi
-rmmod lt_functions || fail "nobody holds it any more"
+rmmod lt_functions || fail "it is still in use"

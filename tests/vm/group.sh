@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Root owns everything; the module's parameter gid lets one group read, and nobody write.
+# Root owns everything; the module's parameter gid lets one group read, but not write.
 # kernels: stock
 # cpus: 2
 # timeout: 60

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # 100 times an instance is created, works, and is removed while requests are in flight, some of which have
-# timed out: no memory is left behind, and the requests end as if nothing had been.
+# timed out: no memory is left behind, and the requests end normally.
 # kernels: stock rt
 # cpus: 2
 # timeout: 240
@@ -31,7 +31,7 @@ once() {
 	reads disk 2
 	sleep 0.02
 	timed_out=$((timed_out + $(stat one timed_out)))
-	# What is in flight is dropped with the instance; disabled first, it is counted.
+	# Requests in flight are dropped with the instance; if it is disabled first, they are counted.
 	if [ $(($1 % 2)) = 0 ]; then
 		echo 0 >$LT/one/enabled
 		cleared=$((cleared + $(stat one cleared)))

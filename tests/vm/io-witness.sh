@@ -7,7 +7,7 @@
 # and those of fio, eight at a time.
 #
 # The threshold is 0: every call and request is an alert, so that each is compared alone, too. The machine's clock
-# counts instructions, so that it does not matter when the host has something else to do.
+# counts instructions, so that other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -35,7 +35,7 @@ python3 /lt/tests/io.py write /dev/d 2
 
 echo 0 >$TRACE/tracing_on
 echo >$TRACE/trace
-# At a real-time priority nobody else runs between two probes of a tracepoint.
+# At a real-time priority no other task runs between two probes of a tracepoint.
 chrt --fifo 10 python3 /lt/tests/io.py mix /tmp/gate /dev/d $rounds &
 root=$!
 # It waits in open(2), and is followed from the next call on.
@@ -74,7 +74,7 @@ cat /tmp/calls.profile
 # All classes were there: each column has a count.
 awk 'NR > 2 { for (i = 2; i <= NF; i++) n[i] += $i } END { for (i = 2; i <= 9; i++) if (!n[i]) { print "column", i; exit 1 } }' \
 	/tmp/calls.profile || fail "a class has no counts"
-# What the process asked of the disk is what it submitted: a part of what the disk had to do.
+# The requests of the process are those that it submitted: a part of what the disk had to do.
 submitted=$(awk 'NR > 2 { n += $8 + $9 } END { print n }' /tmp/calls.profile)
 assert_eq "$submitted" $((2 * rounds)) "requests of the process"
 for name in calls disk; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The profile loses nothing: read and reset while others read and write, the pieces are the whole. Windows have what
-# ended in their time, and forget the rest. Filters, and what is refused.
+# The profile loses nothing: read and reset while others read and write, the pieces add up to the whole. Windows
+# contain what ended in their time, and forget the rest. Filters, and refusals.
 #
 # The machine's clock counts instructions: minutes of sleep pass at once.
 # kernels: stock rt
@@ -13,7 +13,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-# sum FILE [COLUMN]: all counts of a profile, or those of a column.
+# sum FILE [COLUMN]: the sum of all counts of a profile, or of one column.
 sum() {
 	awk -v only="${2:-}" 'NR > 2 { for (i = 2; i <= NF; i++) if (only == "" || i == only) n += $i } END { print n + 0 }' "$1"
 }
@@ -25,8 +25,8 @@ load_module
 null_disk d 100000
 control 'io io'
 
-# Each reading of what a reset ended is a piece; what is left is the last one. The end of the tracker's own counters
-# is the whole. What reads and resets reads and opens, too: nothing here stands still.
+# Each reading of the counts that a reset ended is a piece; the remaining counts are the last one. The tracker's own
+# counters are the whole. The code that reads and resets also reads and opens files: nothing here stands still.
 rounds=$(many 30 12)
 load() { for _round in $(seq "$rounds"); do reads d 20; writes d 20; done; }
 load &
@@ -53,7 +53,7 @@ sums_hold io
 assert_eq "$(stat io full) $(stat io replaced)" "0 0" "full, replaced"
 control -io
 
-# Windows. 50 requests, whose columns nobody else touches.
+# Windows. 50 requests, the only ones in their columns.
 control 'w io dev=d'
 reads d 50
 wait_until 5 quiet_requests w
@@ -67,7 +67,7 @@ assert_eq "$(sum $LT/w/profile_5min 8) $(sum $LT/w/profile_5min 9)" "50 30" "fiv
 echo reset >$LT/w/profile
 assert_eq "$(sum $LT/w/profile 8) $(sum $LT/w/profile_previous 8)" "0 50" "after a reset"
 lengths=1
-# Where they pass at once.
+# Where minutes pass at once.
 if in_time; then
 	lengths='1 5 15'
 	sleep 260
@@ -93,7 +93,7 @@ assert_eq "$(stat one unmatched)" 0 "unmatched"
 sums_hold one
 control -one
 
-# Who waits is pending, with where it waits, and late.
+# A waiting task is pending, with the place where it waits, and late.
 mkfifo /tmp/gate
 sleep 1000 >/tmp/gate &
 sleeper=$!
@@ -112,7 +112,7 @@ kill $follower
 assert_eq "$(grep "tid=$reader " /tmp/alerts | grep -c 'reason=\(timeout\|late\) .*class=s_read call=0')" 2 "alerts of the reader"
 exec 3<&-
 
-# What is refused.
+# Refusals.
 refused 'another word' sh -c "echo again >$LT/slow/profile"
 kernel_says 'expected reset: "again' || fail 'the word at fault is not named'
 refused 'a window' sh -c "echo reset >$LT/slow/profile_1min"

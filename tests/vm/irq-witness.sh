@@ -5,8 +5,8 @@
 # lt-witness pairs its events. fio on a disk with interrupts and on one with timers, tasks that sleep and wake each
 # other, and a line that is shared.
 #
-# The threshold is 0: every call is an alert. Nobody reads while it lasts. The machine's clock counts instructions,
-# so that it does not matter when the host has something else to do.
+# The threshold is 0: every call is an alert. There is no reader meanwhile. The machine's clock counts
+# instructions, so that other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full

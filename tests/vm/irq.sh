@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and what was returned;
-# shared ones by themselves. While one runs it is pending, and times out. Who is not asked for is not reported, and
-# what is wrong with a parameter is said.
+# Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and the result; handlers
+# that share a line are reported separately. While one runs it is pending, and times out. Filtered ones are not
+# reported, and the log says what is wrong with a parameter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -37,7 +37,7 @@ exec 3<$LT/i/alerts 4<$LT/s/alerts
 interrupts times=5
 alerts_of i /tmp/i
 cat /tmp/i
-# The short one takes a millisecond, if it is let.
+# The short one takes a millisecond, if it is not delayed.
 ! in_time || assert_eq "$(wc -l </tmp/i)" 5 "alerts of the line"
 assert_eq "$(grep -c ' action="lt_long, ' /tmp/i)" 5 "alerts of the handler"
 assert_eq "$(grep -c " comm=\"insmod\" irq=$line on=1 action=\"lt_long, ..odd.. name\" ret=handled$" /tmp/i)" 5 "what they say"
@@ -64,12 +64,13 @@ for name in i s i0 i1 s0 other; do
 done
 for name in i0 i1 s0 other; do control -$name; done
 
-# hangs CPU: what hangs CPU 1 is found while it does, when that CPU had to look for what has timed out, and when another had.
+# hangs CPU: a handler that hangs CPU 1 is found while it does, both when that CPU had to search for timeouts, and when
+# another one had.
 hangs() {
 	control "i irq enabled=1 threshold=3600s"
 	control "s softirq enabled=1 threshold=3600s"
 	for name in i s; do /usr/bin/taskset -c "$1" sh -c "echo 50ms >$LT/$name/timeout"; done
-	# The first search is made there, and brings the watch to the other one.
+	# The first search runs there, and moves the watch to the other one.
 	sleep 0.2
 	exec 3<$LT/i/alerts 4<$LT/s/alerts
 	rm -f /tmp/enough /tmp/looking
@@ -106,7 +107,7 @@ hangs 1
 for bad in 'irq irq=timer' 'irq irq=-1' 'irq irq=2147483648' 'irq cpu=one' 'irq pid=1' 'softirq vec=TIMER' \
 	'softirq vec=10' 'softirq irq=1'; do
 	refused "$bad" control "bad $bad"
-	# Either the value is what is wrong, or that there is such a parameter.
+	# Either the value is wrong, or there is no such parameter.
 	kernel_says "\"${bad#*=}\"" || kernel_says "no such parameter (see \`trackers\`): \"$(echo "${bad#* }" | cut -d= -f1)\"" ||
 		fail "$bad: $(dmesg | tail -n 1)"
 	dmesg -c >/dev/null

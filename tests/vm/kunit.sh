@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # The suites of lt_kunit.ko pass: what the engine computes and what the control language means are the same
-# when the kernel's build compiles them; and whichever allocation of the engine fails, it stays whole and can
-# grow the next time.
+# when the kernel's build compiles them; and whichever allocation of the engine fails, it stays consistent
+# and can grow the next time.
 # kernels: debug
 # cpus: 4
 # numa: 2

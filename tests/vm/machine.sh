@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The virtual machine has the processors, the nodes and the block devices that tests ask for.
+# The virtual machine has the processors, the nodes and the block devices that tests request.
 # kernels: stock rt
 # cpus: 4
 # numa: 2

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# On a kernel without one of its tracepoints a tracker says so in `trackers` and is refused with ENOSYS, and the log
-# names it; the others work. The kernel is as it is: in a copy of the module the tracepoint has another name.
+# On a kernel without one of its tracepoints a tracker is marked so in `trackers` and refused with ENOSYS, and the
+# log names it; the others work. The kernel is unchanged: in a copy of the module the tracepoint has another name.
 # kernels: stock rt
 # cpus: 2
 # timeout: 300

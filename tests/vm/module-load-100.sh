@@ -32,7 +32,8 @@ once() {
 	[ ! -e $LT ] || fail "round $1: $LT is still there"
 }
 
-# A kernel that keeps freed memory back says nothing by its size; there kmemleak looks for what is lost.
+# The memory size says nothing on a kernel that keeps freed memory back; there kmemleak searches for
+# leaks.
 if [ "$(many 100 20)" = 20 ]; then
 	for round in $(seq 20); do once "$round"; done
 	exit

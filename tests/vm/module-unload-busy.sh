@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Under full load, with readers asleep and files open, instances and the module go cleanly.
+# Under full load, with readers asleep and files open, instances and the module are removed
+# cleanly.
 # kernels: stock rt
 # cpus: 2
 # timeout: 360
@@ -41,9 +42,10 @@ for round in $(seq 15); do
 	changer=$!
 	sleep 0.4
 	wait_until 20 stat_is all started -gt 0
-	# more than one in flight, which is what a pool of one is for
+	# more than one was in flight, so the pool of one was full
 	wait_until 20 stat_is small full -gt 0
-	# In use by those who create instances, perhaps: then it says so and stays.
+	# It may be in use by processes that create instances: then rmmod says so and it
+	# stays.
 	until rmmod latency_tracker 2>/dev/null; do sleep 0.05; done
 	exec 7<&- 8<&-
 	# shellcheck disable=SC2086 # a list

@@ -2,19 +2,19 @@
 # shellcheck shell=sh
 #
 # The alerts are exactly the packets that were received, one by one: ftrace records each that a device receives and
-# whatever ends it, and lt-witness computes from its trace how long each took, how it ended, why it was dropped and by
-# whom. iperf3 sends TCP and UDP, IPv4 and IPv6, both ways, over loopback and between two namespaces; others send UDP to a
-# reader that is full, to one that closes without having read, and to a port that nobody has.
+# what ends it, and lt-witness computes from its trace how long each took, how it ended, why it was dropped and by
+# which task. iperf3 sends TCP and UDP, IPv4 and IPv6, both ways, over loopback and between two namespaces; others send
+# UDP to a reader that is full, to one that closes without having read, and to an unused port.
 #
 # Witness and tracker know the same ends. A packet that is freed in another way would stay open until its address is
-# used again: the tracker would replace it, or have it open in the end, and neither may be; or take the end of the next
-# packet for its, while the witness also sees where packets are made, and forgets what is open at their address. An end
-# that both know only by a later one, such as when a packet that was put off is freed at last, is not noticed.
+# reused: the tracker would replace it, or have it open in the end, and the test excludes both; or it would take the end
+# of the next packet for this one's, while the witness also sees where packets are made, and forgets what is open at
+# their address. An end that both know only from a later one, as when a deferred packet is freed at last, is not noticed.
 #
 # Addresses of packets are compared as text, and those of ftrace's dynamic events are never hashed: so none may be.
 #
-# The threshold is 0: every packet is an alert. Nobody reads while it lasts. The machine's clock counts instructions,
-# so that it does not matter when the host has something else to do.
+# The threshold is 0: every packet is an alert. There is no reader meanwhile. The machine's clock counts instructions,
+# so that other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -42,7 +42,7 @@ iperf3 --server >/tmp/server 2>&1 &
 ip netns exec inner iperf3 --server >/tmp/server.inner 2>&1 &
 
 tracing 30000 net/netif_receive_skb skb/skb_copy_datagram_iovec skb/consume_skb skb/kfree_skb
-# What frees a packet without a tracepoint, what makes it a part of another one, and what makes one.
+# The functions that free a packet without a tracepoint, that make it a part of another one, and that make one.
 for event in 'freed __kfree_skb skbaddr=$arg1' 'freed skb_attempt_defer_free skbaddr=$arg1' \
 	'merged kfree_skb_partial skbaddr=$arg1' \
 	'made __alloc_skb%return skbaddr=$retval' 'made skb_clone%return skbaddr=$retval'; do
@@ -54,7 +54,7 @@ begin='netif_receive_skb(skb:skbaddr=; dev:dev= len:len=)'
 end='skb_copy_datagram_iovec|consume_skb|kfree_skb|freed(skb:skbaddr=; end:end= drop_reason:drop_reason= tid:by=)'
 rule="last $begin -> $end ! merged|made(skb:skbaddr=)"
 
-# send ADDRESS COUNT WORD...: so many messages.
+# send ADDRESS COUNT WORD...: send COUNT messages.
 send() {
 	address=$1 count=$2
 	shift 2
@@ -75,7 +75,7 @@ veth() {
 	send 10.9.0.2 "$1" --length 1000 --udp --bitrate 0
 }
 
-# with_ends: adds to a trace how each end is called in an alert, why, and whose it is: nobody's but in a task.
+# with_ends: adds to a trace the name of each end in an alert, its reason, and its owner: only tasks are owners.
 with_ends() {
 	awk '
 		{ sub(/ skbaddr=0x/, " skbaddr="); how = "" }

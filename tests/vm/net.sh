@@ -3,7 +3,7 @@
 #
 # Packets that wait for their reader for 30 ms are reported once each, with their device, protocol and length, and the
 # reader: TCP and UDP, IPv4 and IPv6, over loopback and between two network namespaces. So is one that is dropped
-# unread when its socket is closed, with the reason. Filters by device and protocol; what is merged is not reported.
+# unread when its socket is closed, with the reason. Filters by device and protocol; merged packets are not reported.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -38,14 +38,14 @@ control "udp net threshold=$threshold transport=udp"
 exec 3<$LT/w/alerts
 for kind in tcp udp; do for address in $addresses; do net read $kind $address "$ms" >>/tmp/who; done; done
 net unread udp 127.0.0.1 "$ms"
-# A socket is taken apart after an RCU grace period.
+# A socket is destroyed after an RCU grace period.
 wait_until 10 stat_is w alerts -gt $waiting
 alerts_of w /tmp/alerts
 cat /tmp/alerts
 cat $LT/w/stats
 assert_eq "$(wc -l </tmp/alerts)" $((waiting + 1)) "alerts"
 
-# near NS: so long, and not more than 5 ms more.
+# near NS: at least NS, and at most 5 ms more.
 near() {
 	[ "$1" -ge $((ms * 1000000 - 100000)) ] || fail "it took $1 ns"
 	! in_time || [ "$1" -lt $(((ms + 5) * 1000000)) ] || fail "it took $1 ns"
@@ -62,7 +62,7 @@ for wanted in 'protocol=ip transport=tcp len=1052 end=copied' 'protocol=ipv6 tra
 	near "$(field delay </tmp/alert)"
 done
 tail -n 1 /tmp/alerts | grep -q ' transport=udp len=1028 end=dropped drop_reason=[A-Z_]* location="[^"\\]*"$' || fail "not dropped"
-# Of one that nobody has a port for the kernel says so, at once: no alert, but it is counted.
+# The kernel drops a packet to an unused port at once: no alert, but it is counted.
 [ "$(stat w dropped)" -ge 2 ] || fail "dropped: $(stat w dropped)"
 assert_eq "$(stat lo alerts) $(stat udp alerts)" "$((waiting - 2)) $((waiting / 2 + 1))" "alerts by device and transport"
 [ "$(stat lo filtered)" -gt 0 ] || fail "nothing was refused"

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A task that sleeps 300 ms is reported once, with that delay, its state, where it slept, and what woke it: an
-# interrupt. One that waits for a pipe names who wrote to it, and from where. Neither is reported if it takes longer
-# than max=, nor by an instance that wants who was preempted only.
+# interrupt. The alert of a task that waits for a pipe names the writer, and where it wrote. Neither is reported if it
+# takes longer than max=, nor by an instance that follows preempted tasks only.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -59,7 +59,7 @@ if grep -q 'latency_tracker\|__traceiter' /tmp/alert; then fail "our own functio
 late=$(stat w alerts)
 assert_eq "$(($(stat blocked alerts) + $(stat preempted alerts)))" "$late" "blocked, and preempted"
 assert_eq "$(($(stat short alerts) + $(stat short over_max)))" "$late" "short: alerts, and over_max"
-# Where all is slow others may be late, too.
+# On a slow kernel others may be late, too.
 [ "$(stat blocked alerts)" -ge 2 ] && [ "$(stat short over_max)" -ge 2 ] || fail "too few"
 ! in_time || assert_eq "$(stat preempted alerts) $(stat short alerts)" "0 0" "preempted; short"
 for name in w short preempted blocked; do
@@ -78,7 +78,7 @@ grep " reason=timeout .* tid=$sleeper .* stack=\"hrtimer_nanosleep+" /tmp/alerts
 assert_eq "$(grep -c " reason=late .* tid=$sleeper " /tmp/alerts)" 1 "its end"
 exec 3<&-
 
-# Who reads the alerts sleeps until there is one: that is not one.
+# A reader of the alerts sleeps until there is one: that sleep raises no alert.
 control -w
 control 'w offcpu threshold=100ms timeout=200ms wakeup_interval=0 comm=cat'
 cat $LT/w/alerts >/tmp/alerts &
@@ -90,11 +90,11 @@ wait_until 10 stat_is w readers -ge 1
 assert_eq "$(stat w alerts)" "$before" "alerts about the reader: $(cat /tmp/alerts)"
 control -w
 
-# Many sleep at once: each is a line of `pending`, in the order of their begins, whatever the reader's buffer, and of each
-# the stack is looked at once.
+# Many sleep at once: each is a line of `pending`, in the order of their begins, whatever the reader's buffer, and each
+# stack is walked once.
 trace=/sys/kernel/tracing
 for function in stack_trace_save stack_trace_save_tsk; do echo "p:$function $function" >>$trace/kprobe_events; done
-# walks: how many stacks have been looked at.
+# walks: how many stacks have been walked.
 walks() { awk '$1 ~ /^stack_trace_save/ { sum += $2 } END { print sum + 0 }' $trace/kprobe_profile; }
 control 'm offcpu threshold=3600s comm=python3'
 python3 -c '
@@ -119,7 +119,7 @@ field start </tmp/pending | sort -cn || fail "they are not in order"
 kill $crowd
 control -m
 
-# A storm: as many alerts in a second as max_alerts says, the others are counted, and no stack is looked at for them.
+# A storm: at most max_alerts alerts in a second; the others are counted, and no stack is walked for them.
 control 's offcpu threshold=1 max_alerts=20'
 for i in 1 2 3 4; do
 	(while :; do sleep 0.001; done) &

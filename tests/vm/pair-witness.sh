@@ -3,13 +3,13 @@
 #
 # The alerts are exactly the times from one point to another, one by one, with key, arguments and context: ftrace
 # records the same points at the same time, and lt-witness pairs its events. Timers of both kinds, from their start to
-# their handler, by the address of the timer, which is started again before it has expired now and then: then it begins
-# anew, or goes on. Calls of one function and of another one, by the thread: from a write until its task waits for the
-# disk.
+# their handler, by the address of the timer, which is sometimes started again before it has expired: then a new event
+# begins, or the event continues. Calls of one function and of another one, by the thread: from a write until its task
+# waits for the disk.
 #
-# The threshold is 0: every pair is an alert. Nobody reads while it lasts, or is woken to read: what our own timer for
-# that does is not followed (own), and it is not to expire. The machine's clock counts instructions, so that it does not matter when the host has
-# something else to do.
+# The threshold is 0: every pair is an alert. There is no reader meanwhile, and none is woken: what our own timer for
+# that does is not followed (own), and it must not expire. The machine's clock counts instructions, so that other work
+# of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -40,16 +40,16 @@ work() {
 	writes "$1"
 }
 
-# pairs LEAST RULE WORD...: with an instance of these words, the alerts are what the rule makes of the trace, at
-# least so many.
+# pairs LEAST RULE WORD...: with an instance of these words, the alerts are what the rule makes of the trace, and at
+# least LEAST.
 pairs() {
 	least=$1 rule=$2
 	shift 2
 	both pair "$* threshold=0 ring=65536 events=16384 wakeup_interval=3600s" work 40
 	head -n 1 /tmp/alerts
-	# An alert has a list where the rule has a word each.
+	# An alert has a list where the rule has separate words.
 	edit /tmp/alerts sed 's/ begin=\([^ ,]*\),/ begin=\1 begin1=/; s/ key=\([^ ,]*\),/ key=\1 key1=/'
-	# What the module does itself is `own`, and no alert.
+	# The module's own calls are counted in `own`, and raise no alert.
 	edit /tmp/trace grep -v ' function=.* \[latency_tracker\]'
 	exact "$*" --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least "$least"
 	none "$*" full negative gone alerts_lost missed readers
@@ -62,11 +62,11 @@ timers='begin=tracepoint:timer_start end=tracepoint:timer_expire_entry begin_key
 started='timer_start(key:timer=; context begin:bucket_expiry=)'
 expired='timer_expire_entry(key:timer=; end:baseclk=)'
 pairs 100 "last $started -> $expired" "$timers"
-assert_eq "$(stat w again)" 0 "what goes on"
+assert_eq "$(stat w again)" 0 "continued"
 [ "$(stat w replaced)" -ge 1 ] || fail "no timer was started again"
 control -w
 pairs 100 "first $started -> $expired" "$timers again=keep"
-assert_eq "$(stat w replaced)" 0 "what begins anew"
+assert_eq "$(stat w replaced)" 0 "begun again"
 [ "$(stat w again)" -ge 1 ] || fail "no timer was started again"
 control -w
 

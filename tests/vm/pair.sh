@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A tracker of one's own, of two points: the same alerts as block, by its tracepoints and the request; a function and
-# its return, by the thread; one function and another one, by the CPU; a tracepoint to itself. What is wrong with a
-# line is refused, by the word.
+# A tracker made of two points: the same alerts as block, by its tracepoints and the request; a function and its
+# return, by the thread; one function and another one, by the CPU; a tracepoint to itself. A wrong line is refused,
+# and the word is quoted.
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -66,7 +66,7 @@ assert_eq "$(wc -l </tmp/block)" 20 "alerts of block"
 assert_eq "$(wc -l </tmp/pair)" 20 "alerts of pair"
 fields /tmp/block time delay >/tmp/a
 fields /tmp/pair time delay >/tmp/b
-# Half a millisecond; the next one is as far off as the disk is slow, ten times and more.
+# Half a millisecond; the next one is as far away as the disk is slow, ten times or more.
 paste /tmp/a /tmp/b | awk -v most="$(if in_time; then echo 500000; else echo $((ms * 500000)); fi)" '
 	function far(a, b) { return a - b > most || b - a > most }
 	far($1, $3) || far($2, $4) { print "differs:", $0; exit 1 }' || fail "not the same as block"
@@ -78,7 +78,7 @@ for name in b p; do
 	control -$name
 done
 
-# A function and its return, with what it was given and what it returned.
+# A function and its return, with its arguments and its result.
 control 'p pair begin=function:lt_fn_delay end=return:lt_fn_delay begin_show=arg0:32,arg1:32 end_show=ret threshold=0'
 exec 3<$LT/p/alerts
 run delay 5 3
@@ -93,13 +93,13 @@ awk -v most="$(if in_time; then echo 8e6; else echo 1e12; fi)" '
 	{ sub(/.* delay=/, ""); if ($1 < 3e6 || $1 > most) { print $1; exit 1 } }' /tmp/alerts || fail "delays"
 control -p
 
-# One function and another one, by the CPU: what is between two calls. A begin that goes on.
+# One function and another one, by the CPU: the time between two calls. A begin that is kept.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_sleep begin_key=tid,cpu threshold=0'
 control 'k pair begin=function:lt_fn_delay end=function:lt_fn_sleep again=keep threshold=0'
 taskset 1 sh -c "echo delay 4 $(patiently 2) >/proc/lt_functions; echo sleep 2 1 >/proc/lt_functions"
 assert_eq "$(stat p replaced) $(stat p ended) $(stat p unmatched) $(stat p again)" "3 1 1 0" "replace: replaced, ended, unmatched, again"
 assert_eq "$(stat k replaced) $(stat k ended) $(stat k unmatched) $(stat k again)" "0 1 1 3" "keep: replaced, ended, unmatched, again"
-# From the first of four of 2 ms, and from the last one: to the same end, which each instance takes the time of.
+# From the first of four of 2 ms, and from the last one: to the same end, which each instance measures.
 [ "$(stat p max)" -ge "$(patiently 2000000)" ] && [ $(($(stat k max) - $(stat p max))) -ge "$(patiently 5000000)" ] ||
 	fail "keep: $(stat k max), replace: $(stat p max)"
 ! in_time || { [ "$(stat k max)" -ge 8000000 ] && [ "$(stat p max)" -lt 8000000 ]; } ||
@@ -107,7 +107,7 @@ assert_eq "$(stat k replaced) $(stat k ended) $(stat k unmatched) $(stat k again
 control -p
 control -k
 
-# A tracepoint to itself, on each CPU: how long nobody makes way. Its end comes first.
+# A tracepoint to itself, on each CPU: how long no task is switched out. Its end comes first.
 control 'p pair begin=tracepoint:sched_switch end=tracepoint:sched_switch begin_key=cpu threshold=3600s'
 wait_until 5 stat_is p ended -ge 10
 control 'p pair enabled=0'
@@ -115,7 +115,7 @@ assert_eq "$(stat p replaced) $(stat p negative)" "0 0" "replaced, negative"
 sums_hold p
 control -p
 
-# What does not end times out, and is dropped.
+# A pair that does not end times out, and is dropped.
 control 'p pair begin=function:lt_fn_delay end=function:lt_fn_exit threshold=0 timeout=50ms'
 exec 3<$LT/p/alerts
 run delay 1 0
@@ -126,7 +126,7 @@ grep -q " reason=timeout .* context=task key=$$" /tmp/alerts || fail "timeout: $
 exec 3<&-
 control -p
 
-# Its alerts make no alerts: what wakes the reader, and what the reader does.
+# Its alerts cause no alerts: neither about waking the reader, nor about what the reader does.
 control 'p pair begin=tracepoint:irq_work_entry end=tracepoint:irq_work_exit begin_key=cpu threshold=0 wakeup_interval=0' 2>/dev/null ||
 	control 'p pair begin=tracepoint:sched_waking end=tracepoint:sched_switch begin_key=arg0 end_key=arg2 threshold=0 wakeup_interval=0'
 follow $LT/p/alerts /dev/null

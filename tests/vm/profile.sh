@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker profile` from one end to the other, of real requests and calls: two profiles of the same work are
-# not called different; of different work it is said which class has moved, where, and how sure that is, with the very
-# chi-squared, degrees of freedom and probability that the saved files give by other formulas (tests/profiles.py). What
-# is recorded is all that happened, though somebody resets the profile meanwhile; the picture has a cell for each row of
-# each sample that has a count. What is wrong with a file, and in which line, is said.
+# All of `latency-tracker profile`, with real requests and calls: two profiles of the same work are not reported as
+# different; for different work the report says which class has changed, where, and how certain that is, with the same
+# chi-squared, degrees of freedom and probability that other formulas give for the saved files (tests/profiles.py). A
+# recording contains all that happened, even if the profile is reset meanwhile; the picture has a cell for each row of
+# each sample that has a count. The errors of a file are reported with the line.
 #
 # Disks take times in the middle of a row, so that the emulation's noise does not move a request into another one, and
 # the machine's clock counts instructions.
@@ -22,7 +22,7 @@
 check() { python3 /lt/tests/profiles.py "$@"; }
 profile() { latency-tracker profile "$@"; }
 
-# works COMMAND...: the server does each of these lines.
+# works COMMAND...: the server executes each of these lines.
 works() {
 	for line in "$@"; do
 		echo "$line" >&5
@@ -31,8 +31,8 @@ works() {
 	done
 }
 
-# compared STATUS BEFORE AFTER: the report has what the files give, and the exit status is that; what a person reads goes
-# to /tmp/report.
+# compared STATUS BEFORE AFTER: the report matches the files, and the exit status is STATUS; the readable report goes to
+# /tmp/report.
 compared() {
 	status=0
 	profile compare "$2" "$3" --json >/tmp/report.json || status=$?
@@ -77,7 +77,7 @@ profile show
 compared 0 /tmp/monday.json /tmp/tuesday.json
 says "write requests: no difference that chance would not make (p = 1.000)"
 compared 2 /tmp/monday.json /tmp/wednesday.json
-# Of two rows 50 are expected twice, and are 30 more or less: 30^2 / 50, four times.
+# In two rows 50 are expected twice, and there are 30 more or less: 30^2 / 50, four times.
 grep -qE '^b_write +200 +200 +72.0 +2 +< 0.001$' /tmp/report || fail "chi-squared is not 72 of 2 degrees"
 says "write requests: the share above 8.39ms rose from 10 % to 40 % (p < 0.001)"
 # Three more are the server's answers.
@@ -85,7 +85,7 @@ says "write calls: the share above 8.39ms rose from 9.9 % to 39 % (p < 0.001)"
 compared 2 /tmp/wednesday.json /tmp/monday.json
 says "write requests: the share above 8.39ms fell from 40 % to 10 % (p < 0.001)"
 
-# Small reads of what is cached, and reads that all wait for a disk: with what the instance shows now, too.
+# Small reads of cached data, and reads that all wait for a disk; also compared with what the instance shows now.
 profile show --reset >/dev/null
 works "cached /tmp/file 200"
 profile save -o /tmp/cached.json
@@ -100,11 +100,11 @@ status=0
 profile compare /tmp/cached.json >/tmp/report || status=$?
 assert_eq "$status $(grep -c '^read calls: the share above 8.39ms rose' /tmp/report)" "2 1" "compared with now"
 
-# What is recorded is everything, with a reset in the middle.
+# A recording contains everything, with a reset in the middle.
 profile show --reset >/dev/null
 profile record io --every 1 --duration 8 -o /tmp/record.json --svg /tmp/record.svg &
 recording=$!
-# It counts from when it has begun.
+# It counts from its begin.
 sleep 2
 for round in 1 2 3 4; do
 	works "write /dev/quick 50" "write /dev/slow 20" "cached /tmp/file 100"
@@ -121,7 +121,7 @@ check drawn /tmp/record.json /tmp/write.svg b_write
 refused "a picture of other cells" check drawn /tmp/record.json /tmp/write.svg s_read
 cp /tmp/*.json /tmp/*.svg /lt/out
 
-# bad TEXT WORD...: the command fails, and says that.
+# bad TEXT WORD...: the command fails, and prints TEXT.
 bad() {
 	text=$1
 	shift
@@ -130,7 +130,7 @@ bad() {
 	assert_eq $status 1 "exit status of: profile $*"
 	grep -qF -- "$text" /tmp/said || fail "profile $* says: $(cat /tmp/said)"
 }
-# changed FROM TO: a copy of a file, with that changed.
+# changed FROM TO: a copy of a file, with FROM replaced by TO.
 changed() { sed "s/$1/$2/" /tmp/monday.json >/tmp/bad.json; }
 bad "/tmp/none.json: No such file" compare /tmp/none.json /tmp/monday.json
 head -c 500 /tmp/monday.json >/tmp/bad.json

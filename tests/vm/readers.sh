@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # The readers of `wakeup` and `alerts`: blocking, poll, O_NONBLOCK, signals, many at once, no alert missed
-# between two readings nor by one that fails, removal while they sleep, the rate of wake-ups.
+# between two readings or because of a failing one, removal while they sleep, the rate of wake-ups.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -15,7 +15,7 @@
 sessions() { lttng --no-sessiond list 2>/dev/null | grep -c '^ *[0-9]*) ' || :; }
 armed() { grep -q '^armed' /tmp/record.log; }
 
-# The word is no instance.
+# The word is not an instance.
 lttng-snapshot --help | grep '^usage: lttng-snapshot' || fail "lttng-snapshot --help"
 refused "an unknown option" lttng-snapshot --nosuch
 

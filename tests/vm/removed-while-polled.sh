@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# An instance, or the module, goes while epoll and poll watch its files, which stay open: nobody touches
-# freed memory. The kernel checks its lists and poisons what it frees.
+# An instance, or the module, is removed while epoll and poll watch its files, which stay open: no task
+# accesses freed memory. The kernel checks its lists and poisons freed memory.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A process that computes is kept from it by one with SCHED_FIFO for 100 ms: reported once, with who ran instead.
+# A SCHED_FIFO process keeps a computing one off its CPU for 100 ms: reported once, with the task that ran instead.
 # A process with a quota of 10 % of a processor waits for the rest of each period of 100 ms: each of these waits is
-# reported once, as often as the kernel says that it was throttled, and nobody ran instead: the processor was idle.
+# reported once, as often as the kernel says that it was throttled, and no task ran instead: the processor was
+# idle.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -26,7 +27,7 @@ cat /tmp/alerts
 victim=$(sed 's/.*victim=//' /tmp/who)
 hog=$(sed 's/hog=\([0-9]*\) .*/\1/' /tmp/who)
 grep " tid=$victim .* policy=other state=R+* from=1 .* by_tid=$hog by_comm=\"python3\" " /tmp/alerts >/tmp/alert || fail "who ran instead"
-assert_eq "$(wc -l </tmp/alert)" 1 "alerts of who was preempted"
+assert_eq "$(wc -l </tmp/alert)" 1 "alerts of the preempted task"
 [ "$(field delay </tmp/alert)" -ge "${ms}000000" ] || fail "it waited $(field delay </tmp/alert) ns"
 control 'w runqueue enabled=0'
 sums_hold w
@@ -50,15 +51,15 @@ member=${member#*=}
 alerts_of w /tmp/alerts
 cat /tmp/alerts
 assert_eq "$(grep -vc " tid=$member " /tmp/alerts)" 0 "alerts of others"
-# The last one may be its exit, which is not held up on its way back to user space: it does not go there.
+# The last one may be its exit, which is not throttled on the way back to user space: it does not return there.
 missing=$(($(throttled) - before - $(wc -l </tmp/alerts)))
 case $missing in 0|1) ;; *) fail "throttled $missing times more than there are alerts" ;; esac
 [ "$(wc -l </tmp/alerts)" -ge 5 ] || fail "only $(wc -l </tmp/alerts) alerts"
 for delay in $(field delay </tmp/alerts); do
 	{ [ "$delay" -ge 50000000 ] && [ "$delay" -lt 200000000 ]; } || fail "it waited $delay ns"
 done
-grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "nobody ran instead"
-[ "$(stat w filtered)" -gt 0 ] || fail "nobody else was preempted"
+grep ' by_pid=0 by_tid=0 by_comm="idle" ' /tmp/alerts >/tmp/idle || fail "no alert without a task that ran instead"
+[ "$(stat w filtered)" -gt 0 ] || fail "no other task was preempted"
 sums_hold w
 control -w
 unload_module

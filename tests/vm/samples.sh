@@ -24,7 +24,7 @@ assert_eq "$(cat $P/last_ms)" 30 "private data in the callback"
 key=$(printf '0x%x' "$(cat $P/last_tid)")
 grep -q "tracker=module reason=threshold .* key=$key id=0" $LT/sample_c/wakeup || fail "no alert of the thread"
 
-# One that does not end in time is reported as it is pending, and again at its end.
+# A call that does not end in time is reported while it is pending, and again at its end.
 echo 3000 >$P/work &
 worker=$!
 wait_until 20 grep -q '^timed_out 1' $LT/sample_c/stats

@@ -2,13 +2,13 @@
 # shellcheck shell=sh
 #
 # The alerts are exactly what tasks waited, one by one: ftrace records the scheduler at the same time, and
-# lt-witness computes from its trace who waited how long, woken by whom. hackbench on two processors: threads that
-# wake each other while they fall asleep, are preempted, migrate, are born and exit; and a program that computes.
+# lt-witness computes from its trace which task waited how long, and which one woke it. hackbench on two processors:
+# threads that wake each other while they fall asleep, are preempted, migrate, start and exit; and a computing program.
 # Among them is one wait of known length: for a SCHED_FIFO task that keeps the processor for 20 ms, for the next period
 # of a cgroup with 1 % of a processor, in a sleep of 50 ms.
 #
-# The threshold is 0: every wait is an alert, of all tasks. Nobody reads while it lasts. The machine's clock counts
-# instructions, so that it does not matter when the host has something else to do.
+# The threshold is 0: every wait is an alert, of all tasks. There is no reader meanwhile. The machine's clock counts
+# instructions, so that other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full

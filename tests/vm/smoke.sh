@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # Does it work at all on this kernel? Requests of 20 ms raise their alerts and time out with a stack, the histogram and
-# the sums have them; every tracker starts, counts and raises alerts; all goes, and comes again. For kernels of other
-# suites (tests/run-suite) above all.
+# the sums count them; every tracker starts, counts and raises alerts; the module is unloaded and loaded again. This is
+# mainly for kernels of other suites (tests/run-suite).
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -58,7 +58,7 @@ END
 names=$(sed 's/ .*//' $LT/control)
 assert_eq "$(echo $names | wc -w)" 14 "instances"
 work() {
-	# without /proc/latency_tracker: reading it is no work that all of them see
+	# without /proc/latency_tracker: not all trackers see the reading of it
 	insmod /lt/lt_irqs.ko times=2
 	rmmod lt_irqs
 	reads fast 20

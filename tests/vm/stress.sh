@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # Everything at once: requests and kernel threads on all CPUs, while instances come, change and go, readers
-# come and are killed, pools grow, modules with trackers of their own come and go, CPUs go offline and come
-# back. In the end the counters add up, to the last event.
-# LT_STRESS_SECONDS says how long (20), LT_STRESS_SEED repeats the choices.
+# come and are killed, pools grow, modules with their own trackers come and go, CPUs go offline and come
+# back. In the end the counters add up, to the last event. LT_STRESS_SECONDS says how long (20),
+# LT_STRESS_SEED repeats the choices.
 # kernels: stock rt
 # cpus: 4
 # root: full

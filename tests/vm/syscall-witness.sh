@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the system calls of all tasks, one by one, with their arguments and what they returned: ftrace
-# records raw_syscalls at the same time, and lt-witness pairs its events. Processes that are born, wait for each other
-# and exit, hackbench, and calls that fail.
+# The alerts are exactly the system calls of all tasks, one by one, with their arguments and results: ftrace records
+# raw_syscalls at the same time, and lt-witness pairs its events. Processes that start, wait for each other and exit,
+# hackbench, and calls that fail.
 #
-# The threshold is 0: every call is an alert. Nobody reads while it lasts. The machine's clock counts instructions, so
-# that it does not matter when the host has something else to do.
+# The threshold is 0: every call is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
+# that other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -21,7 +21,7 @@
 
 load_module
 tracing 30000 raw_syscalls sched/sched_process_exit
-# Between two probes of a tracepoint a task can be preempted; these are not, by each other.
+# A task can be preempted between two probes of a tracepoint; these tasks do not preempt each other.
 work() {
 	chrt -f 10 python3 /lt/tests/calls.py many 20
 	chrt -f 10 hackbench -g 1 -f 4 -l 20

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A call that takes long is reported once, with its arguments and what it returned; while it hangs, once, with where
-# it waits; with stacks=switch, also each time that its task is switched in. What never returns is dropped, who changes
-# its thread id is followed, calls of 32-bit programs are told apart. Lists of calls, and what is wrong with one.
+# A long call is reported once, with its arguments and its result; while it hangs, once, with where it waits; with
+# stacks=switch, also each time its task is switched in. A call that never returns is dropped, a task that changes its
+# thread id is followed, calls of 32-bit programs are distinguished. Lists of calls, and errors in one.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -15,14 +15,14 @@
 . /lt/tests/sched.sh
 
 trace=/sys/kernel/tracing
-# calls WORD...: tests/calls.py with these words; the number of its thread is then in $tid.
+# calls WORD...: run tests/calls.py with these words; the number of its thread is then in $tid.
 calls() { tid=$(python3 /lt/tests/calls.py "$@"); tid=${tid#*=}; }
 
 load_module
 # The first time of everything is slow under emulation.
 calls write 10 3
 
-# One nanosleep; and a read that times out. Other calls are shorter, if time is ours.
+# One nanosleep; and a read that times out. Other calls are shorter, unless the host delays us.
 control "w syscall threshold=$(patiently 40)ms timeout=$(patiently 200)ms comm=python3"
 control "out syscall threshold=$(patiently 40)ms comm=python3 calls=!read,clock_nanosleep,write,wait4,waitid"
 control "waits syscall threshold=$(patiently 40)ms comm=python3 waits=0"
@@ -44,14 +44,14 @@ of() {
 	grep " tid=$2 .* call=$1 " "$3"
 }
 of clock_nanosleep "$sleeper" /tmp/alerts >/tmp/sleeper
-assert_eq "$(wc -l </tmp/sleeper)" 1 "alerts of who sleeps"
+assert_eq "$(wc -l </tmp/sleeper)" 1 "alerts of the sleeping task"
 grep -q ' reason=threshold .* call=clock_nanosleep number=230 abi=native arg0=0x1 arg1=0x1 arg2=0x[0-9a-f]* ret=0$' \
 	/tmp/sleeper || fail "its call"
 delay=$(field delay </tmp/sleeper)
 [ "$delay" -ge "$(patiently 50000000)" ] || fail "it slept $delay ns"
 ! in_time || [ "$delay" -lt 80000000 ] || fail "it slept $delay ns"
 of read "$reader" /tmp/alerts >/tmp/reader
-assert_eq "$(field reason </tmp/reader | tr '\n' ' ')" 'timeout late ' "alerts of who reads"
+assert_eq "$(field reason </tmp/reader | tr '\n' ' ')" 'timeout late ' "alerts of the reading task"
 grep -q ' reason=timeout .* call=read number=0 abi=native arg0=0x[0-9a-f]* arg1=0x[0-9a-f]* arg2=0x1 stack="anon_pipe_read+' \
 	/tmp/reader || fail "where it waits"
 grep -q ' reason=late .* call=read .* arg2=0x1 ret=1$' /tmp/reader || fail "its end"
@@ -91,7 +91,7 @@ assert_eq "$(stat w stacks)" "$(cat /tmp/switches)" "stacks counted"
 assert_eq "$(stat w alerts)" "$(($(cat /tmp/switches) + 1))" "alerts counted"
 control -w
 
-# What never returns.
+# A call that never returns.
 control 'w syscall threshold=0 calls=exit_group comm=true'
 for _ in 1 2 3; do /bin/true; done
 assert_eq "$(stat w started) $(stat w gone) $(stat w pending) $(stat w alerts)" "3 3 0 0" "exits: started, gone, pending, alerts"
@@ -113,7 +113,7 @@ assert_eq "$(grep " pid=$tid tid=$tid " /tmp/alerts | grep -v ' comm="sh" ' | gr
 sums_hold w
 control -w
 
-# Another ABI: what is 20 there is getpid(), here it is writev(). The kernel of tests/run-debug has one only.
+# Another ABI: number 20 is getpid() there, and writev() here. The kernel of tests/run-debug has only one.
 other_abi() {
 	control 'w syscall threshold=0 abi=compat'
 	control 'n syscall threshold=0 calls=getpid'
@@ -125,14 +125,14 @@ other_abi() {
 	exec 3<&-
 	cat /tmp/alerts
 	assert_eq "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=20 abi=compat .* ret=$tid$")" 3 "by the entrance of 32-bit programs"
-	# Python has uses of its own for it.
+	# Python also uses it for itself.
 	[ "$(grep " tid=$tid " /tmp/alerts | grep -c " call=getpid number=39 abi=native .* ret=$tid$")" -ge 3 ] || fail "by the other one"
 	assert_eq "$(stat w ended) $(stat v ended)" "3 0" "calls of abi=compat, and of writev"
 	for name in w n v; do control -$name; done
 }
 case $(uname -r) in *-debug) ;; *) other_abi ;; esac
 
-# Who reads alerts makes calls: these are none.
+# A reader of alerts makes calls: these raise no alerts.
 control 'w syscall threshold=0 wakeup_interval=0 comm=cat'
 cat $LT/w/alerts >/tmp/alerts &
 # It has read what there was of its own beginning.
@@ -149,7 +149,7 @@ echo '!futex,io_uring_enter,waitpid' >$LT/w/calls
 assert_eq "$(cat $LT/w/calls)" '!futex,io_uring_enter,waitpid' "all but a list"
 echo all >$LT/w/calls
 assert_eq "$(cat $LT/w/calls)" all "all"
-# said WORD PARAMETER...: what is wrong is said of the word.
+# said WORD PARAMETER...: the error message quotes WORD.
 said() {
 	_word=$1
 	shift
@@ -164,5 +164,5 @@ said munmap calls=read,write,open,close,stat,fstat,lstat,poll,lseek,mmap,mprotec
 said i386 abi=i386
 said on stacks=on
 said 2 waits=2
-refused "stacks can not be changed" control "w syscall stacks=switch"
+refused "stacks cannot be changed" control "w syscall stacks=switch"
 unload_module

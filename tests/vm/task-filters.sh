@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each filter by the owner lets its task through and no other; several together are all to be met. Threads of the
-# kernel are followed if they are asked for. What can not be a filter is refused, and the log quotes it.
+# Each filter by the owner lets its task through and no other; several filters must all match. Kernel threads are
+# followed if requested. An invalid filter is refused, and the log quotes it.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -24,7 +24,7 @@ wait_until 5 test -s /tmp/pid
 pid=$(cat /tmp/pid)
 wait_until 5 grep -q "^State:.S" "/proc/$pid/status"
 n=0
-# follows WANTED FILTER...: an instance with this filter, which is to report the process WANTED times.
+# follows WANTED FILTER...: an instance with this filter, which has to report the process WANTED times.
 follows() {
 	n=$((n + 1)) wanted=$1
 	shift
@@ -52,7 +52,7 @@ while read -r name wanted filter; do
 	[ "$(stat "$name" alerts)" -eq 0 ] || cat $LT/$name/wakeup >/tmp/$name
 	assert_eq "$(grep -c " tid=$pid " /tmp/$name)" "$wanted" "alerts with '$filter'"
 done </tmp/filters
-[ "$(stat f11 filtered)" -gt 0 ] || fail "nobody was refused"
+[ "$(stat f11 filtered)" -gt 0 ] || fail "no task was refused"
 
 # A thread of the kernel.
 kernel=$(while read -r p; do

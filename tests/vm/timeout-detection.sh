@@ -23,7 +23,7 @@ reads stuck 1
 echo mono >$trace/trace_clock
 echo 1 >$trace/events/latency_tracker/alert/enable
 
-# requests APART: 64 of them, one each so many microseconds; none ends before 3 s.
+# requests APART: 64 of them, one every APART microseconds; none ends before 3 s.
 requests() {
 	python3 - "$1" <<-'EOF' || fail "no requests"
 		import mmap, os, sys, threading, time

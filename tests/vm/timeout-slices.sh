@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # Others get the CPU while many events time out at once: a search never keeps preemption or interrupts off for
-# more than 50 us. A thread with a real-time priority sleeps for 100 us again and again, on the only CPU; it is
-# not later by more than that while 256 requests are reported, each with its stack, than it is on an idle machine.
+# more than 50 us. A thread with a real-time priority sleeps for 100 us again and again, on the only CPU; while
+# 256 requests are reported, each with its stack, it is at most 50 us later than on an idle machine.
 #
 # The machine's clock counts the instructions that it executes, 1 ns each.
 # kernels: stock rt

@@ -35,8 +35,8 @@ assert_eq "$(grep -c ' alert: ' $trace/trace)" 0 "events that the filter lets th
 echo 0 >$trace/events/latency_tracker/alert/enable
 control -slow
 
-# same TRACKER "KEY..." [PARAMETER...]: in what is done meanwhile, each alert and the event of its tracker have the
-# same values; those of the line lose their quotes.
+# same TRACKER "KEY..." [PARAMETER...]: during the workload, each alert and the event of its tracker have the same
+# values; those of the line lose their quotes.
 same() {
 	tracker=$1 keys=$2
 	shift 2

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task that is woken while a SCHED_FIFO task keeps its CPU for 20 ms is reported once, with that delay, and says
-# who kept it waiting: the waker, which is also who was switched out for it. It shows as pending meanwhile, and
-# times out. Nobody reports those who read the alerts, however late they are.
+# A task that is woken while a SCHED_FIFO task keeps its CPU for 20 ms is reported once, with that delay and with the
+# task that kept it waiting: the waker, which is also the one switched out for it. It is pending meanwhile, and times
+# out. Readers of alerts are not reported, however late they are.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -15,11 +15,11 @@
 . /lt/tests/sched.sh
 
 load_module
-# Who reads is not kept waiting, too.
+# The reader is not kept waiting, too.
 /usr/bin/taskset -p 1 $$ >/dev/null
 # The first time of everything is slow under emulation.
 waits hog 1 5
-# Long enough that nobody else takes as long; no longer than a second, when the others get their part.
+# Long enough that no other task takes as long; no longer than a second, when the others get their share.
 ms=$(patiently "$(patiently 20)")
 control "w wakeup threshold=$((ms * 3 / 4))ms wakeup_interval=0"
 exec 3<$LT/w/alerts
@@ -34,7 +34,7 @@ delay=$(field delay </tmp/alert)
 [ "$delay" -ge "${ms}000000" ] || fail "it waited $delay ns"
 ! in_time || [ "$delay" -lt 25000000 ] || fail "it waited $delay ns"
 assert_eq "$(field waker_tid </tmp/alert)" "$hog" "waker"
-# On PREEMPT_RT interrupts are threads that may have been waiting, too, and go first; where all is slow, other threads.
+# On PREEMPT_RT interrupts are threads that may have been waiting, too, and run first; on a slow kernel, other threads.
 case $(uname -r) in
 *-rt-*|*-debug) ;;
 *) assert_eq "$(field prev_tid </tmp/alert)" "$hog" "who ran before" ;;
@@ -43,8 +43,8 @@ assert_eq "$(field cpu </tmp/alert) $(field target </tmp/alert) $(field migrated
 assert_eq "$(field context </tmp/alert) $(field policy </tmp/alert) $(field prio </tmp/alert)" "task other 120" "context policy prio"
 exec 3<&-
 
-# It is pending while it waits, times out, and its end is reported, too: whether the CPU that looks for what has timed
-# out is another one, or the one that is kept.
+# It is pending while it waits, times out, and its end is reported, too: whether the CPU that searches for timeouts is
+# another one, or the busy one.
 echo 3600s >$LT/w/threshold
 for looks in 0 1; do
 	/usr/bin/taskset -c $looks sh -c "echo 50ms >$LT/w/timeout"
@@ -73,7 +73,7 @@ for looks in 0 1; do
 	wait $reader || :
 done
 
-# A reader that is told of everything is told nothing of itself: what goes on is the reader, and the shell that sleeps.
+# A reader of all alerts gets none about itself: the only tasks that run are the reader, and the shell that sleeps.
 echo 0 >$LT/w/threshold
 # It opens the file itself: until it does, it is not a reader.
 cat $LT/w/alerts >/tmp/alerts &
@@ -84,8 +84,8 @@ assert_eq "$(grep -c " tid=$reader " /tmp/alerts)" 0 "alerts about the reader"
 control 'w wakeup enabled=0'
 sums_hold w
 
-# What is changed together with enabling holds from the first event on, and what is changed together with disabling not
-# before the last one: the threshold, or a filter, would let everything through, and something is always woken.
+# A parameter changed together with enabling applies from the first event on, and one changed together with disabling
+# not before the last one: the threshold, or a filter, would let everything through, and some task is always woken.
 /usr/bin/taskset -p 3 $$ >/dev/null
 busy=
 for i in 1 2 3 4 5 6; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# What hangs CPU 0, which has to look for what has timed out, is found while it does, even if a real-time task keeps
-# the CPU that watches: before it was asked to watch, or since; or if that one was to look much later.
+# A handler that hangs CPU 0, which has to search for timeouts, is found while it does, even if a real-time task
+# occupies the watching CPU, from before it began to watch or since; or if that CPU was to check much later.
 # kernels: stock rt
 # cpus: 4
 # root: full
@@ -15,7 +15,7 @@
 
 load_module
 on() { _cpu=$1; shift; /usr/bin/taskset -c "$_cpu" "$@"; }
-# The one that has to look is that which writes a timeout.
+# The CPU that has to search is the one where a timeout is written.
 looks() { on 0 sh -c "echo $1 >$LT/i/timeout"; }
 # hang: what happens on CPU 0 for 300 ms.
 hang() { on 0 /sbin/insmod /lt/lt_irqs.ko times=1 us="$(patiently 300000)" && rmmod lt_irqs; }
@@ -26,7 +26,7 @@ line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs
 waits hog 1 5
 
-# found WHAT MS: a handler that hung was found after 50 ms, and no more than so much more.
+# found WHAT MS: a hanging handler was found after 50 ms, and at most MS more.
 found() {
 	alerts_of i /tmp/i
 	exec 3<&-
@@ -42,7 +42,7 @@ begins() {
 	exec 3<$LT/i/alerts
 }
 
-# It was to look in an hour.
+# It was to check in an hour.
 begins
 looks 3600s
 sleep 0.2
@@ -62,7 +62,7 @@ hang
 found "a watcher that is kept" 40
 wait $hog
 
-# It never came there.
+# The watch never got there.
 waits hog 1 900 >/dev/null &
 hog=$!
 sleep 0.1

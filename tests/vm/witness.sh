@@ -5,9 +5,9 @@
 # lt-witness computes from its trace which were slow. fio on three disks of known speed: thousands of fast
 # requests, 2 ms, and some hundred slow ones, 100 ms; the gap is wide because emulation stretches time.
 #
-# Two probes on one tracepoint run one after the other. Whoever makes the requests has a real-time
-# priority, so that nobody else runs between the two, and the machine's clock counts instructions, so that
-# it does not matter when the host has something else to do.
+# Two probes on one tracepoint run one after the other. The task that makes the requests has a real-time priority, so
+# that no other task runs between the two, and the machine's clock counts instructions, so that other work of the
+# host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -28,7 +28,7 @@ null_disk slow 100000000
 null_disk queued 100000000 hw_queue_depth=4
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/queued/queue/scheduler
-# On PREEMPT_RT timers and softirqs are threads: above those who wait for them.
+# On PREEMPT_RT timers and softirqs are threads: they get a higher priority than the tasks that wait for them.
 for thread in $(pgrep '^(ktimers|ksoftirqd|irq_work)/'); do chrt --fifo --pid 50 "$thread"; done
 
 tracing 20000 block/block_rq_issue block/block_rq_insert block/block_rq_complete block/block_rq_requeue block/block_rq_merge
@@ -39,7 +39,7 @@ start() {
 	control "$1 block threshold=50ms dev=$2 from=$3 events=256"
 	follow $LT/"$1"/alerts /tmp/"$1".alerts
 }
-# both_times_are_exact NAME DISK: each alert has the times of the trace, that in the queue and that in the device. Of
+# both_times_are_exact NAME DISK: each alert has the times of the trace, in the queue and in the device. Only for
 # sectors that were inserted, issued and completed once, so that there is no doubt which request it was.
 both_times_are_exact() {
 	sed -n 's/.* sector=\([0-9]*\) .* queue=\([0-9]*\) device=\([0-9]*\) .*/alert \1 \2 \3/p' /tmp/"$1".alerts |

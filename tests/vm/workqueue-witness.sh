@@ -4,9 +4,9 @@
 # The alerts are exactly the work items, one by one: ftrace records when each is queued, started and ended, and
 # lt-witness computes from its trace how long each waited, and ran, on which workqueue and by which worker; with
 # part=all both of the same alert. Works of writeback, of timers, of a disk and of the test's own module, some of which
-# are queued again while they run, or while they wait: these have waited since they were queued first.
+# are queued again while they run, or while they wait: these have waited since they were first queued.
 #
-# The threshold is 0: every work is an alert. Nobody reads while it lasts.
+# The threshold is 0: every work is an alert. There is no reader meanwhile.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -29,7 +29,7 @@ mkdir -p /tmp/disk
 mount /dev/disk /tmp/disk
 tracing 20000 workqueue
 work() {
-	# So many that one in a hundred may be odd.
+	# Enough that one in a hundred may be odd.
 	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
 	fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
 	sync
@@ -38,16 +38,17 @@ work() {
 # The first time of everything is slow under emulation.
 run slow again freed
 
-# What of the trace is begin and end; the key and what else the alert has to say.
+# Which events of the trace are begin and end; the key, and the other fields of the alert.
 queued='workqueue_queue_work(work:struct=; workqueue:workqueue= context)'
 rule_waiting="first $queued -> workqueue_execute_start(work:#2; tid)"
 rule_running='last workqueue_execute_start(work:#2 tid) -> workqueue_execute_end(work:#2 tid)'
 
-# What is queued again at any time, also between being taken by a worker and being started there: then the tracepoints
-# do not tell which start belongs to which, and the probes of ftrace and of the module may see them in another order.
+# Works that are queued again at any time, even between being taken by a worker and being started there: then the
+# tracepoints do not tell which start belongs to which, and the probes of ftrace and of the module may see them in
+# another order.
 racing='blk_mq_run_work_fn|ext4_end_io_rsv_work'
 
-# without_racing: takes these out of /tmp/trace and /tmp/alerts, whose numbers go on without a gap.
+# without_racing: removes these from /tmp/trace and /tmp/alerts, whose numbers continue without a gap.
 without_racing() {
 	edit /tmp/trace grep -Ev "$racing"
 	edit /tmp/alerts grep -Ev "$racing"
@@ -60,7 +61,7 @@ exact_part() {
 	exact "$2" --rule "$rule" --threshold 0 --expect-at-least 100
 }
 
-# of_all PART: from the alerts in /tmp/all those of part=waiting or part=running, by what they say of both.
+# of_all PART: from the alerts in /tmp/all, which have both times, make those of part=waiting or part=running.
 of_all() {
 	awk -v part="$1" '
 		{
@@ -78,7 +79,7 @@ for part in waiting running all; do
 	case $part in
 	all)
 		mv /tmp/alerts /tmp/all
-		# What waits for others to end is not queued, so it is not followed.
+		# A work that waits for others to end is not queued, so it is not followed.
 		edit /tmp/trace grep -v wq_barrier_func
 		for time in waiting running; do
 			of_all $time

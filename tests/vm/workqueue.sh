@@ -2,9 +2,9 @@
 # shellcheck shell=sh
 #
 # Work items of known lengths (lt_works) are reported once each, with how long they waited and ran, their function,
-# workqueue, worker and who queued them: one that sleeps for 20 ms, one behind it, one that is queued again while it
-# runs or while it waits, one that frees itself, a delayed one. One that was cancelled is no longer pending, and does not time out; what
-# is left of it is replaced when it is queued again.
+# workqueue, worker and the task that queued them: one that sleeps for 20 ms, one behind it, one that is queued again
+# while it runs or while it waits, one that frees itself, a delayed one. A cancelled one is no longer pending, and does
+# not time out; its event is replaced when it is queued again.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -15,7 +15,7 @@
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
 
-# Who shares its processors takes longer where nobody waits, too: what is compared with that has to be longer still.
+# A machine that shares its processors takes longer even if no work waits: compared times have to be longer still.
 ms=$(patiently "$(patiently 20)")
 load_module
 insmod /lt/lt_works.ko ms="$ms"
@@ -26,15 +26,15 @@ run slow
 control "w workqueue threshold=$((ms * 3 / 4))ms"
 exec 3<$LT/w/alerts
 
-# Who waits behind a slow one is queued a moment later, when that one may run already.
+# A work that waits behind a slow one is queued a moment later, when that one may run already.
 moment=$((ms / 4))
 ! in_time || moment=1
-# near WHAT NS MS: so many milliseconds, but for that moment, and not more than a quarter of who is slow more.
+# near WHAT NS MS: MS milliseconds, except for that moment, and at most a quarter of the slow one's time more.
 near() {
 	{ [ "$2" -gt $((($3 - moment) * 1000000)) ] && [ "$2" -lt $((($3 + ms / 4) * 1000000)) ]; } || fail "$1: $2 ns, expected $3 ms"
 }
 
-# says LINE FUNC QUEUED RUNNING: what the alert in this line of /tmp/alerts says.
+# says LINE FUNC QUEUED RUNNING: the alert in this line of /tmp/alerts has these values.
 says() {
 	sed -n "$1p" /tmp/alerts >/tmp/alert
 	grep -q " work=[0-9a-f]\{16\} func=\"$2 \[lt_works\]\" " /tmp/alert || fail "line $1: expected $2"
@@ -63,7 +63,7 @@ near "queued again" "$(sed -n 5p /tmp/alerts | field running)" "$ms"
 waited=$(sed -n 5p /tmp/alerts | field queued)
 { [ "$waited" -gt $((ms * 100000)) ] && [ "$waited" -lt $((ms * 700000)) ]; } || fail "queued again: it waited $waited ns"
 says 6 lt_work_freed 0 "$ms"
-# Delayed: only from when the timer has queued it, so it is not late at all. Cancelled, and queued again: late.
+# Delayed: counted only from when the timer queues it, so it is not late at all. Cancelled, and queued again: late.
 says 7 lt_work_slow 0 "$ms"
 says 8 lt_work_quick "$ms" 0
 # Queued again while it waits: its time begins with the first queueing; but not if it was cancelled in between.
@@ -83,7 +83,7 @@ run leave
 sleep $((ms * 15 / 1000 + 1))
 grep 'func="lt_work_quick .* state=cancelled ' $LT/w/pending || fail "it does not show as cancelled"
 assert_eq "$(stat w timed_out)" 0 "timed out"
-# While one waits behind another one both time out: of who runs, the stack tells where it is.
+# While one waits behind another one both time out: the stack shows where the running one is.
 run long &
 wait_until 10 stat_is w timed_out -ge 2
 cat $LT/w/pending
@@ -98,7 +98,7 @@ grep 'reason=timeout .* state=running ' /tmp/alerts | grep -q 'stack=".*lt_work_
 	fail "no stack of the worker"
 exec 3<&-
 
-# The parts, each by itself.
+# Each part separately.
 control "waiting workqueue part=waiting threshold=$((ms * 3 / 4))ms"
 control "running workqueue part=running threshold=$((ms * 3 / 4))ms"
 run behind

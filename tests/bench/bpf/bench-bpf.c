@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * bench-bpf: loads the programs of pair.bpf.o and then lt_bench, which calls them
- * by the file descriptors that it finds among its parameters. Afterwards it looks
- * whether the programs did what they should.
+ * by the file descriptors that it gets as parameters. Afterwards it checks whether
+ * the programs did what they should.
  *
  * usage: bench-bpf PAIR.BPF.O LT_BENCH.KO ENTRIES [PARAMETER=VALUE...]
  */

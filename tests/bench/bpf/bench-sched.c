@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench-sched: attaches the programs of sched.bpf.c, says `ready`, and at the end
+ * bench-sched: attaches the programs of sched.bpf.c, prints `ready`, and at the end
  * of its input what they have counted, and lost.
  *
  * usage: bench-sched SCHED-WAY.BPF.O
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 		err(1, "the kernel does not take the programs");
 	bpf_object__for_each_program(program, object) {
 		if (!bpf_program__attach(program))
-			err(1, "%s can not be attached", bpf_program__name(program));
+			err(1, "%s cannot be attached", bpf_program__name(program));
 	}
 	printf("ready\n");
 	fflush(stdout);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * A pair as BPF programs do it: the start is kept in a hash map, the end looks it
- * up and adds the delay to a histogram of powers of two. What the engine does for
- * the same: both halves read the clock, keys are of 16 bytes.
+ * up and adds the delay to a histogram of powers of two. As in the engine, both
+ * halves read the clock, and keys have 16 bytes.
  *
  * No tracepoint: lt_bench runs the programs itself, with the key as arguments.
- * The maps are the fastest that fit, preallocated and for each CPU, and what BPF
- * programs often leave out is left out: exact counters, a full map is noticed.
+ * The maps are the fastest that fit, preallocated and per CPU. As in many BPF
+ * programs, there are no exact counters, and a full map is not noticed.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -33,7 +33,7 @@ struct {
 	__uint(max_entries, SLOTS);
 } histogram SEC(".maps");
 
-/* The position of the highest bit that is set; there is no instruction for it. */
+/* The position of the highest set bit; there is no instruction for it. */
 static __always_inline __u32 log2_of(__u64 value)
 {
 	__u32 log = 0;
@@ -75,7 +75,7 @@ int end(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* What calling a program takes. */
+/* The cost of calling a program. */
 SEC("raw_tp")
 int empty(struct bpf_raw_tracepoint_args *ctx)
 {

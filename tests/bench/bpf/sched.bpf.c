@@ -5,7 +5,7 @@
  * is switched in; the delay goes into a histogram of powers of two.
  *
  * They are given every advantage: typed tracepoints, which need no copies, one
- * program a tracepoint for both, maps of each CPU for the histograms. Three ways:
+ * program per tracepoint for both, per-CPU maps for the histograms. Three ways:
  *
  *   facts    starts are in hash maps, as in the tools that people run, with what
  *            our alerts say: who woke whom and from what context, who was
@@ -13,7 +13,7 @@
  *   hash     the time alone
  *   storage  the time alone, in the storage of the task
  *
- * None of them looks for what has not ended, or tells how many are pending.
+ * None of them searches for waits that have not ended, or counts pending ones.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -35,7 +35,7 @@ struct task_struct {
 	char comm[16];
 } __attribute__((preserve_access_index));
 
-/* Which of the three ways this is compiled for. */
+/* The one of the three ways that this is compiled for. */
 static const bool facts = WAY_facts, in_task = WAY_storage;
 
 /* What is waited for. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! lt_bench: what the operations of the engine cost, without any tracepoint in the way.
+//! lt_bench: what the operations of the engine cost, without any tracepoint.
 //!
 //! The files of the engine are compiled into this module as they are, and called in loops with
 //! interrupts off ([`meter`]). Loading it runs everything and prints a line for each figure,
@@ -55,7 +55,7 @@ module! {
         probe: u64 {
             default: 0,
             description: "Only pass the tracepoint that a tracker is attached to: 1 block, or 2 sched_switch, \
-                          whose tracker follows nobody: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all; \
+                          whose tracker follows no task: 3 wakeup, 4 runqueue, 5 offcpu; 6 offcpu follows all; \
                           7 syscall, for stacks; 8 a full pool, for 2 or 16 CPUs; from 10 on, what happens from a begin to its end, by WAYS \
                           in bench.rs",
         },
@@ -119,7 +119,7 @@ enum What {
     Send,
 }
 
-/// What happens, and the row of it: nobody attached, or followed by a tracker, in the order of
+/// What happens, and its row: no probe attached, or followed by a tracker, in the order of
 /// scripts/bench.
 const WAYS: [(What, &str); 29] = [
     (What::Irq, "no_irq"),

@@ -31,7 +31,7 @@ impl Programs {
         })
     }
 
-    /// Everything with so many live events; returns how many pairs it was in all. The map is empty,
+    /// Everything with `live` live events; returns the total number of pairs. The map is empty,
     /// before and after.
     pub(crate) fn run(&self, meter: &Meter, live: u64) -> u64 {
         let run = |program: &Bpf, key: &[u64; 2]| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * What lt_bench calls of the kernel and can not call from Rust, and the helpers
- * that the engine's platform calls: the same file that the module is made of.
+ * The kernel functions that lt_bench cannot call from Rust, and the helpers that the
+ * engine's platform calls: the same file as in the module.
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>
@@ -75,7 +75,7 @@ struct bpf_prog *ltb_bpf_get(int fd)
 	prog = bpf_prog_get_type_dev(fd, BPF_PROG_TYPE_RAW_TRACEPOINT, false);
 	if (IS_ERR(prog))
 		return NULL;
-	/* Nobody would measure the interpreter. */
+	/* Measuring the interpreter would be pointless. */
 	if (!prog->jited) {
 		bpf_prog_put(prog);
 		return NULL;
@@ -158,8 +158,8 @@ static void ltb_work_run(struct work_struct *work)
 }
 
 /*
- * Only kernel/workqueue.c knows what is where in a workqueue and what leads
- * there: of these all words lead to it, and all of it is empty.
+ * Only kernel/workqueue.c knows the layout of a workqueue and what points to it:
+ * in these objects all words point to it, and all of it is empty.
  */
 static bool ltb_work_new(struct ltb_way *way)
 {
@@ -251,7 +251,7 @@ void ltb_way_free(struct ltb_way *way)
 	kfree(way);
 }
 
-/* None of these is exported, either; what a probe does not take is not looked at. */
+/* None of these is exported, either; arguments that no probe takes are not read. */
 static void ltb_call(struct tracepoint *tp, unsigned long a, unsigned long b,
 		     unsigned long c)
 {

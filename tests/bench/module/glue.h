@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What lt_bench calls of the kernel and can not call from Rust. */
+/* The kernel functions that lt_bench cannot call from Rust. */
 #ifndef _LT_BENCH_GLUE_H
 #define _LT_BENCH_GLUE_H
 
@@ -39,8 +39,8 @@ struct tracepoint *ltb_switch_find(void);
 void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state);
 
 /*
- * What happens from a begin to its end, on this CPU: what is attached to its
- * tracepoints is called as if it had happened, functions are called.
+ * What happens from a begin to its end, on this CPU: the probes attached to its
+ * tracepoints are called as if it had happened, functions are called.
  */
 enum ltb_what {
 	LTB_IRQ,

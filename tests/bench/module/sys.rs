@@ -116,7 +116,7 @@ impl Objpool {
 
 impl Drop for Objpool {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant, and nobody uses it any more.
+        // SAFETY: By the type invariant, and it is not used any more.
         unsafe { glue::ltb_objpool_free(self.0.as_ptr()) }
     }
 }
@@ -182,7 +182,7 @@ impl Request {
 
 impl Drop for Request {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; nobody keeps a request that was never issued.
+        // SAFETY: By the type invariant; no one keeps a request that was never issued.
         unsafe { glue::ltb_request_free(self.0.as_ptr()) }
     }
 }
@@ -239,7 +239,7 @@ impl Way {
 
 impl Drop for Way {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant, and nobody uses it any more.
+        // SAFETY: By the type invariant, and it is not used any more.
         unsafe { glue::ltb_way_free(self.0.as_ptr()) };
     }
 }

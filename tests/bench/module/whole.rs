@@ -42,7 +42,7 @@ fn pair(engine: &Engine, live: u64, n: u64) {
     end(engine, n);
 }
 
-/// Everything with so many live events.
+/// Everything with `live` live events.
 pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     meter.row("pair", live, |n| pair(&engine, live, n));
@@ -50,7 +50,7 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     let engine = filled(live + 1)?;
     meter.row("unknown_out", live, |n| {
         let guard = Kernel::guard();
-        // The clock is read by whoever needs it: here nobody does.
+        // The clock is read by the callers that need it: here none does.
         black_box(engine.event_out(&guard, &unknown(n), 0, |_| true, |_| {}));
     });
 
@@ -90,12 +90,12 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     Ok(())
 }
 
-/// Pairs with `live` events that can time out, and the searches for what has.
+/// Pairs with `live` events that can time out, and the searches for timeouts.
 ///
 /// The path alone: the same pairs before any search, and between searches. Then with one search in
-/// the time in which all events are replaced, and the search alone: with nothing due, and of a pool
-/// of so many cells that were in use and are free. Then how long others may have to wait for the
-/// CPU, at the most: between two calls of `relax`, with nothing due, and with everything.
+/// the time in which all events are replaced, and the search alone: with nothing due, and in a pool
+/// of as many cells that were in use and are free. Then the longest time that others may have to
+/// wait for the CPU: between two calls of `relax`, with nothing due, and with everything due.
 pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     let mut n = 0;
@@ -149,7 +149,7 @@ fn longest(engine: &Engine, timeout: u64) -> u64 {
     longest
 }
 
-/// The tracepoint of a request that nobody follows, under a name that says who is attached.
+/// The tracepoint of a request that is not followed; the name says which tracker is attached.
 pub(crate) fn tracepoint(meter: &Meter, name: &str) -> Result {
     let request = Request::new()?;
     meter.row(name, 0, |_| request.inserted());
@@ -163,7 +163,7 @@ pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
     Ok(())
 }
 
-/// What happens from a begin to its end, by its number in glue.h, under a name that says who
+/// What happens from a begin to its end, by its number in glue.h; the name says which tracker
 /// follows it.
 pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     let way = Way::new(what)?;
@@ -192,8 +192,8 @@ fn begin_or_full(engine: &Engine, n: u64) -> bool {
     engine.event_in(&guard, &key(n), Kernel::now(), &[n, !n]) == Begin::Started
 }
 
-/// What an event takes of memory, all of the engine counted, as the page allocator sees it: so
-/// many events that what a CPU's lists of free pages hold does not show.
+/// The memory of an event, including all of the engine, as the page allocator sees it: with enough
+/// events that the pages in a CPU's free lists do not matter.
 pub(crate) fn memory(meter: &Meter) -> Result {
     const EVENTS: u64 = 1 << 20;
     let before = free_memory();

@@ -121,7 +121,7 @@ impl Notes for Storm {
     fn within<R>(&self, op: Op, work: impl FnOnce(&<Kernel as Platform>::Guard) -> R) -> R {
         let guard = Kernel::guard();
         let inside = &self.cpus[Kernel::cpu(&guard)].inside;
-        // Relaxed: only this CPU looks, and whoever interrupts us puts back what it found.
+        // Relaxed: only this CPU reads it, and an interrupt puts back what it found.
         let outer = inside.load(Relaxed);
         inside.store(op as u64, Relaxed);
         let result = work(&guard);
@@ -130,7 +130,7 @@ impl Notes for Storm {
     }
 }
 
-/// How many CPUs take part: two at least, or nobody could send an NMI.
+/// How many CPUs take part: at least two, or no CPU could send an NMI.
 pub(crate) fn cpus() -> u64 {
     Kernel::cpus().min(CPUS) as u64
 }
@@ -262,7 +262,7 @@ impl<F> Interrupts<'_, F> {
 impl<F> Drop for Interrupts<'_, F> {
     fn drop(&mut self) {
         self.stop();
-        // SAFETY: Nobody uses them any more.
+        // SAFETY: They are not used any more.
         unsafe { lt_interrupts_free() };
     }
 }

@@ -95,7 +95,7 @@ fn grows_to_the_end(engine: &Engine, live: u32) -> bool {
         }
         live = capacity;
         if let Err(error) = engine.grow() {
-            pr_err!("{capacity} can not become more: {error:?}\n");
+            pr_err!("{capacity} cannot become more: {error:?}\n");
             return false;
         }
         if engine.capacity() <= capacity {

@@ -70,7 +70,7 @@ pub(crate) fn a_guard_ends_by_a_call_only_to_schedule() -> Result<Verdict> {
         check!("not ended by a call", calls == GUARDS);
     }
     check!("did not see the need", wanted >= WANTED);
-    // Somebody else may have wanted to run just then.
+    // Another task may have wanted to run just then.
     check!("did not schedule", left < WANTED / 10);
     Ok(Ok(()))
 }
