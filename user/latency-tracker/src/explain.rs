@@ -10,6 +10,7 @@
 //! trace of any size will do. An alert of another tracker is not explained (yet): there the trace
 //! itself is the answer.
 
+mod event;
 mod model;
 mod render;
 mod requests;
@@ -20,8 +21,8 @@ use std::path::Path;
 use anyhow::Result;
 use lt_ctf::{FieldIndex, Item, Options, Part, Progress};
 use lt_proc::Alert;
-use lt_trace::Event;
 
+use self::event::Event;
 pub(crate) use self::model::{Explainer, Explanation};
 
 /// Explains those of `alerts` that can be, from the trace below `trace`, in one reading.

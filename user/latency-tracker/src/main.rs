@@ -3,7 +3,7 @@
 //! `latency-tracker`: finds out in production why something was late.
 //!
 //! One command, one action. The kernel module does the work; this program arranges it, waits for it
-//! and shows it. Formats live in `lt-proc` and `lt-trace`; here is policy.
+//! and shows it. Formats live in `lt-proc` and `lt-ctf`; here is policy.
 
 mod action;
 mod cli;

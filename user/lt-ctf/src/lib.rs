@@ -26,7 +26,7 @@
 //! ```
 //!
 //! Files are read in windows of up to 256 KiB, not mapped: there is no way to map a file in safe Rust, and with good
-//! reason (stream.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
+//! reason (stream/fill.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
 //! before it is compared with what is there.
 //!
 //! An older trace (CTF 1.8) is converted by babeltrace2 first, in a private temporary directory.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads what `babeltrace2 convert --clock-cycles` prints of an LTTng kernel trace.
+//! Reads what `babeltrace2 convert --clock-cycles` prints of an LTTng kernel trace: for tests, and for the
+//! witness, which must not rest on the reader that the commands use (lt-ctf).
 //!
 //! ```text
 //! [00000000008793453632] (+000000084796) host sched_waking: { cpu_id = 0 }, { comm = "a", tid = 15 }

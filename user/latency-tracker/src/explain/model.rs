@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use lt_proc::{Alert, Reason};
-use lt_trace::{Dev, Event};
 
+use super::event::{Dev, Event};
 use super::requests::{Request, Requests, Step, Task};
 
 /// The end in the trace may be this far from the alert: two probes, one of them stretched, ns.

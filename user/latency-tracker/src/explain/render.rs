@@ -288,7 +288,7 @@ mod tests {
     fn explain(alert: &str, trace: &str) -> String {
         let mut explainer = Explainer::new(&Alert::parse(alert).unwrap()).unwrap();
         for line in trace.lines() {
-            explainer.feed(&lt_trace::parse_line(line).unwrap());
+            explainer.feed(&crate::explain::event::of_line(line));
         }
         explainer.finish(0, None).to_string()
     }

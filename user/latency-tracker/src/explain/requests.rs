@@ -2,7 +2,7 @@
 
 //! The life of every request of one device, as far as the trace tells.
 
-use lt_trace::Event;
+use super::event::Event;
 
 /// A task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -191,7 +191,7 @@ mod tests {
         let text = format!(
             "[{time}] h {name}: {{ cpu_id = 0 }}, {{ dev = 8388608, sector = {sector}, nr_sector = {sectors}, tid = 7, rwbs = 33, comm = \"a\" }}"
         );
-        lt_trace::parse_line(&text).unwrap()
+        crate::explain::event::of_line(&text)
     }
 
     fn requests(events: &[(u64, &str, u64, u64)]) -> Requests {

@@ -22,7 +22,7 @@ const NODES: usize = 1 << 18;
 const MEMBERS: usize = 16 << 10;
 /// How deep fields may nest.
 const DEPTH: usize = 64;
-/// In bits; windows onto a packet begin at multiples of it (stream.rs).
+/// In bits; windows onto a packet begin at multiples of it (stream/fill.rs).
 pub(crate) const ALIGN: u32 = 4096 * 8;
 /// No field of a fixed size may take more, bits.
 const SIZE: u64 = 1 << 32;

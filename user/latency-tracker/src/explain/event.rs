@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! One event of a trace as the explanation of a block request wants it: its fields by name, as text.
+
+/// One event.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// `CLOCK_MONOTONIC`, ns.
+    pub(crate) time: u64,
+    /// The processor that recorded it.
+    pub(crate) cpu: u32,
+    /// `sched_switch`, `block_rq_issue`, ...; empty if it says nothing of requests.
+    pub(crate) name: String,
+    /// Fields of all scopes.
+    pub(crate) fields: Vec<(String, String)>,
+}
+
+impl Event {
+    /// The field `key` as text.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        let found = self.fields.iter().find(|(k, _)| k == key);
+        found.map(|(_, v)| v.as_str())
+    }
+
+    /// The field `key` as a number that is not negative.
+    pub(crate) fn unsigned(&self, key: &str) -> Option<u64> {
+        self.text(key)?.parse().ok()
+    }
+
+    /// The block device of the event.
+    pub(crate) fn dev(&self) -> Option<Dev> {
+        let number = u32::try_from(self.unsigned("dev")?).ok()?;
+        Some(Dev::from_kernel(number))
+    }
+}
+
+/// A block device. LTTng records the kernel's own `dev_t`, major << 20 | minor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dev {
+    major: u32,
+    minor: u32,
+}
+
+impl Dev {
+    fn from_kernel(dev: u32) -> Self {
+        Self {
+            major: dev >> 20,
+            minor: dev & ((1 << 20) - 1),
+        }
+    }
+
+    /// Reads `8:0`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (major, minor) = text.split_once(':')?;
+        Some(Self {
+            major: major.parse().ok()?,
+            minor: minor.parse().ok()?,
+        })
+    }
+}
+
+/// The event of a line that babeltrace2 printed.
+#[cfg(test)]
+pub(crate) fn of_line(line: &str) -> Event {
+    let lt_trace::Event {
+        time,
+        cpu,
+        name,
+        fields,
+    } = lt_trace::parse_line(line).unwrap();
+    Event {
+        time,
+        cpu,
+        name,
+        fields,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_split_as_the_kernel_does() {
+        let sda = Dev { major: 8, minor: 0 };
+        assert_eq!(Dev::from_kernel(8_388_608), sda);
+        assert_eq!(Dev::parse("8:0"), Some(sda));
+        assert_eq!(Dev::parse("sda"), None);
+    }
+}
