@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What the model is made from.
+
+use crate::sleep::SwitchedOut;
+
+/// An event of the kernel. They come in the order of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event<'a> {
+    /// ns of any clock, the same for all.
+    pub time: u64,
+    /// The processor where it happened.
+    pub cpu: u32,
+    /// What happened.
+    pub what: What<'a>,
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What<'a> {
+    /// `sched_switch`: a processor goes from one thread to another. Number 0 is the idle one.
+    Switch {
+        /// The thread that ran.
+        prev: i32,
+        /// Its name.
+        prev_name: &'a [u8],
+        /// What it is then.
+        out: SwitchedOut,
+        /// The thread that runs from now on.
+        next: i32,
+        /// Its name.
+        next_name: &'a [u8],
+    },
+    /// `sched_waking`: somebody makes a thread runnable, and this is where.
+    Waking {
+        /// The thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+        /// The processor on which it is to run.
+        target: u32,
+    },
+    /// `sched_wakeup`, `sched_wakeup_new`: a thread has become runnable, perhaps told elsewhere than it was woken.
+    Wakeup {
+        /// The thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+        /// The processor on which it is to run.
+        target: u32,
+    },
+    /// `sched_process_fork`: the present thread makes another.
+    Fork {
+        /// The new thread.
+        child: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// A thread that is there, of a dump of the kernel's state.
+    There {
+        /// The thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// A system call begins.
+    Call {
+        /// `read`, `futex`, ...
+        name: &'a [u8],
+    },
+    /// It ends.
+    Return,
+    /// A hard interrupt's handler begins.
+    Irq {
+        /// The number of the interrupt.
+        number: i32,
+        /// The name of the handler, of a device.
+        name: &'a [u8],
+    },
+    /// It ends.
+    IrqEnd {
+        /// The number of the interrupt.
+        number: i32,
+    },
+    /// A softirq begins.
+    Softirq {
+        /// Its number.
+        vector: u32,
+    },
+    /// It ends.
+    SoftirqEnd {
+        /// Its number.
+        vector: u32,
+    },
+    /// The function of a timer begins, or the local timer's interrupt.
+    Timer,
+    /// It ends.
+    TimerEnd,
+    /// An interrupt from another processor begins.
+    Ipi {
+        /// `reschedule`, `call_function`, ...
+        name: &'a [u8],
+    },
+    /// It ends.
+    IpiEnd,
+    /// The tracer lost events of this processor between `since` and now.
+    Lost {
+        /// Where the gap begins.
+        since: u64,
+    },
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What happened: from the events of a kernel to what each thread and each processor did at any time, and who woke
+//! whom.
+//!
+//! ```text
+//! sched_switch, sched_waking, irq_..., sys_... --Builder::feed--> Model { threads, processors, wakings }
+//!
+//! thread 7   |running| blocked        |waiting|running |interrupted|running|
+//!                                     ^ waking: by thread 9, by interrupt 24, by a timer ...
+//! ```
+//!
+//! The intervals of a thread follow each other without a gap from where it is first known to its end, and so do those
+//! of a processor. All analyses rest on them. The crate knows no format of traces: an [`Event`] is made by whoever
+//! reads one, or by a test.
+
+mod build;
+mod context;
+mod event;
+mod names;
+mod processor;
+mod sleep;
+mod thread;
+
+pub use build::Builder;
+pub use context::{Context, Vector, Waker, WakerId};
+pub use event::{Event, What};
+pub use names::{Name, Names};
+pub use processor::{Processor, Stretch, Use};
+pub use sleep::{Release, Sleep, SwitchedOut};
+pub use thread::{Class, Interval, State, Thread, ThreadId};
+
+/// What happened.
+#[derive(Debug, Default)]
+pub struct Model {
+    /// All threads that the events told of, in the order in which they did. A number that was used again is another
+    /// thread.
+    pub threads: Vec<Thread>,
+    /// The processors, by number.
+    pub processors: Vec<Processor>,
+    /// Who woke somebody.
+    pub wakers: Vec<Waker>,
+    /// The names of all.
+    pub names: Names,
+    /// The times of the first event and of the last, ns.
+    pub span: (u64, u64),
+}
+
+impl Model {
+    /// That thread.
+    #[must_use]
+    pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
+        self.threads.get(id.0 as usize)
+    }
+
+    /// That waker.
+    #[must_use]
+    pub fn waker(&self, id: WakerId) -> Option<&Waker> {
+        self.wakers.get(id.0 as usize)
+    }
+
+    /// The threads that had this number, one after the other.
+    pub fn by_tid(&self, tid: i32) -> impl Iterator<Item = ThreadId> {
+        let all = (0u32..).map(ThreadId).zip(&self.threads);
+        all.filter(move |(_, thread)| thread.tid == tid)
+            .map(|(id, _)| id)
+    }
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Names of threads, interrupts and system calls: each is stored once, and has a number.
+
+use std::collections::HashMap;
+
+/// The number of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(u32);
+
+/// All names.
+#[derive(Debug, Default)]
+pub struct Names {
+    texts: Vec<String>,
+    numbers: HashMap<Box<[u8]>, Name>,
+}
+
+impl Names {
+    /// The number of this name; what is not UTF-8 is replaced.
+    pub fn number(&mut self, name: &[u8]) -> Name {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        // More than 2^32 names do not fit into any memory.
+        let number = Name(self.texts.len() as u32);
+        self.texts.push(String::from_utf8_lossy(name).into_owned());
+        self.numbers.insert(name.into(), number);
+        number
+    }
+
+    /// The name of this number.
+    #[must_use]
+    pub fn text(&self, name: Name) -> &str {
+        self.texts.get(name.0 as usize).map_or("", String::as_str)
+    }
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What `prev_state` of `sched_switch` means; that depends on the kernel.
+//!
+//! Since 4.14 the tracepoint records what `ps` would show, as bits, and 0x100 for a thread that could go on.
+//! Before, it recorded the kernel's own bits, and the one above the highest for a thread that could go on:
+//!
+//! ```text
+//!            1  2  4  8  0x10  0x20  0x40    0x80      0x100   0x200    0x400     0x800          0x1000
+//! 4.14 on    S  D  T  t  dead  zombie parked idle      goes on
+//! 4.8        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   new            goes on
+//! 4.2        S  D  T  t  dead  zombie dead   wakekill  waking  parked   no load   goes on
+//! 3.9        S  D  T  t  dead  zombie dead   wakekill  waking  parked   goes on
+//! 2.6.33     S  D  T  t  zombie dead  dead   wakekill  waking  goes on
+//! ```
+
+/// Why a thread does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sleep {
+    /// Waits; a signal would end it (S).
+    Interruptible,
+    /// Waits for the kernel or a device (D).
+    Uninterruptible,
+    /// A kernel thread without work (I).
+    Idle,
+    /// Stopped, or traced.
+    Stopped,
+    /// Parked, or in a state of its own.
+    Other,
+}
+
+/// What a thread is when it stops running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwitchedOut {
+    /// It could go on: others go first.
+    Preempted,
+    /// It waits.
+    Blocked(Sleep),
+    /// It has ended.
+    Dead,
+}
+
+/// The version of the kernel that recorded a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(pub u32, pub u32);
+
+impl Release {
+    /// Reads `7.2.12+deb14-amd64`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut numbers = text.split(|c: char| !c.is_ascii_digit());
+        let major = numbers.next()?.parse().ok()?;
+        Some(Self(major, numbers.next()?.parse().ok()?))
+    }
+
+    /// What `prev_state` says.
+    #[must_use]
+    pub fn switched_out(self, prev_state: i64) -> SwitchedOut {
+        let state = prev_state;
+        let (goes_on, dead) = match self {
+            r if r >= Self(4, 14) => (0x100, 0x30),
+            r if r >= Self(4, 8) => (0x1000, 0x70),
+            r if r >= Self(4, 2) => (0x800, 0x70),
+            r if r >= Self(3, 9) => (0x400, 0x70),
+            _ => (0x200, 0x70),
+        };
+        let idle = if self >= Self(4, 14) {
+            state & 0x80 != 0
+        } else {
+            state & 0x402 == 0x402
+        };
+        match state {
+            0 => SwitchedOut::Preempted,
+            s if s & goes_on != 0 => SwitchedOut::Preempted,
+            s if s & dead != 0 => SwitchedOut::Dead,
+            _ if idle => SwitchedOut::Blocked(Sleep::Idle),
+            s if s & 1 != 0 => SwitchedOut::Blocked(Sleep::Interruptible),
+            s if s & 2 != 0 => SwitchedOut::Blocked(Sleep::Uninterruptible),
+            s if s & 0xc != 0 => SwitchedOut::Blocked(Sleep::Stopped),
+            _ => SwitchedOut::Blocked(Sleep::Other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use SwitchedOut::{Blocked, Dead, Preempted};
+
+    #[test]
+    fn a_state_is_what_the_kernel_of_the_trace_means() {
+        let table = [
+            ("7.2.12+deb14-amd64", 0x100, Preempted),
+            ("7.2.12+deb14-amd64", 1, Blocked(Sleep::Interruptible)),
+            ("6.12.1", 2, Blocked(Sleep::Uninterruptible)),
+            ("6.12.1", 0x80, Blocked(Sleep::Idle)),
+            ("6.12.1", 0x40, Blocked(Sleep::Other)),
+            ("5.4.0", 0x20, Dead),
+            ("5.4.0", 4, Blocked(Sleep::Stopped)),
+            ("4.4.3", 2048, Preempted),
+            ("4.4.3", 64, Dead),
+            ("4.4.3", 0x402, Blocked(Sleep::Idle)),
+            ("4.4.3", 1, Blocked(Sleep::Interruptible)),
+            ("3.10.0", 1024, Preempted),
+            ("3.10.0", 512, Blocked(Sleep::Other)),
+            ("2.6.38", 0, Preempted),
+        ];
+        for (release, state, out) in table {
+            let release = Release::parse(release).unwrap();
+            assert_eq!(release.switched_out(state), out, "{release:?} {state:#x}");
+        }
+        assert_eq!(Release::parse("5.15-rt"), Some(Release(5, 15)));
+        assert_eq!(Release::parse("linux"), None);
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Events in few words, and what became of them in few words.
+
+use lt_model::{Builder, Context, Event, Model, Sleep, State, SwitchedOut, ThreadId, Waker, What};
+
+pub const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
+pub const R: SwitchedOut = SwitchedOut::Preempted;
+
+pub fn at(time: u64, cpu: u32, what: What<'static>) -> Event<'static> {
+    Event { time, cpu, what }
+}
+
+/// One thread gives the processor to another; its name is its number, or what is given.
+pub fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
+    let what = What::Switch {
+        prev,
+        prev_name: b"",
+        out,
+        next,
+        next_name: b"",
+    };
+    at(time, cpu, what)
+}
+
+pub fn waking(time: u64, cpu: u32, tid: i32) -> Event<'static> {
+    let what = What::Waking {
+        tid,
+        name: b"",
+        target: 0,
+    };
+    at(time, cpu, what)
+}
+
+pub fn model(events: &[Event<'_>]) -> Model {
+    let mut builder = Builder::new();
+    events.iter().for_each(|e| builder.feed(e));
+    builder.finish()
+}
+
+/// What a thread did: `0..4 running, 4..6 blocked by 7, 6..7 waiting`.
+pub fn told(model: &Model, tid: i32) -> String {
+    let threads: Vec<_> = model.by_tid(tid).map(|id| of(model, id)).collect();
+    threads.join(" | ")
+}
+
+fn of(model: &Model, id: ThreadId) -> String {
+    let thread = model.thread(id).unwrap();
+    let one = |i: &lt_model::Interval| {
+        let by = i
+            .waker
+            .map(|w| format!(" by {}", who(model, model.waker(w).unwrap())));
+        let what = state(model, i.state);
+        format!("{}..{} {what}{}", i.begin, i.end, by.unwrap_or_default())
+    };
+    let all: Vec<_> = thread.intervals.iter().map(one).collect();
+    all.join(", ")
+}
+
+fn state(model: &Model, state: State) -> String {
+    match state {
+        State::Unknown => "unknown".into(),
+        State::Running(None) => "running".into(),
+        State::Running(Some(call)) => format!("in {}", model.names.text(call)),
+        State::Interrupted(c) => format!("under {}", context(model, c)),
+        State::Preempted => "preempted".into(),
+        State::Waiting => "waiting".into(),
+        State::Blocked(Sleep::Interruptible, None) => "blocked".into(),
+        State::Blocked(Sleep::Interruptible, Some(call)) => {
+            format!("blocked in {}", model.names.text(call))
+        }
+        State::Blocked(sleep, _) => format!("blocked {sleep:?}"),
+    }
+}
+
+fn who(model: &Model, waker: &Waker) -> String {
+    match (waker.by(), waker.context) {
+        (Some(id), _) => model.thread(id).unwrap().tid.to_string(),
+        (None, Some(c)) => context(model, c),
+        (None, None) => "nobody known".into(),
+    }
+}
+
+fn context(model: &Model, context: Context) -> String {
+    match context {
+        Context::Irq { number, name } => format!("irq {number} {}", model.names.text(name)),
+        Context::Softirq { vector, .. } => vector.name().into(),
+        Context::Timer => "timer".into(),
+        Context::Ipi(name) => format!("ipi {}", model.names.text(name)),
+    }
+}

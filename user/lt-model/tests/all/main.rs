@@ -1,0 +1,9 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The state machines: by tables of events, and by any events at all.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+
+mod made;
+mod states;
+mod tiles;
+mod wakers;

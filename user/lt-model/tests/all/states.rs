@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What threads and processors do, by tables of events.
+
+use lt_model::{Class, Sleep, SwitchedOut, Use, What};
+
+use crate::made::*;
+
+#[test]
+fn a_thread_runs_sleeps_is_woken_and_waits() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(4, 0, 7, S, 8),
+        waking(6, 0, 7),
+        switch(9, 0, 8, R, 7),
+        switch(12, 0, 7, R, 8),
+        switch(15, 0, 8, S, 7),
+        switch(20, 0, 7, S, 0),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..4 running, 4..6 blocked by 8, 6..9 waiting, 9..12 running, 12..15 preempted, 15..20 running"
+    );
+    let thread = &m.threads[0];
+    let of = |class| thread.time_in(class, 0, 20);
+    assert_eq!(
+        [
+            Class::Working,
+            Class::Interrupted,
+            Class::Blocked,
+            Class::Unknown
+        ]
+        .map(of),
+        [12, 6, 2, 0]
+    );
+    assert_eq!(thread.time_in(Class::Interrupted, 7, 13), 3);
+}
+
+#[test]
+fn what_is_not_seen_is_not_known() {
+    let m = model(&[
+        switch(5, 0, 0, R, 8),
+        waking(10, 0, 7),
+        switch(12, 0, 8, R, 7),
+        switch(15, 0, 7, S, 8),
+        // Nobody is seen to wake it.
+        switch(19, 0, 8, R, 7),
+        switch(20, 0, 7, R, 8),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "5..10 unknown by 8, 10..12 waiting, 12..15 running, 15..19 blocked, 19..20 running"
+    );
+}
+
+#[test]
+fn system_calls_are_known_while_they_run_and_while_they_wait() {
+    let call = |time, name| at(time, 0, What::Call { name });
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        call(1, b"read"),
+        switch(2, 0, 7, S, 0),
+        waking(4, 0, 7),
+        switch(5, 0, 0, R, 7),
+        at(6, 0, What::Return),
+        switch(9, 0, 7, S, 0),
+        switch(10, 0, 0, R, 8),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..1 running, 1..2 in read, 2..4 blocked in read by nobody known, 4..5 waiting, 5..6 in read, \
+         6..9 running, 9..10 blocked"
+    );
+}
+
+#[test]
+fn interrupts_take_time_from_the_thread_and_nest() {
+    let irq = |time, end| {
+        let what = match end {
+            false => What::Irq {
+                number: 24,
+                name: b"disk",
+            },
+            true => What::IrqEnd { number: 24 },
+        };
+        at(time, 0, what)
+    };
+    let m = model(&[
+        // An end whose begin is before the trace.
+        irq(0, true),
+        switch(0, 0, 0, R, 7),
+        at(2, 0, What::Softirq { vector: 4 }),
+        irq(3, false),
+        irq(5, true),
+        at(6, 0, What::SoftirqEnd { vector: 4 }),
+        at(8, 0, What::Timer),
+        at(9, 0, What::TimerEnd),
+        switch(10, 0, 7, S, 0),
+        irq(11, false),
+        irq(12, true),
+        switch(13, 0, 0, R, 8),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..2 running, 2..3 under BLOCK, 3..5 under irq 24 disk, 5..6 under BLOCK, 6..8 running, 8..9 under timer, \
+         9..10 running, 10..13 blocked"
+    );
+    let uses = |u: &lt_model::Stretch| match u.used {
+        Use::Unknown => '?',
+        Use::Idle => '.',
+        Use::Thread(_) => 't',
+        Use::Context(_) => 'i',
+    };
+    let used: String = m.processors[0].stretches.iter().map(uses).collect();
+    assert_eq!(used, "tiiitit.i.");
+}
+
+#[test]
+fn an_idle_kernel_thread_sleeps() {
+    let idle = SwitchedOut::Blocked(Sleep::Idle);
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(1, 0, 7, idle, 8),
+        waking(3, 0, 7),
+        switch(5, 0, 8, R, 7),
+        switch(6, 0, 7, idle, 8),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..1 running, 1..3 blocked Idle by 8, 3..5 waiting, 5..6 running"
+    );
+}
+
+#[test]
+fn a_number_that_is_used_again_is_another_thread() {
+    let fork = |time, child| {
+        at(
+            time,
+            0,
+            What::Fork {
+                child,
+                name: b"child",
+            },
+        )
+    };
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        fork(1, 9),
+        switch(2, 0, 7, S, 9),
+        switch(4, 0, 9, SwitchedOut::Dead, 8),
+        fork(6, 9),
+        switch(7, 0, 8, S, 9),
+        // Its end is lost.
+        switch(8, 0, 9, S, 8),
+        fork(9, 9),
+        switch(10, 0, 8, S, 0),
+    ]);
+    assert_eq!(
+        told(&m, 9),
+        "1..2 waiting by 7, 2..4 running | 6..7 waiting by 8, 7..8 running, 8..9 blocked | 9..10 waiting by 8"
+    );
+    let dead: Vec<_> = m.by_tid(9).map(|id| m.thread(id).unwrap().dead).collect();
+    assert_eq!(dead, [true, true, false]);
+    assert!(m.by_tid(9).all(|id| m.thread(id).unwrap().born));
+}
+
+#[test]
+fn the_last_name_counts_also_one_of_a_later_dump() {
+    let name = |m: &lt_model::Model, tid| {
+        let thread = m.thread(m.by_tid(tid).next().unwrap()).unwrap();
+        thread.name.map(|n| m.names.text(n).to_string())
+    };
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(1, 0, 7, S, 8),
+        at(2, 0, What::There { tid: 7, name: b"a" }),
+        at(
+            3,
+            0,
+            What::Waking {
+                tid: 8,
+                name: b"old",
+                target: 0,
+            },
+        ),
+        at(
+            4,
+            0,
+            What::There {
+                tid: 8,
+                name: b"new",
+            },
+        ),
+    ]);
+    assert_eq!(name(&m, 7).as_deref(), Some("a"));
+    assert_eq!(name(&m, 8).as_deref(), Some("new"));
+}
+
+#[test]
+fn after_a_gap_nothing_of_that_processor_is_known() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        at(4, 0, What::Softirq { vector: 1 }),
+        at(9, 0, What::Lost { since: 5 }),
+        switch(12, 0, 9, S, 7),
+        switch(14, 1, 8, S, 0),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..4 running, 4..5 under TIMER, 5..12 unknown, 12..14 running"
+    );
+    assert_eq!(told(&m, 8), "0..14 running");
+}
+
+#[test]
+fn a_switch_from_another_thread_than_ran_shows_that_events_are_missing() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(5, 0, 8, S, 9),
+        switch(6, 0, 9, S, 7),
+        switch(8, 0, 7, S, 0),
+    ]);
+    assert_eq!(told(&m, 7), "0..5 running, 5..6 unknown, 6..8 running");
+}
