@@ -2,10 +2,10 @@
 /*
  * lt_api: each promise of include/latency_tracker.h, as another module sees it.
  *
- * It loads only if all tests pass, and the log names each. What must not happen
- * in passing is asked for by parameters, and then there are no tests: forget=1
- * leaves without destroying a tracker, fail=1 fails to load without doing so,
- * and leak=1 uses a reference that it has not returned in time.
+ * It loads only if all tests pass, and the log names each. Misbehaviour is
+ * requested by parameters, and then there are no tests: forget=1 is unloaded
+ * without destroying a tracker, fail=1 fails to load without doing so, and leak=1
+ * uses a reference that it has not returned in time.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -150,7 +150,7 @@ static void __exit api_exit(void)
 	latency_tracker_destroy(left);
 	if (!leak)
 		return;
-	/* What the reference stands for is still there. */
+	/* The referenced event is still there. */
 	CHECK(!latency_tracker_event_is_live(left, leaked));
 	CHECK(latency_tracker_event_start(left, leaked) == 5);
 	latency_tracker_event_put(left, leaked);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_api: callbacks: that they are over when they are said to be, within each
- * other, and what they may not call.
+ * lt_api: callbacks: that they are over when the API says so, that they may be
+ * nested, and what they may not call.
  */
 #include <linux/cpumask.h>
 #include <linux/delay.h>
@@ -38,7 +38,7 @@ void disabling_waits_for_callbacks(void)
 #define LT_SLOTS	64
 #define LT_OBJECTS	20000
 
-/* What an event stands for: in a real module, freed by the caller of its end. */
+/* The object behind an event: in a real module, freed by the caller of its end. */
 static bool *freed;
 static int timeout_calls, late_uses;
 
@@ -125,7 +125,7 @@ void no_callback_after_the_end(void)
 	}
 	set_cpus_allowed_ptr(current, cpu_possible_mask);
 	CHECK(!latency_tracker_synchronize(t));
-	/* Of those that were said to be under way none is any more. */
+	/* None of those that were reported as running is still running. */
 	for (i = 0; i < begun; i++) {
 		over += freed[i];
 		WRITE_ONCE(freed[i], true);

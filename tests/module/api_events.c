@@ -183,9 +183,9 @@ void duplicates(void)
 })
 
 /*
- * However many events of one key are begun: no call takes long, and what is
- * refused is said. How long is printed: an emulated machine of which the host
- * takes the CPU away says little about a limit.
+ * However many events of one key are begun, no call takes long, and a refused one
+ * returns an error. The time is only printed: an emulated machine whose CPU the
+ * host takes away says little about a limit.
  */
 static void crowd(int attempts, u64 threshold)
 {
@@ -249,7 +249,7 @@ void a_unique_key_is_live_once(void)
 	latency_tracker_destroy(t);
 }
 
-/* What is no reference, or is none any more: an error, and nothing else. */
+/* An invalid or returned reference: an error, and nothing else. */
 static void not_a_reference(struct latency_tracker *t, unsigned long number)
 {
 	struct latency_tracker_event *bad = (void *)number;

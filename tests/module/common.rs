@@ -2,8 +2,8 @@
 
 //! What the tests of the engine in a real kernel share: threads, the engine, its sums.
 //!
-//! Compiled into each module of tests together with the files of the engine. All functions sleep
-//! but [`begin`] and [`end`], which run in any context.
+//! Compiled into each test module together with the files of the engine. All functions sleep
+//! except [`begin`] and [`end`], which run in any context.
 
 use crate::{
     hash::Seed,
@@ -64,7 +64,7 @@ pub(crate) fn engine(capacity: u32) -> Result<Engine> {
     Tracker::new(capacity, u64::MAX, SEED)
 }
 
-/// What a test found wrong.
+/// The error that a test found.
 pub(crate) type Verdict = core::result::Result<(), &'static str>;
 
 /// Ends the test as failed unless the condition holds.
@@ -118,7 +118,7 @@ pub(crate) fn end(engine: &Engine, key: [u64; 2]) -> bool {
 /// A test by its name; it fails itself if memory is short.
 pub(crate) type Test = (&'static str, fn() -> Result<Verdict>);
 
-/// Runs the tests, each of which says how it went; fails with `EIO` if one did.
+/// Runs the tests, each of which logs its result; fails with `EIO` if one failed.
 pub(crate) fn run(tests: &[Test]) -> Result {
     let mut failed = false;
     for (name, test) in tests {

@@ -3,8 +3,8 @@
  * Allocations of a task that fail.
  *
  * The kernel's own fault injection makes one allocation of a system call fail.
- * But kvmalloc() tries twice: so both have to fail, and memory that has run
- * out has run out for all. This decides for itself, where the kernel asks its
+ * But kvmalloc() tries twice, so both have to fail, and memory that has run out
+ * has run out for all. This module decides instead, where the kernel calls its
  * fault injection: for slabs, and for pages.
  */
 #include <linux/compiler.h>
@@ -25,7 +25,7 @@ static struct {
 	unsigned int failed;
 } lt_faults;
 
-/* Whether this call is asked about an allocation of the task, which may fail. */
+/* Whether this call is about an allocation of the task, and may fail. */
 static int lt_fault_entry(struct kretprobe_instance *instance,
 			  struct pt_regs *regs, gfp_t flags)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * lt_faults: has system calls find no memory.
+ * lt_faults: makes system calls run out of memory.
  *
- * A task that writes "NTH COUNT" to /proc/lt_faults has its allocations from
- * the nth on fail, COUNT of them. "0 0" ends that; reading then gives how many
- * failed. Neither needs memory. For one task at a time.
+ * If a task writes "NTH COUNT" to /proc/lt_faults, its allocations from the nth on
+ * fail, COUNT of them. "0 0" ends that; reading then returns how many failed.
+ * Neither needs memory. For one task at a time.
  */
 #include <linux/fs.h>
 #include <linux/kernel.h>

@@ -62,7 +62,7 @@ noinline int lt_fn_recurse(unsigned int depth, unsigned int ms)
 	int deeper = depth > 1 ? lt_fn_recurse(depth - 1, ms) : 0;
 
 	lt_busy(ms);
-	/* What comes after the call keeps it one: it is no jump. */
+	/* The code after the call keeps it a call: it does not become a jump. */
 	return deeper + 1;
 }
 

@@ -7,7 +7,7 @@
  *                                 |                               lt_long
  *                                 +-- tasklet_hi_schedule() ----> lt_tasklet
  *
- * Loading it has that happen `times` times, on the CPU that it is loaded on, one
+ * Loading it makes this happen `times` times, on the CPU that it is loaded on, one
  * after the other. `number` is then the number that the line had. The handlers are not
  * threads on PREEMPT_RT either.
  */

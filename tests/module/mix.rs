@@ -4,8 +4,8 @@
 //! for timeouts, of the same six keys, several live of each, in a pool of twelve that is often
 //! full.
 //!
-//! All keys are in one bucket of the table. What the operations said is written down, and in the
-//! end every counter has to say the same. [`Mix::step`] runs in any context.
+//! All keys are in one bucket of the table. The results of the operations are noted, and in the
+//! end every counter has to match them. [`Mix::step`] runs in any context.
 
 use crate::{
     common::{self, sums_hold, total, Engine, Verdict, SEED},
@@ -136,7 +136,7 @@ impl Mix {
         }
     }
 
-    /// Takes a reference, ends the event by it, perhaps, and sees that its cell was not recycled.
+    /// Takes a reference, may end the event by it, and checks that its cell was not recycled.
     fn hold(&self, notes: &impl Notes, key: &[u64; 2]) {
         let engine = &self.engine;
         let Lookup::Found(event) = notes.within(Op::Hold, |guard: &_| engine.lookup(guard, key))
@@ -185,7 +185,7 @@ impl Mix {
                 total(engine, *counter),
                 self.said[*counter as usize].load(Relaxed),
             );
-            // No operation tells these two.
+            // No operation returns these two.
             agree &= is == said || matches!(counter, Counter::Late | Counter::Negative);
             if is != 0 || said != 0 {
                 pr_info!("mix: {} {is}, said {said}\n", counter.name());

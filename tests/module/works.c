@@ -3,8 +3,8 @@
  * lt_works: work items that wait and run for known times, on an ordered
  * workqueue "lt_works": one after the other.
  *
- * Writing a word to the parameter `run` queues some and, but for `leave`,
- * returns when they are done. Who is slow takes the parameter `ms`, 20.
+ * Writing a word to the parameter `run` queues some and, except for `leave`,
+ * returns when they are done. Slow ones take `ms` (a parameter, 20) milliseconds.
  *
  *   slow     one that sleeps, queued by the writer
  *   behind   a quick one that waits behind a slow one

@@ -35,7 +35,7 @@ pub(crate) const CPUS: usize = 8;
 /// of a busy host, an NMI comes once in thousands of rounds.
 const ROUNDS: u64 = 200_000_000;
 
-/// Who uses the engine; the values of `enum lt_context` in interrupts.h.
+/// The users of the engine; the values of `enum lt_context` in interrupts.h.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
     Thread,
@@ -135,8 +135,8 @@ pub(crate) fn cpus() -> u64 {
     Kernel::cpus().min(CPUS) as u64
 }
 
-/// Has `work` done by a thread on each CPU again and again, and by each interrupt, until
-/// `wanted` NMIs and as many hard interrupts have met an operation on each CPU.
+/// Lets a thread on each CPU do `work` again and again, and each interrupt, too, until
+/// `wanted` NMIs and as many hard interrupts have hit an operation on each CPU.
 ///
 /// Returns what went wrong with the interrupts themselves, if anything.
 pub(crate) fn storm(

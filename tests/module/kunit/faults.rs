@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whichever allocation of the engine's creation or growth fails: it says so, stays usable as large
-//! as it was, and can grow the next time.
+//! Whichever allocation of the engine's creation or growth fails: it returns an error, stays usable
+//! with its old size, and can grow the next time.
 //!
 //! Once with the n-th allocation failing, once with all from the n-th on, for every n. Leaks are
 //! kmemleak's to find, afterwards.

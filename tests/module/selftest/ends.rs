@@ -95,8 +95,8 @@ pub(crate) fn across_cpus() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// Off and on again, a hundred times: what was live is counted and gone, what begins then is all
-/// found, and the pool serves everything.
+/// Off and on again, a hundred times: live events are counted and gone, events that begin then are
+/// all found, and the pool serves everything.
 pub(crate) fn clearing_leaves_nothing_behind() -> Result<Verdict> {
     const EVENTS: u64 = 500;
     let engine = engine(EVENTS as u32)?;
@@ -145,7 +145,7 @@ pub(crate) fn clearing_beside_begins_and_ends() -> Result<Verdict> {
             if n < EVENTS {
                 begin(&engine, [n, 3]);
             }
-            // However slow the other CPU is, it shall have met some.
+            // However slow the other CPU is, it must have met some.
             while n == EVENTS / 2 && cleared.load(Relaxed) == 0 {
                 relax();
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Looking for what has timed out takes nothing away: neither from the table nor from the pool.
+//! A search for timeouts takes nothing away: neither from the table nor from the pool.
 
 use crate::{
     common::{begin, check, end, engine, on_cpus, relax, sums_hold, total, Engine, Verdict},
@@ -105,7 +105,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
             if n < EVENTS {
                 begin(&engine, [n, 5]);
             }
-            // However slow the other CPU is, it shall have met some.
+            // However slow the other CPU is, it must have met some.
             while n == EVENTS / 2 && total(&engine, Counter::TimedOut) == 0 {
                 relax();
             }

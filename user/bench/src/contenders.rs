@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who pairs events.
+//! The contenders: what can pair events.
 
 use crate::{
     hash::Seed,
@@ -13,7 +13,7 @@ use crate::{
 };
 use std::{collections::HashMap, ptr::NonNull, sync::Mutex};
 
-/// What every operation takes, in nanoseconds: there is no clock.
+/// The delay of every operation, in nanoseconds: there is no clock.
 const DELAY: u64 = 1_000;
 
 /// The engine, with its counters and histogram.
@@ -64,7 +64,7 @@ impl Contender for Engine {
     }
 }
 
-/// What most would write first: a map of starts under a lock, and a histogram.
+/// The obvious implementation: a map of starts under a lock, and a histogram.
 pub struct Locked {
     state: Mutex<State>,
     live: u64,
@@ -138,7 +138,7 @@ extern "C" {
     fn lt_lfht_run(lfht: *mut Opaque, thread: u64, from: u64, pairs: u64) -> u64;
 }
 
-// SAFETY: Threads share it; each uses nodes of its own, by its number.
+// SAFETY: Threads share it; each uses its own nodes, by its number.
 unsafe impl Send for Lfht {}
 // SAFETY: As above.
 unsafe impl Sync for Lfht {}

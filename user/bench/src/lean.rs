@@ -28,7 +28,7 @@ pub(crate) struct Lean;
 pub(crate) struct Guard(PhantomData<*const ()>);
 
 // SAFETY: A thread has one CPU all the time, below `CPUS`, and a guard is not `Send`; nothing is freed
-// that others may look at.
+// that others may access.
 unsafe impl Platform for Lean {
     type Guard = Guard;
 

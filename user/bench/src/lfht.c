@@ -2,9 +2,9 @@
 /*
  * A pair by liburcu's lock-free hash table: insert, lookup, delete.
  *
- * Everything that a user of it would pay besides is left out: nodes come from an
- * array, not from malloc, and they are used again after a grace period that is
- * waited for outside of what is measured. The table has its final size.
+ * All further costs of using it are left out: nodes come from an array, not from
+ * malloc, and they are reused after a grace period, which is waited for outside of
+ * the measured time. The table has its final size.
  */
 #define _LGPL_SOURCE
 #include <linux/types.h>
@@ -22,7 +22,7 @@ struct node {
 struct lt_lfht {
 	struct cds_lfht *table;
 	__u64 live;
-	/* for each thread, room for what is live and what a run deletes */
+	/* for each thread, room for the live nodes and those that a run deletes */
 	__u64 ring;
 	struct node *nodes;
 };
@@ -105,7 +105,7 @@ __u64 lt_lfht_run(struct lt_lfht *lfht, __u64 thread, __u64 from, __u64 pairs)
 	return wrong ? 0 : took;
 }
 
-/* A table for so many threads with so many live nodes each, and so many pairs a run; or NULL. */
+/* A table for these numbers of threads, live nodes per thread, and pairs per run; or NULL. */
 struct lt_lfht *lt_lfht_new(__u64 threads, __u64 live, __u64 pairs)
 {
 	struct lt_lfht *lfht = calloc(1, sizeof(*lfht));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The engine of the kernel module beside what else could pair events, natively.
+//! The engine of the kernel module, compared natively with other ways to pair events.
 //!
 //! Each [`Contender`] does the same work: a pair begins one operation and ends the oldest of
 //! those that are live. Times are CPU time of the thread, so that others on the machine disturb
@@ -22,13 +22,13 @@ pub use contenders::{Engine, Lfht, Locked};
 
 /// Something that pairs events.
 pub trait Contender: Send + Sync {
-    /// For so many threads with so many live events each, and so many pairs a run.
+    /// For these numbers of threads, live events per thread, and pairs per run.
     fn new(threads: u64, live: u64, pairs: u64) -> Self
     where
         Self: Sized;
 
-    /// Runs the pairs `from` to `from + pairs` of a thread; returns what it took of the thread's
-    /// time in nanoseconds. Runs of a thread follow each other without a gap.
+    /// Runs the pairs `from` to `from + pairs` of a thread; returns the thread's CPU time for it in
+    /// nanoseconds. Runs of a thread follow each other without a gap.
     fn run(&self, thread: u64, from: u64, pairs: u64) -> u64;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Prints what a pair takes, contender by contender: `result NAME LIVE TOTAL CALLS`.
+//! Prints the time of a pair, contender by contender: `result NAME LIVE TOTAL CALLS`.
 //!
 //! ```text
 //!   lt-bench-native [ROUNDS [PAIRS]]
 //! ```
 //!
-//! The contenders take turns, for each round PAIRS pairs; of the rounds the medians count, and
-//! ratios are medians of what the rounds gave, so that what disturbs the machine for a while
-//! disturbs all of them alike. With several threads, LIVE is the number of threads.
+//! The contenders take turns, with PAIRS pairs in each round; the results are medians of the
+//! rounds, and ratios are medians of the rounds' ratios, so that a temporary disturbance of the
+//! machine affects all of them alike. With several threads, LIVE is the number of threads.
 
 use lt_bench_native::{Contender, Engine, Lfht, Locked};
 use std::{env, sync::Barrier, thread};
@@ -16,7 +16,7 @@ use std::{env, sync::Barrier, thread};
 /// Live events of each thread when there are several threads.
 const LIVE: u64 = 1_000;
 
-/// A pair's nanoseconds with so many threads, the mean of theirs.
+/// A pair's nanoseconds with this many threads, the mean over them.
 fn round(contender: &dyn Contender, threads: u64, number: u64, pairs: u64) -> f64 {
     let barrier = Barrier::new(threads as usize);
     let run = |thread| {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 // The engine's own files, for `include!` at the root of a crate, since they call each other
-// `crate::...`. A crate of its own for each test program costs seconds; private they stay.
+// `crate::...`. A separate crate would cost seconds for each test program; the modules stay private.
 
 #[path = "../../../rust/alert.rs"]
 mod alert;

@@ -4,9 +4,9 @@
 //!
 //! A [`Machine`] has CPUs, of which each is taken by at most one thread at a time, as preemption
 //! off guarantees in the kernel. A thread either sits on a CPU for long ([`Machine::pin`]), or
-//! takes a free one for each guard, as a task that the scheduler moves about ([`Machine::roam`]).
+//! takes a free one for each guard, like a task that the scheduler moves ([`Machine::roam`]).
 
-// A test that uses the machine wrongly has to stop.
+// A test that uses the machine wrongly must stop.
 #![allow(clippy::panic)]
 
 use crate::platform::Platform;
@@ -135,7 +135,7 @@ impl Drop for Seated {
     }
 }
 
-/// A CPU in the hands of a thread.
+/// A CPU that a thread occupies.
 pub(crate) struct Guard {
     cpu: usize,
     stays: PhantomData<*const ()>,

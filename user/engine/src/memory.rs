@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The interface of the module's rust/sys/memory.rs, over boxes; can be told to fail.
+//! The interface of the module's rust/sys/memory.rs, over boxes; can be made to fail.
 
 use crate::{platform::Platform, sys::atomic::Atomic};
 use kernel::prelude::*;
@@ -26,7 +26,7 @@ pub(crate) fn alive() -> isize {
     ALIVE.get()
 }
 
-/// What an address lacks to have its highest bit set.
+/// The difference between an address and the same one with the highest bit set.
 pub(crate) const ADDRESS_MARK: u64 = 1 << 63;
 
 /// An array of fixed length.
@@ -36,7 +36,7 @@ pub(crate) struct NodeSlice<T> {
     watched: Option<watched::Memory>,
 }
 
-/// For models: memory of which it is known whether it is still looked at when it is freed.
+/// For models: memory that detects whether it is still accessed when it is freed.
 #[cfg(loom)]
 pub(crate) mod watched {
     use std::cell::Cell;
@@ -45,7 +45,7 @@ pub(crate) mod watched {
         static WATCH: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Whether what this thread allocates from now on is watched. All threads of a model are one.
+    /// Whether this thread's allocations are watched from now on. All threads of a model are one.
     pub(crate) fn watch(on: bool) {
         WATCH.set(on);
     }
@@ -95,7 +95,7 @@ impl<T> Drop for NodeSlice<T> {
             if !std::thread::panicking() {
                 memory.freed();
             }
-            // Moved out and dropped, but not given back: who looks at it nevertheless finds out.
+            // Moved out and dropped, but not freed: an access to it is detected.
             let mut values = std::mem::take(&mut self.values);
             values.drain(..).for_each(drop);
             std::mem::forget(values);

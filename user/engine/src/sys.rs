@@ -6,7 +6,7 @@
 pub(crate) mod atomic {
     pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
-    /// Takes `value` out of byte number `byte` of a word, in which nobody else changes that byte.
+    /// Takes `value` out of byte number `byte` of a word, in which no one else changes that byte.
     pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
         word.fetch_sub(value << (byte * 8), Release);
     }

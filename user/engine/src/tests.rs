@@ -30,13 +30,13 @@ use crate::{
 /// Two nodes of two CPUs.
 type Numa = Host<4, 2, 0x1100>;
 
-/// Runs on a machine where nobody else is, without a guard: what sleeps.
+/// Runs code that sleeps alone on a machine, without a guard.
 fn off_guard<R>(body: impl FnOnce() -> R) -> R {
     let _seat = Machine::new().pin(0);
     body()
 }
 
-/// Runs on a CPU of a machine where nobody else is.
+/// Runs alone on a CPU of a machine.
 fn on<P: Platform<Guard = Guard>, R>(cpu: usize, body: impl FnOnce(&Guard) -> R) -> R {
     let _seat = Machine::new().pin(cpu);
     body(&P::guard())

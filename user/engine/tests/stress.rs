@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Real threads at full speed: what no model can hold, millions of events and all counters.
+//! Real threads at full speed: what is too large for a model, millions of events and all counters.
 
 #![cfg(not(loom))]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -41,7 +41,7 @@ fn engine<const K: usize, const D: usize, P: Platform>(capacity: u32) -> Arc<Tra
     Arc::new(Tracker::new(capacity, u64::MAX, seed).unwrap())
 }
 
-/// Words that can be told from any others.
+/// Words that differ from all others.
 fn derived(key: u64) -> [u64; 4] {
     [
         key,
@@ -51,7 +51,7 @@ fn derived(key: u64) -> [u64; 4] {
     ]
 }
 
-/// The sums of stats.rs, when nobody is at work.
+/// The sums of stats.rs, when no operation is running.
 fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D, P>) {
     let total = |counter| tracker.stats().total(counter);
     let pending = tracker.pending_count();
@@ -204,7 +204,7 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
 
 /// A pool of one, which is exhausted nearly all the time, and three CPUs: two hand the event to each
 /// other, so that each begins when it is free, and the third one asks all the time and keeps nothing
-/// for long. None of them finds the pool full for ever after the event has ended.
+/// for long. None of them finds the pool full forever after the event has ended.
 #[test]
 fn an_exhausted_pool_is_not_when_an_event_has_ended() {
     const ROUNDS: u64 = 200_000;
@@ -325,7 +325,7 @@ impl Fates {
     const ENDED: u8 = 2;
     const LATE: u8 = 4;
 
-    /// How many changes of one event are told apart.
+    /// How many changes of one event are distinguished.
     const CHANGES: u64 = 1 << 16;
 
     fn new(most: usize) -> Arc<Self> {
@@ -354,15 +354,15 @@ impl Fates {
         assert_eq!(before & fate, 0, "the same event twice: {fate}");
     }
 
-    /// Of how many events this is the whole fate, when nobody is at work.
+    /// Of how many events this is the whole fate, when no operation is running.
     fn count(&self, of: impl Fn(u8) -> bool) -> u64 {
         let fates = self.fates.iter().map(|fate| fate.load(Ordering::Relaxed));
         fates.filter(|fate| of(*fate)).count() as u64
     }
 }
 
-/// Everything at once, by threads that the scheduler moves about, with interrupts; and one that
-/// looks for what has timed out all the time.
+/// Everything at once, by threads that the scheduler moves, with interrupts; and one that searches
+/// for timeouts all the time.
 #[test]
 fn all_operations_at_once_add_up() {
     const STEPS: u64 = 300_000;
@@ -498,13 +498,13 @@ fn references(engine: &Tracker<1, 4, Numa>, fates: &Fates, key: u64, serial: u64
         assert_eq!(engine.view(&held).key, [key], "another event");
         match serial % 4 {
             0 => {
-                let again = engine.hold_again(&held).expect("not so many");
+                let again = engine.hold_again(&held).expect("not too many");
                 engine.unhold(&guard, held);
                 assert_eq!(engine.view(&again).key, [key], "another event");
                 engine.unhold(&guard, again);
             }
             1 => {
-                // Nobody says which event it was, so that it has no fate: its data is its own.
+                // The operation does not return which event it was: that has no fate, its data is its own.
                 let end = |late: &Late<1, 4>| {
                     assert_eq!(late.key, [key], "another event");
                     assert_eq!(late.data, derived(late.data[0]), "a mixture of two events");

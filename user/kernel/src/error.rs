@@ -8,7 +8,7 @@ use core::num::{NonZeroI32, TryFromIntError};
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Error(NonZeroI32);
 
-/// What may fail with an errno.
+/// The result of an operation that may fail with an errno.
 pub type Result<T = (), E = Error> = core::result::Result<T, E>;
 
 macro_rules! errors {

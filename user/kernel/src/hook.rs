@@ -2,10 +2,10 @@
 
 //! Interrupts: a closure that runs in the middle of other operations, on the same thread.
 //!
-//! Every atomic operation of this crate calls `fire` first. What shared state an operation of
-//! the engine has, it reads and writes by atomics; so an interrupt or NMI that comes at any
-//! instruction has the same effect as one that comes just before the next atomic operation, and
-//! these are all the places there are.
+//! Every atomic operation of this crate calls `fire` first. An operation of the engine accesses
+//! shared state only by atomics; so an interrupt or NMI that comes at any instruction has the same
+//! effect as one that comes just before the next atomic operation, and these are all possible
+//! places.
 
 use std::cell::{Cell, RefCell};
 

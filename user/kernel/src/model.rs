@@ -2,14 +2,14 @@
 
 //! What a loom model can change about the atomics: mutations, and what is not modelled.
 //!
-//! A model is worth something only if it fails when the protection it is about is removed. A
+//! A model is worth something only if it fails without the protection that it is about. A
 //! [`Mutation`] removes one, at one place in the source, which is found by its text; the engine's
 //! files need no hooks for that. All settings are of this thread; loom runs the threads of a
 //! model on one.
 
 use std::{cell::RefCell, collections::HashMap, panic::Location};
 
-/// What becomes of the operation at a mutated place.
+/// What happens to the operation at a mutated place.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
     /// It orders nothing.
@@ -43,8 +43,8 @@ pub struct Mutation {
     pub change: Change,
 }
 
-/// Says of an atomic whether it is modelled: by the file it is made in, and how many were made at
-/// the same place of it before. One that is not modelled is no place for a switch of threads.
+/// Whether an atomic is modelled: by the file that makes it, and how many were made at the same
+/// place before. One that is not modelled is no place for a switch of threads.
 pub type Selection = fn(file: &str, nth: usize) -> bool;
 
 struct Settings {

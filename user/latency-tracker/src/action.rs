@@ -6,7 +6,7 @@
 //! snapshot[,session=NAME]     lttng snapshot record
 //! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to it
 //! signal,num=N,pid=PID        kill(2); pid=parent is the process that started us
-//! continue                    go on; without it the first alert is the last
+//! continue                    keep running; without it the first alert is the last
 //! ```
 //!
 //! Actions run in their order; one that fails ends the run. `continue` ends the list.
@@ -92,7 +92,7 @@ fn parse_signal(text: &str) -> Result<Action, String> {
     }
 }
 
-/// Runs `actions` for `alert`; true when the list says to go on.
+/// Runs `actions` for `alert`; true if the list says to continue.
 pub(crate) fn run(actions: &[Action], alert: &Alert) -> Result<bool> {
     for action in actions {
         match action {
@@ -120,7 +120,7 @@ pub(crate) fn run(actions: &[Action], alert: &Alert) -> Result<bool> {
             Action::Continue => return Ok(true),
         }
     }
-    // Nothing asked for is nothing to stop for.
+    // Without actions there is no reason to stop.
     Ok(actions.is_empty())
 }
 

@@ -30,7 +30,7 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "latency-tracker", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 79)]
 pub(crate) struct Cli {
-    /// Another place than /proc/latency_tracker, for tests.
+    /// Use this directory instead of /proc/latency_tracker, for tests.
     #[arg(long, hide = true, global = true, env = "LATENCY_TRACKER_PROC_ROOT", hide_env = true,
           default_value = lt_proc::DEFAULT_ROOT)]
     pub(crate) proc_root: PathBuf,
@@ -62,7 +62,7 @@ nanoseconds. Starting an instance that runs changes the given parameters."
         after_help = "Examples:\n  latency-tracker stop slow_disk\n  latency-tracker stop --all"
     )]
     Stop(StopArgs),
-    /// Shows the alerts that are recorded, and those that come.
+    /// Shows the recorded alerts, and new ones as they come.
     #[command(
         after_help = "Exit status: 0 no alert came, 1 error, 2 an alert fired.\n\nExamples:\n  \
 latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
@@ -73,20 +73,20 @@ A shell command finds the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns). LT_A
 holds names that users of this machine chose: quote it, after `--`."
     )]
     Watch(WatchArgs),
-    /// Shows how long things took: a histogram and percentiles.
+    /// Shows how long operations took: a histogram and percentiles.
     #[command(
         after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
 latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n\n\
 Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the true value."
     )]
     Hist(HistArgs),
-    /// Shows what is in flight now, the oldest first.
+    /// Shows the operations in flight now, the oldest first.
     #[command(
         after_help = "Examples:\n  latency-tracker pending\n  latency-tracker pending slow_disk --stacks\n  \
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
-    /// How long input and output of each class takes: prints, compares, draws.
+    /// Prints, compares and draws how long input and output of each class takes.
     #[command(after_help = profile::EXAMPLES)]
     Profile(ProfileArgs),
     /// Waits for alerts and saves what the kernel did before each.
@@ -106,7 +106,7 @@ latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
     /// Writes the man pages into a directory; `make install` puts them in place.
     #[command(after_help = "Example:\n  latency-tracker man /usr/local/share/man/man1")]
     Man {
-        /// Where to; made if it is missing.
+        /// The directory; created if it is missing.
         directory: PathBuf,
     },
 }
@@ -118,7 +118,7 @@ pub(crate) struct ListArgs {
     /// Show what can be started, with parameters, defaults and units.
     #[arg(short, long)]
     pub(crate) trackers: bool,
-    /// One JSON object a line.
+    /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
 }
@@ -136,34 +136,34 @@ pub(crate) struct StartArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct StopArgs {
-    /// The instances.
+    /// The instances to stop.
     #[arg(required_unless_present = "all")]
     pub(crate) names: Vec<String>,
-    /// Every instance.
+    /// Stop every instance.
     #[arg(short, long, conflicts_with = "names")]
     pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct WatchArgs {
-    /// The instance; all when left out.
+    /// The instance; all if omitted.
     pub(crate) name: Option<String>,
-    /// One JSON object a line.
+    /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
     /// Show the time of day first.
     #[arg(short = 'T', long)]
     pub(crate) timestamp: bool,
-    /// Show also where the task was woken from, one function a line.
+    /// Also show where the task was woken from, one function per line.
     #[arg(short, long)]
     pub(crate) stacks: bool,
-    /// End after that time (10s, 5m; a bare number is seconds).
+    /// End after this time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = seconds)]
     pub(crate) duration: Option<Nanos>,
     /// Leave out the alerts that are recorded already; also left out with --on-alert.
     #[arg(long)]
     pub(crate) new: bool,
-    /// End after that many alerts.
+    /// End after this many alerts.
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub(crate) count: Option<u64>,
     /// On each alert: snapshot[,session=NAME] | shell,command=COMMAND | signal,num=N,pid=PID |
@@ -174,18 +174,18 @@ pub(crate) struct WatchArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct HistArgs {
-    /// The instance; all when left out.
+    /// The instance; all if omitted.
     pub(crate) name: Option<String>,
-    /// Show what came in each INTERVAL (a bare number is seconds), COUNT times.
+    /// Show a histogram of each INTERVAL (a bare number is seconds), COUNT times.
     #[arg(short, long, num_args = 1..=2, value_names = ["INTERVAL", "COUNT"])]
     pub(crate) interval: Vec<String>,
-    /// One JSON object a histogram.
+    /// Print one JSON object per histogram.
     #[arg(short, long)]
     pub(crate) json: bool,
-    /// Rows of milliseconds instead of microseconds.
+    /// Use milliseconds for the rows instead of microseconds.
     #[arg(short, long, conflicts_with = "nanoseconds")]
     pub(crate) milliseconds: bool,
-    /// Rows of nanoseconds.
+    /// Use nanoseconds for the rows.
     #[arg(short = 'N', long)]
     pub(crate) nanoseconds: bool,
     /// Show the time of day first.
@@ -195,24 +195,24 @@ pub(crate) struct HistArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PendingArgs {
-    /// The instance; all when left out.
+    /// The instance; all if omitted.
     pub(crate) name: Option<String>,
-    /// Show where each task is in the kernel now, one function a line.
+    /// Show where each task is in the kernel now, one function per line.
     #[arg(short, long)]
     pub(crate) stacks: bool,
-    /// One JSON object a line.
+    /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// One JSON object a line.
+    /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
 }
 
-/// Options count in seconds when no unit is given, as those of other tools do.
+/// Options are in seconds if no unit is given, like those of other tools.
 pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
     let bare = text.bytes().all(|b| b.is_ascii_digit());
     let word = if bare {

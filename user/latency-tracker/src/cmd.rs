@@ -17,7 +17,7 @@ use lt_proc::{ProcError, ProcRoot};
 
 use crate::module;
 
-/// The names a command is about: the one that was given, or all there are.
+/// The names that a command is about: the given one, or all.
 pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, ProcError> {
     match name {
         Some(name) => Ok(vec![root.instance(name)?.name]),
@@ -45,7 +45,7 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     Some(hint.to_string())
 }
 
-/// The one of `words` that a misspelt `word` most likely stands for, if one is close enough.
+/// The one of `words` that a misspelt `word` most likely means, if one is close enough.
 pub(crate) fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |known: &'a str| {
         let likeness = strsim::jaro_winkler(word, known);

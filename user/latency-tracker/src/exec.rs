@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Other people's commands: run in their own process group, so that Ctrl-C at the terminal reaches us
-//! and not them half-way; when one fails, what it said is part of the error.
+//! Foreign commands: run in their own process group, so that Ctrl-C at the terminal reaches us and
+//! does not interrupt them half-way; when one fails, its output is part of the error.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -27,7 +27,7 @@ impl Exec {
         self
     }
 
-    /// Runs it to its end; what it printed, or an error with what it said.
+    /// Runs it to its end; returns its output, or an error with what it printed.
     pub(crate) fn output(mut self) -> Result<String> {
         let shown = self.shown();
         let output = self.0.output().with_context(|| cannot_run(&shown))?;
@@ -45,7 +45,7 @@ impl Exec {
     }
 }
 
-/// The error of a command that is not there.
+/// The error for a missing command.
 pub(crate) fn cannot_run(shown: &str) -> String {
     let program = shown.split(' ').next().unwrap_or(shown);
     let package = match program {

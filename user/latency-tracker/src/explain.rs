@@ -44,7 +44,7 @@ pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<Explanation>
         let _ = writeln!(std::io::stderr());
     }
     let mut reader = opened?;
-    // The fields of the classes that say something; nothing is looked up by name afterwards.
+    // The fields of the classes that matter; nothing is looked up by name afterwards.
     let wanted: Vec<Option<Vec<(FieldIndex, String)>>> = reader
         .classes()
         .map(|class| {
@@ -65,7 +65,7 @@ pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<Explanation>
             }
             Ok(Some(Item::Lost(lost))) if !lost.packets => discarded += lost.count,
             Ok(Some(Item::Lost(_))) => {}
-            // What cannot be read is not worth losing the rest.
+            // An unreadable part is no reason to lose the rest.
             Err(error) => {
                 unreadable.get_or_insert(error);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the module says in the kernel log while we talk to it: the word at fault of a refused line.
+//! The module's messages in the kernel log while we talk to it: the offending word of a refused line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -25,7 +25,7 @@ impl Kmsg {
         )
     }
 
-    /// What the module has said since.
+    /// The module's messages since then.
     pub(crate) fn said(&mut self) -> Vec<String> {
         let Some(file) = &mut self.0 else {
             return Vec::new();

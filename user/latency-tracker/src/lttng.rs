@@ -3,7 +3,7 @@
 //! A flight-recorder session of LTTng, by way of the `lttng` command.
 //!
 //! The session is ours: its name tells whose (see [`session_name`]), and it is destroyed when the value
-//! is dropped, on whatever way out. The user's own `~/.lttngrc` is left alone: our commands have their
+//! is dropped, on every way out. The user's own `~/.lttngrc` is left alone: our commands have their
 //! own `LTTNG_HOME`.
 
 use std::fs;

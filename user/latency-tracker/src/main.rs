@@ -28,9 +28,9 @@ use crate::cli::{Cli, Command};
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// As asked; exit status 0.
+    /// As requested; exit status 0.
     Fine,
-    /// Something is not as it should be, and has been said; exit status 1.
+    /// Something is wrong, and has been reported; exit status 1.
     Wrong,
     /// An alert fired; exit status 2.
     Alert,

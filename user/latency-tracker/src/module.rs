@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The kernel module from outside: is it installed, and how does one come to it from here.
+//! The kernel module from outside: is it installed, and how can it be made available.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ fn lists(modules_dep: &str) -> bool {
     })
 }
 
-/// What to do where the module is not loaded.
+/// What to do if the module is not loaded.
 pub(crate) fn how_to_load() -> &'static str {
     match (is_installed(), is_root()) {
         (true, true) => "it is installed: load it with `modprobe latency_tracker`",
@@ -37,7 +37,7 @@ pub(crate) fn how_to_load() -> &'static str {
     }
 }
 
-/// What to do where the kernel refuses this user.
+/// What to do if the kernel refuses this user.
 pub(crate) fn how_to_be_let_in() -> &'static str {
     if is_root() {
         "root alone is not enough: reading takes CAP_PERFMON, changing CAP_SYS_ADMIN, of the host; \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What reaches a person: lines, tables, colour on a terminal only, and silence when the reader left.
+//! Output for people: lines, tables, colour on a terminal only, and silence when the reader has left.
 //!
 //! A line is as wide as the terminal that shows it, and whole in a pipe or a file, whose reader may
 //! search it. `COLUMNS` overrides both. Paragraphs wrap below 80 columns in any case.
@@ -13,7 +13,7 @@ use anyhow::Result;
 /// The width of help and of paragraphs.
 pub(crate) const HELP_WIDTH: usize = 79;
 
-/// No narrower terminal is taken for one: some report 0 columns.
+/// A narrower terminal is not believed: some report 0 columns.
 const NARROWEST: usize = 40;
 
 /// The width of standard output, in columns; `None` where lines are whole.
@@ -38,7 +38,7 @@ pub(crate) fn line(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Says something about the run itself, on standard error; nobody listening is no error.
+/// Prints a note about the run itself on standard error; a closed standard error is no error.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "latency-tracker: {text}");
 }
@@ -48,7 +48,7 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Result<()> {
     line(&serde_json::to_string(value)?)
 }
 
-/// Whether an error is only that nobody reads any more.
+/// Whether an error only means that the reader is gone.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|e| e.downcast_ref::<io::Error>());
     io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
@@ -98,7 +98,7 @@ pub(crate) fn frame(function: &str) -> String {
     fit_line(&format!("    {}", printable(function)))
 }
 
-/// A task may be named anything; a terminal should not have to obey.
+/// A task may have any name; a terminal must not obey it.
 pub(crate) fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '?' } else { c })

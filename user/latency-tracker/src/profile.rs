@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `profile`: how long operations of each class took; kept, compared and drawn.
+//! `profile`: how long operations of each class took; saved, compared and drawn.
 //!
 //! ```text
 //!   NAME/profile ---> show
@@ -152,7 +152,7 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
     };
     ensure!(
         before.low == after.low,
-        "the two have different rows, and can not be compared"
+        "the two have different rows, and cannot be compared"
     );
     let mut classes = BTreeMap::new();
     let (sums_before, sums_after) = (before.sums(), after.sums());

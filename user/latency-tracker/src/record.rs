@@ -9,7 +9,7 @@
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone, error
 //! ```
 //!
-//! Whatever was set up is a value whose drop takes it down, in reverse order, on every way out. A run
+//! Each part set up is a value whose drop takes it down, in reverse order, on every way out. A run
 //! that is killed leaves a note for the next one (see [`leftovers`]).
 
 mod args;
@@ -90,7 +90,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     recorder.wait_for_alerts()
 }
 
-/// As soon as possible after the alert, or the ring has moved on. Not permitted is not fatal.
+/// As soon as possible after the alert, or the ring has moved on. A lack of permission is not fatal.
 fn real_time() {
     for result in [crate::rt::raise(), crate::rt::lock_memory()] {
         if let Err(error) = result {
@@ -133,7 +133,7 @@ impl Recorder<'_> {
             if woken.alerts.is_empty() {
                 if self.root.instance(&self.args.name).is_err() {
                     note(&format!(
-                        "instance {} was removed by somebody else",
+                        "instance {} was removed meanwhile",
                         self.args.name
                     ));
                     break;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Real-time priority for the thread that waits: the snapshot must be taken before the flight
-//! recorder has overwritten what it is for, however busy the machine is.
+//! Real-time priority for the waiting thread: the snapshot must be taken before the flight recorder
+//! has overwritten the interesting part, however busy the machine is.
 //!
 //! `SCHED_RESET_ON_FORK`: what this thread starts (lttng, babeltrace2, the thread that explains) runs
 //! at ordinary priority.

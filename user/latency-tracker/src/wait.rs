@@ -25,7 +25,7 @@ pub(crate) struct Signals(UnixStream);
 /// What ended a wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wake {
-    /// Somebody wants us to end.
+    /// We are requested to end.
     Signal,
     /// The file can be read.
     Ready,
@@ -34,7 +34,7 @@ pub(crate) enum Wake {
 }
 
 impl Signals {
-    /// From here on signals wait to be asked for.
+    /// From here on signals are queued for [`Signals`].
     pub(crate) fn catch() -> Result<Self> {
         let (reader, writer) = UnixStream::pair().context("cannot create a pipe for signals")?;
         reader

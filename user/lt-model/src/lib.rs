@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The intervals of a thread follow each other without a gap from where it is first known to its end, and so do those
-//! of a processor. All analyses rest on them. The crate knows no format of traces: an [`Event`] is made by whoever
-//! reads one, or by a test.
+//! of a processor. All analyses rest on them. The crate knows no format of traces: an [`Event`] is made by a reader
+//! of traces, or by a test.
 
 mod build;
 mod context;

@@ -7,9 +7,9 @@
 //!   threshold=10000000 cpu=1 pid=812 tid=812 comm="fio" ... fields of the tracker ...
 //! ```
 //!
-//! The first eleven fields are the same for every tracker and stand in this order; all others are
-//! kept as they come, so that a newer module still reads well. The last one may be `stack=""`, the
-//! functions that the task of a timeout was in, the innermost first.
+//! The first eleven fields are the same for every tracker and come in this order; all others are
+//! kept as they come, so that lines of a newer module can be read, too. The last one may be
+//! `stack=""`, the functions that the task of a timeout was in, the innermost first.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub enum Reason {
     Timeout,
     /// The end of an event that had timed out.
     Late,
-    /// Where a task waits, of an event that is late already.
+    /// Where the task of an already late event waits.
     Stack,
     /// A word of a newer module.
     Other(String),
@@ -70,9 +70,9 @@ pub struct Alert {
     pub seq: u64,
     /// When the alert was raised, `CLOCK_MONOTONIC` ns.
     pub time: u64,
-    /// Who reports.
+    /// The instance that reports.
     pub instance: String,
-    /// What kind of event.
+    /// Its tracker, the kind of event.
     pub tracker: String,
     /// Why.
     pub reason: Reason,
@@ -102,7 +102,7 @@ impl Alert {
     /// Reads one line.
     ///
     /// # Errors
-    /// Names the word that is missing, out of order or of the wrong kind.
+    /// Names the word that is missing, misplaced or of the wrong kind.
     pub fn parse(line: &str) -> Result<Self, ParseError> {
         let mut words = Fields::parse(line)?.0.into_iter();
         let alert = Self {
@@ -158,7 +158,7 @@ impl Alert {
         frames(&self.fields, STACK)
     }
 
-    /// Where the one was that woke the task, likewise.
+    /// Where the waker of the task was, likewise.
     #[must_use]
     pub fn waker_stack(&self) -> Vec<String> {
         frames(&self.fields, WAKER_STACK)
@@ -238,7 +238,7 @@ fn word(words: &mut impl Iterator<Item = Field>, key: &str) -> Result<String, Pa
 pub enum StreamLine {
     /// A late event.
     Alert(Box<Alert>),
-    /// The ring overtook this reader; so many alerts will never be read.
+    /// The ring overtook this reader; this many alerts will never be read.
     Lost(u64),
 }
 

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What can go wrong between a file of `/proc/latency_tracker` and a type.
+//! Errors between a file of `/proc/latency_tracker` and a type.
 
 use std::io;
 use std::path::PathBuf;
 
 use thiserror::Error;
 
-/// A line that is not what the format promises.
+/// A line that does not match the format.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("line {line}: {word:?}: expected {expected}")]
 pub struct ParseError {
     /// Counted from 1 within the text that was parsed.
     pub line: usize,
-    /// The word at fault; empty when one is missing.
+    /// The offending word; empty if one is missing.
     pub word: String,
-    /// What should have stood there.
+    /// What was expected there.
     pub expected: String,
 }
 
@@ -42,10 +42,10 @@ pub enum ProcError {
     /// There is no `/proc/latency_tracker`.
     #[error("the latency_tracker module is not loaded ({path} does not exist)", path = .0.display())]
     NotLoaded(PathBuf),
-    /// The tree is there, and not for us.
+    /// The tree exists, but may not be accessed.
     #[error("the latency_tracker module is loaded, but this user may not use {path}", path = .0.display())]
     Denied(PathBuf),
-    /// The tree is there, the instance is not.
+    /// The tree exists, the instance does not.
     #[error("no instance named {0:?}")]
     NoInstance(String),
     /// Reading or writing failed.
@@ -61,12 +61,12 @@ pub enum ProcError {
     Refused {
         /// What was written.
         line: String,
-        /// The tracker that it asked for; empty when it was about none.
+        /// The requested tracker; empty if there was none.
         tracker: String,
         /// The errno.
         source: io::Error,
     },
-    /// A file says something this program does not understand.
+    /// A file contains something that this program does not understand.
     #[error("{path}", path = path.display())]
     Parse {
         /// The file.

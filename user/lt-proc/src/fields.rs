@@ -15,7 +15,7 @@ use crate::{Nanos, ParseError};
 /// Fields that are nanoseconds.
 const DURATIONS: [&str; 5] = ["delay", "threshold", "queue", "device", "queued"];
 
-/// What stands after the `=`.
+/// What follows the `=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// Without quotes: numbers, words, `8:0`.
@@ -113,8 +113,8 @@ impl Fields {
     }
 
     /// All fields but some, for a person: durations with units, and a task, which has three fields
-    /// (`waker_pid=`, `waker_tid=`, `waker_comm=`), as one word (`waker=bash/812`). Of fields that are
-    /// not known nothing is assumed.
+    /// (`waker_pid=`, `waker_tid=`, `waker_comm=`), as one word (`waker=bash/812`). Nothing is
+    /// assumed about unknown fields.
     #[must_use]
     pub fn phrase(&self, without: &[&str]) -> String {
         let mut words = Vec::new();
@@ -182,7 +182,7 @@ fn parse_field(text: &str) -> Result<(Field, &str), ParseError> {
     Ok((Field { key, value }, after))
 }
 
-/// `text` starts after the opening quote; returns what stands after the closing one.
+/// `text` starts after the opening quote; returns what follows the closing one.
 fn parse_quoted<'a>(word: &str, text: &'a str) -> Result<(Value, &'a str), ParseError> {
     let bytes = text.as_bytes();
     let mut value = Vec::new();

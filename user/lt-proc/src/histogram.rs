@@ -72,7 +72,7 @@ impl Histogram {
         self.buckets.iter().map(|b| b.count).sum()
     }
 
-    /// What came in since `earlier` was read.
+    /// The delays since `earlier` was read.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |b: &Bucket| {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Everything that `/proc/latency_tracker` says, as types; and how to say it back.
+//! The contents of `/proc/latency_tracker` as types, and how to write them.
 //!
-//! The kernel speaks text, one record a line (`Documentation/ABI/testing/procfs-latency_tracker`):
+//! The files are text, one record per line (`Documentation/ABI/testing/procfs-latency_tracker`):
 //!
 //! ```text
 //!  control, trackers  ->  Instance, TrackerInfo     what runs, what could run
@@ -14,7 +14,7 @@
 //! ```
 //!
 //! Parsers are strict where the format is promised and keep, in order, what a newer module adds.
-//! Every error names the line and the word at fault. [`ProcRoot`] is the only part that opens files.
+//! Every error names the line and the offending word. [`ProcRoot`] is the only part that opens files.
 //! Times are `CLOCK_MONOTONIC` nanoseconds, delays are nanoseconds.
 
 mod alert;

@@ -26,7 +26,7 @@ pub enum Span {
     SinceReset,
     /// What the last reset ended.
     Previous,
-    /// About the last so many minutes: 1, 5 or 15.
+    /// About the last 1, 5 or 15 minutes.
     Minutes(u8),
 }
 

@@ -33,7 +33,7 @@ impl ProcRoot {
         &self.path
     }
 
-    /// Whether the module is loaded, as far as this user can see: what may not be looked at is there.
+    /// Whether the module is loaded, as far as this user can see: a tree that may not be read exists.
     #[must_use]
     pub fn is_loaded(&self) -> bool {
         match fs::metadata(self.path.join("control")) {
@@ -169,7 +169,7 @@ impl ProcRoot {
         Ok(file)
     }
 
-    /// One write(2), one line: the kernel says whether it took it.
+    /// One write(2), one line: its result says whether the kernel accepted it.
     fn control(&self, line: &str, tracker: &str) -> Result<(), ProcError> {
         let relative = Path::new("control");
         let opened = OpenOptions::new()
@@ -200,7 +200,7 @@ impl ProcRoot {
         })
     }
 
-    /// Tells a missing module from a missing instance, and both from a missing permission.
+    /// Distinguishes a missing module, a missing instance and a missing permission.
     fn explain(&self, relative: &Path, source: io::Error) -> ProcError {
         if source.kind() == io::ErrorKind::PermissionDenied {
             return ProcError::Denied(self.path.join(relative));

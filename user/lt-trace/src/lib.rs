@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads what `babeltrace2 convert --clock-cycles` prints of an LTTng kernel trace: for tests, and for the
+//! Reads what `babeltrace2 convert --clock-cycles` prints for an LTTng kernel trace: for tests, and for the
 //! witness, which must not rest on the reader that the commands use (lt-ctf).
 //!
 //! ```text

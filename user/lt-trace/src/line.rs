@@ -19,9 +19,9 @@ pub const ARGS: [&str; 5] = [
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{line:?}: expected {expected}")]
 pub struct TraceError {
-    /// The text at fault, shortened.
+    /// The offending text, shortened.
     pub line: String,
-    /// What should have stood there.
+    /// What was expected there.
     pub expected: &'static str,
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Reported {
     pub(crate) delay: u64,
     /// When the alert was raised, ns.
     pub(crate) time: u64,
-    /// What it says of itself that the trace tells, too.
+    /// The parts of it that the trace contains, too.
     pub(crate) said: String,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What both kinds of trace come down to.
+//! The common form of both kinds of trace.
 
 use lt_trace::Dev;
 
@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Issue,
     /// The driver gave it back unfinished.
     Requeue,
-    /// It was swallowed by the request before it.
+    /// It was merged into the request before it.
     Merge,
     /// It ended, or a part of it.
     Complete,

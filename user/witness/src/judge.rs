@@ -13,7 +13,7 @@ use lt_proc::Nanos;
 use crate::alerts::Reported;
 use crate::pair::{Pairing, Place, Request};
 
-/// What is tolerated.
+/// The tolerances.
 #[derive(Debug, Clone)]
 pub(crate) struct Limits {
     pub(crate) threshold: u64,
@@ -74,7 +74,7 @@ impl Verdict {
     }
 }
 
-/// What the trace and what the alerts say of one place.
+/// The delays at one place by the trace and by the alerts.
 type Group<'a> = (Vec<&'a Request>, Vec<&'a Reported>);
 
 /// Compares.
@@ -171,7 +171,7 @@ pub(crate) fn judge(paired: &Pairing, alerts: &[Reported], limits: &Limits) -> V
     verdict
 }
 
-/// Two clocks reads apart, a delay beside the threshold may fall on either side of it.
+/// The two read the clock separately, so a delay near the threshold may be on either side of it.
 fn near(delay: u64, limits: &Limits) -> &'static str {
     if delay.abs_diff(limits.threshold) <= limits.usual {
         " (beside the threshold: the load leaves no gap)"

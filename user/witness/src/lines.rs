@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The lines of a trace of ftrace, whatever its events; and the alerts of the same time.
+//! The lines of an ftrace trace, with any events; and the alerts of the same time.
 //!
 //! ```text
 //!   fio-171 [000] d..2. 12.262482: sched_switch: prev_comm=fio prev_pid=171 ...

@@ -3,8 +3,8 @@
 //! The independent judge of the trackers.
 //!
 //! It reads a full trace of raw tracepoints, recorded by ftrace or LTTng at the same time, pairs
-//! starts with ends by itself, and compares everything slow with the alerts, one by one. It shares
-//! nothing with the alert path but the parser of the alert line.
+//! starts with ends independently, and compares everything slow with the alerts, one by one. The only
+//! code that it shares with the alert path is the parser of the alert line.
 //!
 //! ```text
 //!  trace --ftrace/lttng--> BlockEvent --pair--> Request (slow?) --.
@@ -63,13 +63,13 @@ struct Args {
     /// Where a delay starts.
     #[arg(long, value_enum, default_value_t = From::Issue)]
     from: From,
-    /// It is a trace of the scheduler; what waits of tasks are looked for.
+    /// It is a trace of the scheduler; the kind of waits of tasks to find.
     #[arg(long, value_enum, value_name = "TRACKER", conflicts_with_all = ["lttng", "from", "dev"])]
     tasks: Option<Wait>,
-    /// What begins and ends is looked for by a rule: the name of one, or as rules.rs says.
+    /// Find begins and ends by a rule: the name of one, or a text as described in rules.rs.
     #[arg(long, value_name = "RULE", conflicts_with_all = ["lttng", "from", "dev", "tasks"], value_parser = parse_rule)]
     rule: Option<Rule>,
-    /// The alerts are of the tracker `io`, of everything, and this is its profile.
+    /// The alerts are those of the tracker `io`, with threshold 0, and this is its profile.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "from", "tasks", "rule"])]
     profile: Option<PathBuf>,
     /// With --profile: system calls of this thread and its descendants; without, requests of --dev.
@@ -78,13 +78,13 @@ struct Args {
     /// Only this device (MAJ:MIN), in the trace and in the alerts.
     #[arg(long, value_name = "MAJ:MIN", value_parser = parse_dev)]
     dev: Option<Dev>,
-    /// Fail unless the trace holds that many slow requests.
+    /// Fail unless the trace holds at least this many slow requests.
     #[arg(long, value_name = "N", default_value_t = 1)]
     expect_at_least: usize,
-    /// Delays may differ by that much in 99 of 100.
+    /// Delays may differ by this much in 99 of 100.
     #[arg(long, value_name = "DURATION", default_value = "200us")]
     usual: Nanos,
-    /// And by that much in all.
+    /// And by this much in all.
     #[arg(long, value_name = "DURATION", default_value = "2ms")]
     most: Nanos,
     /// Print every slow request with its alert.

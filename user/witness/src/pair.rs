@@ -43,14 +43,14 @@ struct Live {
     at_device: bool,
 }
 
-/// What does one thing after another, so that the first to begin is the first to end.
+/// A place that does one thing after another, so that the first to begin is the first to end.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     /// A sector of a disk.
     Disk(Dev, u64),
     /// A thread.
     Task(u32),
-    /// What a rule says, as an alert would write it.
+    /// The key of a rule, in an alert's form.
     Key(String),
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Request {
     pub(crate) delay: u64,
     /// When it ended, ns.
     pub(crate) end: u64,
-    /// What else an alert about it has to say, as it says it.
+    /// What else an alert about it must contain, in an alert's form.
     pub(crate) said: String,
 }
 

@@ -2,12 +2,12 @@
 
 //! The profile of the tracker `io` on trial, and its alerts with it.
 //!
-//! The instance reports everything (threshold 0). Then three things have to be so:
+//! The instance reports everything (threshold 0). Then three things must hold:
 //!
 //! 1. The alerts are what the trace has, one by one: place, class, delay (see `judge`).
 //! 2. The profile is the histogram of the delays in the alerts, count for count.
 //! 3. The profile is that of the trace. The two take their times some hundred instructions apart, and
-//!    the text of a trace has microseconds: what is that near to the bound of a row may be on either
+//!    the text of a trace has microseconds: a delay this near to the bound of a row may be on either
 //!    side of it. An interrupt may come between the two, so that one in a hundred, or one of a few,
 //!    may be anywhere.
 //!

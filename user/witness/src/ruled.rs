@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Pairs what a rule says is begin and end.
+//! Pairs the begins and ends of a rule.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,21 +11,21 @@ use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 use crate::rules::{Mode, Rule};
 
-/// What has begun: when, and what the alert has to say about that.
+/// An open event: when it began, and what the alert must contain about its begin.
 struct Open {
     start: u64,
     said: String,
 }
 
-/// What is open of each key, the earliest first.
+/// The open events of each key, the earliest first.
 type All = BTreeMap<String, VecDeque<Open>>;
 
 /// The latest line of each task that a later one of it may need.
 type Recent<'a> = BTreeMap<u32, &'a Line<'a>>;
 
-/// Finds all that has begun and ended between the marks, and the marks.
+/// Finds all events that began and ended between the marks, and the marks.
 ///
-/// An end of what is not open is none: the trace may have begun in the middle of it.
+/// An end without an open event is ignored: the trace may have begun in the middle of it.
 pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| rule.has(event))?;
     let mut pairing = Pairing::default();
@@ -40,7 +40,7 @@ pub(crate) fn pair(text: &str, rule: &Rule) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// What a line ends, if it ends anything.
+/// The event that a line ends, if any.
 fn step<'a>(
     all: &mut All,
     recent: &mut Recent<'a>,

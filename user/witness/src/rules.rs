@@ -15,7 +15,7 @@
 //!   same fields. `said` is compared with the alert, as text.
 //! - A field is `NAME:SOURCE`, NAME that of the *alert's* field. SOURCE is where the trace has it:
 //!   `xyz=` the word after the last `xyz=`; `#2` the word with that number, from 0; `xyz=..` or
-//!   `#2..` all to the end of the line; `@tid`, `@cpu`, `@context` who was at it, as the line
+//!   `#2..` all to the end of the line; `@tid`, `@cpu`, `@context` where it happened, as the line
 //!   begins. Commas, colons and brackets around a word are dropped, and zeros before a number that
 //!   is a CPU's. An `0x` before a source says that the alert has one where the trace has none.
 //!   `tid` alone is `tid:@tid`, and so with `cpu` and `context`.

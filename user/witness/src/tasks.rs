@@ -18,7 +18,7 @@ use crate::alerts::Reported;
 use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 
-/// Which waits are looked for; by the names of the trackers.
+/// Which waits to find; by the names of the trackers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wait {
     /// From being woken to being switched in.
@@ -30,7 +30,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// What is compared of an alert beside its delay.
+    /// What is compared of an alert besides its delay.
     fn said(self) -> &'static [&'static str] {
         match self {
             Wait::Wakeup => &["target", "waker_tid", "context", "prev_tid"],
@@ -44,7 +44,7 @@ impl Wait {
 #[derive(Debug, Clone, Default)]
 struct Open {
     start: u64,
-    /// What the alert has to say about its begin.
+    /// What the alert must contain about its begin.
     said: String,
 }
 
@@ -70,12 +70,12 @@ pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
     Ok((pairing, marks))
 }
 
-/// Who was woken and switched in, if that is what this line is.
+/// The task that was woken and switched in, if this line is about that.
 fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
     match line.event {
         "sched_waking" | "sched_wakeup_new" => {
             let tid = number(line.fields, " pid=")?;
-            // Who wakes itself is awake.
+            // A task that wakes itself is awake.
             if tid != line.current {
                 let (start, target) = (line.time, number(line.fields, " target_cpu=")?);
                 let (waker, context) = (line.current, line.context);
@@ -86,7 +86,7 @@ fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Reque
         }
         "sched_switch" => {
             let switch = Switch::parse(line.fields)?;
-            // It goes on without having slept, or has exited.
+            // It continues without having slept, or has exited.
             if switch.is_runnable() || switch.is_dead() {
                 open.remove(&switch.prev);
             }
@@ -99,7 +99,7 @@ fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Reque
     }
 }
 
-/// Who was switched out although it could run, and is switched in.
+/// The task that was switched out although it could run, and is switched in.
 fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
     if line.event != "sched_switch" {
         return Ok(None);
@@ -116,7 +116,7 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
     }))
 }
 
-/// Who was switched out, for whatever reason, and is switched in; and who woke it last.
+/// The task that was switched out, for any reason, and is switched in; and the last one to wake it.
 fn offcpu(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
     match line.event {
         "sched_waking" => {

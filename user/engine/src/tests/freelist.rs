@@ -165,7 +165,7 @@ fn a_pool_grows_when_it_has_to_and_no_further() {
     let pool = Pool::<Numa>::new(16, 100).unwrap();
     let mut held: Vec<Index> = Vec::new();
     let mut sizes = vec![16];
-    // Nobody asks for more before a node is down to its last cell.
+    // Growth is not requested before a node is down to its last cell.
     let calls = crate::host::calls_of_grower();
     while held.len() < 100 {
         held.extend(get(&pool, 0));
@@ -183,7 +183,7 @@ fn a_pool_grows_when_it_has_to_and_no_further() {
         "asked once for each growth"
     );
     assert_eq!(get(&pool, 0), None);
-    assert!(!pool.wants_to_grow(), "it can not");
+    assert!(!pool.wants_to_grow(), "it cannot");
     assert_eq!(off_guard(|| pool.grow(200)), Ok(0));
     let distinct: HashSet<_> = held.iter().copied().collect();
     assert_eq!(distinct, pool.cells().map(|(index, _)| index).collect());
@@ -212,7 +212,7 @@ fn growth_that_fails_leaves_a_sound_pool() {
     assert_eq!(all.len(), pool.capacity() as usize);
 }
 
-/// What came of half a growth would take entries of the directory, and the last one lack them.
+/// The chunks of half a growth would take entries of the directory, and the last growth lack them.
 #[test]
 fn growth_that_fails_often_gets_there_at_last() {
     use crate::sys::memory::with_budget;
@@ -245,7 +245,7 @@ fn a_cpu_that_goes_leaves_its_cells_to_the_pools() {
     );
 }
 
-/// A full pool is searched once, not by each that asks, however many CPUs there are: counted in
+/// A full pool is searched once, not by each caller, however many CPUs there are: counted in
 /// atomic operations. A cell that comes back anywhere is found.
 #[test]
 fn a_full_pool_is_not_searched_again() {
@@ -286,7 +286,7 @@ fn a_full_pool_is_not_searched_again() {
     assert_eq!(std::iter::from_fn(|| get(&pool, 1)).count(), 8);
 }
 
-/// What is free is never more than there is, whatever is taken while it is counted: links of cells
+/// The free count never exceeds the capacity, whatever is taken while it is counted: links of cells
 /// that are in the table are not taken for depths.
 #[test]
 fn free_is_never_above_the_capacity() {

@@ -51,7 +51,7 @@ fn a_reference_is_taken_of_a_live_event_only() {
     let life = event.life().unwrap();
     assert_eq!(event.hold(life), Hold::Held);
     assert_eq!(event.holders(), 1);
-    // What was seen before still ends it, and knows of the reference.
+    // A state seen before still ends it, and the end knows of the reference.
     let last = event.claim(life).unwrap();
     assert!(last.is_held() && !life.is_held());
     assert_eq!(event.hold(life), Hold::Over);
@@ -328,10 +328,10 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is known of the engine: events by their start, which is their data, too.
+/// The expected state of the engine: events by their start, which is their data, too.
 #[derive(Default)]
 struct Model {
-    /// Key and start of what is live.
+    /// Key and start of the live events.
     live: Vec<(u64, u64)>,
     held: Vec<(Reference, (u64, u64))>,
     clock: u64,
@@ -423,7 +423,7 @@ impl Model {
     }
 }
 
-/// Key and start of what is live, in order.
+/// Key and start of the live events, in order.
 fn live(engine: &Engine) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     let shown = engine.each_pending(|copy| {

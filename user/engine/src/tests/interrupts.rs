@@ -41,8 +41,8 @@ enum Action {
     Expire,
 }
 
-/// Who won what: the data of the events that ended is never twice there, nor, beside it, the data
-/// of those that timed out.
+/// Which end won what: the data of the events that ended is never there twice, nor, separately, the
+/// data of those that timed out.
 #[derive(Default)]
 struct Ends(RefCell<Vec<u64>>, RefCell<Vec<u64>>);
 
@@ -131,7 +131,7 @@ fn sums_hold(engine: &Engine) {
     assert_eq!(engine.free(), u64::from(engine.capacity()) - pending);
 }
 
-/// After all is done: what is pending can be ended, the pool is whole, the table empty.
+/// At the end: pending events can be ended, the pool is complete, the table empty.
 fn drain(engine: &Engine, ends: &Ends, keys: u64) {
     sums_hold(engine);
     for key in 0..keys {
@@ -454,7 +454,7 @@ fn an_alert_may_come_at_any_place_of_an_alert() {
                     Read::Lost => {
                         assert!(pushed.is_err() || number + u64::from(len) <= ring.head())
                     }
-                    Read::NotYet => panic!("a reader waits for ever"),
+                    Read::NotYet => panic!("a reader waits forever"),
                 }
             }
             assert!(outer.is_ok() || inner.is_ok());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is made when memory is short: nothing, and nothing is left behind.
+//! When memory is short, nothing is created, and nothing is left behind.
 
 use super::Numa;
 use crate::{

@@ -144,8 +144,8 @@ fn counted<R>(body: impl FnOnce() -> R) -> (u64, R) {
     (count.get(), result)
 }
 
-/// Of one key some are taken and the rest is refused, at a cost that does not depend on how many try.
-/// What lives beside them is not refused, and is found; and it all goes away again.
+/// Some events of one key are accepted and the rest refused, at a cost that does not depend on their
+/// number. Events of other keys are not refused, and are found; and all can be removed again.
 #[test]
 fn a_crowd_is_bounded() {
     const CELLS: u32 = 1 << 18;
@@ -229,8 +229,8 @@ fn what_does_not_fit_leaves_no_trace() {
     assert!(table.is_empty());
 }
 
-/// What a search costs does not grow with the number of live events: in a full table, however
-/// large, few sit outside of their bucket.
+/// The cost of a search does not grow with the number of live events: in a full table, however
+/// large, few are outside of their bucket.
 #[test]
 fn a_large_table_is_no_more_crowded_than_a_small_one() {
     for bits in [8, 12, 16, 20] {

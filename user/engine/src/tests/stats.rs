@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Sum and mean of the delays, as far as they go.
+//! Sum and mean of the delays, up to their limits.
 
 use super::{on, Numa};
 use crate::stats::{Stats, Summary};
 
-/// What the summary says of these delays, each with how often it comes.
+/// The summary of these delays, each with its count.
 fn summary(delays: &[(u64, u64)]) -> Summary {
     let stats = Stats::new::<Numa>().unwrap();
     on::<Numa, _>(0, |guard| {

@@ -35,7 +35,7 @@ fn end(engine: &Engine, guard: &Guard, key: u64, end: u64) -> Option<(Why, u64, 
     report
 }
 
-/// What times out at `now`: key (which is the data) and delay; and the oldest that has not.
+/// The events that time out at `now`, by key (which is the data) and delay; and the oldest other one.
 fn expire(engine: &Engine, now: u64, timeout: u64) -> (Vec<(u64, u64)>, Option<u64>) {
     let mut reported = Vec::new();
     let report = |_: &Guard, late: &Late<1, 1>, (): &()| {
@@ -60,7 +60,7 @@ fn a_life_times_out_once() {
     assert!(late.has_timed_out());
     assert!(!event.time_out(late), "once, whatever was seen");
     assert_eq!(event.peek().unwrap().0, late);
-    // Whoever saw it before ends it, and learns of the time-out.
+    // A party that saw it before ends it, and learns of the timeout.
     assert_eq!(event.claim(life), Some(late));
     assert_eq!(event.claim(late), None);
 }
@@ -103,7 +103,7 @@ fn each_that_is_old_enough_is_reported_once() {
     assert_eq!(engine.pending_count(), 4, "they are still pending");
     let rest = vec![(2, 300), (3, 200)];
     assert_eq!(expire(&engine, 500, 200), (rest, Some(400)));
-    // What began after the clock was read.
+    // An event that began after the clock was read.
     assert_eq!(expire(&engine, 10, 200), (vec![], Some(400)));
     // A shorter timeout, and none is left that has not timed out.
     assert_eq!(expire(&engine, 500, 1), (vec![(4, 100)], None));
@@ -266,7 +266,7 @@ fn what_was_seen_of_an_event_is_reported_only_while_it_is_pending() {
     });
 }
 
-/// Has the event of key 1 time out at 200, and does `meanwhile` while that is reported. Returns
+/// Lets the event of key 1 time out at 200, and does `meanwhile` while that is reported. Returns
 /// what an end then leaves behind.
 fn end_after(meanwhile: impl Fn(&Engine, &Guard)) -> Option<Ended> {
     let _seat = Machine::new().pin(0);

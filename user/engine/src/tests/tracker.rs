@@ -448,8 +448,8 @@ fn a_pool_of_one_serves_a_million_pairs() {
     assert_eq!(engine.stats().summary().mean, 5);
 }
 
-/// Of one key some are taken, the rest is refused and counted, and other keys begin; those that were
-/// taken end one by one, or all at once, at a cost that does not depend on how many were tried.
+/// Some events of one key are accepted, the rest refused and counted, and other keys begin; the
+/// accepted ones end one by one, or all at once, at a cost that does not depend on how many were tried.
 #[test]
 fn thousands_of_one_key_are_hundreds() {
     for (attempts, at_once) in [(8_000, false), (8_000, true), (200_000, true)] {

@@ -44,7 +44,7 @@ fn a_report_raises_the_threshold_to_its_delay() {
     assert_eq!(report(&engine, Why::Threshold, 21), Some(20));
     assert_eq!(engine.threshold(), 21);
     engine.set_threshold(10);
-    assert_eq!(report(&engine, Why::Threshold, 12), Some(10), "anew");
+    assert_eq!(report(&engine, Why::Threshold, 12), Some(10), "again");
     assert_eq!(engine.threshold(), 12);
 }
 

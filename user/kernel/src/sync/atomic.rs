@@ -17,11 +17,11 @@
 //! | `Full` RMW             | loom: `AcqRel`, natively `SeqCst` | less: the kernel's is a full  |
 //! |                        |                                   | barrier before and after      |
 //! | `xchg(Full)`           | loom: `AcqRel` between two fences | the same                      |
-//! | `cmpxchg` that fails   | `Relaxed`, whatever was asked for | the same: a failed conditional|
+//! | `cmpxchg` that fails | `Relaxed` in any case | the same: a failed conditional|
 //! |                        |                                   | operation orders nothing      |
 //!
 //! What loom finds correct with `AcqRel` therefore needs no more than that of `Full`; an algorithm
-//! that leans on the full barrier (a store before, a load after) has to use `xchg`, or to say
+//! that relies on the full barrier (a store before, a load after) has to use `xchg`, or to declare
 //! that it needs the barrier after a `cmpxchg`, too (`model::barriers`).
 //! Loom's own limits: it remembers the seven latest stores of each atomic, a failing
 //! compare-and-swap always sees the latest value, and it knows no load that is satisfied by a

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `list`: what runs, what could run.
+//! `list`: the instances that exist, and the trackers that could be started.
 
 use anyhow::{Result, bail};
 use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
@@ -148,21 +148,21 @@ fn counter(key: &str, n: u64) -> Vec<String> {
     vec![format!("  {key}"), value, text.to_string()]
 }
 
-/// What the counters count that every tracker has; those of one tracker are in its page.
+/// What the common counters of all trackers count; those of one tracker are on its page.
 const COUNTERS: [(&str, &str); 25] = [
-    ("attempts", "begins that were seen"),
+    ("attempts", "begins seen"),
     ("started", "of these: tracked"),
     ("full", "of these: lost, the pool was full"),
     ("filtered", "of these: refused by a filter"),
     ("off", "of these: while it was not enabled"),
-    ("ended", "tracked, and the end was seen"),
-    ("pending", "tracked now"),
+    ("ended", "of started: the end was seen"),
+    ("pending", "of started: in flight now"),
     ("replaced", "dropped: the same key began again"),
     ("cleared", "dropped when it was disabled"),
     ("gone", "dropped: ceased to exist without an end"),
-    ("unmatched", "ends that belong to nothing tracked"),
+    ("unmatched", "ends of operations that are not tracked"),
     ("negative", "of ended: the end was before the begin"),
-    ("timed_out", "had not ended after the timeout"),
+    ("timed_out", "of started: had not ended after the timeout"),
     ("late", "of ended: had timed out"),
     ("alerts", "alerts raised"),
     ("alerts_lost", "of these: found no place in the ring"),
@@ -171,10 +171,10 @@ const COUNTERS: [(&str, &str); 25] = [
     ("min", "the shortest delay"),
     ("mean", "of all delays"),
     ("max", "the longest delay"),
-    ("capacity", "operations that the pool holds now"),
+    ("capacity", "operations that the pool can hold now"),
     ("max_capacity", "how many it may grow to hold"),
-    ("free", "of capacity: free, about"),
-    ("readers", "alerts not raised: about readers of alerts"),
+    ("free", "of capacity: free, approximately"),
+    ("readers", "alerts suppressed: the task reads alerts"),
 ];
 
 fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {

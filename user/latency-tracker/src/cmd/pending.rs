@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `pending`: what has begun and not ended, the oldest of all instances first.
+//! `pending`: operations that have begun but not ended, the oldest of all instances first.
 
 use anyhow::Result;
 use lt_proc::{Nanos, Pending, ProcError, ProcRoot};

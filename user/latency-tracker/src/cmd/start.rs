@@ -31,7 +31,7 @@ pub(crate) fn load_module(root: &ProcRoot) -> Result<()> {
     loaded.context("the latency_tracker module is not loaded and could not be")?;
     if !root.is_loaded() {
         bail!(
-            "the module is loaded, but {} is not there",
+            "the module is loaded, but {} does not exist",
             root.path().display()
         );
     }
@@ -97,7 +97,7 @@ fn is_duration(setting: &Setting, info: Option<&TrackerInfo>) -> bool {
     params.any(|p| p.name == setting.key && p.kind == "duration")
 }
 
-/// A setting as the kernel takes it: it knows no minutes, hours and days.
+/// A setting in the kernel's form, which has no minutes, hours and days.
 fn in_seconds(setting: &Setting, info: Option<&TrackerInfo>) -> Setting {
     let mut setting = setting.clone();
     if setting.value.ends_with(['m', 'h', 'd'])

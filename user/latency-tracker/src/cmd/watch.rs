@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `watch`: the alerts that are recorded already, then those that come; for a person or, with `--json`,
+//! `watch`: the alerts that are recorded already, then new ones; for a person or, with `--json`,
 //! for a program.
 
 use std::time::{Duration, Instant};
@@ -124,7 +124,8 @@ impl Watcher<'_> {
     }
 }
 
-/// Counts what the ring overwrote before it was read; speaks of it now and then, and once in the end.
+/// Counts the alerts that the ring overwrote before they were read; reports them now and then, and
+/// at the end.
 #[derive(Debug, Default)]
 struct Overruns {
     times: u64,
@@ -133,7 +134,7 @@ struct Overruns {
 }
 
 impl Overruns {
-    /// No line about losses sooner than that after the last one.
+    /// The least time between two lines about losses.
     const PAUSE: Duration = Duration::from_secs(10);
 
     /// Counts `lost` more; a line if it is time for one.
@@ -186,11 +187,11 @@ struct Columns {
 const DELAY: usize = 9;
 const COMM: usize = 15;
 const TID: usize = 7;
-/// What was late has at least that much room beside the other columns; else lines of its own.
+/// The late operation has at least this much room beside the other columns; else its own lines.
 const WHAT: usize = 20;
 
 impl Columns {
-    /// Room for the names that there are.
+    /// Makes room for the present names.
     fn new(root: &ProcRoot, timestamp: bool) -> Self {
         let names = super::names(root, None).unwrap_or_default();
         let longest = names.iter().map(String::len).max().unwrap_or(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From the events of a trace to what happened to the one request that was late.
+//! From the events of a trace to what happened to the late request.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,14 +12,14 @@ use super::requests::{Request, Requests, Step, Task};
 /// The end in the trace may be this far from the alert: two probes, one of them stretched, ns.
 const NEAR: u64 = 5_000_000;
 
-/// Collects what concerns one alert.
+/// Collects the events that concern one alert.
 #[derive(Debug)]
 pub(crate) struct Explainer {
     alert: Alert,
     dev: Dev,
     sector: u64,
     requests: Requests,
-    /// Who came to run when, by CPU, around the window only; the first entry may be older.
+    /// Which task was switched in when, by CPU, around the window only; the first entry may be older.
     running: HashMap<u32, Vec<(u64, Task)>>,
     /// The first event of each CPU, and the last of all.
     first: HashMap<u32, u64>,
@@ -99,7 +99,7 @@ impl Explainer {
                 tid: event.unsigned("next_tid").unwrap_or(0),
             };
             let on_cpu = self.running.entry(event.cpu).or_default();
-            // Before the window only the last one matters: it is who runs when the window begins.
+            // Before the window only the last one matters: the task that runs when the window begins.
             if event.time + NEAR < self.alert.start() {
                 on_cpu.clear();
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The explanation as a person reads it, below 80 columns.
+//! The explanation in readable form, below 80 columns.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use lt_proc::{Nanos, Reason};
 use super::model::{DeviceQueue, Explanation};
 use super::requests::{Request, Step, Task};
 
-/// So many overtakers and tasks are named; the rest is counted.
+/// This many overtakers and tasks are named; the rest are counted.
 const NAMED: usize = 5;
 
 impl fmt::Display for Explanation {
@@ -194,7 +194,7 @@ impl Explanation {
         }
     }
 
-    /// Who had the CPU that issued it.
+    /// Which tasks had the CPU that issued it.
     fn processor(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((cpu, ran)) = &self.ran else {
             return Ok(());

@@ -34,13 +34,13 @@ latency-tracker profile show\n  latency-tracker profile show io --minutes 15\n  
 latency-tracker profile show --reset"
     )]
     Show(ShowArgs),
-    /// Writes a profile to a file, with what is known of the machine.
+    /// Writes a profile to a file, with data about the machine.
     #[command(
         after_help = "Examples:\n  latency-tracker profile save -o monday.json\n  \
 latency-tracker profile save io --minutes 5 -o now.json"
     )]
     Save(SaveArgs),
-    /// Tells whether, and where, two profiles differ.
+    /// Reports whether, and where, two profiles differ.
     #[command(
         after_help = "Each class is put to a chi-squared test; rows are merged until all expected\n\
 counts are 5 or more.\n\nExit status: 0 alike as far as can be told, 1 error, 2 they differ.\n\n\
@@ -48,7 +48,7 @@ Examples:\n  latency-tracker profile compare monday.json tuesday.json\n  \
 latency-tracker profile compare monday.json --minutes 5"
     )]
     Compare(CompareArgs),
-    /// Samples a profile again and again, into one file.
+    /// Samples a profile repeatedly, into one file.
     #[command(
         after_help = "SIGINT ends it early; the file is written then, too.\n\nExamples:\n  \
 latency-tracker profile record --every 5 --duration 10m -o night.json\n  \
@@ -66,7 +66,7 @@ latency-tracker profile draw night.json -o writes.svg --class b_write"
 /// Which profile of which instance.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// The instance; may be left out if there is one that makes a profile.
+    /// The instance; may be omitted if only one makes a profile.
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) span: SpanArgs,
@@ -78,7 +78,7 @@ pub(crate) struct SpanArgs {
     /// The last 1, 5 or 15 minutes instead of since the last reset.
     #[arg(short, long, value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) minutes: Option<u8>,
-    /// What the last reset ended.
+    /// The profile that the last reset ended.
     #[arg(long, conflicts_with = "minutes")]
     pub(crate) previous: bool,
 }
@@ -90,7 +90,7 @@ pub(crate) struct ShowArgs {
     /// End the profile, print it, and begin the next one.
     #[arg(short, long, conflicts_with_all = ["minutes", "previous"])]
     pub(crate) reset: bool,
-    /// Also rows that are empty at either end.
+    /// Also print empty rows at either end.
     #[arg(short, long)]
     pub(crate) all: bool,
     /// One JSON object.
@@ -102,7 +102,7 @@ pub(crate) struct ShowArgs {
 pub(crate) struct SaveArgs {
     #[command(flatten)]
     pub(crate) source: Source,
-    /// The file; replaced if it is there.
+    /// The file; replaced if it exists.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }
@@ -111,14 +111,14 @@ pub(crate) struct SaveArgs {
 pub(crate) struct CompareArgs {
     /// A file of `save` or `record`.
     pub(crate) before: PathBuf,
-    /// Another one; what the instance shows now when left out.
+    /// Another one; the instance's present profile if omitted.
     pub(crate) after: Option<PathBuf>,
     /// The instance to compare with.
     #[arg(long, conflicts_with = "after")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) span: SpanArgs,
-    /// They differ when chance makes as much of a difference less often than this.
+    /// They differ if chance causes as large a difference less often than this.
     #[arg(long, default_value_t = 0.001, value_name = "P")]
     pub(crate) significance: f64,
     /// One JSON object.
@@ -128,7 +128,7 @@ pub(crate) struct CompareArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// The instance; may be left out if there is one that makes a profile.
+    /// The instance; may be omitted if only one makes a profile.
     pub(crate) name: Option<String>,
     /// The time between two samples (a bare number is seconds).
     #[arg(short, long, default_value = "5s", value_parser = seconds)]
@@ -136,7 +136,7 @@ pub(crate) struct RecordArgs {
     /// How long (a bare number is seconds).
     #[arg(short, long, default_value = "10m", value_parser = seconds)]
     pub(crate) duration: Nanos,
-    /// The file; replaced if it is there.
+    /// The file; replaced if it exists.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
     /// Also draw it.
@@ -148,10 +148,10 @@ pub(crate) struct RecordArgs {
 pub(crate) struct DrawArgs {
     /// A file of `record`.
     pub(crate) input: PathBuf,
-    /// The picture; replaced if it is there.
+    /// The picture; replaced if it exists.
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
-    /// Only this class. Repeatable; all that have counts when left out.
+    /// Draw only this class. Repeatable; all that have counts if omitted.
     #[arg(short, long = "class", value_name = "CLASS")]
     pub(crate) classes: Vec<String>,
 }

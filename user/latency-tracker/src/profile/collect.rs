@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `profile record`: a profile again and again.
+//! `profile record`: a profile, sampled repeatedly.
 //!
 //! A sample is the difference of two readings, so together they are all that happened, whenever they
-//! are taken. If somebody resets the profile in between, what the reset ended is read as well.
+//! are taken. If the profile is reset in between, what the reset ended is read as well.
 
 use std::time::Instant;
 

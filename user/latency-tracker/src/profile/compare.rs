@@ -5,7 +5,7 @@
 //! The test holds as long as no expected count is below 5. So rows are merged with those above
 //! them until that is so; if less than two are left, there is nothing to compare. With many
 //! operations the smallest difference is significant, so the largest difference of the shares is
-//! told as well: it is what matters to a person.
+//! reported as well: it is what matters to people.
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use statrs::distribution::{ChiSquared, ContinuousCDF};
 /// The least expected count.
 const LEAST: f64 = 5.0;
 
-/// What a comparison of two histograms gave.
+/// The result of comparing two histograms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Comparison {
     /// How many operations there were in each.
@@ -33,7 +33,7 @@ pub(crate) struct Comparison {
 pub(crate) struct Test {
     pub(crate) chi_squared: f64,
     pub(crate) degrees: usize,
-    /// How often chance alone makes as much of a difference.
+    /// How often chance alone causes as large a difference.
     pub(crate) p: f64,
 }
 

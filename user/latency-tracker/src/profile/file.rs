@@ -13,10 +13,10 @@ use lt_proc::{ClassCounts, ProcRoot, Profile};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
-/// What `format` says.
+/// The value of `format`.
 const FORMAT: &str = "latency-tracker profile";
 
-/// What `version` says: it changes when a reader of an older one would misread the file.
+/// The value of `version`: it changes when an older reader would misread the file.
 const VERSION: u32 = 1;
 
 /// The document.
@@ -68,7 +68,7 @@ impl<'de> Deserialize<'de> for Counts {
     }
 }
 
-/// Entry by entry: a map would lose the order, and where in the file a fault is.
+/// Entry by entry: a map would lose the order, and the position of a fault in the file.
 struct CountsVisitor;
 
 impl<'de> Visitor<'de> for CountsVisitor {
@@ -148,7 +148,7 @@ impl ProfileFile {
             }
             None => bail!("version: expected a number"),
         }
-        // From the text, not from the value: then an error says in which line it is.
+        // From the text, not from the value: then an error names the line.
         let file: Self = serde_json::from_str(text)?;
         ensure!(
             file.low.is_sorted_by(|a, b| a < b),

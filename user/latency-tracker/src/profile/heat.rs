@@ -26,7 +26,7 @@ const ABOVE: f64 = 26.0;
 const BELOW: f64 = 30.0;
 const LEGEND: f64 = 52.0;
 
-/// From light to dark, of even steps for the eye and for those who see no red or green.
+/// From light to dark, in steps that look even, also to people who see no red or green.
 const COLOURS: [(u8, u8, u8); 6] = [
     (0xfd, 0xe7, 0xa9),
     (0xfb, 0xb0, 0x5f),

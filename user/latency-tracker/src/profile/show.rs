@@ -13,7 +13,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ShowArgs) -> Result<Outcome> {
     let name = super::instance(root, args.source.name.as_deref())?;
     let mut span = args.source.span.span()?;
     if args.reset {
-        // What is shown is exactly what ended.
+        // Exactly the profile that ended is shown.
         root.reset_profile(&name)?;
         span = Span::Previous;
     }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a comparison says, as a sentence.
+//! The result of a comparison, as a sentence.
 
 use lt_proc::Nanos;
 
 use super::compare::{Comparison, Moved};
 
-/// A share has to change by this much to be worth a sentence of its own.
+/// A share has to change by this much to get its own sentence.
 const NOTABLE: f64 = 0.01;
 
 /// What the operations of a class are called.

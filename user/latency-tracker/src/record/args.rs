@@ -32,7 +32,7 @@ without, it must run already and stays. A capture is a numbered directory:
 pub(crate) struct RecordArgs {
     /// The instance.
     pub(crate) name: String,
-    /// Create it, of this tracker.
+    /// Create the instance, with this tracker.
     pub(crate) tracker: Option<String>,
     /// Its parameters.
     #[arg(value_name = "KEY=VALUE")]
@@ -45,25 +45,25 @@ pub(crate) struct RecordArgs {
         default_value = "/var/lib/latency-tracker/captures"
     )]
     pub(crate) output: PathBuf,
-    /// End after that many captures.
+    /// End after this many captures.
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = positive)]
     pub(crate) max_captures: Option<usize>,
-    /// End after that time (10s, 5m; a bare number is seconds).
+    /// End after this time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = seconds)]
     pub(crate) duration: Option<Nanos>,
-    /// Keep recording that long after an alert before the snapshot is taken.
+    /// Keep recording for this time after an alert before the snapshot is taken.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
     pub(crate) post_trigger: Nanos,
-    /// Take no snapshot sooner than that after the last one.
+    /// Take no snapshot within this time after the last one.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1s")]
     pub(crate) cooldown: Nanos,
     /// Let the recorder fill before the first alert counts.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
     pub(crate) arm_delay: Nanos,
-    /// Take no more captures than that in 24 hours.
+    /// Take at most this many captures in 24 hours.
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_per_day: Option<usize>,
-    /// Let all captures take no more than that (K, M, G).
+    /// Let all captures together take at most this much disk space (K, M, G).
     #[arg(long, value_name = "SIZE", default_value = "1G")]
     pub(crate) disk_budget: Size,
     /// Remove the oldest capture when the budget is used up, instead of ending.
@@ -75,13 +75,13 @@ pub(crate) struct RecordArgs {
     /// Sub-buffers per CPU, a power of two.
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = two_to_the_n)]
     pub(crate) num_subbuf: u64,
-    /// Record this kernel event too; repeatable, `*` at the end matches all that start so.
+    /// Also record this kernel event; repeatable, `*` at the end matches all names that start so.
     #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
     pub(crate) events: Vec<String>,
     /// Record only the events of -e.
     #[arg(long, requires = "events")]
     pub(crate) no_default_events: bool,
-    /// Leave the traces alone: no explanation.txt.
+    /// Do not explain the traces: no explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,
 }

@@ -21,7 +21,7 @@ use crate::out::bytes;
 /// Above this a sample is measured in bytes only.
 const COUNT_UP_TO: u64 = 16 << 20;
 
-/// What a sample says.
+/// The contents of a sample.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Estimate {
     buffers: Buffers,

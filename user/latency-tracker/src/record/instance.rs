@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The instance a recording waits for: ours, made for the run, or somebody's, that stays.
+//! The instance that a recording waits for: created for the run, or an existing one, which stays.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::args::RecordArgs;
 use super::leftovers::Note;
 use crate::out::note;
 
-/// Says early what could only fail later.
+/// Detects early what would otherwise only fail later.
 pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     let Some(tracker) = &args.tracker else {
         root.instance(&args.name)?;
@@ -91,7 +91,7 @@ impl Drop for Armed<'_> {
     }
 }
 
-/// What of a wish an existing instance does not fulfil.
+/// The requested settings that an existing instance does not have.
 fn difference(instance: &Instance, tracker: &str, settings: &[Setting]) -> Option<String> {
     if instance.tracker != tracker {
         return Some(format!("tracker {}", instance.tracker));
@@ -106,7 +106,7 @@ fn difference(instance: &Instance, tracker: &str, settings: &[Setting]) -> Optio
     Some(format!("{}={is}", wish.key))
 }
 
-/// Whether the kernel's canonical value is what the person wrote.
+/// Whether the kernel's canonical value is the one that the user wrote.
 fn same(key: &str, is: &str, wish: &str) -> bool {
     let (time, wished) = (parse_duration(is), parse_duration(wish));
     let disk = || {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a run that was killed has left behind, and how the next one knows.
+//! What a killed run has left behind, and how the next one finds it.
 //!
 //! A run notes in `/run/latency-tracker/PID.json` what it has set up. The note goes when the run ends.
 //! A note whose process is gone belongs to a run that could not tidy up: the next one does.
@@ -56,7 +56,7 @@ impl Note {
             .map(|text| fs::write(&self.path, text));
         if !matches!(written, Some(Ok(()))) {
             note(&format!(
-                "cannot write {}: if this run is killed, nobody tidies up",
+                "cannot write {}: if this run is killed, nothing is tidied up",
                 self.path.display()
             ));
         }
@@ -69,7 +69,7 @@ impl Drop for Note {
     }
 }
 
-/// Removes what killed runs have left, and says so.
+/// Removes what killed runs have left behind, and reports it.
 pub(crate) fn clean(root: &ProcRoot) {
     for entry in fs::read_dir(lttng::RUN_DIR).into_iter().flatten().flatten() {
         let path = entry.path();
@@ -99,7 +99,7 @@ pub(crate) fn clean(root: &ProcRoot) {
 
 fn tidy(root: &ProcRoot, pid: u32, owned: &Owned) {
     if let Some((name, line)) = &owned.instance {
-        // Somebody may have made another instance of that name since: only the very same one goes.
+        // There may be another instance with this name by now: only the very same one is removed.
         let same = root.instance(name).is_ok_and(|i| i.to_string() == *line);
         if same && root.remove(name).is_ok() {
             note(&format!(

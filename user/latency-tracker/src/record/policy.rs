@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! When an alert is worth a capture: Perfetto's trigger policy, without a clock of its own.
+//! When an alert is worth a capture: Perfetto's trigger policy, without its own clock.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-/// The bounds a person gave.
+/// The bounds that the user gave.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Policy {
     /// No two captures closer than this.
@@ -22,7 +22,7 @@ pub(crate) struct Policy {
 pub(crate) enum Skip {
     /// Too soon after the last one.
     Cooldown,
-    /// Enough for a day.
+    /// The captures of this day are used up.
     PerDay,
     /// The disk budget is used up.
     Budget,
@@ -84,7 +84,7 @@ impl History {
         self.taken += 1;
     }
 
-    /// Whether the run has what it wanted.
+    /// Whether the run has all its captures.
     pub(crate) fn complete(&self, policy: &Policy) -> bool {
         policy.max_captures.is_some_and(|max| self.taken >= max)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A field of a rule: what an alert calls it, and where the trace has it; see rules.rs.
+//! A field of a rule: its name in an alert, and its place in the trace; see rules.rs.
 
 use anyhow::{Context, Result, bail};
 
