@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a path is made of: its pieces by thread and cause, summed up.
+
+use std::collections::HashMap;
+
+use lt_model::ThreadId;
+
+use crate::path::{Cause, Piece};
+
+/// The pieces of a path that are of one thread, for one cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum {
+    /// Whose time it is.
+    pub thread: ThreadId,
+    /// What it did.
+    pub cause: Cause,
+    /// How long in all, ns.
+    pub time: u64,
+    /// In how many pieces.
+    pub count: u64,
+    /// The longest of them, ns.
+    pub longest: u64,
+}
+
+/// Sums the pieces up; what takes the longest comes first.
+#[must_use]
+pub fn causes(pieces: &[Piece]) -> Vec<Sum> {
+    let mut sums: Vec<Sum> = Vec::new();
+    let mut places = HashMap::new();
+    for piece in pieces {
+        let (thread, cause) = (piece.thread, piece.cause);
+        let place = *places.entry((thread, cause)).or_insert_with(|| {
+            sums.push(Sum {
+                thread,
+                cause,
+                time: 0,
+                count: 0,
+                longest: 0,
+            });
+            sums.len() - 1
+        });
+        let sum = &mut sums[place];
+        let took = piece.end - piece.begin;
+        sum.time += took;
+        sum.count += 1;
+        sum.longest = sum.longest.max(took);
+    }
+    // Those of the same time stay in the order of the path.
+    sums.sort_by_key(|sum| std::cmp::Reverse(sum.time));
+    sums
+}
