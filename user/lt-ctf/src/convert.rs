@@ -5,7 +5,8 @@
 use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result, What};
@@ -17,6 +18,13 @@ pub struct Progress {
     pub done: u64,
     /// What the older trace has; the new one is of about this size.
     pub of: u64,
+}
+
+/// Who looks on while a trace is converted.
+#[derive(Default)]
+pub(crate) struct Watch<'a> {
+    pub(crate) progress: Option<&'a mut dyn FnMut(Progress)>,
+    pub(crate) cancelled: Option<&'a AtomicBool>,
 }
 
 /// A directory that nobody else can enter (0700), and that goes with its owner.
@@ -57,47 +65,45 @@ impl Drop for Scratch {
     }
 }
 
+/// babeltrace2 at work; it ends with its owner.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Fails when it has ended, which is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// Converts the trace in `directory`; where the new one is.
 pub(crate) fn convert(
     directory: &Path,
     scratch: &mut Scratch,
-    progress: &mut Option<&mut dyn FnMut(Progress)>,
+    watch: &mut Watch<'_>,
 ) -> Result<PathBuf> {
     let wrong = |what: String| Error::new(directory, 0, What::Convert(what));
     let to = scratch.path.join(scratch.traces.to_string());
     scratch.traces += 1;
     let said = scratch.path.join("said");
-    let file = fs::File::create(&said).map_err(|e| Error::new(&said, 0, What::Io(e)))?;
-    let shown = to
-        .to_str()
-        .ok_or_else(|| wrong("the temporary directory has a name that is not UTF-8".into()))?;
-    let quoted = shown.replace('\\', "\\\\").replace('"', "\\\"");
-    let mut command = Command::new("babeltrace2");
-    command
-        .arg("--log-level=ERROR")
-        .arg(directory)
-        .arg("--component=sink.ctf.fs")
-        .arg(format!("--params=path=\"{quoted}\",quiet=yes"))
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(file);
-    let cannot = |e| {
-        wrong(format!(
-            "this is CTF 1.8, and babeltrace2, which converts it, cannot be run: {e}"
-        ))
-    };
-    let mut child = command.spawn().map_err(cannot)?;
+    let mut child = start(directory, &to, &said)?;
     let of = size(directory);
     let mut pause = Duration::from_millis(2);
     let status = loop {
-        match child.try_wait() {
+        let ended = child.0.try_wait();
+        // Before the status is looked at: Ctrl-C at a terminal ends babeltrace2, too.
+        if watch.cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            return Err(Error::new(directory, 0, What::Cancelled));
+        }
+        match ended {
             Ok(Some(status)) => break status,
             Ok(None) => {}
             Err(e) => return Err(wrong(format!("babeltrace2: {e}"))),
         }
         std::thread::sleep(pause);
         pause = (2 * pause).min(Duration::from_millis(250));
-        if let Some(told) = progress
+        if let Some(told) = watch
+            .progress
             .as_mut()
             .filter(|_| pause > Duration::from_millis(200))
         {
@@ -116,6 +122,31 @@ pub(crate) fn convert(
         )));
     }
     Ok(to)
+}
+
+/// Has babeltrace2 begin to write the trace into `to`, and what it complains about into `said`.
+fn start(directory: &Path, to: &Path, said: &Path) -> Result<Running> {
+    let wrong = |what: String| Error::new(directory, 0, What::Convert(what));
+    let file = fs::File::create(said).map_err(|e| Error::new(said, 0, What::Io(e)))?;
+    let shown = to
+        .to_str()
+        .ok_or_else(|| wrong("the temporary directory has a name that is not UTF-8".into()))?;
+    let quoted = shown.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut command = Command::new("babeltrace2");
+    command
+        .arg("--log-level=ERROR")
+        .arg(directory)
+        .arg("--component=sink.ctf.fs")
+        .arg(format!("--params=path=\"{quoted}\",quiet=yes"))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(file);
+    let cannot = |e| {
+        wrong(format!(
+            "this is CTF 1.8, and babeltrace2, which converts it, cannot be run: {e}"
+        ))
+    };
+    command.spawn().map(Running).map_err(cannot)
 }
 
 /// The size of the files in and below a directory, as far as it can be told.

@@ -44,6 +44,9 @@ pub enum What {
     /// The conversion of an older trace failed.
     #[error("{0}")]
     Convert(String),
+    /// It was asked to stop: [`crate::Options::cancel`].
+    #[error("interrupted")]
+    Cancelled,
 }
 
 impl Error {

@@ -5,9 +5,10 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
 use super::{Reader, Trace};
-use crate::convert::{self, Progress, Scratch};
+use crate::convert::{self, Progress, Scratch, Watch};
 use crate::error::{Error, Result};
 use crate::metadata;
 use crate::stream::{Part, Stream, WINDOW};
@@ -23,7 +24,7 @@ const LEAST: usize = 16 << 10;
 #[derive(Default)]
 pub struct Options<'a> {
     growing: bool,
-    progress: Option<&'a mut dyn FnMut(Progress)>,
+    watch: Watch<'a>,
 }
 
 impl<'a> Options<'a> {
@@ -37,7 +38,15 @@ impl<'a> Options<'a> {
     /// Called a few times a second while an older trace is being converted.
     #[must_use]
     pub fn progress(mut self, told: &'a mut dyn FnMut(Progress)) -> Self {
-        self.progress = Some(told);
+        self.watch.progress = Some(told);
+        self
+    }
+
+    /// When this becomes true, the conversion of an older trace ends with [`crate::What::Cancelled`], and what it has
+    /// made is removed. Let a handler of SIGINT set it: a process that dies of the signal removes nothing.
+    #[must_use]
+    pub fn cancel(mut self, cancelled: &'a AtomicBool) -> Self {
+        self.watch.cancelled = Some(cancelled);
         self
     }
 
@@ -58,7 +67,7 @@ impl<'a> Options<'a> {
         }
         let mut reader = Reader::default();
         for directory in directories {
-            reader.add(&directory, self.growing, &mut self.progress)?;
+            reader.add(&directory, self.growing, &mut self.watch)?;
         }
         reader.ready();
         Ok(reader)
@@ -88,12 +97,7 @@ fn find(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 impl Reader {
-    fn add(
-        &mut self,
-        directory: &Path,
-        growing: bool,
-        progress: &mut Option<&mut dyn FnMut(Progress)>,
-    ) -> Result<()> {
+    fn add(&mut self, directory: &Path, growing: bool, watch: &mut Watch<'_>) -> Result<()> {
         let file = directory.join("metadata");
         let text = read_metadata(&file)?;
         if metadata::is_ctf2(&text) || text.is_empty() {
@@ -105,7 +109,7 @@ impl Reader {
         let Some(scratch) = &mut self.scratch else {
             return Ok(());
         };
-        let converted = convert::convert(directory, scratch, progress)?;
+        let converted = convert::convert(directory, scratch, watch)?;
         let mut directories = Vec::new();
         find(&converted, 0, &mut directories)?;
         for found in directories {
