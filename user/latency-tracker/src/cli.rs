@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use lt_proc::{Nanos, Setting};
 
 use crate::action::Action;
+use crate::analyze::{self, AnalyzeArgs};
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 
@@ -91,6 +92,9 @@ latency-tracker pending --json"
     Profile(ProfileArgs),
     /// Waits for alerts and saves what the kernel did before each.
     Record(Box<RecordArgs>),
+    /// Answers from a trace of the kernel: what a thread waited for.
+    #[command(after_help = analyze::EXAMPLES)]
+    Analyze(AnalyzeArgs),
     /// Tells whether this machine is ready, and what to do if not.
     #[command(
         after_help = "Exit status: 0 ready, 1 something is missing.\n\nExample:\n  latency-tracker check"
@@ -255,10 +259,15 @@ mod tests {
     fn every_help_fits_on_a_terminal_and_has_examples() {
         let mut command = Cli::command();
         command.build();
+        fits(&mut command);
+    }
+
+    fn fits(command: &mut clap::Command) {
         for sub in command
             .get_subcommands_mut()
             .filter(|c| c.get_name() != "help")
         {
+            fits(sub);
             let help = sub.render_help().to_string();
             for line in help.lines() {
                 assert!(line.chars().count() < 80, "{}: {line}", sub.get_name());

@@ -6,6 +6,7 @@
 //! and shows it. Formats live in `lt-proc` and `lt-ctf`; here is policy.
 
 mod action;
+mod analyze;
 mod cli;
 mod cmd;
 mod exec;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Command::Pending(args) => cmd::pending::run(&root, &args),
         Command::Profile(args) => profile::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
+        Command::Analyze(args) => analyze::run(&args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),
         Command::Man { directory } => cmd::generate::man(&directory),

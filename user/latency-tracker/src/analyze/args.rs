@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The options of `analyze`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+pub(crate) const EXAMPLES: &str = "\
+Example:
+  latency-tracker analyze path /srv/slow/0001/trace --tid 812";
+
+const PATH_EXAMPLES: &str = "\
+Examples:
+  latency-tracker analyze path /srv/slow/0001/trace --tid 812
+  latency-tracker analyze path trace --tid 812 --from +2s --to +2500ms
+  latency-tracker analyze path trace --tid 812 --json | jq .causes
+
+A time is that of an alert (time=, ns of CLOCK_MONOTONIC), or, with a +, the
+time since the begin of the trace. The path is the thread while it runs, is
+interrupted or waits for a processor; while it waits for somebody, it is what
+that one did meanwhile, indented, down to a timer, a device or the network.
+Needed are sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
+timer_hrtimer_expire_*, x86_irq_vectors_* and system calls tell more.";
+
+/// Answers from a trace of the kernel (LTTng's, or any in the Common Trace Format).
+#[derive(Debug, Args)]
+pub(crate) struct AnalyzeArgs {
+    #[command(subcommand)]
+    pub(crate) command: AnalyzeCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AnalyzeCommand {
+    /// The critical path of a thread: what would have had to be faster.
+    #[command(after_help = PATH_EXAMPLES)]
+    Path(PathArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PathArgs {
+    /// The trace: a directory.
+    pub(crate) trace: PathBuf,
+    /// The thread, by its number.
+    #[arg(short, long)]
+    pub(crate) tid: i32,
+    /// Begin here; where the thread does when left out.
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    pub(crate) from: Option<When>,
+    /// End there; where the thread does when left out.
+    #[arg(long, value_name = "TIME", value_parser = when)]
+    pub(crate) to: Option<When>,
+    /// One JSON object.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+    /// Say at the end how much was read, and how fast.
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+/// A time of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum When {
+    /// By its clock, ns.
+    At(u64),
+    /// After its begin, ns.
+    After(u64),
+}
+
+impl When {
+    /// By the clock of a trace that begins at `start`.
+    pub(crate) fn since(self, start: u64) -> u64 {
+        match self {
+            Self::At(time) => time,
+            Self::After(time) => start.saturating_add(time),
+        }
+    }
+}
+
+fn when(text: &str) -> Result<When, String> {
+    let time = text.strip_prefix('+').unwrap_or(text);
+    let nanos = lt_proc::parse_duration(time);
+    let bare = text.bytes().all(|b| b.is_ascii_digit());
+    match nanos {
+        Ok(nanos) if time.len() < text.len() => Ok(When::After(nanos.0)),
+        Ok(nanos) if bare => Ok(When::At(nanos.0)),
+        _ => Err("expected a time as in an alert (ns), or one since the begin, such as +2s".into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_of_the_clock_or_since_the_begin() {
+        assert_eq!(when("26860215000"), Ok(When::At(26_860_215_000)));
+        assert_eq!(when("+2s").map(|w| w.since(5)), Ok(2_000_000_005));
+        assert_eq!(when("+7").map(|w| w.since(5)), Ok(12));
+        for bad in ["", "+", "2s", "-5", "+-5", "x", "++1"] {
+            assert!(when(bad).is_err(), "{bad}");
+        }
+    }
+}
