@@ -74,7 +74,8 @@ put_back() {
 		echo 0 >events/enable
 		# those of which the test speaks: there are thousands
 		! grep -q '/filter' "/lt/sequence/$1.sh" || for file in $(grep -Lx none events/*/*/filter); do echo 0 >"$file"; done
-		[ ! -s dynamic_events ] || echo >dynamic_events
+		# not by its size, which is always 0
+		! grep -q . dynamic_events || echo >dynamic_events
 		echo nop >current_tracer
 		echo 1 >tracing_on
 		echo local >trace_clock
@@ -82,7 +83,8 @@ put_back() {
 		case $(cat buffer_size_kb) in *1408*) ;; *) echo 1408 >buffer_size_kb ;; esac
 		echo >trace
 	) 2>/dev/null
-	rm -rf /tmp/* "$HOME/lttng-traces" "$HOME/.lttng" /run/lttng 2>/dev/null
+	echo 0 >$kernel/rcu_expedited
+	rm -rf /tmp/* "$HOME/lttng-traces" "$HOME/.lttng" /run/lttng /run/latency-tracker /dev/shm/lttng-* 2>/dev/null
 	return 0
 }
 
@@ -158,6 +160,9 @@ leaks() {
 mkdir -p $out
 [ ! -e $kernel/debug/kmemleak ] || { echo scan; echo clear; } >$kernel/debug/kmemleak
 touch /run/lt.state /run/lt.before
+# so that the directory counts as written to, whether a test does so or not
+touch "$HOME/lt"
+rm "$HOME/lt"
 state >/run/lt.before
 # a stock kernel comes without
 had=0

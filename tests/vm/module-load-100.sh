@@ -11,6 +11,9 @@
 
 null_disk disk 100000
 
+# Half of the time would go to grace periods. (The sequence puts it back.)
+echo 1 >/sys/kernel/rcu_expedited
+
 # Kernel memory that a module could leak, in KiB: slab that cannot be reclaimed, vmalloc, per-CPU.
 kernel_memory() {
 	sync
