@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use crate::schema::{Mappings, labels};
 
-/// A part of a field, as [`Event::visit`] tells them: members and elements come between begin and end.
+/// A part of a field, as [`Event::visit`](super::Event::visit) tells them: members and elements come between begin and
+/// end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part<'a> {
     /// The name of the member that follows.
