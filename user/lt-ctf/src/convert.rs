@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result, What};
 
-/// How far a conversion is: bytes written, of about so many.
+/// How far a conversion is: bytes written, and about how many there will be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// Written so far.
@@ -20,7 +20,7 @@ pub struct Progress {
     pub of: u64,
 }
 
-/// Who looks on while a trace is converted.
+/// Told of a conversion, and able to end it.
 #[derive(Default)]
 pub(crate) struct Watch<'a> {
     pub(crate) progress: Option<&'a mut dyn FnMut(Progress)>,

@@ -24,7 +24,7 @@ pub(crate) use self::window::{Stop, Window, align};
 use self::walk::{array, keep, slot_of};
 use crate::schema::{Int, NodeId, Schema, Slot};
 
-/// One event takes at most so many steps: arrays of arrays of nothing are cheap to write.
+/// The most steps that one event takes: arrays of arrays of nothing are cheap to write.
 pub(crate) const FUEL: u32 = 1 << 22;
 
 /// What goes over a field whose size or place is not known beforehand, or keeps its value.
@@ -36,9 +36,9 @@ enum Op {
     Keep(Int, Slot),
     /// Bytes up to and with a zero.
     Text,
-    /// So many bytes.
+    /// As many bytes as the slot says.
     Bytes(Slot),
-    /// So many elements; each takes `stride` bits, the last one `own`.
+    /// As many elements as the slot says; each takes `stride` bits, the last one `own`.
     Array { slot: Slot, stride: u64, own: u64 },
     /// Anything else.
     Node(NodeId),

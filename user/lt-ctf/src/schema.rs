@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A length or a selector is another field, read before: its node keeps the value in a *slot* when it is read,
-//! and whoever needs it takes it from there. So nothing is looked up by name while events are read.
+//! and the node that needs it takes it from there. So nothing is looked up by name while events are read.
 
 mod class;
 

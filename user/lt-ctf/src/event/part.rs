@@ -30,7 +30,7 @@ pub enum Part<'a> {
     Blob(&'a [u8]),
     /// A structure begins.
     Struct,
-    /// An array of so many elements begins.
+    /// An array begins, with this many elements.
     Array(u64),
     /// The option that was taken begins, and its name.
     Variant(Option<&'a str>),

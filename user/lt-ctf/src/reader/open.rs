@@ -15,7 +15,7 @@ use crate::stream::{Part, Stream, WINDOW};
 
 /// How deep below the given directory traces are looked for.
 const DEPTH: usize = 16;
-/// All windows together, bytes, unless there are so many streams that each gets its least.
+/// All windows together, bytes, unless there are more streams than that is enough for, and each gets its least.
 /// They should stay in the cache.
 const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;

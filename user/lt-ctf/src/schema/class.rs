@@ -66,7 +66,7 @@ pub(crate) struct Fast {
 }
 
 impl Fast {
-    /// The fields begin at a multiple of so many bits, a power of two.
+    /// The fields begin at a multiple of this many bits, a power of two.
     pub(crate) fn end(&self) -> u64 {
         let short = match self.shape {
             Shape::Compact => self.align,

@@ -134,7 +134,7 @@ fn a_stream_in_several_files_is_one() {
             times,
         )
     };
-    // As with --tracefile-count: the oldest file was written anew.
+    // As with --tracefile-count: the oldest file was written again.
     write(
         &dir.0,
         &metadata(&[("e", number())]),
