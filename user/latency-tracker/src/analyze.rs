@@ -14,7 +14,7 @@ mod show;
 pub(crate) use self::args::{AnalyzeArgs, EXAMPLES};
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use lt_model::{Class, Model, ThreadId};
@@ -33,20 +33,19 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
     }
 }
 
-/// A flag that the signals to end set; the second one ends at once.
+/// A flag that the signals to end set. All that takes a while looks at it: a second signal must not end the process
+/// before it has removed what the first one left.
 fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let status = 128 + signal;
-        signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&flag))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
-            .context("cannot catch signals")?;
+        signal_hook::flag::register(signal, Arc::clone(&flag)).context("cannot catch signals")?;
     }
     Ok(flag)
 }
 
 fn path(args: &PathArgs) -> Result<Outcome> {
-    let trace = feed::read(&args.trace, &*interrupted()?)?;
+    let interrupted = interrupted()?;
+    let trace = feed::read(&args.trace, &interrupted)?;
     let model = &trace.model;
     let start = model.span.0;
     let at = |when: &Option<When>| when.map(|when| when.since(start));
@@ -71,7 +70,12 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     if args.json {
         out::json(&shown.json())?;
     } else {
-        shown.lines().iter().try_for_each(|line| out::line(line))?;
+        for line in shown.lines() {
+            if interrupted.load(Ordering::Relaxed) {
+                bail!("interrupted");
+            }
+            out::line(&line)?;
+        }
     }
     trace.complain();
     if args.verbose {

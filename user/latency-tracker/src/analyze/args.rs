@@ -18,10 +18,10 @@ Examples:
 
 A time is that of an alert (time=, ns of CLOCK_MONOTONIC), or, with a +, the
 time since the begin of the trace. The path is the thread while it runs, is
-interrupted or waits for a processor; while it waits for somebody, it is what
-that one did meanwhile, indented, down to a timer, a device or the network.
-Needed are sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
-timer_hrtimer_expire_*, x86_irq_vectors_* and system calls tell more.";
+interrupted or waits for a processor. While it is blocked, the path is that of
+the thread that woke it, indented, down to a timer, a device or the network.
+The trace needs sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
+timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add to the answer.";
 
 /// Answers from a trace of the kernel (LTTng's, or any in the Common Trace Format).
 #[derive(Debug, Args)]
