@@ -103,6 +103,7 @@ proptest! {
             };
             for piece in path(&m, id, from, to) {
                 prop_assert!(piece.inside.0 <= piece.begin && piece.end <= piece.inside.1, "{piece:?}");
+                prop_assert!(piece.depth < m.threads.len(), "{piece:?}");
                 let own = thread.between(piece.begin, piece.end);
                 if piece.depth == 0 {
                     prop_assert_eq!(piece.thread, id);

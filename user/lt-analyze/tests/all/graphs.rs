@@ -185,6 +185,19 @@ fn the_path_of_each_graph_is_the_known_one() {
 }
 
 #[test]
+fn a_circle_is_left_at_once() {
+    let m = model(
+        &["A 0 R 2 B 5 R 6", "B 0 R 1 B 5 R 6", "C 0 R 1 B 5 R 6"],
+        &["A 5 > B 5", "B 5 > C 5", "C 5 > A 5"],
+    );
+    let depths: Vec<_> = path(&m, ThreadId(0), 0, 6)
+        .iter()
+        .map(|p| p.depth)
+        .collect();
+    assert_eq!(depths, [0, 2, 0]);
+}
+
+#[test]
 fn a_long_chain_has_an_end() {
     // Thread n waits for n + 1 from n on, and is woken at 10000 - n.
     const N: u64 = 3000;
