@@ -19,6 +19,7 @@ PARTS = {
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
     "trace": ("nanoseconds", "nanoseconds of one processor for an event of a trace; `live` streams"),
+    "analyze": ("nanoseconds", "nanoseconds of `analyze path` for a byte of a trace; `live` MB of trace"),
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
 
@@ -102,6 +103,9 @@ ROWS = {
        for what, title in (("one", "one trace"), ("many", "merged"))
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
                            ("babeltrace2", "babeltrace2, to dummy"))},
+    ("analyze", "path"): ("analyze path, a byte", 10),
+    ("analyze", "space"): ("peak memory / the trace", None),
+    ("analyze", "bent"): ("1 - R2 of time by events", 0.01),
     ("native", "engine"): ("engine", None),
     ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
     ("native", "locked"): ("Mutex<HashMap> insert + remove", None),
@@ -118,7 +122,7 @@ UNITS = {
     **{f"{what}_{name}": "number" for what in ("delays", "lost")
        for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
-    "threads_ratio": "ratio",
+    "threads_ratio": "ratio", "space": "ratio", "bent": "ratio",
 }
 
 # (name, name of the same with no probe attached, what): of all probes of a begin and its end, what they add

@@ -1,0 +1,93 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""analyze: what `analyze path` takes for a trace: processor time, memory, and whether twice the trace takes twice the time.
+
+usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS
+
+The path is that of the thread that ran the most. In DIRECTORY the first part of each stream becomes a shorter trace.
+The best round counts: processor time, user and system. Prints `result` rows for report.py.
+"""
+
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+
+PARTS = 5
+
+
+def run(command):
+    """The processor time of a command in seconds, its peak memory in bytes, and its messages."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(write, 2)
+        os.execv(command[0], command)
+    os.close(write)
+    with os.fdopen(read) as messages:
+        said = messages.read()
+    _, status, usage = os.wait4(pid, 0)
+    if status != 0:
+        sys.exit(f"{command} failed: {status}: {said}")
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, said
+
+
+def shorten(trace, directory, part):
+    """A trace of the first packets of each stream of LTTng's kernel tracer; how large its streams are, bytes."""
+    kernel = os.path.join(trace, "kernel")
+    os.makedirs(directory)
+    shutil.copy(os.path.join(kernel, "metadata"), directory)
+    size = 0
+    for name in sorted(os.listdir(kernel)):
+        path = os.path.join(kernel, name)
+        if name == "metadata" or not os.path.isfile(path):
+            continue
+        with open(path, "rb") as file:
+            data = file.read()
+        at = 0
+        # header: magic, UUID, stream, instance; context: begin, end, content, total, all of 8 bytes
+        while at < len(data) * part // PARTS and at + 64 <= len(data):
+            at += struct.unpack_from("<Q", data, at + 32 + 24)[0] // 8
+        with open(os.path.join(directory, name), "wb") as file:
+            file.write(data[:at])
+        size += at
+    return size
+
+
+def straight(points):
+    """R2 of the straight line that fits best."""
+    n = len(points)
+    mean_x = sum(x for x, _ in points) / n
+    mean_y = sum(y for _, y in points) / n
+    xy = sum((x - mean_x) * (y - mean_y) for x, y in points)
+    xx = sum((x - mean_x) ** 2 for x, _ in points)
+    yy = sum((y - mean_y) ** 2 for _, y in points)
+    return xy * xy / (xx * yy)
+
+
+def main():
+    """See above."""
+    command, trace, directory, rounds = sys.argv[1:]
+    points = []
+    for part in range(1, PARTS + 1):
+        shutil.rmtree(directory, ignore_errors=True)
+        size = shorten(trace, directory, part)
+        said = subprocess.run([command, "analyze", "path", directory, "--tid", "4194304"],
+                              capture_output=True, text=True, check=False).stderr
+        tid = re.search(r"ran the most: [^,]*?/?(\d+)(,|$)", said, re.M)
+        path = [command, "analyze", "path", directory, "--tid", tid[1], "--verbose"]
+        took, space, said = min(run(path) for _ in range(int(rounds)))
+        events = int(re.search(r"([\d,]+) events in", said)[1].replace(",", ""))
+        points.append((events, took))
+    shutil.rmtree(directory)
+    # of the whole trace, which is the last
+    print(f"result path {size // 1_000_000} {int(took * 1e9)} {size}")
+    print(f"result space {size // 1_000_000} {space} {size}")
+    print(f"result bent 0 {1 - straight(points):.6f} 1")
+    print("complete")
+
+
+main()
