@@ -45,7 +45,7 @@ fn interrupted() -> Result<Arc<AtomicBool>> {
 
 fn path(args: &PathArgs) -> Result<Outcome> {
     let interrupted = interrupted()?;
-    let trace = feed::read(&args.trace, &interrupted)?;
+    let trace = feed::read(&args.trace, args.from, &interrupted)?;
     let model = &trace.model;
     let start = model.span.0;
     let at = |when: &Option<When>| when.map(|when| when.since(start));

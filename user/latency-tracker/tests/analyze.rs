@@ -95,9 +95,31 @@ fn the_pieces_of_every_path_tile_its_time() {
                 to - from
             );
             causes += sums.len();
+            // Asked for its second half, where the first is forgotten, it says the same of that.
+            let middle = from + (to - from) / 2;
+            let args = ["--tid", &tid, "--json", "--from", &middle.to_string()];
+            let (_, half, _) = run(&mut dir.path(trace, &args));
+            let half: Value = serde_json::from_str(&half).unwrap();
+            assert_eq!(steps(&half, middle), steps(&json, middle));
         }
     }
     assert!(deep > 20 && causes > 20, "{deep} {causes}");
+}
+
+/// What each step after `from` is: its begin, its end, its thread and its cause.
+fn steps(json: &Value, from: u64) -> Vec<(u64, u64, String, String)> {
+    let step = |step: &Value| {
+        let begin = step["begin"].as_u64().unwrap().max(from);
+        let end = step["end"].as_u64().unwrap();
+        (
+            begin,
+            end,
+            step["thread"].to_string(),
+            step["cause"].to_string(),
+        )
+    };
+    let all = json["path"].as_array().unwrap().iter().map(step);
+    all.filter(|(begin, end, ..)| begin < end).collect()
 }
 
 #[test]

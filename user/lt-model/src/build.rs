@@ -53,6 +53,12 @@ impl Builder {
         Self::default()
     }
 
+    /// What ended at `time` or before is of no interest from now on: it takes no memory.
+    pub fn forget_before(&mut self, time: u64) {
+        self.tasks.keep = time;
+        self.cpus.keep = time;
+    }
+
     /// Takes the next event. One that is earlier than the last counts as at the same time.
     pub fn feed(&mut self, event: &Event<'_>) {
         if event.cpu >= CPUS {
@@ -209,7 +215,7 @@ impl Builder {
     }
 
     /// Who wakes a thread of that name on this processor now.
-    fn waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> WakerId {
+    fn waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<WakerId> {
         let at = self.cpus.at(cpu);
         let tail = at.tail.filter(|_| is_for_softirqs(whom));
         let waker = Waker {
@@ -218,8 +224,12 @@ impl Builder {
             thread: at.thread(),
             context: at.contexts.last().copied().or(tail),
         };
+        // The sleep that it ends is not kept either.
+        if time <= self.tasks.keep {
+            return None;
+        }
         self.wakers.push(waker);
-        WakerId((self.wakers.len() - 1) as u32)
+        Some(WakerId((self.wakers.len() - 1) as u32))
     }
 
     fn waking(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: Option<u32>) {

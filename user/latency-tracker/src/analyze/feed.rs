@@ -11,6 +11,7 @@ use anyhow::{Result, bail};
 use lt_ctf::{Item, Options, Progress, Reader};
 use lt_model::{Builder, Event, Model, Release, What};
 
+use super::args::When;
 use super::kinds::{Kind, kind};
 use crate::out::{self, note};
 
@@ -52,8 +53,8 @@ impl Told {
     }
 }
 
-/// Reads a trace to its end, or until `interrupted`.
-pub(crate) fn read(trace: &Path, interrupted: &AtomicBool) -> Result<Told> {
+/// Reads a trace to its end, or until `interrupted`. What ended before `from` is forgotten.
+pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
     let begin = Instant::now();
     let mut line = Line::default();
     let mut progress = |progress: Progress| {
@@ -77,7 +78,7 @@ pub(crate) fn read(trace: &Path, interrupted: &AtomicBool) -> Result<Told> {
         fault: None,
         took: Duration::ZERO,
     };
-    let (mut looked, mut switches) = (0, false);
+    let (mut looked, mut fed, mut switches) = (0, 0u64, false);
     loop {
         looked += 1;
         if looked % OFTEN == 0 {
@@ -99,9 +100,14 @@ pub(crate) fn read(trace: &Path, interrupted: &AtomicBool) -> Result<Told> {
                 let release = releases.get(event.trace()).copied().unwrap_or(NEW);
                 let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
                 if let Some(what) = kind.what(&event, release) {
+                    let time = nanoseconds(event.cycles(), frequency);
+                    if let (Some(from), 0) = (from, fed) {
+                        builder.forget_before(from.since(time));
+                    }
+                    fed += 1;
                     switches |= matches!(what, What::Switch { .. });
                     builder.feed(&Event {
-                        time: nanoseconds(event.cycles(), frequency),
+                        time,
                         cpu: event.cpu().unwrap_or(0),
                         what,
                     });

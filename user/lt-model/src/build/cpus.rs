@@ -18,12 +18,15 @@ pub(super) struct Cpu {
     /// What it does, and since when.
     used: Option<Use>,
     since: u64,
+    keep: u64,
     stretches: Vec<Stretch>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Cpus {
     all: Vec<Cpu>,
+    /// What ends here or before is not kept.
+    pub(super) keep: u64,
 }
 
 impl Cpus {
@@ -32,6 +35,7 @@ impl Cpus {
         while self.all.len() <= cpu as usize {
             self.all.push(Cpu {
                 since: start,
+                keep: self.keep,
                 ..Cpu::default()
             });
         }
@@ -88,6 +92,9 @@ impl Cpu {
         }
         let used = self.used.unwrap_or(Use::Unknown);
         let begin = std::mem::replace(&mut self.since, time);
+        if time <= self.keep {
+            return;
+        }
         match self.stretches.last_mut() {
             // What came between took no time.
             Some(last) if last.used == used => last.end = time,

@@ -19,7 +19,7 @@ pub(super) struct Task {
     /// The system call that it is in.
     pub(super) call: Option<Name>,
     /// Somebody woke it while it ran, for that processor.
-    pub(super) pending: Option<(WakerId, Option<u32>)>,
+    pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
     /// Who made it.
@@ -35,6 +35,8 @@ pub(super) struct Tasks {
     ended: HashMap<i32, u64>,
     /// Where the events begin, and so all that is not born later.
     pub(super) start: u64,
+    /// What ends here or before is not kept.
+    pub(super) keep: u64,
 }
 
 impl Tasks {
@@ -93,17 +95,17 @@ impl Tasks {
         &mut self,
         thread: ThreadId,
         time: u64,
-        waker: WakerId,
+        waker: Option<WakerId>,
         target: Option<u32>,
     ) {
-        self.close(thread, time, Some(waker));
+        self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;
         task.cpu = target.or(task.cpu);
     }
 
     /// A thread that the present one has made. If there is one of that number, its end was not seen.
-    pub(super) fn born(&mut self, tid: i32, time: u64, maker: WakerId) -> Option<ThreadId> {
+    pub(super) fn born(&mut self, tid: i32, time: u64, maker: Option<WakerId>) -> Option<ThreadId> {
         if tid <= 0 {
             return None;
         }
@@ -111,7 +113,7 @@ impl Tasks {
             self.end(old, time);
         }
         let thread = self.add(tid, time, State::Waiting, true);
-        self.of(thread).maker = Some(maker);
+        self.of(thread).maker = maker;
         Some(thread)
     }
 
@@ -156,6 +158,9 @@ impl Tasks {
         }
         let waker = waker.or(task.maker.take());
         let since = std::mem::replace(&mut task.since, time);
+        if time <= self.keep {
+            return;
+        }
         match thread.intervals.last_mut() {
             // What came between took no time.
             Some(last)

@@ -2,7 +2,9 @@
 
 //! Whatever events come in whatever order: intervals follow each other without a gap, and all time is accounted for.
 
-use lt_model::{Builder, Class, Event, Model, Sleep, SwitchedOut, What};
+use lt_model::{
+    Builder, Class, Event, Interval, Model, Processor, Sleep, SwitchedOut, Thread, What,
+};
 use proptest::prelude::*;
 
 fn out() -> impl Strategy<Value = SwitchedOut> {
@@ -59,8 +61,7 @@ fn events() -> impl Strategy<Value = Vec<(u64, u32, What<'static>)>> {
     })
 }
 
-fn model(events: &[(u64, u32, What<'static>)]) -> Model {
-    let mut builder = Builder::new();
+fn feed(builder: &mut Builder, events: &[(u64, u32, What<'static>)]) {
     for (time, cpu, what) in events {
         builder.feed(&Event {
             time: *time,
@@ -68,6 +69,11 @@ fn model(events: &[(u64, u32, What<'static>)]) -> Model {
             what: *what,
         });
     }
+}
+
+fn model(events: &[(u64, u32, What<'static>)]) -> Model {
+    let mut builder = Builder::new();
+    feed(&mut builder, events);
     builder.finish()
 }
 
@@ -119,6 +125,33 @@ proptest! {
         for tid in 1..6 {
             let spans: Vec<_> = m.by_tid(tid).filter_map(|id| m.thread(id)?.span()).collect();
             prop_assert!(spans.windows(2).all(|p| p[0].1 <= p[1].0), "{spans:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_forgotten_is_all_that_is_missing(events in events(), keep in 0..60u64) {
+        let whole = model(&events);
+        let mut builder = Builder::new();
+        builder.forget_before(keep);
+        feed(&mut builder, &events);
+        let part = builder.finish();
+        prop_assert_eq!(part.span, whole.span);
+        prop_assert_eq!(part.threads.len(), whole.threads.len());
+        for (a, b) in part.threads.iter().zip(&whole.threads) {
+            let of = |m: &Model, t: &Thread| {
+                let kept = t.intervals.iter().filter(|i| i.end > keep);
+                let waker = |i: &Interval| i.waker.and_then(|w| m.waker(w)).filter(|w| w.time > keep).copied();
+                kept.map(|i| (i.begin.max(keep), i.end, i.state, i.cpu, waker(i))).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(of(&part, a), of(&whole, b));
+            prop_assert!(a.intervals.iter().all(|i| i.end > keep));
+        }
+        for (a, b) in part.processors.iter().zip(&whole.processors) {
+            let of = |p: &Processor| {
+                let kept = p.stretches.iter().filter(|s| s.end > keep);
+                kept.map(|s| (s.begin.max(keep), s.end, s.used)).collect::<Vec<_>>()
+            };
+            prop_assert_eq!(of(a), of(b));
         }
     }
 }
