@@ -14,7 +14,6 @@ use crate::{
         procfs::{Poller, Seek, Step, Stream},
         stack::DEPTH_MAX,
     },
-    trackers,
     wakeup::{self, Wakeup}, //
 };
 
@@ -30,9 +29,14 @@ use kernel::{
     time::{delay::fsleep, Delta}, //
 };
 
+/// Prints the line of an alert, without its end, given its stack: addresses to return to, the
+/// innermost first.
+pub(crate) type Line = fn(&Alert, &[u64], &mut dyn Write) -> fmt::Result;
+
 /// A ring of alerts and those who wait for them.
 pub(crate) struct Alerts {
     ring: Ring,
+    line: Line,
     wakeup: Wakeup,
     /// The number of the last alert whose text a reader of `wakeup` has.
     given: Atomic<u64>,
@@ -50,9 +54,10 @@ const FAREWELL: i64 = 200;
 impl Alerts {
     /// Keeps the last `len` alerts, a power of two, with stacks of `depth` entries, and wakes at
     /// most once in `interval` nanoseconds. `ENOMEM` or `EINVAL`. Sleeps.
-    pub(crate) fn new(len: u32, depth: usize, interval: u64) -> Result<Self> {
+    pub(crate) fn new(len: u32, depth: usize, interval: u64, line: Line) -> Result<Self> {
         Ok(Self {
             ring: Ring::new(len, depth)?,
+            line,
             wakeup: wakeup::new(interval)?,
             given: Atomic::new(0),
             listeners: Atomic::new(0),
@@ -96,6 +101,11 @@ impl Alerts {
         ] {
             seq_print!(out, "{name} {value}\n");
         }
+    }
+
+    /// How its alerts are printed.
+    pub(crate) fn line(&self) -> Line {
+        self.line
     }
 
     /// The most entries of a stack.
@@ -199,7 +209,7 @@ fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>
         if let Some(taken) = &mut taken {
             taken.alert.is_trusted = is_trusted;
         }
-        if print_one(&mut Lines(out), taken.as_ref(), lost).is_err() {
+        if print_one(alerts.line, &mut Lines(out), taken.as_ref(), lost).is_err() {
             // The number stays: what can not be told now is told to the next reading.
             out.truncate(told);
             return if told > start { Ok(true) } else { Err(ENOMEM) };
@@ -216,16 +226,13 @@ fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>
     Ok(out.len() > start)
 }
 
-fn print_one(lines: &mut Lines<'_>, taken: Option<&Taken>, lost: u64) -> fmt::Result {
+fn print_one(line: Line, lines: &mut Lines<'_>, taken: Option<&Taken>, lost: u64) -> fmt::Result {
     if lost > 0 {
         lines.write_fmt(fmt!("lost={lost}\n"))?;
     }
     let Some(taken) = taken else { return Ok(()) };
-    let line = trackers::Line {
-        alert: &taken.alert,
-        stack: taken.stack(),
-    };
-    lines.write_fmt(fmt!("{line}\n"))
+    line(&taken.alert, taken.stack(), lines)?;
+    lines.write_str("\n")
 }
 
 /// The file `alerts`.

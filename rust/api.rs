@@ -26,7 +26,7 @@
 use crate::{
     alerts::Alerts,
     event::Snapshot,
-    instance::{self, common, Core, Details, Instance, Values},
+    instance::{self, common, kind::New, Core, Details, Instance, Values},
     platform::Platform,
     record::{self, Name},
     sys::{
@@ -39,7 +39,10 @@ use crate::{
         held::{Lookup, Reference},
         Begin, Ended, Late,
     },
-    trackers::module::{self, Extra, KIND},
+    trackers::{
+        self,
+        module::{self, Extra, KIND},
+    },
 };
 use kernel::{prelude::*, sync::Arc};
 
@@ -98,7 +101,14 @@ pub(crate) struct Client<const K: usize, const D: usize> {
 
 impl<const K: usize, const D: usize> Client<K, D> {
     fn boxed(name: Name, values: &Values, config: Config, all: Arc<Alerts>) -> Result<KBox<Self>> {
-        let core = Core::new(name, &KIND, values, all)?;
+        let (number, kind) = trackers::find(KIND.name.as_bytes()).ok_or(EINVAL)?;
+        let new = New {
+            name,
+            number,
+            values,
+            all,
+        };
+        let core = Core::new(kind, new)?;
         KBox::init(try_init!(Self { core <- core, config }), GFP_KERNEL)
     }
 

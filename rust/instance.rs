@@ -22,11 +22,12 @@ use crate::{
         trace, //
     },
     tracker::Tracker,
-    trackers, wakeup,
+    wakeup, //
 };
 use core::ffi::CStr;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
+pub(crate) mod kind;
 mod late;
 mod parameters;
 pub(crate) mod pending;
@@ -37,6 +38,7 @@ pub(crate) use self::{
     late::{until_next_search, Details},
     parameters::{common, params, Changes, Shown, Values}, //
 };
+use kind::{Kind, New};
 use parameters::{Texts, PARAMS_MAX};
 
 /// Who made an instance that is no line of the control language.
@@ -51,7 +53,7 @@ pub(crate) struct MadeBy {
 /// An instance of any tracker, for the /proc tree. All functions sleep.
 pub(crate) trait Instance: Send + Sync {
     /// Its tracker.
-    fn kind(&self) -> &'static trackers::Kind;
+    fn kind(&self) -> &'static Kind;
 
     /// Who made it, if another module did.
     fn made_by(&self) -> Option<MadeBy> {
@@ -100,7 +102,7 @@ const TENDED: u64 = 1_000_000_000;
 /// What the instances of all trackers have, with keys of `K` and data of `D` words.
 pub(crate) struct Core<const K: usize, const D: usize> {
     name: Name,
-    kind: &'static trackers::Kind,
+    kind: &'static Kind,
     number: usize,
     traced: trace::Traced,
     tracker: Tracker<K, D, Kernel>,
@@ -132,15 +134,18 @@ impl From<&Task> for Owner {
 
 impl<const K: usize, const D: usize> Core<K, D> {
     /// Makes it, not enabled, where it is to be: it is too large for a kernel's stack, on which
-    /// memory may have to be reclaimed for it. `all` also gets its alerts. `ENOMEM` or `EINVAL`.
+    /// memory may have to be reclaimed for it. `ENOMEM` or `EINVAL`.
     /// Sleeps.
     pub(crate) fn new<'a>(
-        name: Name,
-        kind: &'static trackers::Kind,
-        given: &'a Values,
-        all: Arc<Alerts>,
+        kind: &'static Kind,
+        new: New<'a>,
     ) -> Result<impl Init<Self, Error> + 'a> {
-        let (number, _) = trackers::find(kind.name.as_bytes()).ok_or(EINVAL)?;
+        let New {
+            name,
+            number,
+            values: given,
+            all,
+        } = new;
         let capacity = given[common::EVENTS] as u32;
         let most = given[common::MAX_EVENTS] as u32;
         memory::check(Self::bytes(capacity))?;
@@ -148,6 +153,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             given[common::RING] as u32,
             given[common::STACK] as usize,
             given[common::WAKEUP_INTERVAL] as u64,
+            all.line(),
         )?;
         let alerts = Arc::new(alerts, GFP_KERNEL)?;
         let threshold = given[common::THRESHOLD] as u64;
@@ -229,7 +235,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Its tracker.
-    pub(crate) fn kind(&self) -> &'static trackers::Kind {
+    pub(crate) fn kind(&self) -> &'static Kind {
         self.kind
     }
 

@@ -121,7 +121,10 @@ impl kernel::Module for LatencyTracker {
             valid
         };
         let tickers = Tickers::new()?;
-        let all = Arc::new(Alerts::new(RING, DEPTH_MAX, WAKEUP_INTERVAL)?, GFP_KERNEL)?;
+        let all = Arc::new(
+            Alerts::new(RING, DEPTH_MAX, WAKEUP_INTERVAL, trackers::line)?,
+            GFP_KERNEL,
+        )?;
         let root = Dir::new(c"latency_tracker", None, gid)?;
         let registry = Registry::new(all.clone(), root.clone(), gid)?;
         let grower = Grower::new(registry.clone())?;

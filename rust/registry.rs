@@ -8,14 +8,18 @@
 use crate::{
     alerts::Alerts,
     control::{self, Disk, Fault, Line, Lookup, Param, Settings, Sought},
-    instance::{common, Changes, Instance, MadeBy, Shown, Values},
+    instance::{
+        common,
+        kind::{Kind, New},
+        Changes, Instance, MadeBy, Shown, Values,
+    },
     procfs::{self, Files},
     record::Name,
     sys::{
         block, cgroup, fprobe, module::Watcher, procfs::Dir, ticker::Tick, tracepoint::Tracepoint,
     },
     text::{pack, Plain},
-    trackers::{self, Kind}, //
+    trackers, //
 };
 use kernel::{
     new_mutex,
@@ -128,7 +132,7 @@ impl Registry {
         tracker: &'a [u8],
         settings: Settings<'a>,
     ) -> core::result::Result<(), Fault<'a>> {
-        let Some((_, kind)) = trackers::find(tracker) else {
+        let Some((number, kind)) = trackers::find(tracker) else {
             return Err(control::unknown(
                 ENOENT,
                 "no such tracker (see `trackers`)",
@@ -167,7 +171,7 @@ impl Registry {
                 .apply(&changes)
                 .map_err(|error| failed(error, name));
         }
-        let mut values = changes.over(defaults(kind));
+        let mut values = changes.over(Values::defaults(kind.params));
         let mut params = kind.params.iter().enumerate();
         let lacks =
             |(at, param): &(usize, &Param)| param.kind.is_text() && values.text(*at).is_none();
@@ -179,7 +183,7 @@ impl Registry {
                 key,
             ));
         }
-        if let Some((at, why)) = kind.check(&values) {
+        if let Some((at, why)) = (kind.check)(&values) {
             return Err(control::unknown(
                 EINVAL,
                 why,
@@ -210,7 +214,14 @@ impl Registry {
                 tracker,
             ));
         };
-        let make = || create(packed, &values, self.all.clone());
+        let make = || {
+            create(New {
+                name: packed,
+                number,
+                values: &values,
+                all: self.all.clone(),
+            })
+        };
         let entry = self
             .create(name, packed, make, &values)
             .map_err(|error| failed(error, name))?;
@@ -397,11 +408,6 @@ fn look_up(sought: Sought<'_>) -> Result<u64> {
 }
 
 const KERNEL: Lookup<'static> = &look_up;
-
-/// The values of an instance for which nothing is given.
-pub(crate) fn defaults(kind: &Kind) -> Values {
-    Values::defaults(kind)
-}
 
 /// Checks all settings of a line; one that is given twice is a fault. May sleep for long, when a
 /// disk or a cgroup is looked up.

@@ -15,6 +15,7 @@ use crate::{
     event::Snapshot,
     instance::{
         common,
+        kind::Kind,
         pending::{Batch, Lines},
         Changes, Instance, MadeBy, Values,
     },
@@ -22,7 +23,7 @@ use crate::{
     record::{self, Name},
     sys::{module::Owner, platform::Kernel, procfs::Records, ticker::Ticker, tracepoint},
     text::Plain,
-    trackers::{module::KIND, Kind},
+    trackers::module::KIND,
 };
 use kernel::{
     new_mutex,

@@ -2,7 +2,7 @@
 
 //! The parameters of instances: those that all trackers have, values, and changes of them.
 //!
-//! A parameter goes by its position among those of its tracker ([`trackers::Kind::params`]); the
+//! A parameter goes by its position among those of its tracker ([`super::kind::Kind::params`]); the
 //! common ones are the first. A value is a number, or a text that is shared and never changes.
 //!
 //! ```text
@@ -16,8 +16,7 @@
 use super::Instance;
 use crate::{
     control::{Kind, Number, Param},
-    sys::stack::DEPTH_MAX,
-    trackers, //
+    sys::stack::DEPTH_MAX, //
 };
 use core::{
     ffi::CStr,
@@ -40,10 +39,11 @@ pub(crate) struct Values {
 
 impl Values {
     /// Those for which nothing is given.
-    pub(crate) fn defaults(kind: &trackers::Kind) -> Self {
+    pub(crate) fn defaults(params: &[Param]) -> Self {
         let default = |at| {
-            let param: Option<&Param> = kind.params.get(at);
-            param.map_or(0, |param| param.default.into())
+            params
+                .get(at)
+                .map_or(0, |param: &Param| param.default.into())
         };
         Self {
             numbers: core::array::from_fn(default),

@@ -19,22 +19,23 @@
 
 use super::{
     common,
+    kind::{Kind, New},
     pending::{Batch, Lines},
-    profile, Changes, Core, Details, Instance, Values,
+    profile, Changes, Core, Details, Instance,
 };
 use crate::{
     alerts::Alerts,
     control::Number,
     event::Snapshot,
     platform::Platform,
-    record::{Name, Owner},
+    record::Owner,
     sys::{
         platform::Kernel,
         procfs::Records,
+        symbol::StackField,
         ticker::{Tick, Ticker},
     },
-    tracker::Late,
-    trackers::{self, Kind}, //
+    tracker::Late, //
 };
 use core::{ffi::CStr, marker::PhantomData};
 use kernel::{
@@ -148,12 +149,8 @@ enum State<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
 
 impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D, O> {
     /// Makes one, not enabled; for [`Kind::create`].
-    pub(crate) fn create(
-        name: Name,
-        values: &Values,
-        all: Arc<Alerts>,
-    ) -> Result<Arc<dyn Instance>> {
-        let core = Core::new(name, T::kind(), values, all)?;
+    pub(crate) fn create(new: New<'_>) -> Result<Arc<dyn Instance>> {
+        let core = Core::new(T::kind(), new)?;
         let live = UniqueArc::init(
             try_init!(Live {
                 core <- core,
@@ -296,6 +293,6 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Records for Pen
         seq_print!(out, "age={age} start={start} ");
         T::show_fields_to(core, event, is_trusted, out);
         let stack = core.stack_of(T::owner(&event.data), start);
-        seq_print!(out, "{}\n", trackers::StackField(stack.entries()));
+        seq_print!(out, "{}\n", StackField(stack.entries()));
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     freelist::MAX_CELLS,
     instance::{common, Changes, Instance, Values},
     platform::Platform,
-    registry::{self, Registry},
+    registry::Registry,
     sys::{
         bindings,
         module::{Owner, Watch},
@@ -293,7 +293,7 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
         "min_event_timeout is at most a year, not {shortest} ns"
     );
 
-    let mut values: Values = registry::defaults(&KIND);
+    let mut values: Values = Values::defaults(KIND.params);
     values[common::THRESHOLD] = config.threshold.into();
     values[common::EVENTS] = capacity.into();
     values[common::MAX_EVENTS] = capacity.max(most).into();

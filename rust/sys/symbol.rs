@@ -11,8 +11,13 @@
 //!
 //! Where text is made: never a probe.
 
-use crate::sys::bindings as helpers;
-use kernel::{bindings, ffi::c_char, fmt, prelude::*};
+use crate::{sys::bindings as helpers, text::Escaped};
+use kernel::{
+    bindings,
+    ffi::c_char,
+    fmt::{self, Write},
+    prelude::*, //
+};
 
 /// What `write` has written, of so many bytes, to a buffer of `N` of them; `None` if it is nothing.
 pub(super) fn written<const N: usize, R>(
@@ -164,5 +169,23 @@ impl fmt::Display for Raw {
         } else {
             Hashed(self.register).fmt(f)
         }
+    }
+}
+
+/// A stack as a field of a line, with a space before it; nothing if it is empty. Addresses to
+/// return to, the innermost first.
+pub(crate) struct StackField<'a>(pub(crate) &'a [u64]);
+
+impl fmt::Display for StackField<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        f.write_str(" stack=\"")?;
+        for (i, &address) in self.0.iter().enumerate() {
+            let comma = if i == 0 { "" } else { "," };
+            Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
+        }
+        f.write_str("\"")
     }
 }

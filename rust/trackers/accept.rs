@@ -19,11 +19,12 @@
 //!
 //! See sys/accept.rs.
 
-use super::{tasks, Kind};
+use super::tasks;
 use crate::{
     control::{Kind as ParamKind, Param, ALL},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -67,6 +68,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "closed"],
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
+    check: all_right,
     missing: accept::missing::<Probes>,
     create: Some(Probed::<Accept, _, _>::create),
 };

@@ -42,9 +42,13 @@ use self::{
 };
 use crate::{
     control::{Kind as ParamKind, Param, ALL_DEVICES},
-    instance::{common, params, probed::Probed},
-    sys::block,
-    trackers::Kind, //
+    instance::{
+        common,
+        kind::{all_right, Kind},
+        params,
+        probed::Probed, //
+    },
+    sys::block, //
 };
 use kernel::prelude::*;
 
@@ -81,6 +85,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &COUNTERS,
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
+    check: all_right,
     missing: block::missing::<Probes>,
     create: Some(Probed::<Block, _, _>::create),
 };

@@ -34,12 +34,12 @@
 use self::call::{Called, WORDS};
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::{Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -89,6 +89,7 @@ pub(crate) static KIND: Kind = Kind {
         let limit = Limit::whole(alert.is_trusted);
         f.write_fmt(fmt!(" {}", called.named(alert.reason.is_end(), limit)))
     },
+    check: all_right,
     missing: || fprobe::missing().or_else(sched::missing_exits::<Probes>),
     create: Some(Probed::<Func, _, _>::create),
 };

@@ -30,12 +30,12 @@ use super::{
         steps::{Steps, STEPS},
     },
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::{Kind as ParamKind, Param, ALL_DEVICES, DURATION_MAX},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Own, Probed},
@@ -82,6 +82,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(&alert.detail))),
+    check: all_right,
     missing,
     create: Some(Probed::<Io, _, _, _>::create),
 };

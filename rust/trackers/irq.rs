@@ -25,12 +25,12 @@
 
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::{Kind as ParamKind, Param, ALL},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -75,6 +75,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[],
     detail_words: DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(&alert.detail))),
+    check: all_right,
     missing: irq::missing_handlers::<Probes>,
     create: Some(Probed::<Irq, _, _>::create),
 };

@@ -6,10 +6,9 @@
 //! its timeout and whether it is on. Its alerts have the key, if the module lets it be seen, else
 //! a number that stands for it, and the id of the end.
 
-use super::Kind;
 use crate::{
     control::Param,
-    instance::{common, params},
+    instance::{kind::{all_right, Kind}, common, params},
     record::DETAIL, //
 };
 use kernel::{fmt, prelude::*};
@@ -46,6 +45,7 @@ pub(crate) static KIND: Kind = Kind {
         };
         f.write_fmt(fmt!(" {key} id={id}"))
     },
+    check: all_right,
     missing: || None,
     create: None,
 };

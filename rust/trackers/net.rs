@@ -30,11 +30,12 @@
 mod packet;
 
 use self::packet::{Detail, Skb, WORDS};
-use super::{tasks, Kind};
+use super::tasks;
 use crate::{
     control::{Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -92,6 +93,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "copied", "consumed", "dropped", "merged"],
     detail_words: Detail::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
+    check: all_right,
     missing: net::missing::<Probes>,
     create: Some(Probed::<Net, _, _>::create),
 };

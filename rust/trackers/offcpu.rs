@@ -26,12 +26,12 @@
 use self::event::{Off, FIRST_WORDS, WAKER, WORDS};
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::{Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -88,6 +88,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "over_max"],
     detail_words: Off::DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Off::from_detail(&alert.detail))),
+    check: all_right,
     missing: sched::missing::<Probes>,
     create: Some(Probed::<Offcpu, _, _>::create),
 };

@@ -22,7 +22,6 @@
 use self::event::{Passed, Taken, WORDS};
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::{
@@ -33,6 +32,7 @@ use crate::{
     },
     event::Snapshot,
     instance::{
+        kind::Kind,
         common,
         params,
         probed::{self, Live, Probed},
@@ -148,6 +148,7 @@ pub(crate) static KIND: Kind = Kind {
         let limit = Limit::part(alert.is_trusted);
         f.write_fmt(fmt!(" {}", passed.named(alert.reason.is_end(), limit)))
     },
+    check,
     missing: fprobe::missing,
     create: Some(Probed::<Pair, _, _>::create),
 };

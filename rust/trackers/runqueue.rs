@@ -21,12 +21,12 @@
 
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::Param,
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -59,6 +59,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS],
     detail_words: Waited::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
+    check: all_right,
     missing: sched::missing::<Probes>,
     create: Some(Probed::<Runqueue, _, _>::create),
 };

@@ -21,14 +21,12 @@
 //!
 //! Softirq; on PREEMPT_RT a task.
 
-use super::{
-    tasks::{self, Guard},
-    Kind,
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::{Kind as ParamKind, Param, ALL},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -76,6 +74,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[],
     detail_words: 1,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(alert.detail[0]))),
+    check: all_right,
     missing: irq::missing_softirqs::<Probes>,
     create: Some(Probed::<Softirq, _, _>::create),
 };

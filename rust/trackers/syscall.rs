@@ -29,12 +29,12 @@
 use self::call::{Made, Shown, WORDS};
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::{names::is_listed, Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -127,6 +127,7 @@ pub(crate) static KIND: Kind = Kind {
         );
         f.write_fmt(fmt!(" {}", Shown(made, limit)))
     },
+    check: all_right,
     missing: syscall::missing::<Probes>,
     create: Some(Probed::<Syscall, _, _>::create),
 };

@@ -28,12 +28,12 @@
 
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::Param,
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Probed},
@@ -66,6 +66,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "awake"],
     detail_words: Waited::WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
+    check: all_right,
     missing: sched::missing::<Probes>,
     create: Some(Probed::<Wakeup, _, _>::create),
 };

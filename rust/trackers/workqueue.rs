@@ -39,12 +39,12 @@ mod item;
 use self::item::{Item, WORDS};
 use super::{
     tasks::{self, Guard},
-    Kind,
 };
 use crate::{
     control::{Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
+        kind::{all_right, Kind},
         common,
         params,
         probed::{self, Live, Own, Probed},
@@ -89,6 +89,7 @@ pub(crate) static KIND: Kind = Kind {
     counters: &[tasks::READERS, "unqueued", "requeued"],
     detail_words: Item::DETAIL_WORDS,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Item::from_detail(alert))),
+    check: all_right,
     missing: workqueue::missing::<Probes>,
     create: Some(Probed::<Works, _, _, _>::create),
 };
