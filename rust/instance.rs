@@ -162,7 +162,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             name,
             kind,
             number,
-            traced: trace::Traced::of(kind.name),
+            traced: trace::Traced::of(kind.c_name),
             tracker: Tracker::growing(capacity, most, threshold, crate::sys::random::seed())?,
             values: core::array::from_fn(|at| {
                 Atomic::new(if off(at) { 0 } else { given[at] as u64 })

@@ -52,3 +52,14 @@ pub(crate) struct Kind {
 pub(crate) fn all_right(_: &Values) -> Option<(usize, &'static str)> {
     None
 }
+
+/// An identifier as a C string.
+macro_rules! c_name {
+    ($name:ident) => {
+        match ::core::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+            Ok(name) => name,
+            Err(_) => unreachable!(),
+        }
+    };
+}
+pub(crate) use c_name;

@@ -248,17 +248,9 @@ bool lt_work_is_queued(u64 work, u64 function);
 /* The trackers that have one of their own, alert_NAME. */
 enum lt_traced {
 	LT_TRACED_NOT,
-	LT_TRACED_BLOCK,
-	LT_TRACED_WAKEUP,
-	LT_TRACED_RUNQUEUE,
-	LT_TRACED_OFFCPU,
-	LT_TRACED_WORKQUEUE,
-	LT_TRACED_NET,
-	LT_TRACED_ACCEPT,
-	LT_TRACED_SYSCALL,
-	LT_TRACED_IRQ,
-	LT_TRACED_SOFTIRQ,
-	LT_TRACED_FUNC,
+#define LT_TRACED(tracker) LT_TRACED_##tracker,
+#include "traced_list.h"
+#undef LT_TRACED
 };
 
 struct lt_alert {
@@ -281,5 +273,7 @@ struct lt_alert {
 
 void lt_trace_alert(const struct lt_alert *alert);
 bool lt_trace_alert_enabled(enum lt_traced traced);
+/* LT_TRACED_NOT if the tracker of this name has none. */
+enum lt_traced lt_traced_of(const char *tracker);
 
 #endif /* _LATENCY_TRACKER_HELPERS_H */

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following the handlers of interrupts and softirqs as they run.
+//! Following the handlers of interrupts as they run.
 //!
 //! ```text
-//!   irq_handler_entry          irq_handler_exit       softirq_entry         softirq_exit
-//!   ------> action->handler() -------->               ------> h->action() -------->
+//!   irq_handler_entry          irq_handler_exit
+//!   ------> action->handler() -------->
 //! ```
 //!
 //! C headers: [`include/linux/interrupt.h`](srctree/include/linux/interrupt.h),
@@ -12,21 +12,17 @@
 //!
 //! # Contexts
 //!
-//! Handlers of interrupts: hard interrupt, with interrupts off. Softirqs: softirq; on a kernel
-//! with PREEMPT_RT a task that can be preempted, but not migrated.
+//! Hard interrupt, with interrupts off.
 
-use crate::{
-    platform::Platform,
-    sys::{
-        bindings as helpers,
-        platform::{Kernel, PreemptGuard},
-        tracepoint::{self, probe, Attachment, Probe}, //
-    },
+use crate::sys::{
+    bindings as helpers,
+    platform::PreemptGuard,
+    tracepoint::{self, probe, Attachment, Probe}, //
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
-    ffi::{c_int, c_uint, c_void},
+    ffi::{c_int, c_void},
     prelude::*,
     sync::Arc, //
 };
@@ -76,15 +72,6 @@ pub(crate) trait Handlers: Send + Sync + 'static {
     fn left(&self, guard: &PreemptGuard, irq: u32, ret: u32);
 }
 
-/// Follows softirqs.
-pub(crate) trait Softirqs: Send + Sync + 'static {
-    /// The function of a vector is called.
-    fn entered(&self, guard: &PreemptGuard, vector: u32);
-
-    /// It has returned.
-    fn left(&self, guard: &PreemptGuard, vector: u32);
-}
-
 /// # Safety
 ///
 /// `data` is a valid `T`, `action` a valid action.
@@ -116,24 +103,6 @@ unsafe extern "C" fn handler_left<T: Handlers>(
     follower.left(&guard, irq as u32, ret as u32);
 }
 
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn softirq_entered<T: Softirqs>(data: *mut c_void, vector: c_uint) {
-    // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
-    follower.entered(&Kernel::guard(), vector);
-}
-
-/// # Safety
-///
-/// `data` is a valid `T`.
-unsafe extern "C" fn softirq_left<T: Softirqs>(data: *mut c_void, vector: c_uint) {
-    // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
-    follower.left(&Kernel::guard(), vector);
-}
-
 /// The probes of handlers, the end first: nothing begins whose end would be missed.
 fn handler_probes<T: Handlers>() -> [Probe<'static, T>; 2] {
     // SAFETY: They have the arguments of these tracepoints, whose action is valid.
@@ -145,35 +114,13 @@ fn handler_probes<T: Handlers>() -> [Probe<'static, T>; 2] {
     }
 }
 
-/// The probes of softirqs, in the same order.
-fn softirq_probes<T: Softirqs>() -> [Probe<'static, T>; 2] {
-    // SAFETY: They have the arguments of these tracepoints, which are numbers.
-    unsafe {
-        [
-            probe!(softirq_exit: softirq_left::<T>),
-            probe!(softirq_entry: softirq_entered::<T>),
-        ]
-    }
-}
-
 /// The first tracepoint of handlers that this kernel lacks, if any.
 pub(crate) fn missing_handlers<T: Handlers>() -> Option<&'static CStr> {
     tracepoint::missing(handler_probes::<T>())
-}
-
-/// The first tracepoint of softirqs that this kernel lacks, if any.
-pub(crate) fn missing_softirqs<T: Softirqs>() -> Option<&'static CStr> {
-    tracepoint::missing(softirq_probes::<T>())
 }
 
 /// Attaches a follower of handlers. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
 /// behind. Sleeps.
 pub(crate) fn attach_to_handlers<T: Handlers>(follower: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(follower, handler_probes())
-}
-
-/// Attaches a follower of softirqs. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
-/// behind. Sleeps.
-pub(crate) fn attach_to_softirqs<T: Softirqs>(follower: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(follower, softirq_probes())
 }

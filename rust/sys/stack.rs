@@ -13,8 +13,8 @@
 //! # Contexts
 //!
 //! Looking a task up: kernel threads, outside of the engine's guard. Walking a stack takes
-//! microseconds: in a probe, only of what is late. [`Stack::of_task`] and [`Few::here`] take no
-//! lock, and are for any context.
+//! microseconds: in a probe, only of what is late. [`Stack::of_task`], [`Stack::here`] and
+//! [`Few::here`] take no lock, and are for any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;
@@ -66,6 +66,20 @@ impl Stack {
         // SAFETY: The task is valid, and there is room for so many entries.
         let len =
             unsafe { helpers::lt_task_stack(task.as_ptr(), stack.entries.as_mut_ptr(), room) };
+        stack.len = (len as usize).min(DEPTH_MAX);
+        stack
+    }
+
+    /// Saves at most `depth` entries of the caller's own stack, without the functions of this
+    /// module. Any context.
+    pub(crate) fn here(depth: usize) -> Self {
+        let mut stack = Self::EMPTY;
+        if depth == 0 {
+            return stack;
+        }
+        let room = depth.min(DEPTH_MAX) as u32;
+        // SAFETY: There is room for `room` entries.
+        let len = unsafe { helpers::lt_stack_here(stack.entries.as_mut_ptr(), room) };
         stack.len = (len as usize).min(DEPTH_MAX);
         stack
     }

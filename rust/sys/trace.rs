@@ -13,21 +13,9 @@ pub(crate) struct Traced(bindings::lt_traced);
 
 impl Traced {
     /// That of the tracker with this name.
-    pub(crate) fn of(tracker: &str) -> Self {
-        Self(match tracker {
-            "block" => bindings::lt_traced_LT_TRACED_BLOCK,
-            "wakeup" => bindings::lt_traced_LT_TRACED_WAKEUP,
-            "runqueue" => bindings::lt_traced_LT_TRACED_RUNQUEUE,
-            "offcpu" => bindings::lt_traced_LT_TRACED_OFFCPU,
-            "workqueue" => bindings::lt_traced_LT_TRACED_WORKQUEUE,
-            "net" => bindings::lt_traced_LT_TRACED_NET,
-            "accept" => bindings::lt_traced_LT_TRACED_ACCEPT,
-            "syscall" => bindings::lt_traced_LT_TRACED_SYSCALL,
-            "irq" => bindings::lt_traced_LT_TRACED_IRQ,
-            "softirq" => bindings::lt_traced_LT_TRACED_SOFTIRQ,
-            "func" => bindings::lt_traced_LT_TRACED_FUNC,
-            _ => bindings::lt_traced_LT_TRACED_NOT,
-        })
+    pub(crate) fn of(tracker: &CStr) -> Self {
+        // SAFETY: The name is a C string that outlives the call.
+        Self(unsafe { bindings::lt_traced_of(tracker.as_ptr().cast()) })
     }
 }
 

@@ -2,6 +2,8 @@
 /*
  * The module's own tracepoints, and how Rust emits them (rust/sys/trace.rs).
  */
+#include <linux/array_size.h>
+#include <linux/string.h>
 #include <linux/types.h>
 
 #include "helpers.h"
@@ -15,71 +17,48 @@ notrace void lt_trace_alert(const struct lt_alert *alert)
 	switch (alert->traced) {
 	case LT_TRACED_NOT:
 		break;
-	case LT_TRACED_BLOCK:
-		trace_alert_block(alert);
-		break;
-	case LT_TRACED_WAKEUP:
-		trace_alert_wakeup(alert);
-		break;
-	case LT_TRACED_RUNQUEUE:
-		trace_alert_runqueue(alert);
-		break;
-	case LT_TRACED_OFFCPU:
-		trace_alert_offcpu(alert);
-		break;
-	case LT_TRACED_WORKQUEUE:
-		trace_alert_workqueue(alert);
-		break;
-	case LT_TRACED_NET:
-		trace_alert_net(alert);
-		break;
-	case LT_TRACED_ACCEPT:
-		trace_alert_accept(alert);
-		break;
-	case LT_TRACED_SYSCALL:
-		trace_alert_syscall(alert);
-		break;
-	case LT_TRACED_IRQ:
-		trace_alert_irq(alert);
-		break;
-	case LT_TRACED_SOFTIRQ:
-		trace_alert_softirq(alert);
-		break;
-	case LT_TRACED_FUNC:
-		trace_alert_func(alert);
-		break;
+#define LT_TRACED(tracker)						\
+	case LT_TRACED_##tracker: {					\
+		trace_alert_##tracker(alert);				\
+		break;							\
+	}
+#include "traced_list.h"
+#undef LT_TRACED
 	}
 }
 
 notrace bool lt_trace_alert_enabled(enum lt_traced traced)
 {
-	if (trace_alert_enabled())
-		return true;
+	bool enabled = trace_alert_enabled();
+
 	switch (traced) {
 	case LT_TRACED_NOT:
 		break;
-	case LT_TRACED_BLOCK:
-		return trace_alert_block_enabled();
-	case LT_TRACED_WAKEUP:
-		return trace_alert_wakeup_enabled();
-	case LT_TRACED_RUNQUEUE:
-		return trace_alert_runqueue_enabled();
-	case LT_TRACED_OFFCPU:
-		return trace_alert_offcpu_enabled();
-	case LT_TRACED_WORKQUEUE:
-		return trace_alert_workqueue_enabled();
-	case LT_TRACED_NET:
-		return trace_alert_net_enabled();
-	case LT_TRACED_ACCEPT:
-		return trace_alert_accept_enabled();
-	case LT_TRACED_SYSCALL:
-		return trace_alert_syscall_enabled();
-	case LT_TRACED_IRQ:
-		return trace_alert_irq_enabled();
-	case LT_TRACED_SOFTIRQ:
-		return trace_alert_softirq_enabled();
-	case LT_TRACED_FUNC:
-		return trace_alert_func_enabled();
+#define LT_TRACED(tracker)						\
+	case LT_TRACED_##tracker: {					\
+		enabled |= trace_alert_##tracker##_enabled();		\
+		break;							\
 	}
-	return false;
+#include "traced_list.h"
+#undef LT_TRACED
+	}
+	return enabled;
+}
+
+static const char *const lt_traced_names[] = {
+#define LT_TRACED(tracker)						\
+	[LT_TRACED_##tracker] = #tracker,
+#include "traced_list.h"
+#undef LT_TRACED
+};
+
+notrace enum lt_traced lt_traced_of(const char *tracker)
+{
+	int i;
+
+	for (i = LT_TRACED_NOT + 1; i < ARRAY_SIZE(lt_traced_names); i++) {
+		if (!strcmp(tracker, lt_traced_names[i]))
+			return i;
+	}
+	return LT_TRACED_NOT;
 }

@@ -14,6 +14,10 @@
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
+use crate::{
+    platform::Platform,
+    sys::platform::{Kernel, PreemptGuard}, //
+};
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
     bindings,
@@ -113,6 +117,124 @@ impl<'a, T> Probe<'a, T> {
         self.tracepoint
     }
 }
+
+/// An argument of a tracepoint that is a number, or an address that nothing is looked up at.
+pub(crate) trait Argument: Copy {
+    /// The number; one below 0 with its sign in all bits.
+    fn word(self) -> u64;
+}
+
+macro_rules! numbers {
+    ($($type:ty),*) => {
+        $(impl Argument for $type {
+            #[inline(always)]
+            fn word(self) -> u64 {
+                self as u64
+            }
+        })*
+    };
+}
+numbers!(bool, u8, u16, u32, i32, usize, isize, u64, i64);
+
+impl<T> Argument for *mut T {
+    #[inline(always)]
+    fn word(self) -> u64 {
+        self as u64
+    }
+}
+
+impl<T> Argument for *const T {
+    #[inline(always)]
+    fn word(self) -> u64 {
+        self as u64
+    }
+}
+
+/// What is done at a tracepoint with `N` arguments, given a `Data`. For [`handled!`].
+pub(crate) trait Handler<const N: usize> {
+    type Data: Send + Sync + 'static;
+
+    /// In the context of the tracepoint, with preemption off.
+    fn handle(data: &Self::Data, guard: &PreemptGuard, arguments: [u64; N]);
+}
+
+macro_rules! handlers {
+    ($($name:ident: $len:literal, $($argument:ident: $type:ident),*;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// `data` is a valid `H::Data`.
+            #[allow(dead_code, reason = "not every number of arguments is in use")]
+            pub(crate) unsafe extern "C" fn $name<H: Handler<$len>, $($type: Argument),*>(
+                data: *mut c_void,
+                $($argument: $type),*
+            ) {
+                // SAFETY: The function's contract.
+                let data = unsafe { &*data.cast::<H::Data>() };
+                H::handle(data, &Kernel::guard(), [$($argument.word()),*]);
+            }
+        )*
+    };
+}
+
+handlers! {
+    handler_1: 1, a: A;
+    handler_2: 2, a: A, b: B;
+    handler_3: 3, a: A, b: B, c: C;
+    handler_4: 4, a: A, b: B, c: C, d: D;
+    handler_5: 5, a: A, b: B, c: C, d: D, e: E;
+}
+
+/// A [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
+/// `handled!(softirq_exit(vector): |probes: Probes, guard| probes.left(guard, vector))`.
+///
+/// Another number of arguments than the tracepoint has does not compile.
+macro_rules! handled {
+    ($tracepoint:ident($($argument:ident),+): |$data:ident: $type:ty, $guard:ident| $do:expr) => {{
+        struct This;
+
+        impl $crate::sys::tracepoint::Handler<
+            { $crate::sys::tracepoint::handled!(@count $($argument)+) }
+        > for This {
+            type Data = $type;
+
+            #[inline(always)]
+            #[allow(unused_variables, reason = "not every argument is of interest")]
+            fn handle(
+                $data: &$type,
+                $guard: &$crate::sys::platform::PreemptGuard,
+                [$($argument),+]: [u64; $crate::sys::tracepoint::handled!(@count $($argument)+)],
+            ) {
+                $do
+            }
+        }
+
+        // SAFETY: Given a pointer to a valid `$type`, which its `Probe` sees to, the function does
+        // nothing with the arguments but to make numbers of them, in any context.
+        unsafe {
+            $crate::sys::tracepoint::probe!($tracepoint: $crate::sys::tracepoint::handled!(
+                @function $($argument)+
+            ))
+        }
+    }};
+    (@count $a:ident) => { 1 };
+    (@count $a:ident $b:ident) => { 2 };
+    (@count $a:ident $b:ident $c:ident) => { 3 };
+    (@count $a:ident $b:ident $c:ident $d:ident) => { 4 };
+    (@count $a:ident $b:ident $c:ident $d:ident $e:ident) => { 5 };
+    (@function $a:ident) => { $crate::sys::tracepoint::handler_1::<This, _> };
+    (@function $a:ident $b:ident) => { $crate::sys::tracepoint::handler_2::<This, _, _> };
+    (@function $a:ident $b:ident $c:ident) => {
+        $crate::sys::tracepoint::handler_3::<This, _, _, _>
+    };
+    (@function $a:ident $b:ident $c:ident $d:ident) => {
+        $crate::sys::tracepoint::handler_4::<This, _, _, _, _>
+    };
+    (@function $a:ident $b:ident $c:ident $d:ident $e:ident) => {
+        $crate::sys::tracepoint::handler_5::<This, _, _, _, _, _>
+    };
+}
+pub(crate) use handled;
 
 /// The first tracepoint that probes need and this kernel lacks, if any.
 pub(crate) fn missing<T>(

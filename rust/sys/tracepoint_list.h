@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The list of tracepoints.h: which tracepoints, and the types of their arguments.
- * Included with another LT_TRACEPOINT() each time.
+ * Included with another LT_TRACEPOINT() each time. Those of trackers that declare
+ * them (rust/trackers/declare.rs) are in declared_list.h.
  */
 
 /* block.rs */
@@ -30,8 +31,6 @@ LT_TRACEPOINT(sys_exit, struct pt_regs *, long);
 /* irq.rs */
 LT_TRACEPOINT(irq_handler_entry, int, struct irqaction *);
 LT_TRACEPOINT(irq_handler_exit, int, struct irqaction *, int);
-LT_TRACEPOINT(softirq_entry, unsigned int);
-LT_TRACEPOINT(softirq_exit, unsigned int);
 
 /* workqueue.rs */
 LT_TRACEPOINT(workqueue_queue_work, int, struct pool_workqueue *,
@@ -48,3 +47,5 @@ LT_TRACEPOINT(skb_copy_datagram_iovec, const struct sk_buff *, int);
 
 /* accept.rs */
 LT_TRACEPOINT(sock_send_length, struct sock *, int, int);
+
+#include "declared_list.h"

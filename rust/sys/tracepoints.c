@@ -16,6 +16,10 @@
 #include <trace/events/syscalls.h>
 #include <trace/events/workqueue.h>
 
+#define LT_HEADERS
+#include "declared_list.h"
+#undef LT_HEADERS
+
 #include "helpers.h"
 #include "tracepoints.h"
 

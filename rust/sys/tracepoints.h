@@ -25,6 +25,7 @@
 #endif
 
 #include <linux/blk_types.h>
+#include <linux/gfp_types.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 #include <net/dropreason.h>
@@ -37,6 +38,10 @@ struct request;
 struct sk_buff;
 struct sock;
 struct task_struct;
+
+#define LT_STRUCTS
+#include "declared_list.h"
+#undef LT_STRUCTS
 
 #define LT_TRACEPOINT(tp, ...) \
 	typedef void (*lt_probe_##tp)(void *data, __VA_ARGS__)

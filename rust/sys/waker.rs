@@ -9,9 +9,16 @@
 //! only raises an irq_work; [`Callbacks::on_irq_work`] runs a moment later in interrupt context
 //! (in a kernel thread on PREEMPT_RT) and may wake, or arm the timer to do it later.
 
-use crate::sys::bindings;
+use crate::sys::{bindings, platform::PreemptGuard};
 use core::{ops::Deref, ptr::NonNull};
 use kernel::{error::to_result, ffi::c_void, prelude::*};
+
+/// Whether the caller is within [`Handle::wake`], by a callback on this CPU.
+#[allow(dead_code, reason = "for trackers that see what waking does")]
+pub(crate) fn is_waking(_: &PreemptGuard) -> bool {
+    // SAFETY: Preemption is off.
+    unsafe { bindings::lt_is_waking() }
+}
 
 /// What happens after [`Handle::queue`] and [`Handle::arm`].
 pub(crate) trait Callbacks: Send + Sync + 'static {

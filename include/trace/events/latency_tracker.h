@@ -344,28 +344,6 @@ TRACE_EVENT(alert_irq,
 				   { 3, "pending" }))
 );
 
-TRACE_EVENT(alert_softirq,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(u32, vec)
-		__field(u32, on)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->vec = (u32)alert->args[0];
-		__entry->on = alert->args[0] >> 32;
-	),
-
-	TP_printk(LT_COMMON_FORMAT " vec=%u on=%u",
-		  LT_COMMON_VALUES, __entry->vec, __entry->on)
-);
-
 TRACE_EVENT(alert_func,
 
 	TP_PROTO(const struct lt_alert *alert),
@@ -525,6 +503,8 @@ TRACE_EVENT(alert_accept,
 		  __entry->family == AF_INET6 ? 16 : 4, __entry->remote,
 		  __entry->remote_port, __entry->fd, __entry->bytes)
 );
+
+#include "latency_tracker_declared.h"
 
 #endif /* _TRACE_LATENCY_TRACKER_H */
 

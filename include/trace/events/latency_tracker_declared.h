@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * Made by scripts/trackers of rust/trackers: change it there.
+ * Included by latency_tracker.h.
+ */
+
+TRACE_EVENT(alert_softirq,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(u32, vec)
+		__field(u32, on)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->vec = alert->args[0];
+		__entry->on = alert->args[0] >> 32;
+	),
+
+	TP_printk(LT_COMMON_FORMAT " vec=%u on=%u",
+		  LT_COMMON_VALUES, __entry->vec,
+		  __entry->on)
+);
