@@ -178,11 +178,15 @@ pub(crate) struct StackField<'a>(pub(crate) &'a [u64]);
 
 impl fmt::Display for StackField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.is_empty() {
+        // What a tracepoint calls its probes by, if there are several, says nothing about the task that passed it.
+        let is_ours = |&&address: &&u64| Symbol(address).starts_with("__traceiter_");
+        let ours = self.0.iter().take(1).filter(is_ours).count();
+        let entries = self.0.get(ours..).unwrap_or_default();
+        if entries.is_empty() {
             return Ok(());
         }
         f.write_str(" stack=\"")?;
-        for (i, &address) in self.0.iter().enumerate() {
+        for (i, &address) in entries.iter().enumerate() {
             let comma = if i == 0 { "" } else { "," };
             Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
         }
