@@ -5,7 +5,7 @@
 //! ```text
 //!   a module in C or Rust
 //!        |  latency_tracker_event_in(), ...
-//!   sys/exports.rs      raw pointers become slices and references
+//!   api/ffi.rs          raw pointers become slices and references
 //!        |
 //!   Any                 keys and data of any size: one engine for each class of sizes
 //!        |
@@ -29,12 +29,7 @@ use crate::{
     instance::{self, common, kind::New, Core, Details, Instance, Values},
     platform::Platform,
     record::{self, Name},
-    sys::{
-        exports::{Callback, Report},
-        module::Owner,
-        platform::Kernel,
-        ticker,
-    },
+    sys::{module::Owner, platform::Kernel, ticker},
     tracker::{
         held::{Lookup, Reference},
         Begin, Ended, Late,
@@ -47,15 +42,16 @@ use crate::{
 use kernel::{prelude::*, sync::Arc};
 
 mod any;
+pub(crate) mod ffi;
 mod instances;
 
 pub(crate) use any::Any;
+use ffi::{Callback, Report};
 use instances::ModuleTracker;
 
 type Guard = <Kernel as Platform>::Guard;
 
-/// The longest key and the most data, in bytes.
-pub(crate) const KEY_MAX: usize = 64;
+/// The most data, in bytes.
 pub(crate) const DATA_MAX: usize = 256;
 
 /// The longest key of two words, in bytes.

@@ -20,6 +20,8 @@ mod comm;
 pub(crate) mod fields;
 #[path = "control/names.rs"]
 pub(crate) mod names;
+#[path = "control/number.rs"]
+mod number;
 #[path = "control/sought.rs"]
 mod sought;
 #[path = "control/values.rs"]

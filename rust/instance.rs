@@ -10,6 +10,7 @@ use crate::{
     alerts::Alerts,
     control::Number,
     event::Event,
+    hash::Seed,
     histogram,
     platform::Platform,
     record::{Name, Owner},
@@ -18,6 +19,7 @@ use crate::{
         atomic::{Atomic, Relaxed},
         memory,
         platform::{self, Kernel},
+        random,
         task::Task,
         trace, //
     },
@@ -158,12 +160,13 @@ impl<const K: usize, const D: usize> Core<K, D> {
         let alerts = Arc::new(alerts, GFP_KERNEL)?;
         let threshold = given[common::THRESHOLD] as u64;
         let off = |at| at == common::ENABLED;
+        let [a, b] = random::words();
         Ok(try_init!(Self {
             name,
             kind,
             number,
             traced: trace::Traced::of(kind.c_name),
-            tracker: Tracker::growing(capacity, most, threshold, crate::sys::random::seed())?,
+            tracker: Tracker::growing(capacity, most, threshold, Seed::new(a, b))?,
             values: core::array::from_fn(|at| {
                 Atomic::new(if off(at) { 0 } else { given[at] as u64 })
             }),

@@ -30,8 +30,8 @@
 //! | `instance/probed` | what all trackers with probes have in common |
 //! | `profile`, `instance/profile` | tables of how long operations of each class took |
 //! | `trackers/` | one file a tracker; `tasks` is what those of tasks share |
-//! | `api` | trackers of other modules |
-//! | `sys/` | safe wrappers over C; with `freelist` and `rcu_ht` the only `unsafe` code |
+//! | `api` | trackers of other modules; `api/ffi` is what they call |
+//! | `sys/` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |
 //!
 //! The engine, `profile`, `alert`, `record`, `control` and `text` use nothing of the kernel but atomics and
 //! error codes; user/engine compiles the same files for tests and models.
@@ -62,11 +62,10 @@ mod trackers;
 mod wakeup;
 
 use alerts::Alerts;
-use procfs::Files;
-use registry::Registry;
+use api::ffi::Exports;
+use registry::{Files, Registry};
 use sys::{
     compat,
-    exports::Exports,
     procfs::Dir,
     stack::DEPTH_MAX,
     ticker::{Grower, Tickers},
@@ -126,7 +125,7 @@ impl kernel::Module for LatencyTracker {
             GFP_KERNEL,
         )?;
         let root = Dir::new(c"latency_tracker", None, gid)?;
-        let registry = Registry::new(all.clone(), root.clone(), gid)?;
+        let registry = Registry::new(all.clone(), root.clone(), gid, procfs::instance_files)?;
         let grower = Grower::new(registry.clone())?;
         let files = procfs::root_files(&root, &all, &registry)?;
         let exports = Some(Exports::new(registry.clone())?);

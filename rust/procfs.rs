@@ -7,7 +7,7 @@ use crate::{
     control::{self, Fault},
     instance::{profile, Instance, Shown},
     profile::{Span, WINDOWS},
-    registry::{self, Registry},
+    registry::{self, Files, Registry},
     sys::bindings::UTS_RELEASE,
     sys::procfs::{Dir, File, Listing, Records, Text, WRITE_MAX},
     sys::{fprobe, tracepoint},
@@ -21,9 +21,6 @@ use kernel::{
     str::CString,
     sync::Arc, //
 };
-
-/// Files that go away together.
-pub(crate) type Files = KVec<File>;
 
 /// Makes the files of the module. Sleeps; nothing is left behind if it fails.
 pub(crate) fn root_files(

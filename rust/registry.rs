@@ -13,14 +13,18 @@ use crate::{
         kind::{Kind, New},
         Changes, Instance, MadeBy, Shown, Values,
     },
-    procfs::{self, Files},
     record::Name,
     sys::{
-        block, cgroup, fprobe, module::Watcher, procfs::Dir, ticker::Tick, tracepoint::Tracepoint,
+        block, cgroup, fprobe,
+        module::Watcher,
+        procfs::{Dir, File},
+        ticker::Tick,
+        tracepoint::Tracepoint,
     },
     text::{pack, Plain},
     trackers, //
 };
+use core::ffi::CStr;
 use kernel::{
     new_mutex,
     prelude::*,
@@ -29,6 +33,13 @@ use kernel::{
     str::CString,
     sync::{Arc, Mutex}, //
 };
+
+/// Files that go away together.
+pub(crate) type Files = KVec<File>;
+
+/// Makes the folder of an instance, of this name and open to a group, in another one. Sleeps; nothing
+/// is left behind if it fails.
+pub(crate) type MakeFiles = fn(&CStr, &Arc<Dir>, Option<u32>, &Arc<dyn Instance>) -> Result<Files>;
 
 /// An instance and its files.
 struct Entry {
@@ -62,20 +73,27 @@ pub(crate) struct Registry {
     all: Arc<Alerts>,
     parent: Arc<Dir>,
     gid: Option<u32>,
+    make_files: MakeFiles,
     #[pin]
     list: Mutex<List>,
 }
 
 impl Registry {
-    /// Makes an empty one, whose instances' folders are in `parent` and open to group `gid`, and
-    /// whose instances' alerts also go to `all`.
-    pub(crate) fn new(all: Arc<Alerts>, parent: Arc<Dir>, gid: Option<u32>) -> Result<Arc<Self>> {
+    /// Makes an empty one, whose instances' folders are in `parent` and open to group `gid`,
+    /// as `make_files` makes them, and whose instances' alerts also go to `all`.
+    pub(crate) fn new(
+        all: Arc<Alerts>,
+        parent: Arc<Dir>,
+        gid: Option<u32>,
+        make_files: MakeFiles,
+    ) -> Result<Arc<Self>> {
         let entries = Some(KVec::new());
         Arc::pin_init(
             pin_init!(Self {
                 all,
                 parent,
                 gid,
+                make_files,
                 list <- new_mutex!(List { entries, leaving: KVec::new(), removed: 0 }),
             }),
             GFP_KERNEL,
@@ -297,7 +315,7 @@ impl Registry {
             files: Files::new(),
         };
         let name = c_string(name)?;
-        entry.files = procfs::instance_files(&name, &self.parent, self.gid, &entry.instance)?;
+        entry.files = (self.make_files)(&name, &self.parent, self.gid, &entry.instance)?;
         entry.instance.apply(&Changes::all(values))?;
         Ok(entry)
     }

@@ -2,7 +2,7 @@
 
 //! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
 //!
-//! This is the only room, with freelist.rs and rcu_ht.rs, that may hold `unsafe`. It knows
+//! This is the only room, with freelist.rs, rcu_ht.rs and api/ffi.rs, that may hold `unsafe`. It knows
 //! nothing of latency: each file could move to `rust/kernel` one day.
 
 pub(crate) mod accept;
@@ -11,7 +11,6 @@ pub(crate) mod bindings;
 pub(crate) mod block;
 pub(crate) mod cgroup;
 pub(crate) mod compat;
-pub(crate) mod exports;
 pub(crate) mod fprobe;
 pub(crate) mod irq;
 pub(crate) mod memory;

@@ -2,13 +2,14 @@
 
 //! One type for trackers of all classes of sizes; any context but where it is said.
 
-use super::{Client, Config, KEY_MAX, SHORT_KEY};
+use super::{Client, Config, SHORT_KEY};
 use crate::{
     alerts::Alerts,
     instance::Values,
     record::Name,
     sys::ticker::Tick,
     tracker::{held::Reference, Ended},
+    trackers::module::KEY_MAX,
 };
 use kernel::{prelude::*, sync::Arc};
 

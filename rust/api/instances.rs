@@ -7,7 +7,7 @@
 
 use super::{
     any::{each_class, Any},
-    Config, KEY_MAX,
+    Config,
 };
 use crate::{
     alerts::Alerts,
@@ -23,7 +23,7 @@ use crate::{
     record::{self, Name},
     sys::{module::Owner, platform::Kernel, procfs::Records, ticker::Ticker, tracepoint},
     text::Plain,
-    trackers::module::KIND,
+    trackers::module::{KEY_MAX, KIND},
 };
 use kernel::{
     new_mutex,

@@ -6,7 +6,7 @@
 
 use super::{
     fault,
-    values::{in_range, parse_number},
+    number::{in_range, parse_number},
     Fault, ALL, ALL_DEVICES, MINOR_BITS,
 };
 use kernel::prelude::*;

@@ -4,28 +4,11 @@
 
 use super::{
     comm, fault, fields, names,
+    number::{in_range, parse_number},
     sought::{check_function, check_point, parse_cgroup, parse_disk},
     Fault, Kind, Lookup, Number, Param, ALL, ALL_DEVICES, DURATION_MAX, MINOR_BITS,
 };
 use kernel::{fmt, prelude::*};
-
-/// Parses digits only; `ERANGE` when they do not fit.
-pub(super) fn parse_number<'a>(
-    text: &'a [u8],
-    word: &'a [u8],
-    expected: &'static str,
-) -> core::result::Result<u64, Fault<'a>> {
-    if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
-        return Err(fault(EINVAL, expected, word));
-    }
-    text.iter()
-        .try_fold(0u64, |number, digit| {
-            number
-                .checked_mul(10)?
-                .checked_add(u64::from(*digit - b'0'))
-        })
-        .ok_or_else(|| fault(ERANGE, expected, word))
-}
 
 const UNITS: [(&str, u64); 4] = [
     ("ns", 1),
@@ -52,19 +35,6 @@ fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
         .checked_mul(scale)
         .filter(|&ns| ns <= DURATION_MAX)
         .ok_or_else(|| fault(ERANGE, TOO_LONG, text))
-}
-
-pub(super) fn in_range<'a>(
-    number: u64,
-    min: u64,
-    max: u64,
-    text: &'a [u8],
-    expected: &'static str,
-) -> core::result::Result<u64, Fault<'a>> {
-    if number < min || number > max {
-        return Err(fault(ERANGE, expected, text));
-    }
-    Ok(number)
 }
 
 /// What a [`Fault`] says itself, by the kind of its parameter.

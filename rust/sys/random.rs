@@ -2,16 +2,8 @@
 
 //! Secrets for hash tables.
 
-use crate::hash::Seed;
-
-/// Draws a seed. Does not sleep.
-pub(crate) fn seed() -> Seed {
+/// Two random words. Does not sleep.
+pub(crate) fn words() -> [u64; 2] {
     // SAFETY: No requirements.
-    let (a, b) = unsafe {
-        (
-            kernel::bindings::get_random_u64(),
-            kernel::bindings::get_random_u64(),
-        )
-    };
-    Seed::new(a, b)
+    core::array::from_fn(|_| unsafe { kernel::bindings::get_random_u64() })
 }

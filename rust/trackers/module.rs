@@ -50,8 +50,11 @@ pub(crate) static KIND: Kind = Kind {
     create: None,
 };
 
+/// The longest key, in bytes.
+pub(crate) const KEY_MAX: usize = 64;
+
 /// The id, the length of the key, and the key.
-const WORDS: usize = 2 + crate::api::KEY_MAX / 8;
+const WORDS: usize = 2 + KEY_MAX / 8;
 
 /// What is to be seen of a key.
 pub(crate) enum Key<'a> {

@@ -11,6 +11,7 @@ use crate::action::Action;
 use crate::analyze::{self, AnalyzeArgs};
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
+use crate::seconds::seconds;
 
 const EXAMPLES: &str = "\
 Exit status: 0 fine, 1 error, 2 an alert fired (watch, record).
@@ -214,18 +215,6 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
-}
-
-/// Options are in seconds if no unit is given, like those of other tools.
-pub(crate) fn seconds(text: &str) -> Result<Nanos, String> {
-    let bare = text.bytes().all(|b| b.is_ascii_digit());
-    let word = if bare {
-        format!("{text}s")
-    } else {
-        text.to_string()
-    };
-    lt_proc::parse_duration(&word)
-        .map_err(|_| "expected a duration such as 10s, 500ms or 5m".to_string())
 }
 
 #[cfg(test)]

@@ -45,17 +45,6 @@ pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
     Some(hint.to_string())
 }
 
-/// The one of `words` that a misspelt `word` most likely means, if one is close enough.
-pub(crate) fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let near = |known: &'a str| {
-        let likeness = strsim::jaro_winkler(word, known);
-        (likeness > 0.75).then_some((known, likeness))
-    };
-    let best = words.into_iter().filter_map(near);
-    best.max_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(known, _)| known)
-}
-
 /// The time of day, for `-T`, in UTC.
 pub(crate) fn clock() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -86,15 +75,6 @@ fn time_of_day(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_slip_of_the_finger_is_understood() {
-        let known = ["threshold", "timeout", "events", "max_events", "dev"];
-        assert_eq!(meant("treshold", known), Some("threshold"));
-        assert_eq!(meant("time_out", known), Some("timeout"));
-        assert_eq!(meant("maxevents", known), Some("max_events"));
-        assert_eq!(meant("xyz", known), None);
-    }
 
     #[test]
     fn the_time_of_an_alert_is_that_of_a_day() {

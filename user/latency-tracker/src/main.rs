@@ -11,6 +11,7 @@ mod cli;
 mod cmd;
 mod exec;
 mod explain;
+mod instance;
 mod kmsg;
 mod lttng;
 mod module;
@@ -18,6 +19,7 @@ mod out;
 mod profile;
 mod record;
 mod rt;
+mod seconds;
 mod wait;
 
 use std::process::ExitCode;

@@ -44,7 +44,7 @@ const EXPLAINED: usize = 3;
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
-    crate::cmd::start::load_module(root)?;
+    crate::instance::load_module(root)?;
     leftovers::clean(root);
     instance::check(root, args)?;
     let captures = Captures::open(&args.output)?;

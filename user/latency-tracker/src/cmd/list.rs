@@ -180,7 +180,7 @@ const COUNTERS: [(&str, &str); 25] = [
 fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
     let names = || all.iter().map(|t| t.name.as_str());
     if let Some(name) = name.filter(|name| names().all(|n| n != *name)) {
-        let hint = match super::meant(name, names()) {
+        let hint = match crate::instance::meant(name, names()) {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
         };

@@ -2,14 +2,12 @@
 
 //! `start`: creates an instance, or changes one; loads the module when it is missing.
 
-use anyhow::{Context, Result, bail};
-use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
+use anyhow::Result;
+use lt_proc::ProcRoot;
 
 use crate::Outcome;
 use crate::cli::StartArgs;
-use crate::exec::Exec;
-use crate::kmsg::Kmsg;
-use crate::module;
+use crate::instance::{create, load_module};
 use crate::out;
 
 pub(crate) fn run(root: &ProcRoot, args: &StartArgs) -> Result<Outcome> {
@@ -17,153 +15,4 @@ pub(crate) fn run(root: &ProcRoot, args: &StartArgs) -> Result<Outcome> {
     create(root, &args.name, &args.tracker, &args.settings)?;
     out::line(&root.instance(&args.name)?.to_string())?;
     Ok(Outcome::Fine)
-}
-
-/// Loads the module unless it is there.
-pub(crate) fn load_module(root: &ProcRoot) -> Result<()> {
-    if root.is_loaded() {
-        return Ok(());
-    }
-    if !module::is_root() || !module::is_installed() {
-        return Err(ProcError::NotLoaded(root.path().into()).into());
-    }
-    let loaded = Exec::new("modprobe", ["latency_tracker"]).output();
-    loaded.context("the latency_tracker module is not loaded and could not be")?;
-    if !root.is_loaded() {
-        bail!(
-            "the module is loaded, but {} does not exist",
-            root.path().display()
-        );
-    }
-    out::note("loaded the latency_tracker module");
-    Ok(())
-}
-
-/// Writes the control line; a refusal comes with what the kernel log says about it.
-pub(crate) fn create(
-    root: &ProcRoot,
-    name: &str,
-    tracker: &str,
-    settings: &[Setting],
-) -> Result<()> {
-    if !valid_name(name) {
-        bail!(
-            "{name:?}: expected a name of up to 31 letters, digits, _ or -, starting with a letter or _, \
-             that is not a file of {} itself",
-            root.path().display()
-        );
-    }
-    // Without the list the kernel alone judges, which it does anyway.
-    let trackers = root.trackers().unwrap_or_default();
-    let info = trackers.iter().find(|t| t.name == tracker);
-    let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
-    for setting in &settings {
-        if let Some(text) = bare(setting, info) {
-            out::note(&text);
-        }
-    }
-    let mut log = Kmsg::from_now();
-    let result = root.create(name, tracker, &settings);
-    match &result {
-        Err(ProcError::Refused { .. }) => {
-            for line in log.said() {
-                out::note(&format!("kernel: {line}"));
-            }
-        }
-        _ => return Ok(result?),
-    }
-    let Some(info) = info else {
-        if trackers.is_empty() {
-            return Ok(result?);
-        }
-        let known = || trackers.iter().map(|t| t.name.as_str());
-        let meant = super::meant(tracker, known());
-        let all = known().collect::<Vec<_>>().join(", ");
-        let hint = meant.map_or(format!("there are {all}"), |m| format!("did you mean {m}?"));
-        bail!("no tracker is called {tracker:?}; {hint}");
-    };
-    let known = || info.params.iter().map(|p| p.name.as_str());
-    if let Some(odd) = settings.iter().find(|s| known().all(|k| k != s.key)) {
-        let meant = super::meant(&odd.key, known());
-        let hint = meant.map_or(String::new(), |m| format!("; did you mean {m}=?"));
-        return Err(result.map_or_else(anyhow::Error::from, |()| anyhow::anyhow!("bug: accepted")))
-            .with_context(|| format!("{tracker} has no parameter {:?}{hint}", odd.key));
-    }
-    Ok(result?)
-}
-
-fn is_duration(setting: &Setting, info: Option<&TrackerInfo>) -> bool {
-    let mut params = info.into_iter().flat_map(|info| &info.params);
-    params.any(|p| p.name == setting.key && p.kind == "duration")
-}
-
-/// A setting in the kernel's form, which has no minutes, hours and days.
-fn in_seconds(setting: &Setting, info: Option<&TrackerInfo>) -> Setting {
-    let mut setting = setting.clone();
-    if setting.value.ends_with(['m', 'h', 'd'])
-        && is_duration(&setting, info)
-        && let Ok(time) = parse_duration(&setting.value)
-    {
-        setting.value = time.exact();
-    }
-    setting
-}
-
-/// What to say about a time without a unit: elsewhere (`-d 10`) such a number is seconds.
-fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
-    let number: u64 = setting.value.parse().ok()?;
-    // A script may write a time back as `control` shows it, in ns: those are longer numbers.
-    if !(1..1_000_000).contains(&number) || !is_duration(setting, info) {
-        return None;
-    }
-    Some(format!(
-        "{setting} is {}: a number without a unit is nanoseconds; write {number}us, {number}ms or {number}s \
-         for others",
-        Nanos(number)
-    ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn block() -> TrackerInfo {
-        let text = "block: x\n  threshold=1 duration: y\n  events=1 number: z\n";
-        TrackerInfo::parse_all(text).unwrap().remove(0)
-    }
-
-    fn setting(text: &str) -> Setting {
-        text.parse().unwrap()
-    }
-
-    #[test]
-    fn minutes_are_translated_where_a_duration_is_meant() {
-        let info = block();
-        for (from, to) in [
-            ("threshold=5m", "threshold=300s"),
-            ("threshold=1h", "threshold=3600s"),
-            ("threshold=10ms", "threshold=10ms"),
-            ("threshold=xm", "threshold=xm"),
-            ("events=5m", "events=5m"),
-            ("comm=5m", "comm=5m"),
-        ] {
-            let got = in_seconds(&setting(from), Some(&info));
-            assert_eq!(got.to_string(), to);
-        }
-    }
-
-    #[test]
-    fn a_time_without_a_unit_is_explained() {
-        let info = block();
-        let said = bare(&setting("threshold=10"), Some(&info)).unwrap();
-        assert!(said.starts_with("threshold=10 is 10ns"), "{said}");
-        for fine in [
-            "threshold=0",
-            "threshold=10ms",
-            "threshold=10000000",
-            "events=10",
-        ] {
-            assert_eq!(bare(&setting(fine), Some(&info)), None, "{fine}");
-        }
-    }
 }

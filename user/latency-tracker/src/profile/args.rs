@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use lt_proc::Nanos;
 
-use crate::cli::seconds;
+use crate::seconds::seconds;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -8,8 +8,8 @@ use clap::Args;
 use lt_proc::{Nanos, Setting};
 
 use super::policy::Policy;
-use crate::cli::seconds;
 use crate::lttng::{Buffers, DEFAULT_EVENTS};
+use crate::seconds::seconds;
 
 const EXAMPLES: &str = "\
 Exit status: 0 no alert came, 1 error, 2 an alert fired.

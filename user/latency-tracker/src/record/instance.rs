@@ -58,7 +58,7 @@ impl<'a> Armed<'a> {
             });
         }
         let tracker = args.tracker.as_deref().unwrap_or_default();
-        crate::cmd::start::create(root, &args.name, tracker, &args.settings)?;
+        crate::instance::create(root, &args.name, tracker, &args.settings)?;
         let armed = Self {
             root,
             instance: root.instance(&args.name)?,

@@ -3,12 +3,12 @@
 //! The functions of include/latency_tracker.h, and the calls back: the raw side of api.rs.
 //!
 //! Pointers become references and slices here, errors become negative numbers and error pointers,
-//! and nothing is decided. This file is the one of `sys` that looks up to the trackers.
+//! and nothing is decided. With `sys` this is where unsafe code may stand.
 //!
 //! A `struct latency_tracker` is an [`Any`], which the registry keeps until it is destroyed.
 
 use crate::{
-    api::{Any, Config, DATA_MAX, KEY_MAX},
+    api::{Any, Config, DATA_MAX},
     control::{self, DURATION_MAX},
     freelist::MAX_CELLS,
     instance::{common, Changes, Instance, Values},
@@ -20,7 +20,7 @@ use crate::{
         platform::{Kernel, PreemptGuard},
     },
     tracker::{Ended, Why},
-    trackers::module::KIND,
+    trackers::module::{KEY_MAX, KIND},
 };
 use core::{ffi::CStr, ptr};
 use kernel::{

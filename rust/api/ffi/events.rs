@@ -6,11 +6,7 @@
 //! none is NULL.
 
 use super::{ended_or_errno, error_pointer, or_errno, tracker, RawTracker};
-use crate::{
-    api::{Any, KEY_MAX},
-    sys::bindings,
-    tracker::held::Reference,
-};
+use crate::{api::Any, sys::bindings, tracker::held::Reference, trackers::module::KEY_MAX};
 use core::ptr;
 use kernel::{
     ffi::{c_int, c_void},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * For other modules: the exported symbols, which are functions of exports.rs,
- * declared and documented in include/latency_tracker.h; and what module.rs needs
+ * For other modules: the exported symbols, which are functions of ffi.rs,
+ * declared and documented in include/latency_tracker.h; and what sys/module.rs needs
  * to know of those who call them.
  */
 #include <linux/export.h>

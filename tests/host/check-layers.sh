@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# What scripts/check-layers and scripts/trackers must refuse, and must let pass: imports that go up, circles of files,
+# crates that depend on what is above them, and what does not follow from the declaration of a tracker.
+# timeout: 120
+
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# with FILE SED: a copy of the sources in which a file is changed.
+with() {
+	rm -rf "${work:?}/copy"
+	mkdir -p "$work/copy/user"
+	cp -r "$top"/{rust,include,scripts,tests,Documentation,README.md} "$work/copy/"
+	(cd "$top" && find user '(' -name Cargo.toml -o -path '*/src/*.rs' ')' -print0 | xargs -0 cp --parents -t "$work/copy")
+	[ $# -eq 0 ] || {
+		sed -i "$2" "$work/copy/$1"
+		! cmp -s "$top/$1" "$work/copy/$1" || { echo "FAIL: $1 is as before"; exit 1; }
+	}
+}
+
+# refuses SCRIPT TEXT: the script fails, and says that.
+refuses() {
+	if "$work/copy/scripts/$1" "${@:3}" >"$work/said"; then echo "FAIL: $1 passes, where it is to say: $2"; exit 1; fi
+	grep -q "$2" "$work/said" || { echo "FAIL: $1 does not say: $2"; cat "$work/said"; exit 1; }
+}
+
+with
+"$work/copy/scripts/check-layers"
+"$work/copy/scripts/trackers" --check
+
+with rust/hash.rs '$a use crate::registry::Registry;'
+refuses check-layers 'rust/hash.rs: imports rust/registry.rs, which is a layer above'
+with rust/sys/random.rs '$a fn f() { crate::trackers::irq::f(); }'
+refuses check-layers 'rust/sys/random.rs: imports rust/trackers/irq.rs, which is a layer above'
+with rust/histogram.rs '$a use crate::stats::Stats;'
+refuses check-layers 'rust/histogram.rs: in a circle, by rust/stats.rs'
+with user/latency-tracker/src/out.rs '/^use /i use crate::cmd::names;'
+refuses check-layers 'user/latency-tracker/src/out.rs: imports user/latency-tracker/src/cmd.rs, which is a layer above'
+with user/lt-proc/Cargo.toml '/^\[dependencies\]/a latency-tracker = { path = "../latency-tracker" }'
+refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not below it'
+
+with rust/trackers/softirq.rs 's/^        on: u32,/        on: u16,/'
+refuses trackers 'include/trace/events/latency_tracker_declared.h is not what' --check
+with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
+refuses trackers 'rust/sys/declared_list.h is not what' --check
+with Documentation/trackers/softirq.md 's/^# softirq: .*/# softirq: another title/'
+refuses trackers 'README.md is not what' --check
+with Documentation/design/testing.md '/^| vm\/softirq\|^| vm\/irq |/d'
+refuses trackers 'tests/vm/irq.sh is not in the table' --check
