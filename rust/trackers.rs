@@ -42,6 +42,7 @@ list! {
     workqueue,
     net,
     accept,
+    reclaim,
 }
 
 /// Finds a tracker by name.

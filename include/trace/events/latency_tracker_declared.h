@@ -26,3 +26,32 @@ TRACE_EVENT(alert_softirq,
 		  LT_COMMON_VALUES, __entry->vec,
 		  __entry->on)
 );
+
+TRACE_EVENT(alert_reclaim,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(u8, kind)
+		__field(int, order)
+		__field(u64, pages)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->kind = alert->args[0];
+		__entry->order = alert->args[0] >> 8;
+		__entry->pages = alert->args[1];
+	),
+
+	TP_printk(LT_COMMON_FORMAT " kind=%s order=%d pages=%llu",
+		  LT_COMMON_VALUES, __print_symbolic(__entry->kind,
+				   { 0, "direct" },
+				   { 1, "memcg" },
+				   { 2, "compaction" }),
+		  __entry->order,
+		  __entry->pages)
+);

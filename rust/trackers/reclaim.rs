@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `reclaim`: how long tasks reclaim or compact memory themselves, instead of being given it.
+//!
+//! ```text
+//!   allocation --> none is free --> direct reclaim, or compaction --> tried again
+//!                                  |<----------- delay ---------->|
+//!
+//!   kind         begin                              end
+//!   direct       mm_vmscan_direct_reclaim_begin     mm_vmscan_direct_reclaim_end
+//!   memcg        mm_vmscan_memcg_reclaim_begin      mm_vmscan_memcg_reclaim_end
+//!   compaction   mm_compaction_begin                mm_compaction_end       one zone
+//! ```
+//!
+//! The begin of a compaction does not tell the order that it is for, and its end not how much it
+//! has moved; the steps between do: mm_compaction_finished, which comes first right after the
+//! begin, and mm_compaction_migratepages.
+//!
+//! A task does one of each kind at a time: so the key is the task and the kind. While it compacts,
+//! a reclaim of its own would be another event.
+//!
+//! # Contexts
+//!
+//! Tasks that may sleep, with preemption on; locks of file systems may be held.
+
+use super::declare::*;
+
+const KINDS: [&str; 3] = ["direct", "memcg", "compaction"];
+const DIRECT: u8 = 0;
+const MEMCG: u8 = 1;
+const COMPACTION: u8 = 2;
+
+const WANTED: [&str; 4] = ["all", "direct", "memcg", "compaction"];
+
+tracker! {
+    reclaim: "tasks that reclaim or compact memory, from begin to end (key: the task and the kind)";
+    key: 1;
+    threshold: 10_000_000;
+    tasks: true;
+    stack: true;
+    params {
+        kind: ParamKind::Word(&WANTED) => 0, "only this kind";
+    }
+    keeps: detail;
+    alert {
+        /// What is done: reclaim because memory is short, or because a memory cgroup is at its
+        /// limit, or compaction of a zone.
+        kind: u8 in KINDS,
+        /// The order of the allocation; -1 if a compaction is for none.
+        order: i32,
+        /// How many pages were reclaimed, or moved by a compaction, so far.
+        pages: u64,
+    }
+    probes vmscan {
+        mm_vmscan_direct_reclaim_end(pages: [unsigned long], memcg: [struct mem_cgroup *])
+            => done(DIRECT, pages);
+        mm_vmscan_direct_reclaim_begin(gfp: [gfp_t], order: [int], memcg: [struct mem_cgroup *])
+            => begun(DIRECT, order);
+        #[cfg(CONFIG_MEMCG)]
+        mm_vmscan_memcg_reclaim_end(pages: [unsigned long], memcg: [struct mem_cgroup *])
+            => done(MEMCG, pages);
+        #[cfg(CONFIG_MEMCG)]
+        mm_vmscan_memcg_reclaim_begin(gfp: [gfp_t], order: [int], memcg: [struct mem_cgroup *])
+            => begun(MEMCG, order);
+    }
+    probes compaction {
+        #[cfg(CONFIG_COMPACTION)]
+        mm_compaction_end(cc: [struct compact_control *], first: [unsigned long],
+            last: [unsigned long], sync: [bool], status: [int]) => done(COMPACTION, 0);
+        #[cfg(CONFIG_COMPACTION)]
+        mm_compaction_migratepages(tried: [unsigned int], moved: [unsigned int]) => moved(moved);
+        #[cfg(CONFIG_COMPACTION)]
+        mm_compaction_finished(zone: [struct zone *], order: [int], result: [int])
+            => is_for(order);
+        #[cfg(CONFIG_COMPACTION)]
+        mm_compaction_begin(cc: [struct compact_control *], first: [unsigned long],
+            last: [unsigned long], sync: [bool]) => begun(COMPACTION, u64::MAX);
+    }
+}
+
+/// The key of what the current task does.
+fn key(kind: u8) -> [u64; 1] {
+    TaskRef::with_current(|task| [u64::from(task.tid()) << 8 | u64::from(kind)])
+}
+
+impl Probes {
+    fn begun(&self, guard: &Guard, kind: u8, order: u64) {
+        let wanted = self.core.value(PARAM_KIND);
+        if wanted != 0 && wanted != u64::from(kind) + 1 {
+            self.core.tracker().filtered(guard);
+            return;
+        }
+        let owner = TaskRef::with_current(|task| self.caller(guard, &task));
+        let Some(owner) = owner else { return };
+        let known = Detail {
+            kind,
+            order: order as i32,
+            pages: 0,
+        };
+        self.begin(guard, &key(kind), owner, &known);
+    }
+
+    fn is_for(&self, guard: &Guard, order: u64) {
+        self.change(guard, &key(COMPACTION), |known| known.order = order as i32);
+    }
+
+    fn moved(&self, guard: &Guard, pages: u64) {
+        self.change(guard, &key(COMPACTION), |known| known.pages += pages);
+    }
+
+    fn done(&self, guard: &Guard, kind: u8, pages: u64) {
+        self.end(guard, &key(kind), |known| known.pages += pages);
+    }
+}
