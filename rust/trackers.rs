@@ -43,6 +43,7 @@ list! {
     net,
     accept,
     reclaim,
+    lock,
 }
 
 /// Finds a tracker by name.

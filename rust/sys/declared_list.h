@@ -7,6 +7,7 @@
 #ifdef LT_TRACED
 LT_TRACED(softirq)
 LT_TRACED(reclaim)
+LT_TRACED(lock)
 #endif
 
 #if defined(LT_STRUCTS) || defined(LT_HEADERS)
@@ -18,10 +19,13 @@ struct zone;
 #ifdef LT_HEADERS
 #include <trace/events/compaction.h>
 #include <trace/events/irq.h>
+#include <trace/events/lock.h>
 #include <trace/events/vmscan.h>
 #endif
 
 #if defined(LT_TRACEPOINT) && !defined(__BINDGEN__)
+LT_TRACEPOINT(contention_begin, void *, unsigned int);
+LT_TRACEPOINT(contention_end, void *, int);
 #ifdef CONFIG_COMPACTION
 LT_TRACEPOINT(mm_compaction_begin, struct compact_control *, unsigned long, unsigned long, bool);
 #endif
@@ -46,6 +50,8 @@ LT_TRACEPOINT(softirq_entry, unsigned int);
 LT_TRACEPOINT(softirq_exit, unsigned int);
 #elif defined(LT_TRACEPOINT)
 /* For Rust an address is an address. */
+LT_TRACEPOINT(contention_begin, void *, unsigned int);
+LT_TRACEPOINT(contention_end, void *, int);
 #ifdef CONFIG_COMPACTION
 LT_TRACEPOINT(mm_compaction_begin, void *, unsigned long, unsigned long, bool);
 #endif

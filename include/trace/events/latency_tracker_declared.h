@@ -55,3 +55,42 @@ TRACE_EVENT(alert_reclaim,
 		  __entry->order,
 		  __entry->pages)
 );
+
+TRACE_EVENT(alert_lock,
+
+	TP_PROTO(const struct lt_alert *alert),
+
+	TP_ARGS(alert),
+
+	TP_STRUCT__entry(
+		LT_COMMON_FIELDS
+		__field(void *, lock)
+		__field(u8, kind)
+		__field(int, ret)
+	),
+
+	TP_fast_assign(
+		LT_COMMON_ASSIGN;
+		__entry->lock = (void *)(unsigned long)alert->args[0];
+		__entry->kind = alert->args[1];
+		__entry->ret = alert->args[1] >> 8;
+	),
+
+	TP_printk(LT_COMMON_FORMAT " lock=%p kind=%s ret=%d",
+		  LT_COMMON_VALUES, __entry->lock,
+		  __print_symbolic(__entry->kind,
+				   { 0, "semaphore" },
+				   { 1, "spinlock" },
+				   { 2, "rwlock:R" },
+				   { 3, "rwlock:W" },
+				   { 4, "rwsem:R" },
+				   { 5, "rwsem:W" },
+				   { 6, "rtmutex" },
+				   { 7, "rwlock-rt:R" },
+				   { 8, "rwlock-rt:W" },
+				   { 9, "pcpu-sem:R" },
+				   { 10, "pcpu-sem:W" },
+				   { 11, "mutex" },
+				   { 12, "other" }),
+		  __entry->ret)
+);

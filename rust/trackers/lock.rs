@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `lock`: how long tasks and interrupts wait for locks of the kernel that others hold.
+//!
+//! ```text
+//!   lock()  contention_begin                         contention_end
+//!   ------------>|--- spins, or sleeps, or both --------->|--- holds it
+//!                |<---------------- delay ---------------->|
+//! ```
+//!
+//! A lock that is free costs nothing and is not seen. The key is the lock and the task that wants
+//! it, or that the interrupt is on top of which wants it; an idle task has the number of its CPU. A
+//! task waits for a lock of one address once: what it waits for in the middle of that (the inner
+//! lock of a mutex), and what an interrupt on top of it waits for, are other locks. A mutex begins
+//! to wait again, as it goes from spinning to sleeping and back: that is one event, from the first
+//! begin on.
+//!
+//! # Contexts
+//!
+//! Any, NMI included (locks of BPF), and under any other lock: that of a runqueue, of a timer base,
+//! of the console, of a workqueue's pool. So nothing that is done here may take a lock, or all of
+//! this would come again for that one, without an end, or wait for what this CPU holds:
+//!
+//! - The pool, the table and the ring of alerts have no lock, the counters are the CPU's own, and
+//!   the clock is the one for NMIs.
+//! - The stack of an end is walked on the caller's own stack, by tables that do not change.
+//! - Readers are woken, and memory is asked for, by an irq_work: to queue it is an exchange and an
+//!   interrupt to the same CPU. What it does then (wake up, start a timer, queue a work) takes
+//!   locks, with none of those held for which we were called, and may itself have to wait for one:
+//!   that is an event like others, except within the waking of our readers, which it would cause
+//!   again.
+//! - Nothing is printed.
+//! - The guard is a count of preemption. It may reschedule as it is dropped, if nothing else keeps
+//!   preemption off; who waits with a state set goes on in that state, as after any interrupt.
+
+use super::declare::*;
+
+/// As `perf lock` calls them, in the order of [`FLAGS`].
+const KINDS: [&str; 13] = [
+    "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
+    "rwlock-rt:R", "rwlock-rt:W", "pcpu-sem:R", "pcpu-sem:W", "mutex", "other",
+];
+const WANTED: [&str; 14] = [
+    "all", "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
+    "rwlock-rt:R", "rwlock-rt:W", "pcpu-sem:R", "pcpu-sem:W", "mutex", "other",
+];
+
+tracker! {
+    lock: "locks of the kernel that others hold, until they are had (key: the lock and who waits)";
+    key: 2;
+    threshold: 1_000_000;
+    tasks: true;
+    stack: true;
+    params {
+        kind: ParamKind::Word(&WANTED) => 0, "only locks of this kind";
+    }
+    keeps: detail;
+    alert {
+        /// Stands for the address of the lock, as %p does.
+        lock: Address,
+        /// What it is, and for reading or writing.
+        kind: u8 in KINDS,
+        /// 0 if it was had, else the error with which waiting ended.
+        ret: i32,
+    }
+    probes lock {
+        contention_end(lock: [void *], ret: [int]) => ended(lock, ret);
+        contention_begin(lock: [void *], flags: [unsigned int]) => begun(lock, flags);
+    }
+}
+
+/// The flags of contention_begin: LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX are 1 to 32.
+const FLAGS: [u64; 12] = [0, 1, 1 | 2, 1 | 4, 2, 4, 8, 8 | 2, 8 | 4, 16 | 2, 16 | 4, MUTEX];
+const MUTEX: u64 = 32;
+
+fn kind(flags: u64) -> usize {
+    // It spins or sleeps.
+    let flags = if flags & MUTEX != 0 { MUTEX } else { flags };
+    let known = FLAGS.iter().position(|&of_kind| of_kind == flags);
+    known.unwrap_or(FLAGS.len())
+}
+
+fn key(guard: &Guard, lock: u64, task: &TaskRef<'_>) -> [u64; 2] {
+    let who = match task.tid() {
+        0 => 1 << 32 | u64::from(tasks::this_cpu(guard)),
+        tid => u64::from(tid),
+    };
+    [lock, who]
+}
+
+impl Probes {
+    fn begun(&self, guard: &Guard, lock: u64, flags: u64) {
+        let (kind, wanted) = (kind(flags), self.core.value(PARAM_KIND));
+        // Waking the readers of alerts must not raise the next one.
+        if is_waking(guard) {
+            return;
+        }
+        if wanted != 0 && wanted != kind as u64 + 1 {
+            self.core.tracker().filtered(guard);
+            return;
+        }
+        TaskRef::with_current(|task| {
+            let key = key(guard, lock, &task);
+            // It has begun to wait before, and goes on.
+            if flags & MUTEX != 0 && self.change(guard, &key, |_| ()) {
+                return;
+            }
+            let known = Detail {
+                lock: Address(lock),
+                kind: kind as u8,
+                ret: 0,
+            };
+            if let Some(owner) = self.caller(guard, &task) {
+                self.begin(guard, &key, owner, &known);
+            }
+        });
+    }
+
+    fn ended(&self, guard: &Guard, lock: u64, ret: u64) {
+        let key = TaskRef::with_current(|task| key(guard, lock, &task));
+        self.end(guard, &key, |known| known.ret = ret as i32);
+    }
+}
