@@ -32,15 +32,13 @@
 //! Those of the function: any, NMI included, see sys/fprobe.rs.
 
 use self::call::{Called, WORDS};
-use super::{
-    tasks::{self, Guard},
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::{Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Probed},
         Core,

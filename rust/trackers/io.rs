@@ -35,8 +35,8 @@ use crate::{
     control::{Kind as ParamKind, Param, ALL_DEVICES, DURATION_MAX},
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Own, Probed},
         profile::Keeper,

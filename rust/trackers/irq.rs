@@ -23,15 +23,13 @@
 //!
 //! Hard interrupt.
 
-use super::{
-    tasks::{self, Guard},
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::{Kind as ParamKind, Param, ALL},
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Probed},
         Core,

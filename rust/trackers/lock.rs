@@ -36,10 +36,12 @@
 use super::declare::*;
 
 /// As `perf lock` calls them, in the order of [`FLAGS`].
+#[rustfmt::skip]
 const KINDS: [&str; 13] = [
     "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
     "rwlock-rt:R", "rwlock-rt:W", "pcpu-sem:R", "pcpu-sem:W", "mutex", "other",
 ];
+#[rustfmt::skip]
 const WANTED: [&str; 14] = [
     "all", "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
     "rwlock-rt:R", "rwlock-rt:W", "pcpu-sem:R", "pcpu-sem:W", "mutex", "other",
@@ -70,6 +72,7 @@ tracker! {
 }
 
 /// The flags of contention_begin: LCB_F_SPIN, _READ, _WRITE, _RT, _PERCPU and _MUTEX are 1 to 32.
+#[rustfmt::skip]
 const FLAGS: [u64; 12] = [0, 1, 1 | 2, 1 | 4, 2, 4, 8, 8 | 2, 8 | 4, 16 | 2, 16 | 4, MUTEX];
 const MUTEX: u64 = 32;
 

@@ -8,7 +8,11 @@
 
 use crate::{
     control::Param,
-    instance::{kind::{all_right, Kind}, common, params},
+    instance::{
+        common,
+        kind::{all_right, Kind},
+        params,
+    },
     record::DETAIL, //
 };
 use kernel::{fmt, prelude::*};

@@ -35,8 +35,8 @@ use crate::{
     control::{Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Probed},
         Core,

@@ -20,9 +20,7 @@
 //! Those of the points: any, NMI included.
 
 use self::event::{Passed, Taken, WORDS};
-use super::{
-    tasks::{self, Guard},
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::{
         fields::{self, Field},
@@ -32,8 +30,8 @@ use crate::{
     },
     event::Snapshot,
     instance::{
-        kind::Kind,
         common,
+        kind::Kind,
         params,
         probed::{self, Live, Probed},
         Core,

@@ -19,15 +19,13 @@
 //!
 //! The probe holds the lock of the runqueue, see sys/sched.rs.
 
-use super::{
-    tasks::{self, Guard},
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::Param,
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Probed},
         Core,

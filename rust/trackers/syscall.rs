@@ -27,15 +27,13 @@
 //! A task; the runqueue lock is held when one is switched in.
 
 use self::call::{Made, Shown, WORDS};
-use super::{
-    tasks::{self, Guard},
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::{names::is_listed, Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Probed},
         Core,

@@ -26,15 +26,13 @@
 //!
 //! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
 
-use super::{
-    tasks::{self, Guard},
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::Param,
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Probed},
         Core,

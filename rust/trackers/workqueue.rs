@@ -37,15 +37,13 @@
 mod item;
 
 use self::item::{Item, WORDS};
-use super::{
-    tasks::{self, Guard},
-};
+use super::tasks::{self, Guard};
 use crate::{
     control::{Kind as ParamKind, Param},
     event::Snapshot,
     instance::{
-        kind::{all_right, Kind},
         common,
+        kind::{all_right, Kind},
         params,
         probed::{self, Live, Own, Probed},
         Core,

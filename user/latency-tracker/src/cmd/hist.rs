@@ -11,8 +11,9 @@ use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, ProcRoot, Stats, U
 use serde::Serialize;
 
 use crate::Outcome;
-use crate::cli::{HistArgs, seconds};
+use crate::cli::HistArgs;
 use crate::out;
+use crate::seconds::seconds;
 use crate::wait::{Signals, Wake};
 
 /// What `--json` prints; times in ns.
