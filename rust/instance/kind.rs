@@ -43,10 +43,13 @@ pub(crate) struct Kind {
     pub(crate) check: fn(&Values) -> Option<(usize, &'static str)>,
     /// What this kernel lacks to run it, if anything: mostly the name of a tracepoint.
     pub(crate) missing: fn() -> Option<&'static CStr>,
-    /// Makes an instance, not enabled yet. Sleeps. `None` if a line of the control language can
-    /// not make one.
-    pub(crate) create: Option<fn(New<'_>) -> Result<Arc<dyn Instance>>>,
+    /// Makes an instance, not enabled yet. Sleeps. `None` if a line of the control language cannot
+    /// make one.
+    pub(crate) create: Option<Create>,
 }
+
+/// Makes an instance of a tracker.
+pub(crate) type Create = fn(New<'_>) -> Result<Arc<dyn Instance>>;
 
 /// [`Kind::check`] of a tracker whose values are right together if each of them is.
 pub(crate) fn all_right(_: &Values) -> Option<(usize, &'static str)> {

@@ -128,6 +128,7 @@ macro_rules! numbers {
     ($($type:ty),*) => {
         $(impl Argument for $type {
             #[inline(always)]
+            #[allow(clippy::cast_lossless, reason = "not of all of these types")]
             fn word(self) -> u64 {
                 self as u64
             }

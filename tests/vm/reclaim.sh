@@ -108,12 +108,12 @@ held = mmap.mmap(-1, max(free - 60000, 4096) * 1024)
 for at in range(0, len(held), 4096):
     held[at] = 1
 open("/tmp/held", "w").close()
-time.sleep(30)' &
+time.sleep(600)' &
 	hog=$!
 	wait_until 60 test -e /tmp/held
 }
 hog
-for _ in 1 2 3; do
+for _ in $(seq 10); do
 	for reader in 1 2 3 4; do dd if=/dev/disk of=/dev/null bs=4M count=60 skip=$((reader * 60)) 2>/dev/null & readers="${readers:-} $!"; done
 	# shellcheck disable=SC2086 # numbers
 	wait $readers
