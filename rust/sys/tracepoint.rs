@@ -210,13 +210,14 @@ macro_rules! handled {
             }
         }
 
-        // SAFETY: Given a pointer to a valid `$type`, which its `Probe` sees to, the function does
-        // nothing with the arguments but to make numbers of them, in any context.
-        unsafe {
+        // SAFETY: Given a pointer to a valid `$type`, which the type of the result asks for, the
+        // function does nothing with the arguments but to make numbers of them, in any context.
+        let probe: $crate::sys::tracepoint::Probe<'static, $type> = unsafe {
             $crate::sys::tracepoint::probe!($tracepoint: $crate::sys::tracepoint::handled!(
                 @function $($argument)+
             ))
-        }
+        };
+        probe
     }};
     (@count $a:ident) => { 1 };
     (@count $a:ident $b:ident) => { 2 };

@@ -454,6 +454,7 @@ macro_rules! tracker {
                 use $crate::trackers::declare::{At, Field};
                 let at = At::START;
                 $($(let (_, at) = at.next(<$type as Field>::BITS);)?)*
+                assert!(at.words() <= $crate::record::DETAIL);
                 at.words()
             };
 

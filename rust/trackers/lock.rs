@@ -9,11 +9,12 @@
 //! ```
 //!
 //! A lock that is free costs nothing and is not seen. The key is the lock and the task that wants
-//! it, or that the interrupt is on top of which wants it; an idle task has the number of its CPU. A
-//! task waits for a lock of one address once: what it waits for in the middle of that (the inner
-//! lock of a mutex), and what an interrupt on top of it waits for, are other locks. A mutex begins
-//! to wait again, as it goes from spinning to sleeping and back: that is one event, from the first
-//! begin on.
+//! it, or that the interrupt which wants it is on top of; an idle task has the number of its CPU.
+//! A mutex begins to wait again as it goes from spinning to sleeping and back: that is one event,
+//! from the first begin on. So is a wait inside a wait at the same address, since an end does not
+//! say of which kind it is: a semaphore and an rt_mutex (on PREEMPT_RT all that sleep) begin with
+//! the spinlock that protects them, and an interrupt may want a semaphore that its task waits for.
+//! While an event has not ended, `ret` counts the waits inside it.
 //!
 //! # Contexts
 //!
@@ -35,14 +36,9 @@
 
 use super::declare::*;
 
-/// As `perf lock` calls them, in the order of [`FLAGS`].
+/// Any, and the kinds as `perf lock` calls them, in the order of [`FLAGS`].
 #[rustfmt::skip]
-const KINDS: [&str; 13] = [
-    "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
-    "rwlock-rt:R", "rwlock-rt:W", "pcpu-sem:R", "pcpu-sem:W", "mutex", "other",
-];
-#[rustfmt::skip]
-const WANTED: [&str; 14] = [
+const KINDS: [&str; 14] = [
     "all", "semaphore", "spinlock", "rwlock:R", "rwlock:W", "rwsem:R", "rwsem:W", "rtmutex",
     "rwlock-rt:R", "rwlock-rt:W", "pcpu-sem:R", "pcpu-sem:W", "mutex", "other",
 ];
@@ -54,7 +50,7 @@ tracker! {
     tasks: true;
     stack: true;
     params {
-        kind: ParamKind::Word(&WANTED) => 0, "only locks of this kind";
+        kind: ParamKind::Word(&KINDS) => 0, "only locks of this kind";
     }
     keeps: detail;
     alert {
@@ -62,7 +58,8 @@ tracker! {
         lock: Address,
         /// What it is, and for reading or writing.
         kind: u8 in KINDS,
-        /// 0 if it was had, else the error with which waiting ended.
+        /// 0 if it was had, else the error with which waiting ended. Before the end, how many waits
+        /// at the same address go on inside this one.
         ret: i32,
     }
     probes lock {
@@ -76,11 +73,12 @@ tracker! {
 const FLAGS: [u64; 12] = [0, 1, 1 | 2, 1 | 4, 2, 4, 8, 8 | 2, 8 | 4, 16 | 2, 16 | 4, MUTEX];
 const MUTEX: u64 = 32;
 
-fn kind(flags: u64) -> usize {
+/// Its position in [`KINDS`].
+fn kind(flags: u64) -> u8 {
     // It spins or sleeps.
     let flags = if flags & MUTEX != 0 { MUTEX } else { flags };
     let known = FLAGS.iter().position(|&of_kind| of_kind == flags);
-    known.unwrap_or(FLAGS.len())
+    known.unwrap_or(FLAGS.len()) as u8 + 1
 }
 
 fn key(guard: &Guard, lock: u64, task: &TaskRef<'_>) -> [u64; 2] {
@@ -98,19 +96,20 @@ impl Probes {
         if is_waking(guard) {
             return;
         }
-        if wanted != 0 && wanted != kind as u64 + 1 {
-            self.core.tracker().filtered(guard);
-            return;
-        }
         TaskRef::with_current(|task| {
             let key = key(guard, lock, &task);
-            // It has begun to wait before, and goes on.
-            if flags & MUTEX != 0 && self.change(guard, &key, |_| ()) {
+            // A mutex goes on to wait; anything else is a wait inside the first one.
+            let inside = i32::from(flags & MUTEX == 0);
+            if self.change(guard, &key, |known| known.ret += inside) {
+                return;
+            }
+            if wanted != 0 && wanted != u64::from(kind) {
+                self.core.tracker().filtered(guard);
                 return;
             }
             let known = Detail {
                 lock: Address(lock),
-                kind: kind as u8,
+                kind,
                 ret: 0,
             };
             if let Some(owner) = self.caller(guard, &task) {
@@ -120,7 +119,18 @@ impl Probes {
     }
 
     fn ended(&self, guard: &Guard, lock: u64, ret: u64) {
+        // As at the begin.
+        if is_waking(guard) {
+            return;
+        }
         let key = TaskRef::with_current(|task| key(guard, lock, &task));
-        self.end(guard, &key, |known| known.ret = ret as i32);
+        let mut is_inside = false;
+        let is_known = self.change(guard, &key, |known| {
+            is_inside = known.ret > 0;
+            known.ret -= i32::from(is_inside);
+        });
+        if is_known && !is_inside {
+            self.end(guard, &key, |known| known.ret = ret as i32);
+        }
     }
 }

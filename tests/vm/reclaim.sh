@@ -96,10 +96,12 @@ assert_eq "$(sed -n 's/.* pages=\([0-9]*\) .*/\1/p' /tmp/alerts | sum)" \
 assert_eq "$(stat nobody started)" 0 "compactions of others"
 for name in zones nobody direct; do control -$name; done
 
-# Memory is short: those who read faster than kswapd frees reclaim themselves. The kernel counts its stalls.
+# Memory is short: those who read faster than kswapd frees reclaim themselves. The kernel counts a stall for each try
+# of a reclaim, of which there may be several.
 stalls() { awk '/^allocstall_/ { sum += $2 } END { print sum }' /proc/vmstat; }
-control 'short reclaim threshold=0 kind=direct ring=16384'
+follow_points vmscan/mm_vmscan_direct_reclaim_begin vmscan/mm_vmscan_direct_reclaim_end
 before=$(stalls)
+control 'short reclaim threshold=0 kind=direct ring=16384'
 hog() {
 	python3 -c '
 import mmap, sys, time
@@ -113,7 +115,7 @@ time.sleep(600)' &
 	wait_until 60 test -e /tmp/held
 }
 hog
-for _ in $(seq 10); do
+for _ in $(seq 30); do
 	for reader in 1 2 3 4; do dd if=/dev/disk of=/dev/null bs=4M count=60 skip=$((reader * 60)) 2>/dev/null & readers="${readers:-} $!"; done
 	# shellcheck disable=SC2086 # numbers
 	wait $readers
@@ -123,10 +125,10 @@ for _ in $(seq 10); do
 done
 kill $hog
 wait $hog || :
-control 'short reclaim enabled=0'
+is_as_traced short mm_vmscan_direct_reclaim_begin mm_vmscan_direct_reclaim_end
 echo "direct reclaims: $(stat short started), of $(($(stalls) - before)) stalls"
 [ "$(stat short started)" -gt 0 ] || fail "nobody reclaimed"
-assert_eq "$(stat short started) $(stat short ended)" "$(($(stalls) - before)) $(($(stalls) - before))" "direct reclaims"
+[ "$(stat short started)" -le $(($(stalls) - before)) ] || fail "more than the kernel counts"
 cat $LT/short/wakeup >/tmp/alerts
 head -n 2 /tmp/alerts
 if grep -v ' kind=direct order=[0-9]* pages=[0-9]*' /tmp/alerts; then fail "other alerts"; fi
