@@ -2,8 +2,8 @@
 
 //! Safe wrappers over the C interfaces that the `kernel` crate does not wrap (yet).
 //!
-//! This is the only room, with freelist.rs, rcu_ht.rs and api/ffi.rs, that may hold `unsafe`. It knows
-//! nothing of latency: each file could move to `rust/kernel` one day.
+//! This is the only place, with freelist.rs, rcu_ht.rs and api/ffi.rs, that may hold `unsafe`.
+//! Nothing in it is about latency: each file could move to `rust/kernel` one day.
 
 pub(crate) mod accept;
 pub(crate) mod atomic;
@@ -31,7 +31,8 @@ pub(crate) mod tracepoint;
 pub(crate) mod waker;
 pub(crate) mod workqueue;
 
-/// `ENOSYS`: this kernel lacks what is needed; the `kernel` crate has no name for it yet.
+/// `ENOSYS`: this kernel lacks a necessary feature; the `kernel` crate has no name for the error
+/// yet.
 pub(crate) fn enosys() -> kernel::error::Error {
     kernel::error::Error::from_errno(-(kernel::bindings::ENOSYS as i32))
 }

@@ -40,7 +40,7 @@ notrace void lt_socket_of(int fd, struct lt_socket *out)
 	if (!file)
 		return;
 	socket = sock_from_file(file);
-	/* The file keeps the socket, and that the sock. */
+	/* The file holds the socket, and the socket holds the sock. */
 	sk = socket ? READ_ONCE(socket->sk) : NULL;
 	if (sk) {
 		out->id = (unsigned long)sk;
@@ -48,7 +48,7 @@ notrace void lt_socket_of(int fd, struct lt_socket *out)
 		if (sk->sk_family == AF_INET || sk->sk_family == AF_INET6)
 			lt_socket_inet(sk, out);
 	}
-	/* If somebody has closed it already, the rest is done by task work. */
+	/* If it has been closed already, task work does the rest. */
 	fput(file);
 }
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following sockets from their being accepted to what is first sent, or to their end.
+//! Follows sockets from accept(2) to the first bytes sent, or to the close.
 //!
 //! ```text
 //!   __sys_accept4 returns          sock_send_length            sock_close
 //!   -----------------------> fd -------------------> ... ------------------>
 //! ```
 //!
-//! Only the middle one is a tracepoint, the others are functions. C headers:
+//! Only the middle one is a tracepoint; the others are functions. C headers:
 //! [`include/linux/net.h`](srctree/include/linux/net.h),
 //! [`include/trace/events/sock.h`](srctree/include/trace/events/sock.h)
 //!
 //! # Contexts
 //!
-//! The task that accepts, sends, or closes. Closing comes with preemption off, as accepting does.
+//! The task that accepts, sends, or closes. At an accept and at a close preemption is off.
 
 use crate::sys::{
     bindings as helpers,
@@ -36,7 +36,7 @@ use kernel::{
 /// A socket that was accepted.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Socket {
-    /// Names it as long as it is open.
+    /// Identifies it while it is open.
     pub(crate) id: u64,
     /// The number of its file.
     pub(crate) fd: u32,
@@ -57,7 +57,7 @@ pub(crate) struct Address {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (family, bytes, port) = (self.family, self.bytes.as_ptr(), self.port);
-        // SAFETY: Writes at most so many bytes, terminated; there are as many as it reads.
+        // SAFETY: Writes at most `size` bytes, terminated; reads at most as many as `bytes` has.
         let write =
             |out, size| unsafe { helpers::lt_socket_address(out, size, family, bytes, port) };
         symbol::written::<64, _>(write, |text| f.write_str(text.unwrap_or_default()))
@@ -74,11 +74,11 @@ pub(crate) fn family_name(family: u16) -> &'static str {
     }
 }
 
-/// Follows sockets. See "Contexts" above. Sends and closes are told of all sockets.
+/// Follows sockets. See "Contexts" above. Sends and closes of all sockets are reported.
 pub(crate) trait Follower: Send + Sync + 'static {
     /// The current task has accepted a connection.
     fn accepted(&self, socket: &Socket);
-    /// The current task has sent so many bytes, more than none.
+    /// The current task has sent this many bytes, at least one.
     fn sent(&self, socket: u64, bytes: u32);
     /// The last file of the socket is closed.
     fn closed(&self, socket: u64);
@@ -95,7 +95,7 @@ unsafe extern "C" fn accepted<T: Follower>(owner: *mut c_void, result: u64) {
         return;
     }
     let mut out = MaybeUninit::<helpers::lt_socket>::zeroed();
-    // SAFETY: Any number will do; the function fills the structure, of numbers.
+    // SAFETY: Any number is valid; the function fills the structure, of numbers.
     let out = unsafe {
         helpers::lt_socket_of(fd, out.as_mut_ptr());
         out.assume_init()
@@ -138,26 +138,26 @@ unsafe extern "C" fn sent<T: Follower>(
 
 /// # Safety
 ///
-/// `owner` is a valid `T`, `inode` that of a socket.
+/// `owner` is a valid `T`, `inode` the inode of a socket.
 unsafe extern "C" fn closed<T: Follower>(owner: *mut c_void, inode: u64) {
     // SAFETY: The function's contract.
     let (follower, sk) = unsafe { (&*owner.cast::<T>(), helpers::lt_socket_of_inode(inode)) };
     follower.closed(sk);
 }
 
-/// The probe of what is sent.
+/// The probe at the send.
 fn probes<T: Follower>() -> [Probe<'static, T>; 1] {
     // SAFETY: It has the arguments of this tracepoint, of which only the address of the socket is
     // used.
     [unsafe { probe!(sock_send_length: sent::<T>) }]
 }
 
-/// What this kernel lacks, if anything.
+/// What this kernel lacks for it, if anything.
 pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// A follower at work, until dropped; the begin goes first. Dropping sleeps.
+/// An attached follower, until dropped; the begin is detached first. Dropping sleeps.
 pub(crate) struct Attachment<T: Follower> {
     _accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,

@@ -4,7 +4,7 @@
 //!
 //! The `kernel` crate's atomics call C functions: unless the kernel is built with
 //! `CONFIG_RUST_INLINE_HELPERS`, which distributions do not do, each load and each exchange of
-//! the engine would be a call that clobbers all caller-saved registers. These were more than a
+//! the engine would be a call that clobbers all caller-saved registers. Calls were more than a
 //! quarter of all instructions of a pair. The types here have the same names, methods and
 //! orderings, and are the same instructions on x86-64, in place:
 //!
@@ -17,7 +17,7 @@
 //! | `cmpxchg`, `fetch_*`, any order  | `lock ...`     | `arch_cmpxchg`, ...: a full barrier  |
 //! | `xchg`, any order                | `xchg`         | `arch_xchg`: a full barrier          |
 //!
-//! where "barrier" stops the compiler only. On other architectures, with inline helpers, and
+//! where "barrier" restricts only the compiler. On other architectures, with inline helpers, and
 //! where sanitizers want to see each access (KASAN, KCSAN), this *is* `kernel::sync::atomic`.
 //!
 //! C header: [`arch/x86/include/asm/atomic64_64.h`](srctree/arch/x86/include/asm/atomic64_64.h),
@@ -32,7 +32,7 @@
 #[allow(unused_imports, reason = "not every user of this file needs each")]
 pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 
-/// Takes `value` out of byte number `byte` of a word, in which nobody else changes that byte.
+/// Subtracts `value` from byte number `byte` of a word, in which no other CPU changes that byte.
 #[cfg(not(all(
     target_arch = "x86_64",
     not(CONFIG_RUST_INLINE_HELPERS),
@@ -41,7 +41,7 @@ pub(crate) use kernel::sync::atomic::{Acquire, Atomic, Full, Relaxed, Release};
 )))]
 #[allow(dead_code, reason = "not every user of this file needs each")]
 pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, value: u64) {
-    // Release: as the other version. The byte holds at least `value`, so nothing is borrowed.
+    // Release: as the other version. The byte holds at least `value`, so there is no borrow.
     word.fetch_sub(value << (byte * 8), Release);
 }
 
@@ -76,12 +76,12 @@ mod x86_64 {
     unsafe impl<T: AtomicWord> Sync for Atomic<T> {}
 
     impl<T> Atomic<T> {
-        /// Makes one.
+        /// Creates it with a value.
         pub(crate) const fn new(value: T) -> Self {
             Self(UnsafeCell::new(value))
         }
 
-        /// Where it is.
+        /// Its address.
         #[inline(always)]
         pub(crate) const fn as_ptr(&self) -> *mut T {
             self.0.get()
@@ -99,8 +99,8 @@ mod x86_64 {
         /// Reads it.
         #[inline(always)]
         pub(crate) fn load<O: AcquireOrRelaxed>(&self, _: O) -> T {
-            // SAFETY: Valid and aligned, as a reference tells; volatile, so that it is read once
-            // and in one piece, as READ_ONCE.
+            // SAFETY: Valid and aligned, since it is a reference; volatile, so that it is read once
+            // and in one piece, as by READ_ONCE.
             let value = unsafe { self.as_ptr().read_volatile() };
             if !matches!(O::TYPE, OrderingType::Relaxed) {
                 barrier();
@@ -114,18 +114,18 @@ mod x86_64 {
             if !matches!(O::TYPE, OrderingType::Relaxed) {
                 barrier();
             }
-            // SAFETY: As in `load`; as WRITE_ONCE.
+            // SAFETY: As in `load`; as by WRITE_ONCE.
             unsafe { self.as_ptr().write_volatile(value) };
         }
 
-        /// Replaces it and returns what was there.
+        /// Replaces the value and returns the old one.
         #[inline(always)]
         #[allow(dead_code, reason = "not every user of this file needs each")]
         pub(crate) fn xchg<O: Ordering>(&self, value: T, _: O) -> T {
             T::xchg(self, value)
         }
 
-        /// Replaces `old` by `new`; fails with what is there instead.
+        /// Replaces `old` by `new`; fails with the actual value otherwise.
         #[inline(always)]
         pub(crate) fn cmpxchg<O: Ordering>(&self, old: T, new: T, _: O) -> Result<T, T> {
             let found = T::cmpxchg(self, old, new);
@@ -136,19 +136,19 @@ mod x86_64 {
             }
         }
 
-        /// Adds to it, wrapping around.
+        /// Adds to the value, wrapping around.
         #[inline(always)]
         pub(crate) fn add(&self, value: T, order: Relaxed) {
             self.fetch_add(value, order);
         }
 
-        /// Adds to it, wrapping around, and returns what was there.
+        /// Adds to the value, wrapping around, and returns the old one.
         #[inline(always)]
         pub(crate) fn fetch_add<O: Ordering>(&self, value: T, _: O) -> T {
             T::xadd(self, value)
         }
 
-        /// Subtracts from it, wrapping around, and returns what was there.
+        /// Subtracts from the value, wrapping around, and returns the old one.
         #[inline(always)]
         pub(crate) fn fetch_sub<O: Ordering>(&self, value: T, order: O) -> T {
             self.fetch_add(value.negated(), order)
@@ -157,23 +157,24 @@ mod x86_64 {
 
     /// Words that the processor can exchange.
     pub(crate) trait AtomicWord: Copy + PartialEq {
-        /// The value that, added, subtracts this one.
+        /// The value whose addition subtracts this one.
         fn negated(self) -> Self;
 
-        /// Replaces what `word` holds by `value`, and returns it.
+        /// Replaces the value of `word` by `value`, and returns the old one.
         fn xchg(word: &Atomic<Self>, value: Self) -> Self;
 
-        /// Replaces what `word` holds by `new` if it is `old`, and returns what it was.
+        /// Replaces the value of `word` by `new` if it is `old`, and returns the value before.
         fn cmpxchg(word: &Atomic<Self>, old: Self, new: Self) -> Self;
 
-        /// Adds `value` to what `word` holds, and returns what it was.
+        /// Adds `value` to `word`, and returns the value before.
         fn xadd(word: &Atomic<Self>, value: Self) -> Self;
     }
 
-    /// Takes `value` out of byte number `byte` of a word, in which nobody else changes that byte.
+    /// Subtracts `value` from byte number `byte` of a word, in which no other CPU changes that
+    /// byte.
     ///
-    /// A store of that byte alone, with release ordering. Exchanges of the whole word by others
-    /// find it done or not done, as queued_spin_unlock() relies on, too.
+    /// A store of that byte alone, with release ordering. Exchanges of the whole word by other CPUs
+    /// come before or after it, which queued_spin_unlock() relies on, too.
     #[inline(always)]
     #[allow(dead_code, reason = "not every user of this file needs each")]
     pub(crate) fn clear_byte(word: &Atomic<u64>, byte: u32, _value: u64) {
@@ -195,8 +196,8 @@ mod x86_64 {
 
                 #[inline(always)]
                 fn xchg(word: &Atomic<Self>, mut value: Self) -> Self {
-                    // SAFETY: Valid and aligned, as a reference tells. `xchg` with memory is always
-                    // locked. Not `nomem`: also a barrier to the compiler.
+                    // SAFETY: Valid and aligned, since it is a reference. `xchg` with memory is
+                    // always locked. Not `nomem`: also a barrier to the compiler.
                     unsafe {
                         asm!(
                             concat!("xchg ", $size, " ptr [{ptr}], {value:", $modifier, "}"),
@@ -211,7 +212,7 @@ mod x86_64 {
                 #[inline(always)]
                 fn cmpxchg(word: &Atomic<Self>, old: Self, new: Self) -> Self {
                     let found;
-                    // SAFETY: Valid and aligned, as a reference tells. Not `nomem`, as above.
+                    // SAFETY: Valid and aligned, since it is a reference. Not `nomem`, as above.
                     unsafe {
                         asm!(
                             concat!("lock cmpxchg ", $size, " ptr [{ptr}], {new:", $modifier, "}"),
@@ -226,7 +227,7 @@ mod x86_64 {
 
                 #[inline(always)]
                 fn xadd(word: &Atomic<Self>, mut value: Self) -> Self {
-                    // SAFETY: Valid and aligned, as a reference tells. Not `nomem`, as above.
+                    // SAFETY: Valid and aligned, since it is a reference. Not `nomem`, as above.
                     unsafe {
                         asm!(
                             concat!("lock xadd ", $size, " ptr [{ptr}], {value:", $modifier, "}"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What bindgen makes of bindings.h, at build time.
+//! The declarations that bindgen generates from bindings.h, at build time.
 
 #![allow(
     clippy::all,

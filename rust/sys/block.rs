@@ -46,7 +46,7 @@ pub(crate) enum Transfer {
 }
 
 impl Transfer {
-    /// By the operation and flags of a request, see [`Operation::flags`].
+    /// From the operation and flags of a request, see [`Operation::flags`].
     pub(crate) fn of(flags: u32) -> Option<Self> {
         match flags & ((1 << bindings::REQ_OP_BITS) - 1) {
             bindings::req_op_REQ_OP_READ => Some(Transfer::Read),
@@ -69,7 +69,7 @@ impl Request<'_> {
         }
     }
 
-    /// Names the request while it is in flight.
+    /// Identifies the request while it is in flight.
     pub(crate) fn id(&self) -> u64 {
         self.raw.get() as u64
     }
@@ -80,7 +80,7 @@ impl Request<'_> {
         unsafe { helpers::lt_block_dev(self.raw.get()) }
     }
 
-    /// What it asks for, or what is left of it.
+    /// Its operation, or what is left of it.
     pub(crate) fn operation(&self) -> Operation {
         let mut out = MaybeUninit::<helpers::lt_block_request>::uninit();
         // SAFETY: The request is valid; the function fills the structure.
@@ -96,7 +96,7 @@ impl Request<'_> {
         }
     }
 
-    /// Which way it moves data, if it does: neither a flush nor a discard.
+    /// The direction in which it moves data; `None` for a flush or a discard, for example.
     pub(crate) fn transfer(&self) -> Option<Transfer> {
         // SAFETY: The request is valid, and the field is a number.
         let flags = unsafe { addr_of!((*self.raw.get()).cmd_flags).read_volatile() };
@@ -139,7 +139,7 @@ impl fmt::Display for Rwbs {
 
 /// The whole disk behind a path of a block device, as in [`Operation::dev`].
 ///
-/// `ENOTBLK` for a partition or for what is no block device. Sleeps.
+/// `ENOTBLK` for a partition, or if it is not a block device. Sleeps.
 pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     let mut dev = 0;
     // SAFETY: The path is a C string; the function writes `dev` on success.
@@ -147,27 +147,27 @@ pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     Ok(dev)
 }
 
-/// Whether a device, as in [`Operation::dev`], is a partition of a disk that is there. Sleeps.
+/// Whether a device, as in [`Operation::dev`], is a partition of a disk that exists. Sleeps.
 pub(crate) fn is_partition(dev: u32) -> bool {
-    // SAFETY: Any number will do.
+    // SAFETY: Any number is valid.
     unsafe { helpers::lt_block_is_partition(dev) }
 }
 
 /// Follows requests. Called in any context but NMI, mostly with preemption on.
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// The submitter has made the request; not seen for the block layer's own requests.
+    /// The submitter has created the request; not called for the block layer's own requests.
     fn created(&self, rq: &Request<'_>);
     /// It enters the I/O scheduler or a queue.
     fn inserted(&self, rq: &Request<'_>);
-    /// It goes to the driver.
+    /// It is issued to the driver.
     fn issued(&self, rq: &Request<'_>);
-    /// The driver gave it back, it will be issued again.
+    /// The driver has returned it; it will be issued again.
     fn requeued(&self, rq: &Request<'_>);
     /// It has become part of another request and will not complete.
     fn merged(&self, rq: &Request<'_>);
     /// `bytes` of it are complete.
     fn completed(&self, rq: &Request<'_>, bytes: u32);
-    /// It is given back to the block layer, mostly after it was completed.
+    /// It is returned to the block layer, mostly after its completion.
     fn done(&self, rq: &Request<'_>);
 }
 

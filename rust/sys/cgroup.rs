@@ -4,8 +4,8 @@
 //!
 //! C header: [`include/linux/cgroup.h`](srctree/include/linux/cgroup.h)
 //!
-//! The number of a cgroup is that of its directory's inode, and is not used again while the
-//! machine runs. So nothing has to be held: one that has gone has no tasks.
+//! The number of a cgroup is the inode number of its directory, and is not reused while the machine
+//! runs. So no reference is needed: a cgroup that was removed has no tasks.
 
 use crate::sys::bindings;
 use core::ffi::CStr;

@@ -2,8 +2,8 @@
 
 //! What differs between the versions of Linux that this module is built for: 7.2 and 7.3.
 //!
-//! Where the kernel has a `CONFIG_` for the difference, that decides. The C part knows the types of
-//! the kernel's variables and asserts what is said here of them (rust/sys/helpers.c).
+//! Where the kernel has a `CONFIG_` for the difference, it decides. The C part sees the types of
+//! the kernel's variables and asserts what is said here about them (rust/sys/helpers.c).
 
 use core::borrow::Borrow;
 
@@ -12,18 +12,17 @@ pub(crate) fn parameter<T: Copy>(value: impl Borrow<T>) -> T {
     *value.borrow()
 }
 
-/// `__preempt_count` of x86. Its most significant bit says that there is no need to schedule.
+/// `__preempt_count` of x86. Its most significant bit means that there is no need to reschedule.
 ///
-/// `int` in 7.2. In 7.3 that bit has moved to an upper half, which leaves the count 32 bits of
-/// its own.
+/// `int` in 7.2. In 7.3 that bit is in an upper half, which leaves 32 bits for the count.
 #[cfg(not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
 pub(crate) type PreemptCount = kernel::ffi::c_int;
 /// As above.
 #[cfg(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS)]
 pub(crate) type PreemptCount = kernel::ffi::c_ulong;
 
-/// An instruction on the whole of a [`PreemptCount`] in memory: what it leaves in the flags is of
-/// the count and of the need to schedule.
+/// An instruction on the whole of a [`PreemptCount`] in memory: it sets the flags by the count and
+/// by the need to reschedule.
 #[cfg(not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
 macro_rules! on_preempt_count {
     ($operation:literal, $operand:literal) => {

@@ -2,17 +2,17 @@
 /*
  * Following functions of the kernel by fprobe, see fprobe.h.
  *
- * fprobe hooks the entry by ftrace and, if the return is wanted, exchanges the
- * return address by the function graph's shadow stack.
+ * fprobe hooks the entry by ftrace and, if the return is wanted, replaces the
+ * return address by means of the function graph's shadow stack.
  *
  * The memory of a probe with an exit handler
  * ------------------------------------------
  *
  * The shadow stack of a task keeps the *address* of the struct fprobe of each
- * call whose return is wanted. A call that is under way when the probe is
- * unregistered keeps it for as long as it takes: a server may stay in
- * accept(2), or a reader in read(2), for months. When it returns,
- * fprobe_return() of kernel/trace/fprobe.c compares that address with those
+ * call whose return is wanted. A call that is running when the probe is
+ * unregistered keeps it until it returns: a server may stay in accept(2), or a
+ * reader in read(2), for months. When it returns, fprobe_return() of
+ * kernel/trace/fprobe.c compares that address with those
  * of the probes that are registered at that moment:
  *
  *   none has it           nothing is called, and the struct is not touched
@@ -21,34 +21,34 @@
  *   one without has it    its exit handler, NULL, is called: the kernel dies
  *
  * So an address that was ever registered with an exit handler must never be
- * that of a probe without one, be it ours or of tracefs, BPF or another module,
- * as long as a task may have it on its shadow stack; and nothing tells when that
- * ends. Therefore:
+ * used for a probe without one, whether ours or of tracefs, BPF or another
+ * module, while a task may have it on its shadow stack; and there is no
+ * notification when that ends. Therefore:
  *
- *  - What was registered with an exit handler (a struct lt_slot) is never
- *    returned to the allocator. It goes to lt_slots, and is used again for a
- *    probe with an exit handler. There are as many as there were such probes at
- *    one time: one for each instance of func and accept, and for each return: of
- *    a pair.
+ *  - Memory that was registered with an exit handler (a struct lt_slot) is
+ *    never returned to the allocator. It goes to lt_slots, and is reused for a
+ *    probe with an exit handler. There are as many as the most such probes that
+ *    existed at one time: one for each instance of func and accept, and for
+ *    each return: of a pair.
  *  - When this module is unloaded they stay allocated, 96 bytes each on x86-64:
- *    lt_fprobe_unload() says how many. Nothing reads them, as no registered probe
- *    has their address; it is enough that they are there.
+ *    lt_fprobe_unload() reports how many. Nothing reads them, as no registered
+ *    probe has their address; it is enough that they exist.
  *  - Probes of ours without an exit handler are in vmalloc()ed memory. Probes
- *    of tracefs and BPF are in that of kmalloc(), so what these leave behind on
- *    shadow stacks is never the address of ours.
+ *    of tracefs and BPF are in kmalloc()ed memory, so what these leave behind
+ *    on shadow stacks is never the address of ours.
  *
- * A slot that is used again may be returned into by calls of the former probe.
+ * Calls of the former probe may return into a slot that is reused.
  * fprobe_return() reads the struct without an ordering between that and finding
- * its address among those that are registered, so all fields are written, and a
- * grace period has passed, before the slot is registered: an RCU reader that
- * finds the new registration has begun after they were written. And the exit
- * handlers check that the function that returns is one of theirs: lt_calls_exit()
- * here, returned() in fprobe.rs. If it is, it really returns, and only its entry
- * was the former probe's. A tracker that needs the entry finds no event of it
- * (func compares frames); the others count the return as any. The data on the
- * shadow stack may be that of the other kind of probe, or of a tracer that had
- * the address before us: lt_calls_exit() uses none, and returned() ignores calls
- * without, and takes any number.
+ * its address among the registered ones, so all fields are written, and a grace
+ * period has passed, before the slot is registered: an RCU reader that finds
+ * the new registration has begun after they were written. And the exit handlers
+ * check that the function that returns is one of theirs: lt_calls_exit() here,
+ * returned() in fprobe.rs. If it is, it really returns, and only its entry was
+ * the former probe's. A tracker that needs the entry finds no event of it (func
+ * compares frames); the others count the return like any other. The data on the
+ * shadow stack may be those of the other kind of probe, or of a tracer that had
+ * the address before us: lt_calls_exit() uses none, and returned() ignores
+ * calls without data, and accepts any number.
  *
  * unregister_fprobe() itself waits for a grace period, and handlers run as
  * readers of it: nothing is called after it. So does register_fprobe() when it
@@ -116,9 +116,10 @@ notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
 
 /*
  * The module that a function is in, with a reference; NULL for the kernel
- * proper. What finds a module by its address or name is not exported, but its
- * name is in that of the symbol, and its folder is in /sys/module, as ours is:
- * kset_find_obj() is exported, and the fields are those of <linux/module.h>.
+ * proper. The functions that find a module by its address or name are not
+ * exported, but its name is in that of the symbol, and its folder is in
+ * /sys/module, as ours is: kset_find_obj() is exported, and the fields are
+ * those of <linux/module.h>.
  */
 static notrace struct module *lt_module_of(unsigned long address, char *text)
 {
@@ -174,7 +175,7 @@ static notrace int lt_get_modules(struct lt_fprobe *probe)
 	return err;
 }
 
-/* Several functions, of which one word is told. */
+/* Several functions, for which the callback is passed one word. */
 
 struct lt_calls {
 	struct fprobe fp;
@@ -228,7 +229,7 @@ static notrace struct lt_slot *lt_slot_new(fprobe_entry_cb entry,
 	return slot;
 }
 
-/* All fields are as they are to be while it is registered. */
+/* All fields have their values for the time of the registration. */
 static notrace void lt_slot_ready(struct lt_slot *slot)
 {
 	if (slot->stands)
@@ -258,7 +259,7 @@ notrace void lt_fprobe_unload(void)
 	while ((slot = lt_slots)) {
 		lt_slots = slot->next;
 		memset(slot, 0, sizeof(*slot));
-		/* Not found any more, and not freed: see above. */
+		/* No longer found, and not freed: see above. */
 		kmemleak_ignore(slot);
 		nr++;
 	}
@@ -308,7 +309,7 @@ notrace struct lt_fprobe *lt_fprobe_new(const char *name,
 		lt_slot_free(slot);
 		return ERR_PTR(err);
 	}
-	/* Until now lt_fprobe_follows() is asked. */
+	/* Until now handlers ask lt_fprobe_follows(). */
 	WRITE_ONCE(probe->function, probe->fp.hlist_array->array[0].addr);
 	err = lt_get_modules(probe);
 	if (err) {
@@ -384,7 +385,7 @@ static notrace void lt_function_stub(unsigned long ip, unsigned long parent_ip,
 
 notrace int lt_function_check(const char *name)
 {
-	/* Neither is ever armed: one finds the address, the other judges it. */
+	/* Neither is ever armed: one finds the address, the other checks it. */
 	struct kprobe *symbol;
 	struct ftrace_ops *ops;
 	int err = -ENOMEM;

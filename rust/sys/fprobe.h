@@ -11,24 +11,24 @@
 
 struct module;
 
-/* The probe of all functions of one name, and the modules that they are in. */
+/* The probe of all functions of one name, and the modules that contain them. */
 struct lt_fprobe {
 	struct fprobe fp;
 	void *owner;
-	/* The first of the functions, as handlers get it. */
+	/* The first of the functions, as it is passed to handlers. */
 	unsigned long function;
 	struct module **modules;
 	u32 nr_modules;
 };
 
-/* Whether this kernel has what is needed. */
+/* Whether this kernel has the necessary features. */
 bool lt_fprobe_possible(void);
 
 /* Registers; either function may be NULL. An ERR_PTR if it fails. Sleeps. */
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
 				void *owner);
-/* Nothing is called any more after this. Sleeps. */
+/* No handler is called after this returns. Sleeps. */
 void lt_fprobe_free(struct lt_fprobe *probe);
 u64 lt_fprobe_missed(const struct lt_fprobe *probe);
 /*
@@ -37,12 +37,12 @@ u64 lt_fprobe_missed(const struct lt_fprobe *probe);
  */
 bool lt_fprobe_follows(const struct lt_fprobe *probe, unsigned long function);
 
-/* When the module goes, and there is no probe any more. Sleeps. */
+/* When the module is unloaded, and there is no probe left. Sleeps. */
 void lt_fprobe_unload(void);
 
 /*
- * Between these two, functions that the CPU calls in this context are not to be
- * followed. False if it is so already, or readers are being woken. With
+ * Between these two, calls of functions on this CPU in this context must not be
+ * followed. False if that is so already, or if readers are being woken. With
  * preemption off.
  */
 bool lt_fprobe_enter(void);
@@ -58,7 +58,7 @@ typedef void (*lt_calls_fn)(void *owner, u64 word);
 /* An ERR_PTR if it fails. Sleeps. */
 struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 			      lt_calls_fn fn, void *owner);
-/* Nothing is called any more after this. Sleeps. */
+/* Nothing is called after this returns. Sleeps. */
 void lt_calls_free(struct lt_calls *calls);
 
 /* Whether there is a function of this name that can be followed. Sleeps. */

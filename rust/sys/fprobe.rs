@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following functions of the kernel and of its modules, from entry to return.
+//! Follows functions of the kernel and of its modules, from entry to return.
 //!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!
@@ -11,23 +11,23 @@
 //!     +----return-------+--> fgraph ----> returned() <---+
 //! ```
 //!
-//! The word is kept with the return address on a stack that each task has for this. Its place is
-//! the *frame*: of two calls of one task that have not returned, interrupts on top of it included,
-//! the later one has the higher frame, and returns first.
+//! The word is kept with the return address on the task's shadow stack. Its address is the *frame*:
+//! of two calls of one task that have not returned, including interrupts on top of it, the later
+//! one has the higher frame, and returns first.
 //!
-//! Functions of one name that are several are followed all. Modules that they are in stay.
+//! If several functions have the name, all are followed. The modules that contain them stay loaded.
 //!
 //! # What is not followed
 //!
-//! What is called while [`Functions`] runs a follower, or while readers are woken, is not followed:
-//! [`Follower::within_ourselves`] is told. So a follower may call the function it follows, and
-//! waking who reads about a function makes nothing to read. Calls that fprobe itself misses are in [`Functions::take_missed`]; a
-//! call for which the shadow stack has no room (more than about 50 in each other) is not seen by
-//! anybody.
+//! Calls made while [`Functions`] runs a follower, or while readers are woken, are not followed:
+//! [`Follower::within_ourselves`] is called instead. So a follower may call the function it
+//! follows, and waking a reader of a function's alerts never generates new alerts. Calls that
+//! fprobe itself misses are in [`Functions::take_missed`]; a call for which the shadow stack has no
+//! room (more than about 50 nested ones) is not seen at all.
 //!
 //! # Contexts
 //!
-//! Those of the function: any, NMI included. Preemption is off.
+//! Those of the function: any, including NMI. Preemption is off.
 
 use crate::sys::{bindings as helpers, platform::PreemptGuard};
 use core::{
@@ -48,7 +48,7 @@ pub(crate) mod calls;
 pub(crate) struct Call<'a> {
     /// The address of the function.
     pub(crate) function: u64,
-    /// Where it returns to.
+    /// The return address.
     pub(crate) caller: u64,
     regs: NonNull<helpers::ftrace_regs>,
     _during: PhantomData<&'a c_void>,
@@ -68,37 +68,38 @@ impl Call<'_> {
         }
     }
 
-    /// At the entry: what is in the register of its `nth` argument, from 0.
+    /// At the entry: the register of its `nth` argument, from 0.
     pub(crate) fn argument(&self, nth: u32) -> u64 {
         // SAFETY: The registers are valid during the call.
         unsafe { helpers::lt_fprobe_argument(self.regs.as_ptr(), nth) }
     }
 
-    /// At the return: what is in the register of the result.
+    /// At the return: the register of the result.
     pub(crate) fn result(&self) -> u64 {
         // SAFETY: The registers are valid during the call.
         unsafe { helpers::lt_fprobe_result(self.regs.as_ptr()) }
     }
 }
 
-/// Where a word is kept during a call; 0 if there is none.
+/// The address at which a word is kept during a call; 0 if there is none.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Frame(pub(crate) u64);
 
-/// Follows functions as `S`, for who follows several. See "Contexts" above.
+/// Follows functions. `S` tells apart the roles of a type that follows several. See "Contexts"
+/// above.
 pub(crate) trait Follower<S>: Send + Sync + 'static {
     /// A function is called. Returns the word to keep, or `None` if its return is not of interest.
     fn entered(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame) -> Option<u64>;
 
-    /// A function returns for which [`Follower::entered`] kept a word. If it was entered before
-    /// this [`Functions`] was there, that may have been a follower of another one, since removed.
+    /// A function for which [`Follower::entered`] kept a word returns. If it was entered before
+    /// this [`Functions`] existed, the word may be from a follower of another one, since removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
     /// A function was called, or returned, on behalf of a follower.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
-/// What of a function is followed.
+/// Which events of a function are followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     /// Its calls and its returns.
@@ -107,7 +108,7 @@ pub(crate) enum What {
     Entry,
 }
 
-/// Calls `outside` unless that is being done in this context.
+/// Calls `outside` unless it is already running in this context.
 #[inline(always)]
 fn apart<R>(guard: &PreemptGuard, outside: impl FnOnce(&PreemptGuard) -> R) -> Option<R> {
     // SAFETY: Preemption is off, as the guard proves.
@@ -131,7 +132,7 @@ unsafe extern "C" fn entered<S, F: Follower<S>>(
     regs: *mut helpers::ftrace_regs,
     data: *mut c_void,
 ) -> c_int {
-    // SAFETY: The probe is the first field of ours, and the owner lives as long as it.
+    // SAFETY: The probe is the first field of ours, and the owner lives as long as the probe.
     let follower = unsafe { &*(*probe.cast::<helpers::lt_fprobe>()).owner.cast::<F>() };
     // SAFETY: fprobe turns preemption off.
     let guard = unsafe { PreemptGuard::already() };
@@ -166,14 +167,14 @@ unsafe extern "C" fn returned<S, F: Follower<S>>(
     data: *mut c_void,
 ) {
     let probe = probe.cast::<helpers::lt_fprobe>();
-    // SAFETY: The probe is the first field of ours. Volatile: what has registered it may write it.
+    // SAFETY: The probe is the first field of ours. Volatile: the registering code may write it.
     let first = unsafe { addr_of!((*probe).function).read_volatile() };
     // A call of a former probe in the same memory may be of another function.
     // SAFETY: As above, and it is registered.
     if first != function && !unsafe { helpers::lt_fprobe_follows(probe, function) } {
         return;
     }
-    // SAFETY: As above, and the owner lives as long as it.
+    // SAFETY: As above, and the owner lives as long as the probe.
     let follower = unsafe { &*(*probe).owner.cast::<F>() };
     // SAFETY: As in `entered`.
     let guard = unsafe { PreemptGuard::already() };
@@ -191,22 +192,22 @@ unsafe extern "C" fn returned<S, F: Follower<S>>(
     }
 }
 
-/// All functions of a name, followed until dropped. Dropping sleeps; after it nobody is called.
+/// All functions of a name, followed until dropped. Dropping sleeps; afterwards nothing is called.
 pub(crate) struct Functions<S, F: Follower<S>> {
     raw: NonNull<helpers::lt_fprobe>,
-    /// How many of the missed were taken.
+    /// How many of the missed calls were returned already.
     taken: u64,
-    /// Alive until nobody is called any more.
+    /// Alive until no handler is running.
     _follower: Arc<F>,
     _as: PhantomData<fn(S)>,
 }
 
-// SAFETY: The C side locks by itself; the follower is `Send` and `Sync`.
+// SAFETY: The C side does its own locking; the follower is `Send` and `Sync`.
 unsafe impl<S, F: Follower<S>> Send for Functions<S, F> {}
 
 impl<S, F: Follower<S>> Functions<S, F> {
-    /// Begins. `ENOENT` if there is no function of this name that can be followed, `ENOMEM`.
-    /// Sleeps.
+    /// Starts following. `ENOENT` if there is no function of this name that can be followed,
+    /// `ENOMEM`. Sleeps.
     pub(crate) fn new(name: &CStr, what: What, follower: Arc<F>) -> Result<Self> {
         let owner = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
         let exit: helpers::fprobe_exit_cb = match what {
@@ -232,7 +233,7 @@ impl<S, F: Follower<S>> Functions<S, F> {
         })
     }
 
-    /// How many calls were missed by fprobe since it was asked last.
+    /// How many calls fprobe missed since the last call of this.
     pub(crate) fn take_missed(&mut self) -> u64 {
         // SAFETY: Valid until it is freed by `drop`.
         let missed = unsafe { helpers::lt_fprobe_missed(self.raw.as_ptr()) };
@@ -249,7 +250,7 @@ impl<S, F: Follower<S>> Drop for Functions<S, F> {
     }
 }
 
-/// To be called when the module goes, when no [`Functions`] and no [`calls::Calls`] are left. Sleeps.
+/// To be called on unload, when no [`Functions`] and no [`calls::Calls`] are left. Sleeps.
 pub(crate) fn unload() {
     // SAFETY: May sleep. If a probe were left after all, its memory would stay allocated.
     unsafe { helpers::lt_fprobe_unload() };
@@ -262,8 +263,8 @@ pub(crate) fn missing() -> Option<&'static CStr> {
     (!is_possible).then_some(c"fprobe")
 }
 
-/// Whether a function of this name can be followed: `ENOENT` if there is none, `EBUSY` if it is
-/// one of this module, another error if it can not be traced. Sleeps.
+/// Whether a function of this name can be followed: `ENOENT` if there is none, `EBUSY` if it is in
+/// this module, another error if it cannot be traced. Sleeps.
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })

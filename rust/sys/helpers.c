@@ -152,7 +152,7 @@ notrace bool lt_memory_available(size_t bytes)
 notrace void lt_current(struct lt_task *out)
 {
 	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
-	/* Owner of rust/record.rs has so many bits for them. */
+	/* Owner in rust/record.rs keeps this many bits of them. */
 	BUILD_BUG_ON(PID_MAX_LIMIT > 1 << 22);
 	out->pid = current->tgid;
 	out->tid = current->pid;
@@ -295,7 +295,7 @@ struct lt_waker {
 	void *owner;
 };
 
-/* What is running on a CPU, if it is a callback: which task, if any. */
+/* What a CPU is running, if it is a callback: which task, if any. */
 enum lt_waking {
 	LT_WAKING_IRQ_WORK,
 	LT_WAKING_TIMER,
@@ -305,11 +305,11 @@ enum lt_waking {
 static DEFINE_PER_CPU(struct task_struct *[LT_WAKINGS], lt_waking);
 
 /*
- * Both callbacks stay on one CPU, and neither runs within itself. An irq_work
- * may come in the middle of a timer, and is over before that goes on: one place
- * for both is enough, whose former value is restored. Not so on PREEMPT_RT,
- * where each kind runs in a thread of its own, of which either may run while the
- * other is preempted, or waits for a lock of a wait queue: each has its place.
+ * Both callbacks stay on one CPU, and neither is nested in itself. An irq_work
+ * may interrupt a timer, and ends before that continues: one place for both is
+ * enough, whose former value is restored. Not so on PREEMPT_RT, where each kind
+ * runs in a thread of its own, of which either may run while the other is
+ * preempted, or waits for a lock of a wait queue: each has its place.
  */
 static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 				  enum lt_waking kind)
@@ -369,26 +369,26 @@ notrace struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
 notrace void lt_waker_sync(struct lt_waker *waker)
 {
 	/*
-	 * Each may start the other: the work arms the timer, and the timer queues
-	 * the work if the interval has become longer meanwhile. So the timer goes
-	 * first, for good: a timer that is shut down cannot be armed, and its
-	 * function does not run any more. After that nothing queues the work: the
-	 * callers in probes have gone, and the last run of the timer is over. The
-	 * other order frees the work under irq_work/N on PREEMPT_RT, where the
-	 * timer's function is a thread and so is the work's: the function queues
-	 * the work after irq_work_sync() has seen it idle, and a real-time task
-	 * may keep that thread off its CPU for as long as it likes.
+	 * Each may start the other: the work arms the timer, and the timer
+	 * queues the work if the interval has become longer meanwhile. So the
+	 * timer is shut down first: after that it cannot be armed, and its
+	 * function does not run. Then nothing queues the work: no caller in a
+	 * probe is left, and the last run of the timer is over. The other order
+	 * frees the work under irq_work/N on PREEMPT_RT, where the timer's
+	 * function is a thread and so is the work's: the function queues the
+	 * work after irq_work_sync() has seen it idle, and a real-time task may
+	 * keep that thread off its CPU indefinitely.
 	 */
 	timer_shutdown_sync(&waker->timer);
 	irq_work_sync(&waker->work);
 }
 
 /*
- * Nobody can start to wait any more: the files are gone. But those who did may
- * still be on the queue. An epoll instance keeps its entry for as long as the
- * file is open, which outlives its removal from /proc; POLLFREE makes it, and
- * whoever else polls with a callback, take the entry off now. A task in poll()
- * or select() is woken and takes its own entry off on its way out.
+ * No task can start to wait: the files are removed. But earlier waiters may
+ * still be on the queue. An epoll instance keeps its entry while the file is
+ * open, which outlives its removal from /proc; POLLFREE makes it, and any other
+ * poller with a callback, remove the entry now. A task in poll() or select() is
+ * woken and removes its own entry on its way out.
  */
 notrace void lt_waker_free(struct lt_waker *waker)
 {
@@ -407,7 +407,7 @@ notrace void lt_waker_free(struct lt_waker *waker)
 		wake_up_all(&waker->queue);
 		fsleep(1000);
 	}
-	/* Those who met POLLFREE look at the queue under RCU. */
+	/* Pollers that got POLLFREE look at the queue under RCU. */
 	synchronize_rcu();
 	kfree(waker);
 }
@@ -473,8 +473,8 @@ notrace int lt_stream_open(struct inode *inode, struct file *file)
 
 /*
  * A kernel that keeps its memory from root (lockdown=confidentiality) closes
- * tracefs and perf; what we show and what we can be told to look at is of that
- * kind. Asked last: the refusal is logged.
+ * tracefs and perf; what our files show, and let the writer observe, is of that
+ * kind. Checked last: the refusal is logged.
  */
 notrace bool lt_may_open(const struct inode *inode, const struct file *file)
 {
@@ -600,8 +600,9 @@ notrace bool lt_block_is_flush(struct request *rq)
 }
 
 /*
- * Looks at what is there and opens nothing: no driver is looked for, a disk need
- * not have a medium, and does not spin up. -ENXIO if there is no such device.
+ * Looks up an existing device and opens nothing: no driver is searched for; a
+ * disk does not need a medium, and does not spin up. -ENXIO if there is no such
+ * device.
  */
 static notrace int lt_block_look(u32 dev)
 {

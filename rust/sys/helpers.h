@@ -3,8 +3,8 @@
  * What the Rust side calls in C: inline functions and macros of the kernel
  * made callable, and the few structures that both sides share.
  *
- * bindgen reads this file (see bindings.h); helpers.c and ticker.c implement it. Policy
- * lives in Rust, nothing here decides anything.
+ * bindgen reads this file (see bindings.h); helpers.c and ticker.c implement
+ * it. Policy lives in Rust; nothing here decides anything.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
@@ -38,15 +38,15 @@ unsigned int lt_cpu_to_node(unsigned int cpu);
 bool lt_node_has_memory(unsigned int node);
 unsigned int lt_node_distance(unsigned int from, unsigned int to);
 
-/* Per-CPU memory; zeroed. An address of it is not one, but a CPU's is found from it. */
+/* Per-CPU memory; zeroed. A cookie from which each CPU's address is found. */
 void *lt_percpu_alloc(size_t size, size_t align);
 void lt_percpu_free(void *base);
 void *lt_percpu_on(void *base, unsigned int cpu);
 
-/* Whether about so many bytes could be allocated now without killing anybody. */
+/* Whether about this many bytes can be allocated without killing a task. */
 bool lt_memory_available(size_t bytes);
 
-/* The current task: two ids, its birth in ns of CLOCK_MONOTONIC, 16 bytes of name. */
+/* The current task: ids, start time in ns of CLOCK_MONOTONIC, 16-byte name. */
 struct lt_task {
 	u32 pid;
 	u32 tid;
@@ -77,11 +77,11 @@ u64 lt_task_born(const struct task_struct *task);
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
 u32 lt_stack_here(u64 *entries, u32 size);
-/* The name of an address as in /proc/PID/stack, its length, 0 for none. */
+/* The name of an address as in /proc/PID/stack; its length, 0 for none. */
 u32 lt_symbol(char *out, size_t size, u64 address);
 /* The same for the address of a function itself: its name alone. */
 u32 lt_function(char *out, size_t size, u64 address);
-/* A pointer as %p: a number that stands for it. Its length. */
+/* A pointer as %p: a number that stands for it. Returns its length. */
 u32 lt_hashed(char *out, size_t size, u64 pointer);
 
 /* A wait queue that may be woken from any context, through irq_work. */
@@ -98,19 +98,21 @@ void lt_waker_sync(struct lt_waker *waker);
 int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
-/* Whether this CPU is waking somebody, where the caller is. With preemption off. */
+/* Whether this CPU is waking a task in this context. With preemption off. */
 bool lt_is_waking(void);
 
-/* Work in a kernel thread, repeated after delays of its own choice. */
+/* Work in a kernel thread, repeated after delays that it chooses itself. */
 struct lt_ticker;
 /* Returns the nanoseconds until the next time, U64_MAX for none. */
 typedef u64 (*lt_ticker_fn)(void *owner);
 
 /*
- * If it is watched, another CPU does the work if the one whose turn it is does
- * not: then it may be done by both at a time.
+ * If it is watched, another CPU does the work when the CPU whose turn it is
+ * does not: then both may do it at the same time.
  */
-/* Before the first ticker is made, and after the last one is freed. They sleep. */
+/*
+ * Before the first ticker is made, and after the last one is freed. They sleep.
+ */
 int lt_ticker_start(void);
 void lt_ticker_stop(void);
 struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner, bool watched);
@@ -119,8 +121,8 @@ void lt_ticker_free(struct lt_ticker *ticker);
 void lt_relax(void);
 
 /*
- * The ticker that sees to the memory of pools: it is called from any context by
- * lt_call_grower(), and when a CPU has gone offline.
+ * The ticker that maintains the memory of pools: lt_call_grower() calls it from
+ * any context, and it is called when a CPU has gone offline.
  */
 int lt_grower_start(struct lt_ticker *ticker);
 void lt_grower_stop(void);
@@ -132,12 +134,12 @@ void lt_module_put(void);
 const char *lt_module_name(struct module *module);
 
 /*
- * How many callbacks of other modules are under way within each other on this CPU,
- * in this context. With preemption off.
+ * How many callbacks of other modules are nested on this CPU, in this context.
+ * With preemption off.
  */
 u8 *lt_callback_depth(void);
 
-/* Who is told of modules that have gone through their exit function. */
+/* Called for modules that have returned from their exit function. */
 struct lt_module_watch;
 typedef void (*lt_module_fn)(void *owner, struct module *module);
 
@@ -213,7 +215,7 @@ struct lt_packet {
 };
 
 void lt_packet(const struct sk_buff *skb, struct lt_packet *out);
-/* The word for a reason, its length. */
+/* The word for a reason; returns its length. */
 u32 lt_drop_reason(char *out, size_t size, u32 reason);
 
 /* Sockets that are accepted: accept.c */
@@ -226,19 +228,19 @@ struct lt_socket {
 	u16 family;
 };
 
-/* That of a file of the current task. */
+/* The socket of a file of the current task. */
 void lt_socket_of(int fd, struct lt_socket *out);
 u64 lt_socket_of_inode(u64 inode);
-/* An address with its port, its length. */
+/* An address with its port; returns the length. */
 u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
 		      u16 port);
 
 /* Work items: workqueue.c */
-/* Looks for where the names of workqueues are, if the kernel tells. Sleeps. */
+/* Finds out where the names of workqueues are, if the kernel tells. Sleeps. */
 void lt_wq_find_names(void);
 void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
 u64 lt_work_function(const struct work_struct *work);
-/* Whether a work that is valid waits for a worker. */
+/* Whether a valid work waits for a worker. */
 bool lt_work_is_listed(const struct work_struct *work);
 /* Whether it is waiting for a worker; both addresses may be stale. */
 bool lt_work_is_queued(u64 work, u64 function);

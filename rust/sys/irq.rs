@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following the handlers of interrupts as they run.
+//! Follows the handlers of interrupts.
 //!
 //! ```text
 //!   irq_handler_entry          irq_handler_exit
@@ -27,7 +27,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What was requested for an interrupt line, while its handler runs. A shared line has several.
+/// The action of an interrupt line, while its handler runs. A shared line has several.
 ///
 /// # Invariants
 ///
@@ -53,11 +53,11 @@ impl Action<'_> {
         }
     }
 
-    /// Its name, as in /proc/interrupts, padded with NUL; one of more than 31 bytes is cut.
+    /// Its name, as in /proc/interrupts, padded with NUL; truncated to 31 bytes.
     #[inline(always)]
     pub(crate) fn name(&self) -> [u64; NAME_WORDS] {
         let mut name = [0; NAME_WORDS];
-        // SAFETY: Valid by the type invariant, and there is room for so many bytes.
+        // SAFETY: Valid by the type invariant, and there is room for the 32 bytes of a name.
         unsafe { helpers::lt_irq_action_name(self.raw.as_ptr().cast(), name.as_mut_ptr()) };
         name
     }

@@ -2,9 +2,8 @@
 
 //! Arrays allocated on a chosen NUMA node, and one value for each CPU on its own node.
 //!
-//! The `kernel` crate's vectors do not take a node yet; its allocators do. Nor has it per-CPU
-//! memory. All functions that
-//! allocate sleep.
+//! The `kernel` crate's vectors do not take a node yet; its allocators do. Nor does it have per-CPU
+//! memory. All functions that allocate sleep.
 
 use crate::{
     platform::Platform,
@@ -16,8 +15,8 @@ use kernel::{
     prelude::*,
 };
 
-/// What an address of the kernel lacks to have its highest bit set: nothing where the kernel has
-/// the upper half of the addresses.
+/// ORed into a kernel address, sets its highest bit; 0 where the kernel has the upper half of the
+/// addresses.
 pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     target_arch = "x86_64",
     target_arch = "aarch64",
@@ -29,11 +28,11 @@ pub(crate) const ADDRESS_MARK: u64 = if cfg!(any(
     1 << 63
 };
 
-/// From this size on it is asked first whether there is so much memory, in bytes.
+/// From this size on, in bytes, [`check`] looks at the available memory.
 const LARGE: usize = 1 << 20;
 
-/// `ENOMEM` if there is not so much memory, in bytes: nothing large is even tried, lest the
-/// kernel kill processes to find it.
+/// `ENOMEM` if this much memory, in bytes, is not available: a large allocation is not even tried,
+/// lest the kernel kill processes for it.
 pub(crate) fn check(bytes: usize) -> Result {
     // SAFETY: No requirements.
     if bytes > LARGE && !unsafe { bindings::lt_memory_available(bytes) } {
@@ -61,7 +60,7 @@ unsafe impl<T: Send> Send for NodeSlice<T> {}
 unsafe impl<T: Sync> Sync for NodeSlice<T> {}
 
 impl<T> NodeSlice<T> {
-    /// Makes an array of `len` values, the i-th by `make(i)`, on `node` or anywhere.
+    /// Creates an array of `len` values, the i-th by `make(i)`, on `node` or anywhere.
     ///
     /// Fails with `ENOMEM`, or with what `make` failed with; nothing is left behind.
     pub(crate) fn try_new(
@@ -80,8 +79,8 @@ impl<T> NodeSlice<T> {
         } else {
             KVmalloc::alloc(layout, GFP_KERNEL | __GFP_NOWARN, node)?.cast()
         };
-        // INVARIANT: No value is initialised yet, and `len` says so; it grows with them, so that
-        // an early return drops exactly what is there.
+        // INVARIANT: No value is initialised yet, and `len` says so; it grows with them, so that an
+        // early return drops exactly the initialised ones.
         let mut slice = Self {
             ptr,
             len: 0,
@@ -111,7 +110,7 @@ impl<T> Deref for NodeSlice<T> {
 impl<T> Drop for NodeSlice<T> {
     fn drop(&mut self) {
         let values = core::ptr::slice_from_raw_parts_mut(self.ptr.as_ptr(), self.len);
-        // SAFETY: By the type invariant these are initialised, and nobody uses them any more.
+        // SAFETY: By the type invariant these are initialised, and they are not used again.
         unsafe { values.drop_in_place() };
         if self.layout.size() == 0 {
             return;
@@ -151,7 +150,7 @@ pub(super) fn is_possible(cpu: usize) -> bool {
     cpu < cpus as usize && unsafe { bindings::lt_cpu_possible(cpu as u32) }
 }
 
-/// Types too large for the stack, of which all bytes zero are a value.
+/// Types too large for the stack, for which all bytes zero are a value.
 ///
 /// # Safety
 ///
@@ -162,7 +161,7 @@ pub(crate) unsafe trait Zeroes {}
 unsafe impl<const N: usize> Zeroes for [Atomic<u64>; N] {}
 
 impl<T> PerCpu<T> {
-    /// Makes the values. Fails with `ENOMEM`, or with what `make` failed with. Sleeps.
+    /// Creates the values. Fails with `ENOMEM`, or with what `make` failed with. Sleeps.
     pub(crate) fn try_new<P: Platform>(mut make: impl FnMut(usize) -> Result<T>) -> Result<Self> {
         // SAFETY: No requirements; sleeps.
         let base = unsafe { bindings::lt_percpu_alloc(size_of::<T>(), align_of::<T>()) };
@@ -189,7 +188,7 @@ impl<T> PerCpu<T> {
         })
     }
 
-    /// Makes the values in place, all zero. Fails with `ENOMEM`. Sleeps.
+    /// Creates the values in place, all zero. Fails with `ENOMEM`. Sleeps.
     pub(crate) fn zeroed<P: Platform>() -> Result<Self>
     where
         T: Zeroes,
@@ -215,7 +214,7 @@ impl<T> PerCpu<T> {
 
     /// The value of a possible CPU.
     pub(crate) fn get(&self, cpu: usize) -> Option<&T> {
-        // SAFETY: By the type invariant; it is a possible one.
+        // SAFETY: By the type invariant; the CPU is a possible one.
         is_possible(cpu).then(|| unsafe { on(self.base, cpu).as_ref() })
     }
 
@@ -229,7 +228,7 @@ impl<T> PerCpu<T> {
 impl<T> Drop for PerCpu<T> {
     fn drop(&mut self) {
         for cpu in possible() {
-            // SAFETY: By the type invariant it is initialised, and nobody uses it any more.
+            // SAFETY: By the type invariant it is initialised, and it is not used again.
             unsafe { on(self.base, cpu).drop_in_place() };
         }
         // SAFETY: From `lt_percpu_alloc`, freed once.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Other modules: who they are, that they keep this one loaded, and when they go.
+//! Client modules: their identity, the reference that keeps this module loaded, notice of
+//! unloading.
 //!
 //! C header: [`include/linux/module.h`](srctree/include/linux/module.h)
 
@@ -20,7 +21,7 @@ use kernel::{
 ///
 /// # Invariants
 ///
-/// `raw` is null, for the kernel itself, or points to a module that has not gone.
+/// `raw` is null, for the kernel itself, or points to a module that still exists.
 pub(crate) struct Owner {
     raw: *mut kernel::bindings::module,
     is_for_ever: Atomic<u32>,
@@ -32,13 +33,13 @@ unsafe impl Send for Owner {}
 unsafe impl Sync for Owner {}
 
 impl Owner {
-    /// Takes note of a module.
+    /// Takes a reference to this module for a client.
     ///
     /// # Safety
     ///
-    /// `raw` is null or points to a module, which does not go before the result is dropped.
+    /// `raw` is null or points to a module that is not unloaded before the result is dropped.
     pub(crate) unsafe fn new(raw: *mut kernel::bindings::module) -> Self {
-        // SAFETY: This module is live: somebody is calling it.
+        // SAFETY: This module is live: it is being called.
         unsafe { bindings::lt_module_get() };
         // INVARIANT: The function's contract.
         Self {
@@ -52,7 +53,7 @@ impl Owner {
         self.raw.addr()
     }
 
-    /// Has this module stay loaded even after the drop.
+    /// Keeps this module loaded even after the drop.
     pub(crate) fn pin_for_ever(&self) {
         // Relaxed: the drop comes after.
         self.is_for_ever.store(1, Relaxed);
@@ -76,26 +77,26 @@ impl fmt::Display for Owner {
     }
 }
 
-/// Who wants to know that a module goes.
+/// Notified when a module is unloaded.
 pub(crate) trait Watcher: Send + Sync + 'static {
     /// It has run its exit function, and its memory is about to be freed. Sleeps.
     fn gone(&self, module: usize);
 }
 
-/// Tells a [`Watcher`]; no more once it is dropped. Sleeps.
+/// Notifies a [`Watcher`]; no longer once it is dropped. Sleeps.
 pub(crate) struct Watch<T: Watcher> {
     raw: NonNull<bindings::lt_module_watch>,
-    /// Alive until nobody is told any more.
+    /// Alive until no notification is running.
     _watcher: Arc<T>,
 }
 
-// SAFETY: The C side locks by itself, and the watcher is `Send` and `Sync`.
+// SAFETY: The C side does its own locking, and the watcher is `Send` and `Sync`.
 unsafe impl<T: Watcher> Send for Watch<T> {}
 // SAFETY: As above.
 unsafe impl<T: Watcher> Sync for Watch<T> {}
 
 impl<T: Watcher> Watch<T> {
-    /// Begins. `ENOMEM`. Sleeps.
+    /// Starts watching. `ENOMEM`. Sleeps.
     pub(crate) fn new(watcher: Arc<T>) -> Result<Self> {
         let owner = Arc::as_ptr(&watcher).cast_mut().cast::<c_void>();
         // SAFETY: `gone` gets the `T` that is held until after `lt_module_watch_free`.

@@ -23,8 +23,8 @@ static_assert(LT_IPPROTO_ICMPV6 == IPPROTO_ICMPV6);
 static_assert(LT_IPPROTO_SCTP == IPPROTO_SCTP);
 
 /*
- * Where it is received, its data begin with the header of the network layer,
- * which may be of any length and anything: the packet is not checked yet.
+ * When it is received, its data begin with the header of the network layer, of
+ * any length and content: the packet has not been checked yet.
  */
 notrace void lt_packet(const struct sk_buff *skb, struct lt_packet *out)
 {
@@ -45,7 +45,7 @@ notrace void lt_packet(const struct sk_buff *skb, struct lt_packet *out)
 		out->transport = ((struct ipv6hdr *)skb->data)->nexthdr;
 }
 
-/* The kernel's own tables, those of modules included. */
+/* The kernel's own tables, including those of modules. */
 notrace u32 lt_drop_reason(char *out, size_t size, u32 reason)
 {
 	u32 subsys = u32_get_bits(reason, SKB_DROP_REASON_SUBSYS_MASK);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following packets from the network layer's door to where they end.
+//! Follows packets from their entry into the network layer to their end.
 //!
 //! ```text
 //!   netif_receive_skb           skb_copy_datagram_iovec                    copied to user space
@@ -10,7 +10,7 @@
 //!                             kfree_skb_partial                    now part of another skb
 //! ```
 //!
-//! The names with `__`, `defer` and `partial` are functions: what is freed by them passes no
+//! The names with `__`, `defer` and `partial` are functions: packets that they free pass no
 //! tracepoint. C headers: [`include/linux/skbuff.h`](srctree/include/linux/skbuff.h),
 //! [`include/trace/events/net.h`](srctree/include/trace/events/net.h),
 //! [`include/trace/events/skb.h`](srctree/include/trace/events/skb.h)
@@ -57,12 +57,12 @@ pub(crate) struct Received {
     pub(crate) len: u32,
     /// `ETH_P_...`
     pub(crate) protocol: u16,
-    /// Of IP: `IPPROTO_...`, that of the next header; else 0.
+    /// For IP: `IPPROTO_...` of the next header; else 0.
     pub(crate) transport: u8,
 }
 
 impl Packet {
-    /// Names the packet while it lives.
+    /// Identifies the packet while it lives.
     pub(crate) fn id(&self) -> u64 {
         self.0.as_ptr() as u64
     }
@@ -70,8 +70,8 @@ impl Packet {
     /// What is known of it.
     pub(crate) fn describe(&self) -> Received {
         let mut out = MaybeUninit::<helpers::lt_packet>::zeroed();
-        // SAFETY: The packet is valid by the type invariant, and has a device while it is
-        // received; the function fills the structure, of numbers.
+        // SAFETY: The packet is valid by the type invariant, and has a device while it is received;
+        // the function fills the structure, of numbers.
         let out = unsafe {
             helpers::lt_packet(self.0.as_ptr(), out.as_mut_ptr());
             out.assume_init()
@@ -87,21 +87,21 @@ impl Packet {
     }
 }
 
-/// How the way of a packet ended.
+/// How a packet ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum End {
     /// Data of it were copied to user space, for the first time.
     Copied,
-    /// It has done what it was for.
+    /// It was consumed: it has done what it was for.
     Consumed,
     /// It was dropped, for a reason (`enum skb_drop_reason`), at an address.
     Dropped { reason: u32, location: u64 },
 }
 
-/// Follows packets. See "Contexts" above. Ends are told of all packets, of those that are sent,
-/// too, and more than once of one.
+/// Follows packets. See "Contexts" above. The ends of all packets are reported, including sent
+/// ones, and several for one packet.
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// A device has received a packet, or another layer hands it in again.
+    /// A device has received a packet, or another layer passes it in again.
     fn received(&self, packet: &Packet);
     /// A packet has come to its end.
     fn ended(&self, packet: u64, end: End);
@@ -182,7 +182,7 @@ unsafe extern "C" fn merged<T: Follower>(owner: *mut c_void, skb: u64) {
 /// The probes, the begin last: nothing begins whose end would be missed.
 fn probes<T: Follower>() -> [Probe<'static, T>; 4] {
     // SAFETY: They have the arguments of these tracepoints, of which only the packet that is
-    // received is looked into, and that is valid.
+    // received is accessed, and that one is valid.
     unsafe {
         [
             probe!(kfree_skb: dropped::<T>),
@@ -193,10 +193,10 @@ fn probes<T: Follower>() -> [Probe<'static, T>; 4] {
     }
 }
 
-/// The functions that free a packet which has done what it was for.
+/// The functions that free a consumed packet.
 const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
 
-/// That which frees one whose data belong to another one.
+/// The function that frees a packet whose data were merged into another one.
 const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
 /// The first tracepoint that this kernel lacks, if any, or `fprobe`.
@@ -204,7 +204,7 @@ pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// A follower at work, until dropped; the begin goes first. Dropping sleeps.
+/// An attached follower, until dropped; the begin is detached first. Dropping sleeps.
 pub(crate) struct Attachment<T: Follower> {
     _probes: tracepoint::Attachment<T>,
     _merges: Calls<T>,
@@ -230,13 +230,13 @@ impl<T: Follower> Attachment<T> {
     }
 }
 
-/// The word for a reason why a packet was dropped, as the kernel calls it; a number if it does
-/// not, or not any more.
+/// The kernel's word for the reason why a packet was dropped; a number if it has none, or no
+/// longer.
 pub(crate) struct DropReason(pub(crate) u32);
 
 impl fmt::Display for DropReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // SAFETY: Writes at most so many bytes, terminated.
+        // SAFETY: Writes at most `size` bytes, terminated.
         let write = |out, size| unsafe { helpers::lt_drop_reason(out, size, self.0) };
         symbol::written::<64, _>(write, |text| f.write_str(text.unwrap_or("?")))
     }

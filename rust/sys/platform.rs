@@ -12,7 +12,7 @@ use kernel::types::NotThreadSafe;
 /// The running kernel.
 pub(crate) struct Kernel;
 
-/// Preemption is off while it lives, which also makes it an RCU read-side critical section.
+/// Preemption is off while this lives, which also makes it an RCU read-side critical section.
 pub(crate) struct PreemptGuard(NotThreadSafe);
 
 impl PreemptGuard {
@@ -24,7 +24,7 @@ impl PreemptGuard {
 }
 
 impl PreemptGuard {
-    /// A guard where preemption is off anyhow, and stays so: nothing has to be done for it.
+    /// A guard where preemption is off anyhow, and stays off: it costs nothing.
     ///
     /// # Safety
     ///
@@ -42,7 +42,7 @@ impl Drop for PreemptGuard {
     }
 }
 
-/// The parts of a guard that are an instruction or two where they stand.
+/// The parts of a guard that are one or two instructions, inline.
 #[cfg(all(
     target_arch = "x86_64",
     CONFIG_SMP,
@@ -85,7 +85,7 @@ mod in_place {
     #[inline(always)]
     pub(super) fn preempt_enable() {
         // SAFETY: An instruction and a jump by its flags. The whole becomes zero if this was the
-        // last one and the need to schedule was folded into it. A barrier to the compiler.
+        // last one and the need to reschedule was folded into it. A barrier to the compiler.
         unsafe {
             asm!(
                 on_preempt_count!("dec", "gs:[rip + {count}]"),
@@ -99,7 +99,7 @@ mod in_place {
 
     #[cold]
     fn reschedule() {
-        // SAFETY: Allowed in every context; off and on again notices the need to schedule.
+        // SAFETY: Allowed in every context; off and on again notices the need to reschedule.
         unsafe {
             bindings::lt_preempt_disable();
             bindings::lt_preempt_enable();
@@ -124,7 +124,7 @@ mod in_place {
     }
 }
 
-/// The parts of a guard, by calls.
+/// The parts of a guard, as calls.
 #[cfg(not(all(
     target_arch = "x86_64",
     CONFIG_SMP,
@@ -154,7 +154,7 @@ mod in_place {
     }
 }
 
-/// Whether a guard costs instructions where it stands, else calls.
+/// Whether a guard is inline instructions, not calls.
 #[allow(dead_code, reason = "for tests/module")]
 pub(crate) const GUARDS_ARE_IN_PLACE: bool = in_place::IS_IN_PLACE;
 
@@ -168,7 +168,7 @@ pub(crate) fn each_offline_cpu(see: impl FnMut(usize)) {
 // SAFETY: With preemption off a task stays on its CPU, which is a possible one, and the guard is not
 // `Send`. Preemption off is an RCU read-side critical section of synchronize_rcu(). The numbers of
 // CPUs and nodes, and which are possible, are constant after boot. (That memory is plugged into a
-// node, or taken out, after the engine looked, is no matter of safety: the allocator falls back.)
+// node, or removed, after the engine looked, does not matter for safety: the allocator falls back.)
 unsafe impl Platform for Kernel {
     type Guard = PreemptGuard;
 

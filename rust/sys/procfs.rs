@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Files under /proc: texts that are shown and written whole, and streams that are waited for.
+//! Files under /proc: texts that are shown and written whole, and streams that readers wait for.
 //!
 //! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
 //!
-//! Removing a file waits until nobody is inside one of its functions, and closes it under those
-//! who still have it open. So a file's object is alive whenever its functions run. A [`Stream`] is
-//! told first to let its readers go.
+//! Removing a file waits until no task is inside one of its functions, and closes it for those that
+//! still have it open. So a file's object is alive whenever its functions run. A [`Stream`] is
+//! notified first, so that its readers return.
 
 use crate::sys::bindings as helpers;
 use core::{ffi::CStr, marker::PhantomData, pin::Pin, ptr::NonNull};
@@ -26,23 +26,23 @@ use kernel::{
 /// The longest text that can be written at once, in bytes.
 pub(crate) const WRITE_MAX: usize = 4096;
 
-/// A file whose content is made at each reading.
+/// A file whose content is generated at each read.
 pub(crate) trait Text: Send + Sync + 'static {
     /// Prints the content.
     fn show(&self, out: &SeqFile) -> Result;
 
-    /// Takes what was written at once, at most [`WRITE_MAX`] bytes.
+    /// Takes the text of one write, at most [`WRITE_MAX`] bytes.
     fn write(&self, _text: &[u8]) -> Result {
         Err(EPERM)
     }
 
-    /// Something longer than [`WRITE_MAX`] was written, and thrown away.
+    /// More than [`WRITE_MAX`] bytes were written, and ignored.
     fn too_long(&self) -> Error {
         EINVAL
     }
 }
 
-/// A file of many lines, which are made as they are read.
+/// A file of many lines, which are generated as they are read.
 pub(crate) trait Listing: Send + Sync + 'static {
     /// The lines for a new open file. Sleeps.
     fn open(&self) -> Result<KBox<dyn Records>>;
@@ -53,7 +53,7 @@ pub(crate) trait Records: Send {
     /// The next batch is the first one.
     fn rewind(&mut self);
 
-    /// Makes the next batch; returns how many lines it has, 0 at the end. Sleeps.
+    /// Generates the next batch; returns how many lines it has, 0 at the end. Sleeps.
     fn next(&mut self) -> Result<usize>;
 
     /// Prints a line of this batch, for a reader that may see addresses of user space or one that
@@ -67,7 +67,7 @@ pub(crate) enum Step {
     Data,
     /// Nothing yet.
     Wait,
-    /// Nothing any more.
+    /// Nothing will come.
     End,
 }
 
@@ -76,11 +76,11 @@ pub(crate) enum Step {
 pub(crate) enum Seek {
     /// The oldest that is still there.
     Oldest,
-    /// Behind the newest.
+    /// After the newest.
     End,
 }
 
-/// A file whose readers wait for what comes.
+/// A file whose readers wait for new content.
 pub(crate) trait Stream: Send + Sync + 'static {
     /// How far one open file has read.
     type Reader: Copy + Send + Unpin;
@@ -88,10 +88,10 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// A new open file.
     fn open(&self) -> Self::Reader;
 
-    /// An open file has been told [`Step::End`], or was closed before; once for each.
+    /// An open file has returned [`Step::End`], or was closed before; once for each.
     fn left(&self);
 
-    /// Appends to `out` what comes next for this reader, which may see addresses of user space or
+    /// Appends to `out` the next content for this reader, which may see addresses of user space or
     /// may not.
     fn next(&self, reader: &mut Self::Reader, is_trusted: bool, out: &mut KVec<u8>)
         -> Result<Step>;
@@ -99,20 +99,20 @@ pub(crate) trait Stream: Send + Sync + 'static {
     /// The reader has all of what [`Stream::next`] gave it.
     fn given(&self, _reader: &Self::Reader) {}
 
-    /// Moves a reader. `ESPIPE` for a file in which there is only one way to go.
+    /// Moves a reader. `ESPIPE` for a file that can only be read forward.
     fn seek(&self, _reader: &mut Self::Reader, _to: Seek) -> Result {
         Err(ESPIPE)
     }
 
-    /// Sleeps until [`Stream::next`] has something else than [`Step::Wait`], or a signal comes
+    /// Sleeps until [`Stream::next`] has something other than [`Step::Wait`], or a signal comes
     /// (`ERESTARTSYS`).
     fn wait(&self, reader: Self::Reader) -> Result;
 
-    /// The file is about to be removed: whoever sleeps in [`Stream::wait`] is to leave, and
-    /// [`Stream::next`] to come to its [`Step::End`]. Sleeps.
+    /// The file is about to be removed: tasks that sleep in [`Stream::wait`] must return, and
+    /// [`Stream::next`] must come to its [`Step::End`]. Sleeps.
     fn release(&self);
 
-    /// Registers a poller; says whether there is something to read, and whether it is the end.
+    /// Registers a poller; returns whether there is something to read, and whether it is the end.
     fn poll(&self, reader: Self::Reader, poller: &Poller) -> (bool, bool);
 }
 
@@ -132,7 +132,7 @@ impl Poller {
 
 /// An object behind a file, whatever its type.
 trait Object: Send + Sync {
-    /// The file is about to be removed: those who sleep in it are to leave.
+    /// The file is about to be removed: tasks that sleep in it must return.
     fn release(&self);
 }
 
@@ -142,7 +142,7 @@ struct TextObject<T>(T);
 
 impl<T: Text> Object for TextObject<T> {
     fn release(&self) {
-        // Nobody sleeps in a text.
+        // No task sleeps in a text.
     }
 }
 
@@ -152,7 +152,7 @@ struct ListingObject<T>(T);
 
 impl<T: Listing> Object for ListingObject<T> {
     fn release(&self) {
-        // Nobody sleeps in a listing.
+        // No task sleeps in a listing.
     }
 }
 
@@ -177,12 +177,12 @@ pub(crate) struct Dir {
     _parent: Option<Arc<Dir>>,
 }
 
-// SAFETY: procfs locks by itself.
+// SAFETY: procfs does its own locking.
 unsafe impl Send for Dir {}
-// SAFETY: procfs locks by itself.
+// SAFETY: procfs does its own locking.
 unsafe impl Sync for Dir {}
 
-/// A file; dropping it removes it and waits for those inside. Sleeps.
+/// A file; dropping it removes it and waits for tasks inside. Sleeps.
 ///
 /// # Invariants
 ///
@@ -194,13 +194,13 @@ pub(crate) struct File {
     _dir: Arc<Dir>,
 }
 
-// SAFETY: procfs locks by itself; the object is `Send`.
+// SAFETY: procfs does its own locking; the object is `Send`.
 unsafe impl Send for File {}
-// SAFETY: procfs locks by itself; the object is `Sync`.
+// SAFETY: procfs does its own locking; the object is `Sync`.
 unsafe impl Sync for File {}
 
 impl Dir {
-    /// Makes a folder in `parent`, or in /proc. `gid` is the group that may read in it.
+    /// Creates a folder in `parent`, or in /proc. `gid` is the group that may read in it.
     ///
     /// The name must be free: procfs warns of one that is not. `ENOMEM`. Sleeps.
     pub(crate) fn new(
@@ -216,7 +216,7 @@ impl Dir {
         let entry = unsafe { helpers::proc_mkdir_mode(name.as_ptr().cast(), mode, inside) };
         // INVARIANT: Just made; the parent is held.
         let dir = Self {
-            // procfs does not say why, but names are free
+            // procfs does not return the reason, but names are free
             entry: NonNull::new(entry).ok_or(ENOMEM)?,
             gid,
             _parent: parent,
@@ -317,8 +317,8 @@ unsafe fn object_of<'a, T>(file: *mut bindings::file) -> &'a T {
     unsafe { object((*file).f_inode) }
 }
 
-/// Whether the current task may see what is not for everybody who may read our files. Looked at
-/// when a file is opened, as the kernel does for `%pK`.
+/// Whether the current task may see what not every reader of our files may. Checked when a file is
+/// opened, as the kernel does for `%pK`.
 fn is_trusted() -> bool {
     // SAFETY: No requirements.
     unsafe { helpers::lt_is_trusted() }
@@ -347,7 +347,7 @@ impl<T: Text> TextOps<T> {
     }
 
     unsafe extern "C" fn show(seq: *mut bindings::seq_file, _: *mut c_void) -> c_int {
-        // SAFETY: seq_file calls it with what `single_open` was given, which is a `T`.
+        // SAFETY: seq_file calls it with the argument of `single_open`, which is a `T`.
         let (file, out) = unsafe { (&*(*seq).private.cast::<T>(), SeqFile::from_raw(seq)) };
         from_result(|| file.show(out).map(|()| 0))
     }
@@ -385,8 +385,8 @@ struct OpenListing {
 }
 
 impl OpenListing {
-    /// Which line of this batch has a number; makes the next batch if it is there. `None` at the
-    /// end.
+    /// Which line of this batch has a number; generates the next batch if the line is in that one.
+    /// `None` at the end.
     fn find(&mut self, at: i64) -> Result<Option<usize>> {
         // Unless the first line is only repeated, in a larger buffer.
         if at == 0 && (self.at != 0 || self.len == 0) {
@@ -439,7 +439,7 @@ impl<T: Listing> ListingOps<T> {
                 at: 0,
             };
             let open = KBox::new(open, GFP_KERNEL)?;
-            // SAFETY: The file is being opened and nobody else's; `seq_open` makes its private
+            // SAFETY: The file is being opened, with no other user; `seq_open` makes its private
             // data a `seq_file`, whose own is ours.
             unsafe {
                 to_result(bindings::seq_open(file, &Self::LINES))?;
@@ -451,8 +451,8 @@ impl<T: Listing> ListingOps<T> {
     }
 
     unsafe extern "C" fn release(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        // SAFETY: Called by procfs for our file, once, and nobody uses it any more; `open` has
-        // made the `seq_file`, and what is private to that.
+        // SAFETY: Called by procfs for our file, once, when it has no other user; `open` has
+        // created the `seq_file`, and its private data.
         unsafe {
             let seq = (*file).private_data.cast::<bindings::seq_file>();
             drop(KBox::from_raw((*seq).private.cast::<OpenListing>()));
@@ -464,7 +464,7 @@ impl<T: Listing> ListingOps<T> {
     ///
     /// Called by seq_file, for a file that `open` has opened, with its lock held.
     unsafe fn find(seq: *mut bindings::seq_file, at: i64) -> *mut c_void {
-        // SAFETY: The function's contract: nobody else has it at the same time.
+        // SAFETY: The function's contract: there is no other user at the same time.
         let open = unsafe { &mut *(*seq).private.cast::<OpenListing>() };
         match open.find(at) {
             // Not an address, but neither NULL nor an error: 1 is the first line.
@@ -497,7 +497,7 @@ impl<T: Listing> ListingOps<T> {
     unsafe extern "C" fn stop(_seq: *mut bindings::seq_file, _line: *mut c_void) {}
 
     unsafe extern "C" fn show(seq: *mut bindings::seq_file, line: *mut c_void) -> c_int {
-        // SAFETY: Called by seq_file with what `find` has returned, and its lock held.
+        // SAFETY: Called by seq_file with the result of `find`, and its lock held.
         let (open, out) = unsafe {
             (
                 &*(*seq).private.cast::<OpenListing>(),
@@ -509,7 +509,7 @@ impl<T: Listing> ListingOps<T> {
     }
 }
 
-/// An open stream: where its reader is, and what it has not fetched yet.
+/// An open stream: the position of its reader, and text that it has not fetched yet.
 struct OpenStream<R> {
     reader: R,
     is_trusted: bool,
@@ -548,8 +548,8 @@ impl<T: Stream> StreamOps<T> {
             };
             let open =
                 KBox::pin_init(new_mutex!(open), GFP_KERNEL).inspect_err(|_| stream.left())?;
-            // SAFETY: The file is being opened and nobody else's; no file position, so that
-            // two readers of one file do not wait for each other.
+            // SAFETY: The file is being opened, with no other user; no file position, so that two
+            // readers of one file do not wait for each other.
             unsafe {
                 (*file).private_data = open.into_foreign().cast();
                 to_result(helpers::lt_stream_open(inode, file))?;
@@ -569,7 +569,7 @@ impl<T: Stream> StreamOps<T> {
             let to = match (offset, whence) {
                 (0, SET) => Seek::Oldest,
                 (0, END) => Seek::End,
-                // A record has no place in bytes.
+                // A record has no position in bytes.
                 _ => return Err(ESPIPE),
             };
             // SAFETY: Called by procfs for our file, opened by `open`.
@@ -581,7 +581,7 @@ impl<T: Stream> StreamOps<T> {
             };
             let mut open = open.lock();
             stream.seek(&mut open.reader, to)?;
-            // What was made for the old place is not for the new one.
+            // Text generated for the old position is not valid for the new one.
             open.text.clear();
             open.fetched = 0;
             Ok(0)
@@ -589,8 +589,8 @@ impl<T: Stream> StreamOps<T> {
     }
 
     unsafe extern "C" fn release(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
-        // SAFETY: Called by procfs for our file, once; `private_data` was set by `open`, and
-        // nobody uses the file any more.
+        // SAFETY: Called by procfs for our file, once; `private_data` was set by `open`, and the
+        // file has no other user.
         let (stream, open) = unsafe {
             (
                 object::<T>(inode),

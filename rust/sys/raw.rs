@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Passing any tracepoint, with what is in the registers of its arguments.
+//! Handles any tracepoint, by the registers of its arguments.
 //!
-//! The arguments of `TP_PROTO` come in registers, in their order, as far as they fit: integers and
-//! pointers, each in a register of its own. The first register is the probe's own. Registers
-//! behind the last argument have something in them that means nothing; so has the upper part of
-//! the register of a type that is smaller than it.
+//! The arguments of `TP_PROTO` are passed in registers, in their order, as far as they fit:
+//! integers and pointers, each in a register of its own. The first register is the probe's own.
+//! Registers after the last argument have undefined content; so has the upper part of the register
+//! of a smaller type.
 //!
-//! So no compiler can compare the types, as [`super::tracepoint::probe!`] has it done for the
-//! others, and on a kernel with kCFI the call would trap: tracepoints.h refuses such kernels.
+//! So no compiler can compare the types, as [`super::tracepoint::probe!`] makes it do for other
+//! probes, and on a kernel with kCFI the call would trap: tracepoints.h refuses such kernels.
 //!
 //! # Contexts
 //!
-//! Those of the tracepoint: any, NMI included. Preemption may be on.
+//! Those of the tracepoint: any, including NMI. Preemption may be on.
 
 use crate::{
     platform::Platform,
@@ -28,12 +28,13 @@ use kernel::{ffi::c_void, prelude::*, sync::Arc};
 /// How many registers there are, on all machines that pass arguments in six or more.
 pub(crate) const REGISTERS: usize = 5;
 
-/// Passes a tracepoint as `S`, for who passes several. See "Contexts" above.
+/// Handles tracepoints. `S` tells apart the roles of a type that handles several. See "Contexts"
+/// above.
 pub(crate) trait Passer<S>: Send + Sync + 'static {
-    /// A tracepoint is passed.
+    /// The tracepoint is hit.
     fn passed(&self, guard: &PreemptGuard, registers: &[u64; REGISTERS]);
 
-    /// A tracepoint is passed while readers of ours are woken.
+    /// The tracepoint is hit while our readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
@@ -59,7 +60,7 @@ unsafe extern "C" fn passed<S, T: Passer<S>>(
     }
 }
 
-/// Begins, until the result is dropped. `ENOENT` if there is no such tracepoint in the kernel
+/// Attaches, until the result is dropped. `ENOENT` if there is no such tracepoint in the kernel
 /// proper. Sleeps.
 pub(crate) fn pass<S, T: Passer<S>>(name: &CStr, passer: Arc<T>) -> Result<Attachment<T>> {
     if Tracepoint::find(name).is_none() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following tasks as they are woken, and switched in and out.
+//! Follows tasks as they are woken, and switched in and out.
 //!
 //! ```text
 //!      sched_waking, sched_wakeup_new                  sched_switch
@@ -15,10 +15,10 @@
 //! # Contexts
 //!
 //! Preemption is off in all of them. At a switch and at the first waking of a new task interrupts
-//! are off, too, and raw spinlocks are held: that of the runqueue, of a new task also its own. At
+//! are off, too, and raw spinlocks are held: the runqueue's, and for a new task also its own. At
 //! any other waking, from any context but NMI, the lock of the wakee is held with interrupts off;
 //! but a task that wakes itself (`try_to_wake_up(current)`) holds no lock, and has interrupts on.
-//! Taking one of these locks there is a deadlock: no wake-up, no timer, no printk; irq_work is the
+//! Taking one of these locks again is a deadlock: no wake-up, no timer, no printk; irq_work is the
 //! way out.
 
 use crate::{
@@ -38,12 +38,12 @@ use kernel::{
     sync::Arc, //
 };
 
-/// One task makes room for another on this CPU.
+/// A CPU switches from one task to another.
 #[derive(Clone, Copy)]
 pub(crate) struct Switch<'a> {
     pub(crate) prev: TaskRef<'a>,
     pub(crate) next: TaskRef<'a>,
-    /// Why it does.
+    /// The reason.
     pub(crate) state: State,
 }
 
@@ -55,13 +55,13 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Whether the task wants to go on: preempted, yielding, or throttled.
+    /// Whether the task is still runnable: preempted, yielding, or throttled.
     #[inline(always)]
     pub(crate) fn is_runnable(self) -> bool {
         self.preempt || self.state == bindings::TASK_RUNNING
     }
 
-    /// Whether it was switched out in spite of what it was about to do; the tracepoint's `+`.
+    /// Whether it was preempted, whatever state it had set; the tracepoint's `+`.
     #[inline(always)]
     pub(crate) fn is_preempted(self) -> bool {
         self.preempt
@@ -79,7 +79,7 @@ impl State {
         u64::from(self.preempt) << 32 | u64::from(self.state)
     }
 
-    /// Back from [`State::to_word`].
+    /// The inverse of [`State::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
             preempt: word >> 32 != 0,
@@ -123,7 +123,7 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// A task is being woken, by the current one or by an interrupt on top of it.
     fn waking(&self, guard: &PreemptGuard, wakee: TaskRef<'_>);
 
-    /// One task makes room for another.
+    /// The CPU switches from one task to another.
     fn switched(&self, guard: &PreemptGuard, switch: Switch<'_>);
 }
 
@@ -160,8 +160,8 @@ unsafe extern "C" fn switched<T: Follower>(
     follower.switched(&guard, Switch { prev, next, state });
 }
 
-/// The probes that a follower needs, the end of what is followed first: nothing begins whose end
-/// would be missed.
+/// The probes that a follower needs, the end of the event first: nothing begins whose end would be
+/// missed.
 fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints, which are valid tasks.
     let (switched, waking, new) = unsafe {
@@ -186,10 +186,10 @@ pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
     Attachment::new(follower, probes())
 }
 
-/// Is told of tasks that exit. Any context.
+/// Notified of tasks that exit. Any context.
 pub(crate) trait Leaver: Send + Sync + 'static {
-    /// A task exits: once while it still runs, at `sched_process_exit`, and once when all of it
-    /// has ended and nobody but us knows it any more, at `sched_process_free`.
+    /// A task exits: once while it still runs, at `sched_process_exit`, and once when all of it has
+    /// ended and only we refer to it, at `sched_process_free`.
     fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
 }
 

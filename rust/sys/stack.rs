@@ -5,15 +5,15 @@
 //! C headers: [`include/linux/pid.h`](srctree/include/linux/pid.h),
 //! [`include/linux/stacktrace.h`](srctree/include/linux/stacktrace.h)
 //!
-//! A task is found by its id in the initial namespace. That id may have gone from one task to
-//! another since it was noted; the caller decides by the time at which the task was born. Its
-//! stack is saved by the function behind /proc/PID/stack, with the same result: a task that runs
-//! on another CPU at this moment has none, functions of the scheduler are left out.
+//! A task is found by its id in the initial namespace. That id may have passed from one task to
+//! another since it was noted; the caller decides by the start time of the task. The function
+//! behind /proc/PID/stack saves its stack, with the same result: a task that runs on another CPU at
+//! this moment has none, and functions of the scheduler are left out.
 //!
 //! # Contexts
 //!
 //! Looking a task up: kernel threads, outside of the engine's guard. Walking a stack takes
-//! microseconds: in a probe, only of what is late. [`Stack::of_task`], [`Stack::here`] and
+//! microseconds: in a probe, only for late events. [`Stack::of_task`], [`Stack::here`] and
 //! [`Few::here`] take no lock, and are for any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
@@ -23,7 +23,7 @@ use kernel::bindings;
 /// The most entries of a stack.
 pub(crate) const DEPTH_MAX: usize = helpers::LT_STACK_MAX as usize;
 
-/// The stack of a task, the innermost function first: addresses to return to.
+/// The stack of a task, the innermost function first: return addresses.
 #[derive(Clone, Copy)]
 pub(crate) struct Stack {
     entries: [u64; DEPTH_MAX],
@@ -37,9 +37,8 @@ impl Stack {
         len: 0,
     };
 
-    /// Saves at most `depth` entries of the stack of the task that has the id `tid` in the
-    /// initial namespace, if `is_meant` says so of the time at which it was born, in nanoseconds
-    /// of `CLOCK_MONOTONIC`.
+    /// Saves at most `depth` entries of the stack of the task that has the id `tid` in the initial
+    /// namespace, if `is_meant` accepts its start time, in nanoseconds of `CLOCK_MONOTONIC`.
     ///
     /// Empty if there is no such task, if it is on a CPU at this moment, or is the caller itself.
     pub(crate) fn of(tid: u32, depth: usize, is_meant: impl FnOnce(u64) -> bool) -> Self {
@@ -48,22 +47,22 @@ impl Stack {
             return stack;
         };
         let room = depth.min(DEPTH_MAX) as u32;
-        // SAFETY: The task is valid, and there is room for so many entries.
+        // SAFETY: The task is valid, and there is room for `room` entries.
         let len =
             unsafe { helpers::lt_task_stack(task.0.as_ptr(), stack.entries.as_mut_ptr(), room) };
         stack.len = (len as usize).min(DEPTH_MAX);
         stack
     }
 
-    /// Saves at most `depth` entries of the stack of a task that is off the CPU. Any context that
-    /// is not that task's.
+    /// Saves at most `depth` entries of the stack of a task that is off the CPU. Any context except
+    /// that task's own.
     pub(crate) fn of_task(task: &TaskRef<'_>, depth: usize) -> Self {
         let mut stack = Self::EMPTY;
         if depth == 0 {
             return stack;
         }
         let room = depth.min(DEPTH_MAX) as u32;
-        // SAFETY: The task is valid, and there is room for so many entries.
+        // SAFETY: The task is valid, and there is room for `room` entries.
         let len =
             unsafe { helpers::lt_task_stack(task.as_ptr(), stack.entries.as_mut_ptr(), room) };
         stack.len = (len as usize).min(DEPTH_MAX);
@@ -96,13 +95,13 @@ pub(crate) const FEW_WORDS: usize = 8;
 /// The most entries of a [`Few`].
 const FEW: usize = 2 * FEW_WORDS;
 
-/// The innermost entries of a stack, in half the space: distances from a function of the kernel.
-/// What is farther away than 2 GiB is not in the text of the kernel or of a module, and becomes
-/// an address without a name.
+/// The innermost entries of a stack, in half the space: distances from a function of the kernel. An
+/// address farther away than 2 GiB is not in the text of the kernel or of a module, and becomes an
+/// address without a name.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Few(pub(crate) [u64; FEW_WORDS]);
 
-/// What a distance is from.
+/// The origin of distances.
 fn origin() -> u64 {
     bindings::synchronize_rcu as *const () as u64
 }
@@ -111,7 +110,7 @@ fn origin() -> u64 {
 const FAR: i32 = 1;
 
 impl Few {
-    /// The first word of none.
+    /// The first word of an empty one.
     pub(crate) const NONE: [u64; 1] = [0];
 
     /// Saves at most `depth` entries of the caller's own stack, without the functions of this
@@ -122,7 +121,7 @@ impl Few {
             return few;
         }
         let room = depth.min(FEW) as u32;
-        // SAFETY: There is room for so many entries.
+        // SAFETY: There is room for `room` entries.
         let len = unsafe { helpers::lt_stack_here(stack.entries.as_mut_ptr(), room) };
         for (at, address) in stack
             .entries
@@ -160,19 +159,19 @@ impl Few {
 ///
 /// # Invariants
 ///
-/// The pointer is valid, and we have a reference.
+/// The pointer is valid, and we hold a reference.
 struct Task(NonNull<bindings::task_struct>);
 
 impl Task {
     /// The task that has this id in the initial namespace now.
     fn find(tid: u32) -> Option<Self> {
-        // SAFETY: Any number will do; RCU protects the look-up, which returns a reference.
+        // SAFETY: Any number is valid; RCU protects the look-up, which returns a reference.
         let task = unsafe { helpers::lt_task_find(tid) };
         // INVARIANT: Unless NULL it is valid, by the reference that is now ours.
         NonNull::new(task).map(Self)
     }
 
-    /// When it was born, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// Its start time, in nanoseconds of `CLOCK_MONOTONIC`.
     fn born(&self) -> u64 {
         // SAFETY: Valid by the type invariant.
         unsafe { helpers::lt_task_born(self.0.as_ptr()) }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Addresses and numbers of the kernel as text: the names of functions, what stands for a pointer.
+//! Addresses and numbers of the kernel as text: names of functions, and pseudonyms of pointers.
 //!
-//! An address of the kernel itself is never shown. What may be one of user space, or a part of one, is shown to
-//! readers with CAP_PERFMON, who could read it elsewhere; to the others a number stands for it, too.
+//! An address of the kernel itself is never shown. What may be an address of user space, or part of
+//! one, is shown to readers with CAP_PERFMON, which could read it elsewhere; other readers get a
+//! number that stands for it, too.
 //!
 //! C header: [`include/linux/kallsyms.h`](srctree/include/linux/kallsyms.h)
 //!
 //! # Contexts
 //!
-//! Where text is made: never a probe.
+//! Where text is generated: never a probe.
 
 use crate::{sys::bindings as helpers, text::Escaped};
 use kernel::{
@@ -19,7 +20,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// What `write` has written, of so many bytes, to a buffer of `N` of them; `None` if it is nothing.
+/// Runs `write` on a buffer of `N` bytes, and passes the text to `see`; `None` if it is empty.
 pub(super) fn written<const N: usize, R>(
     write: impl FnOnce(*mut c_char, usize) -> u32,
     see: impl FnOnce(Option<&str>) -> R,
@@ -35,18 +36,18 @@ pub(super) fn written<const N: usize, R>(
 /// Longer than any name of a function with its module, in bytes.
 const SYMBOL_MAX: usize = helpers::LT_SYMBOL_MAX as usize;
 
-/// An address to return to, as the name of the function and the place in it: `f+0x12/0x34`, and
-/// the name of its module, if it is in one. `?` for what belongs to no function, or not any more.
+/// A return address, as the name of the function and the offset in it: `f+0x12/0x34`, and the name
+/// of its module, if it is in one. `?` for an address that is in no function, or no longer.
 pub(crate) struct Symbol(pub(crate) u64);
 
 impl Symbol {
-    /// Whether its name starts so.
+    /// Whether its name starts with this.
     pub(crate) fn starts_with(&self, start: &str) -> bool {
         self.look_up(|name| name.is_some_and(|name| name.starts_with(start)))
     }
 
     fn look_up<R>(&self, see: impl FnOnce(Option<&str>) -> R) -> R {
-        // SAFETY: Writes at most so many bytes, terminated; any address will do.
+        // SAFETY: Writes at most `size` bytes, terminated; any address is valid.
         let write = |out, size| unsafe { helpers::lt_symbol(out, size, self.0) };
         written::<SYMBOL_MAX, _>(write, see)
     }
@@ -58,8 +59,8 @@ impl fmt::Display for Symbol {
     }
 }
 
-/// The address of a function, as its name, and that of its module, if it is in one; `?` for what
-/// is none, or not any more.
+/// The address of a function, as its name and that of its module, if it is in one; `?` if it is not
+/// a function, or no longer.
 pub(crate) struct Function(pub(crate) u64);
 
 impl Function {
@@ -89,7 +90,7 @@ impl fmt::Display for FunctionName {
 }
 
 /// The address of an object of the kernel, as `%p` prints it: 16 digits that stand for it. The
-/// events of tracefs have the same ones.
+/// events of tracefs show the same ones.
 pub(crate) struct Hashed(pub(crate) u64);
 
 impl fmt::Display for Hashed {
@@ -100,8 +101,8 @@ impl fmt::Display for Hashed {
     }
 }
 
-/// What was in a register, of whatever type: a number; what may be an error code, below 0; what may
-/// be an address of the kernel, as `%p` prints it: 16 digits that stand for it.
+/// The content of a register, of any type: a number; a possible error code, below 0; a possible
+/// address of the kernel, as `%p` prints it: 16 digits that stand for it.
 pub(crate) struct Raw {
     register: u64,
     /// The largest number that is shown as it is.
@@ -109,27 +110,27 @@ pub(crate) struct Raw {
 }
 
 impl Raw {
-    /// For a reader that may see numbers up to `most` only: what is larger may be an address, too.
+    /// For a reader that may see numbers up to `most` only: a larger one may be an address, too.
     pub(crate) fn new(register: u64, most: Limit) -> Self {
         let most = most.0;
         Self { register, most }
     }
 }
 
-/// The largest number that a reader may see: what is larger may be an address, or a part of one.
+/// The largest number that a reader may see: a larger one may be an address, or part of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Limit(u64);
 
 impl Limit {
     /// Every number.
     pub(crate) const NONE: Self = Self(u64::MAX);
-    /// Nothing is mapped below this (vm.mmap_min_addr, as distributions set it), so it is no address of
-    /// user space.
+    /// Nothing is mapped below this (vm.mmap_min_addr, as distributions set it), so it is not an
+    /// address of user space.
     const ADDRESS: Self = Self(0xffff);
     /// An offset in a page, which is the same wherever the page lies.
     const PART: Self = Self(0xfff);
 
-    /// For what was in a whole register.
+    /// For the content of a whole register.
     pub(crate) fn whole(is_trusted: bool) -> Self {
         if is_trusted {
             Self::NONE
@@ -138,7 +139,7 @@ impl Limit {
         }
     }
 
-    /// For what may be the lower bits of a register.
+    /// For the content of a register of which only the lower bits may be meant.
     pub(crate) fn part(is_trusted: bool) -> Self {
         if is_trusted {
             Self::NONE
@@ -172,13 +173,14 @@ impl fmt::Display for Raw {
     }
 }
 
-/// A stack as a field of a line, with a space before it; nothing if it is empty. Addresses to
-/// return to, the innermost first.
+/// A stack as a field of a line, with a space before it; nothing if it is empty. Return addresses,
+/// the innermost first.
 pub(crate) struct StackField<'a>(pub(crate) &'a [u64]);
 
 impl fmt::Display for StackField<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What a tracepoint calls its probes by, if there are several, says nothing about the task that passed it.
+        // The function by which a tracepoint calls several probes says nothing about the task that
+        // hit it.
         let is_ours = |&&address: &&u64| Symbol(address).starts_with("__traceiter_");
         let ours = self.0.iter().take(1).filter(is_ours).count();
         let entries = self.0.get(ours..).unwrap_or_default();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following system calls, and the tasks that make them.
+//! Follows system calls, and the tasks that make them.
 //!
 //! ```text
 //!   user space --sys_enter--> in the kernel -----------------sys_exit--> user space
@@ -10,15 +10,15 @@
 //!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!
-//! A call that a signal ends is left, too; a task that is in the middle of one when a follower is
-//! attached leaves it unentered.
+//! A call that a signal ends also exits; a task that is inside one when a follower is attached
+//! exits from it without an entry.
 //!
 //! C headers: [`include/trace/events/syscalls.h`](srctree/include/trace/events/syscalls.h),
 //! [`include/asm-generic/syscall.h`](srctree/include/asm-generic/syscall.h)
 //!
 //! # Contexts
 //!
-//! The current task, with preemption on, but for being switched in: see sys/sched.rs.
+//! The current task, with preemption on, except when a task is switched in: see sys/sched.rs.
 
 use crate::{
     platform::Platform,
@@ -63,7 +63,7 @@ impl Registers<'_> {
         }
     }
 
-    /// The number of the call, below 0 if it was skipped, or is none.
+    /// The number of the call, below 0 if it was skipped, or is not a call.
     #[inline(always)]
     pub(crate) fn number(&self) -> i64 {
         // SAFETY: Valid by the type invariant.
@@ -73,12 +73,12 @@ impl Registers<'_> {
     /// The first three arguments.
     pub(crate) fn arguments(&self) -> [u64; 3] {
         let mut arguments = [0; 3];
-        // SAFETY: Valid by the type invariant, and there is room for so many.
+        // SAFETY: Valid by the type invariant, and there is room for three arguments.
         unsafe { helpers::lt_syscall_arguments(self.raw.as_ptr(), arguments.as_mut_ptr()) };
         arguments
     }
 
-    /// Whether the number is one of another table than the native one: of a 32-bit program on a
+    /// Whether the number belongs to another table than the native one: of a 32-bit program on a
     /// 64-bit kernel, or of one with 32-bit pointers.
     #[inline(always)]
     pub(crate) fn is_compat(&self) -> bool {
@@ -87,15 +87,15 @@ impl Registers<'_> {
     }
 }
 
-/// Follows system calls. All is about the current task, but for being switched in.
+/// Follows system calls. All is about the current task, except [`Follower::switched_in`].
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// Whether the tasks are followed, too: [`Follower::renamed`] and what comes after it.
+    /// Whether the tasks are followed, too: [`Follower::renamed`] and the functions after it.
     const TASKS: bool;
 
-    /// It makes the call of this number, see [`Registers::number`]. Preemption is on.
+    /// It makes the call with this number, see [`Registers::number`]. Preemption is on.
     fn entered(&self, registers: &Registers<'_>, number: i64);
 
-    /// It comes back from one. Preemption is on.
+    /// It returns from one. Preemption is on.
     fn left(&self, registers: &Registers<'_>, ret: i64);
 
     /// It executes another program, and its thread id has changed from `old`.
@@ -150,7 +150,7 @@ unsafe extern "C" fn executed<T: Follower>(
 ) {
     // SAFETY: The function's contract.
     let (follower, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
-    // A thread that is not the first of its process gets the id of that one.
+    // A thread that is not the first of its process gets the id of the first.
     if task.tid() != old as u32 {
         follower.renamed(&Kernel::guard(), old as u32);
     }
@@ -186,13 +186,13 @@ unsafe extern "C" fn switched<T: Follower>(
     follower.switched_in(&guard, next);
 }
 
-/// Only for who wants it.
+/// Attached only for followers that want it.
 const SWITCH: &CStr = c"sched_switch";
 
 /// The probes that a follower may need, the ends first: nothing begins whose end would be missed.
 fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints. The registers are those of the current
-    // task; the tasks are valid, and current but at a switch.
+    // task; the tasks are valid, and current except at a switch.
     let probes = unsafe {
         [
             (true, probe!(sys_exit: left::<T>)),

@@ -9,7 +9,7 @@ BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
 
 /^pub const __NR_/ {
 	name = substr($3, 6)
-	# How many there are, another ABI, and names of nothing but for other macros.
+	# The number of calls, another ABI, and names that only serve other macros.
 	if (name ~ /syscalls$/ || name ~ /^(x32|compat|3264)_/ || $5 >= LIMIT) next
 	if (sub(/^ia32_/, "", name)) {
 		compat[$5 + 0] = name

@@ -21,7 +21,7 @@ pub(crate) struct Task {
     pub(crate) pid: u32,
     /// Thread id.
     pub(crate) tid: u32,
-    /// When it was born, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// The start time, in nanoseconds of `CLOCK_MONOTONIC`.
     pub(crate) born: u64,
     /// Command name, 16 bytes padded with NUL.
     pub(crate) comm: [u64; 2],
@@ -48,15 +48,14 @@ pub(crate) fn current() -> Option<Task> {
     })
 }
 
-/// The address of the task that the CPU is running, or was when an interrupt came: names it as long
-/// as it runs. Any context.
+/// The address of the task that the CPU is running, or was when an interrupt came: identifies it
+/// while it runs. Any context.
 pub(crate) fn current_address() -> u64 {
-    // SAFETY: Reads a per-CPU variable that is always there; no matter which CPU, `current` is the
-    // caller's.
+    // SAFETY: Reads a per-CPU variable that always exists; on any CPU, `current` is the caller's.
     unsafe { bindings::get_current() as u64 }
 }
 
-/// What the CPU is doing, the innermost.
+/// What the CPU is doing, at the innermost level.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Context {
     Task = 0,
@@ -66,13 +65,13 @@ pub(crate) enum Context {
 }
 
 impl Context {
-    /// That of the caller. Any context.
+    /// The context of the caller. Any context.
     pub(crate) fn current() -> Self {
         // SAFETY: Reads the preemption counter.
         Self::from_number(unsafe { helpers::lt_context() })
     }
 
-    /// Back from its number.
+    /// From its number.
     pub(crate) fn from_number(number: u32) -> Self {
         match number {
             0 => Context::Task,
@@ -192,7 +191,7 @@ impl<'a> TaskRef<'a> {
         }
     }
 
-    /// Its priority as the kernel has it: 0-98 real-time, 100-139 by nice value, 120 for 0.
+    /// The kernel's priority: 0-98 real-time, 100-139 by nice value, 120 for 0.
     #[inline(always)]
     pub(crate) fn prio(&self) -> i32 {
         read!(self, prio)
@@ -225,12 +224,12 @@ impl<'a> TaskRef<'a> {
 
     /// Whether it is in a cgroup of version 2 or below it, by its number.
     pub(crate) fn is_in_cgroup(&self, number: u64) -> bool {
-        // SAFETY: Valid by the type invariant; any number will do.
+        // SAFETY: Valid by the type invariant; any number is valid.
         unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
     }
 
-    /// Whether it has not gone to sleep, by what its runqueue knows at this moment: a wake-up
-    /// finds it running, or about to.
+    /// Whether it has not gone to sleep, by the state of its runqueue at this moment: a wake-up
+    /// finds it running, or about to run.
     #[inline(always)]
     pub(crate) fn is_awake(&self) -> bool {
         // A fair task may stay on the queue for a while after it has gone to sleep.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Work that is done again and again in a kernel thread, after delays of its own
- * choice, and by another CPU if the one that has it to do hangs: the C side of
+ * Work that is repeated in a kernel thread, after delays that it chooses
+ * itself, and by another CPU if the one whose turn it is hangs: the C side of
  * ticker.rs.
  *
  *   CPU 0:  timer --> work: fn() --> timer --> ...
@@ -13,16 +13,16 @@
  *                         +--> stand_in: fn() --> timer, from now on here
  *
  * A CPU with interrupts off runs neither its timers nor its threads, and one
- * that a real-time thread keeps for itself runs no worker. So a ticker that
- * is watched has a second timer, on a second CPU. While all goes well that does
- * nothing but look at the clock, once in a delay or less. What it starts when
- * it has to is bound to its own CPU, which runs, as this very timer shows; if a
- * real-time thread keeps that one, too, to the next. And who calls fn() sees to
- * it that the watch is where it should be.
+ * that a real-time thread occupies runs no worker. So a watched ticker has a
+ * second timer, on a second CPU. As long as all is well it only looks at the
+ * clock, once in a delay or less. The stand-in that it starts if necessary is
+ * bound to its own CPU, which runs, as this very timer shows; if a real-time
+ * thread occupies that one, too, the next CPU is asked. And the caller of fn()
+ * makes sure that the watch is where it should be.
  *
- * All of the state is under a raw spinlock; probes have nothing to do with any
- * of this. Two CPUs may be in fn() at a time: the first may be found overdue
- * while it is only slow. Then what the last one says holds.
+ * All of the state is under a raw spinlock; probes do not use any of this. Two
+ * CPUs may be in fn() at a time: the first may be found overdue while it is
+ * only slow. Then the result of the last one holds.
  */
 #include <linux/cpuhotplug.h>
 #include <linux/cpumask.h>
@@ -38,17 +38,17 @@
 
 #include "helpers.h"
 
-/* So late the first CPU is before the second one takes over. */
+/* How late the first CPU is before the second one takes over. */
 #define LT_OVERDUE_NS (10 * NSEC_PER_MSEC)
-/* So long fn() is left alone: some take long, with much to report. */
+/* How long fn() may take undisturbed: some take long, with much to report. */
 #define LT_FN_NS (100 * NSEC_PER_MSEC)
 
 /*
  * A queue of our own. A search may take 100 ms: on system_highpri_wq, whose
- * workers run one at a time on a CPU, it would keep the works of others waiting
- * for that long. A work that is CPU intensive is not counted there. Bound to
- * CPUs all the same: that a worker runs where the timer of its ticker ran is what
- * the watch goes by, and the stand-in has to run on the CPU that is asked.
+ * workers run one at a time on a CPU, it would delay the works of others for
+ * that long. A work that is CPU intensive is not counted there. Still bound to
+ * CPUs: the watch relies on a worker running where the timer of its ticker ran,
+ * and the stand-in has to run on the CPU that is asked.
  */
 static struct workqueue_struct *lt_ticker_wq;
 
@@ -65,12 +65,12 @@ struct lt_ticker {
 	/* Protects what follows; also taken in hard interrupt context. */
 	raw_spinlock_t lock;
 	bool stopped;
-	/* How often fn() was called, and whether the last call goes on. */
+	/* How often fn() was called, and whether it is running. */
 	u64 turn;
 	bool busy;
-	/* When fn() is to be called next, or should have returned; or KTIME_MAX. */
+	/* When fn() is due, or should have returned; or KTIME_MAX. */
 	ktime_t due;
-	/* Where the watch is, or is asked to be; -1 if nobody watches. */
+	/* Where the watch is, or is asked to be; -1 if there is none. */
 	int watcher;
 	/* When it looks next, or should have been there. */
 	ktime_t looks;
@@ -78,7 +78,7 @@ struct lt_ticker {
 	int asked;
 };
 
-/* May this CPU be bothered? With preemption off. */
+/* Whether this CPU may be disturbed. With preemption off. */
 static notrace bool lt_may_watch(int cpu)
 {
 	return cpu_online(cpu) && housekeeping_test_cpu(cpu, HK_TYPE_DOMAIN) &&
@@ -97,8 +97,8 @@ static notrace int lt_next_cpu(int after, int not)
 }
 
 /*
- * Asks a CPU for the stand-in, and nobody else any more. The CPU is online, since
- * interrupts have been off from the time it was looked up. Under the lock.
+ * Asks a CPU for the stand-in, and cancels it elsewhere. The CPU is online,
+ * since interrupts have been off since it was looked up. Under the lock.
  */
 static notrace void lt_ticker_ask(struct lt_ticker *ticker, int cpu)
 {
@@ -117,8 +117,8 @@ static notrace bool lt_ticker_overdue(struct lt_ticker *ticker)
 }
 
 /*
- * Has this CPU look when it would be overdue; soon, if it is, or while nobody
- * knows yet when the next call is due. Under the lock.
+ * Makes this CPU look when the first one would be overdue; soon, if it is, or
+ * while it is not known when the next call is due. Under the lock.
  */
 static notrace void lt_ticker_look_later(struct lt_ticker *ticker)
 {
@@ -149,7 +149,7 @@ static notrace void lt_ticker_do(struct lt_ticker *ticker)
 	ns = ticker->fn(ticker->owner);
 
 	raw_spin_lock_irqsave(&ticker->lock, flags);
-	/* Or somebody has taken over, who has seen all that there was to see. */
+	/* Or another CPU has taken over, and has seen everything. */
 	if (turn == ticker->turn) {
 		ticker->busy = false;
 		ticker->due = KTIME_MAX;
@@ -163,8 +163,9 @@ static notrace void lt_ticker_do(struct lt_ticker *ticker)
 }
 
 /*
- * Sees to it that another CPU watches this one, and looks in time. One that should
- * have looked, or have come to watch, and has not, is given up. Under the lock.
+ * Ensures that another CPU watches this one, and looks in time. A CPU that
+ * should have looked, or have come to watch, and has not, is given up. Under
+ * the lock.
  */
 static notrace void lt_ticker_be_watched(struct lt_ticker *ticker)
 {
@@ -214,7 +215,7 @@ static notrace void lt_ticker_stand_in(struct work_struct *work)
 	overdue = lt_ticker_overdue(ticker);
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
 	if (overdue) {
-		/* Where it waits, it waits in vain; the timer will queue it here. */
+		/* It waits in vain there; the timer will queue it here. */
 		cancel_work(&ticker->work);
 		lt_ticker_do(ticker);
 	}
@@ -231,7 +232,7 @@ static notrace enum hrtimer_restart lt_ticker_watch(struct hrtimer *timer)
 
 	raw_spin_lock_irqsave(&ticker->lock, flags);
 	if (lt_ticker_overdue(ticker)) {
-		/* This CPU runs; its workers perhaps not, then others' in turn. */
+		/* This CPU runs; if its workers do not, others are next. */
 		cpu = smp_processor_id();
 		if (work_pending(&ticker->stand_in))
 			cpu = lt_next_cpu(ticker->asked, -1);
@@ -240,7 +241,7 @@ static notrace enum hrtimer_restart lt_ticker_watch(struct hrtimer *timer)
 	}
 	lt_ticker_look_later(ticker);
 	raw_spin_unlock_irqrestore(&ticker->lock, flags);
-	/* If it has been started again, it stays so. */
+	/* If it has been started again, it stays started. */
 	return HRTIMER_NORESTART;
 }
 
@@ -284,9 +285,10 @@ notrace void lt_ticker_free(struct lt_ticker *ticker)
 	ticker->stopped = true;
 	raw_spin_unlock_irq(&ticker->lock);
 	/*
-	 * Timers are started, and the stand-in is queued, under the lock by who
-	 * finds this not stopped: from now on by nobody. What is left is the
-	 * work, which the irq_work and the first timer queue; so they go first.
+	 * Timers are started, and the stand-in is queued, under the lock if
+	 * this is not stopped: from now on not at all. What is left is the
+	 * work, which the irq_work and the first timer queue; so these go
+	 * first.
 	 */
 	irq_work_sync(&ticker->irq);
 	hrtimer_cancel(&ticker->timer);
@@ -313,8 +315,8 @@ static struct lt_ticker *lt_grower;
 static enum cpuhp_state lt_grower_state;
 
 /*
- * Only called for: the work takes locks under which others register probes, and
- * they wait for CPUs to come and go.
+ * Runs only when called for: the work takes locks under which others register
+ * probes, and they wait for CPUs to come and go.
  */
 static notrace int lt_cpu_dead(unsigned int cpu)
 {
@@ -339,7 +341,7 @@ notrace void lt_grower_stop(void)
 {
 	cpuhp_remove_state_nocalls(lt_grower_state);
 	WRITE_ONCE(lt_grower, NULL);
-	/* Probes that call it have preemption off: nobody does any more. */
+	/* Probes that call it have preemption off: none is left. */
 	synchronize_rcu();
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that is done again and again, each time after a delay that it chooses itself.
+//! Work that is repeated, each time after a delay that it chooses itself.
 //!
 //! C headers: [`include/linux/hrtimer.h`](srctree/include/linux/hrtimer.h),
 //! [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h)
@@ -12,24 +12,24 @@ use crate::sys::bindings;
 use core::ptr::NonNull;
 use kernel::{error::to_result, ffi::c_void, prelude::*, sync::Arc};
 
-/// What is done.
+/// The work.
 pub(crate) trait Tick: Send + Sync + 'static {
-    /// Whether another CPU does it if the one whose turn it is hangs, or is kept by others: if it
-    /// is late by 10 ms, or takes longer than 100 ms. Then it may be done by two threads at a
-    /// time. A machine of which only one CPU may be bothered (`isolcpus=`, `nohz_full=`) has
-    /// nobody for that.
+    /// Whether a second CPU takes over when the one whose turn it is hangs or is occupied: when it
+    /// is 10 ms overdue, or has run for more than 100 ms. Then two threads may do the work at the
+    /// same time. A machine with only one CPU that may be disturbed (`isolcpus=`, `nohz_full=`) has
+    /// no second CPU for that.
     const WATCHED: bool;
 
-    /// Does it, in a kernel thread that may sleep. Returns the nanoseconds until the next time,
-    /// or `None` to rest until [`Ticker::kick`].
+    /// Does the work, in a kernel thread that may sleep. Returns the nanoseconds until the next
+    /// time, or `None` to rest until [`Ticker::kick`].
     fn tick(&self) -> Option<u64>;
 }
 
-/// What tickers need: made before the first of them, dropped after the last. The module has one.
+/// What tickers need: created before the first of them, dropped after the last. The module has one.
 pub(crate) struct Tickers(());
 
 impl Tickers {
-    /// Makes it. `ENOMEM`. Sleeps.
+    /// Creates it. `ENOMEM`. Sleeps.
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: Called once, by the module, where sleeping is allowed.
         to_result(unsafe { bindings::lt_ticker_start() })?;
@@ -51,13 +51,13 @@ pub(crate) struct Ticker<T: Tick> {
     _target: Arc<T>,
 }
 
-// SAFETY: The C side locks by itself, and the target is `Send` and `Sync`.
+// SAFETY: The C side does its own locking, and the target is `Send` and `Sync`.
 unsafe impl<T: Tick> Send for Ticker<T> {}
 // SAFETY: As above.
 unsafe impl<T: Tick> Sync for Ticker<T> {}
 
 impl<T: Tick> Ticker<T> {
-    /// Makes one that rests. `ENOMEM`. Sleeps.
+    /// Creates a ticker at rest. `ENOMEM`. Sleeps.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let owner = Arc::as_ptr(&target).cast_mut().cast::<c_void>();
         // SAFETY: `tick` gets the `T` that is held until after `lt_ticker_free`.
@@ -68,7 +68,7 @@ impl<T: Tick> Ticker<T> {
         })
     }
 
-    /// Has it done now. Any context but NMI.
+    /// Starts the work now. Any context but NMI.
     pub(crate) fn kick(&self) {
         // SAFETY: Alive until drop.
         unsafe { bindings::lt_ticker_kick(self.raw.as_ptr()) };
@@ -82,7 +82,7 @@ impl<T: Tick> Drop for Ticker<T> {
     }
 }
 
-/// The ticker that [`Platform::call_grower`] has tick, and that also ticks after a CPU has gone
+/// The ticker that [`Platform::call_grower`] starts, and that also ticks after a CPU has gone
 /// offline. The module has one. Dropping it waits for it; sleeps.
 ///
 /// [`Platform::call_grower`]: crate::platform::Platform::call_grower
@@ -91,10 +91,10 @@ pub(crate) struct Grower<T: Tick> {
 }
 
 impl<T: Tick> Grower<T> {
-    /// Makes it. `ENOMEM` or `ENOSPC`. Sleeps.
+    /// Creates it. `ENOMEM` or `ENOSPC`. Sleeps.
     pub(crate) fn new(target: Arc<T>) -> Result<Self> {
         let ticker = Ticker::new(target)?;
-        // SAFETY: Alive until drop, which takes it away first.
+        // SAFETY: Alive until drop, which unregisters it first.
         to_result(unsafe { bindings::lt_grower_start(ticker.raw.as_ptr()) })?;
         Ok(Self { _ticker: ticker })
     }
@@ -107,7 +107,7 @@ impl<T: Tick> Drop for Grower<T> {
     }
 }
 
-/// Lets others run, if it is time. For a [`Tick`] that takes long.
+/// Lets other tasks run, if it is time. For a [`Tick`] that takes long.
 pub(crate) fn relax() {
     // SAFETY: Called by kernel threads that may sleep.
     unsafe { bindings::lt_relax() };

@@ -7,12 +7,12 @@
 use crate::sys::bindings;
 use core::ffi::CStr;
 
-/// The tracepoint that a tracker has of its own, if any.
+/// The tracker's own tracepoint, if any.
 #[derive(Clone, Copy)]
 pub(crate) struct Traced(bindings::lt_traced);
 
 impl Traced {
-    /// That of the tracker with this name.
+    /// The tracepoint of the tracker with this name.
     pub(crate) fn of(tracker: &CStr) -> Self {
         // SAFETY: The name is a C string that outlives the call.
         Self(unsafe { bindings::lt_traced_of(tracker.as_ptr().cast()) })
@@ -35,11 +35,11 @@ pub(crate) struct AlertEvent<'a> {
     /// Packed bytes, with a NUL in the last word at the latest.
     pub(crate) comm: &'a [u64; 2],
     pub(crate) args: &'a [u64],
-    /// Addresses to return to, the innermost first.
+    /// Return addresses, the innermost first.
     pub(crate) stack: &'a [u64],
 }
 
-/// Whether anybody listens to the alerts of a tracker.
+/// Whether the tracepoints of a tracker's alerts are enabled.
 pub(crate) fn alert_enabled(traced: Traced) -> bool {
     // SAFETY: Reads static keys.
     unsafe { bindings::lt_trace_alert_enabled(traced.0) }

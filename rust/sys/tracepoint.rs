@@ -8,9 +8,9 @@
 //!   in the order of attaching: ends first         drop: detached, begins first; waits
 //! ```
 //!
-//! Each file beside this one that is about tracepoints has a list of its probes, and a function
+//! Each file next to this one that is about tracepoints has a list of its probes, and a function
 //! that attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a
-//! function of exactly that type, and tracepoints.c compares it with what the kernel declares.
+//! function of exactly that type, and tracepoints.c compares it with the kernel's declaration.
 //!
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
@@ -27,18 +27,18 @@ use kernel::{
     sync::Arc, //
 };
 
-/// A tracepoint of the kernel proper; those of modules may vanish and are not found.
+/// A tracepoint of the kernel proper; those of modules may disappear and are not found.
 #[derive(Clone, Copy)]
 pub(crate) struct Tracepoint(NonNull<bindings::tracepoint>);
 
-// SAFETY: Tracepoints of the kernel proper are static, and registering locks by itself.
+// SAFETY: Tracepoints of the kernel proper are static, and registering does its own locking.
 unsafe impl Send for Tracepoint {}
 // SAFETY: As above.
 unsafe impl Sync for Tracepoint {}
 
 impl Tracepoint {
     /// Finds a tracepoint by its name, unless it has other arguments than our probes take, see
-    /// [`fits`]. Sleeps not, but walks all of them.
+    /// [`fits`]. Does not sleep; iterates over all tracepoints.
     pub(crate) fn find(name: &CStr) -> Option<Self> {
         if !fits(name) {
             return None;
@@ -49,8 +49,8 @@ impl Tracepoint {
     }
 }
 
-/// Whether a tracepoint has the arguments that our probes take, in the headers that this module
-/// was built with. True of those that none of ours is for, and of what is no tracepoint.
+/// Whether a tracepoint has the arguments that our probes take, in the headers that this module was
+/// built with. True for those without a probe of ours, and for names of no tracepoint.
 pub(crate) fn fits(name: &CStr) -> bool {
     // SAFETY: The name is a C string that outlives the call.
     unsafe { crate::sys::bindings::lt_tracepoint_fits(name.as_ptr().cast()) }
@@ -60,7 +60,7 @@ pub(crate) fn fits(name: &CStr) -> bool {
 ///
 /// # Invariants
 ///
-/// The function is as [`Probe::new`] wants it.
+/// The function satisfies the contract of [`Probe::new`].
 pub(crate) struct Probe<'a, T> {
     tracepoint: &'a CStr,
     function: *mut c_void,
@@ -102,7 +102,7 @@ impl<'a, T> Probe<'a, T> {
     /// tracepoint's `TP_PROTO`, or integers that are passed in as many registers. Given a pointer
     /// to a valid `T`, it may be called in the tracepoint's context, on any CPU.
     ///
-    /// [`probe!`] sees to the arguments.
+    /// [`probe!`] ensures the arguments.
     pub(crate) unsafe fn new(tracepoint: &'a CStr, function: *mut c_void) -> Self {
         // INVARIANT: The caller's promise.
         Self {
@@ -118,9 +118,9 @@ impl<'a, T> Probe<'a, T> {
     }
 }
 
-/// An argument of a tracepoint that is a number, or an address that nothing is looked up at.
+/// An argument of a tracepoint that is a number, or an address that is not dereferenced.
 pub(crate) trait Argument: Copy {
-    /// The number; one below 0 with its sign in all bits.
+    /// The number; a negative one is sign-extended.
     fn word(self) -> u64;
 }
 
@@ -151,7 +151,7 @@ impl<T> Argument for *const T {
     }
 }
 
-/// What is done at a tracepoint with `N` arguments, given a `Data`. For [`handled!`].
+/// The handler of a tracepoint with `N` arguments, given a `Data`. For [`handled!`].
 pub(crate) trait Handler<const N: usize> {
     type Data: Send + Sync + 'static;
 
@@ -189,7 +189,7 @@ handlers! {
 /// A [`Probe`] of the tracepoint of this name that takes its arguments as numbers:
 /// `handled!(softirq_exit(vector): |probes: Probes, guard| probes.left(guard, vector))`.
 ///
-/// Another number of arguments than the tracepoint has does not compile.
+/// It does not compile with another number of arguments than the tracepoint has.
 macro_rules! handled {
     ($tracepoint:ident($($argument:ident),+): |$data:ident: $type:ty, $guard:ident| $do:expr) => {{
         struct This;
@@ -272,7 +272,7 @@ impl<T: Send + Sync + 'static> Attachment<T> {
             // SAFETY: By the invariant of `Probe` the function fits the tracepoint, and may be
             // called with a valid `T`, which `T: Sync` lets it share with all CPUs. `data` points
             // to one: it is in the `Arc` that is held until after `synchronize` in `drop`, when
-            // no probe is running any more; `drop` also runs if this function fails.
+            // no probe is running; `drop` also runs if this function fails.
             let attached = unsafe { Attached::new(tracepoint, probe.function, data)? };
             this.attached.push(attached, GFP_KERNEL)?;
         }
@@ -290,14 +290,14 @@ impl<T> Drop for Attachment<T> {
 
 /// A function that is called at a tracepoint, until dropped.
 ///
-/// After the drop the function may still be running somewhere: [`synchronize`] waits for it.
+/// After the drop the function may still be running: [`synchronize`] waits for it.
 struct Attached {
     tracepoint: Tracepoint,
     function: *mut c_void,
     data: *mut c_void,
 }
 
-// SAFETY: The pointers are only handed back to the tracepoint code, from any thread.
+// SAFETY: The pointers are only passed back to the tracepoint code, from any thread.
 unsafe impl Send for Attached {}
 // SAFETY: Nothing can be done with a shared `Attached`.
 unsafe impl Sync for Attached {}
@@ -341,7 +341,7 @@ impl Drop for Attached {
     }
 }
 
-/// Waits until no detached probe is running any more. Sleeps.
+/// Waits until no detached probe is running. Sleeps.
 pub(crate) fn synchronize() {
     // SAFETY: Called where sleeping is allowed.
     unsafe { crate::sys::bindings::lt_tracepoint_sync() };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * The tracepoints that probes of rust/sys are attached to, and the types of
- * their arguments: one list (tracepoint_list.h), of which two things are made.
+ * their arguments: one list (tracepoint_list.h), which is used twice.
  *
  *   lt_probe_NAME      the type of a probe, by bindgen: tracepoint.rs takes a
  *                      function of exactly this type, or does not compile
@@ -14,11 +14,12 @@
 
 /*
  * With kCFI an indirect call traps unless the type of the function is that of
- * the call, as a hash in front of it says. A tracepoint calls its probes so if
- * it has more than one. Two things would trap: the function of raw.rs, which
- * takes any tracepoint by its registers, so its type is that of none; and those
- * whose types Rust writes in another way than C: an enum (kfree_skb), a function
- * pointer (workqueue_execute_end). The others have not been tried.
+ * the call, according to a hash in front of it. A tracepoint calls its probes
+ * in this way if it has more than one. Two kinds would trap: the function of
+ * raw.rs, which takes any tracepoint by its registers, so its type matches
+ * none; and functions whose types Rust writes differently than C: an enum
+ * (kfree_skb), a function pointer (workqueue_execute_end). The others have not
+ * been tried.
  */
 #if defined(CONFIG_CFI) || defined(CONFIG_CFI_CLANG)
 #error "kernels with CONFIG_CFI are not supported: some probes would trap"

@@ -5,9 +5,9 @@
 //! C headers: [`include/linux/irq_work.h`](srctree/include/linux/irq_work.h),
 //! [`include/linux/wait.h`](srctree/include/linux/wait.h)
 //!
-//! A probe may run under the runqueue lock, where waking anybody deadlocks. [`Handle::queue`]
-//! only raises an irq_work; [`Callbacks::on_irq_work`] runs a moment later in interrupt context
-//! (in a kernel thread on PREEMPT_RT) and may wake, or arm the timer to do it later.
+//! A probe may run under the runqueue lock, where waking any task deadlocks. [`Handle::queue`] only
+//! raises an irq_work; [`Callbacks::on_irq_work`] runs a moment later in interrupt context (in a
+//! kernel thread on PREEMPT_RT) and may wake, or arm the timer to do it later.
 
 use crate::sys::{bindings, platform::PreemptGuard};
 use core::{ops::Deref, ptr::NonNull};
@@ -36,20 +36,20 @@ pub(crate) trait Callbacks: Send + Sync + 'static {
 pub(crate) struct Handle(NonNull<bindings::lt_waker>);
 
 impl Handle {
-    /// Has [`Callbacks::on_irq_work`] called soon; nothing if that is pending. Any context.
+    /// Requests a call of [`Callbacks::on_irq_work`]; no effect if one is pending. Any context.
     pub(crate) fn queue(&self) {
         // SAFETY: By the type invariant.
         unsafe { bindings::lt_waker_queue(self.0.as_ptr()) };
     }
 
-    /// Has [`Callbacks::on_timer`] called in `ns` nanoseconds, rounded up to a tick. From the
-    /// callbacks only.
+    /// Requests a call of [`Callbacks::on_timer`] in `ns` nanoseconds, rounded up to a tick. From
+    /// the callbacks only.
     pub(crate) fn arm(&self, ns: u64) {
         // SAFETY: By the type invariant.
         unsafe { bindings::lt_waker_arm(self.0.as_ptr(), ns) };
     }
 
-    /// Wakes all who wait. From the callbacks and from tasks.
+    /// Wakes all waiting tasks. From the callbacks and from tasks.
     pub(crate) fn wake(&self) {
         // SAFETY: By the type invariant.
         unsafe { bindings::lt_waker_wake(self.0.as_ptr()) };
@@ -62,13 +62,13 @@ pub(crate) struct Waker<T: Callbacks> {
     state: KBox<T>,
 }
 
-// SAFETY: The C side locks by itself, and `T` is `Send`.
+// SAFETY: The C side does its own locking, and `T` is `Send`.
 unsafe impl<T: Callbacks> Send for Waker<T> {}
-// SAFETY: The C side locks by itself, and `T` is `Sync`.
+// SAFETY: The C side does its own locking, and `T` is `Sync`.
 unsafe impl<T: Callbacks> Sync for Waker<T> {}
 
 impl<T: Callbacks> Waker<T> {
-    /// Makes a waker; `ENOMEM` if it cannot. Sleeps.
+    /// Creates a waker; `ENOMEM` if it cannot. Sleeps.
     pub(crate) fn new(state: T) -> Result<Self> {
         let state = KBox::new(state, GFP_KERNEL)?;
         let owner = core::ptr::from_ref(&*state).cast_mut().cast::<c_void>();
@@ -86,8 +86,8 @@ impl<T: Callbacks> Waker<T> {
         &self.handle
     }
 
-    /// Sleeps until `ready` and a wake-up, or not at all if `ready` at once. `ERESTARTSYS` on
-    /// a signal.
+    /// Sleeps until `ready` and a wake-up, or not at all if `ready` at once. `ERESTARTSYS` on a
+    /// signal.
     pub(crate) fn wait<F: Fn() -> bool>(&self, ready: F) -> Result {
         /// # Safety
         ///
@@ -127,8 +127,8 @@ impl<T: Callbacks> Deref for Waker<T> {
 
 impl<T: Callbacks> Drop for Waker<T> {
     fn drop(&mut self) {
-        // SAFETY: Made by `lt_waker_new`, freed once. Nobody can start to wait while we are
-        // dropped, and the function waits for those who still do.
+        // SAFETY: Made by `lt_waker_new`, freed once. No task can start to wait during the drop,
+        // and the function waits for those that still do.
         unsafe { bindings::lt_waker_free(self.handle.0.as_ptr()) };
     }
 }

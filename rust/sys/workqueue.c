@@ -2,9 +2,9 @@
 /*
  * Work items and their queues, made callable from Rust; see workqueue.rs.
  *
- * What a workqueue is called is in structures that only kernel/workqueue.c
- * knows. Where it lies there is in the kernel's own description of its types
- * (BTF); a kernel without it has workqueues without names here.
+ * The name of a workqueue is in structures that only kernel/workqueue.c
+ * defines. Where it is in them follows from the kernel's own description of its
+ * types (BTF); on a kernel without it workqueues have no names here.
  */
 #include <linux/btf.h>
 #include <linux/mutex.h>
@@ -34,7 +34,7 @@ static notrace bool lt_wq_is_wq(const struct btf *btf,
 	return btf_type_is_ptr(type) && type->type == wq;
 }
 
-/* The only array of so many bytes that a workqueue has. */
+/* The only array of this many bytes that a workqueue has. */
 static notrace bool lt_wq_is_name(const struct btf *btf,
 				  const struct btf_type *type, u32 wq)
 {
@@ -66,9 +66,9 @@ static notrace bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
 
 /*
  * Once: a search takes a reference that a module cannot return, as btf_put() is
- * not exported. It is one of the kernel's own BTF, where these types are found
- * before any module is asked, and that is never freed: what a load of this module
- * leaves behind is a count of two, in a refcount_t, and no memory.
+ * not exported. It is to the kernel's own BTF, where these types are found
+ * before any module is searched, and which is never freed: a load of this
+ * module leaves a count of two, in a refcount_t, and no memory.
  */
 notrace void lt_wq_find_names(void)
 {
@@ -83,7 +83,7 @@ notrace void lt_wq_find_names(void)
 		if (wq > 0 && pwq > 0 &&
 		    lt_wq_member(btf, pwq, wq, lt_wq_is_wq, &lt_pwq_wq) &&
 		    lt_wq_member(btf, wq, wq, lt_wq_is_name, &lt_wq_name))
-			/* Release: whoever sees it also sees where they are. */
+			/* Release: a reader then also sees the offsets. */
 			smp_store_release(&lt_wq_has_names, true);
 	}
 	mutex_unlock(&lt_wq_lock);
@@ -118,18 +118,19 @@ notrace bool lt_work_is_listed(const struct work_struct *work)
 	const long listed = BIT(WORK_STRUCT_PENDING_BIT) |
 			    BIT(WORK_STRUCT_PWQ_BIT);
 
-	/* So that a delayed work is where its work is. */
+	/* So that the address of a delayed work is that of its work. */
 	BUILD_BUG_ON(offsetof(struct delayed_work, work) != 0);
 	return (atomic_long_read(&work->data) & listed) == listed;
 }
 
 /*
- * The work may be gone, and its memory be something else by now: nothing is
- * taken for granted but that reading kernel memory so does not fault. What this
- * cannot rule out: that the address was vmalloc()ed or a module's, and the
- * registers of a device are mapped there by now, of which some change when they
- * are read. Works are nearly always in kmalloc()ed or static memory, of which
- * neither becomes such a mapping, unless a module with static works has gone.
+ * The work may be gone, and its memory be something else by now: the only
+ * assumption is that reading kernel memory in this way does not fault. What
+ * this cannot rule out: that the address was vmalloc()ed or a module's, and
+ * that the registers of a device are mapped there by now, of which some change
+ * when they are read. Works are nearly always in kmalloc()ed or static memory,
+ * neither of which becomes such a mapping, unless a module with static works is
+ * unloaded.
  */
 notrace bool lt_work_is_queued(u64 address, u64 function)
 {

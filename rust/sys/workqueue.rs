@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following work items as they are queued and executed.
+//! Follows work items as they are queued and executed.
 //!
 //! ```text
 //!    workqueue_queue_work        workqueue_execute_start        workqueue_execute_end
@@ -11,11 +11,11 @@
 //! C headers: [`include/linux/workqueue.h`](srctree/include/linux/workqueue.h),
 //! [`include/trace/events/workqueue.h`](srctree/include/trace/events/workqueue.h)
 //!
-//! mod_delayed_work() takes a work that waits off its list and queues it again at once. The
-//! tracepoints show a second queueing, as after a cancelling; so the function is followed, too.
+//! mod_delayed_work() takes a waiting work off its list and queues it again at once. The
+//! tracepoints show a second queueing, as after a cancel; so the function is followed, too.
 //!
-//! A work is an object of whoever queues it. It is valid when it is queued and when it starts;
-//! its function may free it, so at the end there is only its address.
+//! A work belongs to the code that queues it. It is valid when it is queued and when it starts; its
+//! function may free it, so at the end there is only its address.
 //!
 //! # Contexts
 //!
@@ -60,7 +60,7 @@ impl Work<'_> {
         }
     }
 
-    /// Names the work while it is queued, and while it runs. A multiple of 8.
+    /// Identifies the work while it is queued, and while it runs. A multiple of 8.
     pub(crate) fn id(&self) -> u64 {
         self.raw.as_ptr() as u64
     }
@@ -92,25 +92,25 @@ impl Queue<'_> {
     }
 }
 
-/// Whether a work with this function is waiting at this moment, as far as the memory at its
-/// address tells: it may have been cancelled, and its memory be used for something else.
+/// Whether a work with this function is waiting at this moment, as far as the memory at its address
+/// tells: it may have been cancelled, and its memory be used for something else.
 pub(crate) fn is_queued(work: u64, function: u64) -> bool {
-    // SAFETY: Any numbers will do.
+    // SAFETY: Any numbers are valid.
     unsafe { helpers::lt_work_is_queued(work, function) }
 }
 
 /// Follows work items. See "Contexts" above.
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// A work is queued; a delayed one when its time has come.
+    /// A work is queued; a delayed one when its delay is over.
     fn queued(&self, guard: &PreemptGuard, work: &Work<'_>, queue: &Queue<'_>);
 
     /// The current task calls its function. It may be queued again from now on.
     fn started(&self, work: &Work<'_>);
 
-    /// The function has returned; the work is only an address any more.
+    /// The function has returned; of the work only the address is left.
     fn ended(&self, work: u64);
 
-    /// A work that waits is about to be taken off its list and to be queued again, by the caller.
+    /// The caller is about to take a waiting work off its list and to queue it again.
     fn requeueing(&self, work: u64);
 }
 
@@ -121,10 +121,10 @@ impl<T: Follower> fprobe::Follower<Requeueing> for T {
     fn entered(&self, _: &PreemptGuard, call: &Call<'_>, _: Frame) -> Option<u64> {
         // mod_delayed_work_on(cpu, wq, dwork, delay)
         let (work, delay) = (call.argument(2), call.argument(3));
-        // With a delay it is a timer that queues it.
+        // With a delay a timer queues it.
         if delay == 0 {
-            // SAFETY: A delayed work that is passed to this function is valid, and begins with
-            // its work.
+            // SAFETY: A delayed work that is passed to this function is valid, and begins with its
+            // work.
             let is_listed = unsafe {
                 helpers::lt_work_is_listed(core::ptr::with_exposed_provenance(work as usize))
             };
@@ -140,7 +140,7 @@ impl<T: Follower> fprobe::Follower<Requeueing> for T {
     }
 
     fn within_ourselves(&self, _: &PreemptGuard) {
-        // What wakes the readers of alerts requeues nothing that is waited for.
+        // Waking the readers of alerts does not requeue a work that is being waited for.
     }
 }
 
@@ -206,15 +206,15 @@ pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// A follower at work, until dropped. Dropping sleeps.
+/// An attached follower, until dropped. Dropping sleeps.
 pub(crate) struct Attachment<T: Follower> {
     _works: tracepoint::Attachment<T>,
-    /// `None` if they are not wanted, or this kernel can not tell.
+    /// `None` if they are not wanted, or if this kernel cannot follow them.
     _requeueing: Option<Functions<Requeueing, T>>,
 }
 
 impl<T: Follower> Attachment<T> {
-    /// Attaches a follower; `requeueing` says whether it is interested in that. `ENOSYS` if the
+    /// Attaches a follower; `requeueing`: whether it wants requeued works. `ENOSYS` if the
     /// kernel lacks a tracepoint, `ENOMEM`; nothing is left behind. Sleeps.
     pub(crate) fn new(follower: Arc<T>, requeueing: bool) -> Result<Self> {
         // SAFETY: Called where sleeping is allowed.

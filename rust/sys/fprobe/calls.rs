@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Following functions of the kernel by their first argument, or by what they return, where no
-//! tracepoint stands in for them.
+//! Follows functions of the kernel by their first argument, or by their result, where there is no
+//! tracepoint.
 //!
-//! Less than [`super::Functions`], and at less cost: there is no frame, and who is told must not
-//! call what it follows.
+//! Does less than [`super::Functions`], and costs less: there is no frame, and the callback must
+//! not call the function that it follows.
 //!
 //! C header: [`include/linux/fprobe.h`](srctree/include/linux/fprobe.h)
 //!
@@ -21,10 +21,10 @@ use kernel::{
     sync::Arc, //
 };
 
-/// What a function is told of: the owner, and the argument or the result.
+/// A callback: called with the owner, and the argument or the result.
 pub(crate) type Told = unsafe extern "C" fn(owner: *mut c_void, word: u64);
 
-/// What is told of a call.
+/// What the callback is passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// The first argument, at the entry.
@@ -33,18 +33,18 @@ pub(crate) enum What {
     Result,
 }
 
-/// Functions that are followed until this is dropped, which waits for those who are told. Sleeps.
+/// Functions that are followed until this is dropped, which waits for running callbacks. Sleeps.
 pub(crate) struct Calls<T> {
     raw: NonNull<helpers::lt_calls>,
-    /// Kept alive until nobody is told any more.
+    /// Kept alive until no callback is running.
     _owner: Arc<T>,
 }
 
-// SAFETY: The C side locks by itself; the owner is `Send` and `Sync`.
+// SAFETY: The C side does its own locking; the owner is `Send` and `Sync`.
 unsafe impl<T: Send + Sync> Send for Calls<T> {}
 
 impl<T: Send + Sync + 'static> Calls<T> {
-    /// Follows the functions with these names. `ENOENT` if one of them is none, or can not be
+    /// Follows the functions with these names. `ENOENT` if one of them does not exist, or cannot be
     /// traced; `ENOMEM`. Sleeps.
     ///
     /// # Safety
@@ -58,9 +58,9 @@ impl<T: Send + Sync + 'static> Calls<T> {
     ) -> Result<Self> {
         let names: [*const c_char; N] = names.map(|name| name.as_ptr().cast());
         let data = Arc::as_ptr(&owner).cast_mut().cast::<c_void>();
-        // SAFETY: The names are C strings, as many as is said. `told` is called with a valid `T`,
-        // as the caller allows: `data` points into the `Arc` that is held until `lt_calls_free` has
-        // returned, when nobody is told any more.
+        // SAFETY: The names are C strings, and their number is passed. `told` is called with a
+        // valid `T`, as the caller allows: `data` points into the `Arc` that is held until
+        // `lt_calls_free` has returned, when no callback is running.
         let raw = unsafe {
             from_err_ptr(helpers::lt_calls_new(
                 names.as_ptr(),

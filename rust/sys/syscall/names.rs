@@ -2,8 +2,8 @@
 
 //! System calls by number and name.
 //!
-//! A number means one of several tables, by the kind of the program; a name may be in more than
-//! one of them. syscalls.awk makes ours from the kernel's headers:
+//! A number belongs to one of several tables, by the kind of the program; a name may be in more
+//! than one of them. syscalls.awk generates ours from the kernel's headers:
 //!
 //! ```text
 //!   Call: ABI, number ----> code: the same for the same name ----> name
@@ -18,7 +18,7 @@
 use crate::sys::bindings as helpers;
 use kernel::{fmt, prelude::*};
 
-/// Which numbers a call is one of.
+/// The table that a number belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Abi {
     /// The kernel's own.
@@ -31,7 +31,7 @@ pub(crate) enum Abi {
 }
 
 impl Abi {
-    /// Back from its number.
+    /// From its number.
     fn from_number(number: u8) -> Self {
         match number {
             1 => Abi::Compat,
@@ -54,21 +54,21 @@ impl Abi {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) abi: Abi,
-    /// As the program gave it: it may be of no call at all.
+    /// As the program passed it: it may belong to no call at all.
     pub(crate) number: i32,
 }
 
 /// The names of all calls, each with its [`Call::code`].
 pub(crate) static CALLS: [(&str, u16); helpers::LT_SYSCALLS.len()] = helpers::LT_SYSCALLS;
 
-/// The code of what has no name.
+/// The code of a number without a name.
 pub(crate) const NO_CODE: u16 = 1023;
 
-/// What the numbers of x32 have more than the others.
+/// The bit that the numbers of x32 have in addition.
 const X32_BIT: i32 = 0x4000_0000;
 
 impl Call {
-    /// The call that has a number, of a program that makes native ones or others.
+    /// The call with a number, of a program that makes native calls or others.
     #[inline(always)]
     pub(crate) fn new(number: i64, is_compat: bool) -> Self {
         // The kernel itself looks at 32 bits of it.
@@ -86,7 +86,7 @@ impl Call {
     #[inline(always)]
     pub(crate) fn code(self) -> u16 {
         match self.abi {
-            // Numbers without a name are not on any list, so it is no matter if they look as if.
+            // Numbers without a name are in no list, so it does no harm that these have a code.
             Abi::Native if (0..512).contains(&self.number) => self.number as u16,
             Abi::X32 if (X32_BIT..X32_BIT + 512).contains(&self.number) => {
                 (self.number - X32_BIT) as u16
@@ -112,7 +112,7 @@ impl Call {
         (self.abi as u64) << 32 | u64::from(self.number as u32)
     }
 
-    /// Back from [`Call::to_bits`]; other bits are ignored.
+    /// The inverse of [`Call::to_bits`]; other bits are ignored.
     pub(crate) fn from_bits(bits: u64) -> Self {
         Self {
             abi: Abi::from_number((bits >> 32) as u8),
@@ -129,7 +129,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// The code of a name, [`NO_CODE`] if there is none; to be used when compiling.
+/// The code of a name, [`NO_CODE`] if there is none; for use at compile time.
 pub(crate) const fn code_of(name: &str) -> u16 {
     let name = name.as_bytes();
     let mut at = 0;
