@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The trackers: what each is called, takes and adds to an alert.
+//! The trackers: the name of each, its parameters, and the fields that it adds to an alert.
 
 #[allow(dead_code, reason = "trackers need not use all of it")]
 mod declare;
@@ -17,7 +17,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// Makes the list of trackers of the files beside this one.
+/// Makes the list of trackers from the files next to this one.
 macro_rules! list {
     ($($tracker:ident),* $(,)?) => {
         $(pub(crate) mod $tracker;)*
@@ -55,7 +55,7 @@ pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {
 }
 
 /// Prints the line of an alert, as a person or a program reads it, without its end; `stack` are
-/// addresses to return to, the innermost first.
+/// return addresses, the innermost first.
 pub(crate) fn line(alert: &Alert, stack: &[u64], out: &mut dyn Write) -> fmt::Result {
     let line = Line { alert, stack };
     out.write_fmt(fmt!("{line}"))

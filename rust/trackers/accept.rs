@@ -9,9 +9,9 @@
 //! ```
 //!
 //! The key is the socket that was accepted, by its address. The event ends when the first bytes of
-//! it were handed to the protocol: by write(2), send(2), sendfile(2) or in whatever way, by
-//! whatever task. A socket that is closed before that has no first byte (`gone`, `closed`): it is
-//! seen when its last file is closed, and not when the other side closes.
+//! it were passed to the protocol: by write(2), send(2), sendfile(2) or in any other way, by any
+//! task. A socket that is closed before that has no first byte (`gone`, `closed`): this is noticed
+//! when its last file is closed, not when the peer closes.
 //!
 //! The owner is the task that has accepted, and the filter looks at it.
 //!
@@ -59,7 +59,7 @@ static PARAMS: [Param; PORT + 1] = {
     params(100_000_000, [a, b, c, d, e, f, g, port])
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "accept",
     c_name: c"accept",
@@ -73,7 +73,7 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Accept, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Of gone: closed without having sent anything.

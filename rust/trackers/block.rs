@@ -10,12 +10,12 @@
 //!                   |<----------- delay ----------->|                from=insert
 //! ```
 //!
-//! An event begins when somebody submits the request (`block_io_start`): `current` is then who
-//! submits, which for buffered writes is a writeback worker. The filter is applied here and
-//! nowhere else. The steps that follow stamp the event; a request that goes to the driver
-//! directly is never inserted. The key is the request itself, of which there is one at a time:
+//! An event begins when a task submits the request (`block_io_start`): `current` is then the
+//! submitter, which for buffered writes is a writeback worker. The filter is applied here and
+//! nowhere else. The steps that follow stamp the event; a request that goes to the driver directly
+//! is never inserted. The key is the request itself; only one request has this key at a time:
 //!
-//! - *requeued* requests go on, from their first issue: that is how long the submitter waits;
+//! - *requeued* requests continue, from their first issue: that is how long the submitter waits;
 //! - *merged* requests cease to exist (`gone`, `merged`);
 //! - *partial* completions are counted, the last one ends the event;
 //! - requests that complete without ever having been issued have no delay to measure (`gone`,
@@ -76,7 +76,7 @@ static PARAMS: [Param; common::COUNT + 2] = params(
     ],
 );
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "block",
     c_name: c"block",

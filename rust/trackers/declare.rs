@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a tracker of tracepoints is declared: [`tracker!`], from which all that is form follows.
+//! How a tracker of tracepoints is declared: [`tracker!`], which generates all that is mechanical.
 //!
 //! ```text
 //!   tracker! { name, key, parameters, fields of an alert, tracepoints }
@@ -10,8 +10,8 @@
 //!                                                         page of the ABI
 //! ```
 //!
-//! What is left to write are the functions that the tracepoints call: they turn arguments into a
-//! key, and begin or end an event by [`Events::begin`] and [`Events::end`].
+//! What remains to be written are the functions that the tracepoints call: they turn arguments into
+//! a key, and begin or end an event by [`Events::begin`] and [`Events::end`].
 //!
 //! The words of an alert follow from its fields: each field takes the next bits of a word, the
 //! lowest first, or begins the next word if it does not fit.
@@ -57,7 +57,7 @@ use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 /// A field of an alert: some bits of a word.
 pub(super) trait Field: Copy {
-    /// How many.
+    /// How many bits.
     const BITS: u32;
 
     fn to_bits(self) -> u64;
@@ -107,14 +107,14 @@ impl fmt::Display for Address {
     }
 }
 
-/// Where the next field lies in words.
+/// The position of the next field in words.
 #[derive(Clone, Copy)]
 pub(super) struct At(u32);
 
 impl At {
     pub(super) const START: Self = Self(0);
 
-    /// The place of a field of this many bits, and what is behind it.
+    /// The position of a field of this many bits, and the position after it.
     pub(super) const fn next(self, bits: u32) -> (Self, Self) {
         let is_room = self.0 % u64::BITS + bits <= u64::BITS;
         let at = if is_room {
@@ -130,7 +130,7 @@ impl At {
         self.0.div_ceil(u64::BITS) as usize
     }
 
-    /// Enters a field; returns what is behind it.
+    /// Stores a field; returns the position after it.
     #[inline(always)]
     pub(super) fn put<F: Field>(self, words: &mut [u64], field: F) -> Self {
         let (at, behind) = self.next(F::BITS);
@@ -140,7 +140,7 @@ impl At {
         behind
     }
 
-    /// Takes a field out again.
+    /// Reads a field.
     #[inline(always)]
     pub(super) fn take<F: Field>(self, words: &[u64]) -> (F, Self) {
         let (at, behind) = self.next(F::BITS);
@@ -152,16 +152,16 @@ impl At {
     }
 }
 
-/// What an alert of a declared tracker says of its own.
+/// The own fields of an alert of a declared tracker.
 pub(super) trait Fields: fmt::Display + Sized + 'static {
-    /// How many words it takes.
+    /// How many words they take.
     const WORDS: usize;
 
-    /// Enters it in words that are 0.
+    /// Stores them in words that are 0.
     fn pack(&self, words: &mut [u64]);
     fn unpack(words: &[u64]) -> Self;
 
-    /// Prints it as fields of an alert's line.
+    /// Prints them as fields of an alert's line.
     fn print(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Self::unpack(&alert.detail).fmt(f)
     }
@@ -171,32 +171,32 @@ pub(super) trait Fields: fmt::Display + Sized + 'static {
 pub(super) trait Declared<const K: usize, const D: usize>:
     Sized + Send + Sync + 'static
 {
-    /// Whether it follows tasks, and so raises no alerts about those that read alerts.
+    /// Whether it follows tasks, and so raises no alerts about readers of alerts.
     const IS_OF_TASKS: bool;
 
     /// Whether the alert of an end has the stack of where it ended.
     const HAS_STACK: bool;
 
-    /// What an alert says of its own.
+    /// The own fields of an alert.
     type Detail: Fields;
 
     fn kind() -> &'static Kind;
 
-    /// What the alert of an event says that has not ended.
+    /// The fields of the alert of an event that has not ended.
     fn detail(key: &[u64; K], data: &[u64; D]) -> Self::Detail;
 
     /// The probes, the end first: nothing begins whose end would be missed.
     fn probes() -> impl IntoIterator<Item = Probe<'static, Live<Self, K, D>>>;
 }
 
-/// The task at the begin of an event's data.
+/// The task at the start of an event's data.
 #[inline(always)]
 fn owner<const D: usize>(data: &[u64; D]) -> Owner {
     data.first_chunk()
         .map_or_else(Owner::default, |words| Owner::from_words(*words))
 }
 
-/// The data of an event: the task that it belongs to, and what is known of an alert.
+/// The data of an event: the task that it belongs to, and the known fields of its alert.
 #[inline(always)]
 pub(super) fn data<const D: usize>(owner: Owner, detail: &impl Fields) -> [u64; D] {
     let mut data = [0; D];
@@ -207,7 +207,7 @@ pub(super) fn data<const D: usize>(owner: Owner, detail: &impl Fields) -> [u64; 
     data
 }
 
-/// What is known of an alert, of an event with such data.
+/// The known fields of the alert of an event with such data.
 pub(super) fn detail<const D: usize, T: Fields>(data: &[u64; D]) -> T {
     T::unpack(data.get(Owner::WORDS..).unwrap_or_default())
 }
@@ -218,22 +218,22 @@ fn details(owner: Owner, detail: &impl Fields) -> Details {
     Details { owner, words }
 }
 
-/// What the functions that tracepoints call do with events.
+/// The operations on events for the functions that tracepoints call.
 pub(super) trait Events<const K: usize> {
     type Detail: Fields;
 
-    /// The owner of what begins here, in the current task or an interrupt on top of it. `None` if
-    /// the filter of tasks does not let it through, which is counted.
+    /// The owner of an event that begins here, in the current task or an interrupt on top of it.
+    /// `None` if the filter of tasks refuses it, which is counted.
     fn caller(&self, guard: &Guard, task: &TaskRef<'_>) -> Option<Owner>;
 
-    /// An event begins, with what is known of its alert.
+    /// An event begins, with the known fields of its alert.
     fn begin(&self, guard: &Guard, key: &[u64; K], owner: Owner, known: &Self::Detail);
 
-    /// What is known of the alert of an event changes; returns whether there is such an event.
+    /// The known fields of the alert of an event change; returns whether there is such an event.
     fn change(&self, guard: &Guard, key: &[u64; K], change: impl FnOnce(&mut Self::Detail))
         -> bool;
 
-    /// An event ends; `finish` adds what its alert says then. Returns whether there was one.
+    /// An event ends; `finish` completes the fields of its alert. Returns whether there was one.
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
 }
 
@@ -362,19 +362,19 @@ pub(super) const fn params<const N: usize>(
 /// - its name, and what it measures; the words of a key; the threshold, in nanoseconds;
 /// - `tasks`, if it has the filter of tasks: whether threads of the kernel pass it by default;
 ///   `stack`, if the alert of an end has the stack of where it ended;
-/// - its own parameters, each with what it takes, its default and its help; the position of `vec`
+/// - its own parameters, each with its kind, its default and its help; the position of `vec`
 ///   becomes `PARAM_VEC`;
-/// - what an event keeps: its `owner`, or also what is known of its alert, its `detail`. In the
-///   first case `Detail::of(key)` makes that;
+/// - what an event keeps: its `owner`, or also the known fields of its alert, its `detail`. In the
+///   first case `Detail::of(key)` makes them;
 /// - the fields of an alert with their types, `u8` to `u64`, `i32` and [`Address`]; `in NAMES` is a
-///   number that is shown as one of these words. A field with `=` is in the line only. What it is
-///   stands before it, for the page of the ABI;
+///   number that is shown as one of these words. A field with `=` is in the line only. The comment
+///   before it describes it, for the page of the ABI;
 /// - the header of the tracepoints, their arguments with the types of C, and the function of
-///   `Probes` that is called with what is made of them, each a `u64`. The end comes first: nothing
-///   begins whose end would be missed. There may be several headers. What a kernel has only if it is configured
-///   so has `#[cfg(CONFIG_...)]` before it.
+///   `Probes` that is called with the resulting values, each a `u64`. The end comes first: nothing
+///   begins whose end would be missed. There may be several headers. A tracepoint that depends on
+///   the kernel's configuration has `#[cfg(CONFIG_...)]` before it.
 ///
-/// scripts/trackers reads this, too: after a change of fields or tracepoints run it.
+/// scripts/trackers reads this, too: run it after a change of fields or tracepoints.
 macro_rules! tracker {
     (
         $name:ident: $help:literal;
@@ -444,7 +444,7 @@ macro_rules! tracker {
             create: Some($crate::instance::probed::Probed::<Tracked, _, _>::create),
         };
 
-        /// What an alert says of its own.
+        /// The own fields of an alert.
         struct Detail {
             $($($field: $type,)?)*
         }
@@ -535,7 +535,7 @@ macro_rules! tracker {
 }
 pub(super) use tracker;
 
-/// The first of what is given.
+/// The first of the arguments.
 macro_rules! first {
     ($first:expr $(, $_other:expr)* $(,)?) => {
         $first

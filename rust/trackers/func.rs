@@ -10,26 +10,26 @@
 //! ```
 //!
 //! An event begins when the function that the instance names is called, and ends when that call
-//! returns. The key is the task with the depth: how many of its calls have not returned, this one
-//! included. A task has one stack of calls, interrupts on top of it included, so the last one
-//! that begins is the first that ends, and the depth tells them apart. It is found by asking for
-//! the depths from 1 on, since mostly there is none; and it is kept with the return address, so
-//! the end does not ask.
+//! returns. The key is the task with the depth: how many of its calls have not returned, including
+//! this one. A task has one stack of calls, including interrupts on top of it, so the last one that
+//! begins is the first that ends, and the depth tells them apart. It is found by trying the depths
+//! from 1 on, since mostly there is none; and it is kept with the return address, so the end needs
+//! no search.
 //!
-//! A call whose end was missed would be taken for an outer one for ever. So an event has the frame
-//! of its call, see sys/fprobe.rs: what is not below the new one is no outer call. It is
-//! `replaced`.
+//! A call whose end was missed would be taken for an outer one forever. So an event has the frame
+//! of its call, see sys/fprobe.rs: a call whose frame is not below the new one is not an outer
+//! call. It is `replaced`.
 //!
-//! The owner is the task that calls; a call from an interrupt belongs to nobody, and is followed if
-//! the filter asks for nobody in particular.
+//! The owner is the task that calls; a call from an interrupt has no owner, and is followed if the
+//! filter is for no task in particular.
 //!
-//! A task that exits inside the function never returns: what it has is dropped at
+//! A task that exits inside the function never returns: its events are dropped at
 //! `sched_process_exit`, which comes before the last functions that it calls, and at
 //! `sched_process_free`, which comes after.
 //!
 //! # Contexts
 //!
-//! Those of the function: any, NMI included, see sys/fprobe.rs.
+//! Those of the function: any, including NMI, see sys/fprobe.rs.
 
 use self::call::{Called, WORDS};
 use super::tasks::{self, Guard};
@@ -74,7 +74,7 @@ static PARAMS: [Param; FUNCTION + 1] = {
     params(10_000_000, [a, b, c, d, e, f, g, function])
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "func",
     c_name: c"func",
@@ -92,10 +92,10 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Func, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Calls that the kernel could not have us follow.
+    /// Calls that the kernel could not let us follow.
     Missed = 1,
     /// Calls by our own probes, which are not followed.
     Own = 2,
@@ -105,7 +105,7 @@ struct Func;
 
 type Probes = Live<Func, 2, WORDS>;
 
-/// The key of the call at a depth of the task that runs.
+/// The key of the call at a depth of the current task.
 #[inline(always)]
 fn key(task: &TaskRef<'_>, depth: u64) -> [u64; 2] {
     [task.address(), depth]
@@ -146,8 +146,8 @@ impl fprobe::Follower<Func> for Probes {
                 result: 0,
             };
             let (key, data) = (key(&task, depth), called.to_words());
-            // A return that nobody waits for costs as much as one that somebody does; so it is
-            // waited for even if there was no room, and is `unmatched`.
+            // A return that is not waited for costs as much as one that is; so it is waited for
+            // even if there was no room, and is `unmatched`.
             tracker.event_in_unique(guard, &key, Kernel::now(), &data);
             Some(depth)
         })
@@ -192,7 +192,7 @@ impl Probes {
     }
 }
 
-/// The functions first: when they are let go, nothing begins any more.
+/// The functions are dropped first: after that, nothing begins.
 pub(crate) struct Attachment {
     functions: Functions<Func, Probes>,
     _exits: tracepoint::Attachment<Probes>,

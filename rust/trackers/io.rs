@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `io`: a profile of all input and output, of how long what took.
+//! `io`: a profile of all input and output: how long operations of each class took.
 //!
 //! ```text
 //!   sys_enter ---------------------> sys_exit       six classes of system calls
@@ -9,16 +9,17 @@
 //!                      delay, class ---> profile.rs: a table of the classes and powers of two
 //! ```
 //!
-//! Both kinds of events are in one engine. A system call is known by its thread, a request by its
-//! address, which is no number of a thread. What follows requests is that of the `block` tracker;
-//! here it counts ends, too. The classes of system calls are in io/calls.rs.
+//! Both kinds of events are in one engine. The key of a system call is its thread; that of a
+//! request is its address, which is not the number of a thread. The code that follows requests is
+//! that of the `block` tracker; here it counts ends, too. The classes of system calls are in
+//! io/calls.rs.
 //!
-//! A read from a terminal may take a day, and nobody is surprised. So the default threshold is
-//! one that nothing reaches: who wants alerts sets another.
+//! A read from a terminal may take a day, which is normal. So the default threshold is never
+//! reached: set another one for alerts.
 //!
 //! # Contexts
 //!
-//! Those of `block`; and tasks, at the edge of the kernel.
+//! Those of `block`; and tasks, at entry to and exit from the kernel.
 
 mod calls;
 mod what;
@@ -70,7 +71,7 @@ static PARAMS: [Param; DEV + 1] = {
     params(DURATION_MAX, [a, b, c, d, e, f, g, dev])
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "io",
     c_name: c"io",
@@ -93,7 +94,7 @@ fn missing() -> Option<&'static CStr> {
 
 struct Io;
 
-/// What an instance keeps: the profile.
+/// The state of an instance: the profile.
 type Profile = Arc<Keeper>;
 
 type Probes = Live<Io, 1, STEPS, Profile>;
@@ -112,7 +113,7 @@ impl Own for Profile {
     }
 }
 
-/// Whether a task is one of those that are followed. Any context.
+/// Whether a task is among the followed ones. Any context.
 fn is_owner(core: &Core<1, STEPS>, guard: &Guard, task: &TaskRef<'_>) -> bool {
     tasks::may_be_wanted(core, task) && tasks::is_wanted(core, task, tasks::this_cpu(guard))
 }
@@ -180,7 +181,7 @@ impl probed::Probes<1, STEPS, Profile> for Io {
 
     fn show_fields(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, out: &SeqFile) {
         let what = What::of(event.data);
-        // Not the address: that is nobody's business.
+        // Not the address: it must not leak.
         let id = core.tracker().pseudonym(&event.key);
         seq_print!(out, "id={id:#x} {} {what}", what.owner());
     }

@@ -9,15 +9,15 @@
 //! ```
 //!
 //! An event is one call of one handler. The key is the CPU and the number of the line: handlers run
-//! with interrupts off, and those that share a line one after the other, so no two of them are open
-//! at once. A handler that calls those of other lines (a demultiplexer) is not confused with them:
-//! they have other numbers.
+//! with interrupts off, and those that share a line run one after the other, so no two of them are
+//! open at once. A handler that calls handlers of other lines (a demultiplexer) is not confused
+//! with them: they have other numbers.
 //!
-//! The owner is the task that was interrupted, whom it has delayed. It has no part in it, so there
+//! The owner is the interrupted task, which the handler has delayed. It has no part in it, so there
 //! is no filter by it, and a reader of alerts that is interrupted is reported like any other.
 //!
-//! Where interrupts are threads (PREEMPT_RT, `threadirqs`), what is called here is the part that
-//! wakes the thread. That thread is a task: `wakeup` tells how long it waits.
+//! Where interrupts are threads (PREEMPT_RT, `threadirqs`), the handler called here is the part
+//! that wakes the thread. That thread is a task: `wakeup` measures how long it waits.
 //!
 //! # Contexts
 //!
@@ -64,7 +64,7 @@ static PARAMS: [Param; CPU + 1] = {
     params(1_000_000, [irq, tasks::cpu_only()])
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "irq",
     c_name: c"irq",
@@ -82,13 +82,13 @@ struct Irq;
 
 type Probes = Live<Irq, 1, WORDS>;
 
-/// Of an event: the task that was interrupted, and the name of the action.
+/// The data of an event: the interrupted task, and the name of the action.
 const WORDS: usize = Owner::WORDS + NAME_WORDS;
 
-/// Of an alert: line, CPU and result in one, and the name of the action.
+/// The details of an alert: line, CPU and result in one word, and the name of the action.
 const DETAIL_WORDS: usize = 1 + NAME_WORDS;
 
-/// What `irqreturn_t` means; the last one is ours, for what has not returned.
+/// The meaning of `irqreturn_t`; the last one is ours, for a handler that has not returned.
 const RETURNS: [&str; 4] = ["none", "handled", "wake_thread", "pending"];
 const PENDING: u32 = 3;
 
@@ -170,7 +170,7 @@ impl probed::Probes<1, WORDS> for Irq {
     }
 
     fn owner(_: &[u64; WORDS]) -> Owner {
-        // Where the task is that was interrupted tells nothing about who interrupts it.
+        // The stack of the interrupted task says nothing about the handler.
         Owner::default()
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `lock`: how long tasks and interrupts wait for locks of the kernel that others hold.
+//! `lock`: how long tasks and interrupts wait for locks of the kernel that are held elsewhere.
 //!
 //! ```text
 //!   lock()  contention_begin                         contention_end
@@ -18,21 +18,22 @@
 //!
 //! # Contexts
 //!
-//! Any, NMI included (locks of BPF), and under any other lock: that of a runqueue, of a timer base,
-//! of the console, of a workqueue's pool. So nothing that is done here may take a lock, or all of
-//! this would come again for that one, without an end, or wait for what this CPU holds:
+//! Any, including NMI (locks of BPF), and under any other lock: that of a runqueue, of a timer
+//! base, of the console, of a workqueue's pool. So nothing that is done here may take a lock, or
+//! this code would be called again for that one, without end, or wait for a lock that this CPU
+//! holds:
 //!
 //! - The pool, the table and the ring of alerts have no lock, the counters are the CPU's own, and
 //!   the clock is the one for NMIs.
 //! - The stack of an end is walked on the caller's own stack, by tables that do not change.
-//! - Readers are woken, and memory is asked for, by an irq_work: to queue it is an exchange and an
-//!   interrupt to the same CPU. What it does then (wake up, start a timer, queue a work) takes
-//!   locks, with none of those held for which we were called, and may itself have to wait for one:
-//!   that is an event like others, except within the waking of our readers, which it would cause
-//!   again.
+//! - Readers are woken, and memory is requested, by an irq_work: queueing it is an exchange and an
+//!   interrupt to the same CPU. Its callback (wake up, start a timer, queue a work) takes locks,
+//!   without holding those for which we were called, and may itself have to wait for one: that is
+//!   an event like others, except while our readers are woken, since it would wake them again.
 //! - Nothing is printed.
 //! - The guard is a count of preemption. It may reschedule as it is dropped, if nothing else keeps
-//!   preemption off; who waits with a state set goes on in that state, as after any interrupt.
+//!   preemption off; a task that waits with a state set continues in that state, as after any
+//!   interrupt.
 
 use super::declare::*;
 

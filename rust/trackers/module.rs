@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `module`: what other kernel modules measure, see include/latency_tracker.h and api.rs.
+//! `module`: latencies measured by other kernel modules, see include/latency_tracker.h and api.rs.
 //!
-//! Such an instance is made and removed by its module alone. Anybody may change its threshold,
-//! its timeout and whether it is on. Its alerts have the key, if the module lets it be seen, else
-//! a number that stands for it, and the id of the end.
+//! Only its module creates and removes such an instance. Any user with write access may change its
+//! threshold, its timeout and whether it is on. Its alerts have the key, if the module allows it,
+//! else a number that stands for it, and the id of the end.
 
 use crate::{
     control::Param,
@@ -17,23 +17,23 @@ use crate::{
 };
 use kernel::{fmt, prelude::*};
 
-/// The counters of its own.
+/// Our own counters.
 #[derive(Clone, Copy)]
 pub(crate) enum Extra {
     /// References that were refused, since there were too many.
     Busy,
-    /// Callbacks that were not called, since too many were under way within each other.
+    /// Callbacks that were not called, since too many were nested.
     Nested,
 }
 
 static PARAMS: [Param; common::COUNT] = {
     let mut params: [Param; common::COUNT] = params(1_000_000, []);
-    // It is not known which task an event belongs to.
+    // The task that an event belongs to is not known.
     params[common::STACK].default = 0;
     params
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "module",
     c_name: c"module",
@@ -60,11 +60,11 @@ pub(crate) const KEY_MAX: usize = 64;
 /// The id, the length of the key, and the key.
 const WORDS: usize = 2 + KEY_MAX / 8;
 
-/// What is to be seen of a key.
+/// The visible form of a key.
 pub(crate) enum Key<'a> {
     /// A number that stands for it.
     Hidden(u32),
-    /// Words, and how many bytes of them.
+    /// Words, and how many of their bytes count.
     Shown(&'a [u64], usize),
 }
 

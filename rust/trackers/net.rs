@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `net`: how long received packets take to their reader, or to wherever they end.
+//! `net`: how long received packets take to their reader, or to any other end.
 //!
 //! ```text
 //!   device      netif_receive_skb                                   end
@@ -10,18 +10,18 @@
 //!                      |<---------------- delay ----------------->|
 //! ```
 //!
-//! The key is the packet, by its address. An address is used again, and also for packets that are
-//! sent, so each end has to be seen, or the event would live on until the end of another packet:
+//! The key is the packet, by its address. An address is reused, also for packets that are sent, so
+//! each end has to be seen, or the event would stay live until the end of another packet:
 //!
-//! - tracepoints tell of what is copied, consumed and dropped, but not of all: what TCP has read,
-//!   acknowledgements, datagrams after they were copied are freed by functions that are followed
-//!   in their stead;
+//! - tracepoints report copied, consumed and dropped packets, but not all: data that TCP has read,
+//!   acknowledgements, and datagrams after the copy are freed by functions, which are followed
+//!   instead;
 //! - a packet that is appended to the one before it in a socket's queue is `gone` (`merged`): its
 //!   data will be read with the other's;
-//! - a packet that is received again, by another device or namespace, begins anew (`replaced`).
+//! - a packet that is received again, by another device or namespace, begins again (`replaced`).
 //!
-//! What begins is filtered where it begins. Of what ends, most was never received, but sent: it is
-//! not counted.
+//! Begins are filtered. Most ends are of packets that were sent, not received: they are not
+//! counted.
 //!
 //! # Contexts
 //!
@@ -84,7 +84,7 @@ static PARAMS: [Param; TRANSPORT + 1] = params(
     ],
 );
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "net",
     c_name: c"net",
@@ -98,10 +98,10 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Net, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Of ended: by this.
+    /// Of ended: by each kind of end.
     Copied = 1,
     Consumed = 2,
     Dropped = 3,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `offcpu`: how long tasks do not run, where they wait, and who ends it.
+//! `offcpu`: how long tasks do not run, where they wait, and who wakes them.
 //!
 //! ```text
 //!   running    switched out            woken             switched in
@@ -9,12 +9,12 @@
 //!                                        |<---- queued ----->|
 //! ```
 //!
-//! An event begins when a task is switched out (`sched_switch`), whatever for, unless it has
-//! exited. It ends when that task is switched in. `sched_waking` notes in between who wakes it,
-//! and from where: the stack of the waker, if the delay is above the threshold by then. The key
-//! is the task; the filter looks at it, and the CPU is the one that it is switched out of.
+//! An event begins when a task is switched out (`sched_switch`), for any reason, unless it has
+//! exited. It ends when that task is switched in. `sched_waking` notes the waker in between, and
+//! its stack if the delay is above the threshold by then. The key is the task; the filter applies
+//! to it, and the CPU is the one that it is switched out of.
 //!
-//! The stack of the task itself does not change while it is off the CPU. It is looked at when it
+//! The stack of the task itself does not change while it is off the CPU. It is walked when the task
 //! is switched in too late, or has timed out, and at no other time.
 //!
 //! Threads of the kernel mostly wait for work, so they are not followed by default.
@@ -77,7 +77,7 @@ static PARAMS: [Param; MAX + 1] = {
     params(1_000_000_000, [a, b, c, d, e, f, g, when, max])
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "offcpu",
     c_name: c"offcpu",
@@ -91,7 +91,7 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Offcpu, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Late, but longer than `max`: not reported.
@@ -109,9 +109,10 @@ impl sched::Follower for Probes {
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
         let tracker = self.core.tracker();
-        // A task is switched in after it was woken, so nobody else looks for the event now. But
-        // for one: who was preempted on its way to sleep can be switched in at this very moment.
-        // That end is missed, and the event is `replaced` when the task is switched out again.
+        // A task is switched in after it was woken, so no other CPU looks for the event now, with
+        // one exception: a task that was preempted on its way to sleep can be switched in at this
+        // very moment. That end is missed, and the event is `replaced` when the task is switched
+        // out again.
         tracker.update(guard, &tasks::key(&wakee), |event| {
             let now = Kernel::now();
             let waker =
@@ -152,7 +153,7 @@ impl sched::Follower for Probes {
 impl Probes {
     /// Returns when it began, if it did.
     ///
-    /// Not in line: what is needed in registers here should not be saved by all.
+    /// Not inlined: the registers that this needs should not be saved on every switch.
     #[inline(never)]
     fn begin_if_wanted(&self, guard: &Guard, prev: TaskRef<'_>, state: State) -> Option<u64> {
         let is_asked_for = match self.core.value(WHEN) {
@@ -178,7 +179,7 @@ impl Probes {
         Some(now)
     }
 
-    /// The end of one that took long. It is not on the CPU yet: its stack is still as it was.
+    /// The late end of an event. The task is not on the CPU yet: its stack is unchanged.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
         let max = self.core.value(MAX);

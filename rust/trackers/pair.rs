@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `pair`: from one point of the kernel to another, whatever they mean.
+//! `pair`: from one point of the kernel to another, with any meaning.
 //!
 //! ```text
 //!   begin=tracepoint:block_rq_issue        end=tracepoint:block_rq_complete
@@ -8,16 +8,16 @@
 //!               |---------------- delay ---------------->|
 //! ```
 //!
-//! A point is a tracepoint, a function that is called, or one that returns. The key is what the
-//! instance takes of the registers there, the thread or the CPU; the end belongs to the begin
-//! that has taken the same. What each means is for the user to know.
+//! A point is a tracepoint, or a function that is called, or one that returns. The key is what the
+//! instance takes from the registers there, the thread or the CPU; an end belongs to the begin with
+//! the same key. The meaning of each is up to the user.
 //!
-//! A key is live once. A begin of one that is live means that the end of the earlier one was
-//! missed, or that it goes on, as the user says.
+//! A key is live once. A begin with a live key means that the end of the earlier one was missed, or
+//! that the operation continues: the user chooses.
 //!
 //! # Contexts
 //!
-//! Those of the points: any, NMI included.
+//! Those of the points: any, including NMI.
 
 use self::event::{Passed, Taken, WORDS};
 use super::tasks::{self, Guard};
@@ -66,7 +66,7 @@ const AGAIN: usize = END_SHOW + 1;
 /// A value of `again`.
 const KEEP: u64 = 1;
 
-/// The word for the fields that `begin_key` has.
+/// The word for the fields of `begin_key`.
 const SAME: Option<&str> = Some("same");
 /// The word for no fields.
 const NONE: Option<&str> = Some("none");
@@ -133,7 +133,7 @@ static PARAMS: [Param; AGAIN + 1] = {
     )
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "pair",
     c_name: c"pair",
@@ -151,18 +151,18 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Pair, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Calls of functions that the kernel could not have us follow.
+    /// Calls of functions that the kernel could not let us follow.
     Missed = 1,
-    /// Passed on behalf of ourselves.
+    /// Points that were hit by our own code.
     Own = 2,
-    /// Begins of what had begun, and goes on.
+    /// Begins of an operation that continues.
     Again = 3,
 }
 
-/// What is wrong with an instance of these values, if anything: which parameter, and why.
+/// What is wrong with this combination of values, if anything: which parameter, and why.
 pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
     let sides = [(BEGIN, BEGIN_KEY, BEGIN_SHOW), (END, END_KEY, END_SHOW)];
     for (point, key, show) in sides {
@@ -204,7 +204,7 @@ struct Pair;
 type Probes = Live<Pair, { fields::FIELDS }, WORDS>;
 type PairCore = Core<{ fields::FIELDS }, WORDS>;
 
-/// What there is to take where a point is passed.
+/// What can be taken where a point is hit.
 struct Here<'a> {
     registers: &'a [u64; REGISTERS],
     result: u64,
@@ -342,7 +342,7 @@ impl<S: Side> fprobe::Follower<Returned<S>> for Probes {
     }
 }
 
-/// A point that is passed as a side.
+/// A tracepoint as a side.
 #[expect(dead_code, reason = "held to be dropped")]
 enum Attached<S: Side> {
     Tracepoint(tracepoint::Attachment<Probes>),
@@ -372,7 +372,7 @@ impl<S: Side> Attached<S> {
     }
 }
 
-/// The begin is let go first.
+/// The begin is dropped first.
 pub(crate) struct Attachment {
     begin: Attached<Begin>,
     end: Attached<End>,

@@ -12,12 +12,12 @@
 //!   compaction   mm_compaction_begin                mm_compaction_end       one zone
 //! ```
 //!
-//! The begin of a compaction does not tell the order that it is for, and its end not how much it
-//! has moved; the steps between do: mm_compaction_finished, which comes first right after the
-//! begin, and mm_compaction_migratepages.
+//! The begin of a compaction does not have the order that it is for, nor does its end have the
+//! number of moved pages; the steps between do: mm_compaction_finished, which comes first right
+//! after the begin, and mm_compaction_migratepages.
 //!
-//! A task does one of each kind at a time: so the key is the task and the kind. While it compacts,
-//! a reclaim of its own would be another event.
+//! A task does one operation of each kind at a time: so the key is the task and the kind. A reclaim
+//! of its own during a compaction would be another event.
 //!
 //! # Contexts
 //!
@@ -78,7 +78,7 @@ tracker! {
     }
 }
 
-/// The key of what the current task does.
+/// The key of the current task's operation.
 fn key(kind: u8) -> [u64; 1] {
     TaskRef::with_current(|task| [u64::from(task.tid()) << 8 | u64::from(kind)])
 }

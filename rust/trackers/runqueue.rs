@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `runqueue`: how long tasks that could run have to let others run.
+//! `runqueue`: how long runnable tasks have to let others run.
 //!
 //! ```text
 //!   running      switched out, runnable               switched in
@@ -10,7 +10,7 @@
 //!
 //! An event begins when a task is switched out that has not gone to sleep (`sched_switch`, the
 //! states `R` and `R+`): it was preempted, has yielded, or its cgroup has used up its quota. It
-//! ends when that task is switched in. The key is the task; the filter looks at it, and the CPU
+//! ends when that task is switched in. The key is the task; the filter applies to it, and the CPU
 //! is the one that it is switched out of.
 //!
 //! Tasks that slept and were woken are the subject of `wakeup`.
@@ -48,7 +48,7 @@ use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(10_000_000, tasks::filter(true));
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "runqueue",
     c_name: c"runqueue",
@@ -69,7 +69,7 @@ type Probes = Live<Runqueue, 1, WORDS>;
 /// The other task of a [`Wait`] is the one that ran next.
 const WORDS: usize = Wait::WORDS;
 
-/// The bit of its note: in the middle of the kernel, or of something that it had in mind.
+/// The bit of its note: the task was preempted (`R+`), rather than yielding.
 const PREEMPTED: u32 = 1;
 
 /// As the tracepoint shows it.
@@ -121,7 +121,7 @@ impl sched::Follower for Probes {
 }
 
 impl Probes {
-    /// Not in line: what is needed in registers here should not be saved by all.
+    /// Not inlined: the registers that this needs should not be saved on every switch.
     #[inline(never)]
     fn begin_if_wanted(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;

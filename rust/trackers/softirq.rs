@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `softirq`: how long softirqs run, each vector by itself.
+//! `softirq`: how long softirqs run, for each vector.
 //!
 //! ```text
 //!               softirq_entry            softirq_exit
@@ -8,11 +8,11 @@
 //!                      |<------- delay ------>|
 //! ```
 //!
-//! The key is the CPU, the vector and the task that the softirq runs in: whoever was interrupted,
-//! ksoftirqd, or who has enabled softirqs again. A softirq does not change its task, nor its CPU.
-//! The task is part of the key because of PREEMPT_RT, where a softirq can be preempted: unless the
-//! kernel has one lock for all of them (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
-//! may run the same vector before the first one goes on. The delay includes such a pause.
+//! The key is the CPU, the vector and the task that the softirq runs in: the interrupted one,
+//! ksoftirqd, or one that has enabled softirqs again. A softirq does not change its task, nor its
+//! CPU. The task is part of the key because of PREEMPT_RT, where a softirq can be preempted: unless
+//! the kernel has one lock for all of them (PREEMPT_RT_NEEDS_BH_LOCK), another task on the same CPU
+//! may run the same vector before the first one continues. The delay includes such a pause.
 //!
 //! That task is the owner. It mostly has no part in it, so there is no filter by it, and a reader
 //! of alerts is reported like any other.

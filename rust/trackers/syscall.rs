@@ -10,17 +10,17 @@
 //!        |<--------------------------- delay ----------------------->|  reason=threshold
 //! ```
 //!
-//! The key is the task, which makes one call at a time. A call ends with `sys_exit`, but for these:
+//! The key is the task, which makes one call at a time. A call ends with `sys_exit`, except that:
 //!
 //! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
-//! - A thread that is not the first one of its process executes another program: it gets the
-//!   thread id of the first one, which was killed. The event goes on with the new id (`renamed`).
-//! - A new task comes back from the call that its parent has entered, and whoever was in a call
-//!   when the instance was enabled comes back from it: ends that nobody began, not counted.
+//! - A thread that is not the first one of its process executes another program: it gets the thread
+//!   id of the first one, which was killed. The event continues with the new id (`renamed`).
+//! - A new task returns from the call that its parent has entered, and a task that was in a call
+//!   when the instance was enabled returns from it: these ends have no begin and are not counted.
 //!
-//! With `stacks=switch` the stack of a task whose call is above the threshold is looked at whenever
-//! it is switched in, where it still is as it was while the task waited. Each is an alert with a
-//! reason of its own, which is no end: that one comes when the call ends, once, as ever.
+//! With `stacks=switch` the stack of a task whose call is above the threshold is walked whenever it
+//! is switched in, where it is still unchanged since the task waited. Each is an alert with a
+//! reason of its own, which is not the end: that one still comes when the call ends, once.
 //!
 //! # Contexts
 //!
@@ -110,7 +110,7 @@ static PARAMS: [Param; STACKS + 1] = {
     )
 };
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "syscall",
     c_name: c"syscall",
@@ -130,10 +130,10 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Syscall, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Events that went on with another thread id.
+    /// Events that continued with another thread id.
     Renamed = 1,
     /// Alerts about stacks.
     Stacks = 2,
@@ -155,7 +155,7 @@ impl Probes {
             && (abi == 0 || abi == call.abi as u64 + 1)
     }
 
-    /// Not in line: what is needed in registers here should not be saved by all.
+    /// Not inlined: the registers that this needs should not be saved on every call.
     #[inline(never)]
     fn begin_if_wanted(
         &self,
@@ -247,7 +247,7 @@ impl Follower for Probes {
     fn switched_in(&self, guard: &Guard, task: TaskRef<'_>) {
         let tracker = self.core.tracker();
         let mut late = None;
-        // It is not on the CPU yet, so it can not leave the call now.
+        // It is not on the CPU yet, so it cannot leave the call now.
         tracker.update(guard, &tasks::key(&task), |event| {
             let (now, start) = (Kernel::now(), event.start());
             let (delay, threshold) = (now.saturating_sub(start), tracker.threshold());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the trackers of tasks have in common: who is followed, and what is not reported.
+//! What the trackers of tasks have in common: which tasks are followed, and what is not reported.
 //!
 //! The owner of an event is the task that waits: the one that is woken, or was switched out. An
 //! idle task never waits, and is never followed.
@@ -23,12 +23,12 @@ use crate::{
 
 pub(super) type Guard = <Kernel as Platform>::Guard;
 
-/// The counter of alerts that were not raised, because they are about those who read alerts;
-/// the first one that each of these trackers has of its own.
+/// The counter of alerts that were suppressed because the task reads alerts; the first own counter
+/// of each of these trackers.
 pub(super) const READERS: &str = "readers";
 const READERS_AT: usize = 0;
 
-// The positions of the parameters that are the filter.
+// The positions of the parameters of the filter.
 const PID: usize = common::COUNT;
 const TID: usize = PID + 1;
 const COMM: usize = TID + 1;
@@ -40,7 +40,7 @@ const KTHREADS: usize = UID + 1;
 /// How many parameters the filter has.
 pub(super) const FILTER: usize = 7;
 
-/// The parameters that are the filter; with or without threads of the kernel by default.
+/// The parameters of the filter; with or without threads of the kernel by default.
 pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
     const fn param(name: &'static str, kind: Kind, default: u64, help: &'static str) -> Param {
         Param {
@@ -79,7 +79,7 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
     ]
 }
 
-/// The parameter that limits what is no task's to a CPU.
+/// The parameter that limits events without a task to a CPU.
 pub(super) const fn cpu_only() -> Param {
     Param {
         name: "cpu",
@@ -90,8 +90,8 @@ pub(super) const fn cpu_only() -> Param {
     }
 }
 
-/// Whether the filter may let a task through, by what is in the task itself: mostly this decides.
-/// Then [`is_wanted`] has to be asked. Any context.
+/// Whether the filter may accept a task, by the fields of the task itself: mostly this decides. If
+/// so, [`is_wanted`] must be checked. Any context.
 #[inline(always)]
 pub(super) fn may_be_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -111,7 +111,7 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
         && (core.value(KTHREADS) != 0 || !task.is_kthread())
 }
 
-/// Whether the filter lets a task through, on a CPU, that [`may_be_wanted`]. Any context.
+/// Whether the filter accepts a task, on a CPU, that [`may_be_wanted`]. Any context.
 #[inline(always)]
 pub(super) fn is_wanted<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -130,7 +130,7 @@ pub(super) fn this_cpu(guard: &Guard) -> u32 {
     Kernel::cpu(guard) as u32
 }
 
-/// Whether the filter lets all tasks through. Any context.
+/// Whether the filter accepts all tasks. Any context.
 pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bool {
     [PID, TID, CGROUP, CPU, UID]
         .into_iter()
@@ -139,8 +139,8 @@ pub(super) fn takes_all<const K: usize, const D: usize>(core: &Core<K, D>) -> bo
         && core.value(KTHREADS) != 0
 }
 
-/// The owner of what begins here and now, on a CPU, in a context of a task: that task, or nobody if
-/// it is an interrupt on top of it. `None` if the filter does not let it through. Any context.
+/// The owner of an event that begins here and now, on a CPU, in a context of a task: that task, or
+/// none if it is an interrupt on top of it. `None` if the filter refuses it. Any context.
 #[inline(always)]
 pub(super) fn caller<const K: usize, const D: usize>(
     core: &Core<K, D>,
@@ -193,7 +193,7 @@ pub(super) fn actor_or_idle(task: &TaskRef<'_>, note: u32) -> Actor {
     actor
 }
 
-/// Where a task is, and how urgent.
+/// Where a task is, and its priority.
 #[inline(always)]
 pub(super) fn place(task: &TaskRef<'_>, cpu: u32) -> Place {
     Place {
@@ -216,7 +216,7 @@ pub(super) fn is_reported<const K: usize, const D: usize>(
     !is_reader
 }
 
-/// What an alert says, if it may be raised. Any context.
+/// The details of an alert, if it may be raised. Any context.
 pub(super) fn reported<const K: usize, const D: usize>(
     core: &Core<K, D>,
     details: Details,
@@ -241,7 +241,7 @@ pub(super) fn raise<const K: usize, const D: usize>(
     }
 }
 
-/// The bit of the note about who was switched out: the owner was on another CPU before.
+/// The bit of the note about the task that was switched out: the owner was on another CPU before.
 const MIGRATED: u32 = 1;
 
 /// Ends the [`Wait`] of a task that is switched in for `prev`. Under the runqueue lock.
@@ -267,7 +267,7 @@ pub(super) fn end_wait(
     );
 }
 
-/// What an alert says about a [`Wait`] that goes on, if it may be raised. Any context.
+/// The details of an alert about a [`Wait`] that continues, if it may be raised. Any context.
 pub(super) fn waits(
     core: &Core<1, { Wait::WORDS }>,
     late: &Late<1, { Wait::WORDS }>,
@@ -275,7 +275,7 @@ pub(super) fn waits(
     reported(core, details(&late.data, |_| Actor::default()))
 }
 
-/// What an alert says about a [`Wait`]; `prev` is told where that began.
+/// The details of an alert about a [`Wait`]; `prev` is passed the place where that began.
 fn details(wait: &[u64; Wait::WORDS], prev: impl FnOnce(&Place) -> Actor) -> Details {
     let Wait {
         owner,
@@ -290,7 +290,7 @@ fn details(wait: &[u64; Wait::WORDS], prev: impl FnOnce(&Place) -> Actor) -> Det
     }
 }
 
-/// What was noted about who was switched out.
+/// The note about the task that was switched out.
 pub(super) fn has_migrated(prev: &Actor) -> bool {
     prev.note & MIGRATED != 0
 }

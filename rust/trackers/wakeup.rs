@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `wakeup`: how long tasks that are woken wait for a CPU.
+//! `wakeup`: how long woken tasks wait for a CPU.
 //!
 //! ```text
 //!   asleep          waking                            switched in
@@ -8,19 +8,19 @@
 //!                    |<------------ delay ------------>|
 //! ```
 //!
-//! An event begins when somebody wakes a task (`sched_waking`), or a new one is made to run for
-//! the first time (`sched_wakeup_new`), and ends when that task is switched in. The key is the
-//! task, the *wakee*; the filter looks at it, not at who wakes it.
+//! An event begins when a task is woken (`sched_waking`), or a new one is made to run for the first
+//! time (`sched_wakeup_new`), and ends when that task is switched in. The key is the task, the
+//! *wakee*; the filter applies to it, not to the waker.
 //!
 //! Not every waking is one. A task that has announced to sleep, but still runs, is woken too, and
-//! goes on without having waited:
+//! continues without having waited:
 //!
-//! - whoever wakes itself, or is woken by an interrupt on top of it, is seen to be awake;
-//! - a task that runs elsewhere is perhaps about to be switched out, and then really has to be
-//!   woken, by who is doing it just now. So the event begins, and is dropped (`gone`, `awake`)
-//!   if the task turns out to run on: it is switched out while runnable, that is, without having
-//!   gone to sleep, or it exits. If it does go to sleep and is woken anew, that waking counts
-//!   (`replaced`). Until then such an event does not time out.
+//! - a task that wakes itself, or is woken by an interrupt on top of it, is seen to be awake;
+//! - a task that runs elsewhere may be about to be switched out on its CPU, and then really has to
+//!   be woken, by this waker. So the event begins, and is dropped (`gone`, `awake`) if the task
+//!   turns out to run on: it is switched out while runnable, that is, without having gone to sleep,
+//!   or it exits. If it does go to sleep and is woken again, that waking counts (`replaced`). Until
+//!   then such an event does not time out.
 //!
 //! # Contexts
 //!
@@ -55,7 +55,7 @@ use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(5_000_000, tasks::filter(true));
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "wakeup",
     c_name: c"wakeup",
@@ -69,10 +69,10 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Wakeup, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Wakings of who had not gone to sleep; also in `gone`.
+    /// Wakings of tasks that had not gone to sleep; also in `gone`.
     Awake = 1,
 }
 
@@ -119,7 +119,7 @@ impl sched::Follower for Probes {
         let tracker = self.core.tracker();
         TaskRef::with_current(|current| {
             if current.is(&wakee) {
-                // It goes on, whatever it had in mind. Not an attempt: nobody begins to wait.
+                // It keeps running, in spite of its state. Not an attempt: no wait begins.
                 return;
             }
             let cpu = wakee.cpu();
@@ -151,9 +151,9 @@ impl sched::Follower for Probes {
 }
 
 impl Probes {
-    /// A task that goes on without having slept has not waited, if it was woken.
+    /// A task that keeps running without having slept has not waited, if it was woken.
     ///
-    /// Not in line: what is needed in registers here should not be saved by all.
+    /// Not inlined: the registers that this needs should not be saved on every switch.
     #[inline(never)]
     fn drop_awake(&self, guard: &Guard, task: TaskRef<'_>) {
         let key = tasks::key(&task);

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   queued                 started                  ended          the life of a work item
-//!   (by anybody)           (worker)                 (worker)
+//!   (any context)          (worker)                 (worker)
 //!     |------- queued -------|------- running -------|
 //!     |<------------------ delay ------------------->|             part=all
 //!     |<------- delay ------>|                                     part=waiting
@@ -13,22 +13,22 @@
 //!
 //! A work is queued at most once at a time, but it may be queued again as soon as it runs, and its
 //! memory may be freed, and used for another work, as soon as its function has been called. So an
-//! event has two keys in its life, of two words: while the work waits its address, which is that
-//! of one waiting work only; while it runs its address and the task that runs it, which is known
-//! at the end without looking at the work. The start gives the event its new key
+//! event has two keys in its life, of two words: while the work waits, its address, which only one
+//! waiting work has; while it runs, its address and the task that runs it, which is known at the
+//! end without access to the work. The start gives the event its new key
 //! ([`Tracker::rename`](crate::tracker::Tracker::rename)).
 //!
-//! A work that is queued again *while* it waits, by mod_delayed_work(), has been waiting since it was
-//! queued first. That function takes it off its list and queues it, all in one call: it is marked
-//! when the call begins, and a marked work that is queued goes on as it is ([`Requeued`]).
+//! A work that is queued again *while* it waits, by mod_delayed_work(), has been waiting since it
+//! was queued first. That function takes it off its list and queues it, all in one call: it is
+//! marked when the call begins, and if a marked work is queued its event continues unchanged
+//! ([`Requeued`]).
 //!
-//! Who cancels a waiting work is not seen, there is no tracepoint. What is left of it is
-//! `replaced` when a work at this address is queued again. Until then it does not time out, and shows
-//! as cancelled: there the work's memory is asked whether a work with this function waits in it,
-//! without relying on its being one.
+//! The cancelling of a waiting work is not seen: there is no tracepoint. Its event is `replaced`
+//! when a work at this address is queued again. Until then it does not time out, and is shown as
+//! cancelled: for that the work's memory is read, to see whether a work with this function waits in
+//! it, without relying on its being one.
 //!
-//! The owner of an event is the worker, once there is one: that is whose stack tells why it takes
-//! so long.
+//! The owner of an event is the worker, once there is one: its stack tells why it takes long.
 //!
 //! # Contexts
 //!
@@ -78,7 +78,7 @@ static PARAMS: [Param; common::COUNT + 1] = params(
     }],
 );
 
-/// The tracker.
+/// The entry in the list of trackers.
 pub(crate) static KIND: Kind = Kind {
     name: "workqueue",
     c_name: c"workqueue",
@@ -92,10 +92,10 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Works, _, _, _>::create),
 };
 
-/// Counters of our own, after the common one.
+/// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Works that were started, and were not seen to be queued.
+    /// Works that were started, but not seen to be queued.
     Unqueued = 1,
     /// Works that were queued again while they waited.
     Requeued = 2,
@@ -105,8 +105,8 @@ struct Works;
 
 type Probes = Live<Works, 2, WORDS, Requeued>;
 
-/// The works that are being queued again while they wait: from the moment at which the function
-/// that does it is called until it queues them, microseconds later.
+/// The works that are being queued again while they wait: from the call of the function that does
+/// so until it queues them, microseconds later.
 ///
 /// Each has a place by its address. Of two that share one and are queued again at the same time,
 /// the first one is forgotten, and is `replaced`.
@@ -123,8 +123,8 @@ impl Requeued {
 
     /// A work is about to be queued again.
     fn mark(&self, work: u64) {
-        // Relaxed: whoever marks it is the one that queues it, in the same call; the mark orders
-        // nothing else.
+        // Relaxed: the task that marks it also queues it, in the same call; the mark orders nothing
+        // else.
         self.place(work).store(work, Relaxed);
     }
 
@@ -146,19 +146,19 @@ impl Own for Requeued {
     }
 }
 
-/// The key of a work that waits.
+/// The key of a waiting work.
 fn waiting(work: u64) -> [u64; 2] {
     [work, 0]
 }
 
-/// The key of one that runs, in the current task.
+/// The key of a running one, in the current task.
 fn running(work: u64) -> [u64; 2] {
     [work, task::current_address()]
 }
 
 impl workqueue::Follower for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, queue: &Queue<'_>) {
-        // It is another one's part.
+        // It belongs to another part.
         if self.core.value(PART) == RUNNING {
             return;
         }
@@ -237,7 +237,7 @@ impl workqueue::Follower for Probes {
             |_| true,
             |late| self.report(&guard, late, &Item::from_words(&late.data)),
         );
-        // Of the others the start has told that they are unknown.
+        // For the others the start has counted that they are unknown.
         if !known && self.core.value(PART) == RUNNING {
             tracker.unmatched(&guard);
         }
@@ -249,7 +249,7 @@ impl workqueue::Follower for Probes {
 }
 
 impl Probes {
-    /// A work that is queued again while it waits: it goes on, if it is known.
+    /// A work is queued again while it waits: its event continues, if there is one.
     #[cold]
     fn goes_on(&self, guard: &Guard, work: &Work<'_>) -> bool {
         let tracker = self.core.tracker();
@@ -260,8 +260,8 @@ impl Probes {
         found.is_some()
     }
 
-    /// Raises the alert of an end, unless the work was queued by a reader of alerts: where a
-    /// terminal is written by works, each alert would raise the next.
+    /// Raises the alert of an end, unless a reader of alerts queued the work: where works write to
+    /// a terminal, each alert would raise the next.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<2, WORDS>, item: &Item) {
         if tasks::is_reported(&self.core, guard, &item.by) {

@@ -2,7 +2,7 @@
 
 //! What happens at each tracepoint of a request's life; the head of block.rs says why.
 //!
-//! What is followed, and what becomes of it, is up to the tracker ([`Requests`]).
+//! The tracker decides which requests are followed, and what happens to them ([`Requests`]).
 
 use super::{
     steps::{Steps, STEPS},
@@ -30,12 +30,12 @@ use crate::{
 use core::cell::Cell;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
-/// Counters of our own.
+/// Our own counters.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Completions of a part of a request.
     Partial,
-    /// Requests given back by the driver.
+    /// Requests returned by the driver.
     Requeued,
     /// Requests issued again after that.
     Reissued,
@@ -60,15 +60,15 @@ pub(crate) trait Requests<O: Own>: probed::Probes<1, STEPS, O> {
     /// Whether a delay begins at the insertion.
     fn is_from_insert(core: &Core<1, STEPS>) -> bool;
 
-    /// Whether requests like this one are followed, whoever submits them.
+    /// Whether requests like this one are followed, from any submitter.
     fn is_wanted(core: &Core<1, STEPS>, rq: &Request<'_>) -> bool;
 
-    /// Whether those that the current task submits are followed.
+    /// Whether requests that the current task submits are followed.
     fn is_submitter_wanted(_: &Core<1, STEPS>, _: &Guard) -> bool {
         true
     }
 
-    /// Whether each end of what is wanted has had a begin that was followed.
+    /// Whether each end of a wanted request has had a begin that was followed.
     fn follows_all(_: &Core<1, STEPS>) -> bool {
         true
     }
@@ -76,7 +76,7 @@ pub(crate) trait Requests<O: Own>: probed::Probes<1, STEPS, O> {
     /// A request has completed, `delay` ns after its begin. In the probe.
     fn ended(_: &Live<Self, 1, STEPS, O>, _: &Guard, _: &Steps, _delay: u64) {}
 
-    /// A request has taken too long.
+    /// A request took too long.
     fn raise(core: &Core<1, STEPS>, guard: &Guard, late: &Late<1, STEPS>) {
         let now = late.start.wrapping_add(late.delay);
         let details = Steps::from_words(late.data).details(now);
@@ -95,8 +95,8 @@ trait Step {
     fn is_noted(&self, steps: &Steps) -> bool;
     /// Whether the delay is measured from here.
     fn is_begin(&self, steps: &Steps) -> bool;
-    /// It comes again, because the driver had given the request back. Returns whether the
-    /// request is with the driver again.
+    /// It comes again, because the driver had returned the request. Returns whether the request is
+    /// with the driver again.
     fn resume(&self, steps: &mut Steps) -> bool;
 }
 
@@ -171,7 +171,7 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
             .count_extra(guard, T::COUNTERS_AT + counter as usize);
     }
 
-    /// The request, if it is followed, has ceased to exist.
+    /// The request, if it is followed, no longer exists.
     fn drop_event(&self, rq: &Request<'_>, why: Extra) {
         let guard = Kernel::guard();
         let tracker = self.core.tracker();
@@ -196,7 +196,7 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
     /// The step of a request that has begun. Returns whether there is such a request.
     fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
         let found = self.core.tracker().update(guard, &[rq.id()], |event| {
-            // Here, not before: most requests that pass may be nobody's.
+            // Here, not before: most requests that pass may not be followed.
             let now = Kernel::now();
             let mut steps = Steps::from_words(event.data());
             let verdict = if !step.is_noted(&steps) {
@@ -249,8 +249,8 @@ impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
         let from_insert = self.is_from_insert();
         let issue = Issue { from_insert };
         let known = self.step(&guard, rq, &issue);
-        // Of what was not submitted, only the block layer's own flushes begin here; anything
-        // else was submitted before this instance was on, or found the pool full.
+        // Of requests that were not submitted, only the block layer's own flushes begin here; any
+        // other was submitted before this instance was on, or found the pool full.
         if known || !rq.is_flush() {
             return;
         }
@@ -304,7 +304,7 @@ impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
             |event: &Open<'_, 1, STEPS>| {
                 let steps = Steps::from_words(event.data());
                 unissued = steps.issued == 0;
-                // A negative delay is none.
+                // A negative delay does not count.
                 match end.get().checked_sub(event.start()) {
                     Some(delay) if !unissued => T::ended(self, &guard, &steps, delay),
                     _ => {}
@@ -316,7 +316,7 @@ impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
         if unissued {
             self.count(&guard, Extra::Unissued);
         }
-        // The end of a flush sequence has no bytes and is no request's end.
+        // The end of a flush sequence has no bytes and is not the end of a request.
         let is_end = bytes != 0 || rq.is_flush();
         if !known && is_end && T::follows_all(&self.core) && self.is_wanted(rq) {
             tracker.unmatched(&guard);
@@ -328,10 +328,10 @@ impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
     }
 }
 
-/// The tracker.
+/// The `block` tracker.
 pub(super) struct Block;
 
-/// What its probes work on.
+/// The state that its probes work on.
 pub(super) type Probes = Following<Block, ()>;
 
 impl Requests<()> for Block {
@@ -375,7 +375,7 @@ impl probed::Probes<1, STEPS> for Block {
         seq_print!(
             out,
             "rq={:#x} {} {} state={state} requeues={}",
-            // Not the address: that is nobody's business.
+            // Not the address: it must not leak.
             core.tracker().pseudonym(&event.key),
             steps.owner,
             steps.operation(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of the `block` tracker carries, and what its alerts say.
+//! The data of an event of the `block` tracker, and the fields of its alerts.
 
 use crate::{
     control::Device,
@@ -11,7 +11,7 @@ use crate::{
 };
 use kernel::{fmt, prelude::*};
 
-/// What an event carries from step to step.
+/// The data of an event, which grow from step to step.
 ///
 /// 12 words; times in nanoseconds, 0 for a step not reached.
 #[derive(Clone, Copy, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct Steps {
     pub(crate) sector: u64,
     pub(crate) bytes: u32,
     pub(crate) requeues: u32,
-    /// Given back by the driver, to be issued again.
+    /// Returned by the driver, to be issued again.
     pub(crate) waiting: bool,
 }
 
@@ -56,7 +56,7 @@ impl Steps {
         ]
     }
 
-    /// Back from [`Steps::to_words`].
+    /// The inverse of [`Steps::to_words`].
     pub(crate) fn from_words(words: [u64; STEPS]) -> Self {
         let [ids, comm0, comm1, inserted, issued, what, sector, counts, disk @ ..] = words;
         Self {
@@ -73,7 +73,7 @@ impl Steps {
         }
     }
 
-    /// The steps of a request of which none is noted, and whose submitter is not known.
+    /// The steps of a request with none noted yet, and an unknown submitter.
     pub(crate) fn of(rq: &Request<'_>) -> Self {
         let mut steps = Self {
             disk: rq.disk_name(),
@@ -83,7 +83,7 @@ impl Steps {
         steps
     }
 
-    /// Notes what the request asks for.
+    /// Notes the operation of the request.
     pub(crate) fn set_operation(&mut self, operation: &Operation) {
         self.dev = operation.dev;
         self.flags = operation.flags;
@@ -91,7 +91,7 @@ impl Steps {
         self.bytes = operation.bytes;
     }
 
-    /// What the request asks for, as fields of a line.
+    /// The operation of the request, as fields of a line.
     pub(crate) fn operation(&self) -> impl fmt::Display + '_ {
         struct Fields<'a>(&'a Steps);
         impl fmt::Display for Fields<'_> {
@@ -109,7 +109,7 @@ impl Steps {
 }
 
 impl Steps {
-    /// What an alert about this request says, at `now`.
+    /// The details of an alert about this request, at `now`.
     pub(crate) fn details(&self, now: u64) -> Details {
         let since = |begin: u64, end: u64| match begin {
             0 => 0,
@@ -166,7 +166,7 @@ impl Detail {
         words
     }
 
-    /// Back from an alert's words.
+    /// From an alert's words.
     pub(crate) fn from_words(words: &[u64; DETAIL]) -> Self {
         Self {
             dev: (words[0] >> 32) as u32,

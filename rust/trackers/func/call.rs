@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of `func` carries, and what its alert says.
+//! The data of an event of `func`, and the fields of its alert.
 
 use crate::{
     instance::Details,
@@ -17,7 +17,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// How many arguments are noted, those of the first registers.
+/// How many arguments are noted: those in the first registers.
 const ARGUMENTS: usize = 3;
 
 /// The words of an event.
@@ -32,11 +32,11 @@ pub(super) struct Called {
     pub(super) depth: u64,
     /// Its address.
     pub(super) function: u64,
-    /// Where it returns to.
+    /// The return address.
     pub(super) caller: u64,
     pub(super) context: Context,
     pub(super) arguments: [u64; ARGUMENTS],
-    /// What it returned. Not in an event.
+    /// The result. Not in an event.
     pub(super) result: u64,
 }
 
@@ -69,7 +69,7 @@ impl Called {
         Frame(words[0])
     }
 
-    /// Back from [`Called::to_words`].
+    /// The inverse of [`Called::to_words`].
     pub(super) fn from_words(words: &[u64; WORDS], depth: u64) -> Self {
         let [frame, o0, o1, o2, function, caller, context, a0, a1, a2] = *words;
         Self {
@@ -84,7 +84,7 @@ impl Called {
         }
     }
 
-    /// What its alert says.
+    /// The details of its alert.
     pub(super) fn details(self) -> Details {
         let mut words = [0; DETAIL];
         let [a0, a1, a2] = self.arguments;
@@ -98,7 +98,7 @@ impl Called {
         }
     }
 
-    /// Back from [`Called::details`], but for the owner.
+    /// The inverse of [`Called::details`], except the owner.
     pub(super) fn from_detail(words: &[u64; DETAIL]) -> Self {
         let [function, caller, place, a0, a1, a2, result, ..] = *words;
         Self {
@@ -113,7 +113,7 @@ impl Called {
         }
     }
 
-    /// As fields of a line, with what was returned if it has returned.
+    /// As fields of a line, with the result if it has returned.
     pub(super) fn named(self, has_returned: bool, limit: Limit) -> impl fmt::Display {
         Named {
             called: self,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which system calls are of which class, and what is done when they begin and end.
+//! The class of each system call, and the actions at their begin and end.
 //!
 //! A thread is in one call at a time, so its number is the key. Calls of 32-bit programs on a
-//! 64-bit kernel have numbers of their own, and are not followed. On the way of a call that is of
-//! no class there is one look into a table.
+//! 64-bit kernel have numbers of their own, and are not followed. A call of no class costs one look
+//! into a table.
 
 use super::{
     is_owner,
@@ -119,10 +119,10 @@ static TABLE: [Option<Class>; NUMBERS] = {
     table
 };
 
-/// The class of the call that has this number, if it is of one; and the number.
+/// The class of the call that has this number, if it has one; and the number.
 #[inline(always)]
 fn classify(registers: &Registers<'_>, number: i64) -> Option<(Class, u32)> {
-    // One below 0 is beyond the table.
+    // A number below 0 is beyond the table.
     let class = (*TABLE.get(number as usize)?)?;
     (!registers.is_compat()).then_some((class, number as u32))
 }
@@ -186,7 +186,7 @@ impl Probes {
                     end.get()
                 },
                 |event: &Open<'_, 1, STEPS>| {
-                    // A negative delay is none.
+                    // A negative delay does not count.
                     if let Some(delay) = end.get().checked_sub(event.start()) {
                         self.own.count(&guard, class, delay);
                     }

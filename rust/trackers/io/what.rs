@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of the `io` tracker is, a system call or a request, and what its alerts say.
+//! The events of the `io` tracker, system calls or requests, and the fields of their alerts.
 
 use super::class_of;
 use crate::{
@@ -21,7 +21,7 @@ pub(super) struct Call {
     pub(super) number: u32,
 }
 
-/// What stands where a request has its device and flags; no device has such a number.
+/// In place of a request's device and flags; no device has such a number.
 const CALL: u64 = u64::MAX;
 
 impl Call {
@@ -42,7 +42,7 @@ impl Call {
         (self.class as u64) << 32 | u64::from(self.number)
     }
 
-    /// From what follows [`CALL`].
+    /// From the word after [`CALL`].
     fn unpack(owner: Owner, packed: u64) -> Self {
         Self {
             owner,
@@ -52,10 +52,10 @@ impl Call {
     }
 }
 
-/// Where an event has [`CALL`], if it is one.
+/// The position of [`CALL`], if the event is a system call.
 const WHAT: usize = 5;
 
-/// What an event is.
+/// The kinds of events.
 pub(super) enum What {
     Call(Call),
     Request(Steps),
@@ -78,7 +78,7 @@ impl What {
         }
     }
 
-    /// What an alert says about it, at `now`.
+    /// The details of an alert about it, at `now`.
     pub(super) fn details(&self, now: u64) -> Details {
         match self {
             What::Request(steps) => steps.details(now),
@@ -95,7 +95,7 @@ impl What {
     }
 }
 
-/// As `pending` shows it, but the owner.
+/// As `pending` shows it, except the owner.
 impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -130,7 +130,7 @@ impl fmt::Display for Detail<'_> {
             let call = Call::unpack(Owner::default(), words[1]);
             return What::Call(call).fmt(f);
         }
-        // The lower half are the flags, as in an event.
+        // The flags are in the lower half, as in an event.
         let class = class_name(words[0] as u32);
         let request = steps::Detail::from_words(words);
         f.write_fmt(fmt!("class={class} {request}"))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of the `net` tracker carries, and what its alerts say.
+//! The data of an event of the `net` tracker, and the fields of its alerts.
 
 use crate::{
     record::DETAIL,
@@ -23,7 +23,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// What is noted of a packet when it is received.
+/// What is noted about a packet when it is received.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Skb(pub(super) Received);
 
@@ -50,7 +50,7 @@ impl Skb {
         ]
     }
 
-    /// Back from [`Skb::to_words`].
+    /// The inverse of [`Skb::to_words`].
     pub(super) fn from_words(words: &[u64; WORDS]) -> Self {
         let [d0, d1, sizes, protocols, netns] = *words;
         Self(Received {
@@ -69,11 +69,11 @@ pub(super) struct Detail {
     /// The address of the packet.
     packet: u64,
     skb: Skb,
-    /// `None` if it has not come.
+    /// `None` if the end has not come.
     end: Option<End>,
 }
 
-/// The upper half of the word that says how it ended.
+/// The upper half of the word for the end.
 const COPIED: u64 = 1;
 const CONSUMED: u64 = 2;
 const DROPPED: u64 = 3;
@@ -102,7 +102,7 @@ impl Detail {
         words
     }
 
-    /// Back from [`Detail::to_words`].
+    /// The inverse of [`Detail::to_words`].
     pub(super) fn from_words(words: &[u64; DETAIL]) -> Self {
         let [packet, w0, w1, w2, w3, w4, how, location, ..] = *words;
         let reason = how as u32;
@@ -118,7 +118,7 @@ impl Detail {
         }
     }
 
-    /// What is known of it before it ends, as fields of a line.
+    /// What is known before the end, as fields of a line.
     pub(super) fn named(&self) -> impl fmt::Display + '_ {
         Named(self)
     }
@@ -202,7 +202,7 @@ impl fmt::Display for Protocol {
     }
 }
 
-/// As its word, or as a number; `none` for what is not IP.
+/// As its word, or as a number; `none` if it is not IP.
 struct Transport(u8);
 
 impl fmt::Display for Transport {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of the `offcpu` tracker carries, and what its alerts say.
+//! The data of an event of the `offcpu` tracker, and the fields of its alerts.
 
 use crate::{
     instance::Details,
@@ -26,33 +26,33 @@ use kernel::{
 #[derive(Clone, Copy, Default)]
 pub(super) struct Off {
     pub(super) owner: Owner,
-    /// Where it was, and how urgent it is.
+    /// Where it was, and its priority.
     pub(super) place: Place,
     /// Why it was switched out.
     pub(super) state: State,
-    /// Who has woken it; the note has the context. Nobody yet, if `woken` is 0.
+    /// The waker; the note has the context. None yet, if `woken` is 0.
     pub(super) waker: Actor,
     /// When it was woken; in an alert, how long it has been runnable since then. Nanoseconds.
     pub(super) woken: u64,
-    /// From where, if that was late.
+    /// The waker's stack, if that was late.
     pub(super) waker_stack: Few,
 }
 
 /// The words of [`Off`].
 pub(super) const WORDS: usize = Owner::WORDS + Off::DETAIL_WORDS;
 
-/// Of these, what is known when it begins. The last one is `woken`: the stack behind it means
-/// nothing before that is set.
+/// The part of it that is known at the begin. The last word is `woken`: the stack after it is
+/// undefined until that is set.
 pub(super) const FIRST_WORDS: usize = WORDS - FEW_WORDS;
 
-/// Where the waker begins, which is followed by `woken`.
+/// The position of the waker, which is followed by `woken`.
 pub(super) const WAKER: usize = FIRST_WORDS - 1 - Actor::WORDS;
 
 impl Off {
     /// The words of an alert that it uses.
     pub(super) const DETAIL_WORDS: usize = 3 + Actor::WORDS + FEW_WORDS;
 
-    /// Packs for an event what is known when it begins: nobody has woken it.
+    /// Packs for an event what is known at the begin: it has not been woken.
     #[inline(always)]
     pub(super) fn first_words(&self) -> [u64; FIRST_WORDS] {
         let [o0, o1, o2] = self.owner.to_words();
@@ -60,7 +60,7 @@ impl Off {
         [o0, o1, o2, place, state, 0, 0, 0, 0]
     }
 
-    /// What is known when it is woken by `waker`, at `now`.
+    /// What is known when `waker` wakes it, at `now`.
     #[inline(always)]
     pub(super) fn woken_words(waker: Actor, now: u64) -> [u64; Actor::WORDS + 1] {
         let [w0, w1, w2] = waker.to_words();
@@ -78,7 +78,7 @@ impl Off {
         words
     }
 
-    /// Back from the words of an event.
+    /// From the words of an event.
     pub(super) fn from_words(words: &[u64; WORDS]) -> Self {
         let [o0, o1, o2, rest @ ..] = words;
         let mut off = Self::from_detail(rest);
@@ -89,7 +89,8 @@ impl Off {
         off
     }
 
-    /// Back from an event's words behind the owner, or from an alert's, without the owner.
+    /// From the words of an event after the owner, or from those of an alert, without the
+    /// owner.
     pub(super) fn from_detail(words: &[u64]) -> Self {
         let Some([place, state, w0, w1, w2, woken, rest @ ..]) = words.get(..Self::DETAIL_WORDS)
         else {
@@ -107,7 +108,7 @@ impl Off {
         }
     }
 
-    /// What an alert says at `now`.
+    /// The details of an alert at `now`.
     pub(super) fn details(&self, now: u64) -> Details {
         let queued = match self.woken {
             0 => 0,
@@ -125,7 +126,7 @@ impl Off {
         }
     }
 
-    /// What is known of it before it ends, as fields of a line.
+    /// What is known before the end, as fields of a line.
     pub(super) fn named(&self) -> impl fmt::Display + '_ {
         struct Fields<'a>(&'a Off);
         impl fmt::Display for Fields<'_> {
@@ -146,12 +147,12 @@ impl Off {
     }
 }
 
-/// Of an alert.
+/// As fields of an alert's line.
 impl fmt::Display for Off {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_fmt(fmt!("{} queued={}", self.named(), self.woken))?;
         let mut entries = self.waker_stack.entries().peekable();
-        // How a tracepoint calls its probes is nobody's business.
+        // The function by which a tracepoint calls its probes is not shown.
         let is_ours = |&address: &u64| Symbol(address).starts_with("__traceiter_");
         while entries.next_if(is_ours).is_some() {}
         if entries.peek().is_none() {

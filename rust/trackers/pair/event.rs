@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of `pair` carries, and what its alert says.
+//! The data of an event of `pair`, and the fields of its alert.
 
 use crate::{
     control::fields::FIELDS,
@@ -16,7 +16,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// What was taken of a point.
+/// The values that were taken at a point.
 pub(super) type Taken = [u64; FIELDS];
 
 /// The words of an event.
@@ -25,16 +25,16 @@ pub(super) const WORDS: usize = Owner::WORDS + 1 + FIELDS;
 /// A begin, and its end if there was one.
 #[derive(Clone, Copy)]
 pub(super) struct Passed {
-    /// Who passed the begin.
+    /// The task at the begin.
     pub(super) owner: Owner,
-    /// Where.
+    /// Its context.
     pub(super) context: Context,
     pub(super) key: Taken,
-    /// What is shown of the begin.
+    /// The shown values of the begin.
     pub(super) begin: Taken,
-    /// What is shown of the end. Not in an event.
+    /// The shown values of the end. Not in an event.
     pub(super) end: Taken,
-    /// How many fields of these three there are.
+    /// The numbers of fields of these three.
     pub(super) counts: [u8; 3],
 }
 
@@ -77,7 +77,7 @@ impl Passed {
         [o0, o1, o2, self.note(), b0, b1]
     }
 
-    /// Back from [`Passed::to_words`].
+    /// The inverse of [`Passed::to_words`].
     pub(super) fn from_words(words: &[u64; WORDS], key: Taken) -> Self {
         let [o0, o1, o2, note, b0, b1] = *words;
         Self {
@@ -89,7 +89,7 @@ impl Passed {
         .with_note(note)
     }
 
-    /// What its alert says.
+    /// The details of its alert.
     pub(super) fn details(self) -> Details {
         let mut words = [0; DETAIL];
         let ([k0, k1], [b0, b1], [e0, e1]) = (self.key, self.begin, self.end);
@@ -101,7 +101,7 @@ impl Passed {
         }
     }
 
-    /// Back from [`Passed::details`], but for the owner.
+    /// The inverse of [`Passed::details`], except the owner.
     pub(super) fn from_detail(words: &[u64; DETAIL]) -> Self {
         let [note, k0, k1, b0, b1, e0, e1, ..] = *words;
         Self {

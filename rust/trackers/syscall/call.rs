@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of the `syscall` tracker carries, what its alerts say; and which calls wait.
+//! The data of an event of the `syscall` tracker, the fields of its alerts, and which calls wait.
 
 use crate::{
     instance::Details,
@@ -17,9 +17,9 @@ use kernel::{fmt, prelude::*};
 pub(super) struct Made {
     pub(super) owner: Owner,
     pub(super) call: Call,
-    /// The first three; what a call does not take is whatever was there.
+    /// The first three; those that a call does not take are arbitrary.
     pub(super) arguments: [u64; 3],
-    /// What it has returned, once it has.
+    /// The result, once it has returned.
     pub(super) ret: Option<i64>,
 }
 
@@ -41,7 +41,7 @@ impl Made {
         [o0, o1, o2, self.call.to_bits(), a0, a1, a2]
     }
 
-    /// Back from [`Made::to_words`].
+    /// The inverse of [`Made::to_words`].
     pub(super) fn from_words([o0, o1, o2, call, a0, a1, a2]: &[u64; WORDS]) -> Self {
         Self {
             owner: Owner::from_words([*o0, *o1, *o2]),
@@ -51,7 +51,7 @@ impl Made {
         }
     }
 
-    /// What an alert says.
+    /// The details of an alert.
     pub(super) fn details(&self) -> Details {
         let [a0, a1, a2] = self.arguments;
         let (returned, ret) = match self.ret {
@@ -72,7 +72,7 @@ impl Made {
         }
     }
 
-    /// Back from [`Made::details`], without the owner.
+    /// The inverse of [`Made::details`], without the owner.
     pub(super) fn from_detail(words: &[u64; DETAIL]) -> Self {
         let [call, a0, a1, a2, ret, ..] = *words;
         Self {
@@ -84,7 +84,7 @@ impl Made {
     }
 }
 
-/// Of an alert, or of what is pending, for a reader that may see these numbers.
+/// The fields of an alert or of a pending event, for a reader that may see these numbers.
 pub(super) struct Shown(pub(super) Made, pub(super) Limit);
 
 impl fmt::Display for Shown {
@@ -107,7 +107,7 @@ impl fmt::Display for Shown {
     }
 }
 
-/// The calls that are made to wait, for as long as it takes.
+/// The calls whose purpose is to wait, for as long as it takes.
 const WAITING: [&str; 31] = [
     "accept",
     "accept4",
@@ -142,7 +142,7 @@ const WAITING: [&str; 31] = [
     "waitpid",
 ];
 
-/// They as bits, by their codes.
+/// The same as bits, by their codes.
 static WAITING_BITS: [u64; (NO_CODE as usize + 1) / 64] = {
     let mut bits = [0; (NO_CODE as usize + 1) / 64];
     let mut at = 0;
@@ -156,7 +156,7 @@ static WAITING_BITS: [u64; (NO_CODE as usize + 1) / 64] = {
     bits
 };
 
-/// Whether a call is made to wait, by its code.
+/// Whether the purpose of a call is to wait, by its code.
 #[inline(always)]
 pub(super) fn waits(code: u16) -> bool {
     let bits = WAITING_BITS.get(usize::from(code >> 6)).copied();

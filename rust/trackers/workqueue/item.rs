@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an event of the `workqueue` tracker carries, and what its alerts say.
+//! The data of an event of the `workqueue` tracker, and the fields of its alerts.
 
 use super::super::tasks::Guard;
 use crate::{
@@ -29,7 +29,7 @@ pub(super) struct Item {
     pub(super) function: u64,
     /// The name of its workqueue, padded with NUL.
     pub(super) queue: [u64; 4],
-    /// Who has queued it; nobody if that was an interrupt.
+    /// The task that queued it; none if that was an interrupt.
     pub(super) by: Owner,
     /// In which context.
     pub(super) context: u32,
@@ -37,7 +37,7 @@ pub(super) struct Item {
     pub(super) queued: u64,
     /// When it was started; in an alert, how long it has been running.
     pub(super) started: u64,
-    /// Who runs it; nobody if that is a softirq on top of a task.
+    /// The task that runs it; none if that is a softirq on top of a task.
     pub(super) worker: Owner,
     /// Where it was started.
     pub(super) cpu: u32,
@@ -47,7 +47,7 @@ pub(super) struct Item {
 /// The words of [`Item`].
 pub(super) const WORDS: usize = 15;
 
-/// The bits of the word that holds what is small: the CPU below, the context, and this.
+/// The bits of the word for the small fields: the CPU in the lowest, the context, and this.
 const RUNNING: u64 = 1 << 63;
 const CONTEXT_AT: u32 = 32;
 
@@ -63,8 +63,8 @@ impl Item {
         self.worker = task::current().map_or(Owner::default(), |task| Owner::from(&task));
     }
 
-    /// Whether it waits no more, though nobody was seen to start it: it was cancelled, or is
-    /// about to start.
+    /// Whether it no longer waits, though its start was not seen: it was cancelled, or is about to
+    /// start.
     pub(super) fn is_cancelled(&self) -> bool {
         !self.is_running && !workqueue::is_queued(self.work, self.function)
     }
@@ -104,7 +104,7 @@ impl Item {
         ]
     }
 
-    /// Back from [`Item::to_words`].
+    /// The inverse of [`Item::to_words`].
     pub(super) fn from_words(words: &[u64; WORDS]) -> Self {
         let [work, function, q0, q1, q2, q3, b0, b1, b2, queued, started, w0, w1, w2, small] =
             *words;
@@ -122,7 +122,7 @@ impl Item {
         item
     }
 
-    /// What an alert says at `now`.
+    /// The details of an alert at `now`.
     pub(super) fn details(&self, now: u64) -> Details {
         let since = |begin: u64, end: u64| match begin {
             0 => 0,
@@ -160,7 +160,7 @@ impl Item {
         }
     }
 
-    /// Back from an alert.
+    /// From the words of an alert.
     pub(super) fn from_detail(alert: &Alert) -> Said {
         let [work, function, q0, q1, q2, q3, small, queued, started, b0, b1, b2, ..] = alert.detail;
         let by = Actor::from_words([b0, b1, b2]);
@@ -182,7 +182,7 @@ impl Item {
         Said(item)
     }
 
-    /// As it is now, before it ends, as fields of a line.
+    /// Its current state, before it ends, as fields of a line.
     pub(super) fn pending(&self) -> impl fmt::Display + '_ {
         let state = if self.is_cancelled() {
             "cancelled"
@@ -224,7 +224,7 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// As it is in an alert, with times that have passed.
+/// As it is in an alert, with elapsed times.
 pub(super) struct Said(Item);
 
 impl fmt::Display for Said {
