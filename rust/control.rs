@@ -2,10 +2,10 @@
 
 //! The one-line language of instances: `NAME TRACKER [key=value ...]`, `-NAME`.
 //!
-//! Nearly every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word,
-//! a device, the letters of a short name; a long name stays the text that it is. A [`Param`] says
-//! how it is written and which values it takes; a whole line is checked before anything is done,
-//! and what is wrong is a [`Fault`] that quotes the word.
+//! Nearly every parameter is a number inside: nanoseconds, 0 or 1, a count, the index of a word, a
+//! device, the letters of a short name; a long name remains text. A [`Param`] defines how it is
+//! written and which values it takes; a whole line is checked before anything is done, and an error
+//! is a [`Fault`] that quotes the word.
 
 use crate::{record::NAME_MAX, text::Quoted};
 use kernel::{
@@ -55,34 +55,34 @@ pub(crate) enum Kind {
     /// A whole number up to `max`, or `all`, which is [`ALL`].
     Id { max: u64 },
     /// The name of a command, at most 15 bytes, or `all`, which is 0. The value is its bytes, the
-    /// first the lowest. What can not be typed in a line is written as `\xHH`.
+    /// first the lowest. Bytes that cannot be typed in a line are written as `\xHH`.
     Comm,
-    /// Some of these names, with commas in between, `!` before them for all but these, or `all`,
+    /// Some of these names, separated by commas, with `!` before them for all but these, or `all`,
     /// which is 0; at most [`names::MAX`] of them. Each name has a code below 1023, and two may
-    /// have the same one. The value is asked by [`names::is_listed`].
+    /// have the same one. [`names::is_listed`] checks a code against the value.
     Names(&'static [(&'static str, u16)]),
-    /// The name of a network device, in the same way, which need not be there.
+    /// The name of a network device, written in the same way, which does not have to exist.
     NetDevice,
-    /// A cgroup of version 2: its path below the root of the hierarchy, with a slash first, its
+    /// A cgroup of version 2: its path below the root of the hierarchy, with a leading slash, its
     /// number, or `all`. The value is the number, or [`ALL`].
     Cgroup,
-    /// The name of a function of the kernel or a module. It is a text, and has to be given.
+    /// The name of a function of the kernel or a module. It is a text, and is required.
     Function,
-    /// A point that is passed: `tracepoint:NAME`, of the kernel proper, `function:NAME`, which is
-    /// called, or `return:NAME`, which returns. As [`Kind::Function`].
+    /// A point that is hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its call,
+    /// or `return:NAME`, at its return. As [`Kind::Function`].
     Point,
-    /// What is taken of a point, see [`fields`]. `empty` is the word for nothing, if that may be.
+    /// The values to take at a point, see [`fields`]. `empty` is the word for none, if allowed.
     Fields { empty: Option<&'static str> },
 }
 
 impl Kind {
-    /// Whether the value is the text itself, see [`Param::parse`]. It has to be given, at creation.
+    /// Whether the value is the text itself, see [`Param::parse`]. It is required at creation.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Kind::Function | Kind::Point)
     }
 }
 
-/// The value of a parameter. Only that of a name needs the upper half.
+/// The value of a parameter. Only names need the upper half.
 pub(crate) type Number = u128;
 
 /// The value of a [`Kind::Id`] or [`Kind::Cgroup`] parameter that is not limited to one.
@@ -99,21 +99,21 @@ const MINOR_BITS: u32 = 20;
 /// One parameter of a tracker.
 #[derive(Clone, Copy)]
 pub(crate) struct Param {
-    /// As it is written.
+    /// As it is written in a line.
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// What it is when it is not given.
+    /// The value if it is not given.
     pub(crate) default: u64,
     /// Whether it can only be given at creation.
     pub(crate) fixed: bool,
-    /// What it does, for the `trackers` file.
+    /// The help text, for the `trackers` file.
     pub(crate) help: &'static str,
 }
 
 /// What is wrong with a line.
 #[derive(Debug)]
 pub(crate) struct Fault<'a> {
-    /// For the writer.
+    /// The error code for the writer.
     pub(crate) error: Error,
     /// What was expected instead.
     pub(crate) expected: &'static str,
@@ -200,7 +200,7 @@ fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// Cuts the next word off, if there is one.
+/// Cuts off the next word, if there is one.
 fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let start = rest.iter().position(|&b| !is_space(b))?;
     let tail = &rest[start..];
@@ -209,7 +209,7 @@ fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(&tail[..len])
 }
 
-/// Names that the /proc folder needs for itself.
+/// Names that are reserved for files of the /proc folder.
 const RESERVED: [&str; 8] = [
     "trackers",
     "control",
@@ -268,7 +268,7 @@ pub(crate) fn parse_line(line: &[u8]) -> core::result::Result<Line<'_>, Fault<'_
     })
 }
 
-/// Says what was wrong with a name that is well-formed but means nothing here.
+/// Reports what was wrong with a name that is well-formed but unknown here.
 pub(crate) fn unknown<'a>(error: Error, expected: &'static str, word: &'a [u8]) -> Fault<'a> {
     fault(error, expected, word)
 }

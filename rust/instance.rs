@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! An instance: a tracker with a name, parameters, counters and readers of its own.
+//! An instance: a tracker with its own name, parameters, counters and readers.
 //!
 //! [`Core`] is what all trackers share: the engine, the parameter values that probes read, the
-//! alerts. [`Instance`] is how the /proc tree sees any of them; nothing on a probe's path goes
-//! through it.
+//! alerts. [`Instance`] is the view of any of them from the /proc tree; it is not used on a probe's
+//! path.
 
 use crate::{
     alerts::Alerts,
@@ -43,10 +43,10 @@ pub(crate) use self::{
 use kind::{Kind, New};
 use parameters::{Texts, PARAMS_MAX};
 
-/// Who made an instance that is no line of the control language.
+/// The creator of an instance that was not created by a line of the control language.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MadeBy {
-    /// What the module calls it by, an address.
+    /// The handle that the module has for it, an address.
     pub(crate) handle: usize,
     /// The module, an address.
     pub(crate) module: usize,
@@ -57,7 +57,7 @@ pub(crate) trait Instance: Send + Sync {
     /// Its tracker.
     fn kind(&self) -> &'static Kind;
 
-    /// Who made it, if another module did.
+    /// The module that created it, if one did.
     fn made_by(&self) -> Option<MadeBy> {
         None
     }
@@ -73,17 +73,17 @@ pub(crate) trait Instance: Send + Sync {
         None
     }
 
-    /// Takes changes, none of them to what is fixed. If enabling fails, all is as it was.
+    /// Applies changes, none of them to a fixed parameter. If enabling fails, nothing has changed.
     fn apply(&self, changes: &Changes) -> Result;
 
-    /// Detaches from the kernel, drops what is pending and lets the readers go.
+    /// Detaches from the kernel, drops pending events and makes the readers return.
     fn retire(&self);
 
-    /// Sees to the memory for events: more of it, if it runs short. Returns the nanoseconds
-    /// until it should be done again, `None` when it is called for.
+    /// Maintains the memory for events: allocates more if it runs short. Returns the nanoseconds
+    /// until it should be done again, `None` if only on request.
     fn tend(&self) -> Option<u64>;
 
-    /// Its profile, if its tracker makes one.
+    /// Its profile, if its tracker has one.
     fn profile(&self) -> Option<Arc<profile::Keeper>> {
         None
     }
@@ -98,7 +98,7 @@ pub(crate) trait Instance: Send + Sync {
     fn pending(&self) -> Result<pending::Lines>;
 }
 
-/// After how many nanoseconds growth is tried again, or what was outgrown is looked at again.
+/// After how many nanoseconds growth is tried again, or outgrown memory is checked again.
 const TENDED: u64 = 1_000_000_000;
 
 /// What the instances of all trackers have, with keys of `K` and data of `D` words.
@@ -109,16 +109,16 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     traced: trace::Traced,
     tracker: Tracker<K, D, Kernel>,
     values: [Atomic<u64>; PARAMS_MAX],
-    /// The upper halves.
+    /// The upper halves of the values.
     uppers: [Atomic<u64>; PARAMS_MAX],
-    /// They never change.
+    /// These never change.
     texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
-    /// How often the pool has grown, and how often there was no memory for it.
+    /// How often the pool has grown, and how often there was no memory for that.
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
-    /// How many alerts there have been in this second.
+    /// The number of alerts in this second.
     rate: late::Rate,
 }
 
@@ -135,9 +135,8 @@ impl From<&Task> for Owner {
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Makes it, not enabled, where it is to be: it is too large for a kernel's stack, on which
-    /// memory may have to be reclaimed for it. `ENOMEM` or `EINVAL`.
-    /// Sleeps.
+    /// Creates it, not enabled, in place: it is too large for a kernel's stack, on which memory may
+    /// have to be reclaimed for it. `ENOMEM` or `EINVAL`. Sleeps.
     pub(crate) fn new<'a>(
         kind: &'static Kind,
         new: New<'a>,
@@ -180,17 +179,18 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }))
     }
 
-    /// About how many bytes so many events take: of each, a cell and its part of the table.
+    /// The approximate size of this many events in bytes: for each, a cell and its part of the
+    /// table.
     fn bytes(events: u32) -> usize {
         events as usize * (size_of::<Event<K, D>>() + 32)
     }
 
-    /// Has the pool grow if it has asked for it, frees what was outgrown, and takes back what
-    /// CPUs that are offline had kept. See [`Instance::tend`]. Sleeps.
+    /// Makes the pool grow if it has requested that, frees outgrown memory, and takes back what
+    /// offline CPUs had kept. See [`Instance::tend`]. Sleeps.
     pub(crate) fn tend(&self) -> Option<u64> {
         platform::each_offline_cpu(|cpu| self.tracker.cpu_gone(cpu));
         if self.tracker.wants_to_grow() {
-            // What is outgrown can wait, a burst does not.
+            // Outgrown memory can wait; a burst does not.
             self.grow();
             return Some(TENDED);
         }
@@ -211,11 +211,11 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     fn add(&self, counter: &Atomic<u64>) {
-        // Relaxed: a number for people.
+        // Relaxed: the number is only shown.
         counter.add(1, Relaxed);
     }
 
-    /// Counts one in a counter of the tracker's own. Any context.
+    /// Adds one to a counter of the tracker's own. Any context.
     pub(crate) fn count_extra(&self, guard: &<Kernel as Platform>::Guard, which: usize) {
         self.tracker
             .stats()
@@ -254,8 +254,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[param].load(Relaxed)
     }
 
-    /// Both halves of the value of a parameter, the lower first. While it is changed they may be
-    /// of different values. Any context.
+    /// Both halves of the value of a parameter, the lower first. During a change they may be of
+    /// different values. Any context.
     #[inline(always)]
     pub(crate) fn halves(&self, param: usize) -> [u64; 2] {
         // Relaxed: as in `value`.
@@ -310,7 +310,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.value(common::ENABLED) != 0
     }
 
-    /// Sets what [`Core::is_enabled`] says.
+    /// Sets the result of [`Core::is_enabled`].
     pub(crate) fn set_enabled(&self, enabled: bool) {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
@@ -318,7 +318,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Prints `stats`.
     pub(crate) fn show_stats(&self, out: &SeqFile) {
         let stats = self.tracker.stats();
-        // Where the totals belong in the order of the file.
+        // At the position of the totals in the file.
         let later = [Counter::Crowded, Counter::AlertsSuppressed];
         for &counter in Counter::ALL
             .iter()
@@ -343,7 +343,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         seq_print!(out, "capacity {}\n", self.tracker.capacity());
         seq_print!(out, "max_capacity {}\n", self.tracker.max_capacity());
         seq_print!(out, "free {}\n", self.tracker.free());
-        // Relaxed: numbers for people.
+        // Relaxed: the numbers are only shown.
         seq_print!(out, "grown {}\n", self.grown.load(Relaxed));
         seq_print!(out, "grow_failed {}\n", self.grow_failed.load(Relaxed));
         let suppressed = Counter::AlertsSuppressed;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! All instances by name, and what a line of the control language does to them.
+//! All instances by name, and the execution of lines of the control language.
 //!
-//! One lock guards the list. It is not held while something may take long: a disk is looked up
-//! before, and an instance that is removed waits for its readers after, its name still taken.
+//! One lock guards the list. It is not held during long operations: a disk is looked up before, and
+//! an instance that is removed waits for its readers after, while its name is still taken.
 
 use crate::{
     alerts::Alerts,
@@ -34,11 +34,11 @@ use kernel::{
     sync::{Arc, Mutex}, //
 };
 
-/// Files that go away together.
+/// Files that are removed together.
 pub(crate) type Files = KVec<File>;
 
-/// Makes the folder of an instance, of this name and open to a group, in another one. Sleeps; nothing
-/// is left behind if it fails.
+/// Creates the folder of an instance, with this name and open to a group, in another one. Sleeps;
+/// nothing is left behind if it fails.
 pub(crate) type MakeFiles = fn(&CStr, &Arc<Dir>, Option<u32>, &Arc<dyn Instance>) -> Result<Files>;
 
 /// An instance and its files.
@@ -51,7 +51,7 @@ struct Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        // Nothing new is recorded, then the readers are let go.
+        // First nothing new is recorded; then the readers return.
         self.instance.retire();
         self.files.clear();
     }
@@ -59,11 +59,11 @@ impl Drop for Entry {
 
 /// The list.
 struct List {
-    /// `None` when the module is going away.
+    /// `None` when the module is being unloaded.
     entries: Option<KVec<Entry>>,
     /// Names that are not free yet: their instances are being removed.
     leaving: KVec<Name>,
-    /// How many were removed: after that the others may be elsewhere in the list.
+    /// How many were removed: after a removal the others may have other positions in the list.
     removed: u64,
 }
 
@@ -79,8 +79,8 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// Makes an empty one, whose instances' folders are in `parent` and open to group `gid`,
-    /// as `make_files` makes them, and whose instances' alerts also go to `all`.
+    /// Creates an empty one, whose instances' folders are in `parent` and open to group `gid`, as
+    /// `make_files` makes them, and whose instances' alerts also go to `all`.
     pub(crate) fn new(
         all: Arc<Alerts>,
         parent: Arc<Dir>,
@@ -106,7 +106,7 @@ impl Registry {
         drop(entries);
     }
 
-    /// Does what one line says. Sleeps.
+    /// Executes one line. Sleeps.
     pub(crate) fn execute<'a>(&self, line: &'a [u8]) -> core::result::Result<(), Fault<'a>> {
         match control::parse_line(line)? {
             Line::Empty => Ok(()),
@@ -243,14 +243,15 @@ impl Registry {
         let entry = self
             .create(name, packed, make, &values)
             .map_err(|error| failed(error, name))?;
-        // Reserved by `create`; if it fails nevertheless the entry is dropped, all is undone.
+        // Reserved by `create`; if it fails nevertheless, the entry is dropped, and all is undone.
         entries
             .push(entry, GFP_KERNEL)
             .map_err(|_| failed(ENOMEM, name))
     }
 
-    /// Adds the instance of another module, which `make` makes from its name and the alerts of
-    /// all. `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or what `make` failed with. Sleeps.
+    /// Adds the instance of another module, which `make` creates from its name and the alerts of
+    /// all instances. `EEXIST` if the name is taken, `ENODEV`, `ENOMEM`, or what `make` failed
+    /// with. Sleeps.
     pub(crate) fn adopt(
         &self,
         name: &[u8],
@@ -270,7 +271,7 @@ impl Registry {
         Ok(entries.push(entry, GFP_KERNEL)?)
     }
 
-    /// Removes an instance that another module made, the first that `is_it`. Returns its name.
+    /// Removes the first instance of another module for which `is_it` is true. Returns its name.
     /// Sleeps.
     pub(crate) fn disown(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Name> {
         let (entry, is_kept) = {
@@ -279,8 +280,8 @@ impl Registry {
             let entries = list.entries.as_mut()?;
             let is_it = |entry: &Entry| entry.instance.made_by().is_some_and(|by| is_it(&by));
             let at = entries.iter().position(is_it)?;
-            // If memory is short, the name is free a little early: then a new instance of this
-            // name may be refused for its folder still being there.
+            // If memory is short, the name is free a little early: then a new instance of this name
+            // may be refused because its folder still exists.
             let is_kept = list.leaving.push(entries[at].name, GFP_KERNEL).is_ok();
             list.removed = list.removed.wrapping_add(1);
             (entries.remove(at).ok()?, is_kept)
@@ -293,7 +294,7 @@ impl Registry {
         Some(name)
     }
 
-    /// The instance that another module made, the first that `is_it`. Sleeps.
+    /// The first instance of another module for which `is_it` is true. Sleeps.
     pub(crate) fn find(&self, is_it: impl Fn(&MadeBy) -> bool) -> Option<Arc<dyn Instance>> {
         let list = self.list.lock();
         let mut all = list.entries.iter().flatten().map(|entry| &entry.instance);
@@ -342,16 +343,16 @@ impl Registry {
     }
 }
 
-/// Sees to the memory of all instances.
+/// Maintains the memory of all instances.
 impl Tick for Registry {
-    /// What waits for memory is not urgent.
+    /// Work that waits for memory is not urgent.
     const WATCHED: bool = false;
 
     fn tick(&self) -> Option<u64> {
         let mut again: Option<u64> = None;
         let mut at = 0;
         let (mut next, mut removed) = self.nth(0);
-        // Without the lock, since memory may take long to come.
+        // Without the lock, since memory may take a long time to become available.
         while let Some(instance) = next {
             let wanted = instance.tend();
             again = match (again, wanted) {
@@ -362,7 +363,7 @@ impl Tick for Registry {
             let before = removed;
             (next, removed) = self.nth(at);
             if removed != before {
-                // Whatever moved up may have been passed over. What was seen to wants nothing.
+                // Instances that moved up may have been skipped. Those already done need nothing.
                 at = 0;
                 (next, removed) = self.nth(at);
             }
@@ -401,7 +402,7 @@ fn failed(error: Error, name: &[u8]) -> Fault<'_> {
     control::unknown(error, expected, name)
 }
 
-/// Looks a disk up.
+/// Looks up a disk.
 fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
     let name = match disk {
         Disk::Name(name) => name,
@@ -412,7 +413,7 @@ fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
     block::lookup(&CString::try_from_fmt(fmt!("/dev/{text}"))?)
 }
 
-/// Looks up what is named in a line.
+/// Looks up the names in a line.
 fn look_up(sought: Sought<'_>) -> Result<u64> {
     match sought {
         Sought::Disk(disk) => lookup_disk(disk).map(u64::from),
@@ -427,8 +428,8 @@ fn look_up(sought: Sought<'_>) -> Result<u64> {
 
 const KERNEL: Lookup<'static> = &look_up;
 
-/// Checks all settings of a line; one that is given twice is a fault. May sleep for long, when a
-/// disk or a cgroup is looked up.
+/// Checks all settings of a line; one that is given twice is a fault. May sleep for a long time,
+/// when a disk or a cgroup is looked up.
 fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Changes, Fault<'a>> {
     let mut changes = Changes::none();
     for setting in settings {
@@ -471,7 +472,7 @@ pub(crate) fn set_param<'a>(
 ) -> core::result::Result<(), Fault<'a>> {
     let param = &instance.kind().params[at];
     if param.fixed {
-        // Root may write whatever the mode of the file says.
+        // Root may write, whatever the mode of the file is.
         return Err(control::unknown(EPERM, AT_CREATION, text));
     }
     let mut changes = Changes::none();

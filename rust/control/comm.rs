@@ -12,13 +12,13 @@ use kernel::{
 /// The most bytes of a command's name, without its end.
 const COMM_MAX: usize = 15;
 
-/// What is wrong with one of a command, and of a network device.
+/// The error for the name of a command, and for that of a network device.
 pub(super) const COMMAND: &str =
     "expected a command of 1 to 15 bytes, odd ones written as \\xHH, or all";
 pub(super) const DEVICE: &str =
     "expected a network device of 1 to 15 bytes, odd ones written as \\xHH, or all";
 
-/// Of a command or a network device, whose names have the same size.
+/// The kind of name: of a command or a network device, whose names have the same size.
 pub(super) fn parse<'a>(
     text: &'a [u8],
     expected: &'static str,
@@ -58,9 +58,9 @@ fn hex(digit: u8) -> Option<u8> {
     }
 }
 
-/// A name as [`parse`] reads it.
+/// Writes a name as [`parse`] reads it.
 pub(super) fn write(f: &mut fmt::Formatter<'_>, name: Number) -> fmt::Result {
-    // Somebody is really called so.
+    // A command that is really called so.
     if name == Number::from(u32::from_le_bytes(*b"all\0")) {
         return f.write_str("\\x61ll");
     }

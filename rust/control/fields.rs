@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is taken of a point that a `pair` passes: registers, the thread, the CPU.
+//! The values that a `pair` takes at a point: registers, the thread, the CPU.
 //!
 //! A list has one or two of them, `arg0,tid`, and is a number like other values: a byte for each,
 //! the first the lowest, 0 for none.
@@ -11,7 +11,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// How many arguments can be taken: what x86-64 passes in registers, less the one of a probe's own.
+/// How many arguments can be taken: what x86-64 passes in registers, less the probe's own one.
 pub(crate) const ARGUMENTS: usize = 5;
 
 /// The most fields of a list.
@@ -20,17 +20,17 @@ pub(crate) const FIELDS: usize = 2;
 /// One field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Field {
-    /// `tid`: the thread that passes, in the initial namespace.
+    /// `tid`: the current thread, in the initial namespace.
     Tid,
-    /// `cpu`: where it passes.
+    /// `cpu`: the current CPU.
     Cpu,
-    /// `ret`: what a function returns.
+    /// `ret`: the result of a function.
     Result,
     /// `arg0`, or `arg0:32` for the lower bits only: an argument by its position, from 0.
     Argument { nth: u8, width: Width },
 }
 
-/// How much of a register counts.
+/// How many bits of a register count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Width {
     All = 1,
@@ -60,7 +60,7 @@ impl Width {
 }
 
 impl Field {
-    /// The list that is the thread alone.
+    /// The list of just the thread.
     pub(crate) const TID: u64 = 1;
 
     fn to_byte(self) -> u8 {
@@ -130,7 +130,7 @@ pub(crate) fn of(list: u64) -> [Option<Field>; FIELDS] {
     ]
 }
 
-/// Parses a list; `empty` is the word for one without fields, if there may be one.
+/// Parses a list; `empty` is the word for one without fields, if that is allowed.
 pub(super) fn parse<'a>(
     text: &'a [u8],
     empty: Option<&'static str>,

@@ -20,13 +20,13 @@ use kernel::{
 /// The most names in a list.
 pub(super) const MAX: usize = 12;
 
-/// Of a list: the bits of a name, which are 0 for none, so they are those of its code inverted;
-/// and how many there are in each half.
+/// For a list: the bits of a name, which are 0 for none, so they are its inverted code; and the
+/// number of names in each half.
 const CODE_BITS: u32 = 10;
 const CODE_MASK: u64 = (1 << CODE_BITS) - 1;
 const PER_HALF: u32 = 6;
 
-/// The bit of the upper half that says all but these.
+/// The bit of the upper half that means all but these.
 const ALL_BUT: u64 = 1 << 63;
 
 /// Parses a list.
@@ -72,14 +72,14 @@ fn listed([lower, upper]: [u64; 2]) -> impl Iterator<Item = u16> {
     })
 }
 
-/// Whether a list of names, in halves, the lower first, lets a code through. Any context.
+/// Whether a list of names, in halves, the lower first, accepts a code. Any context.
 #[inline]
 pub(crate) fn is_listed(list: [u64; 2], code: u16) -> bool {
     let is_there = listed(list).any(|one| one == code);
     is_there != (list[1] & ALL_BUT != 0)
 }
 
-/// A list as [`parse`] reads it.
+/// Writes a list as [`parse`] reads it.
 pub(super) fn write(
     f: &mut fmt::Formatter<'_>,
     list: Number,

@@ -23,7 +23,7 @@ pub(super) fn parse_number<'a>(
         .ok_or_else(|| fault(ERANGE, expected, word))
 }
 
-/// A number that is to be within bounds; `ERANGE` if it is not.
+/// A number that must be within bounds; `ERANGE` if it is not.
 pub(super) fn in_range<'a>(
     number: u64,
     min: u64,

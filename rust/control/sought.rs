@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Values that name something of the kernel's: disks, cgroups, functions, tracepoints.
+//! Values that name objects of the kernel: disks, cgroups, functions, tracepoints.
 //!
-//! What there is only the kernel can tell; who parses a line is given a [`Lookup`] that asks it.
+//! Only the kernel can resolve these names; the parser of a line is passed a [`Lookup`] for that.
 
 use super::{
     fault,
@@ -11,18 +11,18 @@ use super::{
 };
 use kernel::prelude::*;
 
-/// What only the kernel can find.
+/// A name that only the kernel can resolve.
 #[derive(Clone, Copy)]
 pub(crate) enum Sought<'a> {
     /// A disk: its number in the `MKDEV` encoding. `ENOTBLK` for a partition. A number is only
-    /// looked at, and need not be there yet.
+    /// checked; the disk does not have to exist yet.
     Disk(Disk<'a>),
     /// A cgroup by its path: its number.
     Cgroup(&'a [u8]),
-    /// A function by its name: whether it can be followed; the number means nothing. `ENOENT` if
-    /// there is none, `EBUSY` if it is one of ours, any other error if it can not be traced.
+    /// A function by its name: whether it can be followed; the number has no meaning. `ENOENT` if
+    /// there is none, `EBUSY` if it is one of ours, any other error if it cannot be traced.
     Function(&'a [u8]),
-    /// A tracepoint by its name: whether there is one; the number means nothing. `ENOENT`.
+    /// A tracepoint by its name: whether it exists; the number has no meaning. `ENOENT`.
     Tracepoint(&'a [u8]),
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum Disk<'a> {
     Number(u32),
 }
 
-/// Finds it.
+/// Resolves a name.
 pub(crate) type Lookup<'d> = &'d dyn Fn(Sought<'_>) -> Result<u64>;
 
 pub(super) fn parse_disk<'a>(
@@ -98,7 +98,7 @@ pub(super) fn parse_cgroup<'a>(
 /// The longest name of a function or a tracepoint.
 const SYMBOL_MAX: usize = 127;
 
-/// Whether it may be the name of a function or a tracepoint.
+/// Whether this can be the name of a function or a tracepoint.
 fn is_symbol(text: &[u8]) -> bool {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_.$".contains(b);
     !text.is_empty() && text.len() <= SYMBOL_MAX && text.iter().all(plain)
@@ -121,14 +121,14 @@ pub(super) fn check_function<'a>(
     Err(fault(EINVAL, why, text))
 }
 
-/// What is before the name of a point.
+/// The prefixes of the name of a point.
 const POINTS: [(&str, Point); 3] = [
     ("tracepoint:", Point::Tracepoint),
     ("function:", Point::Entry),
     ("return:", Point::Return),
 ];
 
-/// What a point is.
+/// The kinds of points.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Point {
     Tracepoint,
@@ -137,7 +137,7 @@ pub(crate) enum Point {
 }
 
 impl Point {
-    /// What a point is, and its name.
+    /// Splits a point into its kind and its name.
     pub(crate) fn split(text: &[u8]) -> Option<(Self, &[u8])> {
         let found = POINTS.iter().find_map(|(start, point)| {
             let name = text.strip_prefix(start.as_bytes())?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Values of parameters: parsed, and shown as they are written.
+//! Values of parameters: parsing, and showing them as they are written.
 
 use super::{
     comm, fault, fields, names,
@@ -37,7 +37,7 @@ fn parse_duration(text: &[u8]) -> core::result::Result<u64, Fault<'_>> {
         .ok_or_else(|| fault(ERANGE, TOO_LONG, text))
 }
 
-/// What a [`Fault`] says itself, by the kind of its parameter.
+/// In place of a text about what was expected: the [`Fault`] has it by the kind of its parameter.
 const BY_KIND: &str = "";
 
 fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
@@ -49,8 +49,8 @@ fn parse_id(text: &[u8], max: u64) -> core::result::Result<u64, Fault<'_>> {
 }
 
 impl Param {
-    /// Parses a value. That of a text is 0: the caller keeps the text, which is checked. The
-    /// fault names the parameter, and what its values are.
+    /// Parses a value. The value of a text is 0: the caller keeps the text, which is checked. The
+    /// fault names the parameter, and its possible values.
     pub(crate) fn parse<'a>(
         &self,
         text: &'a [u8],

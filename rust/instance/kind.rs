@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a tracker is to its instances and to those that list, check and print them: its entry in
-//! the list of trackers (trackers.rs), which is all that they know of it.
+//! The kind of a tracker: its entry in the list of trackers (trackers.rs), which is all that its
+//! instances, and the code that lists, checks and prints them, use of it.
 
 use super::{Instance, Values};
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{fmt, prelude::*, sync::Arc};
 
-/// What an instance is made of.
+/// What an instance is created from.
 pub(crate) struct New<'a> {
     pub(crate) name: Name,
     /// The position of its tracker in the list of trackers.
@@ -24,34 +24,34 @@ pub(crate) struct New<'a> {
 
 /// A kind of tracker, of which there can be any number of instances.
 pub(crate) struct Kind {
-    /// As it is written in the control language.
+    /// Its name in the control language.
     pub(crate) name: &'static str,
     /// The same for C.
     pub(crate) c_name: &'static CStr,
-    /// What it measures, in a line.
+    /// A one-line description of what it measures.
     pub(crate) help: &'static str,
     /// Its parameters; the first are those of [`crate::instance`], common to all.
     pub(crate) params: &'static [Param],
-    /// Counters of its own, after the common ones in `stats`.
+    /// Its own counters, after the common ones in `stats`.
     pub(crate) counters: &'static [&'static str],
     /// The words of [`Alert::detail`] that it uses.
     pub(crate) detail_words: usize,
     /// Prints its fields of an alert line, each with a space before it.
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
-    /// What is wrong with an instance of these values, which are right one by one, if anything:
+    /// What is wrong with an instance of these values, each of which is valid alone, if anything:
     /// the parameter, and why.
     pub(crate) check: fn(&Values) -> Option<(usize, &'static str)>,
-    /// What this kernel lacks to run it, if anything: mostly the name of a tracepoint.
+    /// What this kernel lacks for it, if anything: mostly the name of a tracepoint.
     pub(crate) missing: fn() -> Option<&'static CStr>,
-    /// Makes an instance, not enabled yet. Sleeps. `None` if a line of the control language cannot
-    /// make one.
+    /// Creates an instance, not enabled yet. Sleeps. `None` if a line of the control language
+    /// cannot create one.
     pub(crate) create: Option<Create>,
 }
 
-/// Makes an instance of a tracker.
+/// Creates an instance of a tracker.
 pub(crate) type Create = fn(New<'_>) -> Result<Arc<dyn Instance>>;
 
-/// [`Kind::check`] of a tracker whose values are right together if each of them is.
+/// [`Kind::check`] of a tracker whose values are valid together if each of them is.
 pub(crate) fn all_right(_: &Values) -> Option<(usize, &'static str)> {
     None
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an instance does about what comes late: it looks for what has timed out, and raises
-//! alerts.
+//! How an instance handles late events: it searches for timed-out events, and raises alerts.
 //!
 //! ```text
 //!   a probe: an end beyond the threshold ----+
@@ -25,33 +24,32 @@ use crate::{
     tracker::{Late, Why}, //
 };
 
-/// The shortest pause between two searches for what has timed out, in nanoseconds.
+/// The shortest pause between two searches for timed-out events, in nanoseconds.
 const FINEST: u64 = 500_000;
 
-/// The nanoseconds until the next search for what has timed out, after one that began at `began`
-/// and returned `first`, with timeouts of `shortest` or more.
+/// The nanoseconds until the next search for timed-out events, after one that began at `began` and
+/// returned `first`, with timeouts of `shortest` or more.
 ///
 /// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
-/// other half is for the timer, the worker and the search. A search that takes long takes half of
-/// a CPU at the most.
+/// other half is for the timer, the worker and the search. A long search takes at most half of a
+/// CPU.
 pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
     let done = Kernel::now();
-    // What begins after `began` can not time out before this.
+    // An event that begins after `began` cannot time out before this.
     let unseen = began.saturating_add(shortest);
     let due = first.map_or(unseen, |first| first.min(unseen));
     let pause = (shortest / 32).max(FINEST).max(done.saturating_sub(began));
     due.saturating_sub(done).max(pause)
 }
 
-/// The most that `max_alerts` can be.
+/// The maximum of `max_alerts`.
 pub(super) const MAX_ALERTS: u64 = 1_000_000;
 
 /// The bits of [`Rate`] for the count.
 const COUNT_BITS: u32 = 24;
 const _: () = assert!(MAX_ALERTS < 1 << COUNT_BITS);
 
-/// How many alerts have been raised in this second of the clock: the second and the count, in one
-/// word.
+/// The number of alerts in this second of the clock: the second and the count, in one word.
 pub(super) struct Rate(Atomic<u64>);
 
 impl Rate {
@@ -59,13 +57,13 @@ impl Rate {
         Self(Atomic::new(0))
     }
 
-    /// What it is after one more at `now`; `None` if that would be more than `max`.
+    /// The word after one more at `now`; `None` if that would be more than `max`.
     fn after(old: u64, now: u64, max: u64) -> Option<u64> {
         let second = now / 1_000_000_000;
         if second > old >> COUNT_BITS {
             return Some(second << COUNT_BITS | 1);
         }
-        // Of this second, or, where a CPU has read the clock a little earlier, of the next.
+        // Of this second, or of the next, where a CPU has read the clock a little earlier.
         (old & ((1 << COUNT_BITS) - 1) < max).then_some(old + 1)
     }
 
@@ -75,7 +73,7 @@ impl Rate {
         Self::after(self.0.load(Relaxed), now, max).is_some()
     }
 
-    /// Counts one more, if there may be. Writes nothing in a storm, when there may not.
+    /// Counts one more, if allowed. Writes nothing in a storm, when it is not.
     fn take(&self, now: u64, max: u64) -> bool {
         // Relaxed: as above.
         let mut old = self.0.load(Relaxed);
@@ -91,19 +89,19 @@ impl Rate {
 
 /// What a late event adds to the common fields of an alert.
 pub(crate) struct Details {
-    /// The task it belongs to.
+    /// The task that it belongs to.
     pub(crate) owner: Owner,
     /// The tracker's own words.
     pub(crate) words: [u64; DETAIL],
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Reports what has timed out. Returns the nanoseconds until something can time out next,
-    /// `None` if there is no timeout. May sleep.
+    /// Reports timed-out events. Returns the nanoseconds until the next event can time out, `None`
+    /// if there is no timeout. May sleep.
     ///
-    /// `owner` is the task that an event belongs to: where it is now goes into the alert. What
-    /// `can_time_out` denies is passed over, that for which there are no `details` is counted
-    /// but not reported.
+    /// `owner` is the task that an event belongs to: its current stack goes into the alert. An
+    /// event that `can_time_out` refuses is skipped; one without `details` is counted but not
+    /// reported.
     pub(crate) fn expire(
         &self,
         owner: impl Fn(&[u64; D]) -> Owner,
@@ -140,8 +138,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Some(until_next_search(now, timeout, first))
     }
 
-    /// Where the owner of an event that began at `start` is now, as deep as `stack` says. Empty if
-    /// the event has no owner, if that runs at this moment, or is the caller. May sleep.
+    /// The current stack of the owner of an event that began at `start`, as deep as `stack` says.
+    /// Empty if the event has no owner, or if the owner is running or is the caller. May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
         let depth = self.alerts.depth();
         if depth == 0 || owner.tid == 0 {
@@ -150,13 +148,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         Stack::of(owner.tid, depth, |born| owner.is_born(born, start))
     }
 
-    /// Whether a late event is to be reported: if only the worst are wanted, and there has been a
-    /// worse one, it is not. To be asked once of each. Any context.
+    /// Whether a late event is to be reported: not if only the worst are wanted, and there has been
+    /// a worse one. To be called once for each. Any context.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         if self.value(common::WORST) == 0 {
             return true;
         }
-        // Before it raises the threshold: else the worst one would be the one that nobody sees.
+        // Before it raises the threshold: else the worst event would be the one that is not
+        // reported.
         if late.delay > late.threshold && !self.may_raise() {
             self.suppressed(&Kernel::guard());
             return false;
@@ -164,8 +163,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.tracker.keep_worst(late)
     }
 
-    /// Whether an alert that is raised now would not be one too many. For callers that go to
-    /// expenses for it, such as walking a stack. Any context.
+    /// Whether an alert raised now would be within the limit. For callers whose alert is expensive,
+    /// such as walking a stack. Any context.
     pub(crate) fn may_raise(&self) -> bool {
         let max = self.value(common::MAX_ALERTS);
         max == 0 || self.rate.has_room(Kernel::now(), max)
@@ -203,7 +202,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// As [`Core::raise`], of what is to be reported.
+    /// As [`Core::raise`], for an event that is to be reported.
     #[cold]
     pub(crate) fn raise_kept(
         &self,
@@ -221,9 +220,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_as(reason, guard, time, late, details, stack);
     }
 
-    /// Raises an alert for a reason that is not the event's; of what is to be reported, unless
-    /// there have been `max_alerts` in this second: then it returns `false`. Any context, also
-    /// under the runqueue lock.
+    /// Raises an alert for a reason that is not the event's, for an event that is to be reported,
+    /// unless there have been `max_alerts` in this second: then it returns `false`. Any context,
+    /// also under the runqueue lock.
     #[cold]
     pub(crate) fn raise_as(
         &self,
@@ -250,7 +249,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             cpu: Kernel::cpu(guard) as u32,
             owner: details.owner,
             detail: details.words,
-            // No more than `DEPTH_MAX`.
+            // At most `DEPTH_MAX`.
             stack: stack.len() as u8,
             is_trusted: false,
         };

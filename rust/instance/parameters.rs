@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parameters of instances: those that all trackers have, values, and changes of them.
+//! The parameters of instances: the common ones of all trackers, values, and changes.
 //!
-//! A parameter goes by its position among those of its tracker ([`super::kind::Kind::params`]); the
-//! common ones are the first. A value is a number, or a text that is shared and never changes.
+//! A parameter is identified by its position in its tracker's list ([`super::kind::Kind::params`]);
+//! the common ones are the first. A value is a number, or a text that is shared and never changes.
 //!
 //! ```text
 //!   a line ----> Changes: some of them --over--> Values: all of them ----> the instance
@@ -30,7 +30,7 @@ pub(crate) const PARAMS_MAX: usize = 24;
 /// The texts among the values, see [`Kind::is_text`].
 pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];
 
-/// The values of an instance's parameters, in the order of its tracker's.
+/// The values of an instance's parameters, in the order of its tracker's list.
 #[derive(Clone)]
 pub(crate) struct Values {
     pub(super) numbers: [Number; PARAMS_MAX],
@@ -38,7 +38,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Those for which nothing is given.
+    /// The values if nothing is given.
     pub(crate) fn defaults(params: &[Param]) -> Self {
         let default = |at| {
             params
@@ -89,7 +89,7 @@ impl Changes {
         }
     }
 
-    /// Everything.
+    /// Changes of all values.
     pub(crate) fn all(values: &Values) -> Self {
         Self {
             given: [true; PARAMS_MAX],
@@ -115,7 +115,7 @@ impl Changes {
         Ok(())
     }
 
-    /// Whether a parameter would change what an instance has.
+    /// Whether a parameter would change in an instance.
     pub(crate) fn differs(&self, at: usize, instance: &dyn Instance) -> bool {
         let (new, old) = (self.values.text(at), instance.text(at));
         self.given[at] && (self.values[at] != instance.value(at) || new != old)
@@ -146,7 +146,7 @@ pub(crate) mod common {
     pub(crate) const WORST: usize = 8;
     pub(crate) const MAX_ALERTS: usize = 9;
 
-    /// How many there are.
+    /// The number of them.
     pub(crate) const COUNT: usize = 10;
 }
 
@@ -268,7 +268,7 @@ impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shown(instance, at) = *self;
         match instance.text(at) {
-            // Checked when it was parsed: nothing odd is in it.
+            // Checked when it was parsed: it contains nothing special.
             Some(text) => f.write_str(text.to_str().unwrap_or("?")),
             None => f.write_fmt(fmt!(
                 "{}",

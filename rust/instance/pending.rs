@@ -8,38 +8,38 @@
 //!   a batch, in order:               x x x x  --> lines; then the next pass
 //! ```
 //!
-//! An open file has one batch and no more, whatever the pool holds, and each line is made once: a reader with a
-//! small buffer costs no more than one with a large one. The batch grows with the pool, so that the number of passes
-//! is limited, too. Sleeps.
+//! An open file has only one batch, independent of the pool's size, and each line is generated
+//! once: a reader with a small buffer costs no more than one with a large one. The batch grows with
+//! the pool, so that the number of passes is limited, too. Sleeps.
 
 use crate::{event::Snapshot, sys::procfs::Records};
 use kernel::{alloc::Flags, prelude::*};
 
-/// The fewest events of a full batch, and the most; in between a 64th of the pool.
+/// The fewest and the most events of a full batch; in between it is a 64th of the pool.
 const LEAST: usize = 256;
 const MOST: usize = 8192;
 
-/// The reader of the file pays for it, as far as its memory is accounted for.
+/// The memory is charged to the reader of the file, if its memory is accounted for.
 const FLAGS: Flags = kernel::alloc::flags::GFP_KERNEL_ACCOUNT;
 
-/// What a line is made of.
+/// The data of a line.
 type Event<const K: usize, const D: usize> = Snapshot<K, D>;
 
 /// The batch of an open file.
 pub(crate) struct Batch<const K: usize, const D: usize> {
     events: KVVec<Event<K, D>>,
-    /// How many events make it full.
+    /// The number of events of a full batch.
     limit: usize,
-    /// Where it ended, and how many events of that very begin and key have been in a batch.
+    /// Where it ended, and how many events with the same begin and key have been in a batch.
     last: Option<(u64, [u64; K])>,
     equal: usize,
-    /// Nothing that began later is shown: else a reader would never come to the end.
+    /// Events that began later are not shown: else a reader would never reach the end.
     until: u64,
     is_last: bool,
 }
 
 impl<const K: usize, const D: usize> Batch<K, D> {
-    /// An empty one, of a pool of this capacity.
+    /// An empty one, for a pool of this capacity.
     pub(crate) fn new(capacity: u32) -> Self {
         Self {
             events: KVVec::new(),
@@ -66,8 +66,8 @@ impl<const K: usize, const D: usize> Batch<K, D> {
         self.events.clear();
     }
 
-    /// Makes the next batch, of what `each` shows to the function that it is given; returns how many events it has,
-    /// 0 at the end. `ENOMEM`.
+    /// Makes the next batch, from the events that `each` passes to its argument; returns how many
+    /// events it has, 0 at the end. `ENOMEM`.
     pub(crate) fn next(
         &mut self,
         each: impl FnOnce(&mut dyn FnMut(Event<K, D>) -> Result) -> Result,
@@ -121,7 +121,7 @@ impl<const K: usize, const D: usize> Batch<K, D> {
     }
 }
 
-/// The order of lines: oldest first; two that began together differ by their key.
+/// The order of lines: oldest first; events that began together differ by their key.
 fn place<const K: usize, const D: usize>(event: &Event<K, D>) -> (u64, [u64; K]) {
     (event.start, event.key)
 }
@@ -130,7 +130,7 @@ fn sort<const K: usize, const D: usize>(mut events: &mut [Event<K, D>]) {
     heapsort(&mut events);
 }
 
-/// What [`heapsort`] sorts: one copy of it does for the events of all trackers.
+/// The argument of [`heapsort`]: one copy of it serves the events of all trackers.
 trait Sortable {
     fn len(&self) -> usize;
     fn is_less(&self, a: usize, b: usize) -> bool;
@@ -151,7 +151,7 @@ impl<const K: usize, const D: usize> Sortable for &mut [Event<K, D>] {
     }
 }
 
-/// Not `core`'s sort: that is a kilobyte or two for each type, and takes a stack of its own.
+/// Not `core`'s sort: that is a kilobyte or two for each type, and has a large stack frame.
 fn heapsort(items: &mut dyn Sortable) {
     let len = items.len();
     for root in (0..len / 2).rev() {
@@ -163,7 +163,7 @@ fn heapsort(items: &mut dyn Sortable) {
     }
 }
 
-/// Makes a heap of what is at `root` and below, the largest first.
+/// Makes a heap of the elements at `root` and below, the largest first.
 fn sift(items: &mut dyn Sortable, mut root: usize, end: usize) {
     loop {
         let mut child = 2 * root + 1;

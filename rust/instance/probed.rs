@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What all trackers with probes of their own do in the same way: being an [`Instance`].
+//! The [`Instance`] of all trackers that have their own probes.
 //!
 //! ```text
 //!   /proc tree ---> Probed     off <--> on ---> retired       one lock for changes
@@ -11,9 +11,10 @@
 //!                   Live       the Core, and which tracker it is; shared by all three
 //! ```
 //!
-//! A tracker says by [`Probes`] what is its own, and by [`Own`] what it keeps beside the core; everything is bound when it is compiled, and a
-//! probe reaches its [`Core`] without a call. (What other modules measure has no probes, but
-//! references that outlive it, and is an instance by itself, see api/instances.rs.)
+//! A tracker supplies its behaviour by [`Probes`], and its state besides the core by [`Own`]; all
+//! calls are bound at compile time, and a probe reaches its [`Core`] without a call. (Trackers of
+//! other modules have no probes, but references that outlive the tracker; their instances are in
+//! api/instances.rs.)
 //!
 //! All functions sleep.
 
@@ -46,13 +47,13 @@ use kernel::{
     sync::{Arc, Mutex, UniqueArc}, //
 };
 
-/// What an instance of a tracker keeps beside the [`Core`]; mostly nothing.
+/// The state of an instance of a tracker besides the [`Core`]; mostly none.
 pub(crate) trait Own: Sized + Send + Sync + 'static {
-    /// Makes it, for a new instance. Sleeps.
+    /// Creates it, for a new instance. Sleeps.
     fn new() -> Result<Self>;
 
-    /// Does what it does from time to time while the instance is on. Returns the nanoseconds until
-    /// the next time, `None` for never. Sleeps.
+    /// Does its periodic work while the instance is on. Returns the nanoseconds until the next
+    /// time, `None` for never. Sleeps.
     fn tick(&self) -> Option<u64> {
         None
     }
@@ -69,12 +70,12 @@ impl Own for () {
     }
 }
 
-/// A tracker with probes, whose events have keys of `K` and data of `D` words: what is its own.
-/// Its instances keep an `O` each.
+/// The behaviour of a tracker with probes, whose events have keys of `K` and data of `D` words.
+/// Each of its instances has an `O`.
 pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     Sized + Send + Sync + 'static
 {
-    /// Has the probes called until it is dropped, which waits for those that run.
+    /// The probes are called until this is dropped, which waits for running ones.
     type Attachment: Send + Unpin;
 
     /// Its entry in the list of trackers.
@@ -91,25 +92,24 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
         true
     }
 
-    /// What the alert of a timeout found at `now` says about an event; `None` if it is not to be
-    /// raised.
+    /// The details of the alert of a timeout found at `now`; `None` if it must not be raised.
     fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
-    /// Counts what the attachment alone knows to be lost. Sleeps.
+    /// Counts lost events that only the attachment knows about. Sleeps.
     fn settle(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
 
-    /// What `pending` says about an event, as fields of a line: its owner, and what else is known
-    /// of it before it ends. Its age comes before that, where its owner is after it.
+    /// Prints an event for `pending`, as fields of a line: its owner, and what else is known of it
+    /// before it ends. The age comes before that, the stack of the owner after it.
     fn show_fields(core: &Core<K, D>, event: &Snapshot<K, D>, out: &SeqFile);
 
-    /// The same, for trackers that do not show the same to all: whether the reader may see
+    /// The same, for trackers that do not show the same to all readers: whether the reader may see
     /// addresses of user space.
     fn show_fields_to(core: &Core<K, D>, event: &Snapshot<K, D>, _trusted: bool, out: &SeqFile) {
         Self::show_fields(core, event, out);
     }
 }
 
-/// What probes work on.
+/// The state that probes work on.
 pub(crate) struct Live<T, const K: usize, const D: usize, O = ()> {
     pub(crate) core: Core<K, D>,
     pub(crate) own: O,
@@ -140,15 +140,15 @@ enum State<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
     Off,
     On {
         attachment: T::Attachment,
-        /// Looks for what has timed out.
+        /// Searches for timed-out events.
         ticker: Ticker<Live<T, K, D, O>>,
     },
-    /// Removed; there is no way back.
+    /// Removed; this is final.
     Retired,
 }
 
 impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D, O> {
-    /// Makes one, not enabled; for [`Kind::create`].
+    /// Creates one, not enabled; for [`Kind::create`].
     pub(crate) fn create(new: New<'_>) -> Result<Arc<dyn Instance>> {
         let core = Core::new(T::kind(), new)?;
         let live = UniqueArc::init(
@@ -170,7 +170,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D,
         Ok(instance)
     }
 
-    /// Detaches the probes if they are attached, and drops what is pending.
+    /// Detaches the probes if they are attached, and drops pending events.
     fn detach(&self, state: &mut State<T, K, D, O>, next: State<T, K, D, O>) {
         let core = &self.live.core;
         core.set_enabled(false);
@@ -205,8 +205,8 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
         let before = core.values();
         let values = &changes.over(before.clone());
         let enable = values[common::ENABLED] != 0;
-        // Probes run from within `attach` on, and until `detach` returns: what is new holds before the first of them
-        // runs, what is old until after the last one.
+        // Probes run from within `attach` on, and until `detach` returns: new values are set before
+        // the first of them runs, old ones remain until after the last one.
         match *state {
             State::Retired => return Err(ENODEV),
             State::Off if enable => {
@@ -214,7 +214,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
                 core.set_values(values, changes);
                 let attached = T::attach(self.live.clone());
                 let attachment = attached.inspect_err(|_| {
-                    // Some probes may have run meanwhile; none does any more.
+                    // Some probes may have run meanwhile; none is running now.
                     core.tracker().clear();
                     core.set_values(&before, changes);
                 })?;

@@ -2,7 +2,7 @@
 
 //! The profile of an instance, and the lock that its readers and its worker share.
 //!
-//! Probes count without the lock. Whoever shows, resets or takes a picture holds it, and sleeps.
+//! Probes count without the lock. Showing, resetting and taking a picture require it, and sleep.
 
 use crate::{
     platform::Platform,
@@ -26,7 +26,7 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    /// Makes one that begins now. `ENOMEM`. Sleeps.
+    /// Creates one that begins now. `ENOMEM`. Sleeps.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let counts = Counts::new::<Kernel>()?;
         let history = History::new(Kernel::now())?;
@@ -60,8 +60,8 @@ impl Keeper {
         self.history.lock().reset(&self.counts, Kernel::now());
     }
 
-    /// Takes the pictures that are due. Returns the nanoseconds until the next is; a moment, if
-    /// somebody else is at them, who may be kept from going on. May sleep.
+    /// Takes the pictures that are due. Returns the nanoseconds until the next is due; a short time
+    /// if another task holds the lock, which may be prevented from running. May sleep.
     pub(crate) fn tick(&self) -> u64 {
         const MOMENT: u64 = 10_000_000;
         let Some(mut history) = self.history.try_lock() else {
