@@ -2,8 +2,8 @@
 
 //! The alerts of one instance, or of all: a ring, its readers, and the two files they read.
 //!
-//! `wakeup` gives, once, what came after the last alert that any reader of this file was given,
-//! and then the end of the file; `alerts` goes on for ever, each open file from where it was, or
+//! `wakeup` gives, once, the alerts after the last one that any reader of this file was given, and
+//! then the end of the file; `alerts` has no end: each open file continues from its position, or
 //! from the oldest alert in the ring if it is sought to its begin.
 
 use crate::{
@@ -29,26 +29,26 @@ use kernel::{
     time::{delay::fsleep, Delta}, //
 };
 
-/// Prints the line of an alert, without its end, given its stack: addresses to return to, the
-/// innermost first.
+/// Prints the line of an alert, without its end, given its stack: return addresses, the innermost
+/// first.
 pub(crate) type Line = fn(&Alert, &[u64], &mut dyn Write) -> fmt::Result;
 
-/// A ring of alerts and those who wait for them.
+/// A ring of alerts and its waiting readers.
 pub(crate) struct Alerts {
     ring: Ring,
     line: Line,
     wakeup: Wakeup,
     /// The number of the last alert whose text a reader of `wakeup` has.
     given: Atomic<u64>,
-    /// Open files that have not been told of the end.
+    /// Open files that have not returned the end yet.
     listeners: Atomic<u64>,
-    /// Alerts that found no place in the ring.
+    /// Alerts for which there was no place in the ring.
     lost: Atomic<u64>,
-    /// Alerts of which a reader was told that it has missed them, of all readers together.
+    /// Missed alerts that were reported to readers, of all readers together.
     overruns: Atomic<u64>,
 }
 
-/// How long those who go wait for their readers to be told, in milliseconds.
+/// How long a ring that goes away waits for its readers to return, in milliseconds.
 const FAREWELL: i64 = 200;
 
 impl Alerts {
@@ -77,14 +77,14 @@ impl Alerts {
     ) -> core::result::Result<u64, u64> {
         let recorded = self.ring.push(fill, stack);
         if recorded.is_err() {
-            // Relaxed: a number for people.
+            // Relaxed: the number is only shown.
             self.lost.add(1, Relaxed);
         }
         recorded
     }
 
-    /// Alerts of which a reader was told that it has missed them: those that were overwritten
-    /// before it came, or found no place. Of all readers together.
+    /// Missed alerts that were reported to readers: they were overwritten before they were read, or
+    /// had no place. Of all readers together.
     pub(crate) fn overruns(&self) -> u64 {
         self.overruns.load(Relaxed)
     }
@@ -118,10 +118,10 @@ impl Alerts {
         wakeup::raise(&self.wakeup);
     }
 
-    /// Lets all readers go, for good. Sleeps.
+    /// Makes all readers return, for good. Sleeps.
     ///
-    /// Once the files are removed, procfs answers any further reading with `EIO`. So that those
-    /// who were reading get what is left and then an end-of-file, this waits for them a moment.
+    /// Once the files are removed, procfs answers any further read with `EIO`. So this waits a
+    /// moment for tasks that are reading, which get what is left and then an end-of-file.
     fn release(&self) {
         if !wakeup::release(&self.wakeup) {
             return;
@@ -144,7 +144,7 @@ impl Alerts {
         !matches!(self.ring.read(number, &mut []), Read::NotYet)
     }
 
-    /// Looks up alert `number` and goes on to the next; counts those that are lost on the way.
+    /// Looks up alert `number` and advances to the next; counts lost ones on the way.
     fn take(&self, number: &mut u64, lost: &mut u64) -> Option<Taken> {
         loop {
             let mut stack = [0; DEPTH_MAX];
@@ -165,10 +165,10 @@ impl Alerts {
     }
 }
 
-/// An alert out of the ring.
+/// An alert read from the ring.
 struct Taken {
     alert: Alert,
-    /// As many of it as the alert says are a stack.
+    /// The stack, of as many entries as the alert says.
     stack: [u64; DEPTH_MAX],
 }
 
@@ -190,10 +190,10 @@ impl Write for Lines<'_> {
     }
 }
 
-/// How many lines one reading makes at most, but for that of a loss.
+/// The most lines of one read, besides that about a loss.
 const BATCH: usize = 16;
 
-/// How much text, in bytes, is enough for one reading.
+/// How much text, in bytes, is enough for one read.
 const ENOUGH: usize = 8192;
 
 /// Appends lines from alert `number` on; returns whether there were any.
@@ -210,13 +210,13 @@ fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>
             taken.alert.is_trusted = is_trusted;
         }
         if print_one(alerts.line, &mut Lines(out), taken.as_ref(), lost).is_err() {
-            // The number stays: what can not be told now is told to the next reading.
+            // The number stays: what cannot be reported now is reported to the next read.
             out.truncate(told);
             return if told > start { Ok(true) } else { Err(ENOMEM) };
         }
         *number = next;
         if lost > 0 {
-            // Relaxed: a number for people.
+            // Relaxed: the number is only shown.
             alerts.overruns.add(lost, Relaxed);
         }
         if taken.is_none() {
@@ -292,11 +292,11 @@ impl Stream for AlertsFile {
 /// The file `wakeup`.
 pub(crate) struct WakeupFile(pub(crate) Arc<Alerts>);
 
-/// Where an open `wakeup` file is.
+/// The position of an open `wakeup` file.
 #[derive(Clone, Copy)]
 pub(crate) struct Sleeper {
     next: u64,
-    /// It was woken; when it has read up to here it has read all.
+    /// It was woken; after this alert it has read all.
     until: Option<u64>,
 }
 
@@ -331,7 +331,7 @@ impl Stream for WakeupFile {
             return Ok(Step::End);
         }
         let any = print(&self.0, &mut reader.next, is_trusted, out)?;
-        // Whatever is being written this very moment is for the next reading.
+        // Alerts that are being written at this moment are for the next read.
         Ok(if any { Step::Data } else { Step::End })
     }
 

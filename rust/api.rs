@@ -16,12 +16,12 @@
 //!
 //! A key of up to 16 bytes whose size is fixed is one or two words; any other is eight words and
 //! its length, so that keys of different lengths differ. The last word of an event's data is its
-//! own timeout, 0 for the tracker's. The class is looked up by comparing, not by a call through a
-//! table of functions, which costs a retpoline.
+//! own timeout, 0 for the tracker's. The class is found by comparing, not by a call through a table
+//! of functions, which costs a retpoline.
 //!
 //! # Contexts
 //!
-//! As the header says: any for events, sleeping for the rest.
+//! As the header says: any for events, sleeping for the others.
 
 use crate::{
     alerts::Alerts,
@@ -57,10 +57,10 @@ pub(crate) const DATA_MAX: usize = 256;
 /// The longest key of two words, in bytes.
 const SHORT_KEY: usize = 16;
 
-/// No timeout at all, as an event's own.
+/// An event's own timeout that never expires.
 const NEVER: u64 = u64::MAX;
 
-/// What a module wants, checked.
+/// The configuration of a module's tracker, checked.
 pub(crate) struct Config {
     pub(crate) callback: Callback,
     pub(crate) key_size: usize,
@@ -71,12 +71,12 @@ pub(crate) struct Config {
     pub(crate) unique: bool,
     /// Keys may be shorter.
     pub(crate) variable_keys: bool,
-    /// Keys are shown as they are.
+    /// Keys are shown unchanged.
     pub(crate) show_keys: bool,
 }
 
-/// Makes a tracker for a module, not enabled; what it is called by, and its instance. `EINVAL`,
-/// `ENOMEM`. Sleeps.
+/// Creates a tracker for a module, not enabled; returns the address that the module passes, and its
+/// instance. `EINVAL`, `ENOMEM`. Sleeps.
 pub(crate) fn create(
     name: Name,
     owner: Owner,
@@ -108,10 +108,10 @@ impl<const K: usize, const D: usize> Client<K, D> {
         KBox::init(try_init!(Self { core <- core, config }), GFP_KERNEL)
     }
 
-    /// Whether a key has its length behind it.
+    /// Whether a key is followed by its length.
     const HAS_LENGTH: bool = K > SHORT_KEY / 8;
 
-    /// The key in words, which are zeros, if it may be one.
+    /// Stores a key of a valid size in `words`, which must be zero.
     #[inline(always)]
     fn key(&self, words: &mut [u64; K], bytes: &[u8]) -> Result {
         let size = self.config.key_size;
@@ -149,7 +149,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok(())
     }
 
-    /// The guard and the time to begin at, if the tracker is on.
+    /// The guard and the time of the begin, if the tracker is on.
     #[inline(always)]
     fn enter(&self, start: u64) -> Result<(Guard, u64)> {
         let guard = Kernel::guard();
@@ -160,8 +160,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
         Ok((guard, or_now(start)))
     }
 
-    // Not in line, what begins and ends events: all classes of `Any` would then have the frame of
-    // the largest one.
+    // The functions that begin and end events are not inlined: otherwise all classes of `Any` would
+    // have the frame of the largest one.
 
     #[inline(never)]
     fn event_in(&self, key: &[u8], data: Option<&[u8]>, start: u64, timeout: u64) -> Result {
@@ -314,7 +314,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.core.tracker().set_threshold(ns);
     }
 
-    /// A key as it may be seen.
+    /// The visible form of a key.
     fn shown<'a>(&self, key: &'a [u64; K]) -> module::Key<'a> {
         if self.config.show_keys {
             let (words, len) = self.split(key);
@@ -324,10 +324,10 @@ impl<const K: usize, const D: usize> Client<K, D> {
         }
     }
 
-    /// Tells the module, and everybody else, of a late event. Any context.
+    /// Reports a late event to the module, and as an alert. Any context.
     ///
-    /// A callback may come back here, so its way takes as little of the stack as possible: what
-    /// the alert needs is in a frame of its own.
+    /// A callback may come back here, so this path uses as little stack as possible: the alert has
+    /// a frame of its own.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<K, D>, id: u64) {
         let Some(threshold) = self.core.raise_threshold(late) else {
@@ -371,7 +371,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
             .raise_kept(guard, end_of(&late), &late, &details, &[]);
     }
 
-    /// Reports what has timed out; see [`ticker::Tick`].
+    /// Reports timed-out events; see [`ticker::Tick`].
     fn tick(&self) -> Option<u64> {
         let common = match self.core.value(common::TIMEOUT) {
             0 => NEVER,
@@ -389,7 +389,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
             0 => common,
             own => own,
         };
-        // Nobody is known to wait, so there is no stack to look at.
+        // No task is known to wait, so there is no stack to walk.
         let look = |_: &Snapshot<K, D>| ();
         let tracker = self.core.tracker();
         let report = |guard: &_, late: &_, (): &()| self.report(guard, late, 0);
@@ -398,7 +398,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 }
 
-/// When an event ended, or its timeout was found; nothing is reported of negative delays.
+/// When an event ended, or its timeout was found; negative delays are not reported.
 fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
     late.start.wrapping_add(late.delay)
 }
@@ -420,8 +420,8 @@ fn or_now(time: u64) -> u64 {
     }
 }
 
-/// Bytes in words, as they lie in memory, where zeros are. In place, which saves a copy and its room
-/// on the stack.
+/// Copies bytes into words, in memory order; the words must be zero. In place, which saves a copy
+/// and its space on the stack.
 #[inline(always)]
 fn to_words<const N: usize>(words: &mut [u64; N], bytes: &[u8]) {
     for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {

@@ -3,16 +3,16 @@
 //! Seeded hashing of keys that are a few 64-bit words.
 //!
 //! Keys such as request pointers, tids and sectors are regular: low bits equal, consecutive, or
-//! chosen by somebody who wants all of them in one bucket. Each step multiplies two words that
+//! chosen by an attacker who wants all of them in one bucket. Each step multiplies two words that
 //! are masked with a secret seed and folds the 128-bit product, so that every bit of the key
-//! reaches every bit of the result (the multiply-fold of wyhash). Two multiplications for a key
-//! of one or two words. Any context.
+//! reaches every bit of the result (the multiply-fold of wyhash). Two multiplications for a key of
+//! one or two words. Any context.
 //!
-//! The last multiplication is by a constant and needed: one alone, by the seed, takes keys at
-//! equal distances to hashes at equal distances, and one seed in a hundred then puts most
-//! requests of a full table outside of their bucket (user/engine/src/tests/hash.rs).
+//! The last multiplication is by a constant, and necessary: one alone, by the seed, takes keys at
+//! equal distances to hashes at equal distances, and one seed in a hundred then puts most requests
+//! of a full table outside of their bucket (user/engine/src/tests/hash.rs).
 
-/// The golden ratio, as a fraction of 2^64: odd, and of no regularity.
+/// The golden ratio, as a fraction of 2^64: odd, and without regularity.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A tracker's secret, drawn at creation.
@@ -23,7 +23,7 @@ pub(crate) struct Seed {
 }
 
 impl Seed {
-    /// Makes a seed from random words.
+    /// Creates a seed from random words.
     pub(crate) const fn new(a: u64, b: u64) -> Self {
         Self { a, b }
     }

@@ -2,15 +2,15 @@
 
 //! Log-linear histogram of delays: eight buckets for each power of two, from 1 ns on.
 //!
-//! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower
-//! bound wide, so a percentile read from it is at most 12.5 % too high. One array a CPU, written
-//! only by that CPU, summed up by the reader: no event is ever lost or waited for.
+//! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower bound
+//! wide, so a percentile read from it is at most 12.5 % too high. There is one array for each CPU,
+//! which only that CPU writes, and the reader sums up: no event is ever lost or waited for.
 
 const SUB_BITS: u32 = 3;
 const SUB: usize = 1 << SUB_BITS;
 const TOP_BIT: u32 = 63;
 
-/// How many buckets there are.
+/// The number of buckets.
 pub(crate) const BUCKETS: usize = (TOP_BIT - SUB_BITS + 2) as usize * SUB;
 
 /// The bucket of a delay in nanoseconds.
@@ -24,7 +24,7 @@ pub(crate) fn bucket_of(delay: u64) -> usize {
 
 /// The bounds of a bucket in nanoseconds: the lowest delay in it, and the lowest above it.
 ///
-/// The last bucket has no upper bound, and says so with `u64::MAX`.
+/// The last bucket has no upper bound, which is returned as `u64::MAX`.
 pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
     let low = |bucket: usize| {
         if bucket < SUB {

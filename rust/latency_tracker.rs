@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! latency-tracker: finds out, inside the kernel and as it happens, why something was late.
+//! latency-tracker: finds out, inside the kernel and while it happens, why something was late.
 //!
-//! Kernel events walk in at the probes, meet their partner in the table, and only the late ones
-//! walk out to a reader:
+//! Kernel events come in at the probes and are paired in the table; only the late ones reach a
+//! reader:
 //!
 //! ```text
 //!  tracepoints                                                    user space
@@ -23,7 +23,7 @@
 //!
 //! | file | what it is |
 //! |---|---|
-//! | `platform` | what the engine asks of the machine |
+//! | `platform` | what the engine needs from the machine |
 //! | `freelist`, `rcu_ht`, `event`, `hash`, `histogram`, `stats`, `tracker` | the engine |
 //! | `alert`, `record`, `alerts`, `readers`, `wakeup` | late events, and how their readers learn of them |
 //! | `control`, `registry`, `instance`, `procfs`, `text` | what a person sees |
@@ -74,7 +74,7 @@ use sys::{
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
 
-/// How many alerts of all instances are kept for their readers.
+/// How many alerts of all instances are kept for readers.
 const RING: u32 = 1024;
 
 /// The shortest time between two wake-ups of the readers of all instances, in nanoseconds.
@@ -96,11 +96,11 @@ module! {
 
 /// The loaded module.
 struct LatencyTracker {
-    /// For other modules. None of them has a tracker any more when this is dropped.
+    /// For other modules. None of them has a tracker when this is dropped.
     exports: Option<Exports>,
     registry: Arc<Registry>,
     files: Files,
-    /// Sees to the memory of instances; after them, it goes.
+    /// Maintains the memory of instances; dropped after them.
     _grower: Grower<Registry>,
     /// The last one: all of the above have workers.
     _tickers: Tickers,
@@ -143,7 +143,7 @@ impl kernel::Module for LatencyTracker {
 impl Drop for LatencyTracker {
     fn drop(&mut self) {
         self.exports = None;
-        // No new instance, and none of the old: all probes are off.
+        // No new instances, and none of the old ones: all probes are off.
         self.registry.close();
         self.files.clear();
         sys::fprobe::unload();

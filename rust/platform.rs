@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the engine asks of the machine it runs on: a CPU number, a node, a clock, a guard.
+//! What the engine needs from the machine it runs on: a CPU number, a node, a clock, a guard.
 //!
 //! The engine files (freelist, rcu_ht, event, histogram, stats, alert, tracker) name no kernel
 //! function beyond the atomics of `sys::atomic`; everything else comes through [`Platform`]. In the
-//! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads and by a
-//! model checker, so that the very same files are tested natively.
+//! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads and by a model
+//! checker, so that the same files are tested natively.
 
 use crate::sys::atomic::Atomic;
 
 /// The machine, as far as the engine needs to know it.
 ///
-/// All functions may be called from any context, NMI included, unless they say otherwise, and with
+/// All functions may be called from any context, including NMI, unless they say otherwise, and with
 /// any arguments.
 ///
 /// # Safety
@@ -35,10 +35,10 @@ pub(crate) unsafe trait Platform: 'static {
     /// Takes a [`Platform::Guard`]. Nests.
     fn guard() -> Self::Guard;
 
-    /// The CPU the guard holds, below [`Platform::cpus`].
+    /// The CPU that the guard holds, below [`Platform::cpus`].
     fn cpu(guard: &Self::Guard) -> usize;
 
-    /// One more than the largest CPU number that can ever appear.
+    /// One more than the largest CPU number that can ever exist.
     fn cpus() -> usize;
 
     /// One more than the largest NUMA node number.
@@ -59,7 +59,7 @@ pub(crate) unsafe trait Platform: 'static {
     /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
     fn synchronize();
 
-    /// Asks for somebody who may sleep to let the pools grow that want to.
+    /// Requests that the pools that want to grow do so, in a context that may sleep.
     fn call_grower();
 
     /// Adds to a counter that only this CPU writes.

@@ -22,7 +22,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// Makes the files of the module. Sleeps; nothing is left behind if it fails.
+/// Creates the files of the module. Sleeps; nothing is left behind if it fails.
 pub(crate) fn root_files(
     dir: &Arc<Dir>,
     all: &Arc<Alerts>,
@@ -39,7 +39,7 @@ pub(crate) fn root_files(
     Ok(files)
 }
 
-/// Makes the folder of an instance. Sleeps; nothing is left behind if it fails.
+/// Creates the folder of an instance. Sleeps; nothing is left behind if it fails.
 pub(crate) fn instance_files(
     name: &CStr,
     parent: &Arc<Dir>,
@@ -67,7 +67,7 @@ pub(crate) fn instance_files(
     if let Some(profile) = instance.profile() {
         for (name, span) in PROFILES {
             let profile = profile.clone();
-            // What is written there resets it.
+            // A write resets it.
             let resets = span == Span::SinceReset;
             add(dir.text(name, resets, ProfileFile { profile, span }))?;
         }
@@ -77,13 +77,13 @@ pub(crate) fn instance_files(
     Ok(files)
 }
 
-/// One line in the kernel log, and the error for the writer.
+/// Logs a line in the kernel log, and returns the error for the writer.
 fn refuse(fault: &Fault<'_>) -> Error {
     pr_warn!("{fault}\n");
     fault.error
 }
 
-/// What was written, without the newline that `echo` adds.
+/// The written text, without the newline that `echo` adds.
 fn line_of(text: &[u8]) -> &[u8] {
     text.strip_suffix(b"\n").unwrap_or(text)
 }
@@ -258,7 +258,7 @@ impl Text for ProfileFile {
     }
 
     fn write(&self, text: &[u8]) -> Result {
-        // The mode stops most, not root.
+        // The file mode stops most users, but not root.
         if self.span != Span::SinceReset {
             return Err(EPERM);
         }

@@ -12,14 +12,14 @@
 //!                          1, 5, 15 min = now - the picture that old
 //! ```
 //!
-//! Nothing is ever set back. A reset takes a picture and remembers it; what is shown is the
-//! difference of two pictures. Each operation counts up one word once, so whenever a picture is
-//! taken, the operation is in it or in what follows: reading and resetting lose nothing, and no
-//! probe waits for either. What the reader sees at one instant is not one instant of all CPUs.
+//! Nothing is ever reset to zero. A reset takes a picture and keeps it; what is shown is the
+//! difference of two pictures. Each operation increments one word once, so whenever a picture is
+//! taken, the operation is in it or in the following one: reading and resetting lose nothing, and
+//! no probe waits for either. The reader's view is not of one instant on all CPUs.
 //!
 //! # Contexts
 //!
-//! [`Counts::count`]: any. All else is for readers and a worker, who hold a lock of their own.
+//! [`Counts::count`]: any. Everything else is for readers and a worker, under a lock of their own.
 
 use crate::{
     platform::Platform,
@@ -30,15 +30,15 @@ use crate::{
 };
 use kernel::{fmt, prelude::*};
 
-/// How many classes a profile has.
+/// The number of classes of a profile.
 pub(crate) const CLASSES: usize = 8;
 
-/// How many rows: powers of two of nanoseconds from 2^0 to 2^40, and one for all that is longer.
+/// The number of rows: powers of two of nanoseconds from 2^0 to 2^40, and one for longer ones.
 pub(crate) const ROWS: usize = 42;
 
 const CELLS: usize = CLASSES * ROWS;
 
-/// What is counted apart. The order is that of the columns.
+/// The classes of operations, in the order of the columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Class {
     /// System calls that read.
@@ -86,7 +86,7 @@ impl Class {
         }
     }
 
-    /// Back from its number.
+    /// The class with this number.
     pub(crate) fn from_number(number: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(number).ok()?).copied()
     }
@@ -98,13 +98,13 @@ pub(crate) fn row_of(delay: u64) -> usize {
     ((delay | 1).ilog2() as usize).min(ROWS - 1)
 }
 
-/// What the probes count, for each CPU.
+/// The counters of the probes, for each CPU.
 pub(crate) struct Counts {
     cpus: PerCpu<[Atomic<u64>; CELLS]>,
 }
 
 impl Counts {
-    /// Makes them, at zero. `ENOMEM`. Sleeps.
+    /// Creates them, at zero. `ENOMEM`. Sleeps.
     pub(crate) fn new<P: Platform>() -> Result<Self> {
         let cpus = PerCpu::zeroed::<P>()?;
         Ok(Self { cpus })
@@ -118,16 +118,16 @@ impl Counts {
     }
 
     fn sum_of(&self, cell: usize) -> u64 {
-        // Relaxed: each word is exact, and a later look never finds less.
+        // Relaxed: each word is exact, and a later read never finds less.
         let values = self.cpus.iter().map(|cpu| cpu[cell].load(Relaxed));
         values.fold(0, u64::wrapping_add)
     }
 }
 
-/// What had been counted at a moment: a time in nanoseconds, then the cells.
+/// The counters at one moment: a time in nanoseconds, then the cells.
 ///
 /// Atomic because that is what can be changed in shared memory; a lock of the owner's orders all
-/// of it.
+/// accesses.
 struct Picture<'a>(&'a [Atomic<u64>]);
 
 /// The words of a picture.
@@ -156,18 +156,18 @@ impl Picture<'_> {
     }
 }
 
-/// A window that ends now, and the pictures that it begins with.
+/// A window that ends now, and the pictures at its possible begins.
 struct Window {
-    /// How long it is, in nanoseconds.
+    /// Its length in nanoseconds.
     length: u64,
     /// How many pictures have been taken.
     taken: usize,
 }
 
-/// A window's pictures are so far apart that so many make its length.
+/// The pictures in the length of a window: they are equally far apart.
 const STEPS: u64 = 12;
 
-/// As many, and the one at its begin.
+/// The same, and the picture at its begin.
 const SLOTS: usize = STEPS as usize + 1;
 
 const MINUTE: u64 = 60_000_000_000;
@@ -175,32 +175,32 @@ const MINUTE: u64 = 60_000_000_000;
 /// The windows, in minutes.
 pub(crate) const WINDOWS: [u64; 3] = [1, 5, 15];
 
-/// Where a picture lies.
+/// The position of a picture.
 const PREVIOUS: usize = 0;
 const RESET: usize = 1;
 const NOW: usize = 2;
 const FIRST_SLOT: usize = 3;
 const PICTURES: usize = FIRST_SLOT + WINDOWS.len() * SLOTS;
 
-/// Which profile is meant.
+/// The span of a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Span {
     /// From the last reset, or the creation.
     SinceReset,
-    /// What the last reset ended.
+    /// The profile that the last reset ended.
     Previous,
     /// One of [`WINDOWS`].
     Window(usize),
 }
 
-/// The pictures. Whoever has it is alone with it.
+/// The pictures. Its user has exclusive access.
 pub(crate) struct History {
     words: NodeSlice<Atomic<u64>>,
     windows: [Window; WINDOWS.len()],
 }
 
 impl History {
-    /// Begins `now`, when nothing has been counted. `ENOMEM`. Sleeps.
+    /// Begins at `now`, with nothing counted. `ENOMEM`. Sleeps.
     pub(crate) fn new(now: u64) -> Result<Self> {
         let words = NodeSlice::try_new(PICTURES * WORDS, None, |_| Ok(Atomic::new(0)))?;
         let windows = WINDOWS.map(|minutes| Window {
@@ -218,7 +218,7 @@ impl History {
         Picture(&self.words[at * WORDS..][..WORDS])
     }
 
-    /// A window's picture, by its number since the begin.
+    /// A picture of a window, by its number since the begin.
     fn slot(&self, window: usize, number: usize) -> Picture<'_> {
         self.picture(FIRST_SLOT + window * SLOTS + number % SLOTS)
     }
@@ -229,7 +229,7 @@ impl History {
         self.picture(RESET).take(counts, now);
     }
 
-    /// Takes the pictures that are due. Returns the nanoseconds until the next is.
+    /// Takes the pictures that are due. Returns the nanoseconds until the next one is due.
     pub(crate) fn tick(&mut self, counts: &Counts, now: u64) -> u64 {
         let mut next = MINUTE;
         for at in 0..WINDOWS.len() {
@@ -248,7 +248,7 @@ impl History {
         next
     }
 
-    /// The picture with which a window that ends `now` begins: the last that is old enough.
+    /// The picture with which a window that ends at `now` begins: the last one that is old enough.
     fn first_of(&self, window: usize, now: u64) -> Picture<'_> {
         let Window { length, taken } = self.windows[window];
         let oldest = taken.saturating_sub(SLOTS);
@@ -265,7 +265,7 @@ impl History {
         begin
     }
 
-    /// The profile of a span that, unless it has ended before, ends `now`.
+    /// The profile of a span that ends at `now`, unless it has ended before.
     pub(crate) fn profile(&mut self, counts: &Counts, span: Span, now: u64) -> Profile<'_> {
         if span == Span::Previous {
             return Profile {
@@ -285,7 +285,7 @@ impl History {
     }
 }
 
-/// How often operations took how long between two moments.
+/// How often operations took how long, between two moments.
 ///
 /// Prints as a table, see Documentation/ABI/testing.
 pub(crate) struct Profile<'a> {
@@ -294,7 +294,7 @@ pub(crate) struct Profile<'a> {
 }
 
 impl Profile<'_> {
-    /// How many operations of a class took as long as a row says.
+    /// How many operations of a class have a delay in this row.
     pub(crate) fn count(&self, class: Class, row: usize) -> u64 {
         let cell = class as usize * ROWS + row;
         self.end.cell(cell).wrapping_sub(self.begin.cell(cell))

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Who reads alerts: so that trackers of tasks raise none about those who are told of them.
+//! Tracks which tasks read alerts, so that trackers of tasks raise no alerts about the readers.
 //!
-//! A reader sleeps until there is an alert. Were that sleep, or the wake-up that ends it, late
-//! itself, it would raise the next alert, which wakes the reader: a loop that runs by itself for
-//! ever. So whoever reads or polls a file of alerts is noted here, before it sleeps, and a
-//! tracker asks before it raises an alert, which is seldom. What it measures it measures of
-//! readers, too.
+//! A reader sleeps until there is an alert. If that sleep, or the wake-up that ends it, were late
+//! itself, it would raise the next alert, which wakes the reader: an endless loop. So a task that
+//! reads or polls a file of alerts is noted here, before it sleeps, and a tracker checks this
+//! before it raises an alert, which is rare. Readers are still measured.
 //!
-//! The last [`SLOTS`] readers are known, each by its ids and its birth. A slot is one word, and
-//! orders nothing. Any context.
+//! The last [`SLOTS`] readers are known, each by its ids and its start time. A slot is one word,
+//! and orders nothing. Any context.
 
 use crate::{
     record::Owner,
@@ -25,11 +24,11 @@ const SLOTS: usize = 64;
 /// The readers of all alerts.
 static READERS: Readers = Readers::new();
 
-/// A set that forgets whoever was added first.
+/// A set that forgets the task that was added first.
 struct Readers {
-    /// The first word of each [`Owner`], which has its ids and its birth; 0 for nobody.
+    /// The first word of each [`Owner`], which has its ids and its start time; 0 if unused.
     slots: [Atomic<u64>; SLOTS],
-    /// Where the next one goes.
+    /// The position of the next one.
     next: Atomic<u64>,
 }
 
@@ -59,7 +58,7 @@ fn word(owner: &Owner) -> u64 {
     ids
 }
 
-/// The current task reads alerts, or is about to wait for them.
+/// Notes that the current task reads alerts, or is about to wait for them.
 pub(crate) fn note_current() {
     if let Some(task) = task::current() {
         READERS.add(word(&Owner::from(&task)));
@@ -69,6 +68,6 @@ pub(crate) fn note_current() {
 /// Whether a task is known to read alerts.
 pub(crate) fn is_known(owner: &Owner) -> bool {
     let task = word(owner);
-    // Interrupts belong to nobody, who does not read either.
+    // An interrupt has no owner, and is not a reader.
     task != 0 && READERS.has(task)
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One alert: its fields, how they lie in a ring's record, and the line a person reads.
+//! One alert: its fields, their layout in a ring's record, and the line that a person reads.
 //!
-//! A record is self-contained, so that a line can be printed after its instance has gone. Text
-//! is made when a reader asks, never in a probe.
+//! A record is self-contained, so that a line can be printed after its instance was removed. Text
+//! is generated when a reader asks for it, never in a probe.
 
 use crate::{
     alert::{Words, WORDS},
@@ -24,7 +24,7 @@ pub(crate) enum Reason {
     Timeout = 1,
     /// The end of an event that had timed out.
     Late = 2,
-    /// It goes on, and its task was switched in, with this stack.
+    /// The operation continues, and its task was switched in, with this stack.
     Stack = 3,
 }
 
@@ -54,7 +54,7 @@ impl Reason {
     }
 }
 
-/// The task an operation belongs to, as it was when the operation began.
+/// The task that an operation belongs to, as it was when the operation began.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Owner {
     /// Process (thread group) id in the initial namespace; 0 if unknown.
@@ -79,7 +79,7 @@ impl Owner {
         [ids, self.comm[0], self.comm[1]]
     }
 
-    /// Back from [`Owner::to_words`].
+    /// The inverse of [`Owner::to_words`].
     pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
         Self {
             pid: (words[0] >> ID_BITS) as u32 & ID_MASK,
@@ -89,18 +89,19 @@ impl Owner {
         }
     }
 
-    /// What [`Owner::born`] is for a task that was born at `time` (nanoseconds): microseconds,
-    /// nearly, and what fits of them beside the ids, which is about a second.
+    /// The value of [`Owner::born`] for a task with start time `time` (nanoseconds): approximately
+    /// microseconds, with as many bits as fit next to the ids, which is about a second.
     pub(crate) fn born_at(time: u64) -> u32 {
         (time >> 10) as u32 & BORN_MASK
     }
 
-    /// Whether the task with our `tid`, born at `time`, is the owner of an operation that began
-    /// at `began`.
+    /// Whether the task with our `tid` and start time `time` is the owner of an operation that
+    /// began at `began`.
     ///
-    /// An id names one task at a time, so whoever has it and was born before the operation is the
-    /// owner. `began` may be a moment after the true begin, when it was moved to a later step; if
-    /// the id has changed hands just in that moment, `born` tells, but for one case in a million.
+    /// An id belongs to one task at a time, so a task that has it and started before the operation
+    /// is the owner. `began` may be a moment after the true begin, when it was moved to a later
+    /// step; if the id has passed to another task in just that moment, `born` shows it, except in
+    /// one case in a million.
     pub(crate) fn is_born(&self, time: u64, began: u64) -> bool {
         self.tid != 0 && time <= began && Self::born_at(time) == self.born
     }
@@ -122,7 +123,7 @@ impl fmt::Display for Owner {
     }
 }
 
-/// The words left for what a tracker has to add.
+/// The words left for the tracker's own fields.
 pub(crate) const DETAIL: usize = WORDS - 12;
 
 /// The longest name of an instance.
@@ -147,7 +148,7 @@ pub(crate) struct Alert {
     pub(crate) detail: [u64; DETAIL],
     /// How many words of the record's tail are entries of the owner's stack.
     pub(crate) stack: u8,
-    /// Whether the one who reads it may see addresses of user space: not part of the record.
+    /// Whether the reader may see addresses of user space: not part of the record.
     pub(crate) is_trusted: bool,
 }
 
@@ -179,7 +180,7 @@ impl Alert {
         words
     }
 
-    /// Back from [`Alert::to_words`].
+    /// The inverse of [`Alert::to_words`].
     pub(crate) fn from_words(words: &Words) -> Self {
         let [seq, time, kind, delay, threshold, n0, n1, n2, n3, o0, o1, o2, rest @ ..] = words;
         Self {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Exact counters: one set a CPU, written only by that CPU, added up by the reader.
+//! Exact counters: one set for each CPU, written only by that CPU, added up by the reader.
 //!
 //! The sums that hold whenever no probe is running:
 //!
@@ -10,8 +10,8 @@
 //!   ended    = negative + the sum of the histogram
 //! ```
 //!
-//! Each of these is counted where it happens, none is computed from the others (`pending` is
-//! counted in the pool), so that the sums mean something. Any context.
+//! Each of these is counted where it happens, and none is computed from the others (`pending` is
+//! counted in the pool), so that the sums are a real check. Any context.
 
 use crate::{
     histogram::{self, BUCKETS},
@@ -23,7 +23,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// The position of a counter, for code that knows it when it is compiled.
+/// The position of a counter, for code in which it is known at compile time.
 #[derive(Clone, Copy)]
 pub(crate) struct At<const POSITION: usize>;
 
@@ -53,7 +53,7 @@ macro_rules! counters {
 }
 
 counters! {
-    /// Begins that were seen, whatever became of them.
+    /// Begins that were seen, with any result.
     Attempts ATTEMPTS = "attempts",
     /// Begins that became a tracked event.
     Started STARTED = "started",
@@ -65,7 +65,8 @@ counters! {
     Off OFF = "off",
     /// Events that met their end.
     Ended ENDED = "ended",
-    /// Events dropped because the same key began again, which cannot be: their end was not seen.
+    /// Events dropped because the same key began again, which is impossible: their end was not
+    /// seen.
     Replaced REPLACED = "replaced",
     /// Events dropped when the instance was disabled.
     Cleared CLEARED = "cleared",
@@ -73,7 +74,7 @@ counters! {
     Gone GONE = "gone",
     /// Ends without a begin: begun before the instance was on, or lost.
     Unmatched UNMATCHED = "unmatched",
-    /// Ends that lay before their begin; counted in `ended`, not in the histogram.
+    /// Ends before their begin; counted in `ended`, not in the histogram.
     Negative NEGATIVE = "negative",
     /// Events whose end had not come after the timeout.
     TimedOut TIMED_OUT = "timed_out",
@@ -81,19 +82,19 @@ counters! {
     Late LATE = "late",
     /// Alerts raised.
     Alerts ALERTS = "alerts",
-    /// Alerts that found their place in the ring taken by a writer a whole lap behind.
+    /// Alerts whose place in the ring was taken by a writer a whole lap behind.
     AlertsLost ALERTS_LOST = "alerts_lost",
     /// Begins lost because too many events of their key were live.
     Crowded CROWDED = "crowded",
-    /// Alerts that were not raised, as there were too many in this second.
+    /// Alerts that were suppressed, as there were too many in this second.
     AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
 }
 
 /// How many counters a tracker may have of its own.
 pub(crate) const EXTRA: usize = 8;
 
-// What one CPU has counted is one array of words, since a word of an array at a position that is
-// known is counted up by a single instruction.
+// The counters of one CPU are one array of words, since a single instruction increments a word of
+// an array at a known position.
 const SUM: usize = Counter::ALL.len();
 const MIN: usize = SUM + 1;
 const MAX: usize = MIN + 1;
@@ -101,7 +102,7 @@ const FIRST_EXTRA: usize = MAX + 1;
 const FIRST_BUCKET: usize = FIRST_EXTRA + EXTRA;
 const WORDS: usize = FIRST_BUCKET + BUCKETS;
 
-/// What one CPU has counted.
+/// The counters of one CPU.
 type Local = [Atomic<u64>; WORDS];
 
 /// The counters of one instance.
@@ -118,11 +119,11 @@ pub(crate) struct Summary {
 }
 
 impl Stats {
-    /// Makes counters at zero. Sleeps; fails with `ENOMEM`.
+    /// Creates counters at zero. Sleeps; fails with `ENOMEM`.
     pub(crate) fn new<P: Platform>() -> Result<Self> {
         let cpus = PerCpu::<Local>::zeroed::<P>()?;
         for local in cpus.iter() {
-            // Relaxed: nobody else has them yet.
+            // Relaxed: nothing else has access to them yet.
             local[MIN].store(u64::MAX, Relaxed);
         }
         Ok(Self { cpus })
@@ -176,9 +177,9 @@ impl Stats {
     ///
     /// The word that each CPU adds to wraps: 65,536 sleepers add 65 s in a second, which is 2^64 ns
     /// after three days. It is the lower half. The upper half follows from the histogram, which
-    /// says in which bounds the sum lies; they are an eighth apart at most. So the result is exact
-    /// up to 2^67 ns. Above that it is the number with this lower half that is next to the middle of
-    /// the bounds: a sixteenth, and half of 2^64, from the sum at most.
+    /// gives bounds for the sum; they are at most an eighth apart. So the result is exact up to
+    /// 2^67 ns. Above that it is the number with this lower half that is closest to the middle of
+    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
     fn sum(&self) -> u128 {
         let (mut least, mut most) = (0, 0);
         for bucket in 0..BUCKETS {
@@ -225,7 +226,7 @@ impl<P: Platform> Here<'_, P> {
         }
     }
 
-    /// Enters a delay in the histogram, the sum and the extremes.
+    /// Adds a delay to the histogram, the sum and the extremes.
     #[inline(always)]
     pub(crate) fn record(&self, delay: u64) {
         let words = self.local;
@@ -241,14 +242,14 @@ impl<P: Platform> Here<'_, P> {
     }
 }
 
-/// The number next to `near` whose lower half this is.
+/// The number closest to `near` with this lower half.
 fn with_lower_half(half: u64, near: u128) -> u128 {
     let difference = half.wrapping_sub(near as u64) as i64;
     let found = near.checked_add_signed(difference.into());
     found.unwrap_or(half.into())
 }
 
-/// The quotient, if it has 64 bits. By hand: kernels have no division of 128 bits.
+/// The quotient, if it fits in 64 bits. By hand: kernels have no 128-bit division.
 fn mean(sum: u128, count: u64) -> u64 {
     let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
     if rest >= count {

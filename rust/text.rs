@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Text that goes to files under /proc: quoted strings, and words that hold bytes.
+//! Text for files under /proc: quoted strings, and words that hold bytes.
 
 use kernel::{
     fmt::{self, Write},
     prelude::*, //
 };
 
-/// Bytes in double quotes, with C escapes for quotes, backslashes and what is not printable.
+/// Bytes in double quotes, with C escapes for quotes, backslashes and unprintable bytes.
 pub(crate) struct Quoted<'a>(Bytes<'a>);
 
 enum Bytes<'a> {
@@ -38,7 +38,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// Text between quotes that others have written or will write.
+/// Text between quotes that are written elsewhere.
 pub(crate) struct Escaped<'a, 'b>(pub(crate) &'a mut fmt::Formatter<'b>);
 
 impl Write for Escaped<'_, '_> {
@@ -57,7 +57,7 @@ fn escape(f: &mut fmt::Formatter<'_>, byte: u8) -> fmt::Result {
     }
 }
 
-/// Bytes packed in words, printed as they are up to the first NUL.
+/// Bytes packed in words, printed unchanged up to the first NUL.
 pub(crate) struct Plain<'a>(pub(crate) &'a [u64]);
 
 impl fmt::Display for Plain<'_> {

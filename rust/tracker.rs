@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The engine: pairs begin and end by key, measures, and tells who is late.
+//! The engine: pairs begin and end by key, measures, and reports late events.
 //!
 //! ```text
 //!   event_in  -> pool.get -> fill -> table.insert -> publish
 //!   event_out -> table.find -> claim -> table.remove -> pool.put -> histogram -> late?
 //! ```
 //!
-//! An event that ends in time touches one cell, one bucket and the counters of this CPU. There
-//! is no lock, no allocation, no wake-up and no deferred work; an event is lost only when the
-//! pool is full, and then it is counted. Two CPUs that end the same key: one gets the event, the
-//! other finds nothing, and the winner is decided before anything is reported.
+//! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
+//! no lock, no allocation, no wake-up and no deferred work; an event is lost only when the pool is
+//! full, and then it is counted. If two CPUs end the same key, one gets the event, the other finds
+//! nothing, and the winner is decided before anything is reported.
 //!
 //! A [`Tracker`] is generic over the size of key and data in words, so that hashing and comparing
 //! are inlined, and over the [`Platform`].
 //!
 //! # Contexts
 //!
-//! All that takes a guard: any context, NMI included. `new` and `clear` sleep.
+//! All that takes a guard: any context, including NMI. `new` and `clear` sleep.
 
 use crate::{
     event::{Event, Life, Snapshot},
@@ -47,13 +47,13 @@ pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
     table: Table<P>,
     stats: Stats,
     seed: Seed,
-    /// What is above this, or less than no time, is out of the ordinary. The threshold as it was
-    /// set: below the one that `keep_worst` has raised, which looks again.
+    /// Delays above this, or below zero, are handled apart. It is the threshold that was set: it is
+    /// below one that `keep_worst` has raised, which is checked again.
     limit: Atomic<u64>,
     threshold: Atomic<u64>,
 }
 
-/// What became of a begin.
+/// The result of a begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Begin {
     /// It is tracked.
@@ -64,13 +64,13 @@ pub(crate) enum Begin {
     Crowded,
 }
 
-/// What an end that was known leaves behind.
+/// The state after an end whose begin was known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// No report of the event's timeout begins or runs any more.
+    /// No report of the event's timeout is running, or will begin.
     Over,
-    /// The report of its timeout is under way, or about to begin: on another CPU, or in what this
-    /// end interrupts or is called by.
+    /// The report of its timeout is running, or about to begin: on another CPU, or in the code that
+    /// this end interrupts or is called by.
     Reporting,
 }
 
@@ -100,9 +100,9 @@ pub(crate) struct Late<const K: usize, const D: usize> {
     pub(crate) data: [u64; D],
 }
 
-/// When something happens: nanoseconds, or a closure that reads a clock if it has to.
+/// A time in nanoseconds, or a closure that reads a clock if necessary.
 pub(crate) trait When {
-    /// Tells when.
+    /// Returns the time.
     fn when(self) -> u64;
 }
 
@@ -136,11 +136,11 @@ pub(crate) enum Why {
 struct Won<'a> {
     found: Candidate<'a>,
     life: Life,
-    /// Of the cell.
+    /// The home of the cell.
     home: Home,
 }
 
-/// A live event in the hands of [`Tracker::update`] or [`Tracker::event_out`].
+/// A live event that [`Tracker::update`] or [`Tracker::event_out`] has access to.
 pub(crate) struct Open<'a, const K: usize, const D: usize> {
     event: &'a Event<K, D>,
 }
@@ -148,7 +148,7 @@ pub(crate) struct Open<'a, const K: usize, const D: usize> {
 /// What [`Tracker::update`] does with the event next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
-    /// It goes on.
+    /// It continues.
     Keep,
     /// The operation ceased to exist; counted as `gone`.
     Gone,
@@ -187,7 +187,7 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// Makes a tracker for `capacity` live events, which may grow to `max`, that reports delays
+    /// Creates a tracker for `capacity` live events, which may grow to `max`, that reports delays
     /// above `threshold` nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or
     /// `ENOMEM`.
     pub(crate) fn growing(capacity: u32, max: u32, threshold: u64, seed: Seed) -> Result<Self> {
@@ -203,8 +203,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// An operation begins at `start`.
     ///
-    /// A key may begin more than once; each end then takes one of them. Of one key some 256 can be
-    /// live at a time, more are refused ([`Begin::Crowded`]).
+    /// A key may begin more than once; each end then takes one of them. About 256 events of one key
+    /// can be live at a time; more are refused ([`Begin::Crowded`]).
     #[inline(always)]
     pub(crate) fn event_in(
         &self,
@@ -214,7 +214,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         data: &[u64; D],
     ) -> Begin {
         self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
-        // What is rare is done out of the way, and all of it, so that nothing has to be kept in
+        // Rare cases are handled out of line, completely, so that nothing has to be kept in
         // registers across a call here.
         let Some(index) = self.pool.get_hot(guard) else {
             return self.event_in_colder(guard, key, start, data);
@@ -251,7 +251,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.begun(guard, became(&begun))
     }
 
-    /// Counts what became of an attempt.
+    /// Counts the result of an attempt.
     #[inline(always)]
     fn begun(&self, guard: &P::Guard, begun: Begin) -> Begin {
         let stats = self.stats.here::<P>(guard);
@@ -263,8 +263,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         begun
     }
 
-    /// Makes a new event, and makes it findable by `publish`. Counts nothing; fails with what
-    /// became of it instead.
+    /// Creates a new event, and makes it findable by `publish`. Counts nothing; fails with the
+    /// result of the begin.
     #[inline(always)]
     fn insert<R, const W: usize>(
         &self,
@@ -280,8 +280,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.file(guard, hash, index, publish)
     }
 
-    /// Enters a new event in the table, and makes it findable by `publish`, or gives its cell
-    /// back.
+    /// Enters a new event in the table, and makes it findable by `publish`, or returns its cell.
     #[inline(always)]
     fn file<R>(
         &self,
@@ -299,8 +298,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
-    /// An operation ends. Returns whether it was known; else it is counted as
-    /// `unmatched`. See [`Tracker::event_out_if_known`].
+    /// An operation ends. Returns whether it was known; else it is counted as `unmatched`. See
+    /// [`Tracker::event_out_if_known`].
     #[inline]
     pub(crate) fn event_out(
         &self,
@@ -314,7 +313,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         ended.is_some()
     }
 
-    /// As [`Tracker::event_out`]; tells what the end leaves behind.
+    /// As [`Tracker::event_out`]; returns the state after the end.
     #[inline]
     pub(crate) fn event_out_and_tell(
         &self,
@@ -339,11 +338,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// An operation ends. Returns whether it was known; else nothing is counted.
     ///
-    /// `end` tells when; a closure that reads the clock is called only if the event is known.
-    /// `is_end` looks at the event first and may decide that it has not ended but ceased to
-    /// exist; it is then counted as `gone`. `late` is called for a delay above the threshold, and
-    /// for any delay of an event that had timed out, after the event has ended and its memory is
-    /// free again.
+    /// `end` returns the time; a closure that reads the clock is called only if the event is known.
+    /// `is_end` checks the event first and may decide that it has not ended but ceased to exist; it
+    /// is then counted as `gone`. `late` is called for a delay above the threshold, and for any
+    /// delay of an event that had timed out, after the event has ended and its memory is free
+    /// again.
     #[inline]
     pub(crate) fn event_out_if_known(
         &self,
@@ -367,7 +366,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         late: impl FnOnce(&Late<K, D>),
     ) -> Option<Ended> {
         let hash = self.seed.hash(key);
-        // Out of the way: an end without a begin should not pay for what an end needs.
+        // Out of line: an end without a begin should not pay for what an end needs.
         let hits = self.table.look(guard, hash)?;
         self.event_out_hit(guard, hash, hits, key, end, is_end, late)
     }
@@ -438,7 +437,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         ended
     }
 
-    /// What the end of an event leads to, for the winner.
+    /// The consequences of the end of an event, for the winner.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "it is in line")]
     fn finish(
@@ -474,7 +473,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         Ended::Over
     }
 
-    /// The end of an event that took too long, or had timed out, or took less than no time.
+    /// The end of an event that took too long, or had timed out, or had a negative delay.
     #[cold]
     #[inline(never)]
     fn finish_oddly(
@@ -520,8 +519,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Changes a live event, or drops it. Returns what `change` decided, if the key is live.
     ///
-    /// While `change` runs the event is nobody else's and can not be found: use it only where
-    /// the instrumented subsystem itself orders the steps of one operation.
+    /// While `change` runs, no other caller can use or find the event: use this only where the
+    /// instrumented subsystem itself orders the steps of one operation.
     #[inline]
     pub(crate) fn update(
         &self,
@@ -534,7 +533,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.update_hit(guard, hash, hits, key, change)
     }
 
-    /// The rest of a change to what may be live.
+    /// The rest of a change to an event that may be live.
     #[inline(never)]
     fn update_hit(
         &self,
@@ -557,7 +556,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         Some(verdict)
     }
 
-    /// Publishes an event that was changed, and goes on by this verdict.
+    /// Publishes an event that was changed, and continues according to the verdict.
     #[inline(always)]
     fn again(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>, verdict: Verdict) {
         let renewed = verdict == Verdict::Renewed;
@@ -583,8 +582,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.stats.here::<P>(guard).count(Counter::OFF);
     }
 
-    /// Drops all live events and returns how many there were. Safe against running probes:
-    /// what begins meanwhile may stay.
+    /// Drops all live events and returns how many there were. Safe against running probes: events
+    /// that begin meanwhile may stay.
     pub(crate) fn clear(&self) -> u64 {
         let mut cleared = 0;
         for (index, event) in self.pool.cells() {
@@ -601,7 +600,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         cleared
     }
 
-    /// Shows copies of the live events, in no order, until `see` fails.
+    /// Passes copies of the live events to `see`, in no order, until it fails.
     pub(crate) fn each_pending(&self, mut see: impl FnMut(Snapshot<K, D>) -> Result) -> Result {
         for (_, event) in self.pool.cells() {
             if let Some((_, copy)) = event.peek() {
@@ -627,13 +626,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.threshold.load(Relaxed)
     }
 
-    /// Raises the threshold to the delay of an end, so that only a longer one is late after it.
-    /// Returns whether the event is to be reported all the same; then its threshold is the one
-    /// that it has raised, if it has.
+    /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
+    /// Returns whether the event is still to be reported; then its threshold is the one that it has
+    /// raised, if any.
     ///
-    /// Of several ends at the same time each raises the threshold above all delays before it, or
-    /// is not reported: those that are form a chain, the threshold of each is the delay of the
-    /// one before. What was or has timed out is reported in any case; only an end raises.
+    /// Several ends at the same time each raise the threshold above all delays before it, or are
+    /// not reported: the reported ones form a chain, in which the threshold of each is the delay of
+    /// the one before. Events that have timed out are reported in any case; only an end raises.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
         let threshold = self.raise_threshold(late);
         late.threshold = threshold.unwrap_or(late.threshold);
@@ -663,12 +662,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.threshold.store(threshold, Relaxed);
     }
 
-    /// A number that stands for a key while this tracker lives, and tells nothing about it.
+    /// A number that stands for a key while this tracker lives, and reveals nothing about it.
     pub(crate) fn pseudonym(&self, key: &[u64; K]) -> u32 {
         (self.seed.hash(key) >> 32) as u32
     }
 
-    /// Finds a live event and wins it.
+    /// Finds a live event and claims it.
     #[inline(always)]
     fn claim<'a>(
         &'a self,
@@ -681,7 +680,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.table.find_among(guard, hash, hits, take)
     }
 
-    /// Wins the event in a cell that was found, if it is live and has this key.
+    /// Claims the event in a cell that was found, if it is live and has this key.
     #[inline(always)]
     fn take<'a>(
         &'a self,
@@ -707,13 +706,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         Some((Won { found, life, home }, event))
     }
 
-    /// What was won otherwise.
+    /// The event in a cell, claimed in another way.
     fn won<'a>(&self, found: Candidate<'a>, life: Life) -> Won<'a> {
         let home = self.pool.home(found.cell);
         Won { found, life, home }
     }
 
-    /// Takes a won event out of the table and gives its cell back, or leaves it to those who hold
+    /// Takes a claimed event out of the table and returns its cell, or leaves it to the holders of
     /// references.
     #[inline(always)]
     fn release(&self, guard: &P::Guard, hash: u64, won: Won<'_>, event: &Event<K, D>) {
@@ -721,7 +720,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.recycle(guard, won, event);
     }
 
-    /// The rest of [`Tracker::release`], of what is not in the table any more.
+    /// The rest of [`Tracker::release`], for an event that is no longer in the table.
     #[inline(always)]
     fn recycle(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>) {
         if !won.life.is_held() || event.abandon() {
@@ -730,7 +729,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 }
 
-/// What a new event, or the lack of it, became.
+/// The result of a begin, from the new event or the lack of it.
 #[inline(always)]
 fn became<T>(begun: &Result<T, Begin>) -> Begin {
     begun

@@ -10,9 +10,9 @@
 //!                                               no --> timer --> wake, not armed
 //! ```
 //!
-//! "Armed" is taken back just before the wake-up, so an alert that finds it armed is recorded
-//! before that wake-up and is seen by it; one that comes later arms anew. No alert waits for the
-//! next one to be noticed.
+//! "Armed" is cleared just before the wake-up, so an alert that finds it armed is recorded before
+//! that wake-up and is seen by it; a later one arms again. No alert waits for the next one to be
+//! noticed.
 
 use crate::{
     platform::Platform,
@@ -26,7 +26,7 @@ use kernel::{
     sync::atomic::{Atomic, Full, Relaxed}, //
 };
 
-/// The state behind a [`Wakeup`].
+/// The state of a [`Wakeup`].
 pub(crate) struct State {
     armed: Atomic<bool>,
     /// When the readers were woken last, in nanoseconds; 0 for never.
@@ -41,7 +41,7 @@ pub(crate) struct State {
 /// The readers of one ring, and how to wake them.
 pub(crate) type Wakeup = Waker<State>;
 
-/// Makes a wake-up with the shortest time between two wake-ups, in nanoseconds.
+/// Creates a wake-up with the shortest time between two wake-ups, in nanoseconds.
 pub(crate) fn new(interval: u64) -> Result<Wakeup> {
     Waker::new(State {
         armed: Atomic::new(false),
@@ -55,8 +55,8 @@ pub(crate) fn new(interval: u64) -> Result<Wakeup> {
 
 /// An alert has been recorded. Any context.
 pub(crate) fn raise(wakeup: &Wakeup) {
-    // Full: the record is visible before it is decided that somebody else will announce it;
-    // pairs with `wake`.
+    // Full: the record is visible before it is decided that another context will announce it; pairs
+    // with `wake`.
     if wakeup.armed.xchg(true, Full) {
         wakeup.suppressed.add(1, Relaxed);
     } else {
@@ -64,9 +64,10 @@ pub(crate) fn raise(wakeup: &Wakeup) {
     }
 }
 
-/// Releases all readers for good; they see end-of-file. Returns whether this was the first time.
+/// Makes all readers return for good; they see end-of-file. Returns whether this was the first
+/// time.
 pub(crate) fn release(wakeup: &Wakeup) -> bool {
-    // Full: they look at it after they are woken.
+    // Full: they check it after they are woken.
     let first = !wakeup.gone.xchg(true, Full);
     wakeup.handle().wake();
     first
@@ -74,9 +75,9 @@ pub(crate) fn release(wakeup: &Wakeup) -> bool {
 
 /// Changes the shortest time between two wake-ups, in nanoseconds.
 ///
-/// A wake-up that waits for the old interval to end is reconsidered at once.
+/// A wake-up that waits for the old interval to end is rescheduled at once.
 pub(crate) fn set_interval(wakeup: &Wakeup, interval: u64) {
-    // Full: an alert that arms after we look, so that we do not queue, sees the new interval.
+    // Full: an alert that arms after this check, so that we do not queue, sees the new interval.
     wakeup.interval.xchg(interval, Full);
     if wakeup.armed.load(Relaxed) {
         wakeup.handle().queue();
@@ -102,7 +103,8 @@ impl State {
     fn wake(&self, handle: &Handle, now: u64) {
         self.last.store(now, Relaxed);
         self.wakes.add(1, Relaxed);
-        // Full: what was recorded before an alert found us armed is visible to those we wake.
+        // Full: what was recorded before an alert found us armed is visible to the readers that we
+        // wake.
         self.armed.xchg(false, Full);
         handle.wake();
     }

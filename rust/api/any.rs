@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One type for trackers of all classes of sizes; any context but where it is said.
+//! One type for trackers of all classes of sizes; any context unless noted.
 
 use super::{Client, Config, SHORT_KEY};
 use crate::{
@@ -15,8 +15,8 @@ use kernel::{prelude::*, sync::Arc};
 
 /// A tracker of any class of sizes.
 ///
-/// What its functions mean is said in include/latency_tracker.h. In boxes: an engine is too large
-/// to be handed around on the stack.
+/// Its functions are documented in include/latency_tracker.h. In boxes: an engine is too large to
+/// be passed around on the stack.
 pub(crate) enum Any {
     K1D2(KBox<Client<1, 2>>),
     K1D9(KBox<Client<1, 9>>),
@@ -49,7 +49,7 @@ macro_rules! each_class {
 pub(super) use each_class;
 
 impl Any {
-    /// Makes one of the smallest class that is large enough. Sleeps.
+    /// Creates one of the smallest class that is large enough. Sleeps.
     pub(super) fn new(
         name: Name,
         values: &Values,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * For other modules: the exported symbols, which are functions of ffi.rs,
- * declared and documented in include/latency_tracker.h; and what sys/module.rs needs
- * to know of those who call them.
+ * declared and documented in include/latency_tracker.h; and the facts about
+ * their callers that sys/module.rs needs.
  */
 #include <linux/export.h>
 #include <linux/module.h>

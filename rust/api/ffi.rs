@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The functions of include/latency_tracker.h, and the calls back: the raw side of api.rs.
+//! The functions of include/latency_tracker.h, and the callbacks: the raw side of api.rs.
 //!
 //! Pointers become references and slices here, errors become negative numbers and error pointers,
-//! and nothing is decided. With `sys` this is where unsafe code may stand.
+//! and nothing is decided. Besides `sys` this is where unsafe code is allowed.
 //!
 //! A `struct latency_tracker` is an [`Any`], which the registry keeps until it is destroyed.
 
@@ -80,7 +80,7 @@ fn the_registry() -> Result<Arc<Registry>> {
     REGISTRY.lock().clone().ok_or(ENODEV)
 }
 
-/// What a callback is told, see `struct latency_tracker_report`.
+/// The argument of a callback, see `struct latency_tracker_report`.
 pub(crate) struct Report<'a> {
     pub(crate) why: Why,
     pub(crate) key: &'a [u64],
@@ -94,7 +94,7 @@ pub(crate) struct Report<'a> {
     pub(crate) id: u64,
 }
 
-/// The function that a module wants called.
+/// The callback of a module.
 ///
 /// # Invariants
 ///
@@ -113,15 +113,15 @@ unsafe impl Send for Callback {}
 unsafe impl Sync for Callback {}
 
 impl Callback {
-    /// Notes the tracker, before anything can be late.
+    /// Stores the address of the tracker, before anything can be late.
     pub(crate) fn bind(&self, tracker: &Any) {
-        // Relaxed: others learn of the tracker after this.
+        // Relaxed: others get access to the tracker after this.
         self.tracker
             .store(ptr::from_ref(tracker).expose_provenance() as u64, Relaxed);
     }
 
-    /// Calls it, if there is one. Returns `false` if it may not be called, since too many
-    /// callbacks are under way within each other.
+    /// Calls it, if there is one. Returns `false` if it must not be called, since too many
+    /// callbacks are nested.
     pub(crate) fn call(&self, guard: &PreemptGuard, report: &Report<'_>) -> bool {
         let Some(function) = self.function else {
             return true;
@@ -206,7 +206,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
         pr_err!("a configuration of {size} bytes, expected at least {known}\n");
         return Err(EINVAL);
     }
-    // SAFETY: So many bytes are there; all values are valid.
+    // SAFETY: `size` bytes are there; all values are valid.
     let unknown = unsafe {
         ptr::copy_nonoverlapping(raw, &mut config, 1);
         core::slice::from_raw_parts(raw.cast::<u8>().add(known), size - known)
@@ -246,7 +246,7 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
         pr_err!("{fault}\n");
         fault.error
     })?;
-    // Modules alone can call this, so it is not that of something built in.
+    // Only modules can call this, so the owner is not built in.
     expect!(
         name,
         !config.owner.is_null(),
@@ -301,8 +301,8 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
     values[common::WORST] = has(bindings::latency_tracker_flags_LATENCY_TRACKER_WORST).into();
     let mut handle = ptr::null();
     the_registry()?.adopt(name, &values, |name, all| {
-        // SAFETY: The function's contract: the module that calls us, which is named in the log
-        // and loses its trackers before it goes.
+        // SAFETY: The function's contract: the module that calls us, which is named in the log and
+        // loses its trackers before it is unloaded.
         let owner = unsafe { Owner::new(config.owner) };
         // INVARIANT: The function's contract.
         let callback = Callback {
@@ -364,7 +364,7 @@ unsafe extern "C" fn latency_tracker_clear(raw: *mut RawTracker) -> u64 {
     }
     // SAFETY: The contract above.
     let cleared = unsafe { tracker(raw) }.map_or(0, Any::clear);
-    // Of what was cleared, timeouts may be being reported.
+    // The timeouts of cleared events may be being reported.
     Kernel::synchronize();
     cleared
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Trackers of other modules as instances: made, listed, changed and removed.
+//! Trackers of other modules as instances: created, listed, changed and removed.
 //!
-//! Only the module that made one removes it. If it leaves without, it is named in the log, and
-//! its trackers are removed for it. All functions sleep.
+//! Only the module that created one removes it. If it is unloaded without doing so, it is named in
+//! the log, and its trackers are removed for it. All functions sleep.
 
 use super::{
     any::{each_class, Any},
@@ -47,12 +47,12 @@ pub(crate) struct ModuleTracker {
 enum State {
     Off,
     On(Ticker<Any>),
-    /// Removed; there is no way back.
+    /// Removed; this is final.
     Retired,
 }
 
 impl ModuleTracker {
-    /// Makes one, not enabled. `EINVAL`, `ENOMEM`.
+    /// Creates one, not enabled. `EINVAL`, `ENOMEM`.
     pub(crate) fn new(
         name: Name,
         owner: Owner,
@@ -73,15 +73,15 @@ impl ModuleTracker {
         )
     }
 
-    /// What the module calls.
+    /// The tracker that the module uses.
     pub(crate) fn any(&self) -> &Arc<Any> {
         &self.any
     }
 
-    /// Lets those finish who use it, and drops what is pending.
+    /// Waits for its users, and drops pending events.
     fn detach(&self, state: &mut State, next: State) {
         each_class!(&*self.any, client => client.core.set_enabled(false));
-        // Whoever found it on has preemption off, or is in a probe.
+        // A user that found it on has preemption off, or is in a probe.
         tracepoint::synchronize();
         // Waits for the worker.
         *state = next;
@@ -147,7 +147,7 @@ impl Instance for ModuleTracker {
                 Plain(&self.name),
                 self.owner
             );
-            // Whoever has them may still use them, or the tracker.
+            // Their holder may still use them, or the tracker.
             core::mem::forget(self.any.clone());
             self.owner.pin_for_ever();
         }
@@ -176,7 +176,7 @@ impl Instance for ModuleTracker {
 /// The words of the longest key.
 const KEY_WORDS: usize = 1 + KEY_MAX / 8;
 
-/// What an open `pending` file reads: a key is padded with zeroes, whatever its class.
+/// The line data of an open `pending` file: a key is padded with zeroes, in any class.
 struct Pending {
     any: Arc<Any>,
     batch: Batch<KEY_WORDS, 0>,

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The tasks that an alert names beside its owner: who woke it, who ran instead.
+//! The tasks that an alert names besides its owner: the one that woke it, or ran instead.
 
 use super::{Owner, DETAIL, ID_BITS, ID_MASK};
 use crate::text::Quoted;
 use kernel::{fmt, prelude::*};
 
-/// A task, as it was at that moment, and what the tracker has to note about it.
+/// A task, as it was at that moment, and the tracker's note about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Actor {
     /// Process (thread group) id in the initial namespace.
     pub(crate) pid: u32,
-    /// Thread id in the initial namespace; 0 for an idle task, or nobody.
+    /// Thread id in the initial namespace; 0 for an idle task, or none.
     pub(crate) tid: u32,
-    /// The tracker's; 20 bits of it are kept, what the ids leave of a word.
+    /// The tracker's note; 20 bits of it are kept, which the ids leave in a word.
     pub(crate) note: u32,
     /// Command name, padded with NUL.
     pub(crate) comm: [u64; 2],
@@ -32,7 +32,7 @@ impl Actor {
         [ids, self.comm[0], self.comm[1]]
     }
 
-    /// Back from [`Actor::to_words`].
+    /// The inverse of [`Actor::to_words`].
     pub(crate) fn from_words(words: [u64; Self::WORDS]) -> Self {
         Self {
             pid: (words[0] >> ID_BITS) as u32 & ID_MASK,
@@ -61,11 +61,11 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// Where a task is, and how urgent it is to the scheduler.
+/// Where a task is, and its priority.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Place {
     pub(crate) cpu: u32,
-    /// As the kernel has it: below 0 deadline, 0-98 real-time, 100-139 by nice value.
+    /// The kernel's priority: below 0 deadline, 0-98 real-time, 100-139 by nice value.
     pub(crate) prio: i16,
     /// `SCHED_...`
     pub(crate) policy: u16,
@@ -78,7 +78,7 @@ impl Place {
         u64::from(self.policy) << 48 | u64::from(self.prio as u16) << 32 | u64::from(self.cpu)
     }
 
-    /// Back from [`Place::to_word`].
+    /// The inverse of [`Place::to_word`].
     pub(crate) fn from_word(word: u64) -> Self {
         Self {
             cpu: word as u32,
@@ -88,13 +88,13 @@ impl Place {
     }
 }
 
-/// A task that waits, and another one that has to do with it: what an event carries.
+/// A task that waits, and another one that is involved: the data of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Wait {
     pub(crate) owner: Owner,
-    /// Who wakes the owner, or runs instead of it.
+    /// The task that wakes the owner, or runs instead of it.
     pub(crate) other: Actor,
-    /// Where the owner was when it began.
+    /// The place of the owner at the begin.
     pub(crate) place: Place,
 }
 
@@ -110,7 +110,7 @@ impl Wait {
         [o0, o1, o2, a0, a1, a2, self.place.to_word()]
     }
 
-    /// Back from [`Wait::to_words`].
+    /// The inverse of [`Wait::to_words`].
     pub(crate) fn from_words([o0, o1, o2, a0, a1, a2, place]: [u64; Self::WORDS]) -> Self {
         Self {
             owner: Owner::from_words([o0, o1, o2]),
@@ -120,12 +120,12 @@ impl Wait {
     }
 }
 
-/// What an alert says about a [`Wait`] that has ended, or not yet, beside its owner.
+/// What an alert says about a [`Wait`], ended or not, besides its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Waited {
     pub(crate) other: Actor,
     pub(crate) place: Place,
-    /// Who was switched out for the owner.
+    /// The task that was switched out for the owner.
     pub(crate) prev: Actor,
 }
 
@@ -143,7 +143,7 @@ impl Waited {
         words
     }
 
-    /// Back from [`Waited::to_words`].
+    /// The inverse of [`Waited::to_words`].
     pub(crate) fn from_words(words: &[u64; DETAIL]) -> Self {
         let [place, a0, a1, a2, p0, p1, p2, ..] = *words;
         Self {

@@ -11,11 +11,11 @@
 //!       look, mark, report, unmark                             what is due
 //! ```
 //!
-//! An end between mark and unmark learns of it ([`super::Ended`]); what ends before is not
+//! An end between mark and unmark notices it ([`super::Ended`]); an event that ends before is not
 //! reported.
 //!
-//! The path takes no part in it, so all of its cost is here: it is spent by a worker, once in a
-//! timeout or so. Runs where one may sleep; holds the guard for one event at a time.
+//! The path takes no part in this, so all of the cost is here: a worker pays it, about once in a
+//! timeout. Runs in a context that may sleep; holds the guard for one event at a time.
 
 use super::{Late, Tracker, Why};
 use crate::{
@@ -25,30 +25,30 @@ use crate::{
 };
 use core::slice::Iter;
 
-/// How many cells are looked at before others may run.
+/// How many cells are checked before other tasks may run.
 const SLICE: usize = 256;
 
-/// What came of a search so far.
+/// The result of a search so far.
 struct Search {
     now: u64,
-    /// What begins then or later is too young, whatever its timeout.
+    /// Events that begin then or later are too young, with any timeout.
     young: u64,
     /// The start of the oldest event that is too young.
     oldest: u64,
-    /// When the first of the events that are left times out.
+    /// When the first of the remaining events times out.
     first: u64,
 }
 
 impl Search {
-    /// Something times out at `time`, or perhaps then.
+    /// Something times out at `time`, or may do so.
     fn is_due_at(&mut self, time: u64) {
         self.first = self.first.min(time);
     }
 }
 
-/// Passes over the cells without an event that may be due, and returns the first one with one.
+/// Skips the cells without an event that may be due, and returns the first other one.
 ///
-/// Not in line: it is the loop where the time is spent, and has all registers to itself.
+/// Not inlined: this is the loop that takes the time, and it has all registers to itself.
 #[inline(never)]
 fn pass_over<'a, const K: usize, const D: usize>(
     search: &mut Search,
@@ -75,16 +75,16 @@ fn pass_over<'a, const K: usize, const D: usize>(
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Reports the events that have been live for their timeout at `now`, each once. `timeout`
-    /// says it of each, in nanoseconds; `u64::MAX` is never. None is less than `shortest`.
+    /// returns that of each, in nanoseconds; `u64::MAX` is never. None is less than `shortest`.
     ///
-    /// It is decided while the event is pending; `report` is called at once after that. What
-    /// `look` has found out about an event just before is `report`ed only if the event was pending
-    /// all the time.
+    /// The decision is made while the event is pending; `report` is called immediately afterwards.
+    /// What `look` has found out about an event just before is `report`ed only if the event was
+    /// pending all the time.
     ///
-    /// Returns when the first of those that have not timed out may: before that, none that was
-    /// looked at can. At `now` means soon: an event was inside [`Tracker::update`] just then, or
-    /// was changed when it timed out. Calls `relax` now and then, and after each report, which may
-    /// sleep; holds the guard for one event at a time.
+    /// Returns when the first of the events that have not timed out may do so: before that, none of
+    /// the checked ones can. At `now` means soon: an event was inside [`Tracker::update`] at that
+    /// moment, or was changed when it timed out. Calls `relax`, which may sleep, now and then, and
+    /// after each report; holds the guard for one event at a time.
     pub(crate) fn expire<T>(
         &self,
         now: u64,

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Capacity: how many events can be live, and how that becomes more.
+//! Capacity: how many events can be live, and how it grows.
 //!
-//! A probe that finds few cells left only asks for growth (freelist.rs). What is here is done by
-//! somebody who may sleep.
+//! A probe that finds few cells left only requests growth (freelist.rs). The functions here are
+//! called where sleeping is allowed.
 
 use super::Tracker;
 use crate::{hash::Seed, platform::Platform};
 use kernel::prelude::*;
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// Makes a tracker for `capacity` live events that reports delays above `threshold`
+    /// Creates a tracker for `capacity` live events that reports delays above `threshold`
     /// nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
     #[allow(dead_code, reason = "for tests; the module's trackers may grow")]
     pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {
         Self::growing(capacity, capacity, threshold, seed)
     }
 
-    /// Whether the pool has asked to grow.
+    /// Whether the pool has requested growth.
     pub(crate) fn wants_to_grow(&self) -> bool {
         self.pool.wants_to_grow()
     }
@@ -28,9 +28,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         capacity.saturating_mul(2).min(self.pool.max())
     }
 
-    /// Doubles the capacity, up to the largest, if the pool has asked for it. Returns how many
-    /// events were added. Sleeps; with `ENOMEM` the capacity is what it was and the pool still wants
-    /// to grow, and with `EBUSY` another call is under way.
+    /// Doubles the capacity, up to the maximum, if the pool has requested it. Returns how many
+    /// events were added. Sleeps; after `ENOMEM` the capacity is unchanged and the pool still wants
+    /// to grow, and `EBUSY` means that another call is running.
     pub(crate) fn grow(&self) -> Result<u32> {
         if !self.pool.wants_to_grow() {
             return Ok(0);
@@ -41,13 +41,13 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.pool.grow(target)
     }
 
-    /// Frees what the table has outgrown, and returns how many older parts are still in use.
+    /// Frees outgrown parts of the table, and returns how many older parts are still in use.
     /// Sleeps; `EBUSY` as for `grow`.
     pub(crate) fn reap(&self) -> Result<u32> {
         self.table.reap()
     }
 
-    /// Gives back what a CPU that went offline had cached. Any context.
+    /// Returns the cells that a CPU that went offline had cached. Any context.
     pub(crate) fn cpu_gone(&self, cpu: usize) {
         self.pool.drain(cpu);
     }

@@ -3,8 +3,8 @@
 //! References to events, and several events of one key.
 //!
 //! A [`Reference`] keeps the cell of one event from being recycled, before and after its end. It
-//! does not keep anybody from ending it. Who has one can read the event at any time, and end this
-//! event and no other of the same key. Any context, NMI included.
+//! does not prevent others from ending it. Its holder can read the event at any time, and end this
+//! event and no other of the same key. Any context, including NMI.
 
 use super::{became, Begin, Ended, Late, Tracker, When};
 use crate::{
@@ -16,17 +16,17 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Keeps an event's memory, live or ended. Goes back by [`Tracker::unhold`].
+/// Keeps an event's memory, live or ended. Returned by [`Tracker::unhold`].
 ///
 /// Not `Drop`: like a cell it outlives the call that took it.
 #[derive(Debug)]
 pub(crate) struct Reference(Index);
 
 impl Reference {
-    /// The reference that was taken of the event in a cell.
+    /// The reference that was taken to the event in a cell.
     ///
-    /// Of an index that no reference was taken for it is one reference too many, which is an error
-    /// in counting, but harms no memory.
+    /// For an index to which no reference was taken it is one reference too many, which is an error
+    /// in counting, but does no harm to memory.
     pub(crate) fn of(index: Index) -> Self {
         Self(index)
     }
@@ -37,7 +37,7 @@ impl Reference {
     }
 }
 
-/// What came of the wish for a reference.
+/// The result of taking a reference.
 #[derive(Debug)]
 pub(crate) enum Lookup {
     Found(Reference),
@@ -48,8 +48,8 @@ pub(crate) enum Lookup {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// As [`Tracker::event_in`], with a reference to the new event. Fails with what became of it
-    /// instead.
+    /// As [`Tracker::event_in`], with a reference to the new event. Fails with the result of the
+    /// begin.
     pub(crate) fn event_in_held(
         &self,
         guard: &P::Guard,
@@ -64,8 +64,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         begun.map(|(index, _)| Reference(index))
     }
 
-    /// The operation of this very event ends at `end`. Returns `None` if it had ended before,
-    /// which counts nothing.
+    /// The operation of this very event ends at `end`. Returns `None` if it had ended before, which
+    /// counts nothing.
     ///
     /// The reference stays with the caller.
     pub(crate) fn event_out_held(
@@ -77,8 +77,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     ) -> Option<Ended> {
         let Reference(index) = *event;
         let event = self.pool.cell(index);
-        // The cell is not recycled, so if anything is live here it is this event. It is not found
-        // while it is inside `update`.
+        // The cell is not recycled, so a live event in it is this one. It is not found while it is
+        // inside `update`.
         let life = event.life().and_then(|life| event.claim(life))?;
         let hash = self.seed.hash(&event.key());
         let found = Candidate::anywhere(index);
@@ -103,7 +103,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
-    /// The rest of a lookup of what may be live.
+    /// The rest of a lookup of an event that may be live.
     #[inline(never)]
     fn lookup_hit(&self, guard: &P::Guard, hash: u64, hits: Hits<'_>, key: &[u64; K]) -> Lookup {
         let hold = |found: Candidate<'_>| {
@@ -131,11 +131,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         })
     }
 
-    /// Shows each live event of this key to `see`, until it says `false`, and says how many it
-    /// saw. The reference is `see`'s for the call only.
+    /// Passes each live event of this key to `see`, until it returns `false`, and returns how many
+    /// were passed. The reference belongs to `see` for the call only.
     ///
-    /// All that are live all the time are shown, each once. One with too many references already
-    /// is left out.
+    /// All that are live all the time are passed, each once. An event with too many references
+    /// already is left out.
     pub(crate) fn each_of(
         &self,
         guard: &P::Guard,
@@ -167,8 +167,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
-    /// The reference with this number, see [`Reference::index`], if there is one: if somebody holds
-    /// the event in this cell. Whether it is the caller is not known.
+    /// The reference with this number, see [`Reference::index`], if there is one: if the event in
+    /// this cell has a holder. Whether that is the caller is not known.
     pub(crate) fn reference(&self, number: u32) -> Option<Reference> {
         let index = self.pool.index_of(number)?;
         let is_held = self.pool.cell(index).holders() != 0;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A new key for an event that goes on: when what names an operation changes on its way.
+//! A new key for an event that continues: when the name of an operation changes on its way.
 //!
 //! ```text
 //!   claim (changing) --> out of the table --> new key, data --> into the table --> publish
 //! ```
 //!
-//! It is [`Tracker::update`] with a move in the table in between: the cell stays what it is, so the
-//! event keeps its begin, and that it has timed out. While it moves it is nobody else's and can not
-//! be found by either key. Nothing is counted: it is one event all the time.
+//! It is [`Tracker::update`] with a move in the table in between: the cell remains the same, so the
+//! event keeps its begin, and that it has timed out. During the move no other caller can use it, or
+//! find it by either key. Nothing is counted: it is one event all the time.
 //!
-//! For the readers of the table the event ends under one key and begins under another one. The
-//! life that they may have seen is over with the claim, and the next one is published after key
-//! and place were written, as that of any new event (event.rs, "Why no grace period is needed").
-//! Any context, NMI included.
+//! For the readers of the table the event ends under one key and begins under another one. The life
+//! that they may have seen is over with the claim, and the next one is published after key and
+//! place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
+//! context, including NMI.
 
 use super::{Open, Tracker, Verdict};
 use crate::{
@@ -25,11 +25,11 @@ use crate::{
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Gives a live event another key, and lets `change` change it, or drop it; then its key does
-    /// not matter. Returns what `change` decided, if `key` was live.
+    /// not matter. Returns the decision of `change`, if `key` was live.
     ///
-    /// The caller answers for the new key: if keys are unique, nothing else is live under it. If
-    /// the table has no room for it, which needs some 256 live events of the new key, the event is
-    /// dropped and counted as `gone`.
+    /// The caller is responsible for the new key: if keys are unique, nothing else is live under
+    /// it. If the table has no room for it, which needs about 256 live events of the new key, the
+    /// event is dropped and counted as `gone`.
     pub(crate) fn rename(
         &self,
         guard: &P::Guard,

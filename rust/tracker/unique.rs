@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Keys that can be live only once: who begins drops what is left of an earlier one.
+//! Keys that can be live only once: a begin drops what is left of an earlier one.
 //!
 //! ```text
 //!     CPU 0                          CPU 1                 begin of one key, at once
@@ -10,9 +10,9 @@
 //! ```
 //!
 //! With the barriers, at least one of the two sees the other. Events are ordered by their begin,
-//! then by their cell; of two, the earlier one goes, whoever of the two finds out: either the
-//! later one takes it, or it takes itself. Who takes whom follows one order, so there is no circle,
-//! and the last one always stays. Any context, NMI included.
+//! then by their cell; of two, the earlier one is dropped, whichever of the two notices: either the
+//! later one takes it, or it takes itself. All follow one order, so there is no circle, and the
+//! last one always stays. Any context, including NMI.
 
 use super::{became, held::Reference, Begin, Tracker, Won};
 use crate::{
@@ -27,12 +27,12 @@ use kernel::prelude::*;
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// An operation with a key that can be live only once begins at `start`.
     ///
-    /// Whatever else is live under this key began earlier, and its end was missed: it is dropped
-    /// and counted as `replaced`. If two begin at once, on two CPUs or one inside the other, the
-    /// one that began later stays; of two that began in the same nanosecond, either.
+    /// Any other event that is live under this key began earlier, and its end was missed: it is
+    /// dropped and counted as `replaced`. If two begin at once, on two CPUs or one inside the
+    /// other, the one that began later stays; of two that began in the same nanosecond, either.
     ///
-    /// There may be less data than the event has room for: the rest is what an earlier event had,
-    /// and for who knows when to look at it.
+    /// There may be less data than the event has room for: the rest is that of an earlier event,
+    /// and for callers that know when it is valid.
     #[inline]
     pub(crate) fn event_in_unique<const W: usize>(
         &self,
@@ -45,8 +45,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             .map_or_else(|lost| lost, |_| Begin::Started)
     }
 
-    /// As [`Tracker::event_in_unique`], with a reference to the new event. Fails with what became of
-    /// it instead.
+    /// As [`Tracker::event_in_unique`], with a reference to the new event. Fails with the result of
+    /// the begin.
     pub(crate) fn event_in_unique_held(
         &self,
         guard: &P::Guard,
@@ -97,9 +97,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// Leaves one event of this key: drops those that are earlier than `mine`, and `mine` if it
     /// finds a later one.
     ///
-    /// All who do this have published their event before they look, with a full barrier in
-    /// between, so of two at least one sees the other. Both agree on which of the two is to go,
-    /// so neither one goes by mistake, and both never do.
+    /// All callers have published their event before they look, with a full barrier in between, so
+    /// of two at least one sees the other. Both agree on which of the two must go, so neither goes
+    /// by mistake, and never both.
     #[inline(always)]
     fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won<'_>) {
         let mut is_last = true;

@@ -2,7 +2,7 @@
 
 //! The functions of include/latency_tracker.h that may be called in any context.
 //!
-//! A `struct latency_tracker_event` is no address but one more than the index of a cell, so that
+//! A `struct latency_tracker_event` is not an address but the index of a cell plus one, so that
 //! none is NULL.
 
 use super::{ended_or_errno, error_pointer, or_errno, tracker, RawTracker};
@@ -36,8 +36,8 @@ unsafe fn key<'a>(data: *const c_void, size: usize) -> Result<&'a [u8]> {
     unsafe { bytes(data, size) }.ok_or(EINVAL)
 }
 
-/// The reference that a caller has; it stays the caller's. `EINVAL` for what is none: NULL, error
-/// pointers, numbers of no cell, and of cells without a reference.
+/// The reference of a caller, which keeps it. `EINVAL` if it is none: NULL, error pointers, numbers
+/// of no cell, and of cells without a reference.
 fn event(tracker: &Any, raw: *mut RawEvent) -> Result<Reference> {
     let number = raw.addr().checked_sub(1).ok_or(EINVAL)?;
     let number = u32::try_from(number).map_err(|_| EINVAL)?;
@@ -48,7 +48,7 @@ fn into_raw(event: Reference) -> *mut RawEvent {
     lent(&event)
 }
 
-/// The same, of one that the receiver does not own.
+/// The same, for one that the receiver does not own.
 fn lent(event: &Reference) -> *mut RawEvent {
     ptr::without_provenance_mut(event.index().to_raw() as usize + 1)
 }
@@ -60,7 +60,7 @@ fn count_or_errno(result: Result<u64>) -> c_int {
     )
 }
 
-/// Copies bytes that lie in words to where there is room for `room`; returns how many there are.
+/// Copies bytes that are stored in words to a buffer of `room` bytes; returns how many there are.
 ///
 /// # Safety
 ///
@@ -71,10 +71,10 @@ unsafe fn copy(words: &[u64], size: usize, to: *mut c_void, room: usize) -> usiz
     size
 }
 
-// The functions that follow are documented in include/latency_tracker.h. Their contracts in
-// common: pointers to trackers are those of `latency_tracker_create`, not destroyed before the
-// call returns; references are those that were given out and not returned; keys and data point to
-// as many bytes as is said or configured.
+// The functions that follow are documented in include/latency_tracker.h. Their contracts in common:
+// pointers to trackers are those of `latency_tracker_create`, not destroyed before the call
+// returns; references are those that were handed out and not returned; keys and data point to as
+// many bytes as the arguments or the configuration say.
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_event_in_at(
@@ -173,7 +173,7 @@ unsafe extern "C" fn latency_tracker_lookup(
 unsafe extern "C" fn latency_tracker_event_get(raw: *mut RawTracker, held: *mut RawEvent) -> c_int {
     // SAFETY: The contracts above.
     or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
-        // The caller now has it twice, by the same name.
+        // The caller now has it twice, with the same number.
         tracker.hold_again(&event(tracker, held)?).map(|_| ())
     }))
 }
@@ -214,7 +214,7 @@ unsafe extern "C" fn latency_tracker_event_key(
 ) -> c_int {
     // SAFETY: The contracts above.
     count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
-        // SAFETY: The contracts above; a key of so many bytes has as many words.
+        // SAFETY: The contracts above; `words` has at least `size` bytes.
         let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
         Ok(tracker.with_key(&event(tracker, held)?, copy) as u64)
     }))
@@ -229,7 +229,7 @@ unsafe extern "C" fn latency_tracker_event_data(
 ) -> c_int {
     // SAFETY: The contracts above.
     count_or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
-        // SAFETY: The contracts above; data of so many bytes has as many words.
+        // SAFETY: The contracts above; `words` has at least `size` bytes.
         let copy = |words: &[u64], size| unsafe { copy(words, size, to, room) };
         Ok(tracker.with_data(&event(tracker, held)?, copy) as u64)
     }))

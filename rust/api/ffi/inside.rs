@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How deep callbacks are within each other.
+//! How deeply callbacks are nested.
 //!
-//! A callback may end events, whose callbacks then run within it, on the same stack. Each CPU has
-//! a count for each of its contexts (thread, softirq, hard interrupt, NMI), since these have stacks
-//! of their own; the most is [`DEPTH`], of all trackers together. Any context.
+//! A callback may end events, whose callbacks are then nested in it, on the same stack. Each CPU
+//! has a count for each of its contexts (thread, softirq, hard interrupt, NMI), since these have
+//! their own stacks; the maximum is [`DEPTH`], for all trackers together. Any context.
 
 use crate::sys::{bindings, platform::PreemptGuard};
 use core::{marker::PhantomData, ptr::NonNull};
 
-/// The most callbacks within each other, as LATENCY_TRACKER_NESTED_MAX in the header.
+/// The most nested callbacks, as LATENCY_TRACKER_NESTED_MAX in the header.
 const DEPTH: u8 = bindings::LATENCY_TRACKER_NESTED_MAX as u8;
 
-/// A callback of this context is under way while this lives.
+/// A callback of this context is running while this lives.
 ///
 /// # Invariants
 ///
@@ -31,19 +31,20 @@ impl<'a> Inside<'a> {
     /// Begins a callback, unless there are too many.
     pub(super) fn enter(guard: &'a PreemptGuard) -> Option<Self> {
         let count = Self::count(guard);
-        // SAFETY: Of this CPU, and of this context alone: what interrupts it has another one.
+        // SAFETY: Of this CPU, and of this context alone: an interrupt on top of it has another
+        // one.
         unsafe {
             if count.read() >= DEPTH {
                 return None;
             }
             count.write(count.read() + 1);
         }
-        // INVARIANT: The guard holds this thread on its CPU.
+        // INVARIANT: The guard keeps this thread on its CPU.
         Some(Self(count, PhantomData))
     }
 
-    /// Whether a callback of this context is under way. A thread that is not in one has preemption
-    /// on, so no other thread can be in the middle of one on this CPU.
+    /// Whether a callback of this context is running. A thread that is not in one has preemption
+    /// on, so no other thread can be inside one on this CPU.
     pub(super) fn is_anywhere(guard: &PreemptGuard) -> bool {
         // SAFETY: As in `enter`.
         unsafe { Inside::count(guard).read() != 0 }
