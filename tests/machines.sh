@@ -75,7 +75,8 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 # share RESULTS DIRECTORY KERNEL OPTIONS TEST...: run the tests in a machine with these options of scripts/vm, with | between
 # the words, one after another, and write a line for each to RESULTS (see `several` of report.sh). A machine ends with a test that fails, or
 # that leaves it other than it was; the tests that are left get another one. If the emulator
-# breaks a machine (scripts/vm), the test that was running has not been run and gets another one; that happens once.
+# breaks a machine (scripts/vm), or it does not start at all, the test that was running has not been run and gets
+# another one; that happens once.
 share() {
 	local results=$1 dir=$2 kernel=$3 options machine=0 ended broken=''
 	IFS='|' read -ra options <<<"$4"
@@ -88,10 +89,10 @@ share() {
 }
 
 # machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took, and broken, if the emulator
-# broke it.
+# broke it, or it did not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
-	local test from to vm qemu='' line rc limit=600 end now used begun=0 before=0 taint
+	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint
 	shift
 	rm -rf "$dir"
 	mkdir -p "$dir"
@@ -149,12 +150,14 @@ machine() {
 	rc=0
 	wait "$vm" || rc=$?
 	exec {from}<&- {to}>&-
-	if [ "$rc" -eq 126 ] && [ -z "$broken" ] && [ "${ends[ended]:-0}" -eq 0 ]; then
+	if [ -z "$broken" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
 		broken=1
 		[ "$ended" -eq 0 ] || ended=$((ended - 1))
-		echo "The emulator broke the machine of vm/${*:ended+1:1}@$kernel, which gets another one; its console log: $dir/console.log"
+		line='The emulator broke the machine'
+		[ "$rc" -eq 126 ] || line='The machine did not start'
+		echo "$line of vm/${*:ended+1:1}@$kernel, which gets another one; its console log: $dir/console.log"
 	elif [ "$ended" -eq 0 ]; then
-		echo "vm/$1@$kernel $dir/output.log 1 $(tenths $((now - end + 600000)))" >>"$results"
+		echo "vm/$1@$kernel $dir/output.log 1 $(tenths $((now - end + limit * 1000)))" >>"$results"
 		ended=1
 		return
 	fi
