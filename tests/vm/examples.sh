@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # The examples of the guide work as they are pasted, in their order. Examples that need the network, another
-# machine's files, or a build (make, apt) are left out; `record` has its own tests (record.sh, demo.sh).
+# machine's files, or a build (make, apt) are left out; `record` has its own tests (record.sh, demo.sh), and so has
+# `analyze` of what it captures (path.sh).
 # kernels: stock
 # cpus: 2
 # root: full
@@ -46,5 +47,5 @@ control -io
 unload_module
 
 # Loads the module itself, and removes it in the end.
-examples first-use 12 '^(make|apt|sudo|grep CONFIG|latency-tracker record)'
+examples first-use 12 '^(make|apt|sudo|grep CONFIG|latency-tracker (record|analyze))'
 loaded && fail "the last example removes the module" || :
