@@ -59,7 +59,7 @@ tracker! {
         lock: Address,
         /// What it is, and for reading or writing.
         kind: u8 in KINDS,
-        /// 0 if it was had, else the error with which waiting ended. Before the end, how many waits
+        /// 0 if it was acquired, else the error that ended the wait. Before the end, how many waits
         /// at the same address go on inside this one.
         ret: i32,
     }
