@@ -76,7 +76,7 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 # the words, one after another, and write a line for each to RESULTS (see `several` of report.sh). A machine ends with a test that fails, or
 # that leaves it other than it was; the tests that are left get another one. If the emulator
 # breaks a machine (scripts/vm), or it does not start at all, the test that was running has not been run and gets
-# another one; that happens to a test once.
+# another one; that happens once.
 share() {
 	local results=$1 dir=$2 kernel=$3 options machine=0 ended broken=''
 	IFS='|' read -ra options <<<"$4"
@@ -88,11 +88,11 @@ share() {
 	done
 }
 
-# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took, and broken, the test that
-# gets another one, if the emulator broke it, or it did not start.
+# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took, and broken, if the emulator
+# broke it, or it did not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
-	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last
+	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint
 	shift
 	rm -rf "$dir"
 	mkdir -p "$dir"
@@ -150,25 +150,22 @@ machine() {
 	rc=0
 	wait "$vm" || rc=$?
 	exec {from}<&- {to}>&-
-	test=${*:ended > 0 ? ended : 1:1}
-	if [ "$broken" != "$test" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
-		broken=$test
-		# What the kernel said from there on belongs to the test that runs again.
-		whole=''
+	if [ -z "$broken" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
+		broken=1
 		[ "$ended" -eq 0 ] || ended=$((ended - 1))
 		line='The emulator broke the machine'
 		[ "$rc" -eq 126 ] || line='The machine did not start'
-		echo "$line of vm/$test@$kernel, which gets another one; its console log: $dir/console.log"
+		echo "$line of vm/${*:ended+1:1}@$kernel, which gets another one; its console log: $dir/console.log"
 	elif [ "$ended" -eq 0 ]; then
 		echo "vm/$1@$kernel $dir/output.log 1 $(tenths $((now - end + limit * 1000)))" >>"$results"
 		ended=1
 		return
 	fi
 	# what happens after the last test is its own fault
-	[ "$rc" -eq 0 ] || [ -z "$whole" ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=1; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
+	[ "$rc" -eq 0 ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=1; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
 	now
 	for ((rc = 1; rc <= ended; rc++)); do
-		outcome "${!rc}" "${ends[rc]:-}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun)))}" "$([ "$rc" -lt "$ended" ] || echo "$whole")"
+		outcome "${!rc}" "${ends[rc]:-}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun)))}" "$([ "$rc" -lt "$ended" ] || echo last)"
 	done
 }
 

@@ -184,9 +184,8 @@ void duplicates(void)
 
 /*
  * However many events of one key are begun, no call takes long, and a refused one
- * returns an error. The times are printed, and vm/api-crowd compares them with the
- * limit on a machine whose clock counts instructions: elsewhere the host may take
- * the CPU away meanwhile.
+ * returns an error. The time is only printed: an emulated machine whose CPU the
+ * host takes away says little about a limit.
  */
 static void crowd(int attempts, u64 threshold)
 {

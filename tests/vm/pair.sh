@@ -7,7 +7,6 @@
 # kernels: stock rt
 # cpus: 2
 # icount: 1
-# turn: 100
 # timeout: 150
 
 . /lt/tests/lib.sh
@@ -36,7 +35,7 @@ says "x pair $from" 'this tracker needs the parameter: "end"'
 says "x pair begin=block_rq_issue $to" 'expected tracepoint:NAME, function:NAME or return:NAME: "block_rq_issue"'
 says "x pair begin=tracepoint:none $to" 'the kernel proper has no such tracepoint: "tracepoint:none"'
 says "x pair begin=function:none $to" 'no such function: "function:none"'
-says "x pair $from end=return:asm_exc_nmi" 'this function cannot be traced: "return:asm_exc_nmi"'
+says "x pair $from end=return:asm_exc_nmi" 'this function can not be traced: "return:asm_exc_nmi"'
 says "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, with a comma: "arg5"'
 says "x pair $from $to begin_key=arg0,arg1,tid" 'with a comma: "arg0,arg1,tid"'
 says "x pair $from $to begin_key=same" 'with a comma: "same"'

@@ -6,8 +6,6 @@
 //! is dropped, on every way out. The user's own `~/.lttngrc` is left alone: our commands have their
 //! own `LTTNG_HOME`.
 
-pub(crate) mod recording;
-
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -29,44 +27,17 @@ const PID_FILES: [&str; 2] = [
     "/var/run/lttng/lttng-sessiond.pid",
 ];
 
-/// Events that say who ran where, and who woke whom. Without `sched_wakeup` a thread that was woken for nothing, just
-/// before it went to sleep, would seem to wait for a processor.
-const OF_THREADS: [&str; 6] = [
+/// Events that explain a late block request: the request's life, and who ran where.
+pub(crate) const DEFAULT_EVENTS: [&str; 8] = [
+    "block_rq_*",
+    "block_bio_backmerge",
+    "block_bio_frontmerge",
     "sched_switch",
     "sched_waking",
-    "sched_wakeup",
     "sched_wakeup_new",
     "sched_process_fork",
     "sched_process_exec",
 ];
-/// The life of a request.
-const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
-/// Which disk was waited for, whatever way it says that it is done.
-const OF_DISKS: &str = "block_rq_complete";
-/// What interrupts, and in whose name: where a wait ends that no thread ended. Patterns, since not every architecture
-/// has all of them.
-const OF_INTERRUPTS: [&str; 6] = [
-    "irq_handler_*",
-    "irq_softirq_*",
-    "timer_hrtimer_expire_*",
-    "x86_irq_vectors_local_timer_*",
-    "x86_irq_vectors_reschedule_*",
-    "x86_irq_vectors_call_function*",
-];
-
-/// The events that explain alerts of a tracker.
-pub(crate) fn default_events(tracker: &str) -> Vec<&'static str> {
-    let of_requests = matches!(tracker, "block" | "io");
-    let mut events = OF_THREADS.to_vec();
-    match of_requests {
-        true => events.extend(OF_REQUESTS),
-        false => events.push(OF_DISKS),
-    }
-    if tracker != "block" {
-        events.extend(OF_INTERRUPTS);
-    }
-    events
-}
 
 /// The name of the session that process `pid` has for `instance`.
 pub(crate) fn session_name(instance: &str, pid: u32) -> String {
@@ -88,31 +59,6 @@ pub(crate) fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
     let names = listed.and_then(|xml| names_of("session", &xml));
     names.unwrap_or_else(|_| Vec::new())
-}
-
-/// How many events the tracer has discarded, in all channels of these sessions.
-pub(crate) fn discarded(sessions: &[String]) -> Result<u64> {
-    let mut sum = 0;
-    for session in sessions {
-        let xml = lttng(["--mi", "xml", "list", session]).output()?;
-        sum += discarded_in(&xml)?;
-    }
-    Ok(sum)
-}
-
-/// The sum of what the channels in `lttng --mi xml list SESSION` say.
-fn discarded_in(xml: &str) -> Result<u64> {
-    sum_of("discarded_events", xml)
-}
-
-/// The sum of all elements called `element`.
-fn sum_of(element: &str, xml: &str) -> Result<u64> {
-    let document = roxmltree::Document::parse(xml).context("what lttng says is not XML")?;
-    let counts = document
-        .descendants()
-        .filter(|node| node.tag_name().name() == element);
-    let counts = counts.filter_map(|node| node.text()?.trim().parse::<u64>().ok());
-    Ok(counts.sum())
 }
 
 /// Destroys a session that is not a value any more.
@@ -209,17 +155,6 @@ impl Session {
         Ok(session)
     }
 
-    /// Stops recording, or goes on with it.
-    pub(crate) fn record(&self, on: bool) -> Result<()> {
-        let word = if on { "start" } else { "stop" };
-        lttng([word, &self.name]).output().map(drop)
-    }
-
-    /// Its name.
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     /// Writes what the recorder holds below `directory`, as `directory/kernel`.
     pub(crate) fn snapshot(&self, directory: &Path) -> Result<()> {
         fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
@@ -295,8 +230,7 @@ pub(crate) fn stop_daemon(pid: i32) {
         return;
     }
     let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-    // It unloads the tracer's modules, which takes its time on a busy machine. The next run must not find it dying.
-    let end = Instant::now() + Duration::from_secs(60);
+    let end = Instant::now() + Duration::from_secs(10);
     while kill(Pid::from_raw(pid), None).is_ok() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -334,17 +268,6 @@ mod tests {
         let none = names_of("session", "<output><sessions/></output>").unwrap();
         assert!(none.is_empty());
         assert!(names_of("session", "Error: no daemon").is_err());
-    }
-
-    #[test]
-    fn what_channels_discarded_is_summed_up() {
-        let xml = "<command xmlns=\"https://lttng.org/xml/ns/lttng-mi\"><output><sessions><session><name>a</name>\
-            <domains><domain><channels><channel><name>c</name><attributes><discarded_events>3</discarded_events>\
-            <lost_packets>9</lost_packets></attributes></channel><channel><attributes><discarded_events>4\
-            </discarded_events></attributes></channel></channels></domain></domains></session></sessions></output>\
-            </command>";
-        assert_eq!(discarded_in(xml).unwrap(), 7);
-        assert!(discarded_in("Error").is_err());
     }
 
     #[test]

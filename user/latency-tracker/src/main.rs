@@ -7,7 +7,6 @@
 
 mod action;
 mod analyze;
-mod bench;
 mod cli;
 mod cmd;
 mod exec;
@@ -18,13 +17,10 @@ mod lttng;
 mod module;
 mod out;
 mod profile;
-mod readiness;
 mod record;
 mod rt;
 mod seconds;
-mod size;
 mod wait;
-mod way;
 
 use std::process::ExitCode;
 
@@ -39,7 +35,7 @@ pub(crate) enum Outcome {
     Fine,
     /// Something is wrong, and has been reported; exit status 1.
     Wrong,
-    /// An alert fired, or a limit was passed; exit status 2.
+    /// An alert fired; exit status 2.
     Alert,
 }
 
@@ -63,14 +59,9 @@ fn main() -> ExitCode {
         Command::Watch(args) => cmd::watch::run(&root, &args),
         Command::Hist(args) => cmd::hist::run(&root, &args),
         Command::Pending(args) => cmd::pending::run(&root, &args),
-        Command::Steps(args) => cmd::steps::run(&root, &args),
-        Command::Tree(args) => cmd::tree::run(&root, &args),
         Command::Profile(args) => profile::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
-        Command::Explain(args) => explain::run(&args),
-        Command::Bench(args) => bench::run(&root, &args),
-        Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),
         Command::Man { directory } => cmd::generate::man(&directory),

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! From the events of a trace to what happened to the late request.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lt_proc::{Alert, Reason};
+
+use super::event::{Dev, Event};
+use super::requests::{Request, Requests, Step, Task};
+
+/// The end in the trace may be this far from the alert: two probes, one of them stretched, ns.
+const NEAR: u64 = 5_000_000;
+
+/// Collects the events that concern one alert.
+#[derive(Debug)]
+pub(crate) struct Explainer {
+    alert: Alert,
+    dev: Dev,
+    sector: u64,
+    requests: Requests,
+    /// Which task was switched in when, by CPU, around the window only; the first entry may be older.
+    running: HashMap<u32, Vec<(u64, Task)>>,
+    /// The first event of each CPU, and the last of all.
+    first: HashMap<u32, u64>,
+    last: u64,
+}
+
+/// A request that was issued later and ended earlier.
+#[derive(Debug, Clone)]
+pub(crate) struct Overtaker {
+    pub(crate) request: Request,
+    /// After the late one was issued, ns.
+    pub(crate) issued_after: u64,
+    pub(crate) took: u64,
+}
+
+/// The device while the request waited.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DeviceQueue {
+    /// Other requests at the device when it was issued.
+    pub(crate) at_issue: usize,
+    /// The most, the late one included.
+    pub(crate) at_most: usize,
+    /// Left when it had ended.
+    pub(crate) at_end: usize,
+    pub(crate) issued: usize,
+    pub(crate) completed: usize,
+    pub(crate) overtakers: Vec<Overtaker>,
+    /// How long the device took for the others that ended meanwhile, ns.
+    pub(crate) others_median: Option<u64>,
+    pub(crate) others_max: Option<u64>,
+}
+
+/// What the trace says about one alert.
+#[derive(Debug, Clone)]
+pub(crate) struct Explanation {
+    pub(crate) alert: Alert,
+    /// The request, when its end is in the trace.
+    pub(crate) request: Option<Request>,
+    /// Known when its issue is, too.
+    pub(crate) queue: Option<DeviceQueue>,
+    /// The CPU that issued it, and how long each task ran there meanwhile, the longest first.
+    pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,
+    /// How far the trace reaches back before the alert, on the CPU that reaches least, ns.
+    pub(crate) covered: u64,
+    /// Events the tracer had to drop.
+    pub(crate) discarded: u64,
+    /// Why a part of the trace cannot be read.
+    pub(crate) unreadable: Option<String>,
+}
+
+impl Explainer {
+    /// `None` for an alert that is not about a block request.
+    pub(crate) fn new(alert: &Alert) -> Option<Self> {
+        let dev = Dev::parse(&alert.fields.text("dev")?)?;
+        Some(Self {
+            dev,
+            sector: alert.fields.number("sector")?,
+            alert: alert.clone(),
+            requests: Requests::default(),
+            running: HashMap::new(),
+            first: HashMap::new(),
+            last: 0,
+        })
+    }
+
+    /// Takes the next event.
+    pub(crate) fn feed(&mut self, event: &Event) {
+        self.first.entry(event.cpu).or_insert(event.time);
+        self.last = self.last.max(event.time);
+        if event.name.starts_with("block_rq_") {
+            if event.dev() == Some(self.dev) {
+                self.requests.feed(event);
+            }
+        } else if event.name == "sched_switch" && event.time <= self.alert.time + NEAR {
+            let task = Task {
+                comm: event.text("next_comm").unwrap_or("").to_string(),
+                tid: event.unsigned("next_tid").unwrap_or(0),
+            };
+            let on_cpu = self.running.entry(event.cpu).or_default();
+            // Before the window only the last one matters: the task that runs when the window begins.
+            if event.time + NEAR < self.alert.start() {
+                on_cpu.clear();
+            }
+            on_cpu.push((event.time, task));
+        }
+    }
+
+    /// For an alert of something that is still pending: the alert ends its request, as far as it
+    /// is explained.
+    fn end_pending(&mut self) {
+        let time = self.alert.time;
+        let pending = |r: &&mut Request| {
+            let begun = [&r.inserted, &r.issued];
+            let begun = begun
+                .iter()
+                .any(|s| s.as_ref().is_some_and(|s| s.time <= time));
+            r.sector == self.sector && begun && r.completed.as_ref().is_none_or(|c| c.time > time)
+        };
+        if let Some(request) = self.requests.all.iter_mut().rev().find(pending) {
+            request.completed = Some(Step {
+                time,
+                cpu: u32::try_from(self.alert.cpu).unwrap_or(0),
+                task: Task::default(),
+            });
+        }
+    }
+
+    /// The end of the trace.
+    pub(crate) fn finish(mut self, discarded: u64, unreadable: Option<String>) -> Explanation {
+        if self.alert.reason == Reason::Timeout {
+            self.end_pending();
+        }
+        let near = |r: &&Request| {
+            let end = r
+                .completed
+                .as_ref()
+                .map(|c| c.time.abs_diff(self.alert.time));
+            r.sector == self.sector && end.is_some_and(|d| d <= NEAR)
+        };
+        let distance = |r: &&Request| {
+            r.completed
+                .as_ref()
+                .map(|c| c.time.abs_diff(self.alert.time))
+        };
+        let request = self.requests.all.iter().filter(near).min_by_key(distance);
+        let steps = request.and_then(|r| Some((r, r.issued.as_ref()?, r.completed.as_ref()?)));
+        let queue =
+            steps.map(|(r, issued, completed)| device_queue(&self.requests, r, issued, completed));
+        let ran = steps.map(|(_, issued, completed)| {
+            let switches = self.running.get(&issued.cpu).map_or(&[][..], Vec::as_slice);
+            (
+                issued.cpu,
+                time_by_task(switches, issued.time, completed.time),
+            )
+        });
+        let begin = self
+            .first
+            .values()
+            .copied()
+            .max()
+            .unwrap_or(self.alert.time);
+        Explanation {
+            request: request.cloned(),
+            queue,
+            ran,
+            covered: self.alert.time.saturating_sub(begin),
+            discarded,
+            unreadable,
+            alert: self.alert,
+        }
+    }
+}
+
+fn device_queue(
+    requests: &Requests,
+    late: &Request,
+    issued: &Step,
+    completed: &Step,
+) -> DeviceQueue {
+    let (begin, end) = (issued.time, completed.time);
+    let within = |step: &Option<Step>| {
+        step.as_ref()
+            .is_some_and(|s| s.time > begin && s.time < end)
+    };
+    let others = || requests.all.iter().filter(|r| !std::ptr::eq(*r, late));
+    let instants = others().filter_map(|r| r.issued.as_ref()).map(|s| s.time);
+    let at_most = instants
+        .filter(|t| *t > begin && *t < end)
+        .chain([begin])
+        .map(|t| requests.depth(t))
+        .max();
+    let overtakers = others()
+        .filter(|r| within(&r.issued) && within(&r.completed))
+        .filter_map(|r| {
+            Some(Overtaker {
+                issued_after: r.issued.as_ref()?.time - begin,
+                took: r.at_device_for()?,
+                request: r.clone(),
+            })
+        });
+    let mut took: Vec<u64> = others()
+        .filter(|r| within(&r.completed))
+        .filter_map(Request::at_device_for)
+        .collect();
+    took.sort_unstable();
+    DeviceQueue {
+        at_issue: requests.depth(begin).saturating_sub(1),
+        at_most: at_most.unwrap_or(1),
+        at_end: requests.depth(end),
+        issued: others().filter(|r| within(&r.issued)).count(),
+        completed: others().filter(|r| within(&r.completed)).count(),
+        overtakers: overtakers.collect(),
+        others_median: took.get(took.len() / 2).copied(),
+        others_max: took.last().copied(),
+    }
+}
+
+/// How long each task ran between `begin` and `end`, the longest first; idle is tid 0.
+fn time_by_task(switches: &[(u64, Task)], begin: u64, end: u64) -> Vec<(Task, u64)> {
+    let mut times: BTreeMap<(u64, String), u64> = BTreeMap::new();
+    for (i, (since, task)) in switches.iter().enumerate() {
+        let until = switches.get(i + 1).map_or(end, |(t, _)| *t).min(end);
+        let since = (*since).max(begin);
+        if until > since {
+            let comm = if task.tid == 0 { "idle" } else { &task.comm };
+            *times.entry((task.tid, comm.to_string())).or_default() += until - since;
+        }
+    }
+    let mut list: Vec<(Task, u64)> = times
+        .into_iter()
+        .map(|((tid, comm), t)| (Task { comm, tid }, t))
+        .collect();
+    list.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn running_time_is_cut_to_the_window() {
+        let task = |tid: u64| Task {
+            comm: format!("t{tid}"),
+            tid,
+        };
+        let switches = [(0, task(1)), (50, task(0)), (70, task(1)), (200, task(2))];
+        let times = time_by_task(&switches, 40, 100);
+        assert_eq!(
+            times,
+            [
+                (task(1), 40),
+                (
+                    Task {
+                        comm: "idle".into(),
+                        tid: 0
+                    },
+                    20
+                )
+            ]
+        );
+    }
+}

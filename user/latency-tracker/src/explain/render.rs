@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The explanation in readable form, below 80 columns.
+
+use std::fmt;
+
+use lt_proc::{Nanos, Reason};
+
+use super::model::{DeviceQueue, Explanation};
+use super::requests::{Request, Step, Task};
+
+/// This many overtakers and tasks are named; the rest are counted.
+const NAMED: usize = 5;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let alert = &self.alert;
+        let owner = format!("{}/{}", printable(&alert.comm.text()), alert.tid);
+        writeln!(
+            f,
+            "alert {} of {}: {}",
+            alert.seq,
+            alert.instance,
+            alert.subject()
+        )?;
+        let delay = Nanos(alert.delay);
+        let limit = Nanos(alert.threshold).exact();
+        match alert.reason {
+            Reason::Timeout => writeln!(f, "by {owner}, pending for {delay} (timeout {limit})")?,
+            Reason::Late => writeln!(f, "by {owner}, took {delay}, after it had timed out")?,
+            _ => writeln!(f, "by {owner}, took {delay} (threshold {limit})")?,
+        }
+        let stack = alert.stack();
+        if !stack.is_empty() {
+            writeln!(f, "its task was then in")?;
+        }
+        for function in &stack {
+            writeln!(f, "  {}", printable(function))?;
+        }
+        writeln!(f)?;
+        match (&self.request, &self.queue) {
+            (Some(request), Some(queue)) => {
+                self.steps(f, request)?;
+                self.device(f, queue)?;
+                self.processor(f)?;
+                writeln!(f, "\n  {}", self.verdict(request, queue))?;
+            }
+            (Some(request), None) if self.is_pending() && request.inserted.is_some() => {
+                self.steps(f, request)?;
+                writeln!(f, "\n  It has not been issued to the device.")?;
+            }
+            (Some(request), None) => {
+                self.steps(f, request)?;
+                writeln!(
+                    f,
+                    "\n  The issue is not in the trace, which reaches back only {}.",
+                    Nanos(self.covered)
+                )?;
+                writeln!(
+                    f,
+                    "  Use a larger --subbuf-size or --num-subbuf, or trace fewer events."
+                )?;
+            }
+            (None, _) if self.covered == 0 => {
+                writeln!(
+                    f,
+                    "  The trace begins after the alert: the ring is far too small. Use a larger"
+                )?;
+                writeln!(f, "  --subbuf-size or --num-subbuf.")?;
+            }
+            (None, _) if self.is_pending() => {
+                writeln!(f, "  Its begin is not in the trace.")?;
+            }
+            (None, _) => {
+                writeln!(
+                    f,
+                    "  Its end is not in the trace, though that covers the time of the alert."
+                )?;
+                writeln!(f, "  Are the block_rq_* events among those recorded?")?;
+            }
+        }
+        if self.covered > 0 {
+            writeln!(
+                f,
+                "\n  The trace covers {} before the alert.",
+                Nanos(self.covered)
+            )?;
+        }
+        if self.discarded > 0 {
+            writeln!(
+                f,
+                "  The tracer dropped {} events: the picture has holes.",
+                self.discarded
+            )?;
+        }
+        if let Some(error) = &self.unreadable {
+            writeln!(
+                f,
+                "  A part of the trace cannot be read, so the picture has holes:"
+            )?;
+            writeln!(f, "  {}", printable(error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Explanation {
+    /// Whether the request had not ended when the alert was raised.
+    fn is_pending(&self) -> bool {
+        self.alert.reason == Reason::Timeout
+    }
+
+    /// The life of the request, relative to its end.
+    fn steps(&self, f: &mut fmt::Formatter<'_>, request: &Request) -> fmt::Result {
+        let end = request
+            .completed
+            .as_ref()
+            .map_or(self.alert.time, |c| c.time);
+        let mut step = |step: &Option<Step>, what: &str| match step {
+            None => Ok(()),
+            Some(s) => {
+                let when = format!("-{}", Nanos(end.saturating_sub(s.time)));
+                writeln!(
+                    f,
+                    "  {when:>9}  {what} by {} on CPU {}",
+                    name(&s.task),
+                    s.cpu
+                )
+            }
+        };
+        step(&request.inserted, "inserted in the I/O scheduler")?;
+        step(&request.issued, "issued to the device")?;
+        let cpu = request.completed.as_ref().map_or(0, |c| c.cpu);
+        let requeues = match request.requeues {
+            0 => String::new(),
+            n => format!(", after {n} requeues"),
+        };
+        let time = format!("{}.{:09}", end / 1_000_000_000, end % 1_000_000_000);
+        if self.is_pending() {
+            return writeln!(
+                f,
+                "  {:>9}  still pending when it timed out at {time}{requeues}",
+                0
+            );
+        }
+        writeln!(f, "  {:>9}  completed on CPU {cpu} at {time}{requeues}", 0)
+    }
+
+    fn device(&self, f: &mut fmt::Formatter<'_>, q: &DeviceQueue) -> fmt::Result {
+        let dev = self.alert.fields.text("dev").unwrap_or_default();
+        writeln!(f, "\n  the queue of device {dev} in that time")?;
+        writeln!(f, "    others there when it was issued  {:>6}", q.at_issue)?;
+        writeln!(f, "    at most, with this one           {:>6}", q.at_most)?;
+        writeln!(f, "    left when it ended               {:>6}", q.at_end)?;
+        writeln!(f, "    issued meanwhile                 {:>6}", q.issued)?;
+        writeln!(f, "    completed meanwhile              {:>6}", q.completed)?;
+        if let (Some(median), Some(max)) = (q.others_median, q.others_max) {
+            writeln!(
+                f,
+                "    they took: median {}, at most {}",
+                Nanos(median),
+                Nanos(max)
+            )?;
+        }
+        if q.overtakers.is_empty() {
+            return Ok(());
+        }
+        writeln!(
+            f,
+            "\n  overtaken by {} (issued later, completed earlier)",
+            plural(q.overtakers.len(), "request")
+        )?;
+        for o in q.overtakers.iter().take(NAMED) {
+            let r = &o.request;
+            let who = r
+                .inserted
+                .as_ref()
+                .or(r.issued.as_ref())
+                .map(|s| name(&s.task))
+                .unwrap_or_default();
+            let text = format!(
+                "    issued {:>8} later, took {:>8}: {} sector {} {}K {who}",
+                Nanos(o.issued_after).to_string(),
+                Nanos(o.took).to_string(),
+                r.op,
+                r.sector,
+                r.sectors / 2,
+            );
+            writeln!(f, "{text}")?;
+        }
+        match q.overtakers.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => writeln!(f, "    and {more} more"),
+        }
+    }
+
+    /// Which tasks had the CPU that issued it.
+    fn processor(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some((cpu, ran)) = &self.ran else {
+            return Ok(());
+        };
+        if ran.is_empty() {
+            return Ok(());
+        }
+        writeln!(f, "\n  CPU {cpu}, which issued it, ran in that time")?;
+        let all: u64 = ran.iter().map(|(_, time)| time).sum();
+        for (task, time) in ran.iter().take(NAMED) {
+            let percent = time * 100 / all.max(1);
+            writeln!(
+                f,
+                "    {:<24} {:>9} {percent:>3} %",
+                name(task),
+                Nanos(*time)
+            )?;
+        }
+        match ran.len().saturating_sub(NAMED) {
+            0 => Ok(()),
+            more => writeln!(f, "    and {}", plural(more, "more task")),
+        }
+    }
+
+    /// One sentence: where the time went.
+    fn verdict(&self, request: &Request, q: &DeviceQueue) -> String {
+        let at_device = request.at_device_for().unwrap_or(0);
+        let queued = match (&request.inserted, &request.issued) {
+            (Some(inserted), Some(issued)) => issued.time.saturating_sub(inserted.time),
+            _ => 0,
+        };
+        if request.requeues > 0 {
+            return format!(
+                "The driver gave it back {}: busy or in error.",
+                plural(request.requeues as usize, "time")
+            );
+        }
+        if queued > at_device {
+            return format!(
+                "Most of it ({}) passed in the I/O scheduler, before the device.",
+                Nanos(queued)
+            );
+        }
+        match (q.overtakers.len(), q.completed) {
+            (n, _) if n > 0 => format!(
+                "The device served {} that came later: it held this one back.",
+                plural(n, "request")
+            ),
+            (_, 0) => "The device completed nothing else in that time.".to_string(),
+            (_, n) => format!(
+                "The device first worked through {} that came earlier.",
+                plural(n, "request")
+            ),
+        }
+    }
+}
+
+fn name(task: &Task) -> String {
+    match task.tid {
+        0 => "idle".to_string(),
+        tid => format!("{}/{tid}", printable(&task.comm)),
+    }
+}
+
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+fn plural(n: usize, what: &str) -> String {
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Explainer;
+    use lt_proc::Alert;
+
+    /// babeltrace2's text of 18 ms of a real trace: scsi_debug with random delays, mq-deadline, fio.
+    const TRACE: &str = include_str!("testdata/scsi_debug.txt");
+
+    const ALERT: &str = "seq=3 time=26860215000 instance=slow_disk tracker=block reason=threshold delay=15255000 \
+        threshold=10000000 cpu=0 pid=170 tid=170 comm=\"fio\" dev=8:0 disk=\"sda\" op=\"R\" sector=50368 \
+        bytes=4096 queue=90000 device=15165000 requeues=0";
+
+    fn explain(alert: &str, trace: &str) -> String {
+        let mut explainer = Explainer::new(&Alert::parse(alert).unwrap()).unwrap();
+        for line in trace.lines() {
+            explainer.feed(&crate::explain::event::of_line(line));
+        }
+        explainer.finish(0, None).to_string()
+    }
+
+    #[test]
+    fn a_real_trace_explains_a_real_request() {
+        let text = explain(ALERT, TRACE);
+        assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
+        assert!(text.contains(
+            "alert 3 of slow_disk: sda R sector 50368 4K\nby fio/170, took 15.26ms (threshold 10ms)"
+        ));
+        // Counted by hand in the file.
+        for line in [
+            "-15.35ms  inserted in the I/O scheduler by fio/170 on CPU 1",
+            "-15.26ms  issued to the device by kworker/1:1H/129 on CPU 1",
+            "others there when it was issued       5",
+            "at most, with this one                6",
+            "issued meanwhile                      9",
+            "completed meanwhile                  10",
+            "overtaken by 5 requests",
+            "issued   3.93ms later, took  992.5us: R sector 4072 4K fio/170",
+            "The device served 5 requests that came later",
+        ] {
+            assert!(text.contains(line), "{line:?} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_still_pending_is_explained_up_to_the_alert() {
+        // The same request, 8 ms before its end.
+        let alert = ALERT
+            .replace("time=26860215000", "time=26852215000")
+            .replace(
+                "reason=threshold delay=15255000",
+                "reason=timeout delay=7255000",
+            )
+            .replace("threshold=10000000", "threshold=7000000");
+        let alert = format!("{alert} stack=\"bio_await+0x79/0xb0,blkdev_read_iter+0x103/0x1b0\"");
+        let text = explain(&alert, TRACE);
+        for line in [
+            "by fio/170, pending for 7.25ms (timeout 7ms)\nits task was then in\n  bio_await+0x79/0xb0\n  blkdev_read_iter+0x103/0x1b0\n\n",
+            "issued to the device by kworker/1:1H/129 on CPU 1",
+            "0  still pending when it timed out at 26.852215000",
+            "others there when it was issued       5",
+        ] {
+            assert!(text.contains(line), "{line:?} is missing in\n{text}");
+        }
+    }
+
+    #[test]
+    fn a_trace_that_begins_too_late_says_so() {
+        let late: Vec<&str> = TRACE
+            .lines()
+            .filter(|l| l[1..21].parse::<u64>().unwrap() > 26_850_000_000)
+            .collect();
+        let text = explain(ALERT, &late.join("\n"));
+        assert!(
+            text.contains("The issue is not in the trace") && text.contains("--subbuf-size"),
+            "{text}"
+        );
+        let text = explain(ALERT, "");
+        assert!(text.contains("begins after the alert"), "{text}");
+        let switches: Vec<&str> = TRACE.lines().filter(|l| !l.contains("block_rq_")).collect();
+        let text = explain(ALERT, &switches.join("\n"));
+        assert!(
+            text.contains("Are the block_rq_* events among those"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn other_trackers_are_left_alone() {
+        let alert = "seq=1 time=2 instance=a tracker=x reason=threshold delay=1 threshold=1 cpu=0 pid=1 tid=1 comm=\"x\"";
+        assert!(Explainer::new(&Alert::parse(alert).unwrap()).is_none());
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The life of every request of one device, as far as the trace shows it.
+
+use super::event::Event;
+
+/// A task.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) comm: String,
+    pub(crate) tid: u64,
+}
+
+/// One step of a request: when, by whom, on which CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub(crate) time: u64,
+    pub(crate) cpu: u32,
+    pub(crate) task: Task,
+}
+
+/// One request; steps before the trace begins are missing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Request {
+    pub(crate) sector: u64,
+    pub(crate) sectors: u64,
+    pub(crate) op: String,
+    pub(crate) inserted: Option<Step>,
+    /// The first time, when it was requeued.
+    pub(crate) issued: Option<Step>,
+    pub(crate) completed: Option<Step>,
+    pub(crate) requeues: u64,
+    /// Between issue (or requeue) and the end.
+    at_device: bool,
+    at: u64,
+    left: u64,
+}
+
+impl Request {
+    /// How long the device had it, ns.
+    pub(crate) fn at_device_for(&self) -> Option<u64> {
+        let (issued, completed) = (self.issued.as_ref()?, self.completed.as_ref()?);
+        completed.time.checked_sub(issued.time)
+    }
+}
+
+/// All requests of the device, in the order in which they first appear.
+#[derive(Debug, Default)]
+pub(crate) struct Requests {
+    pub(crate) all: Vec<Request>,
+    /// Indices of those that have not ended: short, however long the trace.
+    live: Vec<usize>,
+}
+
+impl Requests {
+    /// Takes an event of the device.
+    pub(crate) fn feed(&mut self, event: &Event) {
+        let sector = event
+            .unsigned("sector")
+            .filter(|s| *s != u64::MAX)
+            .unwrap_or(0);
+        let sectors = event.unsigned("nr_sector").unwrap_or(0);
+        let step = Step {
+            time: event.time,
+            cpu: event.cpu,
+            task: Task {
+                comm: event.text("comm").unwrap_or("").to_string(),
+                tid: event.unsigned("tid").unwrap_or(0),
+            },
+        };
+        let new = || Request {
+            sector,
+            sectors,
+            at: sector,
+            left: sectors,
+            op: operation(event.unsigned("rwbs").unwrap_or(0)),
+            ..Request::default()
+        };
+        match event.name.as_str() {
+            "block_rq_insert"
+                if self
+                    .find(|r| !r.at_device && r.at == sector && r.left == sectors)
+                    .is_none() =>
+            {
+                self.add(Request {
+                    inserted: Some(step),
+                    ..new()
+                });
+            }
+            "block_rq_issue" => {
+                let end = sector.saturating_add(sectors);
+                let same = |r: &Request| !r.at_device && r.at == sector && r.left == sectors;
+                let grown = |r: &Request| {
+                    !r.at_device && r.left > 0 && r.at >= sector && r.at + r.left <= end
+                };
+                let known = self.find(same).or_else(|| self.find(grown));
+                let i = known.unwrap_or_else(|| self.add(new()));
+                let request = &mut self.all[i];
+                (request.sector, request.sectors) = (sector, sectors);
+                (request.at, request.left) = (sector, sectors);
+                request.issued.get_or_insert(step);
+                request.at_device = true;
+            }
+            "block_rq_requeue" => {
+                if let Some(i) = self.find(|r| r.at_device && r.at == sector && r.left == sectors) {
+                    self.all[i].requeues += 1;
+                    self.all[i].at_device = false;
+                }
+            }
+            "block_rq_merge" => {
+                if let Some(i) = self.find(|r| !r.at_device && r.at == sector && r.left == sectors)
+                {
+                    self.live.retain(|l| *l != i);
+                }
+            }
+            "block_rq_complete" => self.complete(sector, sectors, step, new),
+            _ => {}
+        }
+    }
+
+    fn complete(&mut self, sector: u64, sectors: u64, step: Step, new: impl Fn() -> Request) {
+        let whole =
+            |r: &Request| r.at_device && r.at == sector && (r.left == sectors || r.left == 0);
+        let part = |r: &Request| r.at_device && r.at == sector && r.left > sectors;
+        if let Some(i) = self.find(whole) {
+            self.all[i].completed = Some(step);
+            self.live.retain(|l| *l != i);
+        } else if let Some(i) = self.find(part).filter(|_| sectors > 0) {
+            self.all[i].at += sectors;
+            self.all[i].left -= sectors;
+        } else if sectors > 0 {
+            // It was on its way when the trace begins.
+            let i = self.add(Request {
+                completed: Some(step),
+                ..new()
+            });
+            self.live.retain(|l| *l != i);
+        }
+    }
+
+    fn add(&mut self, request: Request) -> usize {
+        self.all.push(request);
+        self.live.push(self.all.len() - 1);
+        self.all.len() - 1
+    }
+
+    fn find(&self, fits: impl Fn(&Request) -> bool) -> Option<usize> {
+        self.live.iter().copied().find(|i| fits(&self.all[*i]))
+    }
+
+    /// How many requests the device held at `time`, that instant's own changes included.
+    pub(crate) fn depth(&self, time: u64) -> usize {
+        let held = |r: &&Request| {
+            let begun = match (&r.issued, &r.inserted) {
+                (Some(issued), _) => issued.time <= time,
+                // Never issued in this trace: before it began, if it ended; not yet, if it was inserted.
+                (None, inserted) => inserted.is_none() && r.completed.is_some(),
+            };
+            begun && r.completed.as_ref().is_none_or(|c| c.time > time)
+        };
+        self.all.iter().filter(held).count()
+    }
+}
+
+/// LTTng's rwbs bits, in the letters of the block layer.
+fn operation(bits: u64) -> String {
+    let kind = match bits {
+        b if b & (1 << 1) != 0 => "D",
+        b if b & (1 << 7) != 0 => "DE",
+        b if b & 1 != 0 => "W",
+        b if b & (1 << 2) != 0 => "R",
+        b if b & (1 << 8 | 1 << 10) != 0 => "F",
+        _ => "N",
+    };
+    let flags = [(9, 'F'), (3, 'A'), (5, 'S'), (6, 'M')];
+    let mut text = kind.to_string();
+    text.extend(
+        flags
+            .iter()
+            .filter(|(bit, _)| bits & (1 << bit) != 0)
+            .map(|(_, c)| c),
+    );
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(time: u64, name: &str, sector: u64, sectors: u64) -> Event {
+        let text = format!(
+            "[{time}] h {name}: {{ cpu_id = 0 }}, {{ dev = 8388608, sector = {sector}, nr_sector = {sectors}, tid = 7, rwbs = 33, comm = \"a\" }}"
+        );
+        crate::explain::event::of_line(&text)
+    }
+
+    fn requests(events: &[(u64, &str, u64, u64)]) -> Requests {
+        let mut requests = Requests::default();
+        for (time, name, sector, sectors) in events {
+            requests.feed(&event(*time, name, *sector, *sectors));
+        }
+        requests
+    }
+
+    #[test]
+    fn depth_counts_what_the_device_holds() {
+        let r = requests(&[
+            (1, "block_rq_issue", 0, 8),
+            (2, "block_rq_insert", 8, 8),
+            (3, "block_rq_issue", 8, 8),
+            (4, "block_rq_complete", 0, 8),
+            (5, "block_rq_complete", 800, 8),
+        ]);
+        // Sector 800 was there from before the trace until 5.
+        assert_eq!([0, 1, 2, 3, 4, 5].map(|t| r.depth(t)), [1, 2, 2, 3, 2, 1]);
+        assert_eq!(r.all[1].issued.as_ref().unwrap().time, 3);
+        assert_eq!(r.all[0].op, "WS");
+    }
+
+    #[test]
+    fn requeues_partial_ends_and_merges_are_followed() {
+        let r = requests(&[
+            (1, "block_rq_insert", 0, 8),
+            (2, "block_rq_insert", 8, 8),
+            (3, "block_rq_merge", 8, 8),
+            (4, "block_rq_issue", 0, 16),
+            (5, "block_rq_requeue", 0, 16),
+            (6, "block_rq_issue", 0, 16),
+            (7, "block_rq_complete", 0, 8),
+            (9, "block_rq_complete", 8, 8),
+        ]);
+        assert_eq!(r.all[0].requeues, 1);
+        assert_eq!(r.all[0].at_device_for(), Some(5));
+        assert_eq!(r.depth(8), 1);
+        assert_eq!(r.depth(9), 0);
+    }
+
+    #[test]
+    fn operations_are_spelled_as_the_kernel_does() {
+        assert_eq!(operation(36), "RS");
+        assert_eq!(operation(33), "WS");
+        assert_eq!(operation(4), "R");
+        assert_eq!(operation(1280), "F");
+    }
+}
