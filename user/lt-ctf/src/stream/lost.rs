@@ -9,6 +9,8 @@ use super::Stream;
 pub struct Lost {
     /// The stream it was lost from, and its CPU.
     pub stream: usize,
+    /// The number of its trace, as of [`crate::Event::trace`].
+    pub trace: usize,
     /// The CPU of the stream.
     pub cpu: Option<u32>,
     /// Whole packets, or single events.
@@ -33,6 +35,7 @@ impl Stream {
         let mut lost = |packets, count, to| {
             self.lost.push(Lost {
                 stream: self.index,
+                trace: self.trace,
                 cpu: self.cpu,
                 packets,
                 count,

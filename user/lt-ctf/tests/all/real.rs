@@ -9,7 +9,7 @@ use lt_ctf::{Item, Reader, text};
 
 use crate::made::Dir;
 
-fn unpack() -> Dir {
+pub fn unpack() -> Dir {
     let dir = Dir::new();
     let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/traces.tar.xz");
     let done = Command::new("tar")
@@ -77,15 +77,10 @@ fn every_event_and_field_is_what_babeltrace2_prints() {
 
 #[test]
 fn a_trace_of_the_older_format_is_converted() {
-    if Command::new("babeltrace2")
-        .arg("--version")
-        .output()
-        .is_err()
-    {
-        println!("babeltrace2 is not here");
-        return;
+    let dir = unpack();
+    for trace in ["ust-1.8", "rare-1.8"] {
+        compare(&dir.0, trace);
     }
-    compare(&unpack().0, "ust-1.8");
 }
 
 fn compare(dir: &Path, trace: &str) {
