@@ -3,11 +3,12 @@
 //! Output for people: lines, tables, colour on a terminal only, and silence when the reader has left.
 //!
 //! A line is as wide as the terminal that shows it, and whole in a pipe or a file, whose reader may
-//! search it. `COLUMNS` overrides both. Paragraphs wrap below 80 columns in any case.
+//! search it or paste a name from it. `COLUMNS` overrides what a terminal says. Paragraphs wrap below 80 columns in any
+//! case.
 
 pub(crate) mod file;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
@@ -21,6 +22,10 @@ const NARROWEST: usize = 40;
 
 /// The width of standard output, in columns; `None` where lines are whole.
 pub(crate) fn width() -> Option<usize> {
+    // Some shells export the terminal's COLUMNS to all that they run, pipes too.
+    if !io::stdout().is_terminal() {
+        return None;
+    }
     let asked = std::env::var("COLUMNS").ok();
     let asked = asked.and_then(|columns| columns.trim().parse().ok());
     let terminal = || {

@@ -17,6 +17,7 @@ use serde_json::Value;
 #[allow(unreachable_pub, clippy::panic, clippy::expect_used)]
 #[path = "../src/analyze/picture/pftrace.rs"]
 mod pftrace;
+mod terminal;
 
 use pftrace::Pftrace;
 
@@ -141,7 +142,7 @@ fn a_person_reads_a_table_and_then_the_path() {
     let dir = Dir::with_traces("text");
     let tid = &busiest(&dir, "compact")[0];
     let args = ["--tid", tid.as_str(), "--from", "+0", "--verbose"];
-    let (status, text, said) = run(dir.path("compact", &args).env("COLUMNS", "80"));
+    let (status, text, said) = terminal::on_a_terminal(dir.path("compact", &args), 80);
     assert_eq!(status, 0, "{said}");
     let parts: Vec<_> = text.split("\n\n").collect();
     assert_eq!(parts.len(), 3, "{text}");
