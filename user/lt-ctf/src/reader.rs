@@ -84,7 +84,7 @@ impl Reader {
     ///
     /// # Errors
     /// When what follows in a stream cannot be read. The stream goes on with its next packet, if that can be
-    /// found; so one may call this again.
+    /// found; so one may call this again. Then comes the rest of the packet, as [`Item::Lost`].
     #[expect(
         clippy::should_implement_trait,
         reason = "an event borrows from the reader, which no iterator can express"

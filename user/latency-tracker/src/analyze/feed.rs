@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use lt_ctf::{Item, Options, Progress, Reader};
+use lt_ctf::{Item, Missing, Options, Progress, Reader};
 use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
 
 use super::args::When;
@@ -27,6 +27,8 @@ pub(crate) struct Told {
     pub(crate) lost: u64,
     /// Whole packets of events that are missing; how many events, nothing tells.
     packets: u64,
+    /// Packets of which only a part could be read.
+    damaged: u64,
     /// The first thing that could not be read.
     pub(crate) fault: Option<lt_ctf::Error>,
     took: Duration,
@@ -62,7 +64,14 @@ impl Told {
             ));
         }
         if let Some(fault) = &self.fault {
-            caveats.push(format!("a part of the trace cannot be read: {fault}"));
+            let part = match self.damaged {
+                0 | 1 => "a part of the trace".into(),
+                n => format!("the rest of {} packets of the trace", out::thousands(n)),
+            };
+            let first = if self.damaged > 1 { "the first: " } else { "" };
+            caveats.push(format!(
+                "{part} cannot be read, and what its events told is not known: {first}{fault}"
+            ));
         }
         caveats
     }
@@ -81,6 +90,7 @@ impl Told {
             events: 0,
             lost,
             packets: 0,
+            damaged: 0,
             fault: None,
             took: Duration::ZERO,
         }
@@ -228,6 +238,7 @@ impl Source {
                 events: 0,
                 lost: 0,
                 packets: 0,
+                damaged: 0,
                 fault: None,
                 took: Duration::ZERO,
             },
@@ -266,7 +277,7 @@ impl Source {
     ) -> Result<Builder> {
         let told = &mut self.told;
         // A second pass tells the same of this.
-        (told.lost, told.packets) = (0, 0);
+        (told.lost, told.packets, told.damaged) = (0, 0, 0);
         let (mut looked, mut fed) = (0, 0u64);
         loop {
             looked += 1;
@@ -311,9 +322,10 @@ impl Source {
                     }
                 }
                 Ok(Some(Item::Lost(lost))) => {
-                    let count = match lost.packets {
-                        true => &mut told.packets,
-                        false => &mut told.lost,
+                    let count = match lost.what {
+                        Missing::Events => &mut told.lost,
+                        Missing::Packets => &mut told.packets,
+                        Missing::Rest => &mut told.damaged,
                     };
                     *count = count.saturating_add(lost.count);
                     // Streams of programs have no part in this.
@@ -431,6 +443,39 @@ mod tests {
         assert!(both.events > alone.events);
         assert_eq!(both.model.processors, alone.model.processors);
         assert_eq!(both.model.threads, alone.model.threads);
+    }
+
+    #[test]
+    fn damaged_packets_cost_what_they_hold_and_are_told() {
+        const PACKET: usize = 16384;
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let whole = told(&trace);
+        let file = trace.join("kernel/channel_0");
+        let mut bytes = fs::read(&file).unwrap();
+        // Among so many bytes is the header of an event, whose class becomes one that there is not.
+        bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
+        fs::write(&file, &bytes).unwrap();
+        let one = told(&trace);
+        let said = one.caveats();
+        assert!(
+            said.len() == 1
+                && said[0].starts_with(
+                    "a part of the trace cannot be read, and what its events told is not known: "
+                )
+                && said[0].contains("channel_0: byte "),
+            "{said:?}"
+        );
+        assert_eq!((one.damaged, one.model.span), (1, whole.model.span));
+        assert!(one.events < whole.events && one.events > whole.events * 3 / 4);
+        bytes[4 * PACKET + 8000..4 * PACKET + 9000].fill(0xff);
+        fs::write(&file, &bytes).unwrap();
+        let said = told(&trace).caveats();
+        assert!(
+            said.len() == 1
+                && said[0].starts_with("the rest of 2 packets of the trace cannot be read,"),
+            "{said:?}"
+        );
     }
 
     #[test]

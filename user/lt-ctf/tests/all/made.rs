@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use lt_ctf::{Error, Item, Options, Reader};
+use lt_ctf::{Error, Item, Missing, Options, Reader};
 use serde_json::{Value, json};
 
 /// A directory that goes with its owner.
@@ -233,10 +233,14 @@ pub fn rest(reader: &mut Reader) -> Vec<String> {
                 told.push(String::from_utf8_lossy(&line).trim_end().to_string());
             }
             Ok(Some(Item::Lost(lost))) => {
-                let what = if lost.packets { "packets" } else { "events" };
+                let what = match lost.what {
+                    Missing::Events => format!("{} events", lost.count),
+                    Missing::Packets => format!("{} packets", lost.count),
+                    Missing::Rest => "rest".into(),
+                };
                 told.push(format!(
-                    "lost {} {what} {}..{} cpu {:?}",
-                    lost.count, lost.cycles.0, lost.cycles.1, lost.cpu
+                    "lost {what} {}..{} cpu {:?}",
+                    lost.cycles.0, lost.cycles.1, lost.cpu
                 ));
             }
             Err(error) => {

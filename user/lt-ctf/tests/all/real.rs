@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use lt_ctf::{Item, Reader, text};
+use lt_ctf::{Item, Missing, Reader, text};
 
 use crate::made::Dir;
 
@@ -41,7 +41,7 @@ fn read(trace: &Path) -> (Vec<String>, [u64; 2]) {
                 assert!(event.nanoseconds() >= last);
                 last = event.nanoseconds();
             }
-            Item::Lost(what) => lost[usize::from(what.packets)] += what.count,
+            Item::Lost(what) => lost[usize::from(what.what == Missing::Packets)] += what.count,
         }
     }
     (lines, lost)
