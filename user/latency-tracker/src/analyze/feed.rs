@@ -453,7 +453,7 @@ mod tests {
         let whole = told(&trace);
         let file = trace.join("kernel/channel_0");
         let mut bytes = fs::read(&file).unwrap();
-        // Among so many bytes is the header of an event, whose class becomes one that there is not.
+        // The header of an event is among these bytes: its class becomes one that there is not.
         bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
         fs::write(&file, &bytes).unwrap();
         let one = told(&trace);

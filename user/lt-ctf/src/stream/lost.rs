@@ -8,7 +8,7 @@ use super::Stream;
 /// What was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// Events, between two packets: so many as `count` says.
+    /// Events, between two packets.
     Events,
     /// Packets, between two others.
     Packets,
