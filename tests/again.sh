@@ -36,7 +36,7 @@ kept() {
 	esac
 }
 
-# reason LOG: why a test failed, in one line.
+# reason LOG STATUS: why a test failed, in one line.
 reason() {
 	local line
 	line=$(grep -aE '^(FAIL: |vm: time is up)' "$1" | tail -n 1 || :)
@@ -45,7 +45,12 @@ reason() {
 	line=${line#vm: }
 	# not what a terminal would take for a command
 	line=$(tr -cd '[:print:]' <<<"${line:0:160}")
-	echo "${line:-it says nothing}"
+	# `timeout` says nothing
+	case $line$2 in
+		124|137) line='time is up' ;;
+		"$2") line="exit status $2" ;;
+	esac
+	echo "$line"
 }
 
 # first_verdict NAME STATUS SECONDS LOG CPU: as `verdict`, of a test that may run again.
@@ -62,7 +67,7 @@ first_verdict() {
 	fi
 	case $to in */output.log) mv "${4%/*}" "${to%/*}" ;; *) mv "$4" "$to" ;; esac
 	failed_once+=("$1")
-	first_failures[$1]="failed after $3 s: $(reason "$to")"
+	first_failures[$1]="failed after $3 s: $(reason "$to" "$2")"
 	printf 'AGAIN %s (%s): it runs again, alone, after all others\n' "$1" "${first_failures[$1]}"
 	excerpt "$to"
 }
@@ -90,6 +95,7 @@ run_again() {
 	reap_all
 	[ ${#failed_once[@]} -eq 0 ] || echo "== again, alone: ${failed_once[*]}"
 	for name in "${failed_once[@]}"; do
+		# shellcheck disable=SC2034 # for `reap`
 		judges[$name]=second_verdict
 		several "$results" "$name" -- second_run "$name" "$results"
 		reap_all
@@ -113,17 +119,20 @@ round() { LOGS=$(logs_of "$1") "${@:2}"; }
 # repeated_verdict NAME STATUS SECONDS LOG CPU: as `verdict`, of one of many runs of a test.
 repeated_verdict() {
 	runs_of[$1]=$((${runs_of[$1]:-0} + 1))
-	case $2 in 0|77) ;; *) failures_of[$1]+=" $4" ;; esac
+	case $2 in 0|77) ;; *) failures_of[$1]+=" $2:$4" ;; esac
 	verdict "$@"
 }
 
 # repetition: how often each test failed.
 repetition() {
-	local name log logs
+	local name log logs status
 	[ ${#runs_of[@]} -gt 0 ] || die "nothing of vm/ or host/ has a name like that; see $0 --list"
 	for name in $(printf '%s\n' "${!runs_of[@]}" | sort); do
 		read -ra logs <<<"${failures_of[$name]:-}"
 		printf '%s failed in %s of %s runs\n' "$name" "${#logs[@]}" "${runs_of[$name]}"
-		for log in "${logs[@]}"; do printf '    %s: %s\n' "$log" "$(reason "$log")"; done
+		for log in "${logs[@]}"; do
+			status=${log%%:*} log=${log#*:}
+			printf '    %s: %s\n' "$log" "$(reason "$log" "$status")"
+		done
 	done
 }

@@ -10,6 +10,7 @@
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$top/build"
+"$top/scripts/build-module" stock
 work=$(mktemp -d "$top/build/runner.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/vm" "$work/host"
@@ -86,6 +87,8 @@ check '^FAIL host/hanging '
 check '^AGAIN vm/shy@stock \(failed after [0-9.]+ s: tests in this machine: got .*, expected .1.\)'
 check '^FLAKY vm/shy@stock \(failed after [0-9.]+ s: tests in this machine: .*; passed alone\)$'
 check '^FLAKY host/moody \(failed after [0-9.]+ s: the first time; passed alone\)$'
+check '^AGAIN host/bad \(failed after [0-9.]+ s: exit status 3\)'
+check '^AGAIN host/hanging \(failed after [0-9.]+ s: time is up\)'
 check '^FAIL host/loom '
 check '^2 flaky: (vm/shy@stock host/moody|host/moody vm/shy@stock)$'
 check '^vm/bad@stock: twice, first failed after .* s: one and two: '

@@ -103,7 +103,10 @@ fn events_of_no_size() {
     let told = told(&dir.0, false).unwrap();
     assert_eq!(
         told,
-        [format!("error stream_0:{HEADER}: an event of no size")]
+        [
+            format!("error stream_0:{HEADER}: an event of no size"),
+            "lost rest 0..0 cpu Some(0)".into()
+        ]
     );
 }
 

@@ -265,7 +265,9 @@ pub fn one(payload: Value, put: impl FnOnce(&mut Bits)) -> String {
     let dir = Dir::new();
     let bytes = packet(Packet::default(), |bits| put(event(bits, 0, 1)));
     write(&dir.0, &metadata(&[("e", payload)]), &[bytes]);
-    let told = told(&dir.0, false).unwrap();
+    let mut told = told(&dir.0, false).unwrap();
+    // Behind an error.
+    told.retain(|t| !t.starts_with("lost rest "));
     assert_eq!(told.len(), 1, "{told:?}");
     let line = &told[0];
     line.strip_prefix("[00000000000000000001] made e: { cpu_id = 0 }, ")
