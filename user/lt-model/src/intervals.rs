@@ -33,16 +33,19 @@ impl Intervals {
         push(&mut self.wakers, waker.map_or(NONE, |waker| waker.0));
     }
 
-    /// The last one is of that kind, and goes on; or there is none. What it may have is the maker of the thread, which
-    /// gives way to a waker.
+    /// The last one is of that kind, and goes on. One that has the maker of the thread does not go on to what a waker has
+    /// ended: both are told.
     pub(crate) fn extend(&mut self, end: u64, kind: u32, waker: Option<WakerId>) -> bool {
         if self.tiles.last_kind() != Some(kind) {
             return false;
         }
-        self.tiles.extend(end);
         if let (Some(last), Some(waker)) = (self.wakers.last_mut(), waker) {
+            if *last != NONE {
+                return false;
+            }
             *last = waker.0;
         }
+        self.tiles.extend(end);
         true
     }
 

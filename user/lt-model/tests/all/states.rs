@@ -378,7 +378,7 @@ fn a_switch_from_another_thread_than_ran_shows_that_events_are_missing() {
 }
 
 #[test]
-fn of_what_is_not_known_who_ended_it_is_told_rather_than_the_maker() {
+fn of_what_is_not_known_the_maker_and_who_ended_it_are_both_told() {
     let fork = What::Fork {
         child: 4,
         name: b"",
@@ -393,5 +393,8 @@ fn of_what_is_not_known_who_ended_it_is_told_rather_than_the_maker() {
         waking(28, 0, 4),
         switch(30, 0, 8, S, 4),
     ]);
-    assert_eq!(told(&m, 4), "10..28 unknown by 8, 28..30 waiting");
+    assert_eq!(
+        told(&m, 4),
+        "10..18 unknown by 7, 18..28 unknown by 8, 28..30 waiting"
+    );
 }
