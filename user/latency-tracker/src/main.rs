@@ -7,7 +7,6 @@
 
 mod action;
 mod analyze;
-mod bench;
 mod cli;
 mod cmd;
 mod exec;
@@ -18,7 +17,6 @@ mod lttng;
 mod module;
 mod out;
 mod profile;
-mod readiness;
 mod record;
 mod rt;
 mod seconds;
@@ -39,7 +37,7 @@ pub(crate) enum Outcome {
     Fine,
     /// Something is wrong, and has been reported; exit status 1.
     Wrong,
-    /// An alert fired, or a limit was passed; exit status 2.
+    /// An alert fired; exit status 2.
     Alert,
 }
 
@@ -69,7 +67,6 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
         Command::Explain(args) => explain::run(&args),
-        Command::Bench(args) => bench::run(&root, &args),
         Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: is this machine ready? One line a question: ok, warn or fail, and what to do. With `--rt`, is it
-//! ready for real-time work: [`readiness`].
+//! `check`: is this machine ready? One line a question: ok, warn or fail, and what to do.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +15,6 @@ use crate::cli::CheckArgs;
 use crate::exec::{self, Exec};
 use crate::module;
 use crate::out::{self, Colour};
-use crate::readiness;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -50,9 +48,6 @@ fn answer(
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
-    if let Some(cpus) = &args.real_time.rt {
-        return readiness::run(&args.real_time, cpus, args.json);
-    }
     let questions: [&dyn Fn() -> Answer; 8] = [
         &user,
         &|| the_module(root),
