@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::{off_guard, on, Numa};
-use crate::engine::{
+use crate::{
     freelist::{Index, Link},
     rcu_ht::{self, Candidate},
 };
