@@ -5,6 +5,7 @@
 # kernels: stock rt
 # cpus: 4
 # numa: 2
+# root: initramfs
 # timeout: 60
 
 . /lt/tests/lib.sh

@@ -7,12 +7,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::Reader;
+use super::{Reader, Trace};
 use crate::convert::{self, Progress, Scratch, Watch};
 use crate::error::{Error, Result};
 use crate::metadata;
 use crate::stream::{Part, Stream, WINDOW};
-use crate::trace::Trace;
 
 /// How deep below the given directory traces are looked for.
 const DEPTH: usize = 16;
@@ -60,7 +59,11 @@ impl<'a> Options<'a> {
         let mut directories = Vec::new();
         find(path, 0, &mut directories)?;
         if directories.is_empty() {
-            return Err(Error::new(path, 0, crate::What::Nowhere));
+            return Err(Error::metadata(
+                path,
+                0,
+                "no trace: there is no file `metadata` in or below it",
+            ));
         }
         let mut reader = Reader::default();
         for directory in directories {

@@ -69,7 +69,6 @@ impl Stream {
         self.packet = Packet::default();
         self.before = None;
         self.lost.clear();
-        self.rest = None;
         self.told = None;
         self.cycles = 0;
     }

@@ -6,7 +6,6 @@
 mod damage;
 mod fields;
 mod hostile;
-mod kinds;
 mod made;
 mod real;
 mod streams;
