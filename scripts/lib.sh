@@ -74,9 +74,14 @@ captive() {
 # lock NAME: wait for and hold the cache's lock NAME until this process ends.
 lock() {
 	mkdir -p "$LT_CACHE"
-	exec {LT_LOCK_FD}>"$LT_CACHE/$1.lock"
+	lock_file "$LT_CACHE/$1.lock"
+}
+
+# lock_file FILE: the same of any lock; a process holds one at a time.
+lock_file() {
+	exec {LT_LOCK_FD}>"$1"
 	flock --nonblock "$LT_LOCK_FD" && return
-	say "  waiting for another run that holds $LT_CACHE/$1.lock"
+	say "  waiting for another run that holds $1"
 	flock "$LT_LOCK_FD"
 }
 

@@ -6,7 +6,7 @@
 
 [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
 declare -A running=() judges=()
-passed=0 failed=0 skipped=0 status=0 seconds=0 cpu='' list='' words=()
+passed=0 failed=0 skipped=0 status=0 seconds=0 cpu='' list='' words=() flaky=() costs=()
 
 # choose ARGUMENT...: --list and the words that select by name.
 choose() {
@@ -36,6 +36,7 @@ wanted() {
 # more than the elapsed ones if the machine is busy with other work.
 verdict() {
 	local took="$3 s${5:+, $5 s of processors}"
+	[ -z "${5:-}" ] || costs+=("$5 $1")
 	case $2 in
 		0) passed=$((passed + 1)); printf 'PASS %s (%s)\n' "$1" "$took" ;;
 		77) skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
@@ -46,8 +47,13 @@ verdict() {
 # failure NAME TIME LOG: print that it failed, and why, as far as the log says.
 failure() {
 	printf 'FAIL %s (%s)\n' "$1" "$2"
-	tail -n 30 "$3" | sed 's/^/    | /'
-	printf '    The whole log: %s\n' "$3"
+	excerpt "$3"
+}
+
+# excerpt LOG: what it ends with.
+excerpt() {
+	tail -n 30 "$1" | sed 's/^/    | /'
+	printf '    The whole log: %s\n' "$1"
 }
 
 # spent FILE: write the CPU milliseconds of our children that have ended to FILE. It is a file because a subshell,
@@ -113,7 +119,7 @@ simple() {
 	wanted "$name" || return 0
 	[ -z "$list" ] || { echo "$name"; return 0; }
 	timed "$LOGS/$name.log" "$@"
-	verdict "$name" "$status" "$seconds" "$LOGS/$name.log" "$cpu"
+	"${judges[$name]:-verdict}" "$name" "$status" "$seconds" "$LOGS/$name.log" "$cpu"
 }
 
 # beside NAME LOG COMMAND...: a result like that of `simple`, of a command that runs in parallel with others, JOBS at a
@@ -169,11 +175,20 @@ reap() {
 # reap_all: reap all of them.
 reap_all() { while [ ${#running[@]} -gt 0 ]; do reap; done; }
 
-# closing: the last line, and the exit status of the whole.
+# costly: which of many results took most time of processors.
+costly() {
+	[ ${#costs[@]} -gt 20 ] || return 0
+	echo "Most time of processors:"
+	printf '%s\n' "${costs[@]}" | sort -k1,1nr | head -n 10 | awk '{ printf "%10.1f s  %s\n", $1, $2 }'
+}
+
+# closing: the last lines, and the exit status of the whole.
 closing() {
 	[ -z "$list" ] || exit 0
 	[ $((passed + failed + skipped)) -gt 0 ] || die "nothing has a name like that; see $0 --list"
+	costly
 	echo "$(elapsed "$SECONDS"), logs in $LOGS"
+	[ ${#flaky[@]} -eq 0 ] || echo "${#flaky[@]} flaky: ${flaky[*]}"
 	echo "$passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"
 	[ "$failed" -eq 0 ] || exit 1
 	exit 0

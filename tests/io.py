@@ -8,7 +8,7 @@ usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits until it
        io.py serve COMMANDS ANSWERS     does what the lines of COMMANDS say, a FIFO, each in a few calls more than it
                                         asks for, and answers each into ANSWERS, another one: `write DISK COUNT`,
                                         `read DISK COUNT`, direct, or `cached FILE COUNT`, 512 bytes each; until
-                                        COMMANDS is closed by all writers
+                                        COMMANDS is closed by all writers. An answer has the longest of the calls in ns
 """
 
 import mmap
@@ -133,15 +133,18 @@ def serve(commands, answers):
     while words := os.read(receive, 1000).decode().split():
         what, path, count = words
         fd = os.open(path, os.O_RDONLY if what == "cached" else os.O_RDWR | os.O_DIRECT)
+        longest = 0
         for number in range(int(count)):
+            begin = time.monotonic_ns()
             if what == "write":
                 os.pwrite(fd, page, PAGE * number)
             elif what == "read":
                 os.preadv(fd, [page], PAGE * number)
             else:
                 os.pread(fd, 512, 512 * number)
+            longest = max(longest, time.monotonic_ns() - begin)
         os.close(fd)
-        os.write(send, b"done\n")
+        os.write(send, b"done %d\n" % longest)
 
 
 def main(words):

@@ -53,6 +53,8 @@ stat() { awk -v key="$2" '$1 == key { print $2; found = 1 } END { exit !found }'
 # that the copy has the alerts that come after that. $! is the copying process.
 follow() {
 	exec 9<"$1"
+	# The background does so late.
+	: >"$2"
 	cat <&9 >"$2" &
 	exec 9<&-
 }
@@ -63,6 +65,9 @@ patiently() { echo $(($1 * ${PATIENCE:-1})); }
 # in_time: does a time have an upper limit here? Not on a kernel that checks every memory access, in a machine that
 # gets only the time that the host can spare (tests/run-debug). What takes 20 ms takes 20 ms or more there, too.
 in_time() { [ "${PATIENCE:-1}" -eq 1 ]; }
+
+# online CPU 0|1: a processor goes or comes back. The kernel may be busy with the last change (EBUSY).
+online() { wait_until 20 sh -c "echo $2 >/sys/devices/system/cpu/cpu$1/online"; }
 
 # stat_is INSTANCE KEY TEST VALUE: how one counter compares, for wait_until.
 stat_is() { test "$(stat "$1" "$2")" "$3" "$4"; }

@@ -5,6 +5,8 @@
 # and running several tests in one machine, as tests/run does. Needs lib.sh, report.sh, $TESTS and $LOGS.
 
 declare -A prepared=()
+# The exit status of a test during which the kernel complained or the machine crashed; no test has it of its own.
+FINDING=120
 
 # head_of FILE KEY DEFAULT: a line `# KEY: VALUE` of a test's head.
 head_of() {
@@ -76,7 +78,7 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 # the words, one after another, and write a line for each to RESULTS (see `several` of report.sh). A machine ends with a test that fails, or
 # that leaves it other than it was; the tests that are left get another one. If the emulator
 # breaks a machine (scripts/vm), or it does not start at all, the test that was running has not been run and gets
-# another one; that happens once.
+# another one; that happens to a test once.
 share() {
 	local results=$1 dir=$2 kernel=$3 options machine=0 ended broken=''
 	IFS='|' read -ra options <<<"$4"
@@ -88,11 +90,11 @@ share() {
 	done
 }
 
-# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took, and broken, if the emulator
-# broke it, or it did not start.
+# machine DIRECTORY TEST...: one machine of `share`; sets ended, how many of the tests it took, and broken, the test that
+# gets another one, if the emulator broke it, or it did not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
-	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint
+	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late=''
 	shift
 	rm -rf "$dir"
 	mkdir -p "$dir"
@@ -142,7 +144,7 @@ machine() {
 				[ -z "$line" ] || printf '%s\n' "$line" >&"$to"
 				[ "$rc" -gt 128 ] || break
 				kill "$vm" 2>/dev/null || :
-				[ -n "${ends[ended]:-}" ] || echo "vm: time is up: ended after $limit s" >&"$to"
+				[ -n "${ends[ended]:-}" ] || { late=$ended; echo "vm: time is up: ended after $limit s" >&"$to"; }
 				now
 				end=$((now + 60000)) ;;
 		esac
@@ -150,26 +152,30 @@ machine() {
 	rc=0
 	wait "$vm" || rc=$?
 	exec {from}<&- {to}>&-
-	if [ -z "$broken" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
-		broken=1
+	test=${*:ended > 0 ? ended : 1:1}
+	if [ "$broken" != "$test" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
+		broken=$test
+		# What the kernel said from there on belongs to the test that runs again.
+		whole=''
 		[ "$ended" -eq 0 ] || ended=$((ended - 1))
 		line='The emulator broke the machine'
 		[ "$rc" -eq 126 ] || line='The machine did not start'
-		echo "$line of vm/${*:ended+1:1}@$kernel, which gets another one; its console log: $dir/console.log"
+		echo "$line of vm/$test@$kernel, which gets another one; its console log: $dir/console.log"
 	elif [ "$ended" -eq 0 ]; then
-		echo "vm/$1@$kernel $dir/output.log 1 $(tenths $((now - end + limit * 1000)))" >>"$results"
+		echo "vm/$1@$kernel $dir/output.log $FINDING $(tenths $((now - end + limit * 1000)))" >>"$results"
 		ended=1
 		return
 	fi
 	# what happens after the last test is its own fault
-	[ "$rc" -eq 0 ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=1; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
+	[ "$rc" -eq 0 ] || [ -z "$whole" ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=$FINDING; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
 	now
 	for ((rc = 1; rc <= ended; rc++)); do
-		outcome "${!rc}" "${ends[rc]:-}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun)))}" "$([ "$rc" -lt "$ended" ] || echo last)"
+		outcome "${!rc}" "${ends[rc]:-$([ "$rc" != "$late" ] || echo 1)}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun)))}" "$([ "$rc" -lt "$ended" ] || echo "$whole")"
 	done
 }
 
-# outcome TEST STATUS TAINT TIMES LAST: the result of a test that `machine` ran, with what the kernel said meanwhile.
+# outcome TEST STATUS TAINT TIMES LAST: the result of a test that `machine` ran, with what the kernel said meanwhile. A test
+# whose time was up has failed; one that the machine did not survive, or that the kernel complained of, is a FINDING.
 outcome() {
 	local test=$1 status=$2 log=$LOGS/vm/$1@$kernel/output.log to=$LOGS/vm/$1@$kernel
 	part_of "$test" "$dir/console.log" "$5" >"$to/console.log"
@@ -178,11 +184,11 @@ outcome() {
 	[ -z "$3" ] || echo "taint $3" >"$to/result"
 	if [ -z "$status" ]; then
 		echo "The machine did not get to the end of this test." >>"$log"
-		status=1
+		status=$FINDING
 	fi
 	if ! "$LT_TOP/scripts/kernel-log-check" "$to" >"$to/complaints"; then
 		{ echo "The kernel complained (console: $to/console.log):"; cat "$to/complaints"; } >>"$log"
-		[ "$status" -ne 0 ] && [ "$status" -ne 77 ] || status=1
+		status=$FINDING
 	fi
 	echo "vm/$test@$kernel $log $status $4" >>"$results"
 }

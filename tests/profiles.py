@@ -7,6 +7,7 @@ usage: profiles.py compared BEFORE AFTER REPORT    REPORT, of `compare --json`, 
        profiles.py drawn FILE PICTURE [CLASS]      PICTURE is well-formed, and has each cell of FILE that has a count,
                                                    once, in its column and its row; of all classes, or of one
        profiles.py total FILE CLASS                how many operations of a class there were
+       profiles.py rows FILE CLASS                 the counts of its rows that have any, the shortest delay first
 """
 
 import json
@@ -150,5 +151,9 @@ def total(file, name):
     print(sum(sums(read(file))[name]))
 
 
+def rows(file, name):
+    print(*(count for count in sums(read(file))[name] if count))
+
+
 if __name__ == "__main__":
-    {"compared": compared, "drawn": drawn, "total": total}[sys.argv[1]](*sys.argv[2:])
+    {"compared": compared, "drawn": drawn, "rows": rows, "total": total}[sys.argv[1]](*sys.argv[2:])

@@ -244,9 +244,9 @@ def a_signal_interrupts_the_sleep():
         raise Caught
 
     signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.2)
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY)
     try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
         os.read(fd, 1)
         raise AssertionError("read something")
     except Caught:
@@ -278,11 +278,13 @@ def removal_gives_end_of_file():
 def wake_ups_are_rate_limited_and_alerts_are_not():
     fresh(settings="wakeup_interval=1s")
     fd = os.open(f"{LT}/slow/alerts", os.O_RDONLY | os.O_NONBLOCK)
+    began = time.monotonic()
     slow_requests(30)
     time.sleep(2.5)
+    took = time.monotonic() - began
     assert stat("slow", "alerts") == "30"
     wakes = int(stat("slow", "wakes"))
-    assert 1 <= wakes <= 4, f"{wakes} wake-ups in about 3 s"
+    assert 1 <= wakes <= took + 1, f"{wakes} wake-ups in {took} s"
     assert wakes + int(stat("slow", "wakes_suppressed")) >= 30
     assert len(seqs(os.read(fd, 1 << 16).decode() + os.read(fd, 1 << 16).decode())) == 30
     os.close(fd)

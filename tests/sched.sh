@@ -8,11 +8,28 @@ waits() { python3 /lt/tests/sched.py "$@"; }
 
 # alerts_of INSTANCE FILE: into FILE all its alerts up to now, from its file `alerts`, open as 3.
 alerts_of() {
+	# The background does so late, and an alert with that number may be there from before.
+	: >"$2"
 	cat <&3 >"$2" &
 	_reader=$! _last=$(stat "$1" alerts)
-	[ "$_last" -eq 0 ] || wait_until 30 sh -c "tail -n 1 $2 | grep -q '^seq=$_last '"
+	[ "$_last" -eq 0 ] || wait_until 30 grep -q "^seq=$_last " "$2"
 	kill $_reader
 	wait $_reader || :
+}
+
+# other_of prev|next TID TIME: who is on the other side of that switch in $TRACE/trace that has the task TID on this side and
+# is nearest to TIME, in ns.
+other_of() {
+	awk -v mine=" $1_pid=$2 " -v time="$3" -v other="$([ "$1" = prev ] && echo next || echo prev)_pid=" '
+		index($0 " ", mine) && match($0, / [0-9]+[.][0-9]+: sched_switch: /) {
+			at = substr($0, RSTART + 1) + 0
+			off = at * 1e9 > time ? at * 1e9 - time : time - at * 1e9
+			if (found == "" || off < least) {
+				least = off
+				found = substr($0, index($0, other) + length(other)) + 0
+			}
+		}
+		END { print found }' $TRACE/trace
 }
 
 # stat_inode FILE: the number of its inode, which is that of a cgroup.

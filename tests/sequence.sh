@@ -37,11 +37,11 @@ ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 
 # put_back NAME: what a test may leave, successful or not.
 put_back() {
-	for dir in /proc/[0-9]*; do
-		pid=${dir#/proc/}
-		# not us, nor the processes that wait for us, nor kernel threads
+	# Not us, nor the processes that wait for us, nor kernel threads, which have no program. By one command: a
+	# process for each of them would take longer than all else here.
+	for pid in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's|.* /proc/\([0-9]*\)/exe -> .*|\1|p'); do
 		case $pid in 1|"$$"|"$PPID") continue ;; esac
-		! readlink "$dir/exe" >/dev/null || kill -KILL "$pid" 2>/dev/null
+		kill -KILL "$pid" 2>/dev/null
 	done
 	# Ours first: it may watch the disks. One may be in use by another, whose functions it calls or follows, or by
 	# a task that was killed right now: so more than once.
@@ -59,6 +59,7 @@ put_back() {
 	for module in scsi_debug dm_delay null_blk; do
 		! grep -q "^$module " /proc/modules || rmmod $module || return 1
 	done
+	grep -q ' configfs ' /run/lt.before || ! grep -q ' configfs ' /proc/mounts || umount $kernel/config || return 1
 	{
 		for module in loop brd; do rmmod $module; done
 		for space in /run/netns/*; do [ ! -e "$space" ] || /usr/bin/ip netns del "${space##*/}"; done
@@ -93,11 +94,13 @@ state() {
 	ours
 	# what was written to the root
 	if [ -d /lt/written ]; then find /lt/written; else find / -xdev ! -path '/lt/*'; fi | sort
-	grep -v ' configfs ' /proc/mounts
+	cat /proc/mounts
 	find $kernel/../fs/cgroup -type d
 	cat $kernel/../fs/cgroup/cgroup.subtree_control
 	ls /sys/class/net /sys/block "$HOME" /run /dev/shm
 	[ ! -d /run/netns ] || ls /run/netns
+	# the priorities of what works for others: rt_priority and policy
+	cat /proc/[0-9]*/stat | awk '$2 ~ /^\((ktimers|ksoftirqd|irq_work|rcuc)\// { print $2, $40, $41 }'
 	cat /sys/devices/system/cpu/online
 	(
 		cd $kernel/tracing || exit
@@ -160,9 +163,10 @@ leaks() {
 mkdir -p $out
 [ ! -e $kernel/debug/kmemleak ] || { echo scan; echo clear; } >$kernel/debug/kmemleak
 touch /run/lt.state /run/lt.before
-# so that the directory counts as written to, whether a test does so or not
-touch "$HOME/lt"
-rm "$HOME/lt"
+# so that these directories count as written to, whether a test does so or not
+for directory in "$HOME" /var/tmp; do
+	[ ! -d "$directory" ] || { touch "$directory/lt" && rm "$directory/lt"; }
+done
 state >/run/lt.before
 # a stock kernel comes without
 had=0

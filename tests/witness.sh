@@ -14,6 +14,22 @@ tracing() {
 	for _event; do echo 1 >$TRACE/events/"$_event"/enable; done
 }
 
+# urgent PRIORITY PATTERN: the kernel's threads of this name get that priority, until `as_usual`.
+urgent() {
+	for _thread in $(pgrep "$2"); do
+		_usual="${_usual:-} $(awk '{ print $1 ":" $40 ":" $41 }' "/proc/$_thread/stat")"
+		chrt --fifo --pid "$1" "$_thread"
+	done
+}
+as_usual() {
+	for _thread in ${_usual:-}; do
+		_priority=${_thread#*:}
+		# 1 is SCHED_FIFO
+		case $_priority in *:1) _policy=--fifo ;; *) _policy=--other ;; esac
+		chrt $_policy --pid "${_priority%:*}" "${_thread%%:*}"
+	done
+}
+
 # both TRACKER WORDS WORKLOAD...: what the workload does into /tmp/trace, and into /tmp/alerts what an instance `w` of
 # this tracker with these words says of it. The instance is disabled then, and still there.
 both() {

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """analyze: what `analyze path` takes for a trace: processor time, memory, and whether twice the trace takes twice the time.
 
-usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS
+usage: analyze.py LATENCY-TRACKER TRACE DIRECTORY ROUNDS [PREFIX]
 
 The path is that of the thread that ran the most. In DIRECTORY the first part of each stream becomes a shorter trace.
-The best round counts: processor time, user and system. Prints `result` rows for report.py.
+The best round counts: processor time, user and system. Prints `result` rows for report.py, their names with PREFIX.
 """
 
 import os
@@ -70,7 +70,8 @@ def straight(points):
 
 def main():
     """See above."""
-    command, trace, directory, rounds = sys.argv[1:]
+    command, trace, directory, rounds = sys.argv[1:5]
+    prefix = "".join(sys.argv[5:])
     points = []
     for part in range(1, PARTS + 1):
         shutil.rmtree(directory, ignore_errors=True)
@@ -84,9 +85,9 @@ def main():
         points.append((events, took))
     shutil.rmtree(directory)
     # of the whole trace, which is the last
-    print(f"result path {size // 1_000_000} {int(took * 1e9)} {size}")
-    print(f"result space {size // 1_000_000} {space} {size}")
-    print(f"result bent 0 {1 - straight(points):.6f} 1")
+    print(f"result {prefix}path {size // 1_000_000} {int(took * 1e9)} {size}")
+    print(f"result {prefix}space {size // 1_000_000} {space} {size}")
+    print(f"result {prefix}bent 0 {1 - straight(points):.6f} 1")
     print("complete")
 
 

@@ -104,8 +104,11 @@ ROWS = {
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
                            ("babeltrace2", "babeltrace2, to dummy"))},
     ("analyze", "path"): ("analyze path, a byte", 10),
-    ("analyze", "space"): ("peak memory / the trace", None),
+    ("analyze", "space"): ("peak memory / the trace", 1),
     ("analyze", "bent"): ("1 - R2 of time by events", 0.01),
+    ("analyze", "load_path"): ("made-up trace: a byte", 10),
+    ("analyze", "load_space"): ("made-up trace: peak memory / it", 1),
+    ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
     ("native", "engine"): ("engine", None),
     ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
     ("native", "locked"): ("Mutex<HashMap> insert + remove", None),
@@ -122,7 +125,8 @@ UNITS = {
     **{f"{what}_{name}": "number" for what in ("delays", "lost")
        for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
-    "threads_ratio": "ratio", "space": "ratio", "bent": "ratio",
+    "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "load_space": "ratio",
+    "load_bent": "ratio",
 }
 
 # (name, name of the same with no probe attached, what): of all probes of a begin and its end, what they add

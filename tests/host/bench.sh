@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # `make bench` runs in a checkout where nothing has been built, every figure that it promises comes, and its JSON says
-# the same. No figure is judged.
+# the same. No figure is judged. What another test builds, too, is not compiled once more: the module appears when
+# `make bench` builds it, and not before. The native benchmark is made in less time than one that is to be measured.
 # timeout: 1200
 
 set -euo pipefail
@@ -17,7 +18,24 @@ json=$work/json fresh=$work/fresh
 
 mkdir "$fresh"
 tar -C "$LT_TOP" --exclude=./build --exclude=./.git -cf - . | tar -C "$fresh" -xf -
-env -u LT_BUILD "$fresh/scripts/bench" --calls 100 --rounds 1 --json "$json"
+"$LT_TOP/scripts/build-module" stock
+release=$("$LT_TOP/scripts/kernel-tree" --release stock)
+mv "$fresh/scripts/build-module" "$fresh/scripts/build-bench-module"
+cat >"$fresh/scripts/build-module" <<END
+#!/bin/bash
+set -euo pipefail
+. "\$(dirname "\$0")/lib.sh"
+case \$* in
+	stock) ;;
+	'--bench stock') exec "\$LT_TOP/scripts/build-bench-module" "\$@" ;;
+	*) die "not for a bench: \$*" ;;
+esac
+mkdir -p "\$LT_BUILD/$release"
+cp "$LT_BUILD/$release/latency_tracker.ko" "$LT_BUILD/$release/Module.symvers" "\$LT_BUILD/$release/"
+END
+chmod +x "$fresh/scripts/build-module"
+env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
+	"$fresh/scripts/bench" --calls 100 --rounds 1 --json "$json"
 "$LT_TOP/scripts/in-tree" python3 -B - <<-END || fail "the JSON is not what was promised"
 	import json, sys
 	sys.path.insert(0, "$LT_TOP/tests/bench")
@@ -27,7 +45,7 @@ env -u LT_BUILD "$fresh/scripts/bench" --calls 100 --rounds 1 --json "$json"
 	rows = {(row["part"], row["name"]): row for row in result["rows"]}
 	wanted = list(report.ROWS) + [ratio[:2] for ratio in report.RATIOS]
 	# these parts run only if they are named
-	wanted = [key for key in wanted if key[0] not in ("trace", "analyze")]
+	wanted = [key for key in wanted if key[0] not in ("chains", "trace", "analyze", "structures")]
 	assert not [key for key in wanted if key not in rows], "rows are missing"
 	# nothing is lost, and a begin that finds the pool exhausted does less than one that succeeds
 	may_be_less = ("lost_", "full_more_")

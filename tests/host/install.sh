@@ -18,8 +18,16 @@ release=$("$LT_TOP/scripts/kernel-tree" --release stock)
 [ -x "$LT_BUILD/user/latency-tracker" ] || "$LT_TOP/scripts/build-user"
 
 root=$work/root
-at() { make --no-print-directory -C "$LT_TOP" "$@" "DESTDIR=$root" KREL=stock >"$work/said" 2>&1; }
+at() { timeout 120 make --no-print-directory -C "$LT_TOP" "$@" "DESTDIR=$root" KREL=stock >"$work/said" 2>&1; }
 tree() { (cd "$root" && find . -printf '%y %m %p %s\n' | sort -k3); }
+
+# A directory that is not there is made, and removed.
+root=$work/deep/new
+at install PREFIX=/usr || { cat "$work/said"; fail "make install into a directory that does not exist failed"; }
+"$root/usr/bin/latency-tracker" --version >/dev/null || fail "the command that was installed there does not run"
+at uninstall PREFIX=/usr || { cat "$work/said"; fail "make uninstall from there failed"; }
+[ ! -e "$root" ] || fail "make uninstall left $(find "$root")"
+root=$work/root
 
 # Files of others stay as they are.
 mkdir -p "$root/usr/share/man/man1" "$root/usr/bin"

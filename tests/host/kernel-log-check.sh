@@ -26,6 +26,8 @@ expect clean 'Lock dependency validator: Copyright (c) 2006 Red Hat, Inc., Ingo 
 expect clean 'kmemleak: Kernel memory leak detector initialized (mem pool available: 15671)'
 expect clean 'nothing' 0
 expect clean 'nothing' 274432
+expect clean 'WARNING: stack going in the wrong direction? at return_to_handler+0x46/0x50'
+expect bad 'WARNING: stack going in the wrong direction? at lt_probe+0x46/0x50'
 expect bad 'WARNING: CPU: 1 PID: 12 at mm/slub.c:1 f+0x1/0x2'
 expect bad 'WARNING: possible circular locking dependency detected'
 expect bad 'BUG: unable to handle page fault for address: ffff'
@@ -45,6 +47,14 @@ expect bad 'BUG: MAX_LOCKDEP_ENTRIES too low!'
 expect bad 'kmemleak: 2 new suspected memory leaks (see /sys/kernel/debug/kmemleak)'
 expect bad 'nothing' 12800
 expect bad 'nothing' 128
+injected='python3: vmalloc error: size 8192, vm_struct allocation failed, mode:0x400cc0(GFP_KERNEL_ACCOUNT)
+Call Trace:
+ <TASK>
+ dump_stack_lvl+0x1/0x2
+ </TASK>'
+expect clean "$injected"
+expect bad "$injected"$'\nBUG: KASAN: slab-use-after-free in f'
+expect bad "${injected/vm_struct allocation failed/failed to allocate pages}"
 line='[    2.0] =================================================================='
 race() { printf '%s\n[    2.0] BUG: KCSAN: data-race in %s\n[    2.0]  a+0x1/0x2%s\n%s' "$line" "${2:-a / b}" "$1" "$line"; }
 expect clean "$(race '')"
@@ -53,6 +63,11 @@ expect bad "$(race ' [lt_selftest]')"
 expect clean "$(race ' [lt_selftest]' 'ktime_get_mono_fast_ns / timekeeping_update_from_shadow')"
 expect clean "$(race ' [lt_stress]' 'hrtimer_wakeup / schedule_hrtimeout_range_clock')"
 expect bad "$(race ' [lt_selftest]' 'ktime_get_mono_fast_ns / begin [lt_selftest]')"
+expect clean "$(race ' [latency_tracker]' '0x0 / capable')"
+expect bad "$(race ' [latency_tracker]' 'lt_open [latency_tracker] / capable')"
+workqueue=$'\n[    2.0] Workqueue: latency_tracker lt_periodic_work [latency_tracker]'
+expect clean "$(race "$workqueue")"
+expect bad "$(race " [latency_tracker]$workqueue")"
 expect bad "$(race '')"$'\n'"$(race ' [latency_tracker]')"
 expect bad "$(race '' | head -n 3)"
 expect bad "$(race '')"$'\n'"$line"$'\nBUG: KASAN: slab-use-after-free in f\n'"$line"

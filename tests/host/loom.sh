@@ -13,5 +13,5 @@ set -euo pipefail
 
 export RUSTFLAGS="--cfg loom"
 "$LT_TOP/scripts/in-tree" env CARGO_TARGET_DIR="$LT_BUILD/cargo-loom" \
-	cargo test --manifest-path "$LT_TOP/user/Cargo.toml" --release --locked -p lt-engine --test loom \
+	cargo test --manifest-path "$LT_TOP/user/Cargo.toml" --profile loom --locked -p lt-engine --test loom \
 	--color never -- --nocapture

@@ -3,12 +3,14 @@
 #
 # The runner can fail: a test that says it passed is failed if the kernel complained, was tainted or crashed;
 # a test that hangs is ended; a failed command, a skip and a pass are distinguished. Tests that share a machine do not
-# see each other, and what only a new machine can put right gets one.
-# timeout: 600
+# see each other, and what only a new machine can put right gets one. What failed runs once more, alone, and is flaky if it
+# passes then; a finding does not run again, and more than three flaky tests fail the run (tests/again.sh).
+# timeout: 900
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$top/build"
+"$top/scripts/build-module" stock
 work=$(mktemp -d "$top/build/runner.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/vm" "$work/host"
@@ -18,13 +20,17 @@ vm_test good 30 'echo all is well'
 vm_test bad 30 'assert_eq 1 2 "one and two"'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
 vm_test tainted 30 'echo 512 >/proc/sys/kernel/tainted'
-# Code that was freed, and code that the kernel had put right before: only the latter is the emulator's fault.
+# Code that was freed, and code that the kernel had put right before: only the latter is the emulator's fault. What was
+# printed is still on its way to the host at first.
 crash() {
-	printf "for line in 'Oops: int3: 0000 [#1]' 'Code: 90 %s 48'; do echo \"\$line\" >/dev/kmsg; done\n" "$1"
+	printf "sleep 1; for line in 'Oops: int3: 0000 [#1]' 'Code: 90 %s 48'; do echo \"\$line\" >/dev/kmsg; done\n" "$1"
 	echo 'echo c >/proc/sysrq-trigger; sleep 20'
 }
 vm_test crashed 30 "$(crash 'cc <cc>')"
 vm_test broken 30 "$(crash 'eb <53>')"
+# The last one before a machine that breaks.
+vm_test calm 26 'echo calm'
+vm_test snapped 25 "$(crash 'eb <53>')"
 vm_test hanging 15 'echo before; sleep 1000'
 vm_test skipped 30 'skip "not on a Tuesday"'
 # Longest time first: one leaves what can be put back, the other finds nothing of it.
@@ -37,15 +43,29 @@ vm_test finding 90 'refused "a file" test -e /tmp/file; refused "a module" loade
 # This one leaves what cannot.
 vm_test spoiling 80 'mkdir /spoilt; mount -t tmpfs none /spoilt'
 vm_test unspoilt 70 'refused "a mount" grep spoilt /proc/mounts'
+# Alone it passes.
+vm_test shy 110 'assert_eq "$(wc -l </lt/sequence/list)" 1 "tests in this machine"'
+# once NAME: a test on the host that fails the first time.
+once() { printf '[ -e %s ] || { touch %s; echo "FAIL: the first time"; exit 1; }\n' "$work/$1" "$work/$1" >"$work/host/$1.sh"; }
+once moody
+# That of the models is one of the code.
+once loom
 printf 'exit 3\n' >"$work/host/bad.sh"
 printf '# timeout: 1\nsleep 100\n' >"$work/host/hanging.sh"
 
-status=0
-LT_TESTS=$work LT_LOGS=$work/log LT_JOBS=1 "$top/tests/run" >"$work/said" 2>&1 || status=$?
-cat "$work/said"
-[ "$status" -eq 1 ] || { echo "exit status $status, expected 1"; exit 1; }
+# run STATUS ARGUMENT...: these tests; the runner ends with that status.
+run() {
+	local status=0 want=$1
+	shift
+	LT_TESTS=$work LT_LOGS=$work/log LT_JOBS=1 LT_AGAIN=${LT_RUNNER_AGAIN:-1} "$top/tests/run" "$@" >"$work/said" 2>&1 || status=$?
+	cat "$work/said"
+	[ "$status" -eq "$want" ] || { echo "exit status $status, expected $want"; exit 1; }
+}
 check() { grep -qE -- "$1" "$work/said" || { echo "expected a line like: $1"; exit 1; }; }
+last() { [ "$(tail -n 1 "$work/said")" = "$1" ] || { echo "not the closing line: $1"; exit 1; }; }
+run 1
 check '^PASS vm/good@stock '
+check '^PASS vm/calm@stock '
 check '^FAIL vm/bad@stock '
 check "FAIL: one and two: got '1', expected '2'"
 check '^FAIL vm/warned@stock '
@@ -57,21 +77,73 @@ check 'Kernel panic'
 check '^The emulator broke the machine of vm/broken@stock,'
 check '^FAIL vm/broken@stock '
 check 'vm: the emulator broke the machine'
-[ "$(grep -c '^The emulator broke' "$work/said")" -eq 1 ] || { echo "more than one was the emulator's fault"; exit 1; }
+check '^The emulator broke the machine of vm/snapped@stock,'
+[ "$(grep -c '^The emulator broke' "$work/said")" -eq 2 ] || { echo "not once for each of the two"; exit 1; }
 check '^FAIL vm/hanging@stock '
 check '\| vm: time is up: ended after 15 s'
 check '^SKIP vm/skipped@stock: not on a Tuesday$'
 check '^FAIL host/bad '
 check '^FAIL host/hanging '
+check '^AGAIN vm/shy@stock \(failed after [0-9.]+ s: tests in this machine: got .*, expected .1.\)'
+check '^FLAKY vm/shy@stock \(failed after [0-9.]+ s: tests in this machine: .*; passed alone\)$'
+check '^FLAKY host/moody \(failed after [0-9.]+ s: the first time; passed alone\)$'
+check '^AGAIN host/bad \(failed after [0-9.]+ s: exit status 3\)'
+check '^AGAIN host/hanging \(failed after [0-9.]+ s: time is up\)'
+check '^FAIL host/loom '
+check '^2 flaky: (vm/shy@stock host/moody|host/moody vm/shy@stock)$'
+check '^vm/bad@stock: twice, first failed after .* s: one and two: '
+for log in vm/shy@stock.first/output.log vm/shy@stock/output.log vm/shy@stock.first/console.log host/moody.first.log host/moody.log; do
+	[ -e "$work/log/$log" ] || { echo "no log $log"; exit 1; }
+done
+grep -q 'FAIL: the first time' "$work/log/host/moody.first.log" || { echo "not the log of the first run"; exit 1; }
+for test in warned@stock tainted@stock crashed@stock broken@stock snapped@stock loom; do
+	! grep -qE "^(AGAIN|FLAKY) [a-z]*/$test" "$work/said" || { echo "$test ran again"; exit 1; }
+done
 for test in leaving finding spoiling unspoilt; do check "^PASS vm/$test@stock "; done
 # machines NAME: those that it ran in.
-machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/machine-*/*/console.log | sort; }
+machines() { grep -lE "lt-test: $1 begins" "$work"/log/vm/{machine,again}-*/*/console.log | sort; }
 [ "$(machines leaving)" = "$(machines finding)" ] || { echo "these two did not share a machine"; exit 1; }
 [ "$(machines spoiling)" != "$(machines unspoilt)" ] || { echo "a spoilt machine went on"; exit 1; }
-[ "$(machines broken | wc -l)-$(machines crashed | wc -l)" = 2-1 ] || { echo "not one more machine for the broken one"; exit 1; }
+counts=$(for test in broken snapped crashed; do machines $test | wc -l; done | xargs)
+[ "$counts" = '2 2 1' ] || { echo "not one more machine for each of the broken ones, but $counts"; exit 1; }
 [ "$(machines bad)" != "$(machines good)" ] || { echo "a machine went on after a test that failed"; exit 1; }
-for test in leaving finding spoiling unspoilt good; do
+for test in leaving finding spoiling unspoilt good calm; do
 	[ ! -s "$work/log/vm/$test@stock/complaints" ] || { echo "$test has complaints that are not its own"; exit 1; }
 done
-[ "$(tail -n 1 "$work/said")" = '5 passed, 8 failed, 1 skipped' ] || { echo "not the closing line"; exit 1; }
+# Nor what broke the machine in which it was the last one.
+[ "$(machines calm)" = "$(machines snapped | head -n 1)" ] || { echo "calm was not before snapped"; exit 1; }
+[ "$(machines shy | wc -l)" -eq 2 ] || { echo "the second run was not in a machine of its own"; exit 1; }
+[ "$(machines warned | wc -l)" -eq 1 ] || { echo "what the kernel complained of ran again"; exit 1; }
+last '8 passed, 10 failed, 1 skipped'
+
+# On the host alone, where it is quick.
+rm "$work"/vm/*.sh "$work"/host/*.sh
+for test in one two three; do once $test; done
+printf 'exit 0\n' >"$work/host/four.sh"
+run 0
+check '^3 flaky: '
+last '4 passed, 0 failed'
+once four
+rm "$work"/{one,two,three}
+run 1
+check '^FAIL too many flaky tests: 4 passed only when they ran again, and 3 may'
+last '4 passed, 1 failed'
+rm "$work"/{one,two,three,four}
+LT_RUNNER_AGAIN=0 run 1
+last '0 passed, 4 failed'
+
+# Many runs: the second of three fails, and its log is named.
+printf 'echo run >>%s/runs; [ "$(wc -l <%s/runs)" -ne 2 ] || { echo "FAIL: the second"; exit 1; }\n' "$work" "$work" >"$work/host/often.sh"
+vm_test good 30 'echo all is well'
+run 1 --repeat 3 host/often
+check '^host/often failed in 1 of 3 runs$'
+check "^    $work/log/repeat/2/host/often.log: the second\$"
+last '2 passed, 1 failed'
+run 0 --repeat 2 vm/good
+check '^vm/good@stock failed in 0 of 2 runs$'
+for round in 1 2; do [ -e "$work/log/repeat/$round/vm/good@stock/output.log" ] || { echo "no log of round $round"; exit 1; }; done
+for wrong in '--repeat' '--repeat 0 host/often' '--repeat 3' '--repeat 2 nothing'; do
+	# shellcheck disable=SC2086 # words
+	run 1 $wrong
+done
 ! pgrep -f "$work" >/dev/null || { echo "processes are left:"; pgrep -fa "$work"; exit 1; }

@@ -26,7 +26,11 @@ MODULE_PARM_DESC(times, "how often the interrupt comes");
 
 static unsigned int us = 20000;
 module_param(us, uint, 0444);
-MODULE_PARM_DESC(us, "how long the long handler and the tasklet take, in microseconds");
+MODULE_PARM_DESC(us, "how long the tasklet takes, in microseconds");
+
+static unsigned int handler_us;
+module_param(handler_us, uint, 0444);
+MODULE_PARM_DESC(handler_us, "how long the long handler takes; 0: as long as the tasklet");
 
 static int number = -1;
 module_param(number, int, 0444);
@@ -49,13 +53,13 @@ static void lt_take(unsigned int length)
 
 static irqreturn_t lt_on_short(int irq, void *data)
 {
-	lt_take(us / 20);
+	lt_take(handler_us / 20);
 	return IRQ_NONE;
 }
 
 static irqreturn_t lt_on_long(int irq, void *data)
 {
-	lt_take(us);
+	lt_take(handler_us);
 	return IRQ_HANDLED;
 }
 
@@ -81,6 +85,8 @@ static int __init lt_irqs_init(void)
 	unsigned int i;
 	int err;
 
+	if (!handler_us)
+		handler_us = us;
 	number = irq_alloc_desc(NUMA_NO_NODE);
 	if (number < 0)
 		return number;

@@ -21,11 +21,11 @@ burst() {
 	done
 	# shellcheck disable=SC2086 # a list
 	wait $_pids
-	for _name in "$@"; do wait_until 10 quiet "$_name"; done
+	for _name in "$@"; do wait_until 20 quiet "$_name"; done
 }
 
 load_module
-null_disk deep 1500000000 hw_queue_depth=1024 submit_queues=1
+null_disk deep 3000000000 hw_queue_depth=1024 submit_queues=1
 echo 4 >/sys/block/deep/queue/max_sectors_kb
 control 'deep block dev=deep threshold=1000s events=8 max_events=2000'
 control 'little block dev=deep threshold=1000s events=8 max_events=20'
@@ -55,11 +55,11 @@ for name in deep little fixed; do
 done
 
 # With one CPU less.
-echo 0 >/sys/devices/system/cpu/cpu1/online
+online 1 0
 assert_eq "$(stat deep free)" "$(stat deep capacity)" "free without CPU 1"
 burst deep little fixed
 assert_eq "$(stat deep full)" "$lost" "lost without CPU 1"
-echo 1 >/sys/devices/system/cpu/cpu1/online
+online 1 1
 burst deep little fixed
 assert_eq "$(stat deep full)" "$lost" "lost with CPU 1 again"
 for name in deep little fixed; do sums_hold $name; done

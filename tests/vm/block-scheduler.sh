@@ -11,29 +11,32 @@
 . /lt/tests/block.sh
 
 load_module
-null_disk queued 1000000000 hw_queue_depth=1
+null_disk queued 2000000000 hw_queue_depth=1
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/queued/queue/scheduler
 echo 16 >/sys/block/queued/queue/nr_requests
 control 'issue block dev=queued threshold=10ms'
 control 'insert block dev=queued threshold=10ms from=insert'
 
+# waits_there N: N requests are in the queue or at the device.
+waits_there() { wait_until 5 stat_is insert pending -eq "$1"; }
+
 # One request occupies the only tag, and the next one waits for it. Behind them: A, then C, then B between
 # them, which joins all three.
 follow $LT/insert/alerts /tmp/insert
 follow $LT/issue/alerts /tmp/issue
 writes queued 1 100 &
-sleep 0.1
+waits_there 1
 writes queued 1 200 &
-sleep 0.1
+waits_there 2
 writes queued 1 0 &
-sleep 0.05
+waits_there 3
 writes queued 1 2 &
-sleep 0.05
+waits_there 4
 writes queued 1 1 &
 # Not the two that print alerts, which never end.
 wait %3 %4 %5 %6 %7 || :
-wait_until 10 quiet insert
+wait_until 20 quiet insert
 wait_until 5 quiet issue
 sleep 0.5
 cat /tmp/insert /tmp/issue $LT/insert/stats

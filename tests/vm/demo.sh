@@ -6,6 +6,7 @@
 # kernels: stock rt
 # cpus: 2
 # root: full
+# icount: 1
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 170
 

@@ -24,8 +24,8 @@ tracing 20000 irq
 null_disk nullb0 500000
 
 load() {
-	fio --name=real --filename=/dev/vda --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 \
-		--size=4m --number_ios="$1" --name=timer --filename=/dev/nullb0 --number_ios="$1" >/tmp/fio &
+	fio --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 --size=4m --number_ios="$1" \
+		--name=real --filename=/dev/vda --name=timer --filename=/dev/nullb0 >/tmp/fio &
 	_fio=$!
 	waits crowd 2 "$2"
 	insmod /lt/lt_irqs.ko times=3 us=2000

@@ -5,7 +5,6 @@
 # kernels: stock rt
 # cpus: 4
 # numa: 2
-# root: initramfs
 # timeout: 60
 
 . /lt/tests/lib.sh

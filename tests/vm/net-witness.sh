@@ -26,18 +26,13 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 . /lt/tests/sched.sh
+. /lt/tests/net.sh
 . /lt/tests/witness.sh
 
-ip() { /usr/bin/ip "$@"; }
 modprobe veth
 load_module
 ip link set lo up
-ip netns add inner
-ip link add veth0 type veth peer name veth1 netns inner
-ip addr add 10.9.0.1/24 dev veth0
-ip link set veth0 up
-ip netns exec inner /usr/bin/ip addr add 10.9.0.2/24 dev veth1
-ip netns exec inner /usr/bin/ip link set veth1 up
+between_namespaces
 iperf3 --server >/tmp/server 2>&1 &
 ip netns exec inner iperf3 --server >/tmp/server.inner 2>&1 &
 
@@ -54,10 +49,15 @@ begin='netif_receive_skb(skb:skbaddr=; dev:dev= len:len=)'
 end='skb_copy_datagram_iovec|consume_skb|kfree_skb|freed(skb:skbaddr=; end:end= drop_reason:drop_reason= tid:by=)'
 rule="last $begin -> $end ! merged|made(skb:skbaddr=)"
 
+# listens ADDRESS: does the server there? It opens its socket again for each client.
+listens() {
+	case $1 in 10.9.0.2) ip netns exec inner ss -Hltn ;; *) ss -Hltn ;; esac | grep -q ':5201 '
+}
 # send ADDRESS COUNT WORD...: send COUNT messages.
 send() {
 	address=$1 count=$2
 	shift 2
+	wait_until 20 listens "$address"
 	iperf3 --client "$address" --blockcount "$count" "$@" >/tmp/client 2>&1 || { cat /tmp/client; fail "iperf3 $*"; }
 }
 lo() {

@@ -93,7 +93,8 @@ control -w
 # Many sleep at once: each is a line of `pending`, in the order of their begins, whatever the reader's buffer, and each
 # stack is walked once.
 trace=/sys/kernel/tracing
-for function in stack_trace_save stack_trace_save_tsk; do echo "p:$function $function" >>$trace/kprobe_events; done
+# Sanitizers walk the stack of the task that allocates, with the first of them.
+for function in $(! in_time || echo stack_trace_save) stack_trace_save_tsk; do echo "p:$function $function" >>$trace/kprobe_events; done
 # walks: how many stacks have been walked.
 walks() { awk '$1 ~ /^stack_trace_save/ { sum += $2 } END { print sum + 0 }' $trace/kprobe_profile; }
 control 'm offcpu threshold=3600s comm=python3'

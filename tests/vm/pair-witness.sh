@@ -26,7 +26,7 @@ load_module
 null_disk disk 200000 size=128
 insmod /lt/lt_functions.ko
 # On PREEMPT_RT timers expire in threads, which can be preempted between two probes: not these, by others.
-for thread in $(pgrep '^ktimers/'); do chrt -f -p 90 "$thread"; done
+urgent 90 '^ktimers/'
 tracing 20000
 writes() {
 	fio --name=w --filename=/dev/disk --rw=randwrite --bs=4k --number_ios="$1" --fsync=1 --numjobs=2 \
@@ -86,3 +86,4 @@ echo 0 >$TRACE/events/lt/enable
 echo >$TRACE/dynamic_events
 rmmod lt_functions
 unload_module
+as_usual

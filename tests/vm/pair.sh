@@ -7,6 +7,7 @@
 # kernels: stock rt
 # cpus: 2
 # icount: 1
+# turn: 100
 # timeout: 150
 
 . /lt/tests/lib.sh

@@ -12,7 +12,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
 
-sessions() { lttng --no-sessiond list 2>/dev/null | grep -c '^ *[0-9]*) ' || :; }
+sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 armed() { grep -q '^armed' /tmp/record.log; }
 
 # The word is not an instance.
@@ -21,7 +21,7 @@ refused "an unknown option" lttng-snapshot --nosuch
 
 load_module
 null_disk slow 200000000
-latency-tracker record -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
+latency-tracker record --cooldown 0s -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
 wait_until 60 armed
 assert_eq "$(wc -l <$LT/control)" 1 "instances while recording"

@@ -13,6 +13,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# turn: 100
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
 # timeout: 300
 

@@ -154,7 +154,7 @@ said() {
 	_word=$1
 	shift
 	refused "$*" control "bad syscall $*"
-	dmesg | tail -n 1 | grep -qF ": \"$_word\"" || fail "$*: $(dmesg | tail -n 1)"
+	kernel_says ": \"$_word\"" || fail "$*: $(dmesg | tail -n 1)"
 }
 said reed calls=read,reed,write
 said 'read,,write' calls=read,,write

@@ -68,6 +68,6 @@ done
 # Refused, and the reason.
 for bad in pid=4194304 tid=-1 comm=sixteen_letters_ comm= cgroup=a cgroup=/none cpu=x uid=4294967295; do
 	refused "$bad" control "bad offcpu $bad"
-	dmesg | tail -n 1 | grep -qF "\"${bad#*=}\"" || fail "$bad: the log says: $(dmesg | tail -n 1)"
+	kernel_says "\"${bad#*=}\"" || fail "$bad: the log says: $(dmesg | tail -n 1)"
 done
 unload_module

@@ -12,6 +12,7 @@
 # root: full
 # icount: 0
 # timeout: 240
+# debug: no, it measures by a clock of instructions, which that machine does not have
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

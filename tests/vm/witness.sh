@@ -12,6 +12,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# turn: 100
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
 # timeout: 240
 
@@ -29,7 +30,7 @@ null_disk queued 100000000 hw_queue_depth=4
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/queued/queue/scheduler
 # On PREEMPT_RT timers and softirqs are threads: they get a higher priority than the tasks that wait for them.
-for thread in $(pgrep '^(ktimers|ksoftirqd|irq_work)/'); do chrt --fifo --pid 50 "$thread"; done
+urgent 50 '^(ktimers|ksoftirqd|irq_work)/'
 
 tracing 20000 block/block_rq_issue block/block_rq_insert block/block_rq_complete block/block_rq_requeue block/block_rq_merge
 
@@ -105,3 +106,4 @@ for round in $(seq "$rounds"); do
 	wait
 done
 unload_module
+as_usual

@@ -11,6 +11,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# turn: 100
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
 # timeout: 200
 
@@ -31,7 +32,8 @@ tracing 20000 workqueue
 work() {
 	# Enough that one in a hundred may be odd.
 	for _ in $(seq 15); do run slow again freed delayed behind requeue; done
-	fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
+	# It shall not take the CPU from a worker between two probes.
+	chrt --idle 0 fio --name=w --directory=/tmp/disk --rw=randwrite --bs=4k --size=4M --fsync=64 --numjobs=2 --output=/dev/null
 	sync
 	run again behind
 }

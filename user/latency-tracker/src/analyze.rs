@@ -3,13 +3,17 @@
 //! `analyze`: answers from a trace of the kernel, however it was recorded.
 //!
 //! ```text
-//! trace --feed.rs--> lt_model::Model --lt_analyze--> pieces --show.rs--> text, or JSON
+//! trace --feed.rs--> lt_model::Model --lt_analyze--> pieces --show.rs-----> text, or JSON
+//!                                                           `--picture.rs--> a trace for Perfetto
 //! ```
 
 mod args;
-mod feed;
+pub(crate) mod feed;
 mod kinds;
-mod show;
+#[cfg(test)]
+pub(crate) mod made;
+pub(crate) mod picture;
+pub(crate) mod show;
 
 pub(crate) use self::args::{AnalyzeArgs, EXAMPLES};
 
@@ -21,6 +25,7 @@ use lt_model::{Class, Model, ThreadId};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs, When};
+use self::picture::{Picture, Way};
 use crate::Outcome;
 use crate::out::{self, note};
 
@@ -35,7 +40,7 @@ pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
 
 /// A flag that the signals to end set. All that takes a while looks at it: a second signal must not end the process
 /// before it has removed what the first one left.
-fn interrupted() -> Result<Arc<AtomicBool>> {
+pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
     let flag = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&flag)).context("cannot catch signals")?;
@@ -45,20 +50,21 @@ fn interrupted() -> Result<Arc<AtomicBool>> {
 
 fn path(args: &PathArgs) -> Result<Outcome> {
     let interrupted = interrupted()?;
-    let trace = feed::read(&args.trace, args.from, &interrupted)?;
+    let trace = match args.max_memory {
+        None => feed::read(&args.trace, args.from, &interrupted)?,
+        Some(limit) => {
+            let wanted = |model: &Model| {
+                let (thread, (from, to), _) = asked(model, args)?;
+                Ok(lt_analyze::wanted(model, thread, from, to))
+            };
+            let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
+            feed::read_within(limit, &args.trace, args.from, &interrupted, wanted)?
+        }
+    };
     let model = &trace.model;
-    let start = model.span.0;
-    let at = |when: &Option<When>| when.map(|when| when.since(start));
-    let (from, to) = (at(&args.from), at(&args.to));
-    let (thread, span) = choose(model, args.tid, from, to)?;
-    let (from, to) = (from.unwrap_or(span.0), to.unwrap_or(span.1));
-    if from >= to {
-        bail!(
-            "there is no time between {from} and {to}; thread {} is in the trace from {} to {}",
-            args.tid,
-            span.0,
-            span.1
-        );
+    let (thread, (from, to), several) = asked(model, args)?;
+    if let Some(several) = several {
+        note(&several);
     }
     let pieces = lt_analyze::path(model, thread, from, to);
     let shown = show::Shown {
@@ -67,6 +73,20 @@ fn path(args: &PathArgs) -> Result<Outcome> {
         range: (from, to),
         pieces: &pieces,
     };
+    if let Some(file) = &args.perfetto {
+        let picture = Picture {
+            model,
+            range: (from, to),
+            alerts: Vec::new(),
+            paths: vec![Way {
+                thread,
+                range: (from, to),
+                pieces: &pieces,
+                alert: None,
+            }],
+        };
+        picture.write(file, &interrupted)?;
+    }
     if args.json {
         out::json(&shown.json())?;
     } else {
@@ -77,6 +97,12 @@ fn path(args: &PathArgs) -> Result<Outcome> {
             out::line(&line)?;
         }
     }
+    if from < model.span.0 || to > model.span.1 {
+        let (begin, end) = model.span;
+        note(&format!(
+            "the trace is from {begin} to {end}; what was before or after is not known"
+        ));
+    }
     trace.complain();
     if args.verbose {
         trace.say_how_fast();
@@ -84,34 +110,54 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// The thread of that number which is there for the longest part of that time, and from where to where it is known.
+/// The thread, and the time, that is asked for; and what to note about that.
+fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option<String>)> {
+    let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
+    let (from, to) = (at(&args.from), at(&args.to));
+    let (begin, end) = model.span;
+    // What is outside is not in the model: neither are the threads that it had.
+    if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
+        bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
+    }
+    let (thread, span, several) = choose(model, args.tid, from, to)?;
+    let (from, to) = (from.unwrap_or(span.0), to.unwrap_or(span.1));
+    if from >= to {
+        bail!(
+            "there is no time between {from} and {to}; thread {} is in the trace from {} to {}",
+            args.tid,
+            span.0,
+            span.1
+        );
+    }
+    Ok((thread, (from, to), several))
+}
+
+/// The thread of that number which is there for the longest part of that time, from where to where it is known, and a
+/// note if there are others.
 fn choose(
     model: &Model,
     tid: i32,
     from: Option<u64>,
     to: Option<u64>,
-) -> Result<(ThreadId, (u64, u64))> {
+) -> Result<(ThreadId, (u64, u64), Option<String>)> {
     let (from, to) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
-    let span = |id| Some((id, model.thread(id)?.span()?));
-    let all: Vec<_> = model.by_tid(tid).filter_map(span).collect();
-    let common =
-        |(_, (begin, end)): &(ThreadId, (u64, u64))| end.min(&to).saturating_sub(*begin.max(&from));
-    let there = all.iter().filter(|t| common(t) > 0);
-    match there.clone().max_by_key(|t| common(t)) {
-        Some(chosen) => {
-            if there.count() > 1 {
-                let (begin, end) = chosen.1;
-                note(&format!(
+    let span = |id| model.thread(id)?.span();
+    let spans: Vec<(u64, u64)> = model.by_tid(tid).filter_map(span).collect();
+    match lt_analyze::thread_in(model, tid, from, to).and_then(|id| Some((id, span(id)?))) {
+        Some((id, (begin, end))) => {
+            let there = spans.iter().filter(|(a, b)| *a < to && *b > from);
+            let several = (there.count() > 1).then(|| {
+                format!(
                     "several threads had the number {tid}; this is the one from {begin} to {end}"
-                ));
-            }
-            Ok(*chosen)
+                )
+            });
+            Ok((id, (begin, end), several))
         }
-        None if all.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
+        None if spans.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
         None => {
-            let times: Vec<_> = all
+            let times: Vec<_> = spans
                 .iter()
-                .map(|(_, (a, b))| format!("from {a} to {b}"))
+                .map(|(a, b)| format!("from {a} to {b}"))
                 .collect();
             bail!(
                 "thread {tid} is in the trace {}, and not then",

@@ -9,12 +9,14 @@ use lt_proc::{Nanos, Setting};
 
 use crate::action::Action;
 use crate::analyze::{self, AnalyzeArgs};
+use crate::explain::{self, ExplainArgs};
 use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 use crate::seconds::seconds;
 
 const EXAMPLES: &str = "\
-Exit status: 0 fine, 1 error, 2 an alert fired (watch, record).
+Exit status: 0 fine, 1 error, 2 an alert fired (watch, record), or profiles
+differ (profile compare).
 
 Examples:
   latency-tracker check
@@ -71,15 +73,16 @@ latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
 latency-tracker watch slow_disk -n 1 --json\n  \
 latency-tracker watch slow_disk \\\n      \
 --on-alert shell,command='logger -- \"$LT_ALERT\"' --on-alert continue\n\n\
-A shell command finds the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns). LT_ALERT\n\
-holds names that users of this machine chose: quote it, after `--`."
+A shell command finds the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns).\n\
+LT_ALERT holds names that users of this machine chose: quote it, after `--`."
     )]
     Watch(WatchArgs),
     /// Shows how long operations took: a histogram and percentiles.
     #[command(
         after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
 latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n\n\
-Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the true value."
+Percentiles are upper bounds of the kernel's buckets: at most 1/8 above the\n\
+true value."
     )]
     Hist(HistArgs),
     /// Shows the operations in flight now, the oldest first.
@@ -93,6 +96,9 @@ latency-tracker pending --json"
     Profile(ProfileArgs),
     /// Waits for alerts and saves what the kernel did before each.
     Record(Box<RecordArgs>),
+    /// Tells why something was late, from a capture of `record` or another trace.
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(ExplainArgs),
     /// Answers from a trace of the kernel: what a thread waited for.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
@@ -172,7 +178,8 @@ pub(crate) struct WatchArgs {
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub(crate) count: Option<u64>,
     /// On each alert: snapshot[,session=NAME] | shell,command=COMMAND | signal,num=N,pid=PID |
-    /// continue. Repeatable; without `continue` the first alert is the last.
+    /// continue. Repeatable; without `continue` the first alert is the last. pid=parent is the
+    /// process that started this one; an action that fails ends the run.
     #[arg(long, value_name = "ACTION")]
     pub(crate) on_alert: Vec<Action>,
 }
@@ -248,7 +255,17 @@ mod tests {
     fn every_help_fits_on_a_terminal_and_has_examples() {
         let mut command = Cli::command();
         command.build();
+        is_not_wrapped(&command);
         fits(&mut command);
+    }
+
+    /// What is broken into lines here is not broken again.
+    fn is_not_wrapped(command: &clap::Command) {
+        let text = command.get_after_help().map(ToString::to_string);
+        for line in text.iter().flat_map(|text| text.lines()) {
+            let name = command.get_name();
+            assert!(line.chars().count() < 80, "{name}: {line}");
+        }
     }
 
     fn fits(command: &mut clap::Command) {
@@ -257,6 +274,7 @@ mod tests {
             .filter(|c| c.get_name() != "help")
         {
             fits(sub);
+            is_not_wrapped(sub);
             let help = sub.render_help().to_string();
             for line in help.lines() {
                 assert!(line.chars().count() < 80, "{}: {line}", sub.get_name());

@@ -1,111 +1,206 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Explains one late block request from the trace around it.
+//! `explain`: why something was late, on one screen, from the trace around it. `record` writes the same for each
+//! capture.
 //!
 //! ```text
-//!   trace (lt-ctf) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
+//! alert of a request --block--> its life, the queue of the device, who overtook it
+//! any other alert ----why-----> the critical path of its thread, or what its processor did, in the delay
 //! ```
-//!
-//! Events go by once, in order of time; only what concerns the alert's device and window is kept, so a
-//! trace of any size will do. An alert of another tracker is not explained (yet): there the trace
-//! itself is the answer.
 
-mod event;
-mod model;
-mod render;
-mod requests;
+mod args;
+mod block;
+mod draw;
+mod why;
 
-use std::io::{IsTerminal, Write};
-use std::path::Path;
+pub(crate) use self::args::{EXAMPLES, ExplainArgs};
 
-use anyhow::Result;
-use lt_ctf::{FieldIndex, Item, Options, Part, Progress};
-use lt_proc::Alert;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 
-use self::event::Event;
-pub(crate) use self::model::{Explainer, Explanation};
+use anyhow::{Context, Result, bail};
+use lt_proc::{Alert, StreamLine};
+use serde::{Deserialize, Serialize};
 
-/// Explains those of `alerts` that can be, from the trace below `trace`, in one reading.
-pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<Explanation>> {
-    let mut explainers: Vec<Explainer> = alerts.iter().filter_map(Explainer::new).collect();
-    if explainers.is_empty() {
-        return Ok(Vec::new());
+use self::why::Why;
+use crate::analyze::feed::{self, Keep, Told};
+use crate::analyze::interrupted;
+use crate::{Outcome, out};
+
+/// A file that has no alerts may have anything, in very long lines. So much of that is shown.
+const LONGEST: usize = 200;
+
+/// What `--json` prints for each alert.
+#[derive(Serialize)]
+struct Report<'a> {
+    alert: &'a Alert,
+    /// Where most of the time went.
+    verdict: Option<String>,
+    /// All that is said, as text.
+    text: String,
+    /// As `analyze path --json` prints it; of a thread's delay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    path: Option<crate::analyze::show::Json>,
+}
+
+/// The part of `alert.json` that matters here.
+#[derive(Deserialize)]
+struct Capture {
+    alerts: Vec<Alert>,
+}
+
+pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
+    // First: a signal ends it while it waits for alerts from a terminal or a pipe.
+    let (trace, alerts) = what(args)?;
+    let interrupted = interrupted()?;
+    let (told, requests) = read(&trace, &alerts, &interrupted, args.perfetto.is_some())?;
+    let reports = reports(&told, &alerts, requests);
+    if let Some(file) = &args.perfetto {
+        draw::draw(&told.model, &reports, file, &interrupted)?;
     }
-    let mut shown = false;
-    let mut progress = |progress: Progress| {
-        if std::io::stderr().is_terminal() {
-            shown = true;
-            let percent = 100 * progress.done / progress.of.max(1);
-            let _ = write!(std::io::stderr(), "\r  converting the trace: {percent} %");
+    for (i, report) in reports.iter().enumerate() {
+        if args.json {
+            out::json(report)?;
+            continue;
         }
-    };
-    let opened = Options::default().progress(&mut progress).open(trace);
-    if shown {
-        let _ = writeln!(std::io::stderr());
-    }
-    let mut reader = opened?;
-    // The fields of the classes that matter; nothing is looked up by name afterwards.
-    let wanted: Vec<Option<Vec<(FieldIndex, String)>>> = reader
-        .classes()
-        .map(|class| {
-            let wanted = class.name == "sched_switch" || class.name.starts_with("block_rq_");
-            let fields = class.fields().map(|(i, f)| (i, f.name.clone()));
-            wanted.then(|| fields.collect())
-        })
-        .collect();
-    let (mut events, mut discarded, mut unreadable) = (0u64, 0, None);
-    loop {
-        match reader.next() {
-            Ok(None) => break,
-            Ok(Some(Item::Event(event))) => {
-                events += 1;
-                let fields = wanted.get(event.class_index()).and_then(Option::as_ref);
-                let plain = plain(&event, fields.map_or(&[], Vec::as_slice));
-                explainers.iter_mut().for_each(|e| e.feed(&plain));
-            }
-            Ok(Some(Item::Lost(lost))) if !lost.packets => discarded += lost.count,
-            Ok(Some(Item::Lost(_))) => {}
-            // An unreadable part is no reason to lose the rest.
-            Err(error) => {
-                unreadable.get_or_insert(error);
-            }
+        if i > 0 {
+            out::line("")?;
+        }
+        for line in report.text.lines() {
+            out::line(line)?;
         }
     }
-    match unreadable {
-        Some(error) if events == 0 => Err(error.into()),
-        unreadable => {
-            let unreadable = unreadable.map(|e| e.to_string());
-            let finish = |e: Explainer| e.finish(discarded, unreadable.clone());
-            Ok(explainers.into_iter().map(finish).collect())
-        }
+    if args.verbose {
+        told.say_how_fast();
+    }
+    Ok(Outcome::Fine)
+}
+
+/// Whose delay it was: `fio/812`, `swapper/1` of an idle processor.
+fn owner(alert: &Alert) -> String {
+    let comm = out::printable(&alert.comm.text());
+    match (alert.tid, comm.as_str()) {
+        (0, "") => "no task that is known".into(),
+        (0, idle) => idle.into(),
+        (tid, comm) => format!("{comm}/{tid}"),
     }
 }
 
-/// The event with these of its fields.
-fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
-    let value = |index| {
-        let mut value = String::new();
-        event.visit(index, &mut |part| {
-            value = match part {
-                Part::Unsigned(number, ..) => number.to_string(),
-                Part::Signed(number, ..) => number.to_string(),
-                Part::Text(text) => String::from_utf8_lossy(&text).into_owned(),
-                _ => return,
-            };
-        });
-        value
+/// The trace, and the alerts that it is to explain.
+fn what(args: &ExplainArgs) -> Result<(PathBuf, Vec<Alert>)> {
+    let alerts = match &args.alerts {
+        Some(file) => lines(file)?,
+        None => {
+            let file = args.capture.join("alert.json");
+            let about = || file.display().to_string();
+            if !file.try_exists().with_context(about)? {
+                // Whatever else is wrong with it comes first.
+                fs::read_dir(&args.capture).with_context(|| args.capture.display().to_string())?;
+                bail!(
+                    "{}: no capture of `latency-tracker record`, which has a file alert.json; for another trace, name \
+                     the alerts with --alerts",
+                    args.capture.display()
+                );
+            }
+            let text = fs::read_to_string(&file).with_context(about)?;
+            let capture: Capture = serde_json::from_str(&text).with_context(about)?;
+            capture.alerts
+        }
     };
-    Event {
-        time: event.cycles(),
-        cpu: event.cpu().unwrap_or(0),
-        name: if fields.is_empty() {
-            String::new()
-        } else {
-            event.name().to_string()
-        },
-        fields: fields
-            .iter()
-            .map(|(i, name)| (name.clone(), value(*i)))
-            .collect(),
+    let chosen: Vec<Alert> = alerts
+        .into_iter()
+        .filter(|alert| args.seq.is_empty() || args.seq.contains(&alert.seq))
+        .collect();
+    if chosen.is_empty() {
+        bail!("there are no such alerts");
     }
+    let inside = args.capture.join("trace");
+    let trace = if inside.is_dir() {
+        inside
+    } else {
+        args.capture.clone()
+    };
+    Ok((trace, chosen))
+}
+
+/// The alerts of a file like `alerts`.
+fn lines(file: &Path) -> Result<Vec<Alert>> {
+    let mut bytes = Vec::new();
+    if file == Path::new("-") {
+        std::io::stdin().read_to_end(&mut bytes)?;
+    } else {
+        bytes = fs::read(file).with_context(|| file.display().to_string())?;
+    }
+    let mut alerts = Vec::new();
+    // The name of a task may be in any encoding.
+    for (i, line) in String::from_utf8_lossy(&bytes).lines().enumerate() {
+        if line.trim().is_empty() {
+            continue;
+        }
+        match StreamLine::parse(line) {
+            Ok(StreamLine::Alert(alert)) => alerts.push(*alert),
+            Ok(StreamLine::Lost(_)) => {}
+            Err(error) => {
+                let wrong = format!("{}: {}", file.display(), error.at_line(i + 1));
+                bail!(out::fit(&wrong, LONGEST))
+            }
+        }
+    }
+    Ok(alerts)
+}
+
+/// An explanation of each alert as text, from the trace below `trace`.
+pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<String>> {
+    let (told, requests) = read(trace, alerts, &AtomicBool::new(false), false)?;
+    let reports = reports(&told, alerts, requests);
+    Ok(reports.into_iter().map(|report| report.text).collect())
+}
+
+/// Reads the trace, with who ran if an alert needs that, or a picture. Also an explanation of each alert of a request.
+fn read(
+    trace: &Path,
+    alerts: &[Alert],
+    interrupted: &AtomicBool,
+    drawn: bool,
+) -> Result<(Told, Vec<block::Explanation>)> {
+    let threads = drawn || alerts.iter().any(|alert| !block::explains(alert));
+    let keep = if threads { Keep::All } else { Keep::Nothing };
+    let mut explainers = block::Explainers::new(alerts);
+    let mut told = feed::read_beside(trace, keep, interrupted, Some(&mut explainers))?;
+    if threads {
+        told = told.with_threads(trace)?;
+    }
+    let requests = explainers.finish(&told).collect();
+    Ok((told, requests))
+}
+
+fn reports<'a>(
+    told: &Told,
+    alerts: &'a [Alert],
+    requests: Vec<block::Explanation>,
+) -> Vec<Report<'a>> {
+    let mut requests = requests.into_iter();
+    let report = |alert: &'a Alert| match block::explains(alert) {
+        false => {
+            let why = Why::new(told, alert);
+            Report {
+                alert,
+                verdict: Some(why.verdict()),
+                text: why.text(),
+                path: why.json(),
+            }
+        }
+        true => {
+            let explained = requests.next();
+            Report {
+                alert,
+                verdict: explained.as_ref().and_then(block::Explanation::verdict),
+                text: explained.map(|e| e.to_string()).unwrap_or_default(),
+                path: None,
+            }
+        }
+    };
+    alerts.iter().map(report).collect()
 }

@@ -27,17 +27,44 @@ const PID_FILES: [&str; 2] = [
     "/var/run/lttng/lttng-sessiond.pid",
 ];
 
-/// Events that explain a late block request: the request's life, and who ran where.
-pub(crate) const DEFAULT_EVENTS: [&str; 8] = [
-    "block_rq_*",
-    "block_bio_backmerge",
-    "block_bio_frontmerge",
+/// Events that say who ran where, and who woke whom. Without `sched_wakeup` a thread that was woken for nothing, just
+/// before it went to sleep, would seem to wait for a processor.
+const OF_THREADS: [&str; 6] = [
     "sched_switch",
     "sched_waking",
+    "sched_wakeup",
     "sched_wakeup_new",
     "sched_process_fork",
     "sched_process_exec",
 ];
+/// The life of a request.
+const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
+/// Which disk was waited for, whatever way it says that it is done.
+const OF_DISKS: &str = "block_rq_complete";
+/// What interrupts, and in whose name: where a wait ends that no thread ended. Patterns, since not every architecture
+/// has all of them.
+const OF_INTERRUPTS: [&str; 6] = [
+    "irq_handler_*",
+    "irq_softirq_*",
+    "timer_hrtimer_expire_*",
+    "x86_irq_vectors_local_timer_*",
+    "x86_irq_vectors_reschedule_*",
+    "x86_irq_vectors_call_function*",
+];
+
+/// The events that explain alerts of a tracker.
+pub(crate) fn default_events(tracker: &str) -> Vec<&'static str> {
+    let of_requests = matches!(tracker, "block" | "io");
+    let mut events = OF_THREADS.to_vec();
+    match of_requests {
+        true => events.extend(OF_REQUESTS),
+        false => events.push(OF_DISKS),
+    }
+    if tracker != "block" {
+        events.extend(OF_INTERRUPTS);
+    }
+    events
+}
 
 /// The name of the session that process `pid` has for `instance`.
 pub(crate) fn session_name(instance: &str, pid: u32) -> String {
@@ -230,7 +257,8 @@ pub(crate) fn stop_daemon(pid: i32) {
         return;
     }
     let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
-    let end = Instant::now() + Duration::from_secs(10);
+    // It unloads the tracer's modules, which takes its time on a busy machine. The next run must not find it dying.
+    let end = Instant::now() + Duration::from_secs(60);
     while kill(Pid::from_raw(pid), None).is_ok() && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(20));
     }

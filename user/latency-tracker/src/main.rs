@@ -20,6 +20,7 @@ mod profile;
 mod record;
 mod rt;
 mod seconds;
+mod size;
 mod wait;
 
 use std::process::ExitCode;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
+        Command::Explain(args) => explain::run(&args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),
         Command::Man { directory } => cmd::generate::man(&directory),

@@ -3,12 +3,16 @@
 //! Output for people: lines, tables, colour on a terminal only, and silence when the reader has left.
 //!
 //! A line is as wide as the terminal that shows it, and whole in a pipe or a file, whose reader may
-//! search it. `COLUMNS` overrides both. Paragraphs wrap below 80 columns in any case.
+//! search it or paste a name from it. `COLUMNS` overrides what a terminal says. Paragraphs wrap below 80 columns in any
+//! case.
 
-use std::io::{self, Write};
+pub(crate) mod file;
+
+use std::io::{self, IsTerminal, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
+use lt_proc::{Nanos, Stats};
 
 /// The width of help and of paragraphs.
 pub(crate) const HELP_WIDTH: usize = 79;
@@ -18,6 +22,10 @@ const NARROWEST: usize = 40;
 
 /// The width of standard output, in columns; `None` where lines are whole.
 pub(crate) fn width() -> Option<usize> {
+    // Some shells export the terminal's COLUMNS to all that they run, pipes too.
+    if !io::stdout().is_terminal() {
+        return None;
+    }
     let asked = std::env::var("COLUMNS").ok();
     let asked = asked.and_then(|columns| columns.trim().parse().ok());
     let terminal = || {
@@ -126,6 +134,35 @@ pub(crate) fn wrap_to(text: &str, indent: usize, width: usize) -> Vec<String> {
     lines
 }
 
+/// `1 request`, `3 requests`.
+pub(crate) fn plural(n: usize, what: &str) -> String {
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
+}
+
+/// The share that a time has in a delay: `92 % of it (11.9ms)`.
+pub(crate) fn share(time: u64, delay: u64) -> String {
+    let percent = u128::from(time) * 100 / u128::from(delay.max(1));
+    format!("{percent} % of it ({})", Nanos(time))
+}
+
+/// How many begins were lost, and why: `1,234 (pool full)`, `5 (2 pool full, 3 key crowded)`.
+pub(crate) fn lost(stats: &Stats) -> String {
+    let lost = thousands(stats.lost());
+    match (stats.count("full"), stats.count("crowded")) {
+        (_, 0) => format!("{lost} (pool full)"),
+        (0, _) => format!("{lost} (key crowded)"),
+        (full, crowded) => format!(
+            "{lost} ({} pool full, {} key crowded)",
+            thousands(full),
+            thousands(crowded)
+        ),
+    }
+}
+
 /// A number with its thousands apart: 1,234,567.
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
@@ -204,6 +241,18 @@ fn table_within(head: &[&str], rows: &[Vec<String>], limit: Option<usize>) -> Ve
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn losses_say_why() {
+        let lost = |text| lost(&Stats::parse(text).unwrap());
+        assert_eq!(lost("attempts 3"), "0 (pool full)");
+        assert_eq!(lost("full 1234\ncrowded 0"), "1,234 (pool full)");
+        assert_eq!(lost("full 0\ncrowded 3"), "3 (key crowded)");
+        assert_eq!(
+            lost("full 1000\ncrowded 2000"),
+            "3,000 (1,000 pool full, 2,000 key crowded)"
+        );
+    }
 
     #[test]
     fn numbers_read_well() {

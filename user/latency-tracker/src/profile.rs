@@ -31,6 +31,7 @@ use self::compare::Comparison;
 use self::file::{ProfileFile, Sample};
 use crate::Outcome;
 use crate::out;
+use crate::out::file::replace;
 
 pub(crate) fn run(root: &ProcRoot, args: &ProfileArgs) -> Result<Outcome> {
     match &args.action {
@@ -259,5 +260,6 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
         "nothing has been counted, there is nothing to draw"
     );
     let picture = heat::draw(file, &classes).to_string();
-    file::replace(output, picture.as_bytes()).context("cannot write the picture")
+    replace(output, |out| Ok(out.write_all(picture.as_bytes())?))
+        .context("cannot write the picture")
 }

@@ -13,7 +13,7 @@
 //! that is killed leaves a note for the next one (see [`leftovers`]).
 
 mod args;
-mod capture;
+pub(crate) mod capture;
 mod estimate;
 mod instance;
 mod leftovers;
@@ -31,7 +31,7 @@ use self::instance::Armed;
 use self::leftovers::Note;
 use self::policy::{History, Skip};
 use crate::Outcome;
-use crate::explain::{Explanation, explain};
+use crate::explain::explain;
 use crate::lttng::{self, Daemon, Session};
 use crate::out::{self, bytes, note};
 use crate::wait::{Lines, Signals, Wake};
@@ -48,7 +48,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     leftovers::clean(root);
     instance::check(root, args)?;
     let captures = Captures::open(&args.output)?;
-    let events = args.events();
+    let events = args.events(&instance::tracker(root, args)?);
 
     // From here on the order of these values is the order of tidying up, backwards.
     let mut left = Note::new();
@@ -225,14 +225,7 @@ impl Recorder<'_> {
         let explained =
             std::thread::scope(|scope| scope.spawn(|| explain(&trace, &slowest)).join());
         let text = match explained {
-            Ok(Ok(explained)) if explained.is_empty() => {
-                format!(
-                    "Alerts of the {} tracker are not explained; see the trace.\n",
-                    self.tracker
-                )
-            }
-            Ok(Ok(explained)) => {
-                let texts: Vec<String> = explained.iter().map(Explanation::to_string).collect();
+            Ok(Ok(texts)) => {
                 let more = woken.alerts.len() - slowest.len();
                 let rest = if more > 0 {
                     format!("\n{more} more in alert.json.\n")
@@ -287,12 +280,12 @@ impl Recorder<'_> {
         let stats = self.root.stats(&self.args.name).unwrap_or_default();
         let n = |key| out::thousands(stats.count(key));
         Ok(format!(
-            "captures {taken}  skipped {skipped}  disk {size} of {}\nevents {}  alerts {}  lost: alerts {}  events {} (pool full)",
+            "captures {taken}  skipped {skipped}  disk {size} of {}\nevents {}  alerts {}  lost: alerts {}  events {}",
             bytes(self.args.disk_budget.0),
             n("started"),
             n("alerts"),
             n("alerts_lost"),
-            n("full"),
+            out::lost(&stats),
         ))
     }
 }

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -13,6 +13,13 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
+
+#[allow(unreachable_pub, clippy::panic, clippy::expect_used)]
+#[path = "../src/analyze/picture/pftrace.rs"]
+mod pftrace;
+mod terminal;
+
+use pftrace::Pftrace;
 
 /// A directory of its own for each test.
 struct Dir(PathBuf);
@@ -35,10 +42,18 @@ impl Dir {
     }
 
     fn path(&self, trace: &str, args: &[&str]) -> Command {
+        self.of_trace(&["analyze", "path"], trace, args)
+    }
+
+    fn of_trace(&self, what: &[&str], trace: &str, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_latency-tracker"));
-        command.args(["analyze", "path"]).arg(self.0.join(trace));
-        command.args(args).env_remove("COLUMNS");
+        command.args(what).arg(self.0.join(trace)).args(args);
+        command.env_remove("COLUMNS").current_dir(&self.0);
         command
+    }
+
+    fn read(&self, file: &str) -> Pftrace {
+        Pftrace::read(&fs::read(self.0.join(file)).unwrap())
     }
 }
 
@@ -127,7 +142,7 @@ fn a_person_reads_a_table_and_then_the_path() {
     let dir = Dir::with_traces("text");
     let tid = &busiest(&dir, "compact")[0];
     let args = ["--tid", tid.as_str(), "--from", "+0", "--verbose"];
-    let (status, text, said) = run(dir.path("compact", &args).env("COLUMNS", "80"));
+    let (status, text, said) = terminal::on_a_terminal(dir.path("compact", &args), 80);
     assert_eq!(status, 0, "{said}");
     let parts: Vec<_> = text.split("\n\n").collect();
     assert_eq!(parts.len(), 3, "{text}");
@@ -150,16 +165,116 @@ fn what_cannot_be_answered_is_said() {
         error
     };
     assert!(wrong("ust", &["--tid", "1"]).contains("no event sched_switch"));
-    assert!(wrong("nothing", &["--tid", "1"]).contains("No such file"));
+    let nothing = wrong("nothing", &["--tid", "1"]);
+    assert!(nothing.contains("nothing: No such file"), "{nothing}");
+    fs::create_dir(dir.0.join("empty")).unwrap();
+    let empty = wrong("empty", &["--tid", "1"]);
+    assert!(empty.contains("empty: no trace: there is"), "{empty}");
     assert!(wrong("compact", &["--tid", "1", "--from", "2s"]).contains("expected a time"));
     let tid = &busiest(&dir, "compact")[0];
     let before = wrong("compact", &["--tid", tid, "--to", "5"]);
-    assert!(before.contains("and not then"), "{before}");
+    assert!(before.contains("does not reach the time"), "{before}");
+    let after = wrong("compact", &["--tid", tid, "--from", "18446744073709551615"]);
+    assert!(after.contains("does not reach the time"), "{after}");
     let turned = wrong("compact", &["--tid", tid, "--from", "+2ms", "--to", "+1ms"]);
     assert!(
         turned.contains("there is no time between") || turned.contains("not then"),
         "{turned}"
     );
+}
+
+/// More time than the trace has: the rest is part of the path, as not known, and that is said.
+#[test]
+fn what_is_outside_of_the_trace_is_not_known() {
+    let dir = Dir::with_traces("outside");
+    let tid = &busiest(&dir, "compact")[0];
+    let to = u64::MAX.to_string();
+    let args = ["--tid", tid, "--from", "0", "--to", &to, "--json"];
+    let (status, json, said) = run(&mut dir.path("compact", &args));
+    assert_eq!(status, 0, "{said}");
+    assert!(
+        said.contains("what was before or after is not known"),
+        "{said}"
+    );
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let steps = json["path"].as_array().unwrap();
+    assert_eq!(steps[0]["begin"].as_u64(), Some(0));
+    assert_eq!(steps.last().unwrap()["end"].as_u64(), Some(u64::MAX));
+    assert_eq!(steps[0]["cause"]["kind"], "unknown");
+    let (_, _, said) = run(&mut dir.path("compact", &["--tid", tid, "--json"]));
+    assert_eq!(said, "");
+}
+
+#[test]
+fn what_cannot_be_explained_is_said() {
+    let dir = Dir::with_traces("unexplained");
+    let wrong = |what: &str, args: &[&str]| {
+        let (status, out, error) = run(&mut dir.of_trace(&["explain"], what, args));
+        assert_eq!((status, out.as_str()), (1, ""), "{error}");
+        error
+    };
+    let nothing = wrong("nothing", &[]);
+    assert!(nothing.contains("nothing: No such file"), "{nothing}");
+    assert!(wrong("compact", &[]).contains("name the alerts with --alerts"));
+    fs::write(dir.0.join("words"), "\nno alert\n").unwrap();
+    let words = wrong("compact", &["--alerts", "words"]);
+    assert!(words.contains("words: line 2: \"no\": expected"), "{words}");
+    fs::write(dir.0.join("bytes"), [0x9f; 5000]).unwrap();
+    let bytes = wrong("compact", &["--alerts", "bytes"]);
+    assert!(
+        bytes.contains("bytes: line 1:") && bytes.len() < 1000,
+        "{bytes}"
+    );
+    fs::write(dir.0.join("none"), "").unwrap();
+    assert!(wrong("compact", &["--alerts", "none"]).contains("no such alerts"));
+    // Times that no clock has, an owner that is none, and a processor that is not there are no reason to give up.
+    let lines = "seq=1 time=18446744073709551615 instance=a tracker=wakeup reason=threshold \
+        delay=18446744073709551615 threshold=0 cpu=99999 pid=1 tid=1 comm=\"x\"\n\
+        seq=2 time=0 instance=a tracker=syscall reason=timeout delay=0 threshold=0 cpu=0 pid=0 tid=0 comm=\"\"\n\
+        seq=3 time=18446744073709551615 instance=a tracker=block reason=threshold delay=18446744073709551615 \
+        threshold=1 cpu=0 pid=1 tid=1 comm=\"x\" dev=8:0 disk=\"sda\" op=\"R\" sector=0 bytes=1\n";
+    fs::write(dir.0.join("strange"), lines).unwrap();
+    let args = [
+        "--alerts",
+        "strange",
+        "--json",
+        "--perfetto",
+        "strange.pftrace",
+    ];
+    let (status, out, error) = run(&mut dir.of_trace(&["explain"], "compact", &args));
+    assert_eq!((status, out.lines().count()), (0, 3), "{error}");
+    dir.read("strange.pftrace");
+}
+
+/// A signal while alerts are awaited, from a pipe or a terminal. Not that of Ctrl-C, which a shell has its background ignore.
+#[test]
+fn a_signal_ends_the_wait_for_alerts() {
+    let dir = Dir::new("awaited");
+    let fifo = dir.0.join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let mut command = dir.of_trace(&["explain"], "any", &["--alerts", "fifo"]);
+    let mut child = command.spawn().unwrap();
+    let begin = Instant::now();
+    let goes_on = || assert!(begin.elapsed() < Duration::from_secs(30), "it goes on");
+    // Can be opened so when there is a reader.
+    let open = || {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).custom_flags(nix::libc::O_NONBLOCK);
+        options.open(&fifo)
+    };
+    let writer = loop {
+        match open() {
+            Ok(writer) => break writer,
+            Err(_) => goes_on(),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGTERM).unwrap();
+    while child.try_wait().unwrap().is_none() {
+        goes_on();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(writer);
 }
 
 /// Ctrl-C while babeltrace2 converts an older trace: nothing is left, neither files nor a process.
@@ -206,4 +321,162 @@ fn ctrl_c_during_a_conversion_leaves_nothing_behind() {
     assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(kill(Pid::from_raw(sleeper), None).is_err(), "it goes on");
     assert!(begin.elapsed() < Duration::from_secs(50));
+}
+
+/// Each step of the path is there, at its time; in the same time, threads and processors do what they did.
+#[test]
+fn a_picture_has_the_path_of_the_text() {
+    let dir = Dir::with_traces("picture");
+    let mut arrows = 0;
+    for trace in ["compact", "snapshot"] {
+        for tid in busiest(&dir, trace).into_iter().take(3) {
+            fs::write(dir.0.join("it.pftrace"), "what was there").unwrap();
+            let args = ["--tid", &tid, "--json", "--perfetto", "it.pftrace"];
+            let (status, json, error) = run(&mut dir.path(trace, &args));
+            assert_eq!((status, error.as_str()), (0, ""));
+            let json: Value = serde_json::from_str(&json).unwrap();
+            let drawn = dir.read("it.pftrace");
+            let of = |parent: &str| {
+                let parent = drawn.track(parent);
+                let below = drawn.tracks.iter().filter(move |(_, (_, p))| *p == parent);
+                below.map(|(track, _)| *track).collect::<Vec<_>>()
+            };
+            let path = drawn.tracks.iter().find(|(_, (name, _))| {
+                name.starts_with("Critical path of ") && name.ends_with(&format!("/{tid}"))
+            });
+            let slices = drawn.on(*path.unwrap().0);
+            let innermost = |i: &usize| {
+                slices
+                    .get(i + 1)
+                    .is_none_or(|s| s.depth <= slices[*i].depth)
+            };
+            let found: Vec<_> = (0..slices.len())
+                .filter(innermost)
+                .map(|i| (slices[i].begin, slices[i].end))
+                .collect();
+            assert_eq!(
+                found,
+                steps(&json, 0)
+                    .iter()
+                    .map(|s| (s.0, s.1))
+                    .collect::<Vec<_>>()
+            );
+            // The thread itself is there all the time, and no processor does two things at once.
+            let own = of("Threads")
+                .into_iter()
+                .find(|t| drawn.tracks[t].0.ends_with(&format!("/{tid}")));
+            let own = drawn.on(own.unwrap());
+            assert_eq!(own.first().unwrap().begin, found[0].0);
+            assert_eq!(own.last().unwrap().end, found.last().unwrap().1);
+            assert!(own.windows(2).all(|pair| pair[0].end == pair[1].begin));
+            assert!(!of("CPUs").is_empty());
+            for cpu in of("CPUs") {
+                let slices = drawn.on(cpu);
+                assert!(slices.windows(2).all(|pair| pair[0].end <= pair[1].begin));
+            }
+            for (from, to) in drawn.arrows() {
+                assert!(from.begin <= to.begin && from.name.starts_with("wakes "));
+                arrows += 1;
+            }
+        }
+    }
+    assert!(arrows > 20, "{arrows}");
+    assert_eq!(
+        fs::read_dir(&dir.0)
+            .unwrap()
+            .filter(|e| {
+                let name = e.as_ref().unwrap().file_name();
+                name.to_string_lossy().starts_with('.')
+            })
+            .count(),
+        0
+    );
+}
+
+#[test]
+fn an_alert_is_drawn_with_its_path() {
+    let dir = Dir::with_traces("alert");
+    let tid = &busiest(&dir, "compact")[0];
+    let (_, json, _) = run(&mut dir.path("compact", &["--tid", tid, "--json"]));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let (from, to) = (json["from"].as_u64().unwrap(), json["to"].as_u64().unwrap());
+    let (begin, end) = (from + (to - from) / 4, from + (to - from) / 2);
+    let line = format!(
+        "seq=3 time={end} instance=slow tracker=wakeup reason=threshold delay={} threshold=1 cpu=0 pid={tid} tid={tid} comm=\"x\"\n",
+        end - begin
+    );
+    fs::write(dir.0.join("late"), line).unwrap();
+    let args = ["--alerts", "late", "--json", "--perfetto", "late.pftrace"];
+    let (status, report, error) = run(&mut dir.of_trace(&["explain"], "compact", &args));
+    assert_eq!((status, error.as_str()), (0, ""));
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let drawn = dir.read("late.pftrace");
+    let alert = drawn.track("Alert 3 of slow: wakeup").unwrap();
+    let slice = drawn.on(alert)[0];
+    assert_eq!((slice.begin, slice.end), (begin, end));
+    assert_eq!(
+        Some(slice.values["verdict"].as_str()),
+        report["verdict"].as_str()
+    );
+    let path = drawn
+        .tracks
+        .iter()
+        .find(|(_, (_, parent))| *parent == Some(alert));
+    let slices = drawn.on(*path.unwrap().0);
+    assert_eq!(slices.first().unwrap().begin, begin);
+    assert_eq!(slices.iter().map(|s| s.end).max(), Some(end));
+    let first = drawn.slices.iter().map(|s| s.begin).min().unwrap();
+    assert_eq!(first, begin - (end - begin) / 10);
+}
+
+#[test]
+fn a_picture_that_cannot_be_written_is_said_and_leaves_nothing() {
+    let dir = Dir::with_traces("unwritten");
+    let tid = &busiest(&dir, "compact")[0];
+    let before = fs::read_dir(&dir.0).unwrap().count();
+    for (file, expected) in [
+        ("nowhere/a.pftrace", "nowhere/a.pftrace: No such file"),
+        ("/dev/full", "/dev/full: not a regular file"),
+        ("compact", "compact: not a regular file"),
+    ] {
+        let args = ["--tid", tid, "--perfetto", file];
+        let (status, out, error) = run(&mut dir.path("compact", &args));
+        assert_eq!((status, out.as_str()), (1, ""), "{file}");
+        assert!(error.contains(expected), "{error}");
+    }
+    assert_eq!(fs::read_dir(&dir.0).unwrap().count(), before);
+}
+
+/// With less memory than everything takes, a path is the same; with too little, it is said how much it takes.
+#[test]
+fn a_limit_on_memory_changes_nothing_or_is_said() {
+    let dir = Dir::with_traces("memory");
+    let mut smaller = 0;
+    for tid in busiest(&dir, "compact") {
+        let path = |more: &[&str]| {
+            let args = [&["--tid", &tid, "--json"], more].concat();
+            run(&mut dir.path("compact", &args))
+        };
+        let (status, whole, _) = path(&[]);
+        assert_eq!(status, 0);
+        for limit in ["30K", "50K", "100K", "150K", "200K", "400K", "1G"] {
+            let (status, found, error) = path(&["--max-memory", limit]);
+            if status == 0 {
+                assert_eq!(found, whole, "{limit}");
+                smaller += u64::from(limit != "1G");
+                continue;
+            }
+            assert!(
+                error.contains("of memory are not enough: set --max-memory 1M"),
+                "{error}"
+            );
+            assert_eq!((found.as_str(), limit != "1G"), ("", true));
+        }
+        let (status, _, error) = path(&["--max-memory", "1K"]);
+        assert!(
+            status == 1 && error.contains("1 KiB of memory are not enough"),
+            "{error}"
+        );
+    }
+    assert!(smaller > 0);
 }

@@ -5,6 +5,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod terminal;
+
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
@@ -114,16 +116,27 @@ fn in_a_pipe_lines_are_whole() {
 }
 
 #[test]
+fn in_a_pipe_a_name_is_whole_whatever_columns_says() {
+    let tree = Tree::new("piped");
+    let name = "n".repeat(31);
+    fs::rename(tree.0.join("slow"), tree.0.join(&name)).unwrap();
+    let line = format!("{name} block enabled=1 threshold=10000000 dev=all\n");
+    fs::write(tree.0.join("control"), line).unwrap();
+    let mut command = tree.command(&["list"]);
+    let piped = command.env("COLUMNS", "80").output().unwrap();
+    let piped = String::from_utf8(piped.stdout).unwrap();
+    assert!(piped.contains(&format!("{name} ")), "{piped}");
+    let (_, shown, _) = terminal::on_a_terminal(tree.command(&["list"]), 80);
+    assert!(!shown.contains(&name), "{shown}");
+    assert!(shown.lines().all(|l| l.chars().count() <= 80), "{shown}");
+}
+
+#[test]
 fn columns_says_how_wide_a_line_is() {
     let tree = Tree::new("columns");
     fs::write(tree.0.join("alerts"), WAKEUP).unwrap();
     for columns in [80, 120] {
-        let mut command = tree.command(&["watch"]);
-        let output = command
-            .env("COLUMNS", columns.to_string())
-            .output()
-            .unwrap();
-        let out = String::from_utf8(output.stdout).unwrap();
+        let (_, out, _) = terminal::on_a_terminal(tree.command(&["watch"]), columns);
         let widest = out.lines().map(|l| l.chars().count()).max().unwrap();
         assert!(
             widest <= columns && widest > columns - 40,
@@ -140,10 +153,6 @@ fn columns_says_how_wide_a_line_is() {
 #[test]
 fn everything_a_person_reads_fits_80_columns() {
     let tree = Tree::new("width");
-    let widths = |args: &[&str]| {
-        let output = tree.command(args).env("COLUMNS", "79").output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
     for args in [
         &["list"][..],
         &["list", "--trackers"],
@@ -154,12 +163,13 @@ fn everything_a_person_reads_fits_80_columns() {
         &["watch", "-T"],
         &["watch", "slow"],
     ] {
-        let out = widths(args);
+        let (_, out, _) = terminal::on_a_terminal(tree.command(args), 79);
         assert!(!out.is_empty(), "{args:?}");
         for line in out.lines() {
             assert!(line.chars().count() < 80, "{args:?}: {line}");
-            assert!(!line.contains('\x1b'), "colour without a terminal: {line}");
         }
+        let (_, out, _) = tree.run(args);
+        assert!(!out.contains('\x1b'), "colour without a terminal: {out}");
     }
 }
 

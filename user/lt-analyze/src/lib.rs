@@ -5,8 +5,10 @@
 
 mod causes;
 mod path;
+mod unusual;
 mod who;
 
 pub use causes::{Sum, causes};
-pub use path::{Cause, Leaf, Piece, path};
-pub use who::instead;
+pub use path::{Cause, Leaf, Piece, Wait, path, waits, wanted};
+pub use unusual::{Worker, Working, unusual};
+pub use who::{held_back, instead, thread_in, used};

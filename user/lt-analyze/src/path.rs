@@ -17,7 +17,9 @@
 //! what a waker did before somebody waited for it is nobody's delay. A thread that is blocked cannot be waited for by
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
-use lt_model::{Context, Interval, Model, Name, Sleep, State, ThreadId, Vector, Waker};
+use lt_model::{
+    Context, Disk, Handler, Interval, Model, Name, Sleep, State, ThreadId, Vector, WakerId, Wanted,
+};
 
 /// A longer chain of threads that wait for each other is not followed: the stack is not endless.
 const DEPTH: usize = 200;
@@ -39,6 +41,21 @@ pub struct Piece {
     pub depth: usize,
     /// The wait of the thread before it that this is a part of; for the first thread, all that was asked for.
     pub inside: (u64, u64),
+}
+
+/// A part of a path that somebody ended: a wait, or the time before a thread was there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// From here, ns.
+    pub begin: u64,
+    /// To here.
+    pub end: u64,
+    /// Who waited, or was not there yet.
+    pub thread: ThreadId,
+    /// Who ended it.
+    pub waker: WakerId,
+    /// The thread of the pieces in it, if they are not its own: of a timer or a device there are none.
+    pub by: Option<ThreadId>,
 }
 
 /// Why time passed.
@@ -69,14 +86,14 @@ pub enum Cause {
 pub enum Leaf {
     /// A timer.
     Timer,
-    /// A block device, by its softirq.
-    Disk,
+    /// A block device; which one, if the end of the request is in the trace.
+    Disk(Option<Disk>),
     /// The network.
     Network,
     /// The handler of a hard interrupt, of a device of this name.
     Irq(i32, Name),
-    /// Another softirq.
-    Softirq(u32),
+    /// Another softirq, and the handler that has raised it.
+    Softirq(u32, Option<Handler>),
     /// Another processor.
     Ipi(Name),
 }
@@ -87,12 +104,29 @@ impl From<Context> for Leaf {
             Context::Timer => Self::Timer,
             Context::Irq { number, name } => Self::Irq(number, name),
             Context::Ipi(name) => Self::Ipi(name),
-            Context::Softirq { vector, .. } => match vector {
+            Context::Disk(disk) => Self::Disk(Some(disk)),
+            Context::Softirq { vector, by, .. } => match vector {
                 Vector::NET_TX | Vector::NET_RX => Self::Network,
                 Vector(1 | 8) => Self::Timer,
-                Vector(4 | 5) => Self::Disk,
-                Vector(other) => Self::Softirq(other),
+                Vector(4 | 5) => Self::Disk(None),
+                Vector(other) => Self::Softirq(other, by),
             },
+        }
+    }
+}
+
+impl Cause {
+    /// What an interval of a thread is when its waker is not followed.
+    #[must_use]
+    pub fn of(model: &Model, interval: &Interval) -> Self {
+        let State::Blocked(sleep, call) = interval.state else {
+            return plain(interval.state);
+        };
+        let waker = interval.waker.and_then(|w| model.waker(w));
+        match waker.map(|waker| (waker.by(), waker.context)) {
+            Some((None, Some(context))) => Self::For(context.into(), call),
+            _ if sleep == Sleep::Idle => Self::Idle,
+            _ => Self::Blocked(call),
         }
     }
 }
@@ -100,38 +134,78 @@ impl From<Context> for Leaf {
 /// The critical path of a thread between two times.
 #[must_use]
 pub fn path(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Piece> {
+    walk(model, thread, from, to).pieces
+}
+
+/// The waits on that path that somebody ended, in the order of their begins; of those that begin at one time, one that
+/// lies inside another comes after it.
+#[must_use]
+pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
+    walk(model, thread, from, to).waits
+}
+
+/// What a model has to have for that path, as one tells that has only the waits ([`lt_model::Kept::Waits`]): what each
+/// thread on it did, and what the processors did for which one waited.
+#[must_use]
+pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
+    let walk = walk(model, thread, from, to);
+    let mut wanted = Wanted::default();
+    let mut waits = walk.waits.iter().peekable();
+    for piece in &walk.pieces {
+        // In the order of time, which is how they are added fast.
+        while let Some(wait) = waits.next_if(|wait| wait.begin <= piece.begin) {
+            wanted.thread(wait.thread, wait.begin, wait.end);
+        }
+        wanted.thread(piece.thread, piece.begin, piece.end);
+        if let (Cause::Waiting | Cause::Preempted, Some(cpu)) = (piece.cause, piece.cpu) {
+            wanted.processor(cpu, piece.begin, piece.end);
+        }
+    }
+    // Who ended a wait is told at its end, which may be later than what was asked for.
+    for (thread, begin, end) in walk.cut {
+        wanted.thread(thread, begin, end);
+    }
+    wanted
+}
+
+fn walk(model: &Model, thread: ThreadId, from: u64, to: u64) -> Walk<'_> {
     let mut walk = Walk {
         model,
         pieces: Vec::new(),
+        waits: Vec::new(),
+        cut: Vec::new(),
         chain: Vec::new(),
     };
     if from < to {
-        walk.thread(thread, (from, to));
+        walk.thread(thread, (from, to), None);
     }
-    walk.pieces
+    walk
 }
 
 struct Walk<'a> {
     model: &'a Model,
     pieces: Vec<Piece>,
+    waits: Vec<Wait>,
+    /// Waits of which only a part is meant, whole.
+    cut: Vec<(ThreadId, u64, u64)>,
     /// The threads that wait, each for the next.
     chain: Vec<ThreadId>,
 }
 
 impl Walk<'_> {
-    /// What this thread did in that time.
-    fn thread(&mut self, id: ThreadId, inside: (u64, u64)) {
+    /// What this thread did in that time; for a handler, if that has left it a softirq.
+    fn thread(&mut self, id: ThreadId, inside: (u64, u64), left_by: Option<Handler>) {
         let (from, to) = inside;
         self.chain.push(id);
         let mut at = from;
         let thread = self.model.thread(id);
-        let intervals = thread.map_or(&[][..], |t| t.between(from, to));
-        for interval in intervals {
+        let intervals = thread.map(|t| t.between(from, to));
+        for interval in intervals.into_iter().flatten() {
             // Only before the first one there can be a gap.
             self.before(id, (at, interval.begin.max(from)), inside);
             let part = (interval.begin.max(from), interval.end.min(to));
             match interval.state {
-                State::Blocked(..) => self.wait(id, interval, part, inside),
+                State::Blocked(..) => self.wait(id, &interval, part, inside, left_by),
                 state => self.piece(id, part, plain(state), interval.cpu, inside),
             }
             at = part.1;
@@ -147,43 +221,74 @@ impl Walk<'_> {
         }
         let first = self.model.thread(id).filter(|t| t.born);
         let first = first.and_then(|t| t.intervals.first());
-        let birth = first.filter(|first| first.begin == part.1);
-        let maker = birth.and_then(|first| self.model.waker(first.waker?)?.by());
+        // Of a wait that is who ended it.
+        let is_wait = |first: &Interval| matches!(first.state, State::Blocked(..));
+        let birth = first.filter(|first| first.begin == part.1 && !is_wait(first));
+        let waker = birth.and_then(|first| first.waker);
+        let maker = waker.and_then(|waker| Some((waker, self.model.waker(waker)?.by()?)));
         match maker {
-            Some(maker) if self.may_follow(maker) => self.thread(maker, part),
+            Some((waker, maker)) if self.may_follow(maker) => {
+                self.ended(id, part, waker, Some(maker));
+                self.thread(maker, part, None);
+            }
             _ => self.piece(id, part, Cause::Unknown, None, inside),
         }
     }
 
     /// A wait, or a part of it.
-    fn wait(&mut self, id: ThreadId, interval: &Interval, part: (u64, u64), inside: (u64, u64)) {
-        let (sleep, call) = match interval.state {
-            State::Blocked(sleep, call) => (sleep, call),
-            _ => (Sleep::Other, None),
-        };
-        let waker = interval.waker.and_then(|w| self.model.waker(w));
-        match waker.map(|waker| (waker, waker.by())) {
-            Some((waker, Some(by))) if self.may_follow(by) => {
+    fn wait(
+        &mut self,
+        id: ThreadId,
+        interval: &Interval,
+        part: (u64, u64),
+        inside: (u64, u64),
+        left_by: Option<Handler>,
+    ) {
+        if part != (interval.begin, interval.end) {
+            self.cut.push((id, interval.begin, interval.end));
+        }
+        let waker = interval.waker.and_then(|w| Some((w, self.model.waker(w)?)));
+        match waker.map(|(number, waker)| (number, waker, waker.by())) {
+            Some((number, waker, Some(by))) if self.may_follow(by) => {
                 // What the waker did until it woke it, also if that is later than what was asked for.
                 let acted = waker.time.clamp(part.0, part.1);
-                if part.0 < acted {
-                    self.thread(by, (part.0, acted));
+                let follows = part.0 < acted;
+                self.ended(id, part, number, follows.then_some(by));
+                if follows {
+                    self.thread(by, (part.0, acted), left_by_handler(waker.context));
                 }
                 self.piece(id, (acted, part.1), Cause::Transit, None, inside);
             }
-            Some((
-                Waker {
-                    context: Some(context),
-                    ..
-                },
-                None,
-            )) => {
-                let cause = Cause::For(Leaf::from(*context), call);
+            other => {
+                if let Some((number, ..)) = other {
+                    self.ended(id, part, number, None);
+                }
+                let mut cause = Cause::of(self.model, interval);
+                // What happened to be the last before ksoftirqd was woken is not what it was woken for.
+                if let (Some(Handler(number, name)), Cause::For(leaf, call)) = (left_by, cause)
+                    && is_of_softirq(leaf)
+                {
+                    cause = Cause::For(Leaf::Irq(number, name), call);
+                }
                 self.piece(id, part, cause, None, inside);
             }
-            _ if sleep == Sleep::Idle => self.piece(id, part, Cause::Idle, None, inside),
-            _ => self.piece(id, part, Cause::Blocked(call), None, inside),
         }
+    }
+
+    fn ended(
+        &mut self,
+        thread: ThreadId,
+        (begin, end): (u64, u64),
+        waker: WakerId,
+        by: Option<ThreadId>,
+    ) {
+        self.waits.push(Wait {
+            begin,
+            end,
+            thread,
+            waker,
+            by,
+        });
     }
 
     fn may_follow(&self, id: ThreadId) -> bool {
@@ -210,6 +315,19 @@ impl Walk<'_> {
             });
         }
     }
+}
+
+/// The handler for which a thread wakes somebody, in a softirq that it does for that.
+fn left_by_handler(context: Option<Context>) -> Option<Handler> {
+    match context {
+        Some(Context::Softirq { own: true, by, .. }) => by,
+        _ => None,
+    }
+}
+
+/// Whether all softirqs of one kind are that.
+fn is_of_softirq(leaf: Leaf) -> bool {
+    matches!(leaf, Leaf::Softirq(..) | Leaf::Network | Leaf::Disk(None))
 }
 
 /// What a thread does when it does not wait for anybody.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Who had the processor that a thread waited for.
+//! Who had a processor, and which thread had a number.
 
-use lt_model::{Model, Use};
+use lt_model::{Model, ThreadId, Use};
 
 use crate::path::{Cause, Piece};
 
@@ -13,14 +13,55 @@ pub fn instead(model: &Model, piece: &Piece) -> Option<(Use, u64)> {
     if !matches!(piece.cause, Cause::Waiting | Cause::Preempted) {
         return None;
     }
-    let processor = model.processors.get(piece.cpu? as usize)?;
+    used(model, piece.cpu?, piece.begin, piece.end)
+        .first()
+        .copied()
+}
+
+/// How long the processor was idle although a thread waited for it, and not only on its way to that thread: it has become
+/// idle in that time. The scheduler does that when the thread must not run: when its cgroup has used up its quota.
+#[must_use]
+pub fn held_back(model: &Model, piece: &Piece) -> u64 {
+    let begin = match piece.cause {
+        Cause::Preempted => piece.begin,
+        // What was idle when the thread was woken may be so for a moment yet.
+        Cause::Waiting => piece.begin + 1,
+        _ => return 0,
+    };
+    let processor = piece.cpu.and_then(|cpu| model.processors.get(cpu as usize));
+    let stretches = processor.map(|p| p.between(piece.begin, piece.end));
+    let idle = stretches
+        .into_iter()
+        .flatten()
+        .filter(|s| s.used == Use::Idle && s.begin >= begin);
+    idle.map(|s| s.end.min(piece.end) - s.begin).sum()
+}
+
+/// What a processor did between two times, and for how long each, ns; what took the longest comes first.
+#[must_use]
+pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
     let mut sums: Vec<(Use, u64)> = Vec::new();
-    for stretch in processor.between(piece.begin, piece.end) {
-        let took = stretch.end.min(piece.end) - stretch.begin.max(piece.begin);
+    let processor = model.processors.get(cpu as usize);
+    for stretch in processor.into_iter().flat_map(|p| p.between(from, to)) {
+        let took = stretch.end.min(to) - stretch.begin.max(from);
         match sums.iter_mut().find(|(used, _)| *used == stretch.used) {
             Some((_, sum)) => *sum += took,
             None => sums.push((stretch.used, took)),
         }
     }
-    sums.into_iter().max_by_key(|(_, took)| *took)
+    sums.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+    sums
+}
+
+/// The thread of that number which is there for the longest part of that time.
+#[must_use]
+pub fn thread_in(model: &Model, tid: i32, from: u64, to: u64) -> Option<ThreadId> {
+    let common = |id: &ThreadId| {
+        let span = model.thread(*id).and_then(lt_model::Thread::span);
+        span.map_or(0, |(begin, end)| {
+            end.min(to).saturating_sub(begin.max(from))
+        })
+    };
+    let there = model.by_tid(tid).filter(|id| common(id) > 0);
+    there.max_by_key(common)
 }

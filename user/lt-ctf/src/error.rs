@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// A fault of a trace: the file, the byte where what is wrong begins, and what it is.
 #[derive(Debug, Error)]
-#[error("{}: byte {offset}: {what}", file.display())]
+#[error("{}{}: {what}", file.display(), self.place())]
 pub struct Error {
     /// The file at fault; the directory when it is about the whole trace.
     pub file: PathBuf,
@@ -24,6 +24,9 @@ pub enum What {
     /// The operating system refused.
     #[error("{0}")]
     Io(#[from] std::io::Error),
+    /// There is nothing to read.
+    #[error("no trace: there is no file `metadata` in or below it")]
+    Nowhere,
     /// The metadata are no JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
@@ -50,6 +53,15 @@ pub enum What {
 }
 
 impl Error {
+    /// Where in the file. A file that cannot be opened, a directory and a conversion have no byte at fault.
+    fn place(&self) -> String {
+        match &self.what {
+            What::Nowhere | What::Convert(_) | What::Cancelled => String::new(),
+            What::Io(_) if self.offset == 0 => String::new(),
+            _ => format!(": byte {}", self.offset),
+        }
+    }
+
     pub(crate) fn new(file: &Path, offset: u64, what: impl Into<What>) -> Self {
         Self {
             file: file.to_path_buf(),

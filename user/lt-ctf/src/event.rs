@@ -11,9 +11,9 @@ use std::fmt;
 pub use self::part::{Names, Part, Show};
 use crate::bits::{self, Order};
 use crate::program;
-use crate::reader::Trace;
 use crate::schema::{Class, Encoding, FieldIndex, Int, Kind, Schema};
 use crate::stream::Stream;
+use crate::trace::Trace;
 
 /// An event; it is valid until the next one is asked for.
 #[derive(Clone, Copy)]

@@ -41,10 +41,12 @@ mod reader;
 mod schema;
 mod stream;
 pub mod text;
+mod trace;
 
 pub use convert::Progress;
 pub use error::{Error, Result, What};
 pub use event::{Event, Names, Part, Show};
-pub use reader::{Item, Options, Reader, Trace};
+pub use reader::{Item, Options, Reader};
 pub use schema::{Class, Clock, Field, FieldIndex, Schema, Scope};
-pub use stream::Lost;
+pub use stream::{Lost, Missing};
+pub use trace::Trace;

@@ -3,14 +3,16 @@
 //! From the text of the metadata to a [`Schema`]: JSON fragments, each behind a record separator (0x1e).
 
 pub(crate) mod field;
+mod json;
 mod shape;
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use self::field::{Fields, Root};
+use self::json::{Object, text, unsigned};
 use crate::error::{Error, Result};
 use crate::program;
 use crate::schema::{Class, Clock, Events, NodeId, Schema, StreamClass};
@@ -21,9 +23,10 @@ pub(crate) const LIMIT: u64 = 256 << 20;
 /// Channels of a session: they are looked up one after the other.
 const STREAMS: usize = 1024;
 
-const SEPARATOR: u8 = 0x1e;
+/// Fields of all event classes, with those of the common context in each: a full kernel has below 100,000.
+const FIELDS: usize = 1 << 20;
 
-type Object = Map<String, Value>;
+const SEPARATOR: u8 = 0x1e;
 
 /// Whether these are the metadata of a CTF 2 trace.
 pub(crate) fn is_ctf2(text: &[u8]) -> bool {
@@ -273,12 +276,17 @@ impl Builder {
         for (stream, fast) in self.schema.streams.iter_mut().zip(fast) {
             stream.fast = fast;
         }
+        let mut count = 0;
         for event in self.events {
             let scopes = [event.common, event.specific, event.payload];
             let stream = self.schema.streams.get(event.stream);
             let modulus = stream.and_then(|s| s.fast).map_or(1, |f| f.end());
             let (program, fields) = program::lower(&self.schema, modulus, scopes)
                 .map_err(|e| format!("event {:?}: {e}", event.name))?;
+            count += fields.len();
+            if count > FIELDS {
+                return Err(format!("more than {FIELDS} fields of all events"));
+            }
             self.schema.classes.push(Class {
                 name: event.name,
                 fields,
@@ -288,18 +296,4 @@ impl Builder {
         }
         Ok(self.schema)
     }
-}
-
-/// The property `key`, when it is there; an error when it is no text.
-fn text<'a>(object: &'a Object, key: &str) -> Result<Option<&'a str>, String> {
-    let wrong = || format!("`{key}` is not text");
-    let text = |v: &'a Value| v.as_str().ok_or_else(wrong);
-    object.get(key).map(text).transpose()
-}
-
-/// The property `key`, when it is there; an error when it is no unsigned number.
-fn unsigned(object: &Object, key: &str) -> Result<Option<u64>, String> {
-    let wrong = || format!("`{key}` is not an unsigned integer");
-    let number = |v: &Value| v.as_u64().ok_or_else(wrong);
-    object.get(key).map(number).transpose()
 }

@@ -22,46 +22,10 @@ pub(crate) use self::walk::{is_there, leb, selected, walk};
 pub(crate) use self::window::{Stop, Window, align};
 
 use self::walk::{array, keep, slot_of};
-use crate::schema::{Int, NodeId, Schema, Slot};
+use crate::schema::{Op, Program, Schema};
 
 /// The most steps that one event takes: arrays of arrays of nothing are cheap to write.
 pub(crate) const FUEL: u32 = 1 << 22;
-
-/// What goes over a field whose size or place is not known beforehand, or keeps its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
-    /// To the next multiple of mask + 1 bits.
-    Align(u32),
-    /// A field of fixed size, whose value is kept.
-    Keep(Int, Slot),
-    /// Bytes up to and with a zero.
-    Text,
-    /// As many bytes as the slot says.
-    Bytes(Slot),
-    /// As many elements as the slot says; each takes `stride` bits, the last one `own`.
-    Array { slot: Slot, stride: u64, own: u64 },
-    /// Anything else.
-    Node(NodeId),
-}
-
-/// One such field, and what is known of those behind it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Step {
-    op: Op,
-    /// What follows is found from its end: that is this anchor. Not if 0.
-    anchor: u32,
-    /// The size of the fields of fixed size that follow, bits.
-    skip: u64,
-}
-
-/// The steps of one event class.
-#[derive(Debug, Default)]
-pub(crate) struct Program {
-    /// The size of the fields of fixed size before the first step, bits. Often these are all fields.
-    head: u64,
-    steps: Vec<Step>,
-    pub(crate) anchors: u32,
-}
 
 impl Program {
     /// Runs it from `pos`; where the event ends.

@@ -11,15 +11,16 @@
 mod merge;
 mod open;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use self::merge::Merge;
 pub use self::open::Options;
 use crate::convert::Scratch;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::schema::{Class, Schema};
+use crate::schema::Class;
 use crate::stream::{Index, Lost, Next, Stream};
+use crate::trace::Trace;
 
 /// What comes next in a trace.
 #[derive(Debug, Clone, Copy)]
@@ -28,17 +29,6 @@ pub enum Item<'a> {
     Event(Event<'a>),
     /// The tracer could not keep up; it comes where the gap begins.
     Lost(Lost),
-}
-
-/// One trace: a directory with metadata and streams.
-#[derive(Debug)]
-pub struct Trace {
-    /// Where it is; of an older trace, where it was before the conversion.
-    pub directory: PathBuf,
-    /// What its metadata say.
-    pub schema: Schema,
-    /// The number of its first class among those of all traces.
-    pub(crate) first: usize,
 }
 
 /// Reads traces; made by [`Options::open`].
@@ -94,7 +84,7 @@ impl Reader {
     ///
     /// # Errors
     /// When what follows in a stream cannot be read. The stream goes on with its next packet, if that can be
-    /// found; so one may call this again.
+    /// found; so one may call this again. Then comes the rest of the packet, as [`Item::Lost`].
     #[expect(
         clippy::should_implement_trait,
         reason = "an event borrows from the reader, which no iterator can express"

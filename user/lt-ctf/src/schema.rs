@@ -10,11 +10,13 @@
 //! and the node that needs it takes it from there. So nothing is looked up by name while events are read.
 
 mod class;
+mod steps;
 
 use crate::bits::Order;
 
 pub use self::class::{Class, Field, FieldIndex, Scope};
 pub(crate) use self::class::{Events, Fast, Shape, StreamClass};
+pub(crate) use self::steps::{Op, Program, Step};
 
 /// Index into [`Schema::nodes`].
 pub(crate) type NodeId = u32;

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 pub(crate) use self::index::Index;
-pub use self::lost::Lost;
+pub use self::lost::{Lost, Missing};
 use self::packet::Packet;
 use crate::error::{Error, Result, What};
 use crate::program::{FUEL, State, Stop, Window};
@@ -72,6 +72,8 @@ pub(crate) struct Stream {
     /// Before the present one.
     before: Option<Packet>,
     lost: Vec<Lost>,
+    /// Of the packet in which something was wrong.
+    rest: Option<Lost>,
     /// What it has next is no event, but this.
     pub(crate) told: Option<Lost>,
     bytes: Vec<u8>,
@@ -118,6 +120,7 @@ impl Stream {
             ready: false,
             before: None,
             lost: Vec::new(),
+            rest: None,
             told: None,
             bytes: Vec::new(),
             filled: 0,
@@ -201,7 +204,7 @@ impl Stream {
     #[cold]
     fn again(&mut self, stop: Stop) -> Result<()> {
         self.limit = 0;
-        self.more(stop)?;
+        self.more(stop).inspect_err(|_| self.lose_rest())?;
         self.enter();
         Ok(())
     }
@@ -210,6 +213,10 @@ impl Stream {
     #[cold]
     fn between(&mut self, schema: &Schema) -> Result<Option<Next>> {
         self.limit = 0;
+        self.told = self.rest.take();
+        if let Some(lost) = self.told {
+            return Ok(Some(Next::Lost(lost)));
+        }
         if !self.ready {
             if !self.next_packet(schema)? {
                 return Ok(Some(Next::End));

@@ -131,10 +131,9 @@ impl<'o> Printer<'o> {
             Part::Double(value) => self.put(general(value)),
             Part::Text(text) => self.text(&text),
             Part::Blob(bytes) => {
-                self.put("{ ");
-                for (i, byte) in bytes.iter().enumerate() {
-                    self.put(if i > 0 { " " } else { "" });
-                    self.put(format!("{byte:02x}"));
+                self.put("{");
+                for byte in bytes {
+                    self.put(format!(" {byte:02x}"));
                 }
                 self.put(" }");
             }

@@ -65,6 +65,11 @@ LTTNG_UST_TRACEPOINT_EVENT(lt_ctf, every,
 		lttng_ust_field_sequence(int16_t, sequence, numbers, size_t, n % 5)
 		lttng_ust_field_sequence_hex(uint8_t, xsequence, (const uint8_t *) numbers, uint8_t, n % 9)
 		lttng_ust_field_sequence_text(char, part, text, size_t, n % 4)
+		lttng_ust_field_array_network_hex(int16_t, nxarray, numbers, 4)
+		lttng_ust_field_sequence_network(int16_t, nsequence, numbers, uint16_t, n % 5)
+		lttng_ust_field_sequence_network_hex(int16_t, nxsequence, numbers, uint32_t, n % 4)
+		lttng_ust_field_fixed_length_blob(blob, (const uint8_t *) numbers, 5, "application/octet-stream")
+		lttng_ust_field_variable_length_blob(more, (const uint8_t *) numbers, uint16_t, n % 9, "image/png")
 	)
 )
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# record-ust.sh DIRECTORY: two traces of program.c, there: ust, with all contexts, and ust-1.8, in the older format.
+# record-ust.sh DIRECTORY: two traces of program.c, there: ust, with contexts, and ust-1.8, in the older format.
 # Runs in the tree with the layer `ust`; make calls it.
 
 set -eu

@@ -13,37 +13,89 @@
 //! - *A waking may come before its sleep.* A thread on its way to sleep is woken from another processor before its
 //!   `sched_switch`. So the waking of a running thread is kept, and is the end of its sleep if it is switched out as
 //!   blocked. If it was not on its way, the kernel says so (`sched_wakeup` while it still runs), or it does something
-//!   else first: then the waking is void.
+//!   else first: then the waking is void. So it is if it is woken again before it has run: only sleepers are.
 //! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler's end. So their
-//!   waking belongs to the interrupt that ended last, until something else happens on that processor.
+//!   waking belongs to the interrupt that ended last, for a moment, unless something else happens on that processor.
 //! - *A softirq may be a thread's own work*: that of ksoftirqd, and packets that a thread sends to this machine, which
-//!   the same call delivers. Whom it wakes, the thread has woken.
+//!   the same call delivers. Whom it wakes, the thread has woken. Where the softirq was raised (`softirq_raise`) tells
+//!   it from one that an interrupt has left, and tells which; without that, whether an interrupt has just ended does.
+//! - *A disk says in many ways that it is done*: by its own interrupt or its thread, a softirq, another processor's
+//!   call, a timer. Whom that wakes before it is over, the disk has woken.
 //! - *A softirq may be interrupted by the scheduler* (PREEMPT_RT). It goes on when its thread does.
+//! - *In a gap anything may have happened.* The thread that ran there is not known from then on, until it is seen again;
+//!   one that waited for that processor may have had it, and is not known either. A sleeper is still taken for one: its
+//!   end is told where it is woken, mostly on other processors.
 
 mod cpus;
+mod gaps;
 mod tasks;
+
+use std::sync::Arc;
 
 use self::cpus::Cpus;
 use self::tasks::Tasks;
-use crate::context::{Context, Vector, Waker, WakerId, is_for_softirqs};
+use crate::context::{Context, Vector, Waker, is_for_softirqs, is_left_to};
 use crate::event::{Event, What};
+use crate::ids::{ThreadId, WakerId};
 use crate::names::Names;
 use crate::sleep::SwitchedOut;
-use crate::thread::{State, ThreadId};
+use crate::state::State;
+use crate::wakers::Wakers;
+use crate::wanted::Wanted;
 use crate::{Model, Processor};
 
 /// More processors than Linux has. An event of one beyond is left out.
 const CPUS: u32 = 8192;
+
+/// Deeper nesting is not real, but ends that are missing. The outermost is given up.
+const NESTED: usize = 64;
+
+/// A vector in a set of them; no kernel has more than ten.
+fn bit(vector: u32) -> u32 {
+    1u32.checked_shl(vector).unwrap_or(0)
+}
+
+/// How much of what happened is in a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// All, or what was wanted.
+    All,
+    /// For which threads and times, and in what order, a path would go; but not what happened there.
+    Waits,
+    /// Even that takes more than the limit, and this is how much, bytes. What is in the model is of no use.
+    Nothing(usize),
+}
+
+/// What is kept of what a thread does.
+#[derive(Debug, Default)]
+enum Detail {
+    #[default]
+    All,
+    /// When it waits, for whom or for which processor; all that it does otherwise is one.
+    Waits,
+    /// All of some parts.
+    Some(Arc<Wanted>),
+}
 
 /// Makes a [`Model`] of events.
 #[derive(Debug, Default)]
 pub struct Builder {
     tasks: Tasks,
     cpus: Cpus,
-    wakers: Vec<Waker>,
+    wakers: Wakers,
     names: Names,
     /// The times of the first event and of the last.
     span: Option<(u64, u64)>,
+    /// All that is kept may take this, bytes.
+    limit: Option<usize>,
+    /// This many more events cannot make it reach the limit.
+    unchecked: usize,
+    /// It would take more: nothing more is kept, and it is counted how much that would be.
+    over: bool,
+    /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
+    wakings: bool,
+    /// There is `softirq_raise`.
+    raises: bool,
 }
 
 impl Builder {
@@ -56,11 +108,79 @@ impl Builder {
     /// What ended at `time` or before is of no interest from now on: it takes no memory.
     pub fn forget_before(&mut self, time: u64) {
         self.tasks.keep = time;
-        self.cpus.keep = time;
+        self.cpus.policy.keep = time;
+    }
+
+    /// Keeps only that, and what comes after it is not known.
+    pub fn keep_only(&mut self, wanted: Wanted) {
+        let wanted = Arc::new(wanted);
+        self.tasks.detail = Detail::Some(Arc::clone(&wanted));
+        self.cpus.policy.detail = Detail::Some(wanted);
+    }
+
+    /// Keeps only who waited for whom: see [`Kept::Waits`].
+    pub fn keep_waits(&mut self) {
+        self.tasks.keep_waits();
+        self.cpus.keep_nothing();
+    }
+
+    /// All that is kept takes no more than that, bytes; [`Builder::kept`] tells at what price.
+    pub fn limit(&mut self, bytes: usize) {
+        self.limit = Some(bytes);
+    }
+
+    /// How much of what happened is kept.
+    #[must_use]
+    pub fn kept(&self) -> Kept {
+        match (self.over, &self.tasks.detail) {
+            (true, _) => Kept::Nothing(self.bytes()),
+            (false, Detail::Waits) => Kept::Waits,
+            (false, _) => Kept::All,
+        }
+    }
+
+    /// What all that is kept takes, bytes: an upper bound, with the room for what is next.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        let wanted = match &self.tasks.detail {
+            Detail::Some(wanted) => wanted.bytes(),
+            _ => 0,
+        };
+        self.tasks.bytes() + self.cpus.bytes() + self.wakers.bytes() + self.names.bytes() + wanted
+    }
+
+    fn check_limit(&mut self) {
+        /// What one event can add at most: two threads, their names, an interval of each.
+        const EVENT: usize = 4096;
+        let Some(limit) = self.limit else {
+            return;
+        };
+        if self.unchecked > 0 {
+            self.unchecked -= 1;
+            return;
+        }
+        let mut bytes = self.bytes();
+        if bytes > limit && !self.over && matches!(self.tasks.detail, Detail::All) {
+            self.keep_waits();
+            bytes = self.bytes();
+        }
+        if bytes <= limit && !self.over {
+            self.unchecked = (limit - bytes) / EVENT;
+            return;
+        }
+        // From here on, what would be kept is counted.
+        self.over = true;
+        self.tasks.count_only = true;
+        self.cpus.policy.count_only = true;
     }
 
     /// Takes the next event. One that is earlier than the last counts as at the same time.
     pub fn feed(&mut self, event: &Event<'_>) {
+        self.take(event);
+        self.check_limit();
+    }
+
+    fn take(&mut self, event: &Event<'_>) {
         if event.cpu >= CPUS {
             return;
         }
@@ -83,6 +203,7 @@ impl Builder {
             }
             // The tail of an interrupt goes on.
             What::Waking { tid, name, target } => {
+                self.wakings = true;
                 return self.waking(time, cpu, tid, name, Some(target));
             }
             What::Wakeup { tid, name, target } => {
@@ -108,8 +229,9 @@ impl Builder {
             }
             What::Softirq { vector } => {
                 let vector = Vector(vector);
-                let own = self.is_own(cpu, vector);
-                self.enter(time, cpu, Context::Softirq { vector, own });
+                let own = self.is_own(time, cpu, vector);
+                let by = self.cpus.at(cpu).raiser(vector.0);
+                self.enter(time, cpu, Context::Softirq { vector, own, by });
             }
             What::SoftirqEnd { vector } => {
                 let is =
@@ -123,7 +245,14 @@ impl Builder {
                 self.enter(time, cpu, Context::Ipi(name));
             }
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
-            What::Lost { since } => self.lost(since.min(time), cpu),
+            // The tail goes on here, too.
+            What::Raise { vector } => return self.raise(cpu, vector),
+            What::Completed { disk } => {
+                let at = self.cpus.at(cpu);
+                at.completed = Some((disk, at.contexts.len()));
+                return;
+            }
+            What::Lost { until } => self.lost(time, until.max(time), cpu),
         }
         if !matches!(
             event.what,
@@ -166,14 +295,17 @@ impl Builder {
     }
 
     fn switch_out(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], out: SwitchedOut) {
-        let ran = self.cpus.at(cpu).thread();
+        let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
-        if ran.is_some() && ran != prev {
-            // Events are missing: it ran here, and something else ends running here.
-            self.tasks.forget(ran, time);
-        }
         // Hard interrupts do not switch; softirqs may, and go on with their thread.
-        let held = std::mem::take(&mut self.cpus.at(cpu).contexts);
+        let mut held = std::mem::take(&mut self.cpus.at(cpu).contexts);
+        if let Some(ran) = ran
+            && ran != prev
+        {
+            // Events are missing: it ran here, and something else ends running here.
+            self.tasks.forget_on(ran, cpu, time);
+            held.clear();
+        }
         self.named(prev, name);
         let Some(prev) = prev else {
             return;
@@ -192,6 +324,7 @@ impl Builder {
                 self.tasks.go(prev, time, State::Blocked(sleep, call));
                 if let Some((waker, target)) = pending {
                     self.tasks.woken(prev, time, waker, target);
+                    self.tasks.of(prev).assumed = Some((sleep, call));
                 }
             }
         }
@@ -201,35 +334,57 @@ impl Builder {
         let next = self.tasks.find(tid);
         self.named(next, name);
         let Some(next) = next else {
-            return self.cpus.at(cpu).go(time, Some(None));
+            return self.cpus.go(cpu, time, Some(None));
         };
         let task = self.tasks.of(next);
-        task.cpu = Some(cpu);
+        // It has waited where it was queued, also if another processor takes it from there.
+        if !task.is_queued() {
+            task.cpu = Some(cpu);
+        }
         let held = std::mem::take(&mut task.held);
         let call = task.call;
         self.cpus.at(cpu).contexts = held;
-        self.cpus.at(cpu).go(time, Some(Some(next)));
+        self.cpus.go(cpu, time, Some(Some(next)));
         let above = self.cpus.at(cpu).above();
         let state = above.map_or(State::Running(call), State::Interrupted);
         self.tasks.go(next, time, state);
+        self.tasks.of(next).cpu = Some(cpu);
     }
 
-    /// Who wakes a thread of that name on this processor now.
-    fn waker(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<WakerId> {
+    /// Who wakes a thread of that name on this processor now; none if it is of no interest.
+    fn waker(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        whom: &[u8],
+        thread: Option<ThreadId>,
+    ) -> Option<WakerId> {
         let at = self.cpus.at(cpu);
-        let tail = at.tail.filter(|_| is_for_softirqs(whom));
-        let waker = Waker {
+        let tail = at.tail(time).filter(|tail| is_left_to(whom, *tail));
+        let disk = at.disk();
+        let mut waker = Waker {
             time,
             cpu,
             thread: at.thread(),
             context: at.contexts.last().copied().or(tail),
         };
+        // A thread that completes a request has worked for it, unless it is there only to do so.
+        if let Some(disk) = disk
+            && waker.by().is_none_or(|by| self.is_for_softirqs(by))
+        {
+            waker.context = Some(Context::Disk(disk));
+        }
         // The sleep that it ends is not kept either.
-        if time <= self.tasks.keep {
+        if time <= self.tasks.keep
+            || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
+        {
             return None;
         }
-        self.wakers.push(waker);
-        Some(WakerId((self.wakers.len() - 1) as u32))
+        if self.over {
+            self.wakers.count();
+            return None;
+        }
+        Some(self.wakers.push(waker))
     }
 
     fn waking(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: Option<u32>) {
@@ -238,13 +393,18 @@ impl Builder {
         let Some(thread) = thread else {
             return;
         };
-        match self.tasks.of(thread).state {
+        let task = self.tasks.of(thread);
+        if let (State::Waiting, Some((sleep, call))) = (task.state, task.assumed.take()) {
+            // It sleeps: what seemed to have woken it before has not.
+            task.state = State::Blocked(sleep, call);
+        }
+        match task.state {
             State::Blocked(..) | State::Unknown => {
-                let waker = self.waker(time, cpu, name);
+                let waker = self.waker(time, cpu, name, Some(thread));
                 self.tasks.woken(thread, time, waker, target);
             }
             State::Running(_) | State::Interrupted(_) => {
-                let waker = self.waker(time, cpu, name);
+                let waker = self.waker(time, cpu, name, Some(thread));
                 self.tasks.of(thread).pending = Some((waker, target));
             }
             State::Preempted | State::Waiting => {}
@@ -252,7 +412,9 @@ impl Builder {
     }
 
     fn wakeup(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: u32) {
-        let Some(thread) = self.tasks.find(tid) else {
+        let thread = self.tasks.find(tid);
+        self.named(thread, name);
+        let Some(thread) = thread else {
             return;
         };
         let task = self.tasks.of(thread);
@@ -260,12 +422,20 @@ impl Builder {
             // It had not gone to sleep, and will not for this one.
             State::Running(_) | State::Interrupted(_) => task.pending = None,
             State::Waiting => task.cpu = Some(target),
-            _ => self.waking(time, cpu, tid, name, Some(target)),
+            State::Preempted => {}
+            // The waking is missing.
+            State::Blocked(..) | State::Unknown if self.wakings => {
+                self.tasks.woken(thread, time, None, Some(target));
+            }
+            State::Blocked(..) | State::Unknown => self.waking(time, cpu, tid, name, Some(target)),
         }
+        // A waking tells where it ran last, this where it waits.
+        let task = self.tasks.of(thread);
+        task.queued = task.state == State::Waiting;
     }
 
     fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {
-        let waker = self.waker(time, cpu, name);
+        let waker = self.waker(time, cpu, name, None);
         if let Some(thread) = self.tasks.born(child, time, waker) {
             self.named(Some(thread), name);
         }
@@ -286,26 +456,47 @@ impl Builder {
     }
 
     /// Whether a softirq that begins now is the thread's own work.
-    fn is_own(&mut self, cpu: u32, vector: Vector) -> bool {
+    fn is_own(&mut self, time: u64, cpu: u32, vector: Vector) -> bool {
         let at = self.cpus.at(cpu);
-        let (after_interrupt, inside) = (at.tail.is_some(), !at.contexts.is_empty());
+        let (after_interrupt, inside) = (at.tail(time).is_some(), !at.contexts.is_empty());
+        let raised = at.raised & bit(vector.0) != 0;
+        at.raised &= !bit(vector.0);
         let Some(thread) = at.thread() else {
             return false;
         };
-        let name = self
-            .tasks
-            .threads
-            .get(thread.0 as usize)
-            .and_then(|t| t.name);
-        let for_softirqs = name.is_some_and(|n| is_for_softirqs(self.names.text(n).as_bytes()));
-        let sends = self.tasks.of(thread).call.is_some()
-            && matches!(vector, Vector::NET_TX | Vector::NET_RX)
-            && !after_interrupt;
-        !inside && (for_softirqs || sends)
+        let sends = match self.raises {
+            true => raised,
+            // An interrupt that ended long before is taken for the one that left it.
+            false => self.tasks.of(thread).call.is_some() && !after_interrupt,
+        };
+        let network = matches!(vector, Vector::NET_TX | Vector::NET_RX);
+        !inside && (network && sends || self.is_for_softirqs(thread))
+    }
+
+    /// The thread raises a softirq, or an interrupt does.
+    fn raise(&mut self, cpu: u32, vector: u32) {
+        self.raises = true;
+        let at = self.cpus.at(cpu);
+        at.raise(vector);
+        let bit = bit(vector);
+        match at.above() {
+            None => at.raised |= bit,
+            Some(_) => at.raised &= !bit,
+        }
+    }
+
+    /// Whether a thread does only what interrupts leave behind.
+    fn is_for_softirqs(&self, thread: ThreadId) -> bool {
+        let thread = self.tasks.threads.get(thread.0 as usize);
+        let name = thread.and_then(|t| t.name);
+        name.is_some_and(|n| is_for_softirqs(self.names.text(n).as_bytes()))
     }
 
     fn enter(&mut self, time: u64, cpu: u32, context: Context) {
         let at = self.cpus.at(cpu);
+        if at.contexts.len() >= NESTED {
+            at.contexts.remove(0);
+        }
         at.contexts.push(context);
         self.show(time, cpu);
     }
@@ -315,16 +506,17 @@ impl Builder {
         let at = self.cpus.at(cpu);
         // An end without a begin, before which the trace begins, is left out.
         if let Some(place) = at.contexts.iter().rposition(is) {
-            at.tail = at.contexts.get(place).copied();
+            at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
+            at.completed = at.completed.filter(|(_, depth)| *depth <= place);
             self.show(time, cpu);
         }
     }
 
     /// The processor and its thread are in what has become the innermost context.
     fn show(&mut self, time: u64, cpu: u32) {
+        self.cpus.note(cpu, time);
         let at = self.cpus.at(cpu);
-        at.note(time);
         let (thread, above) = (at.thread(), at.above());
         if let Some(thread) = thread {
             let call = self.tasks.of(thread).call;
@@ -334,11 +526,13 @@ impl Builder {
     }
 
     /// What was before the gap need not be so any more.
-    fn lost(&mut self, since: u64, cpu: u32) {
+    fn lost(&mut self, since: u64, until: u64, cpu: u32) {
         let at = self.cpus.at(cpu);
-        let ran = at.thread();
+        let ran = at.current().flatten();
         at.contexts.clear();
-        at.go(since, None);
-        self.tasks.forget(ran, since);
+        at.raised_by.clear();
+        self.cpus.go(cpu, since, None);
+        self.tasks.gaps.add(cpu, since, until);
+        self.tasks.forget_on(ran, cpu, since);
     }
 }

@@ -2,11 +2,13 @@
 
 //! In whose name a processor works, other than a thread's, and who woke a thread.
 
+use std::fmt;
+
+use crate::ids::ThreadId;
 use crate::names::Name;
-use crate::thread::ThreadId;
 
 /// What interrupts a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Context {
     /// The handler of a hard interrupt.
     Irq {
@@ -22,15 +24,34 @@ pub enum Context {
         /// It is the present thread's own work: of a thread that is there for softirqs, or packets that a thread has
         /// just sent and that are for this machine.
         own: bool,
+        /// The handler that has raised it, if it is known to be one, and no other has.
+        by: Option<Handler>,
     },
     /// The function of a timer.
     Timer,
     /// Another processor's call.
     Ipi(Name),
+    /// What a disk does when it has completed a request, in any kind of interrupt. Only a waker is that.
+    Disk(Disk),
+}
+
+/// The handler of a hard interrupt: the number of the interrupt, and the name of the handler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Handler(pub i32, pub Name);
+
+/// A block device, by the kernel's number of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Disk(pub u32);
+
+impl fmt::Display for Disk {
+    /// `8:0`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.0 >> 20, self.0 & ((1 << 20) - 1))
+    }
 }
 
 /// A softirq.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Vector(pub u32);
 
 impl Vector {
@@ -49,10 +70,6 @@ impl Vector {
         NAMES.get(self.0 as usize).copied().unwrap_or("unknown")
     }
 }
-
-/// The number of a waker in [`crate::Model::wakers`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct WakerId(pub u32);
 
 /// Who woke a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +92,15 @@ impl Waker {
             None | Some(Context::Softirq { own: true, .. }) => self.thread,
             Some(_) => None,
         }
+    }
+}
+
+/// Whether an interrupt that has just ended may leave something to threads of that name. What the handler of a device
+/// leaves to the thread of its interrupt, nothing else does.
+pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
+    match name.starts_with(b"irq/") {
+        true => matches!(ended, Context::Irq { .. }),
+        false => is_for_softirqs(name),
     }
 }
 

@@ -2,6 +2,7 @@
 
 //! What the model is made from.
 
+use crate::context::Disk;
 use crate::sleep::SwitchedOut;
 
 /// An event of the kernel. They come in the order of time.
@@ -82,6 +83,11 @@ pub enum What<'a> {
         /// The number of the interrupt.
         number: i32,
     },
+    /// A softirq is raised: it is to begin soon.
+    Raise {
+        /// Its number.
+        vector: u32,
+    },
     /// A softirq begins.
     Softirq {
         /// Its number.
@@ -103,9 +109,14 @@ pub enum What<'a> {
     },
     /// It ends.
     IpiEnd,
-    /// The tracer lost events of this processor between `since` and now.
+    /// A request of a disk has been completed, or a part of it.
+    Completed {
+        /// Which disk.
+        disk: Disk,
+    },
+    /// The tracer lost events of this processor between now and `until`.
     Lost {
-        /// Where the gap begins.
-        since: u64,
+        /// Where the gap ends. Events of this processor before may be some of those that were there, not all.
+        until: u64,
     },
 }

@@ -17,18 +17,29 @@
 mod build;
 mod context;
 mod event;
+mod ids;
+mod intervals;
 mod names;
 mod processor;
 mod sleep;
+mod state;
 mod thread;
+mod tiles;
+mod wakers;
+mod wanted;
 
-pub use build::Builder;
-pub use context::{Context, Vector, Waker, WakerId};
+pub use build::{Builder, Kept};
+pub use context::{Context, Disk, Handler, Vector, Waker};
 pub use event::{Event, What};
+pub use ids::{ThreadId, WakerId};
+pub use intervals::Intervals;
 pub use names::{Name, Names};
-pub use processor::{Processor, Stretch, Use};
+pub use processor::{Processor, Stretch, Stretches, Use};
 pub use sleep::{Release, Sleep, SwitchedOut};
-pub use thread::{Class, Interval, State, Thread, ThreadId};
+pub use state::{Class, Interval, State};
+pub use thread::Thread;
+pub use wakers::Wakers;
+pub use wanted::Wanted;
 
 /// What happened.
 #[derive(Debug, Default)]
@@ -39,7 +50,7 @@ pub struct Model {
     /// The processors, by number.
     pub processors: Vec<Processor>,
     /// Who woke somebody.
-    pub wakers: Vec<Waker>,
+    pub wakers: Wakers,
     /// The names of all.
     pub names: Names,
     /// The times of the first event and of the last, ns.
@@ -55,8 +66,8 @@ impl Model {
 
     /// That waker.
     #[must_use]
-    pub fn waker(&self, id: WakerId) -> Option<&Waker> {
-        self.wakers.get(id.0 as usize)
+    pub fn waker(&self, id: WakerId) -> Option<Waker> {
+        self.wakers.get(id)
     }
 
     /// The threads that had this number, one after the other.

@@ -13,6 +13,8 @@ pub struct Name(u32);
 pub struct Names {
     texts: Vec<String>,
     numbers: HashMap<Box<[u8]>, Name>,
+    /// What all take.
+    bytes: usize,
 }
 
 impl Names {
@@ -25,7 +27,14 @@ impl Names {
         let number = Name(self.texts.len() as u32);
         self.texts.push(String::from_utf8_lossy(name).into_owned());
         self.numbers.insert(name.into(), number);
+        // Each is there twice, in a list and in a table with room for twice as many; what is replaced is longer.
+        self.bytes += 192 + 4 * name.len();
         number
+    }
+
+    /// What they take.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// The name of this number.

@@ -2,14 +2,18 @@
 
 //! What a processor did, stretch by stretch.
 
+use std::fmt;
+use std::sync::Arc;
+
 use crate::context::Context;
-use crate::thread::ThreadId;
+use crate::ids::ThreadId;
+use crate::tiles::{Kinds, Tiles};
 
 /// A processor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processor {
     /// What it did, without gaps.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Stretches,
 }
 
 /// A processor did one thing.
@@ -24,7 +28,7 @@ pub struct Stretch {
 }
 
 /// What a processor does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Use {
     /// Not known.
     Unknown,
@@ -36,12 +40,77 @@ pub enum Use {
     Context(Context),
 }
 
-impl Processor {
-    /// The stretches that have a part between `from` and `to`.
-    #[must_use]
-    pub fn between(&self, from: u64, to: u64) -> &[Stretch] {
-        let first = self.stretches.partition_point(|s| s.end <= from);
-        let last = self.stretches.partition_point(|s| s.begin < to);
-        self.stretches.get(first..last.max(first)).unwrap_or(&[])
+impl Use {
+    /// As a number; those of threads are even.
+    pub(crate) fn number(self, contexts: &mut Kinds<Context>) -> u32 {
+        match self {
+            Self::Unknown => 0,
+            Self::Idle => 1,
+            // There is no memory for 2^31 of them.
+            Self::Thread(id) => id.0 * 2 + 2,
+            Self::Context(context) => contexts.number(context) * 2 + 3,
+        }
+    }
+
+    fn of(number: u32, contexts: &[Context]) -> Option<Self> {
+        Some(match number {
+            0 => Self::Unknown,
+            1 => Self::Idle,
+            even if even % 2 == 0 => Self::Thread(ThreadId(even / 2 - 1)),
+            odd => Self::Context(*contexts.get((odd as usize - 3) / 2)?),
+        })
     }
 }
+
+impl Processor {
+    /// The stretches that have a part between `from` and `to`.
+    pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Stretch> + Clone {
+        let all = &self.stretches;
+        all.tiles
+            .between(from, to)
+            .filter_map(|index| all.get(index))
+    }
+}
+
+/// The stretches of a processor: each begins where the one before ends. One takes 12 bytes.
+#[derive(Clone, Default)]
+pub struct Stretches {
+    tiles: Tiles,
+    contexts: Arc<[Context]>,
+}
+
+impl Stretches {
+    pub(crate) fn new(tiles: Tiles, contexts: Kinds<Context>) -> Self {
+        Self {
+            tiles,
+            contexts: contexts.into_list().into(),
+        }
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Stretch> {
+        let (begin, end, used) = self.tiles.get(index)?;
+        let used = Use::of(used, &self.contexts)?;
+        Some(Stretch { begin, end, used })
+    }
+
+    /// All, in the order of time.
+    pub fn iter(&self) -> impl Iterator<Item = Stretch> + Clone {
+        (0..self.tiles.len()).filter_map(|index| self.get(index))
+    }
+}
+
+impl fmt::Debug for Stretches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for Stretches {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Stretches {}

@@ -15,7 +15,7 @@
 //! ```
 
 /// Why a thread does not run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sleep {
     /// Waits; a signal would end it (S).
     Interruptible,

@@ -13,6 +13,7 @@
 
 use std::fmt;
 
+use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
 use crate::ParseError;
@@ -63,8 +64,14 @@ impl Serialize for Reason {
     }
 }
 
+impl<'de> Deserialize<'de> for Reason {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        String::deserialize(d).map(|word| Reason::from(word.as_str()))
+    }
+}
+
 /// A late event.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Alert {
     /// Counts the alerts of the instance, from the first; a gap is a loss.
     pub seq: u64,
@@ -289,6 +296,34 @@ mod tests {
         let unknown = format!("{LINE} {stack}").replace("sector=", "where=");
         let alert = Alert::parse(&unknown).unwrap();
         assert!(!alert.subject().contains("bio_await"), "not a column");
+    }
+
+    #[test]
+    fn json_is_read_back() {
+        let line = format!("{LINE} count=-3 skb=0000000095721804 stack=\"a+0x1/0x2,?\"");
+        let alert = Alert::parse(&line).unwrap();
+        let json = serde_json::to_string(&alert).unwrap();
+        let back: Alert = serde_json::from_str(&json).unwrap();
+        assert_eq!(back.reason, alert.reason);
+        assert_eq!(back.comm, alert.comm);
+        assert_eq!(back.subject(), alert.subject());
+        assert_eq!(back.stack(), alert.stack());
+        let other = line
+            .replace("sector=", "where=")
+            .replace("blue", "dark blue");
+        let other = Alert::parse(&other.replace("shade=dark blue", "shade=\"dark blue\"")).unwrap();
+        let other_json = serde_json::to_string(&other).unwrap();
+        let other_back: Alert = serde_json::from_str(&other_json).unwrap();
+        assert_eq!(other_back.subject(), other.subject());
+        assert!(other.subject().contains("disk=sda op=WS where=2048"));
+        assert!(
+            other
+                .subject()
+                .ends_with("shade=\"dark blue\" count=-3 skb=0000000095721804")
+        );
+        assert_eq!(serde_json::to_string(&back).unwrap(), json);
+        assert!(serde_json::from_str::<Alert>("{\"seq\": 1}").is_err());
+        assert!(serde_json::from_str::<Alert>(&json.replace(":17,", ":[],")).is_err());
     }
 
     #[test]

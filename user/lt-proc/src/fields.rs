@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::{Nanos, ParseError};
@@ -57,17 +58,40 @@ impl fmt::Display for Value {
 }
 
 impl Serialize for Value {
-    /// A bare number is a JSON number, everything else a string.
+    /// A bare number is a JSON number, everything else a string: also digits that are no number, such as an address
+    /// that happens to have no letters.
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         if let Value::Bare(text) = self {
-            if let Ok(n) = text.parse::<u64>() {
-                return s.serialize_u64(n);
-            }
-            if let Ok(n) = text.parse::<i64>() {
-                return s.serialize_i64(n);
+            match (text.parse::<u64>(), text.parse::<i64>()) {
+                (Ok(n), _) if n.to_string() == *text => return s.serialize_u64(n),
+                (_, Ok(n)) if n.to_string() == *text => return s.serialize_i64(n),
+                _ => {}
             }
         }
         s.serialize_str(&self.text())
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    /// What [`Value::serialize`] wrote: a number was bare. Words were bare, too, and become quoted; their text is the same.
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl Visitor<'_> for Read {
+            type Value = Value;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a string")
+            }
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Value, E> {
+                Ok(Value::Bare(n.to_string()))
+            }
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Value, E> {
+                Ok(Value::Bare(n.to_string()))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::Quoted(text.as_bytes().to_vec()))
+            }
+        }
+        d.deserialize_any(Read)
     }
 }
 
@@ -114,7 +138,8 @@ impl Fields {
 
     /// All fields but some, for a person: durations with units, and a task, which has three fields
     /// (`waker_pid=`, `waker_tid=`, `waker_comm=`), as one word (`waker=bash/812`). Nothing is
-    /// assumed about unknown fields.
+    /// assumed about unknown fields, and quotes are left out where they separate nothing: what was
+    /// read from JSON has the same phrase.
     #[must_use]
     pub fn phrase(&self, without: &[&str]) -> String {
         let mut words = Vec::new();
@@ -129,7 +154,7 @@ impl Fields {
                 ("comm", Some(comm), Some(tid)) => words.push(format!("{role}={comm}/{tid}")),
                 _ => words.push(match field.value.number() {
                     Some(ns) if DURATIONS.contains(&key) => format!("{key}={}", Nanos(ns)),
-                    _ => format!("{key}={}", field.value),
+                    _ => format!("{key}={}", plain(&field.value)),
                 }),
             }
         }
@@ -141,6 +166,16 @@ impl Fields {
     pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
         self.get(key).map(Value::text)
     }
+}
+
+/// A value for a person: with quotes only where its end could not be seen without.
+fn plain(value: &Value) -> Cow<'_, str> {
+    let text = value.text();
+    let graphic = |c: char| c.is_ascii_graphic() && c != '"' && c != '\\';
+    if !text.is_empty() && text.chars().all(graphic) {
+        return text;
+    }
+    Cow::Owned(value.to_string())
 }
 
 impl fmt::Display for Fields {
@@ -160,6 +195,26 @@ impl Serialize for Fields {
             map.serialize_entry(&field.key, &field.value)?;
         }
         map.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Fields;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object of numbers and strings")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((key, value)) = map.next_entry()? {
+                    fields.push(Field { key, value });
+                }
+                Ok(Fields(fields))
+            }
+        }
+        d.deserialize_map(Read)
     }
 }
 
@@ -272,7 +327,7 @@ mod tests {
         let fields = Fields::parse(line).unwrap();
         assert_eq!(
             fields.phrase(&["stack"]),
-            "prio=120 queued=1.50ms waker=a b/2 context=task new_comm=\"x\" shade=5"
+            "prio=120 queued=1.50ms waker=a b/2 context=task new_comm=x shade=5"
         );
     }
 

@@ -52,6 +52,12 @@ impl Stats {
         self.get(key).unwrap_or(0)
     }
 
+    /// How many begins were lost: the pool was full, or too many events of their key were live.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.count("full").saturating_add(self.count("crowded"))
+    }
+
     /// All counters, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(k, v)| (k.as_str(), *v))
@@ -104,6 +110,13 @@ mod tests {
         assert_eq!(stats.get("full"), None);
         assert!(stats.imbalance().is_empty());
         assert_eq!(stats.iter().last(), Some(("new_one", 7)));
+    }
+
+    #[test]
+    fn what_is_lost_for_any_reason_is_lost() {
+        let lost = |text| Stats::parse(text).unwrap().lost();
+        assert_eq!(lost("attempts 9\nfull 2\nfiltered 3\n"), 2);
+        assert_eq!(lost("attempts 9\nfull 2\ncrowded 4\n"), 6);
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::size::Size;
+
 pub(crate) const EXAMPLES: &str = "\
 Example:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812";
@@ -15,13 +17,18 @@ Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
   latency-tracker analyze path trace --tid 812 --from +2s --to +2500ms
   latency-tracker analyze path trace --tid 812 --json | jq .causes
+  latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
+  latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
 
 A time is that of an alert (time=, ns of CLOCK_MONOTONIC), or, with a +, the
 time since the begin of the trace. The path is the thread while it runs, is
 interrupted or waits for a processor. While it is blocked, the path is that of
 the thread that woke it, indented, down to a timer, a device or the network.
 The trace needs sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
-timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add to the answer.";
+timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add to the answer.
+
+https://ui.perfetto.dev opens the file of --perfetto: the path, and in the same
+time each CPU and each thread that did something; arrows are wakings.";
 
 /// Answers from a trace of the kernel (LTTng's, or any in the Common Trace Format).
 #[derive(Debug, Args)]
@@ -53,6 +60,13 @@ pub(crate) struct PathArgs {
     /// One JSON object.
     #[arg(short, long)]
     pub(crate) json: bool,
+    /// Also draw it, for ui.perfetto.dev; the file is replaced if it exists.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) perfetto: Option<PathBuf>,
+    /// Keep no more than this of the trace in memory, and read it twice if that is too little for all of it. The path
+    /// itself comes on top.
+    #[arg(long, value_name = "SIZE", conflicts_with = "perfetto")]
+    pub(crate) max_memory: Option<Size>,
     /// Say at the end how much was read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use lt_ctf::{Item, Options, Progress, Reader};
-use lt_model::{Builder, Event, Model, Release, What};
+use lt_ctf::{Item, Missing, Options, Progress, Reader};
+use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
 
 use super::args::When;
 use super::kinds::{Kind, kind};
@@ -21,24 +21,78 @@ const OFTEN: u64 = 1 << 16;
 /// What a trace told.
 pub(crate) struct Told {
     pub(crate) model: Model,
+    /// It tells who ran.
+    switches: bool,
     events: u64,
-    lost: u64,
+    pub(crate) lost: u64,
+    /// Whole packets of events that are missing; how many events, nothing tells.
+    packets: u64,
+    /// Packets of which only a part could be read.
+    damaged: u64,
     /// The first thing that could not be read.
-    fault: Option<lt_ctf::Error>,
+    pub(crate) fault: Option<lt_ctf::Error>,
     took: Duration,
 }
 
 impl Told {
-    /// Says what may make the result wrong.
-    pub(crate) fn complain(&self) {
+    /// Itself, unless the `trace` does not tell who ran.
+    pub(crate) fn with_threads(self, trace: &Path) -> Result<Self> {
+        match self.fault {
+            _ if self.switches => Ok(self),
+            Some(fault) => Err(fault.into()),
+            None if self.events == 0 => bail!("{}: no event in this trace", trace.display()),
+            None => bail!(
+                "{}: no event sched_switch in this trace, which tells who runs",
+                trace.display()
+            ),
+        }
+    }
+
+    /// What may make the result wrong.
+    pub(crate) fn caveats(&self) -> Vec<String> {
+        let mut caveats = Vec::new();
         if self.lost > 0 {
-            note(&format!(
+            caveats.push(format!(
                 "the tracer lost {} events; what they told is not known: record with larger buffers",
                 out::thousands(self.lost)
             ));
         }
+        if self.packets > 0 {
+            caveats.push(format!(
+                "{} are missing, and what their events told is not known: record with larger buffers",
+                out::plural(usize::try_from(self.packets).unwrap_or(usize::MAX), "packet")
+            ));
+        }
         if let Some(fault) = &self.fault {
-            note(&format!("a part of the trace cannot be read: {fault}"));
+            let part = match self.damaged {
+                0 | 1 => "a part of the trace".into(),
+                n => format!("the rest of {} packets of the trace", out::thousands(n)),
+            };
+            let first = if self.damaged > 1 { "the first: " } else { "" };
+            caveats.push(format!(
+                "{part} cannot be read, and what its events told is not known: {first}{fault}"
+            ));
+        }
+        caveats
+    }
+
+    /// Says so.
+    pub(crate) fn complain(&self) {
+        self.caveats().iter().for_each(|caveat| note(caveat));
+    }
+
+    /// Of a model that was not read.
+    #[cfg(test)]
+    pub(crate) fn made(model: Model, lost: u64) -> Self {
+        Self {
+            model,
+            switches: true,
+            events: 0,
+            lost,
+            packets: 0,
+            damaged: 0,
+            fault: None,
+            took: Duration::ZERO,
         }
     }
 
@@ -53,104 +107,259 @@ impl Told {
     }
 }
 
+/// Who else looks at the events of a trace, while it is read.
+pub(crate) trait Beside {
+    /// The trace is this one.
+    fn begin(&mut self, reader: &Reader);
+    /// The next event.
+    fn see(&mut self, event: &lt_ctf::Event<'_>);
+}
+
+/// What the model keeps.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Keep {
+    All,
+    /// What ended before is forgotten.
+    Since(When),
+    Nothing,
+}
+
 /// Reads a trace to its end, or until `interrupted`. What ended before `from` is forgotten.
 pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
-    let begin = Instant::now();
-    let mut line = Line::default();
-    let mut progress = |progress: Progress| {
-        let percent = 100 * progress.done / progress.of.max(1);
-        line.show(&format!("converting the trace: {percent} %"));
-    };
-    let opened = Options::default()
-        .progress(&mut progress)
-        .cancel(interrupted)
-        .open(trace);
-    line.clear();
-    let mut reader = opened?;
-    let kinds: Vec<Option<Kind>> = reader.classes().map(kind).collect();
-    let releases = releases(&reader);
-    let frequencies: Vec<u64> = frequencies(&reader);
-    let mut builder = Builder::new();
-    let mut told = Told {
-        model: Model::default(),
-        events: 0,
-        lost: 0,
-        fault: None,
-        took: Duration::ZERO,
-    };
-    let (mut looked, mut fed, mut switches) = (0, 0u64, false);
-    loop {
-        looked += 1;
-        if looked % OFTEN == 0 {
-            if interrupted.load(Ordering::Relaxed) {
-                line.clear();
-                bail!("interrupted");
-            }
-            if begin.elapsed() > Duration::from_secs(1) {
-                line.show(&format!("reading: {} events", out::thousands(told.events)));
-            }
-        }
-        match reader.next() {
-            Ok(None) => break,
-            Ok(Some(Item::Event(event))) => {
-                told.events += 1;
-                let Some(kind) = kinds.get(event.class_index()).and_then(Option::as_ref) else {
-                    continue;
-                };
-                let release = releases.get(event.trace()).copied().unwrap_or(NEW);
-                let frequency = frequencies.get(event.trace()).copied().unwrap_or(SECOND);
-                if let Some(what) = kind.what(&event, release) {
-                    let time = nanoseconds(event.cycles(), frequency);
-                    if let (Some(from), 0) = (from, fed) {
-                        builder.forget_before(from.since(time));
-                    }
-                    fed += 1;
-                    switches |= matches!(what, What::Switch { .. });
-                    builder.feed(&Event {
-                        time,
-                        cpu: event.cpu().unwrap_or(0),
-                        what,
-                    });
-                }
-            }
-            Ok(Some(Item::Lost(lost))) => {
-                told.lost += if lost.packets { 0 } else { lost.count };
-                // Streams of other traces, of programs, have no part in this.
-                if let Some(cpu) = lost.cpu.filter(|_| releases.len() == 1) {
-                    let since = nanoseconds(
-                        lost.cycles.0,
-                        frequencies.first().copied().unwrap_or(SECOND),
-                    );
-                    builder.feed(&Event {
-                        time: since,
-                        cpu,
-                        what: What::Lost { since },
-                    });
-                }
-            }
-            // What cannot be read is not worth losing the rest.
-            Err(fault) if told.fault.is_none() => told.fault = Some(fault),
-            Err(_) => {}
-        }
+    let keep = from.map_or(Keep::All, Keep::Since);
+    read_beside(trace, keep, interrupted, None)?.with_threads(trace)
+}
+
+/// The same, for somebody else, too, who may not need to know who ran.
+pub(crate) fn read_beside(
+    trace: &Path,
+    keep: Keep,
+    interrupted: &AtomicBool,
+    mut beside: Option<&mut dyn Beside>,
+) -> Result<Told> {
+    let mut source = Source::open(trace, keep, interrupted)?;
+    if let Some(beside) = &mut beside {
+        beside.begin(&source.reader);
     }
-    line.clear();
-    if !switches {
-        if let Some(fault) = told.fault {
+    let builder = source.pass(Builder::new(), interrupted, beside)?;
+    source.end(builder)
+}
+
+/// Reads it with no more than `limit` bytes for the model. If that is not enough for all of it, only who waited for whom
+/// is kept, `wanted` says what of the rest is needed, and the trace is read once more for that.
+pub(crate) fn read_within(
+    limit: usize,
+    trace: &Path,
+    from: Option<When>,
+    interrupted: &AtomicBool,
+    wanted: impl FnOnce(&Model) -> Result<Wanted>,
+) -> Result<Told> {
+    let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since), interrupted)?;
+    let mut builder = Builder::new();
+    builder.limit(limit);
+    let builder = source.pass(builder, interrupted, None)?;
+    if !source.told.switches {
+        return source.end(builder)?.with_threads(trace);
+    }
+    let builder = match builder.kept() {
+        Kept::All => builder,
+        Kept::Nothing(bytes) => bail!(too_little(limit, bytes, "begin later, with --from")),
+        Kept::Waits => {
+            let wanted = wanted(&builder.finish())?;
+            let mut builder = Builder::new();
+            builder.limit(limit);
+            builder.keep_only(wanted);
+            // What cannot be read has been said.
+            let _ = source.reader.seek(i64::MIN);
+            let builder = source.pass(builder, interrupted, None)?;
+            if let Kept::Nothing(bytes) = builder.kept() {
+                bail!(too_little(
+                    limit,
+                    bytes,
+                    "ask for a shorter time, with --from and --to"
+                ));
+            }
+            builder
+        }
+    };
+    source.end(builder)
+}
+
+/// What to do about a limit that is too low.
+fn too_little(limit: usize, needed: usize, or: &str) -> String {
+    const MIB: usize = 1 << 20;
+    format!(
+        "{} of memory are not enough: set --max-memory {}M, or {or}",
+        out::bytes(limit as u64),
+        needed.div_ceil(MIB)
+    )
+}
+
+/// A trace that is being read.
+struct Source {
+    keep: Keep,
+    reader: Reader,
+    kinds: Vec<Option<Kind>>,
+    /// Of each trace: whether it is of a kernel, which one, and how fast its clock is.
+    kernels: Vec<bool>,
+    releases: Vec<Release>,
+    frequencies: Vec<u64>,
+    line: Line,
+    begin: Instant,
+    told: Told,
+}
+
+impl Source {
+    fn open(trace: &Path, keep: Keep, interrupted: &AtomicBool) -> Result<Self> {
+        let begin = Instant::now();
+        let mut line = Line::default();
+        let mut progress = |progress: Progress| {
+            let percent = 100 * progress.done / progress.of.max(1);
+            line.show(&format!("converting the trace: {percent} %"));
+        };
+        let opened = Options::default()
+            .progress(&mut progress)
+            .cancel(interrupted)
+            .open(trace);
+        line.clear();
+        let reader = opened?;
+        Ok(Self {
+            keep,
+            kinds: reader.classes().map(kind).collect(),
+            kernels: kernels(&reader),
+            releases: releases(&reader),
+            frequencies: frequencies(&reader),
+            reader,
+            line,
+            begin,
+            told: Told {
+                model: Model::default(),
+                switches: false,
+                events: 0,
+                lost: 0,
+                packets: 0,
+                damaged: 0,
+                fault: None,
+                took: Duration::ZERO,
+            },
+        })
+    }
+
+    /// What it told.
+    fn end(mut self, builder: Builder) -> Result<Told> {
+        if self.told.events == 0
+            && let Some(fault) = self.told.fault
+        {
             return Err(fault.into());
         }
-        bail!(
-            "{}: no event sched_switch in this trace, which tells who runs",
-            trace.display()
-        );
+        self.told.model = builder.finish();
+        self.told.took = self.begin.elapsed();
+        Ok(self.told)
     }
-    told.model = builder.finish();
-    told.took = begin.elapsed();
-    Ok(told)
+
+    /// Reads what there is, and has the builder take it.
+    fn pass(
+        &mut self,
+        builder: Builder,
+        interrupted: &AtomicBool,
+        beside: Option<&mut dyn Beside>,
+    ) -> Result<Builder> {
+        let done = self.feed(builder, interrupted, beside);
+        self.line.clear();
+        done
+    }
+
+    fn feed(
+        &mut self,
+        mut builder: Builder,
+        interrupted: &AtomicBool,
+        mut beside: Option<&mut dyn Beside>,
+    ) -> Result<Builder> {
+        let told = &mut self.told;
+        // A second pass tells the same of this.
+        (told.lost, told.packets, told.damaged) = (0, 0, 0);
+        let (mut looked, mut fed) = (0, 0u64);
+        loop {
+            looked += 1;
+            if looked % OFTEN == 0 {
+                if interrupted.load(Ordering::Relaxed) {
+                    bail!("interrupted");
+                }
+                if self.begin.elapsed() > Duration::from_secs(1) {
+                    let events = out::thousands(told.events);
+                    self.line.show(&format!("reading: {events} events"));
+                }
+            }
+            match self.reader.next() {
+                Ok(None) => break,
+                Ok(Some(Item::Event(event))) => {
+                    told.events += 1;
+                    if let Some(beside) = &mut beside {
+                        beside.see(&event);
+                    }
+                    let kind = self.kinds.get(event.class_index());
+                    let Some(kind) = kind.and_then(Option::as_ref) else {
+                        continue;
+                    };
+                    let of = event.trace();
+                    let release = self.releases.get(of).copied().unwrap_or(NEW);
+                    let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
+                    if let Some(what) = kind.what(&event, release) {
+                        let time = nanoseconds(event.cycles(), frequency);
+                        match self.keep {
+                            _ if fed > 0 => {}
+                            Keep::All => {}
+                            Keep::Since(from) => builder.forget_before(from.since(time)),
+                            Keep::Nothing => builder.forget_before(u64::MAX),
+                        }
+                        fed += 1;
+                        told.switches |= matches!(what, What::Switch { .. });
+                        builder.feed(&Event {
+                            time,
+                            cpu: event.cpu().unwrap_or(0),
+                            what,
+                        });
+                    }
+                }
+                Ok(Some(Item::Lost(lost))) => {
+                    let count = match lost.what {
+                        Missing::Events => &mut told.lost,
+                        Missing::Packets => &mut told.packets,
+                        Missing::Rest => &mut told.damaged,
+                    };
+                    *count = count.saturating_add(lost.count);
+                    // Streams of programs have no part in this.
+                    let is_kernel = self.kernels.get(lost.trace).is_some_and(|kernel| *kernel);
+                    if let Some(cpu) = lost.cpu.filter(|_| is_kernel) {
+                        let frequency = self.frequencies.get(lost.trace).copied();
+                        let at = |cycles| nanoseconds(cycles, frequency.unwrap_or(SECOND));
+                        builder.feed(&Event {
+                            time: at(lost.cycles.0),
+                            cpu,
+                            what: What::Lost {
+                                until: at(lost.cycles.1),
+                            },
+                        });
+                    }
+                }
+                // What cannot be read is not worth losing the rest.
+                Err(fault) if told.fault.is_none() => told.fault = Some(fault),
+                Err(_) => {}
+            }
+        }
+        Ok(builder)
+    }
 }
 
 const SECOND: u64 = 1_000_000_000;
 /// What is taken for granted of a trace that does not say which kernel it is of.
 const NEW: Release = Release(6, 0);
+
+/// LTTng says of the traces of programs that they are that.
+fn kernels(reader: &Reader) -> Vec<bool> {
+    let is = |t: &lt_ctf::Trace| t.schema.environment("domain") != Some("ust");
+    reader.traces().iter().map(is).collect()
+}
 
 fn releases(reader: &Reader) -> Vec<Release> {
     let release = |t: &lt_ctf::Trace| {
@@ -196,5 +405,94 @@ impl Line {
         if std::mem::take(&mut self.shown) {
             let _ = write!(std::io::stderr(), "\r\x1b[K");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    /// The traces of lt-ctf's tests.
+    fn traces() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lt-ctf/testdata/traces.tar.xz");
+        let mut tar = Command::new("tar");
+        let done = tar.arg("-C").arg(dir.path()).arg("-xJf").arg(traces);
+        assert!(done.status().unwrap().success());
+        dir
+    }
+
+    fn told(trace: &Path) -> Told {
+        read(trace, None, &AtomicBool::new(false)).unwrap()
+    }
+
+    #[test]
+    fn what_a_kernel_lost_is_known_beside_the_trace_of_a_program() {
+        let dir = traces();
+        let alone = told(&dir.path().join("all"));
+        assert!(alone.lost > 0);
+        let both = dir.path().join("both");
+        fs::create_dir(&both).unwrap();
+        for trace in ["all", "ust"] {
+            fs::rename(dir.path().join(trace), both.join(trace)).unwrap();
+        }
+        let both = told(&both);
+        assert!(both.events > alone.events);
+        assert_eq!(both.model.processors, alone.model.processors);
+        assert_eq!(both.model.threads, alone.model.threads);
+    }
+
+    #[test]
+    fn damaged_packets_cost_what_they_hold_and_are_told() {
+        const PACKET: usize = 16384;
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let whole = told(&trace);
+        let file = trace.join("kernel/channel_0");
+        let mut bytes = fs::read(&file).unwrap();
+        // The header of an event is among these bytes: its class becomes one that there is not.
+        bytes[2 * PACKET + 8000..2 * PACKET + 9000].fill(0xff);
+        fs::write(&file, &bytes).unwrap();
+        let one = told(&trace);
+        let said = one.caveats();
+        assert!(
+            said.len() == 1
+                && said[0].starts_with(
+                    "a part of the trace cannot be read, and what its events told is not known: "
+                )
+                && said[0].contains("channel_0: byte "),
+            "{said:?}"
+        );
+        assert_eq!((one.damaged, one.model.span), (1, whole.model.span));
+        assert!(one.events < whole.events && one.events > whole.events * 3 / 4);
+        bytes[4 * PACKET + 8000..4 * PACKET + 9000].fill(0xff);
+        fs::write(&file, &bytes).unwrap();
+        let said = told(&trace).caveats();
+        assert!(
+            said.len() == 1
+                && said[0].starts_with("the rest of 2 packets of the trace cannot be read,"),
+            "{said:?}"
+        );
+    }
+
+    #[test]
+    fn packets_that_are_missing_are_told() {
+        /// Of each packet of that trace, bytes.
+        const PACKET: usize = 16384;
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        assert_eq!(told(&trace).caveats(), [""; 0]);
+        let file = trace.join("kernel/channel_0");
+        let mut bytes = fs::read(&file).unwrap();
+        bytes.drain(2 * PACKET..4 * PACKET);
+        fs::write(&file, bytes).unwrap();
+        let said = told(&trace).caveats();
+        assert!(
+            said.len() == 1 && said[0].starts_with("2 packets are missing"),
+            "{said:?}"
+        );
     }
 }

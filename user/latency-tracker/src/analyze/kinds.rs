@@ -4,7 +4,7 @@
 //! up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Release, What};
+use lt_model::{Disk, Release, What};
 
 /// A kind of event that says something, and where.
 pub(super) enum Kind {
@@ -21,12 +21,14 @@ pub(super) enum Kind {
     Return,
     Irq(FieldIndex, Option<FieldIndex>),
     IrqEnd(FieldIndex),
+    Raise(FieldIndex),
     Softirq(FieldIndex),
     SoftirqEnd(FieldIndex),
     Timer,
     TimerEnd,
     Ipi(String),
     IpiEnd,
+    Completed(FieldIndex),
 }
 
 /// The fields of a thread.
@@ -58,6 +60,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "lttng_statedump_process_state" => Kind::There(thread("tid", "name")?),
         "irq_handler_entry" => Kind::Irq(field("irq")?, field("name")),
         "irq_handler_exit" => Kind::IrqEnd(field("irq")?),
+        "irq_softirq_raise" | "softirq_raise" => Kind::Raise(field("vec")?),
         "irq_softirq_entry" | "softirq_entry" => Kind::Softirq(field("vec")?),
         "irq_softirq_exit" | "softirq_exit" => Kind::SoftirqEnd(field("vec")?),
         "timer_hrtimer_expire_entry"
@@ -66,6 +69,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "timer_hrtimer_expire_exit"
         | "hrtimer_expire_exit"
         | "x86_irq_vectors_local_timer_exit" => Kind::TimerEnd,
+        "block_rq_complete" => Kind::Completed(field("dev")?),
         // As LTTng called all ends of system calls before 2.3.
         "exit_syscall" => Kind::Return,
         name => {
@@ -135,6 +139,9 @@ impl Kind {
             Self::IrqEnd(irq) => What::IrqEnd {
                 number: number(*irq)?,
             },
+            Self::Raise(vec) => What::Raise {
+                vector: unsigned(*vec)?,
+            },
             Self::Softirq(vec) => What::Softirq {
                 vector: unsigned(*vec)?,
             },
@@ -147,6 +154,9 @@ impl Kind {
                 name: ipi.as_bytes(),
             },
             Self::IpiEnd => What::IpiEnd,
+            Self::Completed(dev) => What::Completed {
+                disk: Disk(unsigned(*dev)?),
+            },
         })
     }
 }

@@ -3,7 +3,7 @@
 //! A path as a person reads it, and as a program does.
 
 use lt_analyze::{Cause, Leaf, Piece, causes, instead};
-use lt_model::{Context, Model, Name, ThreadId, Use, Vector};
+use lt_model::{Context, Handler, Model, Name, ThreadId, Use, Vector};
 use lt_proc::Nanos;
 use serde::Serialize;
 
@@ -27,6 +27,43 @@ pub(crate) fn name(model: &Model, id: ThreadId) -> String {
     match thread.and_then(|t| t.name) {
         Some(name) => format!("{}/{tid}", out::printable(model.names.text(name))),
         None => tid.to_string(),
+    }
+}
+
+/// `a timer`, `eth0 (interrupt 27)`, ...
+pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
+    let text = |name| out::printable(model.names.text(name));
+    match leaf {
+        Leaf::Timer => "a timer".into(),
+        Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
+        Leaf::Disk(Some(disk)) => format!("disk {disk}"),
+        Leaf::Network => "the network".into(),
+        Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+        Leaf::Softirq(vector, None) => format!("softirq {}", Vector(vector).name()),
+        Leaf::Softirq(vector, Some(Handler(number, name))) => format!(
+            "softirq {} of {} (interrupt {number})",
+            Vector(vector).name(),
+            text(name)
+        ),
+        Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
+        Leaf::Ipi(name) => format!("interrupt {}", text(name)),
+    }
+}
+
+/// Whether an interrupt of that name comes from another CPU. Of the others that have no handler of a device, a CPU
+/// sends `irq_work` to itself, and the rest tell of errors and heat.
+fn is_call(model: &Model, name: Name) -> bool {
+    let calls = ["reschedule", "call_function", "call_function_single"];
+    calls.contains(&model.names.text(name))
+}
+
+/// Who has a processor that is used so.
+pub(crate) fn used_by(model: &Model, used: Use) -> String {
+    match used {
+        Use::Unknown => "something that the trace does not tell".into(),
+        Use::Idle => "idle".into(),
+        Use::Thread(id) => name(model, id),
+        Use::Context(context) => leaf_name(model, context.into()),
     }
 }
 
@@ -80,24 +117,21 @@ impl Shown<'_> {
     }
 
     /// What a piece is, and who had the processor that it waited for.
-    fn step(&self, piece: &Piece) -> String {
-        let mut text = self.what(piece.cause);
-        if let (Cause::Waiting | Cause::Preempted, Some(cpu)) = (piece.cause, piece.cpu) {
-            text += &format!(", CPU {cpu}");
-        }
-        if let Some((used, time)) = instead(self.model, piece) {
-            let who = match used {
-                Use::Unknown => return text,
-                Use::Idle => "idle".to_string(),
-                Use::Thread(id) => name(self.model, id),
-                Use::Context(context) => self.leaf(context.into()),
-            };
-            text += &format!(" (there: {who} for {})", Nanos(time));
+    pub(crate) fn step(&self, piece: &Piece) -> String {
+        let mut text = match (piece.cause, piece.cpu) {
+            (Cause::Waiting, Some(cpu)) => format!("woken, waits for CPU {cpu}"),
+            (Cause::Preempted, Some(cpu)) => format!("preempted on CPU {cpu}"),
+            (cause, _) => self.what(cause),
+        };
+        if let Some((used, time)) = instead(self.model, piece)
+            && used != Use::Unknown
+        {
+            text += &format!(" ({} for {})", used_by(self.model, used), Nanos(time));
         }
         text
     }
 
-    fn what(&self, cause: Cause) -> String {
+    pub(crate) fn what(&self, cause: Cause) -> String {
         let within = |call: Option<Name>| {
             let call = call.map(|c| format!(" in {}", self.text(c)));
             call.unwrap_or_default()
@@ -118,14 +152,7 @@ impl Shown<'_> {
     }
 
     fn leaf(&self, leaf: Leaf) -> String {
-        match leaf {
-            Leaf::Timer => "a timer".into(),
-            Leaf::Disk => "a disk (softirq BLOCK)".into(),
-            Leaf::Network => "the network".into(),
-            Leaf::Irq(number, name) => format!("{} (interrupt {number})", self.text(name)),
-            Leaf::Softirq(vector) => format!("softirq {}", Vector(vector).name()),
-            Leaf::Ipi(name) => format!("another CPU ({})", self.text(name)),
-        }
+        leaf_name(self.model, leaf)
     }
 
     /// For programs; times are ns of the trace's clock.
@@ -184,18 +211,26 @@ impl Shown<'_> {
         json.syscall = call.map(text);
         match leaf {
             Some(Leaf::Timer) => json.by = Some("timer"),
-            Some(Leaf::Disk) => json.by = Some("disk"),
+            Some(Leaf::Disk(disk)) => {
+                json.by = Some("disk");
+                json.name = disk.map(|disk| disk.to_string());
+            }
             Some(Leaf::Network) => json.by = Some("network"),
             Some(Leaf::Irq(number, name)) => {
                 json.by = Some("irq");
                 (json.irq, json.name) = (Some(number), Some(text(name)));
             }
-            Some(Leaf::Softirq(vector)) => {
+            Some(Leaf::Softirq(vector, by)) => {
                 json.by = Some("softirq");
+                json.irq = by.map(|Handler(number, _)| number);
                 json.name = Some(Vector(vector).name().to_string());
             }
             Some(Leaf::Ipi(name)) => {
-                json.by = Some("ipi");
+                json.by = Some(if is_call(self.model, name) {
+                    "ipi"
+                } else {
+                    "irq"
+                });
                 json.name = Some(text(name));
             }
             None => {}
@@ -274,4 +309,49 @@ struct Instead {
     #[serde(skip_serializing_if = "Option::is_none")]
     thread: Option<Thread>,
     time: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::made::{R, S, at, model, switch, waking};
+    use lt_model::What;
+
+    /// The path of 7, which waits for an interrupt of that name.
+    fn path_of(name: &'static str) -> serde_json::Value {
+        let name = name.as_bytes();
+        let model = model(&[
+            switch(0, 0, 0, R, 7),
+            switch(10, 0, 7, S, 0),
+            at(20, 0, What::Ipi { name }),
+            waking(21, 0, 7),
+            at(22, 0, What::IpiEnd),
+            switch(25, 0, 0, R, 7),
+            switch(30, 0, 7, S, 0),
+        ]);
+        let thread = model.by_tid(7).next().unwrap();
+        let pieces = lt_analyze::path(&model, thread, 0, 30);
+        let shown = Shown {
+            model: &model,
+            thread,
+            range: (0, 30),
+            pieces: &pieces,
+        };
+        let mut json = serde_json::to_value(shown.json()).unwrap();
+        json["said"] = shown.what(pieces[1].cause).into();
+        json
+    }
+
+    #[test]
+    fn what_a_processor_sends_to_itself_is_not_another_one() {
+        let (other, own) = (path_of("call_function_single"), path_of("irq_work"));
+        assert_eq!(
+            other["said"],
+            "waits for another CPU (call_function_single)"
+        );
+        assert_eq!(other["path"][1]["cause"]["by"], "ipi");
+        assert_eq!(own["said"], "waits for interrupt irq_work");
+        assert_eq!(own["path"][1]["cause"]["by"], "irq");
+        assert_eq!(own["path"][1]["cause"]["name"], "irq_work");
+    }
 }

@@ -158,9 +158,9 @@ fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) ->
         n("alerts")
     ));
     lines.push(format!(
-        "lost: alerts {}, events {} (pool full)",
+        "lost: alerts {}, events {}",
         n("alerts_lost"),
-        n("full")
+        out::lost(stats)
     ));
     lines
 }
@@ -200,6 +200,9 @@ mod tests {
         );
         assert!(lines.iter().all(|l| l.len() < 80), "{lines:?}");
         assert!(lines[0].starts_with("p50 19.00s"));
-        assert!(lines[4].contains("lost: alerts 1,234,567, events 99,999"));
+        assert_eq!(
+            lines[4],
+            "lost: alerts 1,234,567, events 99,999 (pool full)"
+        );
     }
 }

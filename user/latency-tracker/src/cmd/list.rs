@@ -48,7 +48,7 @@ pub(crate) fn run(root: &ProcRoot, args: &ListArgs) -> Result<Outcome> {
             ">PENDING",
             ">ALERTS",
             ">LOST",
-            ">FULL",
+            ">DROPPED",
         ];
         let cells: Vec<Vec<String>> = rows.iter().map(cells).collect();
         for (i, line) in out::table(&head, &cells).iter().enumerate() {
@@ -82,7 +82,7 @@ fn cells(row: &Row) -> Vec<String> {
         count("pending"),
         count("alerts"),
         count("alerts_lost"),
-        count("full"),
+        row.stats.lost().to_string(),
     ]
 }
 
@@ -149,7 +149,7 @@ fn counter(key: &str, n: u64) -> Vec<String> {
 }
 
 /// What the common counters of all trackers count; those of one tracker are on its page.
-const COUNTERS: [(&str, &str); 25] = [
+const COUNTERS: [(&str, &str); 30] = [
     ("attempts", "begins seen"),
     ("started", "of these: tracked"),
     ("full", "of these: lost, the pool was full"),
@@ -174,7 +174,18 @@ const COUNTERS: [(&str, &str); 25] = [
     ("capacity", "operations that the pool can hold now"),
     ("max_capacity", "how many it may grow to hold"),
     ("free", "of capacity: free, approximately"),
+    ("grown", "how often the pool grew"),
+    ("grow_failed", "how often it could not, for want of memory"),
+    (
+        "alerts_suppressed",
+        "late, but over max_alerts in that second",
+    ),
+    ("overruns", "alerts that readers came too late for"),
     ("readers", "alerts suppressed: the task reads alerts"),
+    (
+        "crowded",
+        "of attempts: lost, too many of their key were live",
+    ),
 ];
 
 fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
@@ -237,5 +248,23 @@ mod tests {
             lines.len() > 2 && lines.iter().all(|l| l.len() < 80),
             "{lines:?}"
         );
+    }
+
+    #[test]
+    fn each_counter_of_all_trackers_is_described() {
+        // A line of each tracker: the keys of its `stats`.
+        let abi = include_str!("../../../../tests/abi.txt");
+        let keys: Vec<Vec<&str>> = abi
+            .lines()
+            .filter_map(|line| line.trim_start().strip_prefix("stats: "))
+            .map(|keys| keys.split_whitespace().collect())
+            .collect();
+        assert!(keys.len() > 10);
+        let common = keys[0].iter();
+        let common = common.filter(|key| keys.iter().all(|of_one| of_one.contains(*key)));
+        let unknown: Vec<_> = common
+            .filter(|key| !COUNTERS.iter().any(|(name, _)| name == *key))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

@@ -13,6 +13,8 @@ use lt_proc::{ClassCounts, ProcRoot, Profile};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
+use crate::out::file::replace;
+
 /// The value of `format`.
 const FORMAT: &str = "latency-tracker profile";
 
@@ -174,7 +176,7 @@ impl ProfileFile {
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let mut text = serde_json::to_string(self)?;
         text.push('\n');
-        replace(path, text.as_bytes())
+        replace(path, |out| Ok(out.write_all(text.as_bytes())?))
     }
 
     /// How long it covers, s.
@@ -204,18 +206,6 @@ impl ProfileFile {
         }
         names
     }
-}
-
-/// Puts `content` in place of a file, all or nothing.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<()> {
-    let mut name = path
-        .file_name()
-        .context("not the name of a file")?
-        .to_owned();
-    name.push(".new");
-    let new = path.with_file_name(name);
-    fs::write(&new, content).with_context(|| new.display().to_string())?;
-    fs::rename(&new, path).with_context(|| path.display().to_string())
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ use clap::Args;
 use lt_proc::{Nanos, Setting};
 
 use super::policy::Policy;
-use crate::lttng::{Buffers, DEFAULT_EVENTS};
+use crate::lttng::{Buffers, default_events};
 use crate::seconds::seconds;
+use crate::size::Size;
 
 const EXAMPLES: &str = "\
 Exit status: 0 no alert came, 1 error, 2 an alert fired.
@@ -102,39 +103,21 @@ impl RecordArgs {
         }
     }
 
-    /// What to record, without doubles.
-    pub(crate) fn events(&self) -> Vec<String> {
-        let default = DEFAULT_EVENTS.iter().filter(|_| !self.no_default_events);
-        let mut events: Vec<String> = default.map(|e| (*e).to_string()).collect();
+    /// What to record for alerts of that tracker, without doubles.
+    pub(crate) fn events(&self, tracker: &str) -> Vec<String> {
+        let mut events: Vec<String> = match self.no_default_events {
+            true => Vec::new(),
+            false => default_events(tracker)
+                .into_iter()
+                .map(String::from)
+                .collect(),
+        };
         for event in &self.events {
             if !events.contains(event) {
                 events.push(event.clone());
             }
         }
         events
-    }
-}
-
-/// A number of bytes: `512K`, `1M`, `2G`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Size(pub(crate) u64);
-
-impl std::str::FromStr for Size {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || "expected a size such as 512K, 1M or 2G".to_string();
-        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let (number, unit) = text.split_at(digits);
-        let shift = match unit.to_ascii_uppercase().as_str() {
-            "" => 0,
-            "K" | "KIB" => 10,
-            "M" | "MIB" => 20,
-            "G" | "GIB" => 30,
-            _ => return Err(bad()),
-        };
-        let number: u64 = number.parse().map_err(|_| bad())?;
-        number.checked_mul(1 << shift).map(Size).ok_or_else(bad)
     }
 }
 
@@ -193,15 +176,18 @@ mod tests {
             }
         );
         assert_eq!(args.cooldown, Nanos(1_000_000_000));
-        assert_eq!(args.events().len(), DEFAULT_EVENTS.len());
+        assert_eq!(args.events("block").len(), default_events("block").len());
     }
 
     #[test]
     fn events_can_be_added_or_replace_the_default() {
         let args = parse(&["-e", "irq_*", "-e", "sched_switch", "slow"]).unwrap();
-        assert_eq!(args.events().len(), DEFAULT_EVENTS.len() + 1);
+        assert_eq!(
+            args.events("block").len(),
+            default_events("block").len() + 1
+        );
         let args = parse(&["--no-default-events", "-e", "irq_*", "slow"]).unwrap();
-        assert_eq!(args.events(), ["irq_*"]);
+        assert_eq!(args.events("block"), ["irq_*"]);
         assert!(parse(&["--no-default-events", "slow"]).is_err());
         assert!(parse(&["-e", "a b", "slow"]).is_err());
     }

@@ -9,7 +9,7 @@ use lt_proc::{Instance, ProcRoot, Setting, parse_duration};
 
 use super::args::RecordArgs;
 use super::leftovers::Note;
-use crate::out::note;
+use crate::out::{note, plural};
 
 /// Detects early what would otherwise only fail later.
 pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
@@ -30,6 +30,14 @@ pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     }
 }
 
+/// The tracker of the instance, which may not be there yet.
+pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
+    match &args.tracker {
+        Some(tracker) => Ok(tracker.clone()),
+        None => Ok(root.instance(&args.name)?.tracker),
+    }
+}
+
 /// An instance that is being waited for; removed when dropped, if it was created here.
 #[derive(Debug)]
 pub(crate) struct Armed<'a> {
@@ -47,8 +55,8 @@ impl<'a> Armed<'a> {
             let old = super::read_wakeup(&file)?;
             if !old.alerts.is_empty() {
                 note(&format!(
-                    "{} alerts from before the recording are set aside",
-                    old.alerts.len()
+                    "set aside from before the recording: {}",
+                    plural(old.alerts.len(), "alert")
                 ));
             }
             return Ok(Self {

@@ -2,74 +2,15 @@
 
 //! Whatever happened: the pieces of a path tile the time that was asked for, and those of others lie inside a wait.
 
-use lt_analyze::{Cause, causes, instead, path};
-use lt_model::{Builder, Event, Model, Sleep, State, SwitchedOut, ThreadId, What};
+use lt_analyze::{Cause, causes, held_back, instead, path, wanted};
+use lt_model::{Builder, Kept, Model, State, ThreadId};
 use proptest::prelude::*;
 
-fn out() -> impl Strategy<Value = SwitchedOut> {
-    prop_oneof![
-        3 => Just(SwitchedOut::Blocked(Sleep::Interruptible)),
-        2 => Just(SwitchedOut::Preempted),
-        1 => Just(SwitchedOut::Blocked(Sleep::Idle)),
-        1 => Just(SwitchedOut::Dead),
-    ]
-}
+use crate::anything::{At, events, feed as feed_into, model};
 
-fn name() -> impl Strategy<Value = &'static [u8]> {
-    prop_oneof![Just(&b""[..]), Just(&b"a"[..]), Just(&b"ksoftirqd/0"[..])]
-}
-
-fn what() -> impl Strategy<Value = What<'static>> {
-    let tid = || 0..6i32;
-    prop_oneof![
-        6 => (tid(), out(), tid(), name(), name()).prop_map(|(prev, out, next, prev_name, next_name)| {
-            What::Switch { prev, prev_name, out, next, next_name }
-        }),
-        4 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Waking { tid, name, target }),
-        2 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Wakeup { tid, name, target }),
-        1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
-        1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
-        2 => name().prop_map(|name| What::Call { name }),
-        2 => Just(What::Return),
-        1 => (0..3i32, name()).prop_map(|(number, name)| What::Irq { number, name }),
-        1 => (0..3i32).prop_map(|number| What::IrqEnd { number }),
-        1 => (0..12u32).prop_map(|vector| What::Softirq { vector }),
-        1 => (0..12u32).prop_map(|vector| What::SoftirqEnd { vector }),
-        1 => Just(What::Timer),
-        1 => Just(What::TimerEnd),
-        1 => name().prop_map(|name| What::Ipi { name }),
-        1 => Just(What::IpiEnd),
-        1 => (0..100u64).prop_map(|since| What::Lost { since }),
-    ]
-}
-
-/// In the order of time, nearly: a tracer's clocks may be off by a little.
-fn events() -> impl Strategy<Value = Vec<(u64, u32, What<'static>)>> {
-    let event = (
-        0..4u64,
-        prop_oneof![9 => 0..3u32, 1 => Just(u32::MAX)],
-        what(),
-    );
-    prop::collection::vec(event, 0..120).prop_map(|mut events| {
-        let mut time = 10;
-        for (delta, ..) in &mut events {
-            time = (time + *delta).saturating_sub(1);
-            *delta = time;
-        }
-        events
-    })
-}
-
-fn model(events: &[(u64, u32, What<'static>)]) -> Model {
-    let mut builder = Builder::new();
-    for (time, cpu, what) in events {
-        builder.feed(&Event {
-            time: *time,
-            cpu: *cpu,
-            what: *what,
-        });
-    }
-    builder.finish()
+fn feed(mut builder: Builder, events: &[At]) -> Builder {
+    feed_into(&mut builder, events);
+    builder
 }
 
 proptest! {
@@ -90,7 +31,46 @@ proptest! {
             for piece in &pieces {
                 let of_processor = instead(&m, piece).map_or(0, |(_, took)| took);
                 prop_assert!(of_processor <= piece.end - piece.begin);
+                prop_assert!(held_back(&m, piece) <= piece.end - piece.begin);
             }
+        }
+    }
+
+    /// First who waited for whom, and then what that makes one want: the path is the same, and who had a processor.
+    #[test]
+    fn in_two_passes_a_path_is_the_same(events in events(), from in 0..60u64, took in 1..60u64, keep in 0..30u64) {
+        let whole = model(&events);
+        let kept = keep.min(from);
+        let mut builder = Builder::new();
+        builder.forget_before(kept);
+        // Too little for everything, and the waits are kept somewhere on the way.
+        let bytes = feed(Builder::new(), &events).bytes();
+        for limit in [0, bytes / 3, bytes / 2, bytes - 1] {
+            let mut builder = Builder::new();
+            builder.forget_before(kept);
+            builder.limit(limit);
+            let builder = feed(builder, &events);
+            prop_assert!(builder.kept() == Kept::All || builder.bytes() <= limit || matches!(builder.kept(), Kept::Nothing(b) if b > limit));
+        }
+        let mut builder = Builder::new();
+        builder.forget_before(kept);
+        builder.keep_waits();
+        let builder = feed(builder, &events);
+        prop_assert_eq!(builder.kept(), Kept::Waits);
+        let waits = builder.finish();
+        for id in (0..whole.threads.len() as u32).map(ThreadId) {
+            let mut builder = Builder::new();
+            builder.forget_before(kept);
+            builder.keep_only(wanted(&waits, id, from, from + took));
+            let part = feed(builder, &events).finish();
+            let (expected, found) = (path(&whole, id, from, from + took), path(&part, id, from, from + took));
+            prop_assert_eq!(&found, &expected);
+            for piece in &expected {
+                prop_assert_eq!(instead(&part, piece), instead(&whole, piece));
+                prop_assert_eq!(held_back(&part, piece), held_back(&whole, piece));
+            }
+            let name = |m: &Model, id: ThreadId| m.thread(id).and_then(|t| t.name).map(|n| m.names.text(n).to_string());
+            prop_assert_eq!(name(&part, id), name(&whole, id));
         }
     }
 
@@ -104,7 +84,7 @@ proptest! {
             for piece in path(&m, id, from, to) {
                 prop_assert!(piece.inside.0 <= piece.begin && piece.end <= piece.inside.1, "{piece:?}");
                 prop_assert!(piece.depth < m.threads.len(), "{piece:?}");
-                let own = thread.between(piece.begin, piece.end);
+                let own: Vec<_> = thread.between(piece.begin, piece.end).collect();
                 if piece.depth == 0 {
                     prop_assert_eq!(piece.thread, id);
                     continue;
@@ -114,7 +94,7 @@ proptest! {
                 prop_assert_eq!(own.len(), 1, "{:?} {:?}", piece, own);
                 prop_assert!(matches!(own[0].state, State::Blocked(..)), "{piece:?} {own:?}");
                 // What is told of the other is what it did.
-                let theirs = m.thread(piece.thread).unwrap().between(piece.begin, piece.end);
+                let theirs: Vec<_> = m.thread(piece.thread).unwrap().between(piece.begin, piece.end).collect();
                 let fits = match piece.cause {
                     Cause::Running(_) => theirs.len() == 1 && matches!(theirs[0].state, State::Running(_)),
                     Cause::Waiting => theirs.len() == 1 && theirs[0].state == State::Waiting,

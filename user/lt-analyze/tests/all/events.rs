@@ -2,7 +2,7 @@
 
 //! Paths from events: who is named, and who had the processor.
 
-use lt_analyze::{Cause, Leaf, instead, path};
+use lt_analyze::{Cause, Leaf, Worker, held_back, instead, path, thread_in, unusual, used};
 use lt_model::{Builder, Event, Model, Sleep, SwitchedOut, ThreadId, Use, What};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
@@ -97,6 +97,148 @@ fn a_chain_ends_at_a_device() {
     assert_eq!(ends, [(8, 10), (10, 12), (12, 13)]);
 }
 
+/// The pieces of a path: whose, until when, and why.
+fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
+    let one = |p: &lt_analyze::Piece| {
+        let why = match p.cause {
+            Cause::Running(_) => "R".to_string(),
+            Cause::Waiting | Cause::Preempted => "P".to_string(),
+            Cause::For(Leaf::Irq(number, _), _) => format!("irq {number}"),
+            other => format!("{other:?}"),
+        };
+        format!("{} {why} {}", m.threads[p.thread.0 as usize].tid, p.end)
+    };
+    let all: Vec<_> = path(m, of(m, tid), from, to).iter().map(one).collect();
+    all.join(", ")
+}
+
+/// Lists of events by which other implementations test what they make of a trace (design of the analyses, Trace
+/// Compass's tests of its graph), each as one machine saw them.
+#[test]
+fn the_paths_of_published_lists_of_events() {
+    // Two threads take turns, and nothing tells who woke the second.
+    let m = model(&[
+        switch(10, 0, 1, R, 2),
+        switch(20, 0, 2, S, 1),
+        switch(30, 0, 1, R, 2),
+        switch(40, 0, 2, S, 1),
+    ]);
+    assert_eq!(told(&m, 1, 10, 40), "1 P 20, 1 R 30, 1 P 40");
+    assert_eq!(told(&m, 2, 10, 40), "2 R 20, 2 Blocked(None) 30, 2 R 40");
+
+    // 200 sends a packet and waits for the answer, which a softirq of another processor brings; 202 waits for 200.
+    let answered = |end: &[Event<'static>]| {
+        let begin = [
+            switch(7, 0, 202, S, 201),
+            switch(10, 0, 201, R, 200),
+            switch(15, 0, 200, S, 201),
+        ];
+        model(&[&begin, end].concat())
+    };
+    let m = answered(&[
+        at(60, 1, What::Softirq { vector: 3 }),
+        waking(70, 1, 200, 0),
+        at(72, 1, What::SoftirqEnd { vector: 3 }),
+        switch(75, 0, 201, R, 200),
+        waking(90, 0, 202, 0),
+        switch(95, 0, 200, S, 202),
+    ]);
+    assert_eq!(
+        told(&m, 200, 10, 95),
+        "200 R 15, 200 For(Network, None) 70, 200 P 75, 200 R 95"
+    );
+    assert_eq!(
+        told(&m, 202, 10, 95),
+        "200 R 15, 200 For(Network, None) 70, 200 P 75, 200 R 90, 202 P 95"
+    );
+
+    // The same, and the thread of an interrupt brings it.
+    let name = b"wlan";
+    let m = answered(&[
+        at(50, 0, What::Irq { number: 30, name }),
+        waking(55, 0, 50, 0),
+        at(57, 0, What::IrqEnd { number: 30 }),
+        switch(60, 0, 201, R, 50),
+        waking(70, 0, 200, 0),
+        switch(75, 0, 50, S, 200),
+        switch(95, 0, 200, S, 201),
+    ]);
+    assert_eq!(
+        told(&m, 200, 10, 95),
+        "200 R 15, 50 Unknown 55, 50 P 60, 50 R 70, 200 P 75, 200 R 95"
+    );
+}
+
+#[test]
+fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
+    const HI: u32 = 0;
+    let named = |time| {
+        let tid = 3;
+        let name = b"ksoftirqd/0";
+        at(time, 0, What::There { tid, name })
+    };
+    let wakes = Event {
+        time: 64,
+        cpu: 0,
+        what: What::Waking {
+            tid: 3,
+            name: b"ksoftirqd/0",
+            target: 0,
+        },
+    };
+    let name = b"disk";
+    let path_of = |handler: [Event<'static>; 3]| {
+        let begin = [
+            named(1),
+            switch(5, 0, 3, S, 7),
+            switch(10, 0, 7, S, 0),
+            at(20, 0, What::Softirq { vector: 9 }),
+        ];
+        // The handler interrupts another softirq, and after that the thread is woken.
+        let end = [
+            at(62, 0, What::SoftirqEnd { vector: 9 }),
+            wakes,
+            switch(70, 0, 0, R, 3),
+            at(71, 0, What::Softirq { vector: HI }),
+            waking(75, 0, 7, 0),
+            at(76, 0, What::SoftirqEnd { vector: HI }),
+            switch(80, 0, 3, S, 7),
+        ];
+        told(&model(&[&begin[..], &handler, &end].concat()), 7, 10, 80)
+    };
+    let [entry, raise, exit] = [
+        at(30, 0, What::Irq { number: 24, name }),
+        at(59, 0, What::Raise { vector: HI }),
+        at(60, 0, What::IrqEnd { number: 24 }),
+    ];
+    assert_eq!(
+        path_of([entry, raise, exit]),
+        "3 irq 24 64, 3 P 70, 3 R 75, 7 P 80"
+    );
+    // It is not known whose it was.
+    let late = Event { time: 60, ..raise };
+    assert_eq!(
+        path_of([entry, exit, late]),
+        "3 For(Softirq(9, None), None) 64, 3 P 70, 3 R 75, 7 P 80"
+    );
+}
+
+#[test]
+fn a_wait_for_a_disk_names_it() {
+    let disk = lt_model::Disk(8 << 20);
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(1, 0, 7, S, 0),
+        at(5, 0, What::Softirq { vector: 4 }),
+        at(6, 0, What::Completed { disk }),
+        waking(7, 0, 7, 0),
+        at(8, 0, What::SoftirqEnd { vector: 4 }),
+        switch(9, 0, 0, R, 7),
+    ]);
+    let pieces = path(&m, of(&m, 7), 1, 7);
+    assert_eq!(pieces[0].cause, Cause::For(Leaf::Disk(Some(disk)), None));
+}
+
 #[test]
 fn who_had_the_processor_is_named() {
     let m = model(&[
@@ -111,6 +253,36 @@ fn who_had_the_processor_is_named() {
     assert_eq!((waits.begin, waits.end, waits.cpu), (2, 9, Some(1)));
     assert_eq!(instead(&m, waits), Some((Use::Thread(of(&m, 9)), 6)));
     assert_eq!(instead(&m, &pieces[0]), None);
+}
+
+#[test]
+fn a_processor_that_becomes_idle_while_a_thread_could_run_holds_it_back() {
+    let m = model(&[
+        // 7 is switched out for nothing, and for 8 in between.
+        switch(0, 1, 0, R, 7),
+        switch(2, 1, 7, R, 0),
+        switch(5, 1, 0, R, 8),
+        switch(6, 1, 8, S, 0),
+        switch(9, 1, 0, R, 7),
+        switch(10, 1, 7, S, 0),
+        // It is woken, and the processor was idle already: that is on its way.
+        waking(20, 0, 7, 1),
+        switch(22, 1, 0, R, 7),
+        switch(24, 1, 7, S, 8),
+        // It is woken, and the processor has nothing else to do then.
+        waking(25, 0, 7, 1),
+        switch(26, 1, 8, S, 0),
+        switch(30, 1, 0, R, 7),
+        switch(31, 1, 7, S, 0),
+    ]);
+    let pieces = path(&m, of(&m, 7), 0, 31);
+    let held = |begin| {
+        let piece = pieces.iter().find(|p| p.begin == begin).unwrap();
+        held_back(&m, piece)
+    };
+    assert_eq!((held(2), held(20), held(25)), (6, 0, 4));
+    // It runs, or sleeps.
+    assert_eq!((held(0), held(10)), (0, 0));
 }
 
 #[test]
@@ -154,4 +326,91 @@ fn before_a_thread_was_made_its_maker_had_to_make_it() {
             (7, 10, true)
         ]
     );
+}
+
+#[test]
+fn what_works_more_than_in_the_rest_is_unusual() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        // From 60 to 80 it is 9, interrupted for a quarter of the time on one.
+        switch(60, 0, 7, R, 9),
+        at(70, 0, What::Softirq { vector: 3 }),
+        at(75, 0, What::SoftirqEnd { vector: 3 }),
+        switch(80, 0, 9, S, 7),
+        switch(100, 1, 8, R, 0),
+    ]);
+    let told = |from, to| -> Vec<_> {
+        let all = unusual(&m, from, to, 0.1);
+        all.iter().map(|w| (w.who, w.then, w.otherwise)).collect()
+    };
+    assert_eq!(
+        told(60, 80),
+        [
+            (Worker::Thread(of(&m, 9)), 0.75, 0.0),
+            (Worker::Leaf(Leaf::Network), 0.25, 0.0)
+        ]
+    );
+    // 7 works all that time, and half of the rest.
+    assert_eq!(told(0, 60), [(Worker::Thread(of(&m, 7)), 1.0, 0.5)]);
+    // There is nothing to compare it with.
+    assert!(told(0, 100).is_empty());
+    assert!(told(200, 300).is_empty());
+}
+
+/// The buffer of a busy processor is full sooner, so the trace of it begins later.
+#[test]
+fn what_works_all_the_time_that_is_known_is_not_unusual() {
+    let m = model(&[
+        switch(0, 0, 0, R, 0),
+        switch(80, 1, 0, R, 8),
+        switch(100, 1, 8, R, 8),
+        switch(100, 0, 0, R, 0),
+    ]);
+    assert_eq!(used(&m, 1, 0, 100)[0], (Use::Unknown, 80));
+    assert_eq!(unusual(&m, 90, 100, 0.1), []);
+    // There is nothing to compare it with on that processor.
+    assert_eq!(unusual(&m, 70, 100, 0.1), []);
+}
+
+#[test]
+fn a_processor_is_used_by_what_it_did_the_longest_comes_first() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 0),
+        switch(40, 0, 0, R, 7),
+        switch(50, 0, 7, S, 0),
+    ]);
+    let thread = Use::Thread(of(&m, 7));
+    assert_eq!(used(&m, 0, 0, 50), [(Use::Idle, 30), (thread, 20)]);
+    assert_eq!(used(&m, 0, 5, 12), [(thread, 5), (Use::Idle, 2)]);
+    assert!(used(&m, 9, 0, 50).is_empty());
+}
+
+#[test]
+fn a_number_that_is_used_again_is_the_thread_of_that_time() {
+    let fork = |time| {
+        at(
+            time,
+            0,
+            What::Fork {
+                child: 9,
+                name: b"",
+            },
+        )
+    };
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        fork(1),
+        switch(2, 0, 7, R, 9),
+        switch(10, 0, 9, SwitchedOut::Dead, 7),
+        fork(20),
+        switch(30, 0, 7, S, 9),
+        switch(40, 0, 9, S, 0),
+    ]);
+    let all: Vec<_> = m.by_tid(9).collect();
+    assert_eq!(thread_in(&m, 9, 0, 15), Some(all[0]));
+    assert_eq!(thread_in(&m, 9, 8, 40), Some(all[1]));
+    assert_eq!(thread_in(&m, 9, 11, 19), None);
+    assert_eq!(thread_in(&m, 4, 0, 50), None);
 }

@@ -41,7 +41,7 @@ fn model(lines: &[&str], edges: &[&str]) -> Model {
             name: None,
             born: false,
             dead: false,
-            intervals,
+            intervals: intervals.into_iter().collect(),
         });
     }
     for edge in edges {
@@ -52,8 +52,7 @@ fn model(lines: &[&str], edges: &[&str]) -> Model {
             "timer" => (None, Some(Context::Timer)),
             who => (Some(thread(who)), None),
         };
-        let waker = WakerId(m.wakers.len() as u32);
-        m.wakers.push(Waker {
+        let waker = m.wakers.push(Waker {
             time: from.parse().unwrap(),
             cpu: 0,
             thread: thread_,
@@ -61,8 +60,13 @@ fn model(lines: &[&str], edges: &[&str]) -> Model {
         });
         let to: u64 = to.parse().unwrap();
         let whom = &mut m.threads[thread(whom).0 as usize];
-        let woken = whom.intervals.iter_mut().find(|i| i.end == to).unwrap();
-        woken.waker = Some(waker);
+        let ends = |i: &Interval| i.end == to;
+        assert!(whom.intervals.iter().any(|i| ends(&i)));
+        let woken = |i: Interval| Interval {
+            waker: if ends(&i) { Some(waker) } else { i.waker },
+            ..i
+        };
+        whom.intervals = whom.intervals.iter().map(woken).collect();
     }
     m
 }
@@ -165,6 +169,13 @@ fn the_path_of_each_graph_is_the_known_one() {
             "A R 1, B R 2, C R 3, D R 4, C R 5, B R 6, A R 7",
         ),
         (
+            // B sends to C, which sends to D: packets are not followed from the one to the other.
+            "woken by one that a packet has reached",
+            &["A 0 R 1 B 11 R 12", "B 3 R 5", "C 6 R 8", "D 9 R 11"],
+            &["D 11 > A 11"],
+            "A R 1, D ? 9, D R 11, A R 12",
+        ),
+        (
             // B waits longer than A: of its own wait only what is within A's counts.
             "the waker waited before",
             &["A 0 R 5 B 9 R 10", "B 0 B 8 R 9", "C 0 R 8"],
@@ -215,11 +226,13 @@ fn a_long_chain_has_an_end() {
         name: None,
         born: false,
         dead: false,
-        intervals: vec![
+        intervals: [
             interval(n, n + 1, running, None),
             interval(n + 1, 10_000 - n - 1, blocked, Some(WakerId(n as u32))),
             interval(10_000 - n - 1, 10_000 - n, running, None),
-        ],
+        ]
+        .into_iter()
+        .collect(),
     });
     let waker = |n| Waker {
         time: 10_000 - n - 1,

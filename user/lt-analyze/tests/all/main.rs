@@ -4,5 +4,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 mod any;
+#[path = "../../../lt-model/tests/all/anything.rs"]
+mod anything;
 mod events;
 mod graphs;

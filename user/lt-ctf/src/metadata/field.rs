@@ -13,7 +13,7 @@ use serde_json::Value;
 use self::location::Selects;
 use self::property::{alignment, base, encoding, fixed, length, mappings, ranges, role};
 pub(super) use self::scope::{Fields, Root};
-use super::{Object, text};
+use super::json::{Object, text};
 use crate::schema::{Choice, Kind, Member, Node, NodeId, Schema};
 
 /// Aliases can multiply: a few lines of metadata would else need all memory.

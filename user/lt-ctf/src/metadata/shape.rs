@@ -47,6 +47,10 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     if !plain(long_id, 32) || !plain(long_time, 64) {
         return None;
     }
+    // Nor does it know of an alignment that only the option has.
+    if schema.node(compact.node).align != time_align {
+        return None;
+    }
     let align = node.align;
     let shape = match id_int.len {
         5 if id_align == 1 && plain(time, 27) && time_align == 1 && align >= 8 => Shape::Compact,
@@ -105,10 +109,16 @@ mod tests {
 
     /// The header that LTTng writes, with one event of that payload: the short way, if it is taken.
     fn shape(id: u32, time: u32, align: u32, payload: &Value) -> Option<Shape> {
+        shape_of(id, time, align, 1, payload)
+    }
+
+    /// The same, whose options have at least that alignment.
+    fn shape_of(id: u32, time: u32, align: u32, option: u32, payload: &Value) -> Option<Shape> {
+        let least = option;
         let last = (1u64 << id) - 1;
         let option = |ranges: [u64; 2], members: Value| {
             json!({"selector-field-ranges": [ranges],
-                "field-class": {"type": "structure", "member-classes": members}})
+                "field-class": {"type": "structure", "minimum-alignment": least, "member-classes": members}})
         };
         let number = |length, align| integer(length, align, "event-record-class-id");
         let clock = |length, align| integer(length, align, "default-clock-timestamp");
@@ -137,6 +147,15 @@ mod tests {
         let large = Shape::Large { time_align: 8 };
         assert_eq!(shape(16, 32, 8, &payload), Some(large));
         assert_eq!(shape(16, 27, 8, &payload), None);
+    }
+
+    #[test]
+    fn one_whose_option_is_aligned_is_read_node_by_node() {
+        let payload = json!({"type": "structure"});
+        assert_eq!(shape_of(5, 27, 1, 8, &payload), None);
+        assert_eq!(shape_of(16, 32, 8, 64, &payload), None);
+        let large = Shape::Large { time_align: 8 };
+        assert_eq!(shape_of(16, 32, 8, 8, &payload), Some(large));
     }
 
     #[test]

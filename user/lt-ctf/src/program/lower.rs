@@ -5,8 +5,7 @@
 //! While it goes along it knows of the next field: how far behind the last anchor it is, and what its place is modulo
 //! a power of two. So most alignments are distances known beforehand, and no steps.
 
-use super::{Op, Program, Step};
-use crate::schema::{Field, Kind, NodeId, Schema, Scope, Slot};
+use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
 
 /// Makes the steps and the fields of an event class from its scopes: common, specific, payload. They begin at a
 /// multiple of `modulus` bits, which is a power of two.

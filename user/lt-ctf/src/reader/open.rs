@@ -7,11 +7,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
-use super::{Reader, Trace};
+use super::Reader;
 use crate::convert::{self, Progress, Scratch, Watch};
 use crate::error::{Error, Result};
 use crate::metadata;
 use crate::stream::{Part, Stream, WINDOW};
+use crate::trace::Trace;
 
 /// How deep below the given directory traces are looked for.
 const DEPTH: usize = 16;
@@ -59,11 +60,7 @@ impl<'a> Options<'a> {
         let mut directories = Vec::new();
         find(path, 0, &mut directories)?;
         if directories.is_empty() {
-            return Err(Error::metadata(
-                path,
-                0,
-                "no trace: there is no file `metadata` in or below it",
-            ));
+            return Err(Error::new(path, 0, crate::What::Nowhere));
         }
         let mut reader = Reader::default();
         for directory in directories {

@@ -4,9 +4,9 @@
 
 use std::collections::HashMap;
 
+use super::steps::Program;
 use super::{Int, NodeId};
 use crate::bits::Order;
-use crate::program::Program;
 
 /// What streams of one kind have in common.
 #[derive(Debug)]

@@ -69,6 +69,7 @@ impl Stream {
         self.packet = Packet::default();
         self.before = None;
         self.lost.clear();
+        self.rest = None;
         self.told = None;
         self.cycles = 0;
     }

@@ -183,6 +183,8 @@ impl Stream {
             pos = walk(schema, window, context, pos, &mut self.state)?;
             self.cpu = cpu(schema, window, context, context_at).or(self.cpu);
         }
+        // What takes no room may still be aligned to beyond the end.
+        let pos = window.after(pos, 0)?;
         self.context_at = context_at;
         self.context.clear();
         self.context

@@ -6,6 +6,7 @@
 mod damage;
 mod fields;
 mod hostile;
+mod kinds;
 mod made;
 mod real;
 mod streams;

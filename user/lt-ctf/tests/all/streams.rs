@@ -366,13 +366,14 @@ fn what_grows_is_read_as_far_as_it_is_there() {
 }
 
 #[test]
-fn after_a_bad_packet_the_next_one_is_read() {
+fn what_is_behind_a_fault_is_lost_and_the_next_packet_is_read() {
     let dir = Dir::new();
     let mut bad = numbered(
         Packet {
             number: 1,
             begin: 10,
             end: 20,
+            cpu: 3,
             ..Packet::default()
         },
         &[10, 11, 12],
@@ -401,12 +402,18 @@ fn after_a_bad_packet_the_next_one_is_read() {
         &[[first.clone(), bad, last].concat()],
     );
     let told = told(&dir.0, false).unwrap();
-    assert_eq!(told.len(), 7, "{told:?}");
+    assert_eq!(told.len(), 8, "{told:?}");
     let place = first.len() + HEADER + 10;
     assert_eq!(
         told[4],
         format!("error stream_0:{place}: an event of class 77, which is not in the metadata")
     );
+    assert_eq!(told[5], "lost rest 10..20 cpu Some(3)");
+    // Going back to it finds the same.
+    let mut reader = Reader::open(&dir.0).unwrap();
+    assert_eq!(rest(&mut reader), told);
+    reader.seek(0).unwrap();
+    assert_eq!(rest(&mut reader), told);
 }
 
 #[test]

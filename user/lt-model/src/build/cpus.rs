@@ -2,9 +2,18 @@
 
 //! What each processor does at the moment, and has done.
 
-use crate::context::Context;
-use crate::processor::{Stretch, Use};
-use crate::thread::ThreadId;
+use super::Detail;
+use crate::context::{Context, Disk, Handler};
+use crate::ids::ThreadId;
+use crate::processor::{Stretches, Use};
+use crate::tiles::{Kinds, Tiles, with_room};
+
+/// As long after its end, ns, what an interrupt has left to a thread is given to that. It takes some microseconds; a
+/// waking that comes later is what the interrupted thread does.
+const TAIL: u64 = 100_000;
+
+/// More softirqs than any kernel has.
+const VECTORS: usize = 16;
 
 /// A processor at the moment.
 #[derive(Debug, Default)]
@@ -13,20 +22,37 @@ pub(super) struct Cpu {
     current: Option<Option<ThreadId>>,
     /// What it was interrupted for, the innermost last.
     pub(super) contexts: Vec<Context>,
-    /// What has just ended here.
-    pub(super) tail: Option<Context>,
+    /// What has ended here last, and when.
+    pub(super) tail: Option<(Context, u64)>,
+    /// The softirqs that its thread has raised itself, as bits.
+    pub(super) raised: u32,
+    /// The softirqs that were raised and have not begun yet, and by which handler.
+    pub(super) raised_by: Vec<(u32, Option<Handler>)>,
+    /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
+    pub(super) completed: Option<(Disk, usize)>,
     /// What it does, and since when.
     used: Option<Use>,
     since: u64,
-    keep: u64,
-    stretches: Vec<Stretch>,
+    tiles: Tiles,
+    known: Kinds<Context>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Cpus {
     all: Vec<Cpu>,
-    /// What ends here or before is not kept.
+    pub(super) policy: Policy,
+}
+
+/// What is kept of all.
+#[derive(Debug, Default)]
+pub(super) struct Policy {
+    /// What ends here or before is not.
     pub(super) keep: u64,
+    pub(super) detail: Detail,
+    /// Nothing more is: only how much it would be.
+    pub(super) count_only: bool,
+    /// How many stretches there are, or would be.
+    stored: usize,
 }
 
 impl Cpus {
@@ -35,7 +61,6 @@ impl Cpus {
         while self.all.len() <= cpu as usize {
             self.all.push(Cpu {
                 since: start,
-                keep: self.keep,
                 ..Cpu::default()
             });
         }
@@ -46,16 +71,53 @@ impl Cpus {
         &mut self.all[cpu as usize]
     }
 
-    pub(super) fn finish(self, end: u64) -> Vec<Vec<Stretch>> {
-        let close = |mut cpu: Cpu| {
-            cpu.close(end);
-            cpu.stretches
-        };
-        self.all.into_iter().map(close).collect()
+    /// That one has another thread, or none, or one that is not known.
+    pub(super) fn go(&mut self, cpu: u32, time: u64, current: Option<Option<ThreadId>>) {
+        let at = self.at(cpu);
+        at.current = current;
+        at.completed = None;
+        at.raised = 0;
+        self.note(cpu, time);
+    }
+
+    /// What that one does may have changed.
+    pub(super) fn note(&mut self, cpu: u32, time: u64) {
+        self.all[cpu as usize].note(cpu, time, &mut self.policy);
+    }
+
+    /// Forgets what they did, and keeps nothing from now on.
+    pub(super) fn keep_nothing(&mut self) {
+        self.policy.detail = Detail::Waits;
+        self.policy.stored = 0;
+        for cpu in &mut self.all {
+            cpu.tiles = Tiles::default();
+            cpu.known = Kinds::default();
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let known: usize = self.all.iter().map(|cpu| cpu.known.bytes()).sum();
+        self.all.len() * (size_of::<Cpu>() + 512)
+            + with_room(self.policy.stored * Tiles::BYTES)
+            + known
+    }
+
+    pub(super) fn finish(mut self, end: u64) -> Vec<Stretches> {
+        let mut all = Vec::with_capacity(self.all.len());
+        for (number, mut cpu) in (0..).zip(self.all) {
+            cpu.close(number, end, &mut self.policy);
+            all.push(Stretches::new(cpu.tiles, cpu.known));
+        }
+        all
     }
 }
 
 impl Cpu {
+    /// Its thread, `Some(None)` if it is idle; none if that is not known.
+    pub(super) fn current(&self) -> Option<Option<ThreadId>> {
+        self.current
+    }
+
     pub(super) fn thread(&self) -> Option<ThreadId> {
         self.current.flatten()
     }
@@ -66,14 +128,38 @@ impl Cpu {
         self.contexts.iter().rfind(own).copied()
     }
 
-    /// Has another thread, or none, or one that is not known.
-    pub(super) fn go(&mut self, time: u64, current: Option<Option<ThreadId>>) {
-        self.current = current;
-        self.note(time);
+    /// What has just ended here.
+    pub(super) fn tail(&self, time: u64) -> Option<Context> {
+        let (context, end) = self.tail?;
+        (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// What it does may have changed.
-    pub(super) fn note(&mut self, time: u64) {
+    /// The disk that has completed a request in what goes on now.
+    pub(super) fn disk(&self) -> Option<Disk> {
+        let (disk, depth) = self.completed?;
+        (depth == self.contexts.len()).then_some(disk)
+    }
+
+    /// A softirq is raised, in a handler or elsewhere. One that several have raised has no owner.
+    pub(super) fn raise(&mut self, vector: u32) {
+        let by = match self.contexts.last() {
+            Some(Context::Irq { number, name }) => Some(Handler(*number, *name)),
+            _ => None,
+        };
+        if let Some((_, first)) = self.raised_by.iter_mut().find(|(v, _)| *v == vector) {
+            *first = first.filter(|first| Some(*first) == by);
+        } else if self.raised_by.len() < VECTORS {
+            self.raised_by.push((vector, by));
+        }
+    }
+
+    /// It begins: the handler that has raised it.
+    pub(super) fn raiser(&mut self, vector: u32) -> Option<Handler> {
+        let place = self.raised_by.iter().position(|(v, _)| *v == vector)?;
+        self.raised_by.swap_remove(place).1
+    }
+
+    fn note(&mut self, number: u32, time: u64, policy: &mut Policy) {
         let used = match (self.above(), self.current) {
             (Some(context), _) => Use::Context(context),
             (None, Some(Some(thread))) => Use::Thread(thread),
@@ -81,28 +167,38 @@ impl Cpu {
             (None, None) => Use::Unknown,
         };
         if self.used != Some(used) {
-            self.close(time);
+            self.close(number, time, policy);
             self.used = Some(used);
         }
     }
 
-    fn close(&mut self, time: u64) {
+    fn close(&mut self, number: u32, time: u64, policy: &mut Policy) {
         if time <= self.since {
             return;
         }
         let used = self.used.unwrap_or(Use::Unknown);
         let begin = std::mem::replace(&mut self.since, time);
-        if time <= self.keep {
+        if time <= policy.keep {
             return;
         }
-        match self.stretches.last_mut() {
-            // What came between took no time.
-            Some(last) if last.used == used => last.end = time,
-            _ => self.stretches.push(Stretch {
-                begin,
-                end: time,
-                used,
-            }),
+        let (used, is_wanted) = match &policy.detail {
+            Detail::All => (used, true),
+            Detail::Some(wanted) if wanted.has_processor(number, begin, time) => (used, true),
+            Detail::Some(_) => (Use::Unknown, false),
+            Detail::Waits => return,
+        };
+        let used = used.number(&mut self.known);
+        // Two stretches of one kind that are wanted stay two, even if what separates them took no time: a processor
+        // that becomes idle again has been given to a thread in between.
+        if !is_wanted && self.tiles.last_kind() == Some(used) {
+            self.tiles.extend(time);
+            return;
+        }
+        policy.stored += 1;
+        if policy.count_only && self.tiles.len() > 0 {
+            self.tiles.replace_last(time, used);
+        } else {
+            self.tiles.push(begin, time, used);
         }
     }
 }

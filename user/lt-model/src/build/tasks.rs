@@ -3,10 +3,18 @@
 //! What each thread does at the moment, and has done.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use crate::context::{Context, WakerId};
+use super::Detail;
+use super::gaps::Gaps;
+use crate::context::Context;
+use crate::ids::{ThreadId, WakerId};
+use crate::intervals::{Doing, Intervals};
 use crate::names::Name;
-use crate::thread::{Interval, State, Thread, ThreadId};
+use crate::sleep::Sleep;
+use crate::state::{Interval, State};
+use crate::thread::Thread;
+use crate::tiles::{Kinds, push, with_room};
 
 /// A thread at the moment.
 #[derive(Debug)]
@@ -16,14 +24,31 @@ pub(super) struct Task {
     since: u64,
     /// The processor on which it runs, ran last, or is to run.
     pub(super) cpu: Option<u32>,
+    /// It waits for just that processor.
+    pub(super) queued: bool,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
     /// Somebody woke it while it ran, for that processor.
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
+    /// It waits for a processor if that waking was its end of sleep; else it still sleeps so.
+    pub(super) assumed: Option<(Sleep, Option<Name>)>,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
+    /// Its last interval ended by a waking.
+    woken: bool,
     /// Who made it.
     maker: Option<WakerId>,
+}
+
+impl Task {
+    /// It waits for a processor, and it is known for which.
+    pub(super) fn is_queued(&self) -> bool {
+        match self.state {
+            State::Preempted => true,
+            State::Waiting => self.queued,
+            _ => false,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -37,6 +62,14 @@ pub(super) struct Tasks {
     pub(super) start: u64,
     /// What ends here or before is not kept.
     pub(super) keep: u64,
+    /// Where what a thread did that waited for a processor is not known.
+    pub(super) gaps: Gaps,
+    kinds: Kinds<Doing>,
+    pub(super) detail: Detail,
+    /// Nothing more is kept: only how much it would be.
+    pub(super) count_only: bool,
+    /// How many intervals there are, or would be.
+    stored: usize,
 }
 
 impl Tasks {
@@ -57,22 +90,27 @@ impl Tasks {
     fn add(&mut self, tid: i32, since: u64, state: State, born: bool) -> ThreadId {
         // There is no memory for 2^32 of them.
         let id = ThreadId(self.threads.len() as u32);
-        self.threads.push(Thread {
+        let thread = Thread {
             tid,
             name: None,
             born,
             dead: false,
-            intervals: Vec::new(),
-        });
-        self.now.push(Task {
+            intervals: Intervals::default(),
+        };
+        push(&mut self.threads, thread);
+        let task = Task {
             state,
             since,
             cpu: None,
+            queued: false,
             call: None,
             pending: None,
+            assumed: None,
             held: Vec::new(),
+            woken: false,
             maker: None,
-        });
+        };
+        push(&mut self.now, task);
         self.by_tid.insert(tid, id);
         id
     }
@@ -87,6 +125,7 @@ impl Tasks {
         if self.now[thread.0 as usize].state != state {
             self.close(thread, time, None);
             self.now[thread.0 as usize].state = state;
+            self.now[thread.0 as usize].assumed = None;
         }
     }
 
@@ -101,6 +140,8 @@ impl Tasks {
         self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;
+        task.assumed = None;
+        task.queued = false;
         task.cpu = target.or(task.cpu);
     }
 
@@ -117,12 +158,16 @@ impl Tasks {
         Some(thread)
     }
 
-    /// What it does is not known any more.
-    pub(super) fn forget(&mut self, thread: Option<ThreadId>, since: u64) {
+    /// What it does is not known any more, if it is still there that it ran: it may have been seen elsewhere since.
+    pub(super) fn forget_on(&mut self, thread: Option<ThreadId>, cpu: u32, since: u64) {
         let Some(thread) = thread else {
             return;
         };
         let task = self.of(thread);
+        if task.cpu != Some(cpu) || !matches!(task.state, State::Running(_) | State::Interrupted(_))
+        {
+            return;
+        }
         task.pending = None;
         task.held.clear();
         task.call = None;
@@ -147,35 +192,139 @@ impl Tasks {
                 self.close(ThreadId(i as u32), end, None);
             }
         }
+        let kinds: Arc<[Doing]> = std::mem::take(&mut self.kinds).into_list().into();
+        for thread in &mut self.threads {
+            thread.intervals.set_kinds(&kinds);
+        }
     }
 
-    fn close(&mut self, thread: ThreadId, time: u64, waker: Option<WakerId>) {
-        let task = &mut self.now[thread.0 as usize];
-        let thread = &mut self.threads[thread.0 as usize];
+    fn close(&mut self, id: ThreadId, time: u64, waker: Option<WakerId>) {
+        let task = &mut self.now[id.0 as usize];
+        let thread = &self.threads[id.0 as usize];
         // A processor may still take a dead one for its own, when events are missing.
         if time <= task.since || thread.dead {
             return;
         }
-        let waker = waker.or(task.maker.take());
-        let since = std::mem::replace(&mut task.since, time);
-        if time <= self.keep {
+        // The first interval names the maker of the thread, unless a waker ended it; not a wait, which the maker did not
+        // end.
+        let ends = std::mem::replace(&mut task.woken, waker.is_some());
+        let maker = task.maker.take();
+        let waker = waker.or(maker.filter(|_| !matches!(task.state, State::Blocked(..))));
+        let mut interval = Interval {
+            begin: std::mem::replace(&mut task.since, time),
+            end: time,
+            state: task.state,
+            cpu: task.cpu,
+            waker,
+        };
+        if matches!(task.state, State::Waiting | State::Preempted) {
+            let gap = task
+                .cpu
+                .and_then(|cpu| self.gaps.first(cpu, interval.begin, time));
+            if let Some(gap) = gap {
+                if interval.begin < gap {
+                    let waited = Interval {
+                        end: gap,
+                        ..interval
+                    };
+                    self.keep(id, waited, ends);
+                    (interval.begin, interval.waker) = (gap, None);
+                }
+                interval.state = State::Unknown;
+            }
+        }
+        self.keep(id, interval, ends);
+    }
+    /// The thread has one interval more, unless it is of no interest. A waking `ends` the one before it.
+    fn keep(&mut self, id: ThreadId, interval: Interval, ends: bool) {
+        let Interval {
+            begin,
+            end,
+            mut waker,
+            ..
+        } = interval;
+        if end <= self.keep {
             return;
         }
-        match thread.intervals.last_mut() {
-            // What came between took no time.
-            Some(last)
-                if last.waker.is_none() && (last.state, last.cpu) == (task.state, task.cpu) =>
-            {
-                last.end = time;
-                last.waker = waker;
+        let all = &mut self.threads[id.0 as usize].intervals;
+        let doing = (interval.state, interval.cpu);
+        let (doing, ends) = match &self.detail {
+            Detail::All => (doing, ends),
+            Detail::Waits => (only_waits(doing), ends),
+            Detail::Some(wanted) if wanted.has_thread(id, begin, end) => (doing, ends),
+            Detail::Some(_) => {
+                // Who made it is told where it begins; who ended a wait is not who made it.
+                let is_wait = matches!(interval.state, State::Blocked(..));
+                waker = waker.filter(|_| all.is_empty() && !is_wait);
+                ((State::Unknown, None), false)
             }
-            _ => thread.intervals.push(Interval {
-                begin: since,
-                end: time,
-                state: task.state,
-                cpu: task.cpu,
-                waker,
-            }),
+        };
+        let kind = self.kinds.number(doing);
+        // What came between took no time.
+        if !ends && all.extend(end, kind, waker) {
+            return;
         }
+        self.stored += 1;
+        if self.count_only && !all.is_empty() {
+            all.replace_last(end, kind);
+        } else {
+            all.push(begin, end, kind, waker);
+        }
+    }
+
+    /// Forgets all that is not needed to tell who waited for whom, and does not keep it from now on.
+    pub(super) fn keep_waits(&mut self) {
+        self.detail = Detail::Waits;
+        self.stored = 0;
+        let doing = std::mem::take(&mut self.kinds).into_list();
+        for thread in &mut self.threads {
+            let mut packed = Intervals::default();
+            let mut ended = false;
+            for (begin, end, kind, waker) in thread.intervals.packed() {
+                let kind = self.kinds.number(only_waits(doing[kind as usize]));
+                // One that a waking has ended is not one with what comes after it, whatever that is.
+                if std::mem::replace(&mut ended, waker.is_some())
+                    || !packed.extend(end, kind, waker)
+                {
+                    packed.push(begin, end, kind, waker);
+                }
+            }
+            self.stored += packed.len();
+            thread.intervals = packed;
+        }
+    }
+
+    /// Whether it is of interest who wakes that thread at that time.
+    pub(super) fn wants_waker(&self, thread: ThreadId, time: u64) -> bool {
+        let Detail::Some(wanted) = &self.detail else {
+            return true;
+        };
+        let task = &self.now[thread.0 as usize];
+        match task.state {
+            State::Blocked(..) | State::Unknown => wanted.has_thread(thread, task.since, time),
+            // The sleep that it ends comes yet.
+            _ => wanted.has_thread(thread, time, u64::MAX),
+        }
+    }
+
+    /// What it takes.
+    pub(super) fn bytes(&self) -> usize {
+        // Beside the vectors' elements: those of the hash tables, and room in the vectors of a thread.
+        const MORE: usize = 192;
+        let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
+        with_room(self.threads.len() * thread)
+            + with_room(self.stored * Intervals::BYTES)
+            + self.kinds.bytes()
+            + self.gaps.bytes()
+    }
+}
+
+/// What is left of it when only waits are kept.
+fn only_waits((state, cpu): Doing) -> Doing {
+    match state {
+        State::Unknown => (State::Unknown, None),
+        State::Running(_) | State::Interrupted(_) => (State::Running(None), None),
+        State::Blocked(sleep, call) => (State::Blocked(sleep, call), None),
+        State::Preempted | State::Waiting => (state, cpu),
     }
 }

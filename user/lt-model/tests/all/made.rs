@@ -2,7 +2,9 @@
 
 //! Events in few words, and what became of them in few words.
 
-use lt_model::{Builder, Context, Event, Model, Sleep, State, SwitchedOut, ThreadId, Waker, What};
+use lt_model::{
+    Builder, Context, Event, Handler, Model, Sleep, State, SwitchedOut, ThreadId, Waker, What,
+};
 
 pub const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
 pub const R: SwitchedOut = SwitchedOut::Preempted;
@@ -46,10 +48,10 @@ pub fn told(model: &Model, tid: i32) -> String {
 
 fn of(model: &Model, id: ThreadId) -> String {
     let thread = model.thread(id).unwrap();
-    let one = |i: &lt_model::Interval| {
+    let one = |i: lt_model::Interval| {
         let by = i
             .waker
-            .map(|w| format!(" by {}", who(model, model.waker(w).unwrap())));
+            .map(|w| format!(" by {}", who(model, &model.waker(w).unwrap())));
         let what = state(model, i.state);
         format!("{}..{} {what}{}", i.begin, i.end, by.unwrap_or_default())
     };
@@ -84,8 +86,18 @@ fn who(model: &Model, waker: &Waker) -> String {
 fn context(model: &Model, context: Context) -> String {
     match context {
         Context::Irq { number, name } => format!("irq {number} {}", model.names.text(name)),
-        Context::Softirq { vector, .. } => vector.name().into(),
+        Context::Softirq { vector, by, .. } => match by {
+            Some(Handler(number, name)) => {
+                format!(
+                    "{} of irq {number} {}",
+                    vector.name(),
+                    model.names.text(name)
+                )
+            }
+            None => vector.name().into(),
+        },
         Context::Timer => "timer".into(),
         Context::Ipi(name) => format!("ipi {}", model.names.text(name)),
+        Context::Disk(disk) => format!("disk {disk}"),
     }
 }

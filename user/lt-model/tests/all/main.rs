@@ -3,6 +3,7 @@
 //! The state machines: by tables of events, and by any events at all.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
+mod anything;
 mod made;
 mod states;
 mod tiles;

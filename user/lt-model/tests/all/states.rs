@@ -105,7 +105,7 @@ fn interrupts_take_time_from_the_thread_and_nest() {
         "0..2 running, 2..3 under BLOCK, 3..5 under irq 24 disk, 5..6 under BLOCK, 6..8 running, 8..9 under timer, \
          9..10 running, 10..13 blocked"
     );
-    let uses = |u: &lt_model::Stretch| match u.used {
+    let uses = |u: lt_model::Stretch| match u.used {
         Use::Unknown => '?',
         Use::Idle => '.',
         Use::Thread(_) => 't',
@@ -165,6 +165,27 @@ fn a_number_that_is_used_again_is_another_thread() {
 }
 
 #[test]
+fn a_thread_that_runs_as_soon_as_it_is_made_runs_in_one_piece() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        at(
+            17,
+            0,
+            What::Fork {
+                child: 9,
+                name: b"",
+            },
+        ),
+        switch(17, 1, 0, R, 9),
+        at(26, 1, What::Timer),
+        at(26, 1, What::TimerEnd),
+        switch(27, 1, 9, S, 0),
+        switch(28, 1, 0, R, 8),
+    ]);
+    assert_eq!(told(&m, 9), "17..27 running by 7, 27..28 blocked");
+}
+
+#[test]
 fn the_last_name_counts_also_one_of_a_later_dump() {
     let name = |m: &lt_model::Model, tid| {
         let thread = m.thread(m.by_tid(tid).next().unwrap()).unwrap();
@@ -202,7 +223,7 @@ fn after_a_gap_nothing_of_that_processor_is_known() {
         switch(0, 0, 0, R, 7),
         switch(0, 1, 0, R, 8),
         at(4, 0, What::Softirq { vector: 1 }),
-        at(9, 0, What::Lost { since: 5 }),
+        at(5, 0, What::Lost { until: 9 }),
         switch(12, 0, 9, S, 7),
         switch(14, 1, 8, S, 0),
     ]);
@@ -214,6 +235,138 @@ fn after_a_gap_nothing_of_that_processor_is_known() {
 }
 
 #[test]
+fn what_waits_for_a_processor_with_a_gap_is_not_known_from_there_on() {
+    let lost = |since, until, cpu| at(since, cpu, What::Lost { until });
+    let m = model(&[
+        switch(0, 0, 0, R, 9),
+        switch(0, 1, 0, R, 8),
+        waking(3, 1, 7),
+        switch(4, 0, 9, R, 6),
+        lost(5, 8, 0),
+        waking(9, 1, 5),
+        switch(10, 0, 4, S, 7),
+        switch(11, 0, 7, S, 5),
+        switch(12, 0, 5, S, 9),
+        switch(13, 0, 9, S, 0),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..3 unknown by 8, 3..5 waiting, 5..10 unknown, 10..11 running, 11..13 blocked"
+    );
+    assert_eq!(
+        told(&m, 9),
+        "0..4 running, 4..5 preempted, 5..12 unknown, 12..13 running"
+    );
+    // It was woken after the gap.
+    assert!(told(&m, 5).ends_with("9..11 waiting, 11..12 running, 12..13 blocked"));
+    // Woken in the gap.
+    let m = model(&[
+        switch(0, 1, 0, R, 8),
+        lost(5, 8, 0),
+        waking(6, 1, 7),
+        switch(10, 0, 4, S, 7),
+    ]);
+    assert_eq!(told(&m, 7), "0..6 unknown by 8, 6..10 unknown");
+    // The gap is elsewhere.
+    let m = model(&[
+        switch(0, 1, 0, R, 8),
+        waking(4, 1, 7),
+        lost(5, 8, 2),
+        switch(10, 0, 4, S, 7),
+    ]);
+    assert_eq!(told(&m, 7), "0..4 unknown by 8, 4..10 waiting");
+}
+
+#[test]
+fn a_thread_waits_for_the_processor_that_it_is_queued_on() {
+    let wakeup = |time, tid, target| {
+        let name = b"";
+        at(time, 0, What::Wakeup { tid, name, target })
+    };
+    let events = |told: bool| {
+        let mut events = vec![
+            switch(0, 0, 0, R, 7),
+            switch(0, 1, 0, R, 8),
+            switch(0, 2, 0, R, 9),
+            // It is preempted on 0, and goes on on 2.
+            switch(2, 0, 7, R, 6),
+            switch(5, 2, 9, S, 7),
+            switch(6, 2, 7, S, 9),
+            // It is woken where it ran last, waits for 1, and goes on on 2.
+            waking(7, 0, 7),
+            wakeup(8, 7, 1),
+            switch(11, 2, 9, S, 7),
+            switch(12, 2, 7, S, 0),
+        ];
+        events.retain(|e| told || !matches!(e.what, What::Wakeup { .. }));
+        model(&events)
+    };
+    let cpus = |m: lt_model::Model| -> Vec<_> {
+        let all = m.by_tid(7).next().and_then(|id| m.thread(id)).unwrap();
+        all.intervals
+            .iter()
+            .map(|i| (i.end, i.cpu.unwrap()))
+            .collect()
+    };
+    assert_eq!(
+        cpus(events(true)),
+        [(2, 0), (5, 0), (6, 2), (7, 2), (11, 1), (12, 2)]
+    );
+    // Without that, where it goes on is the best that is known.
+    assert_eq!(
+        cpus(events(false)),
+        [(2, 0), (5, 0), (6, 2), (7, 2), (11, 2), (12, 2)]
+    );
+}
+
+#[test]
+fn a_thread_that_has_left_is_not_lost_with_its_old_processor() {
+    let elsewhere = [
+        at(6, 0, What::Lost { until: 9 }),
+        // Nor by a switch that shows that events are missing.
+        switch(6, 0, 9, S, 0),
+    ];
+    for event in elsewhere {
+        let m = model(&[
+            switch(0, 0, 0, R, 7),
+            switch(4, 1, 0, R, 7),
+            event,
+            switch(8, 1, 7, S, 0),
+        ]);
+        assert_eq!(told(&m, 7), "0..8 running");
+    }
+}
+
+#[test]
+fn what_interrupted_one_thread_does_not_go_on_with_another() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        at(2, 0, What::Softirq { vector: 1 }),
+        switch(5, 0, 8, R, 9),
+        switch(6, 0, 9, S, 8),
+        switch(8, 0, 8, S, 0),
+    ]);
+    assert!(told(&m, 8).ends_with("6..8 running"), "{}", told(&m, 8));
+}
+
+#[test]
+fn interrupts_that_never_end_do_not_pile_up() {
+    let mut events = vec![switch(0, 0, 0, R, 7)];
+    for time in 1..=100_000 {
+        events.push(at(time, 0, What::Timer));
+        events.push(at(time, 0, What::SoftirqEnd { vector: 1 }));
+    }
+    for time in 100_001..=100_064 {
+        events.push(at(time, 0, What::TimerEnd));
+    }
+    events.push(switch(100_070, 0, 7, S, 0));
+    assert_eq!(
+        told(&model(&events), 7),
+        "0..1 running, 1..100064 under timer, 100064..100070 running"
+    );
+}
+
+#[test]
 fn a_switch_from_another_thread_than_ran_shows_that_events_are_missing() {
     let m = model(&[
         switch(0, 0, 0, R, 7),
@@ -222,4 +375,26 @@ fn a_switch_from_another_thread_than_ran_shows_that_events_are_missing() {
         switch(8, 0, 7, S, 0),
     ]);
     assert_eq!(told(&m, 7), "0..5 running, 5..6 unknown, 6..8 running");
+}
+
+#[test]
+fn of_what_is_not_known_the_maker_and_who_ended_it_are_both_told() {
+    let fork = What::Fork {
+        child: 4,
+        name: b"",
+    };
+    // Where it was made nothing is known for a while; it runs for no time, and what it does then is not known either.
+    let m = model(&[
+        switch(9, 0, 0, R, 7),
+        at(10, 0, fork),
+        at(10, 0, What::Lost { until: 12 }),
+        switch(18, 0, 0, S, 4),
+        switch(18, 0, 0, S, 8),
+        waking(28, 0, 4),
+        switch(30, 0, 8, S, 4),
+    ]);
+    assert_eq!(
+        told(&m, 4),
+        "10..18 unknown by 7, 18..28 unknown by 8, 28..30 waiting"
+    );
 }

@@ -2,7 +2,7 @@
 
 //! Who woke whom, by tables of events.
 
-use lt_model::{Event, What};
+use lt_model::{Disk, Event, What};
 
 use crate::made::*;
 
@@ -115,6 +115,30 @@ fn threads_of_interrupts_are_woken_in_their_tail_and_others_are_not() {
 }
 
 #[test]
+fn a_tail_is_short_and_of_its_interrupt() {
+    // Thread 3 sleeps, which is that of an interrupt; 8 runs, and wakes it.
+    let by = |events: &[Event<'static>]| {
+        let begin = [
+            named(0, 3, b"irq/5-disk"),
+            switch(1, 0, 0, R, 3),
+            switch(2, 0, 3, S, 8),
+        ];
+        let m = model(&[&begin[..], events, &[switch(900_000, 0, 8, R, 3)]].concat());
+        let told = told(&m, 3);
+        let slept = told.split(", ").find(|i| i.contains("blocked")).unwrap();
+        slept.split(" by ").nth(1).unwrap().to_string()
+    };
+    let [begin, end] = irq(10);
+    let wakes = |time| named(time, 3, b"irq/5-disk");
+    assert_eq!(by(&[begin, end, wakes(20)]), "irq 5 disk");
+    // The interrupt has been over for long: 8 has given it a lock, say.
+    assert_eq!(by(&[begin, end, wakes(500_000)]), "8");
+    // A timer leaves nothing to it.
+    let timer = [at(10, 0, What::Timer), at(11, 0, What::TimerEnd)];
+    assert_eq!(by(&[&timer[..], &[wakes(12)]].concat()), "8");
+}
+
+#[test]
 fn a_softirq_in_its_own_thread_is_that_threads_work() {
     let m = model(&[
         switch(0, 0, 7, S, 0),
@@ -149,6 +173,92 @@ fn packets_to_this_machine_are_delivered_by_who_sends_them() {
     assert_eq!(with(&[]), "0..6 blocked by NET_RX");
     let [begin, end] = irq(3);
     assert_eq!(with(&[call, begin, end]), "0..6 blocked by NET_RX");
+    // Who has asked for it knows best: also after an interrupt, and in one.
+    let raise = at(3, 0, What::Raise { vector: NET_RX });
+    assert_eq!(with(&[begin, end, raise]), "0..6 blocked by 8");
+    assert_eq!(
+        with(&[begin, raise, end]),
+        "0..6 blocked by NET_RX of irq 5 disk"
+    );
+    assert_eq!(with(&[raise, begin, end]), "0..6 blocked by 8");
+    // That was another one, or another thread's.
+    let other = at(3, 0, What::Raise { vector: TIMER });
+    assert_eq!(with(&[other]), "0..6 blocked by NET_RX");
+    let switched = [raise, switch(3, 0, 8, R, 9)];
+    assert_eq!(with(&switched), "0..6 blocked by NET_RX");
+}
+
+#[test]
+fn a_softirq_is_of_the_handler_that_raised_it() {
+    let raise = at(3, 0, What::Raise { vector: TIMER });
+    let receive = [softirq(4, TIMER), waking(6, 0, 7), softirq_end(7, TIMER)];
+    let with = |begin: &[Event<'static>]| then(&[begin, &receive].concat());
+    let [begin, end] = irq(3);
+    let (handler, no_handler) = (
+        "0..6 blocked by TIMER of irq 5 disk",
+        "0..6 blocked by TIMER",
+    );
+    assert_eq!(with(&[begin, raise, end]), handler);
+    assert_eq!(
+        with(&[begin, raise, raise, end, begin, raise, end]),
+        handler
+    );
+    // It is not known to be that one.
+    assert_eq!(with(&[begin, end, raise]), no_handler);
+    assert_eq!(with(&[begin, end]), no_handler);
+    // Another one has, too.
+    let name = b"other";
+    let other = at(3, 0, What::Irq { number: 6, name });
+    let other_end = at(3, 0, What::IrqEnd { number: 6 });
+    assert_eq!(
+        with(&[begin, raise, end, other, raise, other_end]),
+        no_handler
+    );
+    assert_eq!(with(&[raise, begin, raise, end]), no_handler);
+    // The softirq of that time is over.
+    let before = [begin, raise, end, softirq(3, TIMER), softirq_end(3, TIMER)];
+    assert_eq!(with(&before), no_handler);
+}
+
+#[test]
+fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
+    let disk = Disk(8 << 20 | 16);
+    let done = |time| at(time, 0, What::Completed { disk });
+    let by_disk = |time| format!("0..{time} blocked by disk 8:16");
+    // In whichever interrupt.
+    let [begin, end] = irq(3);
+    assert_eq!(then(&[begin, done(3), waking(4, 0, 7), end]), by_disk(4));
+    let timer = at(3, 0, What::Timer);
+    assert_eq!(then(&[timer, done(4), waking(5, 0, 7)]), by_disk(5));
+    let call = at(3, 0, What::Ipi { name: b"call" });
+    assert_eq!(then(&[call, done(4), waking(5, 0, 7)]), by_disk(5));
+    // Or in the thread of one.
+    let thread = [
+        named(3, 3, b"irq/5-disk"),
+        switch(4, 0, 8, R, 3),
+        done(5),
+        waking(6, 0, 7),
+    ];
+    assert_eq!(then(&thread), by_disk(6));
+    // A thread that makes a disk of something else has worked for that.
+    assert_eq!(then(&[done(3), waking(4, 0, 7)]), "0..4 blocked by 8");
+    // What comes in between is no part of it.
+    let softirq = softirq(4, TIMER);
+    assert_eq!(
+        then(&[begin, done(3), softirq, waking(5, 0, 7)]),
+        "0..5 blocked by TIMER"
+    );
+    // And then it is over.
+    let ended = [begin, done(3), end, begin, waking(5, 0, 7)];
+    assert_eq!(then(&ended), "0..5 blocked by irq 5 disk");
+    let gone = [
+        named(2, 3, b"irq/5-disk"),
+        switch(3, 0, 8, R, 3),
+        done(4),
+        switch(5, 0, 3, S, 8),
+        waking(6, 0, 7),
+    ];
+    assert_eq!(then(&gone), "0..6 blocked by 8");
 }
 
 #[test]
@@ -203,6 +313,28 @@ fn a_waking_of_a_thread_that_goes_on_is_void() {
 }
 
 #[test]
+fn a_waking_before_the_sleep_is_void_if_another_one_follows() {
+    // On PREEMPT_RT a thread may be woken for a lock that it then gets without having slept for it.
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        waking(3, 1, 7),
+        switch(4, 0, 7, S, 0),
+        waking(20, 1, 7),
+        switch(22, 0, 0, R, 7),
+        switch(30, 0, 7, S, 0),
+        waking(33, 1, 7),
+        switch(35, 0, 0, R, 7),
+        switch(36, 0, 7, R, 0),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..4 running, 4..20 blocked by 8, 20..22 waiting, 22..30 running, 30..33 blocked by 8, 33..35 waiting, \
+         35..36 running"
+    );
+}
+
+#[test]
 fn a_trace_without_wakings_has_wakeups() {
     let wakeup = at(
         6,
@@ -216,4 +348,14 @@ fn a_trace_without_wakings_has_wakeups() {
     assert_eq!(then(&[switch(1, 1, 0, R, 6), wakeup]), "0..6 blocked by 6");
     // Where there are both, the first one counts.
     assert_eq!(then(&[waking(5, 0, 7), wakeup]), "0..5 blocked by 8");
+    // Where a waking is missing, its waker is not known: the wakeup comes later, perhaps elsewhere.
+    let m = model(&[
+        switch(0, 0, 7, S, 8),
+        waking(1, 0, 9),
+        switch(1, 1, 0, R, 6),
+        wakeup,
+        switch(8, 0, 8, S, 7),
+        switch(9, 0, 7, S, 0),
+    ]);
+    assert_eq!(told(&m, 7), "0..6 blocked, 6..8 waiting, 8..9 running");
 }

@@ -9,7 +9,7 @@
 use serde_json::Value;
 
 use super::{Reader, Root};
-use crate::metadata::{Object, text};
+use crate::metadata::json::{Object, text};
 use crate::schema::{Kind, NodeId, Slot, Source};
 
 /// Where the search for a field goes on.

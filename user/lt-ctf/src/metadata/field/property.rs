@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::ALIGN;
 use crate::bits::Order;
-use crate::metadata::{Object, text, unsigned};
+use crate::metadata::json::{Object, text, unsigned};
 use crate::schema::{Encoding, Int, Mappings, Role};
 
 pub(super) fn fixed(class: &Object, signed: bool, align: &mut u32) -> Result<Int, String> {

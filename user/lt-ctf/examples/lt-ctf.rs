@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use lt_ctf::{Event, Item, Reader, text};
+use lt_ctf::{Event, Item, Missing, Reader, text};
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().collect();
@@ -51,10 +51,14 @@ fn print(trace: &Path) -> Done {
                 out.write_all(&line)?;
             }
             Item::Lost(lost) => {
-                let what = if lost.packets { "packet" } else { "event" };
+                let what = match lost.what {
+                    Missing::Events => format!("{} events", lost.count),
+                    Missing::Packets => format!("{} packets", lost.count),
+                    Missing::Rest => "the rest of a packet".into(),
+                };
                 eprintln!(
-                    "lost {} {what}s of stream {} between {} and {}",
-                    lost.count, lost.stream, lost.cycles.0, lost.cycles.1
+                    "lost {what} of stream {} between {} and {}",
+                    lost.stream, lost.cycles.0, lost.cycles.1
                 );
             }
         }

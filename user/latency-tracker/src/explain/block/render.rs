@@ -8,6 +8,7 @@ use lt_proc::{Nanos, Reason};
 
 use super::model::{DeviceQueue, Explanation};
 use super::requests::{Request, Step, Task};
+use crate::out::{self, plural};
 
 /// This many overtakers and tasks are named; the rest are counted.
 const NAMED: usize = 5;
@@ -15,14 +16,14 @@ const NAMED: usize = 5;
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let alert = &self.alert;
-        let owner = format!("{}/{}", printable(&alert.comm.text()), alert.tid);
-        writeln!(
-            f,
+        let owner = crate::explain::owner(alert);
+        let what = format!(
             "alert {} of {}: {}",
             alert.seq,
             alert.instance,
             alert.subject()
-        )?;
+        );
+        writeln!(f, "{}", printable(&what))?;
         let delay = Nanos(alert.delay);
         let limit = Nanos(alert.threshold).exact();
         match alert.reason {
@@ -38,12 +39,17 @@ impl fmt::Display for Explanation {
             writeln!(f, "  {}", printable(function))?;
         }
         writeln!(f)?;
+        if let Some(verdict) = self.verdict() {
+            for line in out::wrap(&verdict, 2) {
+                writeln!(f, "{line}")?;
+            }
+            writeln!(f)?;
+        }
         match (&self.request, &self.queue) {
             (Some(request), Some(queue)) => {
                 self.steps(f, request)?;
                 self.device(f, queue)?;
                 self.processor(f)?;
-                writeln!(f, "\n  {}", self.verdict(request, queue))?;
             }
             (Some(request), None) if self.is_pending() && request.inserted.is_some() => {
                 self.steps(f, request)?;
@@ -154,13 +160,23 @@ impl Explanation {
         writeln!(f, "    left when it ended               {:>6}", q.at_end)?;
         writeln!(f, "    issued meanwhile                 {:>6}", q.issued)?;
         writeln!(f, "    completed meanwhile              {:>6}", q.completed)?;
-        if let (Some(median), Some(max)) = (q.others_median, q.others_max) {
+        if let Some(took) = q.others {
             writeln!(
                 f,
                 "    they took: median {}, at most {}",
-                Nanos(median),
-                Nanos(max)
+                Nanos(took.median),
+                Nanos(took.most)
             )?;
+        }
+        match q.otherwise {
+            Some(took) => writeln!(
+                f,
+                "    in the rest of the trace: {}, median {}, at most {}",
+                plural(took.count, "request"),
+                Nanos(took.median),
+                Nanos(took.most)
+            )?,
+            None => writeln!(f, "    in the rest of the trace: no other request")?,
         }
         if q.overtakers.is_empty() {
             return Ok(());
@@ -203,7 +219,9 @@ impl Explanation {
             return Ok(());
         }
         writeln!(f, "\n  CPU {cpu}, which issued it, ran in that time")?;
-        let all: u64 = ran.iter().map(|(_, time)| time).sum();
+        // Of the whole time: the trace of this CPU may begin in it.
+        let all = self.request.as_ref().and_then(Request::at_device_for);
+        let all = all.unwrap_or(0);
         for (task, time) in ran.iter().take(NAMED) {
             let percent = time * 100 / all.max(1);
             writeln!(
@@ -219,36 +237,46 @@ impl Explanation {
         }
     }
 
-    /// One sentence: where the time went.
-    fn verdict(&self, request: &Request, q: &DeviceQueue) -> String {
+    /// One sentence: where most of the time went. `None` if the trace does not have the request from its issue on.
+    pub(crate) fn verdict(&self) -> Option<String> {
+        let (request, queue) = (self.request.as_ref()?, self.queue.as_ref()?);
+        if request.requeues > 0 {
+            return Some(format!(
+                "The driver gave it back {}: it was busy, or in error.",
+                plural(request.requeues as usize, "time")
+            ));
+        }
         let at_device = request.at_device_for().unwrap_or(0);
         let queued = match (&request.inserted, &request.issued) {
             (Some(inserted), Some(issued)) => issued.time.saturating_sub(inserted.time),
             _ => 0,
         };
-        if request.requeues > 0 {
-            return format!(
-                "The driver gave it back {}: busy or in error.",
-                plural(request.requeues as usize, "time")
-            );
-        }
+        let all = queued.saturating_add(at_device);
         if queued > at_device {
-            return format!(
-                "Most of it ({}) passed in the I/O scheduler, before the device.",
-                Nanos(queued)
-            );
+            let share = out::share(queued, all);
+            return Some(format!(
+                "{share}: it waited in the I/O scheduler, before the device got it."
+            ));
         }
-        match (q.overtakers.len(), q.completed) {
-            (n, _) if n > 0 => format!(
-                "The device served {} that came later: it held this one back.",
-                plural(n, "request")
-            ),
-            (_, 0) => "The device completed nothing else in that time.".to_string(),
-            (_, n) => format!(
-                "The device first worked through {} that came earlier.",
-                plural(n, "request")
-            ),
-        }
+        let share = out::share(at_device, all);
+        Some(
+            match (queue.overtakers.len(), queue.completed, queue.at_issue) {
+                (n, _, _) if n > 0 => format!(
+                    "{share}: it was at the device, which served {} that came later.",
+                    plural(n, "request")
+                ),
+                (_, 0, 0) => format!(
+                    "{share}: it was at the device, which had no other request before it and completed none meanwhile."
+                ),
+                (_, 0, _) => format!(
+                    "{share}: it was at the device, which completed no other request meanwhile either."
+                ),
+                (_, n, _) => format!(
+                    "{share}: it was at the device, which first worked through {} that came earlier.",
+                    plural(n, "request")
+                ),
+            },
+        )
     }
 }
 
@@ -263,14 +291,6 @@ fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '?' } else { c })
         .collect()
-}
-
-fn plural(n: usize, what: &str) -> String {
-    if n == 1 {
-        format!("1 {what}")
-    } else {
-        format!("{n} {what}s")
-    }
 }
 
 #[cfg(test)]
@@ -288,7 +308,7 @@ mod tests {
     fn explain(alert: &str, trace: &str) -> String {
         let mut explainer = Explainer::new(&Alert::parse(alert).unwrap()).unwrap();
         for line in trace.lines() {
-            explainer.feed(&crate::explain::event::of_line(line));
+            explainer.feed(&crate::explain::block::event::of_line(line));
         }
         explainer.finish(0, None).to_string()
     }
@@ -308,9 +328,10 @@ mod tests {
             "at most, with this one                6",
             "issued meanwhile                      9",
             "completed meanwhile                  10",
+            "in the rest of the trace: 1 request, median 251.0us, at most 251.0us",
             "overtaken by 5 requests",
             "issued   3.93ms later, took  992.5us: R sector 4072 4K fio/170",
-            "The device served 5 requests that came later",
+            "99 % of it (15.26ms): it was at the device, which served 5 requests that",
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
@@ -336,6 +357,31 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_terminal_obeys_no_alert() {
+        let alert = ALERT.replace("disk=\"sda\"", "disk=\"s\u{1b}[2Jda\"");
+        let text = explain(&alert.replace("slow_disk", "slow\u{1b}"), TRACE);
+        assert!(
+            text.contains("alert 3 of slow?: s?[2Jda R sector"),
+            "{text}"
+        );
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
+
+    #[test]
+    fn who_ran_is_told_as_a_part_of_the_whole_time() {
+        // Of CPU 1, only the last 4 of the 15 ms are there.
+        let is_known = |l: &&str| {
+            let early = l[1..21].parse::<u64>().unwrap() < 26_856_000_000;
+            !(early && l.contains("sched_switch") && l.contains("cpu_id = 1"))
+        };
+        let known: Vec<&str> = TRACE.lines().filter(is_known).collect();
+        let text = explain(ALERT, &known.join("\n"));
+        let rows = text.lines().filter_map(|l| l.strip_suffix(" %"));
+        let percent = rows.map(|l| l.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
+        assert!((1..=27).contains(&percent.sum::<u64>()), "{text}");
     }
 
     #[test]

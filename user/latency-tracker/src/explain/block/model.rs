@@ -48,8 +48,30 @@ pub(crate) struct DeviceQueue {
     pub(crate) completed: usize,
     pub(crate) overtakers: Vec<Overtaker>,
     /// How long the device took for the others that ended meanwhile, ns.
-    pub(crate) others_median: Option<u64>,
-    pub(crate) others_max: Option<u64>,
+    pub(crate) others: Option<Took>,
+    /// The same of those that ended before or were issued after, for comparison.
+    pub(crate) otherwise: Option<Took>,
+}
+
+/// How long the device took for some requests, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Took {
+    pub(crate) count: usize,
+    pub(crate) median: u64,
+    pub(crate) most: u64,
+}
+
+impl Took {
+    /// `None` of none.
+    fn of<'r>(requests: impl Iterator<Item = &'r Request>) -> Option<Self> {
+        let mut took: Vec<u64> = requests.filter_map(Request::at_device_for).collect();
+        took.sort_unstable();
+        Some(Self {
+            count: took.len(),
+            median: *took.get(took.len() / 2)?,
+            most: *took.last()?,
+        })
+    }
 }
 
 /// What the trace says about one alert.
@@ -93,14 +115,15 @@ impl Explainer {
             if event.dev() == Some(self.dev) {
                 self.requests.feed(event);
             }
-        } else if event.name == "sched_switch" && event.time <= self.alert.time + NEAR {
+        } else if event.name == "sched_switch" && event.time <= self.alert.time.saturating_add(NEAR)
+        {
             let task = Task {
                 comm: event.text("next_comm").unwrap_or("").to_string(),
                 tid: event.unsigned("next_tid").unwrap_or(0),
             };
             let on_cpu = self.running.entry(event.cpu).or_default();
             // Before the window only the last one matters: the task that runs when the window begins.
-            if event.time + NEAR < self.alert.start() {
+            if event.time.saturating_add(NEAR) < self.alert.start() {
                 on_cpu.clear();
             }
             on_cpu.push((event.time, task));
@@ -185,11 +208,12 @@ fn device_queue(
             .is_some_and(|s| s.time > begin && s.time < end)
     };
     let others = || requests.all.iter().filter(|r| !std::ptr::eq(*r, late));
+    let depths = requests.depths();
     let instants = others().filter_map(|r| r.issued.as_ref()).map(|s| s.time);
     let at_most = instants
         .filter(|t| *t > begin && *t < end)
         .chain([begin])
-        .map(|t| requests.depth(t))
+        .map(|t| depths.at(t))
         .max();
     let overtakers = others()
         .filter(|r| within(&r.issued) && within(&r.completed))
@@ -200,20 +224,17 @@ fn device_queue(
                 request: r.clone(),
             })
         });
-    let mut took: Vec<u64> = others()
-        .filter(|r| within(&r.completed))
-        .filter_map(Request::at_device_for)
-        .collect();
-    took.sort_unstable();
+    let is_before = |r: &Request| r.completed.as_ref().is_some_and(|s| s.time <= begin);
+    let is_after = |r: &Request| r.issued.as_ref().is_some_and(|s| s.time >= end);
     DeviceQueue {
-        at_issue: requests.depth(begin).saturating_sub(1),
+        at_issue: depths.at(begin).saturating_sub(1),
         at_most: at_most.unwrap_or(1),
-        at_end: requests.depth(end),
+        at_end: depths.at(end),
         issued: others().filter(|r| within(&r.issued)).count(),
         completed: others().filter(|r| within(&r.completed)).count(),
         overtakers: overtakers.collect(),
-        others_median: took.get(took.len() / 2).copied(),
-        others_max: took.last().copied(),
+        others: Took::of(others().filter(|r| within(&r.completed))),
+        otherwise: Took::of(others().filter(|r| is_before(r) || is_after(r))),
     }
 }
 

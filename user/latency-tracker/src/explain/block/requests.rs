@@ -91,7 +91,10 @@ impl Requests {
                 let end = sector.saturating_add(sectors);
                 let same = |r: &Request| !r.at_device && r.at == sector && r.left == sectors;
                 let grown = |r: &Request| {
-                    !r.at_device && r.left > 0 && r.at >= sector && r.at + r.left <= end
+                    !r.at_device
+                        && r.left > 0
+                        && r.at >= sector
+                        && r.at.saturating_add(r.left) <= end
                 };
                 let known = self.find(same).or_else(|| self.find(grown));
                 let i = known.unwrap_or_else(|| self.add(new()));
@@ -126,7 +129,7 @@ impl Requests {
             self.all[i].completed = Some(step);
             self.live.retain(|l| *l != i);
         } else if let Some(i) = self.find(part).filter(|_| sectors > 0) {
-            self.all[i].at += sectors;
+            self.all[i].at = self.all[i].at.saturating_add(sectors);
             self.all[i].left -= sectors;
         } else if sectors > 0 {
             // It was on its way when the trace begins.
@@ -148,17 +151,40 @@ impl Requests {
         self.live.iter().copied().find(|i| fits(&self.all[*i]))
     }
 
-    /// How many requests the device held at `time`, that instant's own changes included.
-    pub(crate) fn depth(&self, time: u64) -> usize {
-        let held = |r: &&Request| {
-            let begun = match (&r.issued, &r.inserted) {
-                (Some(issued), _) => issued.time <= time,
+    /// How many requests the device holds, at any time.
+    pub(crate) fn depths(&self) -> Depths {
+        let mut depths = Depths::default();
+        for request in &self.all {
+            let begun = match (&request.issued, &request.inserted) {
+                (Some(issued), _) => issued.time,
                 // Never issued in this trace: before it began, if it ended; not yet, if it was inserted.
-                (None, inserted) => inserted.is_none() && r.completed.is_some(),
+                (None, None) if request.completed.is_some() => 0,
+                (None, _) => continue,
             };
-            begun && r.completed.as_ref().is_none_or(|c| c.time > time)
-        };
-        self.all.iter().filter(held).count()
+            let ended = request.completed.as_ref().map_or(u64::MAX, |c| c.time);
+            if begun < ended {
+                depths.begun.push(begun);
+                depths.ended.push(ended);
+            }
+        }
+        depths.begun.sort_unstable();
+        depths.ended.sort_unstable();
+        depths
+    }
+}
+
+/// When requests came to the device and when they left it, each in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Depths {
+    begun: Vec<u64>,
+    ended: Vec<u64>,
+}
+
+impl Depths {
+    /// How many requests the device held at `time`, that instant's own changes included.
+    pub(crate) fn at(&self, time: u64) -> usize {
+        let until = |times: &[u64]| times.partition_point(|t| *t <= time);
+        until(&self.begun) - until(&self.ended)
     }
 }
 
@@ -191,7 +217,7 @@ mod tests {
         let text = format!(
             "[{time}] h {name}: {{ cpu_id = 0 }}, {{ dev = 8388608, sector = {sector}, nr_sector = {sectors}, tid = 7, rwbs = 33, comm = \"a\" }}"
         );
-        crate::explain::event::of_line(&text)
+        crate::explain::block::event::of_line(&text)
     }
 
     fn requests(events: &[(u64, &str, u64, u64)]) -> Requests {
@@ -212,7 +238,10 @@ mod tests {
             (5, "block_rq_complete", 800, 8),
         ]);
         // Sector 800 was there from before the trace until 5.
-        assert_eq!([0, 1, 2, 3, 4, 5].map(|t| r.depth(t)), [1, 2, 2, 3, 2, 1]);
+        assert_eq!(
+            [0, 1, 2, 3, 4, 5].map(|t| r.depths().at(t)),
+            [1, 2, 2, 3, 2, 1]
+        );
         assert_eq!(r.all[1].issued.as_ref().unwrap().time, 3);
         assert_eq!(r.all[0].op, "WS");
     }
@@ -231,8 +260,20 @@ mod tests {
         ]);
         assert_eq!(r.all[0].requeues, 1);
         assert_eq!(r.all[0].at_device_for(), Some(5));
-        assert_eq!(r.depth(8), 1);
-        assert_eq!(r.depth(9), 0);
+        assert_eq!(r.depths().at(8), 1);
+        assert_eq!(r.depths().at(9), 0);
+    }
+
+    #[test]
+    fn the_last_sectors_that_there_are_overflow_nothing() {
+        let last = u64::MAX - 2;
+        let r = requests(&[
+            (1, "block_rq_insert", last, 8),
+            (2, "block_rq_issue", last - 8, 8),
+            (3, "block_rq_issue", last, 8),
+            (4, "block_rq_complete", last, 4),
+        ]);
+        assert_eq!(r.depths().at(4), 2);
     }
 
     #[test]

@@ -1,0 +1,208 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""load: makes a trace of a busy kernel that never ran, of any size.
+
+usage: load.py DIRECTORY MEGABYTES
+
+In DIRECTORY/kernel are metadata (CTF 2) and one stream for each of four CPUs, as LTTng lays them out. Threads in pairs
+wake each other, call the system, sleep for timers and are preempted; of ten events, about one is a switch, and four say
+nothing about threads. The same size gives the same trace.
+"""
+
+import heapq
+import json
+import os
+import random
+import struct
+import sys
+from collections import deque
+
+CPUS = 4
+THREADS = 400
+PACKET = 1 << 18  # bytes
+HEADER = 32 + 6 * 8 + 4
+UUID = bytes(range(16))
+
+
+def number(bits, **more):
+    """An integer."""
+    kind = "fixed-length-signed-integer" if more.pop("signed", False) else "fixed-length-unsigned-integer"
+    return {"type": kind, "length": bits, "alignment": 8, "byte-order": "little-endian", **more}
+
+
+def structure(**members):
+    """A structure of these fields."""
+    return {"type": "structure", "member-classes": [{"name": n, "field-class": c} for n, c in members.items()]}
+
+
+S32, S64 = number(32, signed=True), number(64, signed=True)
+COMM = {"type": "static-length-string", "length": 16}
+EVENTS = {
+    "sched_switch": structure(prev_comm=COMM, prev_tid=S32, prev_prio=S32, prev_state=S64, next_comm=COMM,
+                              next_tid=S32, next_prio=S32),
+    "sched_waking": structure(comm=COMM, tid=S32, prio=S32, target_cpu=S32),
+    "syscall_entry_read": structure(fd=S32, count=S64),
+    "syscall_exit_read": structure(ret=S64),
+    "syscall_entry_write": structure(fd=S32, count=S64),
+    "syscall_exit_write": structure(ret=S64),
+    "timer_hrtimer_expire_entry": structure(hrtimer=S64, now=S64),
+    "timer_hrtimer_expire_exit": structure(hrtimer=S64),
+    "irq_softirq_entry": structure(vec=number(8)),
+    "irq_softirq_exit": structure(vec=number(8)),
+    "kmem_kfree": structure(call_site=S64, ptr=S64),
+}
+SWITCH, WAKING, READ, READ_END, WRITE, WRITE_END, TIMER, TIMER_END, SOFTIRQ, SOFTIRQ_END, OTHER = range(11)
+
+
+def metadata():
+    """Its text."""
+    stamp = "default-clock-timestamp"
+    fragments = [
+        {"type": "preamble", "version": 2, "uuid": list(UUID)},
+        {"type": "trace-class", "namespace": "lttng.org,2009", "name": "", "uid": "load",
+         "environment": {"domain": "kernel", "kernel_release": "7.2.0", "tracer_name": "load"},
+         "packet-header-field-class": structure(
+             magic=number(32, roles=["packet-magic-number"]),
+             uuid={"type": "static-length-blob", "length": 16, "roles": ["metadata-stream-uuid"]},
+             stream_id=number(32, roles=["data-stream-class-id"]),
+             stream_instance_id=number(64, roles=["data-stream-id"]))},
+        {"type": "clock-class", "id": "monotonic", "name": "monotonic", "frequency": 1000000000,
+         "origin": "unix-epoch", "offset-from-origin": {"seconds": 0, "cycles": 0}},
+        {"type": "data-stream-class", "id": 0, "default-clock-class-id": "monotonic",
+         "packet-context-field-class": structure(
+             timestamp_begin=number(64, roles=[stamp]),
+             timestamp_end=number(64, roles=["packet-end-default-clock-timestamp"]),
+             content_size=number(64, roles=["packet-content-length"]),
+             packet_size=number(64, roles=["packet-total-length"]),
+             packet_seq_num=number(64, roles=["packet-sequence-number"]),
+             events_discarded=number(64, roles=["discarded-event-record-counter-snapshot"]),
+             cpu_id=number(32)),
+         "event-record-header-field-class": structure(
+             id=number(16, roles=["event-record-class-id"]), timestamp=number(32, roles=[stamp])),
+         "event-record-common-context-field-class": structure(pid=S32, tid=S32, procname=COMM)},
+    ]
+    fragments += [{"type": "event-record-class", "data-stream-class-id": 0, "id": i, "name": name,
+                   "payload-field-class": fields} for i, (name, fields) in enumerate(EVENTS.items())]
+    return "".join("\x1e" + json.dumps(f) + "\n" for f in fragments).encode()
+
+
+class Cpu:
+    """A CPU at the moment, and its stream."""
+
+    def __init__(self, index, directory):
+        self.index, self.now, self.current, self.ready = index, 1_000_000_000 + index, 0, deque()
+        self.file = open(os.path.join(directory, f"channel_{index}"), "wb")
+        self.packet, self.begin, self.sequence, self.written = [], self.now, 0, 0
+        self.size = HEADER
+
+    def event(self, kind, payload):
+        """Something happens."""
+        event = HEAD.pack(kind, self.now & 0xffffffff, self.current, self.current, NAMES[self.current]) + payload
+        if self.size + len(event) > PACKET:
+            self.close()
+        self.packet.append(event)
+        self.size += len(event)
+        self.now += random.randrange(200, 3000)
+
+    def close(self):
+        """The packet ends."""
+        head = struct.pack("<I16sIQ6QI", 0xc1fc1fc1, UUID, 0, self.index, self.begin, self.now, 8 * self.size,
+                           8 * PACKET, self.sequence, 0, self.index)
+        self.file.write((head + b"".join(self.packet)).ljust(PACKET, b"\0"))
+        self.packet, self.begin, self.size = [], self.now, HEADER
+        self.sequence += 1
+        self.written += PACKET
+
+    def switch(self, state):
+        """The thread stops, and the next one runs."""
+        following = self.ready.popleft() if self.ready else 0
+        self.event(SWITCH, SWITCHED.pack(NAMES[self.current], self.current, 20, state, NAMES[following], following, 20))
+        self.current = following
+
+
+HEAD = struct.Struct("<HIii16s")
+SWITCHED = struct.Struct("<16siiq16sii")
+WOKEN = struct.Struct("<16siii")
+PAIR = struct.Struct("<qq")
+ONE = struct.Struct("<q")
+CALL = struct.Struct("<iq")
+NAMES = [b"swapper"] + [b"load-%d" % (tid // 2) for tid in range(1, THREADS + 1)]
+
+
+class Load:
+    """All CPUs, and the threads that sleep."""
+
+    def __init__(self, directory):
+        self.cpus = [Cpu(i, directory) for i in range(CPUS)]
+        self.timers = []
+        self.asleep = set()
+        for tid in range(1, THREADS + 1):
+            self.cpus[tid % CPUS].ready.append(tid)
+
+    def wake(self, cpu, tid):
+        """That thread goes on, on its CPU."""
+        home = self.cpus[tid % CPUS]
+        cpu.event(WAKING, WOKEN.pack(NAMES[tid], tid, 20, home.index))
+        self.asleep.discard(tid)
+        home.ready.append(tid)
+
+    def due(self, cpu):
+        """The timers of which the time has come."""
+        cpu.event(TIMER, PAIR.pack(1, cpu.now))
+        while self.timers and self.timers[0][0] <= cpu.now:
+            self.wake(cpu, heapq.heappop(self.timers)[1])
+        cpu.event(TIMER_END, ONE.pack(1))
+        if random.random() < 0.5:
+            cpu.event(SOFTIRQ, b"\x09")
+            cpu.event(SOFTIRQ_END, b"\x09")
+
+    def go(self, cpu):
+        """A thread's turn, or a wait for one."""
+        if self.timers and (cpu.current == 0 or random.random() < 0.1):
+            if cpu.current == 0 and not cpu.ready:
+                cpu.now = max(cpu.now, min(self.timers[0][0], cpu.now + 1_000_000))
+            self.due(cpu)
+        if cpu.current == 0:
+            if cpu.ready:
+                cpu.switch(0)
+            else:
+                cpu.now += 50_000
+            return
+        tid = cpu.current
+        for _ in range(random.randrange(1, 3)):
+            cpu.event(WRITE, CALL.pack(3, 1))
+            for _ in range(random.randrange(1, 5)):
+                cpu.event(OTHER, PAIR.pack(1, 2))
+            cpu.event(WRITE_END, ONE.pack(1))
+        other = tid + 1 if tid % 2 else tid - 1
+        what = random.random()
+        if what < 0.2 and cpu.ready:
+            cpu.ready.append(tid)
+            return cpu.switch(0x100)
+        if other in self.asleep:
+            self.wake(cpu, other)
+        cpu.event(READ, CALL.pack(3, 1))
+        if what < 0.5 or other in self.asleep:
+            heapq.heappush(self.timers, (cpu.now + random.randrange(50_000, 2_000_000), tid))
+        else:
+            self.asleep.add(tid)
+        return cpu.switch(1)
+
+
+def main():
+    """See above."""
+    directory, size = os.path.join(sys.argv[1], "kernel"), int(sys.argv[2]) * 1_000_000
+    random.seed(1)
+    os.makedirs(directory)
+    with open(os.path.join(directory, "metadata"), "wb") as file:
+        file.write(metadata())
+    load = Load(directory)
+    while sum(cpu.written for cpu in load.cpus) < size:
+        for _ in range(1000):
+            load.go(min(load.cpus, key=lambda cpu: cpu.now))
+    for cpu in load.cpus:
+        cpu.close()
+        cpu.file.close()
+
+
+main()

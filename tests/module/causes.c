@@ -1,0 +1,904 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * lt_causes: makes a task of user space wait for an interrupt or a timer, on a
+ * way that is known, with delays that are known, for the test of the tracker
+ * tree.
+ *
+ * A word that is written to its parameter `run` says how; the writer is the
+ * task that waits, and it stays on its CPU:
+ *
+ *   handler  a handler takes a while, and wakes it
+ *   softirq  a handler takes a while, and leaves the rest to a tasklet, which
+ *            wakes it
+ *   tasklet  a handler leaves all to a tasklet, which takes a while and wakes
+ *            it
+ *   thread   a handler wakes the thread of its action, which takes a while and
+ *            wakes it
+ *   wait     the same, but the thread has to wait for a spinlock, whose owner
+ *            it has preempted: on PREEMPT_RT, where it can sleep
+ *   hard     a timer that is called in the interrupt wakes it; interrupts are
+ *            off for a while when it is due
+ *   soft     the same with one that is called in a softirq
+ *   task     it schedules a tasklet itself, which wakes it: no interrupt has
+ *            anything to do with that
+ *   fan      a handler wakes a thread, which wakes another `width` threads of
+ *            the kernel, and it: only this is a way to user space
+ *   shared   a handler of the line with a thread raises a softirq; then one of
+ *            the other line does as for softirq
+ *   later    a handler of the line with a thread leaves something to a tasklet;
+ *            while that runs, a handler of the other line does as for softirq:
+ *            that is more than the kernel does in one interrupt, so the thread
+ *            for softirqs does the rest
+ *   nested   a handler calls one of the other line, then takes a while, and
+ *            wakes it
+ *   busy     as thread, and another interrupt comes while the thread is busy
+ *   inner    as tasklet, and meanwhile another interrupt comes, whose thread
+ *            leaves something to another softirq: on PREEMPT_RT that preempts the
+ *            thread that serves the tasklet, and serves its own
+ *   other    an interrupt comes for a thread that runs, so nothing is woken for
+ *            it; then an irq_work wakes the thread of a third line, which takes
+ *            a while and wakes it: the interrupt has nothing to do with that
+ *   worker   a handler takes a while, and wakes a worker that the kernel has
+ *            started inside of the process, which wakes it; if `workers`
+ *   nmi      an NMI on another CPU takes a while; it does not wake the writer,
+ *            which does not wait. `nmis` counts those that came while interrupts
+ *            were off; with `nmi_priority`, in a task of that real-time priority
+ *   late-irq       a handler wakes it, and then takes a while
+ *   late-softirq   a tasklet of a handler wakes it, and then takes a while; so
+ *                  does an interrupt in the middle of that
+ *   late-task      the thread of an interrupt wakes it, and then takes a while;
+ *                  so does an interrupt in the middle of that
+ *   late-nmi       the same with an NMI instead of that interrupt
+ *   storm    a handler on another CPU wakes it very often: while it sleeps,
+ *            runs, and is about to do one or the other; `rounds` times
+ *   work     a handler takes a while, and queues a work item, which wakes it
+ *   queue    a handler queues one, whose worker takes a while with another one,
+ *            that the writer has queued
+ *   after    an irq_work takes a while after a handler that it has called has
+ *            returned, and wakes it: the handler has nothing to do with that
+ *   call     a handler takes a while, and has a function called on another CPU,
+ *            which wakes it
+ *   wheel    a timer of the timer wheel wakes it; interrupts are off for a while
+ *            when it is due
+ *   cancel   a handler queues a work item, whose worker is busy, and wakes it; it
+ *            cancels the work
+ *   clock    it waits for a timer of CLOCK_REALTIME for three seconds, and
+ *            this clock is set forward by six for a while
+ */
+#include <linux/completion.h>
+#include <linux/cpumask.h>
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/irq.h>
+#include <linux/irq_poll.h>
+#include <linux/irq_work.h>
+#include <linux/irqdesc.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/sched.h>
+#include <linux/sched/vhost_task.h>
+#include <linux/smp.h>
+#include <linux/spinlock.h>
+#include <linux/swait.h>
+#include <linux/timekeeping.h>
+#include <linux/timer.h>
+#include <linux/vmalloc.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include <asm/apic.h>
+#include <asm/nmi.h>
+
+static unsigned int us = 2000;
+module_param(us, uint, 0644);
+MODULE_PARM_DESC(us, "how long that takes, in microseconds");
+
+static int number = -1;
+module_param(number, int, 0444);
+MODULE_PARM_DESC(number, "the number of the line without a thread (to be read)");
+
+static int threaded = -1;
+module_param(threaded, int, 0444);
+MODULE_PARM_DESC(threaded, "the number of the line with a thread (to be read)");
+
+static int third = -1;
+module_param(third, int, 0444);
+MODULE_PARM_DESC(third, "the number of another line with a thread (to be read)");
+
+static int tick = TICK_NSEC;
+module_param(tick, int, 0444);
+MODULE_PARM_DESC(tick, "the time from a tick to the next, in nanoseconds (to be read)");
+
+static unsigned int rounds = 1000;
+module_param(rounds, uint, 0644);
+MODULE_PARM_DESC(rounds, "how often it waits in a storm");
+
+static unsigned int nmis;
+module_param(nmis, uint, 0444);
+MODULE_PARM_DESC(nmis, "how many NMIs came while interrupts were off (to be read)");
+
+static unsigned int nmi_priority;
+module_param(nmi_priority, uint, 0644);
+MODULE_PARM_DESC(nmi_priority, "nmis counts those alone that met a task of this real-time priority; 0: any task");
+
+static bool workers = IS_ENABLED(CONFIG_VHOST_TASK);
+module_param(workers, bool, 0444);
+MODULE_PARM_DESC(workers, "whether there is the way of a worker (to be read)");
+
+static bool polls = IS_ENABLED(CONFIG_IRQ_POLL);
+module_param(polls, bool, 0444);
+MODULE_PARM_DESC(polls, "whether there is the way inner (to be read)");
+
+#define LT_WIDTH 8
+
+static DECLARE_COMPLETION(lt_done);
+static DEFINE_SPINLOCK(lt_lock);
+static int lt_cpu;
+static bool lt_leaves_rest, lt_takes_lock, lt_fans, lt_nests, lt_shares, lt_delays;
+static bool lt_employs, lt_has_job, lt_leaves_all;
+static bool lt_polls, lt_wakes_other;
+static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
+/* The task in a storm. */
+static struct task_struct *lt_waiter;
+/* What keeps the writer from its CPU once it is woken. */
+static enum { LT_NOTHING, LT_IRQ, LT_SOFTIRQ, LT_TASK, LT_NMI } lt_keeps;
+static bool lt_is_kept;
+/* How many more times the thread is called for nothing but being busy. */
+static int lt_calls_again;
+static bool lt_is_again;
+static DECLARE_WAIT_QUEUE_HEAD(lt_idlers);
+static atomic_t lt_round;
+static struct task_struct *lt_idler[LT_WIDTH];
+
+/* By the clock that it is measured with, but not all the time: see irqs.c. */
+static void lt_take(void)
+{
+	u64 end = ktime_get_ns() + us * (u64)NSEC_PER_USEC;
+
+	while (ktime_get_ns() < end)
+		udelay(5);
+}
+
+static atomic_t lt_nmi_is_due;
+
+static int lt_on_nmi(unsigned int type, struct pt_regs *regs)
+{
+	u64 end = ktime_get_mono_fast_ns() + us * (u64)NSEC_PER_USEC;
+
+	if (atomic_cmpxchg(&lt_nmi_is_due, 1, 0) != 1)
+		return NMI_DONE;
+	while (ktime_get_mono_fast_ns() < end)
+		udelay(5);
+	if (!(regs->flags & X86_EFLAGS_IF) &&
+	    (!nmi_priority || current->rt_priority == nmi_priority))
+		WRITE_ONCE(nmis, nmis + 1);
+	return NMI_HANDLED;
+}
+
+static int lt_send_nmi(unsigned int cpu)
+{
+	if (cpu >= nr_cpu_ids)
+		return -ENODEV;
+	/* One at a time: a second one would be lost in the first. */
+	if (atomic_cmpxchg(&lt_nmi_is_due, 0, 1))
+		return -EBUSY;
+	preempt_disable();
+	__apic_send_IPI_mask(cpumask_of(cpu), NMI_VECTOR);
+	preempt_enable();
+	return 0;
+}
+
+static struct irq_work lt_work, lt_threaded_work;
+
+/* The writer is woken, and kept from its CPU by this, and by what is in it. */
+static void lt_keep(void)
+{
+	complete(&lt_done);
+	lt_is_kept = true;
+	if (lt_keeps == LT_NMI)
+		lt_send_nmi(lt_cpu);
+	else
+		irq_work_queue(&lt_work);
+	lt_take();
+}
+
+static void lt_on_tasklet(struct tasklet_struct *tasklet)
+{
+	if (lt_keeps) {
+		lt_keep();
+		return;
+	}
+	if (lt_polls)
+		irq_work_queue(&lt_threaded_work);
+	if (lt_leaves_all)
+		lt_take();
+	complete(&lt_done);
+}
+
+static DECLARE_TASKLET(lt_tasklet, lt_on_tasklet);
+
+static void lt_on_other_tasklet(struct tasklet_struct *tasklet)
+{
+	if (lt_delays)
+		irq_work_queue(&lt_work);
+}
+
+static DECLARE_TASKLET(lt_other_tasklet, lt_on_other_tasklet);
+
+#if IS_ENABLED(CONFIG_VHOST_TASK)
+static struct vhost_task *lt_worker;
+
+static bool lt_work_once(void *arg)
+{
+	if (!xchg(&lt_has_job, false))
+		return false;
+	complete(&lt_done);
+	return true;
+}
+
+static void lt_on_sigkill(void *arg)
+{
+}
+
+static int lt_worker_start(void)
+{
+	struct vhost_task *worker;
+
+	worker = vhost_task_create(lt_work_once, lt_on_sigkill, NULL, "lt_worker");
+	if (IS_ERR(worker))
+		return PTR_ERR(worker);
+	lt_worker = worker;
+	vhost_task_start(worker);
+	return 0;
+}
+
+static void lt_worker_wake(void)
+{
+	WRITE_ONCE(lt_has_job, true);
+	vhost_task_wake(lt_worker);
+}
+
+/* Its process may have ended. */
+static void lt_worker_stop(void)
+{
+	if (lt_worker)
+		vhost_task_stop(lt_worker);
+	lt_worker = NULL;
+}
+#else
+static int lt_worker_start(void)
+{
+	return -EOPNOTSUPP;
+}
+
+static void lt_worker_wake(void)
+{
+}
+
+static void lt_worker_stop(void)
+{
+}
+#endif
+
+/* Of this queue one work is done at a time. */
+static struct workqueue_struct *lt_queue;
+static DECLARE_COMPLETION(lt_has_next);
+
+static void lt_on_first_item(struct work_struct *work)
+{
+	wait_for_completion(&lt_has_next);
+	lt_take();
+}
+
+static DECLARE_WORK(lt_first_item, lt_on_first_item);
+
+static void lt_on_item(struct work_struct *work)
+{
+	complete(&lt_done);
+}
+
+static DECLARE_WORK(lt_item, lt_on_item);
+
+static void lt_on_call(void *data)
+{
+	complete(&lt_done);
+}
+
+static call_single_data_t lt_call;
+static unsigned int lt_other_cpu;
+
+static irqreturn_t lt_on_irq(int irq, void *data)
+{
+	if (lt_keeps == LT_IRQ) {
+		complete(&lt_done);
+		lt_take();
+		return IRQ_HANDLED;
+	}
+	if (lt_keeps == LT_SOFTIRQ && !lt_is_kept) {
+		tasklet_hi_schedule(&lt_tasklet);
+		return IRQ_HANDLED;
+	}
+	if (lt_keeps) {
+		lt_take();
+		return IRQ_HANDLED;
+	}
+	if (lt_nests)
+		generic_handle_irq(threaded);
+	if (!lt_is_busy && !lt_leaves_all)
+		lt_take();
+	/*
+	 * That is too much for one interrupt by the kernel's count of ticks,
+	 * which stands still if this CPU is the one that counts them. It is
+	 * too much, too, if the task is to be switched out.
+	 */
+	if (lt_delays)
+		set_tsk_need_resched(current);
+	if (lt_waiter)
+		wake_up_process(lt_waiter);
+	else if (lt_leaves_rest)
+		tasklet_hi_schedule(&lt_tasklet);
+	else if (lt_employs)
+		lt_worker_wake();
+	else if (lt_queues)
+		queue_work(lt_queue, &lt_item);
+	else if (lt_calls)
+		smp_call_function_single_async(lt_other_cpu, &lt_call);
+	else
+		complete(&lt_done);
+	if (lt_is_busy && !lt_cancels)
+		complete(&lt_has_next);
+	else if (lt_cancels)
+		complete(&lt_done);
+	return IRQ_HANDLED;
+}
+
+static irqreturn_t lt_on_first(int irq, void *data)
+{
+	if (lt_shares)
+		tasklet_hi_schedule(&lt_other_tasklet);
+	else if (lt_delays)
+		tasklet_schedule(&lt_other_tasklet);
+	return lt_shares || lt_delays || lt_nests || lt_is_after ? IRQ_HANDLED : IRQ_WAKE_THREAD;
+}
+
+#ifdef CONFIG_IRQ_POLL
+static struct irq_poll lt_poll;
+
+static int lt_on_poll(struct irq_poll *poll, int budget)
+{
+	irq_poll_complete(poll);
+	return 0;
+}
+
+static void lt_poll_init(void) { irq_poll_init(&lt_poll, 1, lt_on_poll); }
+static void lt_poll_exit(void) { irq_poll_disable(&lt_poll); }
+static void lt_poll_raise(void) { irq_poll_sched(&lt_poll); }
+#else
+static void lt_poll_init(void) { }
+static void lt_poll_exit(void) { }
+static void lt_poll_raise(void) { }
+#endif
+
+static irqreturn_t lt_on_third_thread(int irq, void *data)
+{
+	lt_take();
+	complete(&lt_done);
+	return IRQ_HANDLED;
+}
+
+static struct irq_work lt_third_work;
+
+static irqreturn_t lt_on_thread(int irq, void *data)
+{
+	/* From the first time on it stays where the interrupt comes. */
+	set_cpus_allowed_ptr(current, cpumask_of(lt_cpu));
+	if (lt_polls) {
+		local_bh_disable();
+		lt_poll_raise();
+		local_bh_enable();
+		return IRQ_HANDLED;
+	}
+	if (lt_is_again) {
+		/* For the second interrupt, of which no one waits for anything. */
+		lt_is_again = false;
+		return IRQ_HANDLED;
+	}
+	if (lt_keeps) {
+		lt_keep();
+		return IRQ_HANDLED;
+	}
+	if (lt_wakes_other) {
+		lt_is_again = true;
+		/* Each at once, and each has a vector of its own. */
+		irq_work_queue(&lt_threaded_work);
+		irq_work_queue(&lt_third_work);
+		return IRQ_HANDLED;
+	}
+	if (lt_calls_again) {
+		lt_is_again = true;
+		irq_work_queue(&lt_threaded_work);
+	}
+	if (lt_takes_lock) {
+		spin_lock(&lt_lock);
+		spin_unlock(&lt_lock);
+	} else {
+		lt_take();
+	}
+	if (lt_fans) {
+		atomic_inc(&lt_round);
+		wake_up_all(&lt_idlers);
+	}
+	complete(&lt_done);
+	return IRQ_HANDLED;
+}
+
+static int lt_idle(void *arg)
+{
+	int round = atomic_read(&lt_round);
+
+	while (!kthread_should_stop()) {
+		wait_event_interruptible(lt_idlers, kthread_should_stop() ||
+					 atomic_read(&lt_round) != round);
+		round = atomic_read(&lt_round);
+	}
+	return 0;
+}
+
+static void lt_on_work(struct irq_work *work)
+{
+	generic_handle_irq(number);
+}
+
+static void lt_on_threaded_work(struct irq_work *work)
+{
+	generic_handle_irq(threaded);
+}
+
+static void lt_on_both_work(struct irq_work *work)
+{
+	generic_handle_irq(threaded);
+	generic_handle_irq(number);
+}
+
+static void lt_on_after_work(struct irq_work *work)
+{
+	generic_handle_irq(threaded);
+	lt_take();
+	complete(&lt_done);
+}
+
+static struct irq_work lt_after_work = IRQ_WORK_INIT_HARD(lt_on_after_work);
+static struct irq_work lt_work = IRQ_WORK_INIT_HARD(lt_on_work);
+static struct irq_work lt_both_work = IRQ_WORK_INIT_HARD(lt_on_both_work);
+static void lt_on_third_work(struct irq_work *work)
+{
+	irq_wake_thread(third, NULL);
+}
+
+static struct irq_work lt_third_work = IRQ_WORK_INIT_HARD(lt_on_third_work);
+static struct irq_work lt_threaded_work = IRQ_WORK_INIT_HARD(lt_on_threaded_work);
+
+/*
+ * The interrupt comes later, when the writer sleeps: what wakes a task that is
+ * awake does not make it run. A slow kernel may have preempted it before that.
+ */
+static struct hrtimer lt_trigger;
+static struct irq_work *lt_triggered;
+static struct task_struct *lt_writer;
+
+static enum hrtimer_restart lt_on_trigger(struct hrtimer *timer)
+{
+	if (READ_ONCE(lt_writer->on_rq) && !READ_ONCE(lt_writer->se.sched_delayed)) {
+		hrtimer_forward_now(timer, ms_to_ktime(1));
+		return HRTIMER_RESTART;
+	}
+	irq_work_queue(lt_triggered);
+	return HRTIMER_NORESTART;
+}
+
+static void lt_interrupt(struct irq_work *work, unsigned int ms)
+{
+	lt_triggered = work;
+	hrtimer_start(&lt_trigger, ms_to_ktime(ms), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+static struct hrtimer lt_storm;
+
+/* Some time below this, in nanoseconds; of its caller's own sequence. */
+static u32 lt_some_time(u32 *last, u32 most)
+{
+	*last = *last * 1664525 + 1013904223;
+	return ((u64)*last * most) >> 32;
+}
+
+static enum hrtimer_restart lt_on_storm(struct hrtimer *timer)
+{
+	static u32 last;
+
+	generic_handle_irq(number);
+	hrtimer_forward_now(timer, ns_to_ktime(10000 + lt_some_time(&last, 100000)));
+	return HRTIMER_RESTART;
+}
+
+static void lt_storm_begins(void *arg)
+{
+	hrtimer_start(&lt_storm, ns_to_ktime(100000), HRTIMER_MODE_REL_PINNED_HARD);
+}
+
+static int lt_weather(void)
+{
+	unsigned int other = cpumask_any_but(cpu_online_mask, lt_cpu);
+	unsigned int round;
+	u32 last = 1;
+	int err;
+
+	if (other >= nr_cpu_ids)
+		return -ENODEV;
+	lt_waiter = current;
+	err = smp_call_function_single(other, lt_storm_begins, NULL, 1);
+	for (round = 0; round < rounds && !err; round++) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		/* It waits, and is awake. */
+		ndelay(lt_some_time(&last, 10000));
+		schedule();
+		ndelay(lt_some_time(&last, 20000));
+		err = signal_pending(current) ? -EINTR : 0;
+	}
+	hrtimer_cancel(&lt_storm);
+	lt_waiter = NULL;
+	return err;
+}
+
+static enum hrtimer_restart lt_on_timer(struct hrtimer *timer)
+{
+	complete(&lt_done);
+	return HRTIMER_NORESTART;
+}
+
+static struct hrtimer lt_timer;
+static enum hrtimer_mode lt_mode;
+
+/* The timer is due while interrupts are off. */
+static int lt_arm(void *arg)
+{
+	u64 due;
+
+	fsleep(2000);
+	hrtimer_setup(&lt_timer, lt_on_timer, CLOCK_MONOTONIC, lt_mode);
+	local_irq_disable();
+	due = ktime_get_ns() + 200 * NSEC_PER_USEC;
+	hrtimer_start(&lt_timer, ns_to_ktime(due), lt_mode);
+	while (ktime_get_ns() < due + us * (u64)NSEC_PER_USEC)
+		cpu_relax();
+	local_irq_enable();
+	return 0;
+}
+
+static void lt_on_wheel(struct timer_list *timer)
+{
+	complete(&lt_done);
+}
+
+static DEFINE_TIMER(lt_wheel, lt_on_wheel);
+
+/* As lt_arm(): it is due in the second tick from now. */
+static int lt_arm_wheel(void *arg)
+{
+	u64 end;
+
+	fsleep(2000);
+	local_irq_disable();
+	end = ktime_get_ns() + 2 * TICK_NSEC + us * (u64)NSEC_PER_USEC;
+	lt_wheel.expires = jiffies + 2;
+	add_timer_on(&lt_wheel, lt_cpu);
+	while (ktime_get_ns() < end)
+		cpu_relax();
+	local_irq_enable();
+	return 0;
+}
+
+static void lt_shift_clock(int seconds)
+{
+	struct timespec64 now;
+
+	ktime_get_real_ts64(&now);
+	now.tv_sec += seconds;
+	do_settimeofday64(&now);
+}
+
+/* In seconds; less than any machine has been up. */
+#define LT_SHIFT 6
+
+/* The timer is due by that at once: three seconds ago, by the clock. */
+static int lt_set_clock(void *arg)
+{
+	fsleep(2000);
+	hrtimer_setup(&lt_timer, lt_on_timer, CLOCK_REALTIME, lt_mode);
+	hrtimer_start(&lt_timer, ktime_add_ms(ktime_get_real(), 3000), lt_mode);
+	lt_shift_clock(LT_SHIFT);
+	return 0;
+}
+
+/*
+ * Holds the lock. It is preempted by who waits for it, and who is called only
+ * once the lock is held and the writer waits.
+ */
+static int lt_hold(void *arg)
+{
+	while (!swait_active(&lt_done.wait)) {
+		if (kthread_should_stop())
+			return 0;
+		fsleep(100);
+	}
+	spin_lock(&lt_lock);
+	lt_interrupt(&lt_threaded_work, 2);
+	lt_take();
+	spin_unlock(&lt_lock);
+	return 0;
+}
+
+/* On this CPU, as soon as the writer sleeps. */
+static struct task_struct *lt_beside(int (*fn)(void *arg))
+{
+	struct task_struct *task = kthread_create(fn, NULL, "lt_beside");
+
+	if (!IS_ERR(task)) {
+		kthread_bind(task, lt_cpu);
+		get_task_struct(task);
+		wake_up_process(task);
+	}
+	return task;
+}
+
+static struct task_struct *lt_last;
+
+/*
+ * Waits for the one of last time, unless it has ended, and the worker: not at
+ * once, since what that does next may still be on its way.
+ */
+static void lt_end_last(void)
+{
+	lt_worker_stop();
+	if (lt_last)
+		kthread_stop_put(lt_last);
+	lt_last = NULL;
+}
+
+static int run(const char *word, const struct kernel_param *param)
+{
+	struct task_struct *beside = NULL;
+	bool is_set = sysfs_streq(word, "clock");
+
+	lt_end_last();
+	lt_cpu = raw_smp_processor_id();
+	lt_writer = current;
+	lt_shares = sysfs_streq(word, "shared");
+	lt_delays = sysfs_streq(word, "later");
+	lt_nests = sysfs_streq(word, "nested");
+	lt_employs = sysfs_streq(word, "worker");
+	lt_polls = sysfs_streq(word, "inner");
+	lt_wakes_other = sysfs_streq(word, "other");
+	lt_leaves_all = lt_polls || sysfs_streq(word, "tasklet");
+	lt_leaves_rest = lt_shares || lt_delays || lt_leaves_all ||
+			 sysfs_streq(word, "softirq");
+	lt_takes_lock = sysfs_streq(word, "wait");
+	lt_fans = sysfs_streq(word, "fan");
+	lt_calls_again = sysfs_streq(word, "busy");
+	lt_cancels = sysfs_streq(word, "cancel");
+	lt_is_busy = lt_cancels || sysfs_streq(word, "queue");
+	lt_queues = lt_is_busy || sysfs_streq(word, "work");
+	lt_calls = sysfs_streq(word, "call");
+	lt_is_after = sysfs_streq(word, "after");
+	lt_is_kept = false;
+	lt_keeps = sysfs_streq(word, "late-irq") ? LT_IRQ :
+		   sysfs_streq(word, "late-softirq") ? LT_SOFTIRQ :
+		   sysfs_streq(word, "late-task") ? LT_TASK :
+		   sysfs_streq(word, "late-nmi") ? LT_NMI : LT_NOTHING;
+	lt_other_cpu = cpumask_any_but(cpu_online_mask, lt_cpu);
+	if (lt_calls && lt_other_cpu >= nr_cpu_ids)
+		return -ENODEV;
+	if (lt_employs) {
+		int err = lt_worker_start();
+
+		if (err)
+			return err;
+	}
+	if (sysfs_streq(word, "storm"))
+		return lt_weather();
+	if (sysfs_streq(word, "nmi"))
+		return lt_send_nmi(lt_other_cpu);
+	if (lt_is_after) {
+		lt_interrupt(&lt_after_work, 2);
+	} else if (lt_shares) {
+		lt_interrupt(&lt_both_work, 2);
+	} else if (lt_delays) {
+		lt_interrupt(&lt_threaded_work, 2);
+	} else if (lt_keeps == LT_TASK || lt_keeps == LT_NMI) {
+		lt_interrupt(&lt_threaded_work, 2);
+	} else if (lt_keeps || sysfs_streq(word, "handler") || lt_leaves_rest || lt_nests ||
+		   lt_employs || lt_queues || lt_calls) {
+		if (lt_is_busy)
+			queue_work(lt_queue, &lt_first_item);
+		lt_interrupt(&lt_work, 2);
+	} else if (sysfs_streq(word, "thread") || lt_fans || lt_calls_again || lt_wakes_other) {
+		lt_interrupt(&lt_threaded_work, 2);
+	} else if (lt_takes_lock) {
+		beside = lt_beside(lt_hold);
+	} else if (sysfs_streq(word, "hard")) {
+		lt_mode = HRTIMER_MODE_ABS_PINNED_HARD;
+		beside = lt_beside(lt_arm);
+	} else if (sysfs_streq(word, "soft")) {
+		lt_mode = HRTIMER_MODE_ABS_PINNED_SOFT;
+		beside = lt_beside(lt_arm);
+	} else if (sysfs_streq(word, "wheel")) {
+		beside = lt_beside(lt_arm_wheel);
+	} else if (is_set) {
+		lt_mode = HRTIMER_MODE_ABS_PINNED_HARD;
+		beside = lt_beside(lt_set_clock);
+	} else if (sysfs_streq(word, "task")) {
+		tasklet_schedule(&lt_tasklet);
+	} else {
+		return -EINVAL;
+	}
+	if (IS_ERR(beside)) {
+		hrtimer_cancel(&lt_trigger);
+		return PTR_ERR(beside);
+	}
+	/* It ends by itself: who waits for that is woken by it. */
+	lt_last = beside;
+	/* It looks at the writer, which a signal may have woken. */
+	if (wait_for_completion_interruptible(&lt_done))
+		lt_end_last();
+	hrtimer_cancel(&lt_trigger);
+	if (lt_is_busy) {
+		if (lt_cancels)
+			cancel_work(&lt_item);
+		/* A signal may have woken it before that. */
+		complete(&lt_has_next);
+		flush_work(&lt_first_item);
+		reinit_completion(&lt_has_next);
+	}
+	if (is_set)
+		lt_shift_clock(-LT_SHIFT);
+	return 0;
+}
+
+static const struct kernel_param_ops run_ops = { .set = run };
+module_param_cb(run, &run_ops, NULL, 0200);
+MODULE_PARM_DESC(run, "make the writer wait, see causes.c");
+
+static void lt_idlers_stop(unsigned int started)
+{
+	while (started--)
+		kthread_stop(lt_idler[started]);
+}
+
+static int lt_idlers_start(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < LT_WIDTH; i++) {
+		lt_idler[i] = kthread_run(lt_idle, NULL, "lt_idle/%u", i);
+		if (IS_ERR(lt_idler[i])) {
+			lt_idlers_stop(i);
+			return PTR_ERR(lt_idler[i]);
+		}
+	}
+	return 0;
+}
+
+static int lt_line(irq_handler_t handler, irq_handler_t thread, const char *name)
+{
+	/* Of no module: one that owns a requested line cannot be unloaded. */
+	int err, line = __irq_alloc_descs(-1, 0, 1, NUMA_NO_NODE, NULL, NULL);
+
+	if (line < 0)
+		return line;
+	irq_set_chip_and_handler(line, &dummy_irq_chip, handle_simple_irq);
+	err = request_threaded_irq(line, handler, thread,
+				   thread ? IRQF_ONESHOT : IRQF_NO_THREAD, name, NULL);
+	if (err)
+		irq_free_desc(line);
+	return err ?: line;
+}
+
+static void lt_line_free(int line)
+{
+	free_irq(line, NULL);
+	irq_free_desc(line);
+}
+
+/* The name of the line with a thread ends where its page does; the next one is not there. */
+static char *lt_page;
+
+static const char *lt_name_at_end(const char *name)
+{
+	size_t size = strlen(name) + 1;
+
+	lt_page = vzalloc(PAGE_SIZE);
+	return lt_page ? memcpy(lt_page + PAGE_SIZE - size, name, size) : NULL;
+}
+
+static int __init lt_causes_init(void)
+{
+	const char *name = lt_name_at_end("lt_threaded");
+	int err;
+
+	if (!name)
+		return -ENOMEM;
+	INIT_CSD(&lt_call, lt_on_call, NULL);
+	hrtimer_setup(&lt_trigger, lt_on_trigger, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_REL_PINNED_HARD);
+	hrtimer_setup(&lt_timer, lt_on_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	hrtimer_setup(&lt_storm, lt_on_storm, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	number = lt_line(lt_on_irq, NULL, "lt_cause");
+	if (number < 0) {
+		err = number;
+		goto free_page;
+	}
+	threaded = lt_line(lt_on_first, lt_on_thread, name);
+	if (threaded < 0) {
+		err = threaded;
+		goto free;
+	}
+	third = lt_line(lt_on_first, lt_on_third_thread, "lt_third");
+	if (third < 0) {
+		err = third;
+		goto free_threaded;
+	}
+	lt_poll_init();
+	err = -ENOMEM;
+	lt_queue = alloc_ordered_workqueue("lt_queue", 0);
+	if (!lt_queue)
+		goto free_third;
+	err = register_nmi_handler(NMI_LOCAL, lt_on_nmi, 0, "lt_causes");
+	if (err)
+		goto free_queue;
+	err = lt_idlers_start();
+	if (!err)
+		return 0;
+	unregister_nmi_handler(NMI_LOCAL, "lt_causes");
+free_queue:
+	destroy_workqueue(lt_queue);
+free_third:
+	lt_line_free(third);
+free_threaded:
+	lt_line_free(threaded);
+free:
+	lt_line_free(number);
+free_page:
+	vfree(lt_page);
+	return err;
+}
+
+static void __exit lt_causes_exit(void)
+{
+	lt_end_last();
+	unregister_nmi_handler(NMI_LOCAL, "lt_causes");
+	lt_idlers_stop(LT_WIDTH);
+	hrtimer_cancel(&lt_trigger);
+	hrtimer_cancel(&lt_timer);
+	timer_delete_sync(&lt_wheel);
+	irq_work_sync(&lt_work);
+	irq_work_sync(&lt_after_work);
+	irq_work_sync(&lt_both_work);
+	irq_work_sync(&lt_threaded_work);
+	irq_work_sync(&lt_third_work);
+	lt_poll_exit();
+	tasklet_kill(&lt_tasklet);
+	tasklet_kill(&lt_other_tasklet);
+	lt_line_free(third);
+	lt_line_free(threaded);
+	lt_line_free(number);
+	vfree(lt_page);
+	destroy_workqueue(lt_queue);
+}
+
+module_init(lt_causes_init);
+module_exit(lt_causes_exit);
+MODULE_DESCRIPTION("Interrupts and timers that tasks wait for, for latency_tracker's tests");
+MODULE_AUTHOR("The latency-tracker developers");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker record` and `explain` name a cause that is known, in their first sentence, for alerts of different
+# trackers: a thread with a real-time priority that has the CPU, a pipe whose writer sleeps, a reader that comes late, a
+# work that sleeps, an interrupt and a softirq that take long.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# debug: no, LTTng's modules are not built for this kernel
+# timeout: 240
+
+. /lt/tests/lib.sh
+
+load_module
+ip link set lo up
+late() { python3 /lt/tests/late.py "$@"; }
+# case_of COMMAND SENTENCE TRACKER KEY=VALUE...: an alert that the command causes is explained by that sentence.
+case_of() {
+	command=$1 sentence=$2
+	shift 2
+	# The log, too: an earlier recorder was armed.
+	rm -rf /tmp/captures /tmp/record.log
+	latency-tracker record -n 1 --duration 60 -o /tmp/captures late "$@" >/tmp/record.log 2>&1 &
+	recorder=$!
+	wait_until 60 grep -q '^armed' /tmp/record.log
+	$command
+	wait $recorder && status=0 || status=$?
+	cat /tmp/record.log
+	assert_eq $status 2 "the exit status of record"
+	latency-tracker explain /tmp/captures/0001 >/tmp/again
+	cmp /tmp/again /tmp/captures/0001/explanation.txt || fail "explain says something else than record"
+	latency-tracker explain --json /tmp/captures/0001 >/tmp/json
+	python3 - "$sentence" <<-'END' || fail "$*: not what caused it"
+		import json, re, sys
+		reports = [json.loads(line) for line in open("/tmp/json", encoding="utf-8")]
+		sentence = re.compile(r"[0-9]+ % of it \([^)]*\): " + sys.argv[1] + r"\.")
+		for report in reports:
+		    print(report["verdict"])
+		    # It is the first sentence that a person reads.
+		    words = report["text"].split("\n\n")[1].split()
+		    assert " ".join(words) == report["verdict"], words
+		assert any(sentence.fullmatch(report["verdict"]) for report in reports), sentence.pattern
+	END
+}
+ran='(CPU 1, which ran hog/\d+)'
+for_sleeper='reader/\d+ waited for sleeper/\d+, which waited for a timer'
+case_of 'late hog' "victim/\d+ had been woken, and waited for $ran" wakeup threshold=300ms comm=victim
+# The other cases use a daemon that runs already, as servers that trace have it.
+lttng-sessiond --daemonize
+case_of 'late preempt' "victim/\d+ could have gone on, and waited for $ran" runqueue threshold=300ms comm=victim
+case_of 'late pipe' "$for_sleeper" offcpu threshold=300ms comm=reader
+case_of 'late pipe' "$for_sleeper" syscall threshold=300ms comm=reader
+case_of 'late pipe' "$for_sleeper" func function=vfs_read threshold=300ms comm=reader
+case_of 'python3 /lt/tests/net.py read udp 127.0.0.1 600' 'python3/\d+ waited for a timer' net threshold=300ms
+insmod /lt/lt_works.ko ms=600
+work() { echo slow >/sys/module/lt_works/parameters/run; }
+case_of work 'kworker/\S+ waited for a timer' workqueue part=running threshold=300ms
+rmmod lt_works
+interrupt() {
+	/usr/bin/taskset -c 1 /sbin/insmod /lt/lt_irqs.ko times=1 us=500000
+	rmmod lt_irqs
+}
+case_of interrupt 'CPU 1 worked for lt_long, "odd" name \(interrupt \d+\)' irq threshold=300ms
+# On PREEMPT_RT it is a thread's work.
+case_of interrupt 'CPU 1 (worked for softirq HI|ran (ksoftirqd|ktimers)/1/\d+)' softirq vec=hi threshold=300ms
+
+# Any trace will do, with the alerts named.
+latency-tracker explain /tmp/captures/0001/trace --alerts /dev/null 2>/tmp/err && fail "no alerts: explained"
+grep -q 'there are no such alerts' /tmp/err || fail "no alerts: $(cat /tmp/err)"
+kill "$(cat /run/lttng/lttng-sessiond.pid)"
+wait_until 120 sh -c '! pidof lttng-sessiond >/dev/null'
+refused "a directory that is no capture" latency-tracker explain /tmp
+unload_module

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Explains one late block request from the trace around it.
+//!
+//! ```text
+//!   trace (analyze::feed) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
+//! ```
+//!
+//! Events go by once, in order of time; only what concerns the alert's device and window is kept, so a
+//! trace of any size will do.
+
+mod event;
+mod model;
+mod render;
+mod requests;
+
+use lt_ctf::{FieldIndex, Part, Reader};
+use lt_proc::Alert;
+
+use self::event::Event;
+use self::model::Explainer;
+pub(super) use self::model::Explanation;
+use crate::analyze::feed::{Beside, Told};
+
+/// Whether it is an alert of a request.
+pub(super) fn explains(alert: &Alert) -> bool {
+    Explainer::new(alert).is_some()
+}
+
+/// Explains those of some alerts that are of requests.
+pub(super) struct Explainers {
+    all: Vec<Explainer>,
+    /// The fields of the classes that matter, by class; nothing is looked up by name afterwards.
+    wanted: Vec<Option<Vec<(FieldIndex, String)>>>,
+}
+
+impl Explainers {
+    pub(super) fn new(alerts: &[Alert]) -> Self {
+        Self {
+            all: alerts.iter().filter_map(Explainer::new).collect(),
+            wanted: Vec::new(),
+        }
+    }
+
+    /// An explanation of each, in the order of the alerts, when the trace has `told` all.
+    pub(super) fn finish(self, told: &Told) -> impl Iterator<Item = Explanation> {
+        // An unreadable part is no reason to lose the rest.
+        let fault = told.fault.as_ref().map(ToString::to_string);
+        let lost = told.lost;
+        self.all
+            .into_iter()
+            .map(move |e| e.finish(lost, fault.clone()))
+    }
+}
+
+impl Beside for Explainers {
+    fn begin(&mut self, reader: &Reader) {
+        let wanted = |class: &lt_ctf::Class| {
+            let wanted = class.name == "sched_switch" || class.name.starts_with("block_rq_");
+            let fields = class.fields().map(|(i, f)| (i, f.name.clone()));
+            wanted.then(|| fields.collect())
+        };
+        self.wanted = reader.classes().map(wanted).collect();
+    }
+
+    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+        if self.all.is_empty() {
+            return;
+        }
+        let fields = self
+            .wanted
+            .get(event.class_index())
+            .and_then(Option::as_ref);
+        let plain = plain(event, fields.map_or(&[], Vec::as_slice));
+        self.all.iter_mut().for_each(|e| e.feed(&plain));
+    }
+}
+
+/// The event with these of its fields.
+fn plain(event: &lt_ctf::Event<'_>, fields: &[(FieldIndex, String)]) -> Event {
+    let value = |index| {
+        let mut value = String::new();
+        event.visit(index, &mut |part| {
+            value = match part {
+                Part::Unsigned(number, ..) => number.to_string(),
+                Part::Signed(number, ..) => number.to_string(),
+                Part::Text(text) => String::from_utf8_lossy(&text).into_owned(),
+                _ => return,
+            };
+        });
+        value
+    };
+    Event {
+        time: event.cycles(),
+        cpu: event.cpu().unwrap_or(0),
+        name: if fields.is_empty() {
+            String::new()
+        } else {
+            event.name().to_string()
+        },
+        fields: fields
+            .iter()
+            .map(|(i, name)| (name.clone(), value(*i)))
+            .collect(),
+    }
+}

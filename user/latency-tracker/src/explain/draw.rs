@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! All alerts in one picture, each with the path that explains it.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Result;
+use lt_analyze::path;
+use lt_model::Model;
+use lt_perfetto::Value;
+use lt_proc::Nanos;
+
+use super::{Report, block, why};
+use crate::analyze::picture::{Alarm, Picture, Way};
+use crate::out;
+
+/// This part of the time in which something was late is drawn before it, and after it.
+const MARGIN: u64 = 10;
+
+pub(super) fn draw(
+    model: &Model,
+    reports: &[Report<'_>],
+    file: &Path,
+    interrupted: &AtomicBool,
+) -> Result<()> {
+    let begins = reports.iter().map(|report| report.alert.start());
+    let ends = reports.iter().map(|report| report.alert.time);
+    let (from, to) = (begins.min().unwrap_or(0), ends.max().unwrap_or(0));
+    let margin = (to - from) / MARGIN;
+    // Of a request, its own explanation tells, not what its thread did meanwhile.
+    let of_threads = (0..)
+        .zip(reports)
+        .filter(|(_, report)| !block::explains(report.alert));
+    let paths: Vec<_> = of_threads
+        .filter_map(|(number, report)| {
+            let alert = report.alert;
+            let (thread, range) = (why::thread_of(model, alert)?, (alert.start(), alert.time));
+            Some((number, thread, range, path(model, thread, range.0, range.1)))
+        })
+        .collect();
+    let picture = Picture {
+        model,
+        range: (from.saturating_sub(margin), to.saturating_add(margin)),
+        alerts: reports.iter().map(alarm).collect(),
+        paths: paths
+            .iter()
+            .map(|(alert, thread, range, pieces)| Way {
+                thread: *thread,
+                range: *range,
+                pieces,
+                alert: Some(*alert),
+            })
+            .collect(),
+    };
+    picture.write(file, interrupted)
+}
+
+fn alarm(report: &Report<'_>) -> Alarm {
+    let alert = report.alert;
+    let text = |text: &str| Value::Text(out::printable(text));
+    let mut values = vec![
+        ("tracker", text(&alert.tracker)),
+        ("task", Value::Text(super::owner(alert))),
+        ("reason", text(&alert.reason.to_string())),
+        ("delay", Value::Text(Nanos(alert.delay).to_string())),
+        ("cpu", Value::Number(alert.cpu)),
+        ("what", text(&alert.subject())),
+    ];
+    if let Some(verdict) = &report.verdict {
+        values.push(("verdict", text(verdict)));
+    }
+    Alarm {
+        name: format!(
+            "Alert {} of {}: {}",
+            alert.seq,
+            out::printable(&alert.instance),
+            out::printable(&alert.tracker)
+        ),
+        range: (alert.start(), alert.time),
+        values,
+    }
+}

@@ -1,0 +1,601 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Why one alert came: where the time of the delay went.
+//!
+//! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
+//! interrupt, or to no task, is explained by what the processor did that saw it end.
+
+use lt_analyze::{Cause, Piece, Sum, Worker, causes, held_back, path, thread_in, unusual, used};
+use lt_model::{Model, ThreadId, Use};
+use lt_proc::{Alert, Nanos, Reason};
+
+use crate::analyze::feed::Told;
+use crate::analyze::show::{Json, Shown, leaf_name, name, used_by};
+use crate::out;
+
+/// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
+const CAUSES: usize = 5;
+const STEPS: usize = 12;
+const UNUSUAL: usize = 5;
+/// What used so much more of a processor than in the rest of the trace is unusual.
+const MORE: f64 = 0.1;
+/// What the processor that saw the end did says more than what the thread did that it happened to interrupt.
+const OF_PROCESSORS: [&str; 2] = ["irq", "softirq"];
+
+/// An alert, and where its time went.
+pub(super) struct Why<'a> {
+    told: &'a Told,
+    alert: &'a Alert,
+    from: u64,
+    to: u64,
+    /// Its thread and that thread's path, if it has one that the trace tells of.
+    thread: Option<(ThreadId, Vec<Piece>)>,
+    /// What its processor did.
+    used: Vec<(Use, u64)>,
+}
+
+/// The thread that the alert belongs to, if it is one and the trace tells of it.
+pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
+    let tid = i32::try_from(alert.tid).ok().filter(|tid| *tid > 0)?;
+    if OF_PROCESSORS.contains(&alert.tracker.as_str()) {
+        return None;
+    }
+    thread_in(model, tid, alert.start(), alert.time)
+}
+
+impl<'a> Why<'a> {
+    pub(super) fn new(told: &'a Told, alert: &'a Alert) -> Self {
+        let model = &told.model;
+        let (from, to) = (alert.start(), alert.time);
+        let thread = thread_of(model, alert);
+        let cpu = u32::try_from(alert.cpu).unwrap_or(u32::MAX);
+        Self {
+            told,
+            alert,
+            from,
+            to,
+            thread: thread.map(|id| (id, path(model, id, from, to))),
+            used: used(model, cpu, from, to),
+        }
+    }
+
+    fn model(&self) -> &'a Model {
+        &self.told.model
+    }
+
+    /// One sentence: where most of the time went.
+    pub(super) fn verdict(&self) -> String {
+        let model = self.model();
+        if self.to <= model.span.0 || self.from >= model.span.1 {
+            return "The trace does not reach the time of the delay.".into();
+        }
+        if let Some((thread, pieces)) = &self.thread
+            && let Some(sum) = causes(pieces).first()
+        {
+            return format!(
+                "{}: {}{}.",
+                self.share(sum.time),
+                self.who(*thread, sum.thread),
+                self.did(sum, pieces)
+            );
+        }
+        let cpu = self.alert.cpu;
+        match self.used.first() {
+            None => format!("The trace does not tell what CPU {cpu} did."),
+            Some((Use::Idle, time)) => format!("{}: CPU {cpu} was idle.", self.share(*time)),
+            Some((Use::Thread(id), time)) => {
+                format!("{}: CPU {cpu} ran {}.", self.share(*time), name(model, *id))
+            }
+            Some((used @ Use::Context(_), time)) => format!(
+                "{}: CPU {cpu} worked for {}.",
+                self.share(*time),
+                used_by(model, *used)
+            ),
+            Some((Use::Unknown, time)) => format!(
+                "{}: the trace does not tell what CPU {cpu} did.",
+                self.share(*time)
+            ),
+        }
+    }
+
+    /// The share that a time has in the delay.
+    fn share(&self, time: u64) -> String {
+        out::share(time, self.to - self.from)
+    }
+
+    /// The subject of the sentence: the thread itself, or the one that it waited for.
+    fn who(&self, thread: ThreadId, of: ThreadId) -> String {
+        let model = self.model();
+        if thread == of {
+            return format!("{} ", name(model, thread));
+        }
+        format!(
+            "{} waited for {}, which ",
+            name(model, thread),
+            name(model, of)
+        )
+    }
+
+    /// The rest of it.
+    fn did(&self, sum: &Sum, pieces: &[Piece]) -> String {
+        let model = self.model();
+        let call = |call: Option<lt_model::Name>| {
+            let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
+            call.unwrap_or_default()
+        };
+        let of_it = pieces
+            .iter()
+            .filter(|p| (p.thread, p.cause) == (sum.thread, sum.cause));
+        // Who had the processor, in all of these pieces together.
+        let had = had(model, of_it.clone());
+        // Nothing else makes a processor idle that has work; the trace does not tell which limit it was.
+        let held: u64 = of_it.map(|p| held_back(model, p)).sum();
+        let limit = had.filter(|_| held > sum.time / 2).map(|(cpu, _)| {
+            format!("but was held back while CPU {cpu} was idle, as by cpu.max of a cgroup")
+        });
+        let processor = had.map_or("a CPU".into(), |(cpu, used)| {
+            let who = used_by(model, used);
+            let did = match used {
+                Use::Idle => "was idle".into(),
+                Use::Context(_) => format!("worked for {who}"),
+                Use::Thread(_) | Use::Unknown => format!("ran {who}"),
+            };
+            format!("CPU {cpu}, which {did}")
+        });
+        match sum.cause {
+            Cause::Running(c) => format!("ran{}", call(c)),
+            Cause::Interrupted(leaf) => format!("was interrupted: {}", leaf_name(model, leaf)),
+            Cause::Preempted => match limit {
+                Some(limit) => format!("could have gone on, {limit}"),
+                None => format!("could have gone on, and waited for {processor}"),
+            },
+            Cause::Waiting => match limit {
+                Some(limit) => format!("had been woken, {limit}"),
+                None => format!("had been woken, and waited for {processor}"),
+            },
+            Cause::For(leaf, c) => format!("waited{} for {}", call(c), leaf_name(model, leaf)),
+            Cause::Blocked(c) => format!("waited{}; the trace does not tell for whom", call(c)),
+            Cause::Idle => "had no work; the trace does not tell who gave it some".into(),
+            Cause::Transit => "was about to be woken".into(),
+            Cause::Unknown => "did what the trace does not tell".into(),
+        }
+    }
+
+    fn shown(&self) -> Option<Shown<'_>> {
+        self.thread.as_ref().map(|(thread, pieces)| Shown {
+            model: self.model(),
+            thread: *thread,
+            range: (self.from, self.to),
+            pieces,
+        })
+    }
+
+    /// The path, for programs.
+    pub(super) fn json(&self) -> Option<Json> {
+        self.shown().map(|shown| shown.json())
+    }
+
+    /// All of it, below 80 columns where names allow.
+    pub(super) fn text(&self) -> String {
+        let mut lines = self.head();
+        lines.push(String::new());
+        lines.extend(out::wrap(&self.verdict(), 2));
+        match self.shown() {
+            Some(shown) => {
+                self.causes(&shown, &mut lines);
+                self.steps(&shown, &mut lines);
+            }
+            None => self.processor(&mut lines),
+        }
+        self.unusual(&mut lines);
+        self.caveats(&mut lines);
+        lines.join("\n") + "\n"
+    }
+
+    /// What was late.
+    fn head(&self) -> Vec<String> {
+        let alert = self.alert;
+        let owner = super::owner(alert);
+        let delay = Nanos(alert.delay);
+        let limit = Nanos(alert.threshold).exact();
+        let mut lines = vec![
+            out::printable(&format!(
+                "alert {} of {}: {}",
+                alert.seq, alert.instance, alert.tracker
+            )),
+            match alert.reason {
+                Reason::Timeout => format!("by {owner}, pending for {delay} (timeout {limit})"),
+                Reason::Late => format!("by {owner}, took {delay}, after it had timed out"),
+                _ => format!("by {owner}, took {delay} (threshold {limit})"),
+            },
+        ];
+        lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
+        let stack = alert.stack();
+        if !stack.is_empty() {
+            lines.push("its task was then in".into());
+        }
+        lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
+        lines
+    }
+
+    fn causes(&self, shown: &Shown<'_>, lines: &mut Vec<String>) {
+        let all = causes(shown.pieces);
+        let took = (self.to - self.from).max(1) as f64;
+        let row = |sum: &Sum| {
+            vec![
+                format!("  {}", Nanos(sum.time)),
+                format!("{:.1}", sum.time as f64 * 100.0 / took),
+                out::thousands(sum.count),
+                name(shown.model, sum.thread),
+                shown.what(sum.cause),
+            ]
+        };
+        let rows: Vec<_> = all.iter().take(CAUSES).map(row).collect();
+        lines.push(String::new());
+        lines.extend(out::table(
+            &[">  TIME", ">%", ">COUNT", "THREAD", "CAUSE"],
+            &rows,
+        ));
+        let rest = all.iter().skip(CAUSES);
+        let (count, time) = (rest.clone().count(), rest.map(|s| s.time).sum());
+        if count > 0 {
+            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+        }
+    }
+
+    /// The longest steps, in the order of time.
+    fn steps(&self, shown: &Shown<'_>, lines: &mut Vec<String>) {
+        let mut longest: Vec<&Piece> = shown.pieces.iter().collect();
+        longest.sort_by_key(|p| std::cmp::Reverse(p.end - p.begin));
+        let rest = longest.split_off(longest.len().min(STEPS));
+        longest.sort_by_key(|p| (p.begin, p.end));
+        let row = |piece: &&Piece| {
+            let indent = piece.depth.min(STEPS);
+            vec![
+                format!("  +{}", Nanos(piece.begin - self.from)),
+                Nanos(piece.end - piece.begin).to_string(),
+                format!("{:indent$}{}", "", name(shown.model, piece.thread)),
+                shown.step(piece),
+            ]
+        };
+        let rows: Vec<_> = longest.iter().map(row).collect();
+        lines.push(String::new());
+        lines.extend(out::table(&[">  AT", ">TOOK", "THREAD", "STEP"], &rows));
+        if !rest.is_empty() {
+            let time = rest.iter().map(|p| p.end - p.begin).sum();
+            lines.push(format!(
+                "  and {} shorter steps, {} in all; the whole path:",
+                out::thousands(rest.len() as u64),
+                Nanos(time)
+            ));
+            lines.push(format!(
+                "  latency-tracker analyze path TRACE --tid {} --from {} --to {}",
+                self.alert.tid, self.from, self.to
+            ));
+        }
+    }
+
+    /// What the processor did.
+    fn processor(&self, lines: &mut Vec<String>) {
+        let took = (self.to - self.from).max(1) as f64;
+        let row = |(used, time): &(Use, u64)| {
+            vec![
+                format!("  {}", Nanos(*time)),
+                format!("{:.1}", *time as f64 * 100.0 / took),
+                used_by(self.model(), *used),
+            ]
+        };
+        let rows: Vec<_> = self.used.iter().take(CAUSES).map(row).collect();
+        if rows.is_empty() {
+            return;
+        }
+        let cpu = format!("CPU {} WAS USED BY", self.alert.cpu);
+        lines.push(String::new());
+        lines.extend(out::table(&[">  TIME", ">%", cpu.as_str()], &rows));
+        let rest = self.used.iter().skip(CAUSES);
+        let (count, time) = (rest.clone().count(), rest.map(|(_, t)| *t).sum());
+        if count > 0 {
+            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+        }
+    }
+
+    fn unusual(&self, lines: &mut Vec<String>) {
+        let model = self.model();
+        let list = unusual(model, self.from, self.to, MORE);
+        if list.is_empty() {
+            return;
+        }
+        lines.push(String::new());
+        lines.push("  worked more than in the rest of the trace, in % of a CPU".into());
+        let row = |w: &lt_analyze::Working| {
+            let who = match w.who {
+                Worker::Thread(id) => name(model, id),
+                Worker::Leaf(leaf) => leaf_name(model, leaf),
+            };
+            vec![
+                format!("    {who}"),
+                format!("{:.0}", w.then * 100.0),
+                format!("{:.0}", w.otherwise * 100.0),
+            ]
+        };
+        let rows: Vec<_> = list.iter().take(UNUSUAL).map(row).collect();
+        lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
+    }
+
+    /// What is missing, and what to enlarge.
+    fn caveats(&self, lines: &mut Vec<String>) {
+        let mut notes = Vec::new();
+        let begin = self.model().span.0;
+        if begin > self.from {
+            notes.push(format!(
+                "The trace begins {} after the delay did: use a larger --subbuf-size or --num-subbuf, or trace fewer events.",
+                Nanos(begin - self.from)
+            ));
+        }
+        let unknown = |(_, pieces): &(ThreadId, Vec<Piece>)| {
+            let of = pieces.iter().filter(|p| p.cause == Cause::Unknown);
+            of.map(|p| p.end - p.begin).sum::<u64>()
+        };
+        let unknown = self.thread.as_ref().map_or(0, unknown);
+        let before = begin.saturating_sub(self.from);
+        if unknown > before {
+            notes.push(format!(
+                "For {} the trace does not tell what the thread did.",
+                Nanos(unknown - before)
+            ));
+        }
+        if self.alert.tid > 0
+            && self.thread.is_none()
+            && !OF_PROCESSORS.contains(&self.alert.tracker.as_str())
+        {
+            notes.push(format!(
+                "The trace does not tell of thread {} in that time.",
+                self.alert.tid
+            ));
+        }
+        notes.extend(self.told.caveats().into_iter().map(|c| {
+            let mut text = c;
+            if let Some(first) = text.get_mut(0..1) {
+                first.make_ascii_uppercase();
+            }
+            text + "."
+        }));
+        if !notes.is_empty() {
+            lines.push(String::new());
+        }
+        for note in notes {
+            lines.extend(out::wrap(&out::printable(&note), 2));
+        }
+    }
+}
+
+/// Who had the processor the most while a thread waited for it, in those of the pieces where it did, and which one.
+fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u32, Use)> {
+    let mut sums: Vec<((u32, Use), u64)> = Vec::new();
+    for piece in pieces.filter(|p| matches!(p.cause, Cause::Waiting | Cause::Preempted)) {
+        let Some(cpu) = piece.cpu else { continue };
+        for (by, time) in used(model, cpu, piece.begin, piece.end) {
+            match sums.iter_mut().find(|(who, _)| *who == (cpu, by)) {
+                Some((_, sum)) => *sum += time,
+                None => sums.push(((cpu, by), time)),
+            }
+        }
+    }
+    // Of two with the same time, the first.
+    sums.into_iter()
+        .rev()
+        .max_by_key(|(_, time)| *time)
+        .map(|(who, _)| who)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::made::{R, S, at, model, switch, waking};
+    use lt_model::{Event, What};
+
+    fn told(events: &[Event<'_>], lost: u64) -> Told {
+        Told::made(model(events), lost)
+    }
+
+    fn alert(tracker: &str, begin: u64, time: u64, tid: i32) -> Alert {
+        let delay = time - begin;
+        let line = format!(
+            "seq=3 time={time} instance=slow tracker={tracker} reason=threshold delay={delay} threshold=10 cpu=0 \
+             pid={tid} tid={tid} comm=\"late\""
+        );
+        Alert::parse(&line).unwrap()
+    }
+
+    fn verdict(events: &[Event<'_>], tracker: &str, (begin, end): (u64, u64)) -> String {
+        let told = told(events, 0);
+        let alert = alert(tracker, begin, end, 7);
+        let why = Why::new(&told, &alert);
+        let text = why.text();
+        assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
+        assert!(text.contains("alert 3 of slow: "), "{text}");
+        why.verdict()
+    }
+
+    /// 7 waits from 100 to 900 for CPU 0, which 8 has.
+    fn hogged() -> Vec<Event<'static>> {
+        vec![
+            switch(0, 0, 0, R, 7),
+            switch(50, 0, 7, S, 8),
+            switch(60, 1, 0, R, 9),
+            waking(100, 1, 7),
+            switch(900, 0, 8, R, 7),
+            switch(1000, 0, 7, S, 0),
+        ]
+    }
+
+    #[test]
+    fn a_sentence_names_who_had_the_processor() {
+        assert_eq!(
+            verdict(&hogged(), "wakeup", (100, 900)),
+            "100 % of it (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
+        );
+        assert_eq!(
+            verdict(&hogged(), "offcpu", (50, 900)),
+            "94 % of it (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
+        );
+    }
+
+    #[test]
+    fn a_sentence_names_what_the_thread_waited_for() {
+        let events = [
+            switch(0, 0, 0, R, 7),
+            at(5, 0, What::Call { name: b"read" }),
+            switch(10, 0, 7, S, 8),
+            at(11, 0, What::Call { name: b"nanosleep" }),
+            switch(12, 0, 8, S, 0),
+            at(800, 0, What::Timer),
+            waking(800, 0, 8),
+            at(801, 0, What::TimerEnd),
+            switch(805, 0, 0, R, 8),
+            waking(810, 0, 7),
+            switch(820, 0, 8, S, 7),
+            switch(1000, 0, 7, S, 0),
+        ];
+        assert_eq!(
+            verdict(&events, "syscall", (5, 820)),
+            "96 % of it (788ns): late/7 waited for hog/8, which waited in nanosleep for a timer."
+        );
+    }
+
+    #[test]
+    fn a_sentence_names_who_had_the_processor_in_all() {
+        // 9 has it for longer than 8 once, but 8 has it more often.
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(100, 0, 7, R, 8),
+            switch(300, 0, 8, S, 7),
+            switch(310, 0, 7, R, 9),
+            switch(610, 0, 9, S, 7),
+            switch(620, 0, 7, R, 8),
+            switch(820, 0, 8, S, 7),
+            switch(1000, 0, 7, S, 0),
+        ];
+        assert_eq!(
+            verdict(&events, "syscall", (100, 900)),
+            "87 % of it (700ns): late/7 could have gone on, and waited for CPU 0, which ran hog/8."
+        );
+    }
+
+    #[test]
+    fn a_sentence_names_the_disk_and_the_limit() {
+        let disk = lt_model::Disk(254 << 20);
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(10, 0, 7, S, 0),
+            at(800, 0, What::Timer),
+            at(800, 0, What::Completed { disk }),
+            waking(800, 0, 7),
+            at(801, 0, What::TimerEnd),
+            switch(810, 0, 0, R, 7),
+            switch(820, 0, 7, R, 0),
+            switch(1000, 0, 0, R, 7),
+        ];
+        assert_eq!(
+            verdict(&events, "offcpu", (10, 810)),
+            "98 % of it (790ns): late/7 waited for disk 254:0."
+        );
+        assert_eq!(
+            verdict(&events, "runqueue", (820, 1000)),
+            "100 % of it (180ns): late/7 could have gone on, but was held back while CPU 0 was idle, as by cpu.max of \
+             a cgroup."
+        );
+    }
+
+    #[test]
+    fn an_interrupt_is_explained_by_its_processor() {
+        let events = [
+            switch(0, 0, 0, R, 7),
+            at(
+                10,
+                0,
+                What::Irq {
+                    number: 24,
+                    name: b"disk",
+                },
+            ),
+            at(90, 0, What::IrqEnd { number: 24 }),
+            switch(100, 0, 7, S, 0),
+        ];
+        assert_eq!(
+            verdict(&events, "irq", (10, 90)),
+            "100 % of it (80ns): CPU 0 worked for disk (interrupt 24)."
+        );
+        assert_eq!(
+            verdict(&events, "softirq", (0, 15)),
+            "66 % of it (10ns): CPU 0 ran late/7."
+        );
+    }
+
+    #[test]
+    fn what_the_trace_does_not_tell_is_said() {
+        let told = told(&hogged(), 12);
+        let text = |alert: &Alert| Why::new(&told, alert).text();
+        let early = text(&alert("offcpu", 0, 5, 7));
+        assert!(!early.contains("--subbuf-size"), "{early}");
+        let mut before = hogged();
+        before.iter_mut().for_each(|e| e.time += 5000);
+        let before = self::told(&before, 0);
+        let why = |alert: &Alert| Why::new(&before, alert).text();
+        let half = why(&alert("offcpu", 4000, 5900, 7));
+        assert!(
+            half.contains(
+                "The trace begins 1.00us after the delay did: use a larger --subbuf-size"
+            ),
+            "{half}"
+        );
+        let none = why(&alert("offcpu", 100, 200, 7));
+        assert!(
+            none.contains("The trace does not reach the time of the delay."),
+            "{none}"
+        );
+        let other = text(&alert("offcpu", 100, 900, 4711));
+        assert!(
+            other.contains("does not tell of thread 4711") && other.contains("CPU 0 ran hog/8"),
+            "{other}"
+        );
+        assert!(other.contains("The tracer lost 12 events"), "{other}");
+    }
+
+    #[test]
+    fn who_was_late_is_said_as_far_as_it_is_known() {
+        let told = told(&hogged(), 0);
+        let by = |tid: i32, comm: &str| {
+            let mut alert = alert("irq", 100, 900, tid);
+            alert.comm = lt_proc::Value::Quoted(comm.into());
+            let text = Why::new(&told, &alert).text();
+            text.lines().nth(1).unwrap().to_string()
+        };
+        assert!(by(7, "late").starts_with("by late/7, took 800ns"));
+        assert!(by(0, "swapper/1").starts_with("by swapper/1, took"));
+        assert!(by(0, "").starts_with("by no task that is known, took"));
+    }
+
+    #[test]
+    fn a_terminal_obeys_no_alert() {
+        let told = told(&hogged(), 0);
+        let mut alert = alert("wakeup", 100, 900, 7);
+        (alert.instance, alert.tracker) = ("a\u{1b}[2J".into(), "b\u{7}".into());
+        let text = Why::new(&told, &alert).text();
+        assert!(text.starts_with("alert 3 of a?[2J: b?\n"), "{text:?}");
+    }
+
+    #[test]
+    fn who_works_more_than_otherwise_is_named() {
+        let told = told(&hogged(), 0);
+        let alert = alert("wakeup", 100, 900, 7);
+        let text = Why::new(&told, &alert).text();
+        assert!(
+            text.contains("worked more than in the rest of the trace"),
+            "{text}"
+        );
+        let line = text.lines().find(|l| l.contains("hog/8  ")).unwrap_or("");
+        let words: Vec<_> = line.split_whitespace().collect();
+        assert_eq!(words, ["hog/8", "100", "25"], "{text}");
+    }
+}

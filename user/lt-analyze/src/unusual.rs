@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What worked more than usual in some time: who used the processors then, compared with the rest of the trace.
+
+use std::collections::HashMap;
+
+use lt_model::{Model, Stretch, ThreadId, Use};
+
+use crate::path::Leaf;
+
+/// Who uses a processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Worker {
+    /// A thread.
+    Thread(ThreadId),
+    /// An interrupt.
+    Leaf(Leaf),
+}
+
+/// How much of the processors' time it used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Working {
+    /// Who.
+    pub who: Worker,
+    /// In the time that was asked for: 1.0 is one processor all the time.
+    pub then: f64,
+    /// In the rest.
+    pub otherwise: f64,
+}
+
+/// Who used at least `least` processors more between two times than in the rest of what is known; those with the
+/// largest difference come first. The rest is that of each processor, for the trace need not tell of all of them as
+/// long: one that is busy fills its buffer sooner. Who used one of which no rest is known is not compared, and the list
+/// is empty if that is so of all.
+#[must_use]
+pub fn unusual(model: &Model, from: u64, to: u64, least: f64) -> Vec<Working> {
+    /// How long it worked then, its share of the rest, and whether there is a rest.
+    type Sum = (u64, f64, bool);
+    let mut sums: HashMap<Worker, Sum> = HashMap::new();
+    let (from, to) = (from.max(model.span.0), to.min(model.span.1));
+    if from >= to {
+        return Vec::new();
+    }
+    let share = |time: u64, of: u64| time as f64 / of as f64;
+    for processor in &model.processors {
+        // How long a stretch is inside, and outside.
+        let parts = |stretch: &Stretch| {
+            let inside = stretch.end.min(to).saturating_sub(stretch.begin.max(from));
+            (inside, stretch.end - stretch.begin - inside)
+        };
+        let known = || {
+            let all = processor.stretches.iter();
+            all.filter(|stretch| stretch.used != Use::Unknown)
+        };
+        let rest: u64 = known().map(|stretch| parts(&stretch).1).sum();
+        for stretch in known() {
+            let who = match stretch.used {
+                Use::Unknown | Use::Idle => continue,
+                Use::Thread(thread) => Worker::Thread(thread),
+                Use::Context(context) => Worker::Leaf(context.into()),
+            };
+            let (inside, outside) = parts(&stretch);
+            let (then, otherwise, is_known) = sums.entry(who).or_insert((0, 0.0, true));
+            *then += inside;
+            *otherwise += share(outside, rest.max(1));
+            *is_known &= rest > 0;
+        }
+    }
+    let all = sums.into_iter().filter(|(_, (.., is_known))| *is_known);
+    let all = all.map(|(who, (then, otherwise, _))| Working {
+        who,
+        then: share(then, to - from),
+        otherwise,
+    });
+    let more = |w: &Working| w.then - w.otherwise;
+    let mut list: Vec<_> = all.filter(|w| more(w) >= least).collect();
+    list.sort_by(|a, b| more(b).total_cmp(&more(a)).then(a.who.cmp(&b.who)));
+    list
+}

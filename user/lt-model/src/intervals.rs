@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a thread did, packed.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::ids::WakerId;
+use crate::state::{Interval, State};
+use crate::tiles::{Kinds, Tiles, push};
+
+/// What a thread does, and where.
+pub(crate) type Doing = (State, Option<u32>);
+
+/// No waker.
+const NONE: u32 = u32::MAX;
+
+/// The intervals of a thread: each begins where the one before ends. One takes 16 bytes.
+#[derive(Clone, Default)]
+pub struct Intervals {
+    tiles: Tiles,
+    wakers: Vec<u32>,
+    kinds: Arc<[Doing]>,
+}
+
+impl Intervals {
+    /// What one takes.
+    pub(crate) const BYTES: usize = Tiles::BYTES + size_of::<u32>();
+
+    /// One more, of a kind; it begins where the last one ends.
+    pub(crate) fn push(&mut self, begin: u64, end: u64, kind: u32, waker: Option<WakerId>) {
+        self.tiles.push(begin, end, kind);
+        push(&mut self.wakers, waker.map_or(NONE, |waker| waker.0));
+    }
+
+    /// The last one is of that kind, and goes on. One that has the maker of the thread does not go on to what a waker has
+    /// ended: both are told.
+    pub(crate) fn extend(&mut self, end: u64, kind: u32, waker: Option<WakerId>) -> bool {
+        if self.tiles.last_kind() != Some(kind) {
+            return false;
+        }
+        if let (Some(last), Some(waker)) = (self.wakers.last_mut(), waker) {
+            if *last != NONE {
+                return false;
+            }
+            *last = waker.0;
+        }
+        self.tiles.extend(end);
+        true
+    }
+
+    /// The last one is another one, which begins where that did: nothing more is stored.
+    pub(crate) fn replace_last(&mut self, end: u64, kind: u32) {
+        self.tiles.replace_last(end, kind);
+        if let Some(last) = self.wakers.last_mut() {
+            *last = NONE;
+        }
+    }
+
+    /// As indexes of kinds.
+    pub(crate) fn packed(&self) -> impl Iterator<Item = (u64, u64, u32, Option<WakerId>)> + Clone {
+        let wakers = self
+            .wakers
+            .iter()
+            .map(|w| (*w != NONE).then_some(WakerId(*w)));
+        let all = (0..self.len()).filter_map(|index| self.tiles.get(index));
+        all.zip(wakers)
+            .map(|((a, b, kind), waker)| (a, b, kind, waker))
+    }
+
+    /// What the kinds are.
+    pub(crate) fn set_kinds(&mut self, kinds: &Arc<[Doing]>) {
+        self.kinds = Arc::clone(kinds);
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tiles.len()
+    }
+
+    /// There are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<Interval> {
+        let (begin, end, kind) = self.tiles.get(index)?;
+        let (state, cpu) = *self.kinds.get(kind as usize)?;
+        let waker = self.wakers.get(index).filter(|waker| **waker != NONE);
+        Some(Interval {
+            begin,
+            end,
+            state,
+            cpu,
+            waker: waker.map(|waker| WakerId(*waker)),
+        })
+    }
+
+    /// The first.
+    #[must_use]
+    pub fn first(&self) -> Option<Interval> {
+        self.get(0)
+    }
+
+    /// The last.
+    #[must_use]
+    pub fn last(&self) -> Option<Interval> {
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// All, in the order of time.
+    pub fn iter(&self) -> impl Iterator<Item = Interval> + Clone {
+        (0..self.len()).filter_map(|index| self.get(index))
+    }
+
+    /// Those that have a part between `from` and `to`.
+    pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Interval> + Clone {
+        self.tiles
+            .between(from, to)
+            .filter_map(|index| self.get(index))
+    }
+}
+
+impl FromIterator<Interval> for Intervals {
+    /// Each has to begin where the one before ends.
+    fn from_iter<I: IntoIterator<Item = Interval>>(all: I) -> Self {
+        let mut kinds = Kinds::default();
+        let mut intervals = Self::default();
+        for one in all {
+            let kind = kinds.number((one.state, one.cpu));
+            intervals.push(one.begin, one.end, kind, one.waker);
+        }
+        intervals.kinds = kinds.into_list().into();
+        intervals
+    }
+}
+
+impl fmt::Debug for Intervals {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl PartialEq for Intervals {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Intervals {}

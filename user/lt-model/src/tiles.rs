@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What follows each other without gaps, packed: each begins where the one before ends, so only begins are stored, and
+//! what they are is the number of one of few kinds.
+//!
+//! ```text
+//! begins  0  5  9          0..5 running, 5..9 blocked, 9..12 running: 12 bytes each,
+//! kinds   0  1  0          where a state with two times has 40
+//! end            12        kind 0 is running, kind 1 blocked
+//! ```
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::ops::Range;
+
+/// Different values; each is stored once, and has a number.
+#[derive(Debug)]
+pub(crate) struct Kinds<K> {
+    list: Vec<K>,
+    numbers: HashMap<K, u32>,
+}
+
+impl<K> Default for Kinds<K> {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            numbers: HashMap::new(),
+        }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Kinds<K> {
+    /// What one takes, in a list and in a table with room for twice as many.
+    const BYTES: usize = 5 * size_of::<K>() + 24;
+
+    pub(crate) fn number(&mut self, kind: K) -> u32 {
+        let next = self.list.len() as u32;
+        let number = *self.numbers.entry(kind).or_insert(next);
+        if number == next {
+            self.list.push(kind);
+        }
+        number
+    }
+
+    /// Those that have numbers.
+    pub(crate) fn list(&self) -> &[K] {
+        &self.list
+    }
+
+    pub(crate) fn into_list(self) -> Vec<K> {
+        self.list
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.list.len() * Self::BYTES + 512
+    }
+}
+
+/// Tiles of time.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tiles {
+    begins: Vec<u64>,
+    kinds: Vec<u32>,
+    /// Of the last.
+    end: u64,
+}
+
+impl Tiles {
+    /// What each takes.
+    pub(crate) const BYTES: usize = size_of::<u64>() + size_of::<u32>();
+
+    /// One more, which begins where the last one ends.
+    pub(crate) fn push(&mut self, begin: u64, end: u64, kind: u32) {
+        push(&mut self.begins, begin);
+        push(&mut self.kinds, kind);
+        self.end = end;
+    }
+
+    /// The last one goes on.
+    pub(crate) fn extend(&mut self, end: u64) {
+        self.end = end;
+    }
+
+    /// The last one is of another kind, and ends there.
+    pub(crate) fn replace_last(&mut self, end: u64, kind: u32) {
+        if let Some(last) = self.kinds.last_mut() {
+            *last = kind;
+            self.end = end;
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.begins.len()
+    }
+
+    pub(crate) fn last_kind(&self) -> Option<u32> {
+        self.kinds.last().copied()
+    }
+
+    /// Begin, end and kind.
+    pub(crate) fn get(&self, index: usize) -> Option<(u64, u64, u32)> {
+        let begin = *self.begins.get(index)?;
+        let end = self.begins.get(index + 1).copied().unwrap_or(self.end);
+        Some((begin, end, *self.kinds.get(index)?))
+    }
+
+    /// The indexes of those that have a part between two times.
+    pub(crate) fn between(&self, from: u64, to: u64) -> Range<usize> {
+        let ends = self.begins.get(1..).unwrap_or_default();
+        let mut first = ends.partition_point(|end| *end <= from);
+        if first == ends.len() && self.end <= from {
+            first = self.len();
+        }
+        first..self.begins.partition_point(|begin| *begin < to).max(first)
+    }
+}
+
+/// Takes an element more, and room for a few more: a vector that doubles has room for as many as it has.
+pub(crate) fn push<T>(list: &mut Vec<T>, value: T) {
+    if list.len() == list.capacity() {
+        list.reserve_exact((list.len() / 4).max(4));
+    }
+    list.push(value);
+}
+
+/// What [`push`] takes for elements of that size in all.
+pub(crate) fn with_room(bytes: usize) -> usize {
+    bytes + bytes / 4 + 64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn those_in_a_part_of_the_time_are_found(
+            lengths in prop::collection::vec(1..4u64, 0..20), from in 0..50u64, took in 0..50u64
+        ) {
+            let mut tiles = Tiles::default();
+            let mut all = Vec::new();
+            let mut at = 5;
+            for (kind, length) in (0..).zip(lengths) {
+                tiles.push(at, at + length, kind);
+                all.push((at, at + length, kind));
+                at += length;
+            }
+            let to = from + took;
+            let found: Vec<_> = tiles.between(from, to).map(|i| tiles.get(i).unwrap()).collect();
+            all.retain(|(begin, end, _)| *end > from && *begin < to);
+            if took > 0 {
+                prop_assert_eq!(found, all);
+            }
+            prop_assert_eq!(tiles.get(tiles.len()), None);
+        }
+    }
+
+    #[test]
+    fn there_is_room_for_few_more_than_there_are() {
+        let mut list = Vec::new();
+        for i in 0..1000 {
+            push(&mut list, i);
+            assert!(list.capacity() <= list.len() + list.len() / 4 + 4);
+        }
+        assert!(list.into_iter().eq(0..1000));
+    }
+
+    #[test]
+    fn a_kind_has_one_number() {
+        let mut kinds = Kinds::default();
+        assert_eq!(["a", "b", "a"].map(|k| kinds.number(k)), [0, 1, 0]);
+        assert_eq!(kinds.list(), ["a", "b"]);
+    }
+}

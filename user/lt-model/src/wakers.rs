@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Who woke somebody, packed.
+
+use crate::context::{Context, Waker};
+use crate::ids::{ThreadId, WakerId};
+use crate::tiles::{Kinds, push, with_room};
+
+/// No thread.
+const NONE: u32 = u32::MAX;
+
+/// All wakers, by number. One takes 16 bytes.
+#[derive(Debug, Default)]
+pub struct Wakers {
+    times: Vec<u64>,
+    threads: Vec<u32>,
+    /// Where, and what had interrupted the thread.
+    kinds: Vec<u32>,
+    known: Kinds<(u32, Option<Context>)>,
+    /// How many were not stored.
+    counted: usize,
+}
+
+impl Wakers {
+    /// What one takes.
+    const BYTES: usize = size_of::<u64>() + 2 * size_of::<u32>();
+
+    /// One more: its number.
+    pub fn push(&mut self, waker: Waker) -> WakerId {
+        let id = WakerId(self.times.len() as u32);
+        push(&mut self.times, waker.time);
+        push(
+            &mut self.threads,
+            waker.thread.map_or(NONE, |thread| thread.0),
+        );
+        push(
+            &mut self.kinds,
+            self.known.number((waker.cpu, waker.context)),
+        );
+        id
+    }
+
+    /// One of them.
+    #[must_use]
+    pub fn get(&self, id: WakerId) -> Option<Waker> {
+        let index = id.0 as usize;
+        let kind = *self.kinds.get(index)?;
+        let (cpu, context) = *self.known.list().get(kind as usize)?;
+        let thread = self.threads.get(index).filter(|thread| **thread != NONE);
+        Some(Waker {
+            time: *self.times.get(index)?,
+            cpu,
+            thread: thread.map(|thread| ThreadId(*thread)),
+            context,
+        })
+    }
+
+    /// One more, which is counted only.
+    pub(crate) fn count(&mut self) {
+        self.counted += 1;
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        with_room((self.times.len() + self.counted) * Self::BYTES) + self.known.bytes()
+    }
+}
+
+impl FromIterator<Waker> for Wakers {
+    fn from_iter<I: IntoIterator<Item = Waker>>(all: I) -> Self {
+        let mut wakers = Self::default();
+        for waker in all {
+            wakers.push(waker);
+        }
+        wakers
+    }
+}

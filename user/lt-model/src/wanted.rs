@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What is to be kept of a model when not all of it is.
+
+use std::collections::HashMap;
+
+use crate::ids::ThreadId;
+
+/// Parts of what threads and processors did.
+#[derive(Debug, Clone, Default)]
+pub struct Wanted {
+    threads: HashMap<ThreadId, Spans>,
+    processors: HashMap<u32, Spans>,
+}
+
+/// Begins and ends, in the order of time, apart from each other.
+#[derive(Debug, Clone, Default)]
+struct Spans(Vec<(u64, u64)>);
+
+impl Spans {
+    fn add(&mut self, from: u64, to: u64) {
+        let place = self.0.partition_point(|(_, end)| *end < from);
+        let joined = self.0[place..].partition_point(|(begin, _)| *begin <= to) + place;
+        let all = self.0.get(place..joined).unwrap_or_default();
+        let from = all.first().map_or(from, |(begin, _)| from.min(*begin));
+        let to = all.last().map_or(to, |(_, end)| to.max(*end));
+        self.0.splice(place..joined, [(from, to)]);
+    }
+
+    fn has(&self, from: u64, to: u64) -> bool {
+        let place = self.0.partition_point(|(_, end)| *end <= from);
+        self.0.get(place).is_some_and(|(begin, _)| *begin < to)
+    }
+}
+
+impl Wanted {
+    /// What a thread did between two times.
+    pub fn thread(&mut self, id: ThreadId, from: u64, to: u64) {
+        self.threads.entry(id).or_default().add(from, to);
+    }
+
+    /// What a processor did between two times.
+    pub fn processor(&mut self, cpu: u32, from: u64, to: u64) {
+        self.processors.entry(cpu).or_default().add(from, to);
+    }
+
+    pub(crate) fn has_thread(&self, id: ThreadId, from: u64, to: u64) -> bool {
+        self.threads.get(&id).is_some_and(|s| s.has(from, to))
+    }
+
+    pub(crate) fn has_processor(&self, cpu: u32, from: u64, to: u64) -> bool {
+        self.processors.get(&cpu).is_some_and(|s| s.has(from, to))
+    }
+
+    /// What it takes itself, about.
+    pub(crate) fn bytes(&self) -> usize {
+        let all = self.threads.values().chain(self.processors.values());
+        all.map(|spans| 64 + spans.0.capacity() * size_of::<(u64, u64)>())
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_was_added_is_there(
+            added in prop::collection::vec((0..40u64, 1..6u64), 0..10), from in 0..40u64, took in 1..6u64
+        ) {
+            let mut spans = Spans::default();
+            added.iter().for_each(|(from, took)| spans.add(*from, from + took));
+            let to = from + took;
+            let there = added.iter().any(|(begin, took)| *begin < to && begin + took > from);
+            prop_assert_eq!(spans.has(from, to), there);
+            prop_assert!(spans.0.windows(2).all(|pair| pair[0].1 < pair[1].0), "{spans:?}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Any events, for the properties that hold whatever happens: of lt-model, and of lt-analyze, whose tests take this file
+//! from here.
+
+use lt_model::{Builder, Disk, Event, Model, Sleep, SwitchedOut, What};
+use proptest::prelude::*;
+
+fn out() -> impl Strategy<Value = SwitchedOut> {
+    prop_oneof![
+        3 => Just(SwitchedOut::Blocked(Sleep::Interruptible)),
+        2 => Just(SwitchedOut::Preempted),
+        1 => Just(SwitchedOut::Blocked(Sleep::Idle)),
+        1 => Just(SwitchedOut::Dead),
+    ]
+}
+
+fn name() -> impl Strategy<Value = &'static [u8]> {
+    prop_oneof![Just(&b""[..]), Just(&b"a"[..]), Just(&b"ksoftirqd/0"[..])]
+}
+
+fn what() -> impl Strategy<Value = What<'static>> {
+    let tid = || 0..6i32;
+    prop_oneof![
+        6 => (tid(), out(), tid(), name(), name()).prop_map(|(prev, out, next, prev_name, next_name)| {
+            What::Switch { prev, prev_name, out, next, next_name }
+        }),
+        4 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Waking { tid, name, target }),
+        2 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Wakeup { tid, name, target }),
+        1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
+        1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
+        2 => name().prop_map(|name| What::Call { name }),
+        2 => Just(What::Return),
+        1 => (0..3i32, name()).prop_map(|(number, name)| What::Irq { number, name }),
+        1 => (0..3i32).prop_map(|number| What::IrqEnd { number }),
+        1 => (0..40u32).prop_map(|vector| What::Raise { vector }),
+        1 => (0..12u32).prop_map(|vector| What::Softirq { vector }),
+        1 => (0..12u32).prop_map(|vector| What::SoftirqEnd { vector }),
+        1 => Just(What::Timer),
+        1 => Just(What::TimerEnd),
+        1 => name().prop_map(|name| What::Ipi { name }),
+        1 => Just(What::IpiEnd),
+        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk) }),
+        1 => (0..100u64).prop_map(|until| What::Lost { until }),
+    ]
+}
+
+/// A time, a processor, and what happens there.
+pub type At = (u64, u32, What<'static>);
+
+/// In the order of time, nearly: a tracer's clocks may be off by a little.
+pub fn events() -> impl Strategy<Value = Vec<At>> {
+    let event = (
+        0..4u64,
+        prop_oneof![9 => 0..3u32, 1 => Just(u32::MAX)],
+        what(),
+    );
+    prop::collection::vec(event, 0..120).prop_map(|mut events| {
+        let mut time = 10;
+        for (delta, ..) in &mut events {
+            time = (time + *delta).saturating_sub(1);
+            *delta = time;
+        }
+        events
+    })
+}
+
+pub fn feed(builder: &mut Builder, events: &[At]) {
+    for (time, cpu, what) in events {
+        builder.feed(&Event {
+            time: *time,
+            cpu: *cpu,
+            what: *what,
+        });
+    }
+}
+
+pub fn model(events: &[At]) -> Model {
+    let mut builder = Builder::new();
+    feed(&mut builder, events);
+    builder.finish()
+}

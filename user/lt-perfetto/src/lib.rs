@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Writes traces that Perfetto shows (<https://ui.perfetto.dev>, trace_processor): tracks below tracks, slices on them,
+//! and arrows from one to another.
+//!
+//! ```text
+//! thread 7   | runs |  waits for 8      | runs  |
+//!                                      ^ arrow
+//! thread 8   | ... runs                |' wakes 7
+//! ```
+//!
+//! Times are of one clock, ns, and come out as they went in. Slices of a track nest: one that begins last ends first.
+//! Packets are written one by one, so memory does not grow with the trace; each different name is stored once.
+
+mod schema;
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use prost::Message;
+
+use self::schema::{
+    CLEARED, ChildOrdering, DebugAnnotation, InternedData, InternedName, NEEDS,
+    SiblingMergeBehavior, Trace, TracePacket, TrackDescriptor, TrackEvent, Type,
+};
+
+/// All packets are of one writer.
+const SEQUENCE: u32 = 1;
+/// Written at a time, bytes.
+const CHUNK: usize = 64 << 10;
+
+/// A track.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Track(u64);
+
+/// An arrow between two events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Arrow(u64);
+
+/// A value beside a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A number.
+    Number(u64),
+    /// A text.
+    Text(String),
+}
+
+/// What an event says, beside its name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Details {
+    /// Names with values.
+    pub values: Vec<(&'static str, Value)>,
+    /// The arrow that begins here.
+    pub from: Option<Arrow>,
+    /// The arrow that ends here.
+    pub to: Option<Arrow>,
+}
+
+/// Writes one trace.
+#[derive(Debug)]
+pub struct Writer<W: Write> {
+    out: W,
+    /// Encoded, and not yet written.
+    buffer: Vec<u8>,
+    /// One packet, used again and again.
+    trace: Trace,
+    events: Names,
+    annotations: Names,
+    tracks: u64,
+    arrows: u64,
+    begun: bool,
+}
+
+/// The numbers of names.
+#[derive(Debug, Default)]
+struct Names {
+    numbers: HashMap<String, u64>,
+    /// Those that no packet has told yet.
+    fresh: Vec<InternedName>,
+}
+
+impl Names {
+    fn number(&mut self, name: &str) -> u64 {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        // 0 is none.
+        let number = self.numbers.len() as u64 + 1;
+        self.numbers.insert(name.to_string(), number);
+        self.fresh.push(InternedName {
+            iid: Some(number),
+            name: Some(name.to_string()),
+        });
+        number
+    }
+}
+
+impl<W: Write> Writer<W> {
+    /// Begins a trace.
+    pub fn new(out: W) -> Self {
+        Self {
+            out,
+            buffer: Vec::with_capacity(CHUNK + CHUNK / 8),
+            trace: Trace::default(),
+            events: Names::default(),
+            annotations: Names::default(),
+            tracks: 0,
+            arrows: 0,
+            begun: false,
+        }
+    }
+
+    /// A new track, `below` another if that is given; those below one track are shown in the order in which they are
+    /// made.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn track(&mut self, name: &str, below: Option<Track>) -> io::Result<Track> {
+        // 0 is the track of what has none.
+        self.tracks += 1;
+        let track = Track(self.tracks);
+        let packet = TracePacket {
+            track_descriptor: Some(TrackDescriptor {
+                uuid: Some(track.0),
+                name: Some(name.to_string()),
+                parent_uuid: below.map(|parent| parent.0),
+                child_ordering: Some(ChildOrdering::Explicit.into()),
+                sibling_order_rank: Some(i32::try_from(self.tracks).unwrap_or(i32::MAX)),
+                sibling_merge_behavior: Some(SiblingMergeBehavior::None.into()),
+            }),
+            ..TracePacket::default()
+        };
+        self.packet(packet)?;
+        Ok(track)
+    }
+
+    /// A new arrow. Write the event from which it goes before the one to which it goes: with events at one time, that
+    /// decides where it points.
+    pub fn arrow(&mut self) -> Arrow {
+        self.arrows += 1;
+        Arrow(self.arrows)
+    }
+
+    /// A slice begins.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn begin(
+        &mut self,
+        track: Track,
+        time: u64,
+        name: &str,
+        details: Details,
+    ) -> io::Result<()> {
+        self.event(track, time, Type::SliceBegin, Some(name), details)
+    }
+
+    /// The slice that began last ends.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
+        self.event(track, time, Type::SliceEnd, None, Details::default())
+    }
+
+    /// Something happens that takes no time.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn instant(
+        &mut self,
+        track: Track,
+        time: u64,
+        name: &str,
+        details: Details,
+    ) -> io::Result<()> {
+        self.event(track, time, Type::Instant, Some(name), details)
+    }
+
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// Those of the output.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.write()?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+
+    fn event(
+        &mut self,
+        track: Track,
+        time: u64,
+        kind: Type,
+        name: Option<&str>,
+        details: Details,
+    ) -> io::Result<()> {
+        let mut annotations = Vec::with_capacity(details.values.len());
+        for (name, value) in details.values {
+            let (number, text) = match value {
+                Value::Number(number) => (Some(number), None),
+                Value::Text(text) => (None, Some(text)),
+            };
+            annotations.push(DebugAnnotation {
+                name_iid: Some(self.annotations.number(name)),
+                uint_value: number,
+                string_value: text,
+            });
+        }
+        let event = TrackEvent {
+            debug_annotations: annotations,
+            r#type: Some(kind.into()),
+            name_iid: name.map(|name| self.events.number(name)),
+            track_uuid: Some(track.0),
+            flow_ids: details.from.iter().map(|arrow| arrow.0).collect(),
+            terminating_flow_ids: details.to.iter().map(|arrow| arrow.0).collect(),
+        };
+        self.packet(TracePacket {
+            timestamp: Some(time),
+            track_event: Some(event),
+            ..TracePacket::default()
+        })
+    }
+
+    fn packet(&mut self, mut packet: TracePacket) -> io::Result<()> {
+        packet.trusted_packet_sequence_id = Some(SEQUENCE);
+        let first = !std::mem::replace(&mut self.begun, true);
+        packet.sequence_flags = Some(if first { CLEARED } else { NEEDS });
+        let event_names = std::mem::take(&mut self.events.fresh);
+        let debug_annotation_names = std::mem::take(&mut self.annotations.fresh);
+        if !event_names.is_empty() || !debug_annotation_names.is_empty() {
+            packet.interned_data = Some(InternedData {
+                event_names,
+                debug_annotation_names,
+            });
+        }
+        self.trace.packet.clear();
+        self.trace.packet.push(packet);
+        // There is room for all: the buffer grows.
+        self.trace.encode(&mut self.buffer)?;
+        if self.buffer.len() >= CHUNK {
+            self.write()?;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.buffer)?;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Byte for byte, as Google's own library for Python writes the same messages.
+    #[test]
+    fn a_trace_is_what_the_schema_says() {
+        let mut writer = Writer::new(Vec::new());
+        let top = writer.track("t", None).unwrap();
+        let below = writer.track("b", Some(top)).unwrap();
+        let arrow = writer.arrow();
+        let from = Details {
+            from: Some(arrow),
+            ..Details::default()
+        };
+        writer.instant(top, 5, "w", from).unwrap();
+        let to = Details {
+            to: Some(arrow),
+            values: vec![("n", Value::Number(300)), ("s", Value::Text("x".into()))],
+            ..Details::default()
+        };
+        writer.begin(below, u64::MAX >> 1, "w", to).unwrap();
+        writer.end(below, u64::MAX >> 1).unwrap();
+        let bytes = writer.finish().unwrap();
+        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+        let expected = concat!(
+            "0a1250016801e2030b0801120174580360017802",
+            "0a1450016802e2030d08021201622801580360027802",
+            "0a21400550015a10480350015801f90201000000000000006207120508011201776802",
+            "0a3e40ffffffffffffffff7f50015a1e2205080118ac022205080232017848015001580281030100",
+            "000000000000620e1a05080112016e1a0508021201736802",
+            "0a1440ffffffffffffffff7f50015a04480258026802",
+        );
+        assert_eq!(hex, expected);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_an_error() {
+        let mut small = [0u8; 8];
+        let mut writer = Writer::new(&mut small[..]);
+        writer.track("a name that is longer", None).unwrap();
+        assert!(writer.finish().is_err());
+    }
+}
