@@ -219,12 +219,9 @@ impl Walk<'_> {
         if part.0 >= part.1 {
             return;
         }
-        let first = self.model.thread(id).filter(|t| t.born);
-        let first = first.and_then(|t| t.intervals.first());
-        // Of a wait that is who ended it.
-        let is_wait = |first: &Interval| matches!(first.state, State::Blocked(..));
-        let birth = first.filter(|first| first.begin == part.1 && !is_wait(first));
-        let waker = birth.and_then(|first| first.waker);
+        let thread = self.model.thread(id).filter(|t| t.born);
+        let birth = thread.filter(|t| t.span().is_some_and(|(begin, _)| begin == part.1));
+        let waker = birth.and_then(|thread| thread.maker);
         let maker = waker.and_then(|waker| Some((waker, self.model.waker(waker)?.by()?)));
         match maker {
             Some((waker, maker)) if self.may_follow(maker) => {

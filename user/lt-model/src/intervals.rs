@@ -33,19 +33,15 @@ impl Intervals {
         push(&mut self.wakers, waker.map_or(NONE, |waker| waker.0));
     }
 
-    /// The last one is of that kind, and goes on. One that has the maker of the thread does not go on to what a waker has
-    /// ended: both are told.
+    /// The last one is of that kind, and goes on to what this waker has ended. It was not ended by one itself.
     pub(crate) fn extend(&mut self, end: u64, kind: u32, waker: Option<WakerId>) -> bool {
         if self.tiles.last_kind() != Some(kind) {
             return false;
         }
+        self.tiles.extend(end);
         if let (Some(last), Some(waker)) = (self.wakers.last_mut(), waker) {
-            if *last != NONE {
-                return false;
-            }
             *last = waker.0;
         }
-        self.tiles.extend(end);
         true
     }
 

@@ -18,7 +18,7 @@ pub struct Interval {
     pub state: State,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
-    /// Who ended it: of a thread that was blocked, or is new.
+    /// Who ended it, if it is a wait.
     pub waker: Option<WakerId>,
 }
 

@@ -2,6 +2,7 @@
 
 //! What a thread did, interval by interval.
 
+use crate::ids::WakerId;
 use crate::intervals::Intervals;
 use crate::names::Name;
 use crate::state::{Class, Interval};
@@ -15,6 +16,8 @@ pub struct Thread {
     pub name: Option<Name>,
     /// It begins here: not only is known from here on.
     pub born: bool,
+    /// Who made it, and when, if that is known.
+    pub maker: Option<WakerId>,
     /// It has ended.
     pub dead: bool,
     /// What it did, without gaps.

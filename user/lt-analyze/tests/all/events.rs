@@ -414,3 +414,25 @@ fn a_number_that_is_used_again_is_the_thread_of_that_time() {
     assert_eq!(thread_in(&m, 9, 11, 19), None);
     assert_eq!(thread_in(&m, 4, 0, 50), None);
 }
+
+/// What it did first is not known, and a thread that had nothing to do with its making has ended that.
+#[test]
+fn who_first_woke_a_thread_has_not_made_it() {
+    let fork = What::Fork {
+        child: 9,
+        name: b"",
+    };
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        at(4, 1, fork),
+        at(4, 0, What::Lost { until: 5 }),
+        switch(6, 0, 0, S, 9),
+        switch(6, 0, 0, S, 7),
+        waking(8, 0, 9, 0),
+        switch(9, 0, 7, S, 9),
+        switch(10, 0, 9, S, 0),
+    ]);
+    let first = path(&m, of(&m, 9), 0, 10)[0];
+    assert_eq!((first.thread, first.end), (of(&m, 8), 4));
+}

@@ -40,6 +40,7 @@ fn model(lines: &[&str], edges: &[&str]) -> Model {
             tid: 1,
             name: None,
             born: false,
+            maker: None,
             dead: false,
             intervals: intervals.into_iter().collect(),
         });
@@ -225,6 +226,7 @@ fn a_long_chain_has_an_end() {
         tid: n as i32,
         name: None,
         born: false,
+        maker: None,
         dead: false,
         intervals: [
             interval(n, n + 1, running, None),

@@ -36,8 +36,6 @@ pub(super) struct Task {
     pub(super) held: Vec<Context>,
     /// Its last interval ended by a waking.
     woken: bool,
-    /// Who made it.
-    maker: Option<WakerId>,
 }
 
 impl Task {
@@ -82,18 +80,19 @@ impl Tasks {
             Some(thread) => Some(*thread),
             None => {
                 let since = self.ended.get(&tid).copied().unwrap_or(self.start);
-                Some(self.add(tid, since, State::Unknown, false))
+                Some(self.add(tid, since, State::Unknown))
             }
         }
     }
 
-    fn add(&mut self, tid: i32, since: u64, state: State, born: bool) -> ThreadId {
+    fn add(&mut self, tid: i32, since: u64, state: State) -> ThreadId {
         // There is no memory for 2^32 of them.
         let id = ThreadId(self.threads.len() as u32);
         let thread = Thread {
             tid,
             name: None,
-            born,
+            born: false,
+            maker: None,
             dead: false,
             intervals: Intervals::default(),
         };
@@ -108,7 +107,6 @@ impl Tasks {
             assumed: None,
             held: Vec::new(),
             woken: false,
-            maker: None,
         };
         push(&mut self.now, task);
         self.by_tid.insert(tid, id);
@@ -153,9 +151,10 @@ impl Tasks {
         if let Some(old) = self.by_tid.get(&tid).copied() {
             self.end(old, time);
         }
-        let thread = self.add(tid, time, State::Waiting, true);
-        self.of(thread).maker = maker;
-        Some(thread)
+        let id = self.add(tid, time, State::Waiting);
+        let thread = &mut self.threads[id.0 as usize];
+        (thread.born, thread.maker) = (true, maker);
+        Some(id)
     }
 
     /// What it does is not known any more, if it is still there that it ran: it may have been seen elsewhere since.
@@ -205,11 +204,7 @@ impl Tasks {
         if time <= task.since || thread.dead {
             return;
         }
-        // The first interval names the maker of the thread, unless a waker ended it; not a wait, which the maker did not
-        // end.
         let ends = std::mem::replace(&mut task.woken, waker.is_some());
-        let maker = task.maker.take();
-        let waker = waker.or(maker.filter(|_| !matches!(task.state, State::Blocked(..))));
         let mut interval = Interval {
             begin: std::mem::replace(&mut task.since, time),
             end: time,
@@ -235,6 +230,7 @@ impl Tasks {
         }
         self.keep(id, interval, ends);
     }
+
     /// The thread has one interval more, unless it is of no interest. A waking `ends` the one before it.
     fn keep(&mut self, id: ThreadId, interval: Interval, ends: bool) {
         let Interval {
@@ -253,9 +249,7 @@ impl Tasks {
             Detail::Waits => (only_waits(doing), ends),
             Detail::Some(wanted) if wanted.has_thread(id, begin, end) => (doing, ends),
             Detail::Some(_) => {
-                // Who made it is told where it begins; who ended a wait is not who made it.
-                let is_wait = matches!(interval.state, State::Blocked(..));
-                waker = waker.filter(|_| all.is_empty() && !is_wait);
+                waker = None;
                 ((State::Unknown, None), false)
             }
         };

@@ -56,7 +56,10 @@ fn of(model: &Model, id: ThreadId) -> String {
         format!("{}..{} {what}{}", i.begin, i.end, by.unwrap_or_default())
     };
     let all: Vec<_> = thread.intervals.iter().map(one).collect();
-    all.join(", ")
+    let made = thread
+        .maker
+        .map(|w| format!("made by {}: ", who(model, &model.waker(w).unwrap())));
+    made.unwrap_or_default() + &all.join(", ")
 }
 
 fn state(model: &Model, state: State) -> String {

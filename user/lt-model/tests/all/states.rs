@@ -157,7 +157,7 @@ fn a_number_that_is_used_again_is_another_thread() {
     ]);
     assert_eq!(
         told(&m, 9),
-        "1..2 waiting by 7, 2..4 running | 6..7 waiting by 8, 7..8 running, 8..9 blocked | 9..10 waiting by 8"
+        "made by 7: 1..2 waiting, 2..4 running | made by 8: 6..7 waiting, 7..8 running, 8..9 blocked | made by 8: 9..10 waiting"
     );
     let dead: Vec<_> = m.by_tid(9).map(|id| m.thread(id).unwrap().dead).collect();
     assert_eq!(dead, [true, true, false]);
@@ -182,7 +182,7 @@ fn a_thread_that_runs_as_soon_as_it_is_made_runs_in_one_piece() {
         switch(27, 1, 9, S, 0),
         switch(28, 1, 0, R, 8),
     ]);
-    assert_eq!(told(&m, 9), "17..27 running by 7, 27..28 blocked");
+    assert_eq!(told(&m, 9), "made by 7: 17..27 running, 27..28 blocked");
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn a_switch_from_another_thread_than_ran_shows_that_events_are_missing() {
 }
 
 #[test]
-fn of_what_is_not_known_the_maker_and_who_ended_it_are_both_told() {
+fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
     let fork = What::Fork {
         child: 4,
         name: b"",
@@ -395,6 +395,6 @@ fn of_what_is_not_known_the_maker_and_who_ended_it_are_both_told() {
     ]);
     assert_eq!(
         told(&m, 4),
-        "10..18 unknown by 7, 18..28 unknown by 8, 28..30 waiting"
+        "made by 7: 10..28 unknown by 8, 28..30 waiting"
     );
 }
