@@ -47,9 +47,12 @@ env -u LT_BUILD CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNIT
 	# these parts run only if they are named
 	wanted = [key for key in wanted if key[0] not in ("chains", "trace", "analyze", "structures")]
 	assert not [key for key in wanted if key not in rows], "rows are missing"
-	# nothing is lost, and a begin that finds the pool exhausted does less than one that succeeds
-	may_be_less = ("lost_", "full_more_")
-	assert all(row["unit"] and (row["value"] > 0 or row["name"].startswith(may_be_less)) for row in result["rows"]), rows
+	# nothing is lost, and a begin that finds the pool exhausted does less than one that succeeds; what one adds to a run
+	# of hackbench is a difference of two runs, which chance may make negative when there is only one round
+	may_be_less = ("lost_", "full_more_", "each_", "ours_to_")
+	bad = [row for row in result["rows"]
+	       if not row["unit"] or not (row["value"] > 0 or row["name"].startswith(may_be_less))]
+	assert not bad, bad
 	pairs = sorted((row["part"], row["live"]) for row in result["rows"] if row["name"] == "pair")
 	assert pairs == [(part, live) for part in ("bpf", "engine") for live in (1, 1000, 64000)], pairs
 END
