@@ -16,18 +16,18 @@
 //! The classic lock-free table links its entries, and then has to keep a removed entry's memory
 //! untouched until every reader has left: a grace period between `event_out` and reuse. Here an
 //! entry has no link. It sits in a *slot*, and it stays in this slot until it is removed; a
-//! reader looks at slots, never at a chain, so it can not be led astray by recycled memory.
+//! reader looks at slots, never at a chain, so recycled memory cannot lead it astray.
 //!
 //! The table is only an index: it yields *candidates*, cells whose key may be the one asked for.
 //! The caller decides by the cell's own state whether this is the event, and to end it means to
 //! win a compare-and-swap on that state (event.rs). So a tag or index that is stale, because the
-//! slot was emptied or reused while somebody looked, costs a comparison and does no harm.
+//! slot was emptied or reused during the search, costs a comparison and does no harm.
 //!
 //! # Rules
 //!
 //! - [`Table::insert`] claims a free slot by setting its tag (compare-and-swap), then writes the
-//!   index. The caller publishes the event afterwards, by its state; nobody believes a cell whose
-//!   state is not live.
+//!   index. The caller publishes the event afterwards, by its state; no reader believes a cell
+//!   whose state is not live.
 //! - [`Table::remove`] may be called by the winner only, once: it frees the slot.
 //! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove`
 //!   takes the count back. A search goes on to the next bucket exactly while `overflow` is not
@@ -48,15 +48,15 @@
 //!
 //! - after the switch, a grace period: then no insertion into the old level is still under way,
 //!   and it can only become emptier (`sealed`);
-//! - after an empty level was taken off `others`, a grace period: then nobody looks at it.
+//! - after an empty level was taken off `others`, a grace period: then no search looks at it.
 //!
 //! # What is promised
 //!
 //! An event that is live during all of a search is among its candidates: its tag and index were
 //! written before it was published, they stay until it is removed, and every full bucket that it
 //! passed counts it. Events inserted or removed during the search may or may not be met. The
-//! event's level is searched: it was current when the event was inserted, so whoever sees the
-//! event published sees that level or a newer one as current, and with a newer one `others`.
+//! event's level is searched: it was current when the event was inserted, so a search that sees
+//! the event published sees that level or a newer one as current, and with a newer one `others`.
 //!
 //! # Contexts
 //!
@@ -64,8 +64,10 @@
 //! an RCU read-side critical section; `new`, `grow` and `reap` sleep.
 
 use crate::{
-    freelist::{Index, Link},
-    platform::Platform,
+    engine::{
+        freelist::{Index, Link},
+        platform::Platform,
+    },
     sys::{
         atomic::{clear_byte, Acquire, Atomic, Relaxed, Release},
         memory::NodeSlice,
@@ -287,6 +289,20 @@ impl<P: Platform> Table<P> {
         (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
     }
 
+    /// The same for callers that mostly find nothing: an empty bucket says so at once.
+    #[inline(always)]
+    pub(crate) fn look_in_vain<'a>(&'a self, guard: &'a P::Guard, hash: u64) -> Option<Hits<'a>> {
+        let bucket = self.current(guard).home(hash);
+        let tags = bucket.tags();
+        let slots = if tags == 0 {
+            0
+        } else {
+            equal_bytes(tags, tag(hash))
+        };
+        let hits = Hits { bucket, slots };
+        (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
+    }
+
     /// The first part of [`Table::find_among`]: what is in the home bucket.
     #[inline(always)]
     pub(crate) fn find_at_home<'a, R>(
@@ -375,17 +391,17 @@ impl<P: Platform> Table<P> {
         let _busy = Busy::enter(&self.busy)?;
         let others = self.others.load(Relaxed);
         if others != self.sealed.load(Relaxed) {
-            // Whoever began to insert into a level when it was current has ended.
+            // Then every insertion has ended that began when the level was current.
             P::synchronize();
             self.sealed.store(others, Relaxed);
         }
         for (number, holder) in self.holders.iter().enumerate() {
             let bit = 1 << number;
-            // Relaxed, here and below: only who is busy writes these.
+            // Relaxed, here and below: only the caller that holds `busy` writes these.
             if self.sealed.load(Relaxed) & bit == 0 {
                 continue;
             }
-            // SAFETY: Only who is busy changes the owner, and that is us.
+            // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
             let owner = unsafe { &*holder.owner.get() };
             if !owner.as_ref().is_some_and(|level| level[0].is_empty()) {
                 continue;
@@ -394,7 +410,7 @@ impl<P: Platform> Table<P> {
             self.others.store(self.others.load(Relaxed) & !bit, Relaxed);
             // Relaxed: nothing is published.
             holder.address.store(0, Relaxed);
-            // Whoever may have seen the bit has ended.
+            // Then every search has ended that may have seen the bit.
             P::synchronize();
             // SAFETY: We are busy. The level is empty, so no event needs it to be removed; it
             // is neither current nor among the others, and a grace period has passed since.
@@ -490,7 +506,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// How many buckets a table for so many cells needs.
+/// How many buckets a table for this many cells needs.
 fn buckets_for(cells: u32) -> usize {
     cells.div_ceil(CELLS_PER_BUCKET).next_power_of_two() as usize
 }
@@ -617,7 +633,7 @@ impl Level {
 
     /// Whether nothing is in it.
     fn is_empty(&self) -> bool {
-        // Acquire: whoever emptied it has left it before it is freed.
+        // Acquire: the party that emptied it has left it before it is freed.
         let is_empty = |b: &Bucket| b.tags.load(Acquire) == 0 && b.overflow.load(Acquire) == 0;
         self.buckets.iter().all(is_empty)
     }
@@ -662,8 +678,8 @@ impl Bucket {
                 .is_ok()
             {
                 let slot = (shift / 8) as usize;
-                // Release: whoever reads the index may look at the cell: it sees at least that
-                // there is one (growing, freelist.rs).
+                // Release: a reader of the index may look at the cell: it sees at least that there
+                // is one (growing, freelist.rs).
                 // INVARIANT: The number of an index.
                 self.cell(slot).store(cell.to_raw(), Release);
                 Place::of(self, slot).keep_in(link);
@@ -675,8 +691,14 @@ impl Bucket {
     /// The slots with this tag, as the high bits of their bytes; perhaps some more.
     #[inline(always)]
     fn hits(&self, tag: u64) -> u64 {
+        equal_bytes(self.tags(), tag)
+    }
+
+    /// The tags of all slots, to be searched.
+    #[inline(always)]
+    fn tags(&self) -> u64 {
         // Acquire: the index of a slot is read after its tag.
-        equal_bytes(self.tags.load(Acquire), tag)
+        self.tags.load(Acquire)
     }
 
     /// Offers the cells in these slots, until `take` accepts one.
@@ -706,13 +728,13 @@ impl Bucket {
     /// Frees the slot of an event with this hash.
     #[inline(always)]
     fn free(&self, hash: u64, slot: u32) {
-        // The byte holds this tag until the one who has won the event takes it away. Release, by
-        // `clear_byte`: whoever claims the slot next is ordered after our use of it.
+        // The byte holds this tag until the winner of the event takes it away. Release, by
+        // `clear_byte`: the party that claims the slot next is ordered after our use of it.
         clear_byte(&self.tags, slot, tag(hash));
     }
 }
 
-/// The number of the bucket in which an event with this hash should be, as far as there are so many.
+/// The home bucket of this hash, before it is masked to the size of the table.
 ///
 /// Not of the lowest bits, so that a mask makes them an offset.
 #[inline(always)]

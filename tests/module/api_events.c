@@ -184,15 +184,16 @@ void duplicates(void)
 
 /*
  * However many events of one key are begun, no call takes long, and a refused one
- * returns an error. The time is only printed: an emulated machine whose CPU the
- * host takes away says little about a limit.
+ * returns an error. The times are printed, and vm/api-crowd compares them with the
+ * limit on a machine whose clock counts instructions: elsewhere the host may take
+ * the CPU away meanwhile.
  */
 static void crowd(int attempts, u64 threshold)
 {
 	struct latency_tracker_config c = config(4, 0);
 	struct latency_tracker *t;
 	u64 in = 0, other = 0, out = 0, all = 0;
-	int i, err, live = 0, refused = 0;
+	int i, err, live = 0, refused = 0, unlucky = 0;
 	u32 key = 9;
 
 	c.capacity = attempts;
@@ -211,7 +212,11 @@ static void crowd(int attempts, u64 threshold)
 	CHECK(live >= 256 && live <= 264);
 	CHECK(live + refused == attempts);
 	for (key = 10; key < 1010; key++) {
-		CHECK(!MEASURED(other, latency_tracker_event_in(t, &key, 4, NULL)));
+		err = MEASURED(other, latency_tracker_event_in(t, &key, 4, NULL));
+		/* One key in half a million has the home and the tag of the crowd. */
+		if (err == -EBUSY && !unlucky++)
+			continue;
+		CHECK(!err);
 		CHECK(!MEASURED(other, latency_tracker_event_out(t, &key, 4, 0)));
 	}
 	key = 9;
@@ -219,7 +224,7 @@ static void crowd(int attempts, u64 threshold)
 	CHECK(MEASURED(all, latency_tracker_event_out_all(t, &key, 4, 0, 0)) ==
 	      live - 1);
 	/* Those of the other keys are late, too. */
-	CHECK(reports == (threshold ? 0 : live + 1000));
+	CHECK(reports == (threshold ? 0 : live + 1000 - unlucky));
 	pr_info("lt_api: %d of one key: in %llu, another key %llu, out %llu, all %llu ns\n",
 		attempts, in, other, out, all);
 	latency_tracker_destroy(t);

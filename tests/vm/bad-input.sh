@@ -55,7 +55,7 @@ for name in 1x -x- a/b ../one . .. 'a\tb=' '\0' 'a\0b' '\xff\xfe' 'a"b' "a'b" 'a
 	case $name in -x-) bad control "$ENOENT" "$name" x- ;; 'a b/c'|'a\tb=') bad control "$ENOENT" "$name" b ;;
 		*) bad control "$EINVAL" "$name block" ;; esac
 done
-for name in trackers control wakeup alerts version stats work_begin work_done; do
+for name in trackers control wakeup alerts version stats hwnoise work_begin work_done measure; do
 	bad control "$EINVAL" "$name block" $name
 	bad control "$EINVAL" "-$name" $name
 done

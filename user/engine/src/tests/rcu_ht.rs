@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use super::{off_guard, on, Numa};
-use crate::{
+use crate::engine::{
     freelist::{Index, Link},
     rcu_ht::{self, Candidate},
 };
