@@ -102,7 +102,9 @@ pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     watch(false);
     let mut builder = Builder::new();
     builder.max_branches = 20_000;
-    builder.preemption_bound = bound;
+    // loom has it from LOOM_MAX_PREEMPTIONS, which holds for all models.
+    let of_all = builder.preemption_bound;
+    builder.preemption_bound = bound.into_iter().chain(of_all).min();
     let runs = Arc::new(AtomicU64::new(0));
     let inside = runs.clone();
     let result = catch_unwind(AssertUnwindSafe(|| {
