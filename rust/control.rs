@@ -193,6 +193,15 @@ pub(crate) enum Line<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings<'a>(&'a [u8]);
 
+impl<'a> Settings<'a> {
+    /// The first value of a key.
+    pub(crate) fn value_of(&self, key: &str) -> Option<&'a [u8]> {
+        let mut words = self.clone().flatten();
+        let (_, value) = words.find(|(name, _)| *name == key.as_bytes())?;
+        Some(value)
+    }
+}
+
 impl<'a> Iterator for Settings<'a> {
     /// The key, the value, and both as one word.
     type Item = core::result::Result<(&'a [u8], &'a [u8]), Fault<'a>>;
@@ -278,6 +287,18 @@ pub(crate) fn parse_line(line: &[u8]) -> core::result::Result<Line<'_>, Fault<'_
         tracker,
         settings: Settings(rest),
     })
+}
+
+/// Reports a count that is less than another parameter allows.
+pub(crate) fn below<'a>(param: &Param, min: u64, word: &'a [u8]) -> Fault<'a> {
+    let kind = match param.kind {
+        Kind::Count { max, .. } => Kind::Count { min, max },
+        kind => kind,
+    };
+    Fault {
+        param: Some((param.name, kind)),
+        ..fault(EINVAL, "expected more", word)
+    }
 }
 
 /// Reports what was wrong with a name that is well-formed but unknown here.

@@ -172,7 +172,7 @@ impl Registry {
                 tracker,
             ));
         };
-        let changes = parse(kind, settings)?;
+        let changes = parse(kind, settings.clone())?;
         let packed = pack(name);
         let mut list = self.list.lock();
         let list = &mut *list;
@@ -219,12 +219,9 @@ impl Registry {
         }
         check(kind, &values)?;
         if values[common::EVENTS] > values[common::MAX_EVENTS] {
-            if changes.get(common::MAX_EVENTS).is_some() {
-                return Err(control::unknown(
-                    EINVAL,
-                    "expected max_events to be at least events",
-                    kind.params[common::MAX_EVENTS].name.as_bytes(),
-                ));
+            let param = &kind.params[common::MAX_EVENTS];
+            if let Some(word) = settings.value_of(param.name) {
+                return Err(control::below(param, values[common::EVENTS], word));
             }
             values[common::MAX_EVENTS] = values[common::EVENTS];
         }
