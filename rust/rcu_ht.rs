@@ -34,9 +34,10 @@
 //!   zero, so searches for what is not there end at the first bucket, nearly always.
 //! - A table has at least two slots a cell, so keys that differ find one near their home. Events
 //!   of one key share a home and a tag, and pile up behind it: [`CROWD`] of them are taken, and no
-//!   more. So a crowd takes up few buckets, and neither it nor what lives beside it costs more
-//!   than that. Nor does an event go further than [`REACH`]. What is refused is counted as
-//!   `crowded`.
+//!   more, however many levels there are (but in a new level's home, which is claimed without a
+//!   look at others). So a crowd takes up few buckets, and neither it nor what lives beside it
+//!   costs more than that. Nor does an event go further than [`REACH`]. What is refused is counted
+//!   as `crowded`.
 //!
 //! # Growing
 //!
@@ -204,7 +205,7 @@ impl<P: Platform> Table<P> {
     #[inline(always)]
     pub(crate) fn insert(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
         self.insert_at_home(guard, hash, cell, link)
-            || self.current(guard).insert_beyond(hash, cell, link)
+            || self.insert_beyond(guard, hash, cell, link)
     }
 
     /// The first part of [`Table::insert`], nearly always all of it: the home bucket.
@@ -220,6 +221,33 @@ impl<P: Platform> Table<P> {
     ) -> bool {
         let level = self.current(guard);
         level.home(hash).claim(tag(hash), cell, link)
+    }
+
+    /// The rest of [`Table::insert`]: the next buckets, unless there are too many of this key.
+    #[cold]
+    #[inline(never)]
+    fn insert_beyond(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
+        let level = self.current(guard);
+        !self.is_crowded(guard, level, hash) && level.insert_beyond(hash, cell, link)
+    }
+
+    /// Whether there are [`CROWD`] events with this tag behind the home of a hash in the current
+    /// level, and from its home on in the others.
+    ///
+    /// Others may come and go: then it is so of about now, and there may be as many more as there
+    /// are CPUs.
+    fn is_crowded(&self, guard: &P::Guard, level: &Level, hash: u64) -> bool {
+        // While the table grows, the current one may already be among the others.
+        let others = || self.others(guard).filter(|other| !ptr::eq(*other, level));
+        let at_most: u64 = others().map(|other| other.beyond(hash) + SLOTS as u64).sum();
+        if level.beyond(hash) + at_most < u64::from(CROWD) {
+            return false;
+        }
+        let mut left = CROWD - level.count(hash, 1, CROWD);
+        for other in others() {
+            left -= other.count(hash, 0, left);
+        }
+        left == 0
     }
 
     /// Frees the slot of an event that the caller has won. `link` is its cell's, `found` the
@@ -339,21 +367,18 @@ impl<P: Platform> Table<P> {
                 return Some(found);
             }
         }
+        self.others(guard)
+            .find_map(|older| older.search(hash, 0, take))
+    }
+
+    /// The levels that are not current and may still have events.
+    fn others<'a>(&'a self, guard: &'a P::Guard) -> impl Iterator<Item = &'a Level> {
         // Acquire: with the level that ceased to be current we see its bit, see `find`; with a
         // bit we see the address.
         let others = self.others.load(Acquire);
-        for (number, holder) in self.holders.iter().enumerate() {
-            if others & 1 << number == 0 {
-                continue;
-            }
-            let Some(older) = holder.get::<P>(guard) else {
-                continue;
-            };
-            if let Some(found) = older.search(hash, 0, take) {
-                return Some(found);
-            }
-        }
-        None
+        let holders = self.holders.iter().enumerate();
+        let there = holders.filter(move |(number, _)| others & 1 << number != 0);
+        there.filter_map(|(_, holder)| holder.get::<P>(guard))
     }
 
     /// Sees to it that the table is large enough for `cells` live events, and returns whether it
@@ -552,12 +577,7 @@ impl Level {
         (number <= self.mask).then_some(number)
     }
 
-    #[cold]
-    #[inline(never)]
     fn insert_beyond(&self, hash: u64, cell: Index, link: &Link) -> bool {
-        if self.is_crowded(hash) {
-            return false;
-        }
         let (home, reach) = (home(hash), self.reach());
         for step in 0..reach {
             let next = home.wrapping_add(step);
@@ -572,27 +592,25 @@ impl Level {
         false
     }
 
-    /// Whether there are [`CROWD`] events with this tag behind the home of a hash.
-    ///
-    /// Others may come and go: then it is so of about now, and there may be as many more as there
-    /// are CPUs.
-    fn is_crowded(&self, hash: u64) -> bool {
-        // Relaxed, here and below: a count of about now. Each of them came by its home.
-        if self.home(hash).overflow.load(Relaxed) < u64::from(CROWD) {
-            return false;
-        }
+    /// How many events sit behind the home of a hash, or were on their way there.
+    fn beyond(&self, hash: u64) -> u64 {
+        // Relaxed: a count of about now. Each of them came by its home.
+        self.home(hash).overflow.load(Relaxed)
+    }
+
+    /// How many events with this tag there are from the bucket on that is `step` after the home of
+    /// a hash; `most` at the most.
+    fn count(&self, hash: u64, step: usize, most: u32) -> u32 {
         let mut seen = 0;
-        for step in 1..=self.reach() {
+        for step in step..=self.reach() {
             let bucket = self.bucket(home(hash).wrapping_add(step));
+            // Relaxed, here and below: a count of about now.
             seen += equal_bytes(bucket.tags.load(Relaxed), tag(hash)).count_ones();
-            if seen >= CROWD {
-                return true;
-            }
-            if bucket.overflow.load(Relaxed) == 0 {
+            if seen >= most || bucket.overflow.load(Relaxed) == 0 {
                 break;
             }
         }
-        false
+        seen.min(most)
     }
 
     /// How far from home an event can be.

@@ -230,11 +230,54 @@ static void crowd(int attempts, u64 threshold)
 	latency_tracker_destroy(t);
 }
 
+/* The same while the capacity grows, and each of the table's levels has some. */
+static void crowd_of_levels(void)
+{
+	enum { LEVELS = 21, TRIES = 300 };
+	struct latency_tracker_config c = config(4, 0);
+	u64 in = 0, other = 0, out = 0, all = 0;
+	int i, err, level, live = 0, others = 0;
+	struct latency_tracker *t;
+	u32 key = 9, next = 10;
+
+	c.capacity = 1;
+	c.max_capacity = 1 << (LEVELS - 1);
+	c.data_size = 0;
+	c.threshold = U64_MAX;
+	t = latency_tracker_create(&c);
+	CHECK(!IS_ERR(t));
+	for (level = 0; level < LEVELS; level++) {
+		while (live + others < 1 << level) {
+			err = MEASURED(other, latency_tracker_event_in(t, &next, 4, NULL));
+			others += !err;
+			/* Or it has the tag of the crowd, and no room at home. */
+			if (err == -ENOSPC)
+				msleep(1);
+			else
+				next++;
+			if (next % 1024 == 0)
+				cond_resched();
+		}
+		for (i = 0; i < TRIES; i++)
+			live += !MEASURED(in, latency_tracker_event_in(t, &key, 4,
+								       NULL));
+	}
+	CHECK(live >= 256 && live <= 264 + 8 * LEVELS);
+	CHECK(next - 10 - others < (1 << LEVELS) / 1000);
+	CHECK(!MEASURED(out, latency_tracker_event_out(t, &key, 4, 0)));
+	CHECK(MEASURED(all, latency_tracker_event_out_all(t, &key, 4, 0, 0)) ==
+	      live - 1);
+	pr_info("lt_api: %d of one key: in %llu, another key %llu, out %llu, all %llu ns\n",
+		LEVELS * TRIES, in, other, out, all);
+	latency_tracker_destroy(t);
+}
+
 void a_crowd_is_bounded(void)
 {
 	crowd(8000, U64_MAX);
 	crowd(8000, 0);
 	crowd(200000, U64_MAX);
+	crowd_of_levels();
 }
 
 void a_unique_key_is_live_once(void)

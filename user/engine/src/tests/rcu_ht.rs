@@ -200,6 +200,31 @@ fn a_crowd_is_bounded() {
     assert!(most < 1_000, "{most} operations for one");
 }
 
+/// However often a table has grown, and wherever events of one key sit, there are few of them. A level has room for eight
+/// more in its home bucket, which is claimed without a look at others.
+#[test]
+fn a_crowd_is_bounded_over_all_levels() {
+    const LEVELS: usize = 19;
+    let table = Table::new(4).unwrap();
+    let crowd = 0x5b00_0000_0000_0123;
+    let mut places = Vec::new();
+    for level in 0..LEVELS {
+        assert_eq!(level > 0, table.grow(4 << level));
+        places.extend((0..1_000).filter_map(|cell| table.insert(crowd, cell)));
+    }
+    let found = candidates(&table, crowd).len();
+    assert_eq!(found, places.len());
+    assert!((256..=264 + 8 * LEVELS).contains(&found), "{found} of a key");
+    // Others are not refused.
+    let other = table.insert(0x1700_0000_0000_0123, 1).unwrap();
+    table.remove(0x1700_0000_0000_0123, other);
+    for place in places {
+        table.remove(crowd, place);
+    }
+    assert!(table.is_empty());
+    assert!(table.insert(crowd, 1).is_some());
+}
+
 #[test]
 fn a_crowd_at_the_last_bucket_goes_on_at_the_first() {
     let table = Table::new(64).unwrap();
