@@ -252,7 +252,7 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  * that is shorter) away.
  *
  * Without LATENCY_TRACKER_UNIQUE a key can have many live events, but not any
- * number: about 260 per key, so that no call takes long. (And 8 more for each time
+ * number: about 200 per key, so that no call takes long. (And 8 more for each time
  * that the capacity has grown while they were live.)
  *
  * Context: any.

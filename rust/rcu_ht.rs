@@ -100,7 +100,7 @@ const REACH: usize = 512;
 
 /// How many events with the same tag may sit beyond the home bucket of a hash: of one key more are
 /// not taken.
-const CROWD: u32 = 256;
+const CROWD: u32 = 192;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;

@@ -223,7 +223,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// An operation begins at `start`.
     ///
-    /// A key may begin more than once; each end then takes one of them. About 256 events of one key
+    /// A key may begin more than once; each end then takes one of them. About 200 events of one key
     /// can be live at a time; more are refused ([`Begin::Crowded`]).
     #[inline(always)]
     pub(crate) fn event_in(

@@ -221,7 +221,8 @@ impl Registry {
         if values[common::EVENTS] > values[common::MAX_EVENTS] {
             let param = &kind.params[common::MAX_EVENTS];
             if let Some(word) = settings.value_of(param.name) {
-                return Err(control::below(param, values[common::EVENTS], word));
+                // Neither is more than there can be cells.
+                return Err(control::below(param, values[common::EVENTS] as u64, word));
             }
             values[common::MAX_EVENTS] = values[common::EVENTS];
         }

@@ -209,7 +209,7 @@ static void crowd(int attempts, u64 threshold)
 		if (i % 1024 == 0)
 			cond_resched();
 	}
-	CHECK(live >= 256 && live <= 264);
+	CHECK(live >= 192 && live <= 200);
 	CHECK(live + refused == attempts);
 	for (key = 10; key < 1010; key++) {
 		err = MEASURED(other, latency_tracker_event_in(t, &key, 4, NULL));
@@ -231,7 +231,7 @@ static void crowd(int attempts, u64 threshold)
 }
 
 /* The same while the capacity grows, and each of the table's levels has some. */
-static void crowd_of_levels(void)
+static void crowd_of_levels(u64 threshold)
 {
 	enum { LEVELS = 21, TRIES = 300 };
 	struct latency_tracker_config c = config(4, 0);
@@ -243,7 +243,7 @@ static void crowd_of_levels(void)
 	c.capacity = 1;
 	c.max_capacity = 1 << (LEVELS - 1);
 	c.data_size = 0;
-	c.threshold = U64_MAX;
+	c.threshold = threshold;
 	t = latency_tracker_create(&c);
 	CHECK(!IS_ERR(t));
 	for (level = 0; level < LEVELS; level++) {
@@ -262,11 +262,12 @@ static void crowd_of_levels(void)
 			live += !MEASURED(in, latency_tracker_event_in(t, &key, 4,
 								       NULL));
 	}
-	CHECK(live >= 256 && live <= 264 + 8 * LEVELS);
+	CHECK(live >= 192 && live <= 200 + 8 * LEVELS);
 	CHECK(next - 10 - others < (1 << LEVELS) / 1000);
 	CHECK(!MEASURED(out, latency_tracker_event_out(t, &key, 4, 0)));
 	CHECK(MEASURED(all, latency_tracker_event_out_all(t, &key, 4, 0, 0)) ==
 	      live - 1);
+	CHECK(reports == (threshold ? 0 : live));
 	pr_info("lt_api: %d of one key: in %llu, another key %llu, out %llu, all %llu ns\n",
 		LEVELS * TRIES, in, other, out, all);
 	latency_tracker_destroy(t);
@@ -277,7 +278,8 @@ void a_crowd_is_bounded(void)
 	crowd(8000, U64_MAX);
 	crowd(8000, 0);
 	crowd(200000, U64_MAX);
-	crowd_of_levels();
+	crowd_of_levels(U64_MAX);
+	crowd_of_levels(0);
 }
 
 void a_unique_key_is_live_once(void)

@@ -25,7 +25,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// not matter. Returns the decision of `change`, if `key` was live.
     ///
     /// The caller is responsible for the new key: if keys are unique, nothing else is live under
-    /// it. If the table has no room for it, which needs about 256 live events of the new key, the
+    /// it. If the table has no room for it, which needs about 200 live events of the new key, the
     /// event is dropped and counted as `gone`.
     pub(crate) fn rename(
         &self,
