@@ -102,9 +102,7 @@ pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     watch(false);
     let mut builder = Builder::new();
     builder.max_branches = 20_000;
-    // loom has it from LOOM_MAX_PREEMPTIONS, which holds for all models.
-    let of_all = builder.preemption_bound;
-    builder.preemption_bound = bound.into_iter().chain(of_all).min();
+    builder.preemption_bound = bound;
     let runs = Arc::new(AtomicU64::new(0));
     let inside = runs.clone();
     let result = catch_unwind(AssertUnwindSafe(|| {
@@ -124,11 +122,17 @@ pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     }
 }
 
+/// What a model says, or `LOOM_MAX_PREEMPTIONS` if that is less.
+fn within(bound: Bound) -> Bound {
+    let of_all = Builder::new().preemption_bound;
+    bound.into_iter().chain(of_all).min()
+}
+
 /// Checks that a property holds.
 pub(crate) fn holds(name: &str, bound: Bound, body: fn()) {
     model::mutate(&[]);
     let start = Instant::now();
-    match run(bound, body) {
+    match run(within(bound), body) {
         Ok(runs) => println!("holds   {name}: {runs} runs, {:.1?}", start.elapsed()),
         Err(message) => panic!("{name}: {message}"),
     }
@@ -150,7 +154,7 @@ pub(crate) fn fails(
         unfit[0].text
     );
     let start = Instant::now();
-    match run(bound, body) {
+    match run(within(bound), body) {
         Ok(runs) => panic!("{name} without {what}: not noticed in {runs} runs"),
         Err(message) => {
             let shown = message.lines().next().unwrap_or_default();

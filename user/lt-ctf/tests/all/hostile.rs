@@ -147,43 +147,6 @@ fn a_packet_context_that_ends_behind_the_packet() {
     );
 }
 
-/// The fields of the context that all events have are those of each class.
-#[test]
-fn classes_that_multiply_the_common_context() {
-    let names: Vec<_> = (0..16_000).map(|i| format!("f{i}")).collect();
-    let members: Vec<_> = names
-        .iter()
-        .map(|n| (n.as_str(), int(8, false, false)))
-        .collect();
-    let context = structure(&members);
-    let mut all = vec![
-        json!({"type": "data-stream-class", "event-record-common-context-field-class": context}),
-    ];
-    all.extend((0..200).map(|id| json!({"type": "event-record-class", "id": id})));
-    let error = open(&fragments(&all)).unwrap_err();
-    assert!(error.contains("fields of all events"), "{error}");
-}
-
-/// An array of nothing at an alignment that lies behind the end of the file.
-#[test]
-fn a_packet_context_that_ends_behind_the_packet() {
-    let element = role(byte_aligned(8), "packet-sequence-number");
-    let nothing = json!({"type": "static-length-array", "length": 0, "minimum-alignment": 4096 * 8,
-        "element-field-class": element});
-    let context = structure(&[("n", byte_aligned(8)), ("a", nothing)]);
-    let metadata = fragments(&[
-        json!({"type": "data-stream-class", "packet-context-field-class": context}),
-        json!({"type": "event-record-class", "name": "e"}),
-    ]);
-    let dir = Dir::new();
-    write(&dir.0, &metadata, &[vec![0; 100]]);
-    let told = told(&dir.0, false).unwrap();
-    assert_eq!(
-        told,
-        ["error stream_0:0: the packet has 4096 bytes, and the file ends after 100 of them"]
-    );
-}
-
 fn fragments(more: &[Value]) -> String {
     let fragments = [&[json!({"type": "preamble", "version": 2})], more].concat();
     fragments.iter().map(|f| format!("\x1e{f}\n")).collect()
