@@ -204,8 +204,7 @@ impl<P: Platform> Table<P> {
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
     pub(crate) fn insert(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
-        self.insert_at_home(guard, hash, cell, link)
-            || self.insert_beyond(guard, hash, cell, link)
+        self.insert_at_home(guard, hash, cell, link) || self.insert_beyond(guard, hash, cell, link)
     }
 
     /// The first part of [`Table::insert`], nearly always all of it: the home bucket.
@@ -239,7 +238,9 @@ impl<P: Platform> Table<P> {
     fn is_crowded(&self, guard: &P::Guard, level: &Level, hash: u64) -> bool {
         // While the table grows, the current one may already be among the others.
         let others = || self.others(guard).filter(|other| !ptr::eq(*other, level));
-        let at_most: u64 = others().map(|other| other.beyond(hash) + SLOTS as u64).sum();
+        let at_most: u64 = others()
+            .map(|other| other.beyond(hash) + SLOTS as u64)
+            .sum();
         if level.beyond(hash) + at_most < u64::from(CROWD) {
             return false;
         }

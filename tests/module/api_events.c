@@ -252,7 +252,7 @@ static void crowd_of_levels(u64 threshold)
 			others += !err;
 			/* Or it has the tag of the crowd, and no room at home. */
 			if (err == -ENOSPC)
-				msleep(1);
+				msleep(20);
 			else
 				next++;
 			if (next % 1024 == 0)

@@ -214,7 +214,10 @@ fn a_crowd_is_bounded_over_all_levels() {
     }
     let found = candidates(&table, crowd).len();
     assert_eq!(found, places.len());
-    assert!((192..=200 + 8 * LEVELS).contains(&found), "{found} of a key");
+    assert!(
+        (192..=200 + 8 * LEVELS).contains(&found),
+        "{found} of a key"
+    );
     // Others are not refused.
     let other = table.insert(0x1700_0000_0000_0123, 1).unwrap();
     table.remove(0x1700_0000_0000_0123, other);
