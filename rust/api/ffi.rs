@@ -10,18 +10,16 @@
 use crate::{
     api::{Any, Config, DATA_MAX},
     control::{self, DURATION_MAX},
-    engine::{
-        freelist::MAX_CELLS,
-        platform::Platform,
-        tracker::{Ended, Why},
-    },
+    freelist::MAX_CELLS,
     instance::{common, Changes, Instance, Values},
-    proc::registry::Registry,
+    platform::Platform,
+    registry::Registry,
     sys::{
         bindings,
         module::{Owner, Watch},
         platform::{Kernel, PreemptGuard},
     },
+    tracker::{Ended, Why},
     trackers::module::{KEY_MAX, KIND},
 };
 use core::{ffi::CStr, ptr};

@@ -10,19 +10,18 @@ use super::{
     Config,
 };
 use crate::{
-    alert::{
-        record::{self, Name},
-        stream::Alerts,
-    },
+    alerts::Alerts,
     control::Number,
-    engine::{event::EventCopy, platform::Platform},
+    event::Snapshot,
     instance::{
         common,
         kind::Kind,
         pending::{Batch, Lines},
         Changes, Instance, MadeBy, Values,
     },
-    sys::{module::Owner, periodic::PeriodicWork, platform::Kernel, procfs::Records, tracepoint},
+    platform::Platform,
+    record::{self, Name},
+    sys::{module::Owner, platform::Kernel, procfs::Records, ticker::Ticker, tracepoint},
     text::Plain,
     trackers::module::{KEY_MAX, KIND},
 };
@@ -47,7 +46,7 @@ pub(crate) struct ModuleTracker {
 
 enum State {
     Off,
-    On(PeriodicWork<Any>),
+    On(Ticker<Any>),
     /// Removed; this is final.
     Retired,
 }
@@ -114,27 +113,27 @@ impl Instance for ModuleTracker {
         let mut state = self.state.lock();
         let values = &changes.over(each_class!(&*self.any, client => client.core.values()));
         let enable = values[common::ENABLED] != 0;
-        let work = match &*state {
+        let ticker = match &*state {
             State::Retired => return Err(ENODEV),
-            State::Off if enable => Some(PeriodicWork::new(self.any.clone())?),
+            State::Off if enable => Some(Ticker::new(self.any.clone())?),
             _ => None,
         };
         if !enable && matches!(*state, State::On(_)) {
             self.detach(&mut state, State::Off);
         }
         each_class!(&*self.any, client => client.core.set_values(values, changes));
-        if let Some(work) = work {
+        if let Some(ticker) = ticker {
             each_class!(&*self.any, client => client.core.set_enabled(true));
-            *state = State::On(work);
+            *state = State::On(ticker);
         }
         // The timeout may be new, or shorter.
-        if let State::On(work) = &*state {
-            work.kick();
+        if let State::On(ticker) = &*state {
+            ticker.kick();
         }
         Ok(())
     }
 
-    fn shut_down(&self) {
+    fn retire(&self) {
         let mut state = self.state.lock();
         if matches!(*state, State::Retired) {
             return;
@@ -150,20 +149,20 @@ impl Instance for ModuleTracker {
             );
             // Their holder may still use them, or the tracker.
             core::mem::forget(self.any.clone());
-            self.owner.pin_forever();
+            self.owner.pin_for_ever();
         }
     }
 
-    fn maintain(&self) -> Option<u64> {
-        each_class!(&*self.any, client => client.core.maintain())
+    fn tend(&self) -> Option<u64> {
+        each_class!(&*self.any, client => client.core.tend())
     }
 
     fn show_stats(&self, out: &SeqFile) {
-        each_class!(&*self.any, client => client.core.show_stats(None, out));
+        each_class!(&*self.any, client => client.core.show_stats(out));
     }
 
     fn show_histogram(&self, out: &SeqFile) {
-        each_class!(&*self.any, client => client.core.show_histogram(None, out));
+        each_class!(&*self.any, client => client.core.show_histogram(out));
     }
 
     fn pending(&self) -> Result<Lines> {
@@ -191,7 +190,7 @@ impl Records for Pending {
     fn next(&mut self) -> Result<usize> {
         let any = &*self.any;
         self.batch.next(|see| {
-            each_class!(any, client => client.core.tracker().each_pending(|event| see(EventCopy {
+            each_class!(any, client => client.core.tracker().each_pending(|event| see(Snapshot {
                 start: event.start,
                 key: core::array::from_fn(|at| event.key.get(at).copied().unwrap_or(0)),
                 data: [],
@@ -208,7 +207,7 @@ impl Records for Pending {
 
 fn show_pending<const K: usize, const D: usize>(
     client: &super::Client<K, D>,
-    event: &EventCopy<KEY_WORDS, 0>,
+    event: &Snapshot<KEY_WORDS, 0>,
     out: &SeqFile,
 ) {
     let start = event.start;

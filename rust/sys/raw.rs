@@ -15,10 +15,9 @@
 //! Those of the tracepoint: any, including NMI. Preemption may be on.
 
 use crate::{
-    engine::platform::Platform,
+    platform::Platform,
     sys::{
         bindings as helpers,
-        measure::Target,
         platform::{Kernel, PreemptGuard},
         tracepoint::{Attachment, Probe, Tracepoint}, //
     },
@@ -31,9 +30,9 @@ pub(crate) const REGISTERS: usize = 5;
 
 /// Handles tracepoints. `S` tells apart the roles of a type that handles several. See "Contexts"
 /// above.
-pub(crate) trait Observer<S>: Target {
+pub(crate) trait Passer<S>: Send + Sync + 'static {
     /// The tracepoint is hit.
-    fn hit(&self, guard: &PreemptGuard, registers: &[u64; REGISTERS]);
+    fn passed(&self, guard: &PreemptGuard, registers: &[u64; REGISTERS]);
 
     /// The tracepoint is hit while our readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
@@ -42,7 +41,7 @@ pub(crate) trait Observer<S>: Target {
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn hit<S, T: Observer<S>>(
+unsafe extern "C" fn passed<S, T: Passer<S>>(
     data: *mut c_void,
     a0: u64,
     a1: u64,
@@ -51,24 +50,24 @@ unsafe extern "C" fn hit<S, T: Observer<S>>(
     a4: u64,
 ) {
     // SAFETY: The function's contract.
-    let observer = unsafe { &*data.cast::<T>() };
+    let passer = unsafe { &*data.cast::<T>() };
     let guard = Kernel::guard();
     // SAFETY: Preemption is off.
     if unsafe { helpers::lt_is_waking() } {
-        observer.within_ourselves(&guard);
+        passer.within_ourselves(&guard);
     } else {
-        observer.hit(&guard, &[a0, a1, a2, a3, a4]);
+        passer.passed(&guard, &[a0, a1, a2, a3, a4]);
     }
 }
 
 /// Attaches, until the result is dropped. `ENOENT` if there is no such tracepoint in the kernel
 /// proper. Sleeps.
-pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
+pub(crate) fn pass<S, T: Passer<S>>(name: &CStr, passer: Arc<T>) -> Result<Attachment<T>> {
     if Tracepoint::find(name).is_none() {
         return Err(ENOENT);
     }
     // SAFETY: The function takes integers from registers, whatever the tracepoint has put there,
     // and may be called in any context.
-    let probe = unsafe { Probe::new(name, hit::<S, T> as *mut c_void) };
-    Attachment::new(observer, [probe])
+    let probe = unsafe { Probe::new(name, passed::<S, T> as *mut c_void) };
+    Attachment::new(passer, [probe])
 }

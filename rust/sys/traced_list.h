@@ -13,6 +13,5 @@ LT_TRACED(accept)
 LT_TRACED(syscall)
 LT_TRACED(irq)
 LT_TRACED(func)
-LT_TRACED(tree)
 
 #include "declared_list.h"

@@ -34,9 +34,8 @@
 use self::call::{Called, WORDS};
 use super::tasks::{self, Guard};
 use crate::{
-    alert::record::Owner,
     control::{Kind as ParamKind, Param},
-    engine::{event::EventCopy, platform::Platform, tracker::Late},
+    event::Snapshot,
     instance::{
         common,
         kind::{all_right, Kind},
@@ -45,6 +44,8 @@ use crate::{
         Core,
         Details, //
     },
+    platform::Platform,
+    record::Owner,
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
@@ -52,7 +53,8 @@ use crate::{
         symbol::Limit,
         task::{Context, TaskRef},
         tracepoint, //
-    }, //
+    },
+    tracker::Late, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -80,7 +82,6 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "missed", "own"],
     detail_words: Called::DETAIL_WORDS,
-    tail: None,
     detail: |alert, f| {
         let called = Called::from_detail(&alert.detail);
         let limit = Limit::whole(alert.is_trusted);
@@ -115,17 +116,14 @@ impl Probes {
     #[inline(always)]
     fn depth(&self, guard: &Guard, task: &TaskRef<'_>, frame: Frame) -> u64 {
         let is_outer = |depth: &u64| {
-            let outer = self
-                .core
-                .tracker()
-                .copy_of(guard, &key(task, *depth), |_| true);
+            let outer = self.core.tracker().copy_of(guard, &key(task, *depth));
             outer.is_some_and(|outer| Called::frame_of(&outer.data) < frame)
         };
         (1..).find(|depth| !is_outer(depth)).unwrap_or(u64::MAX)
     }
 }
 
-impl fprobe::Observer<Func> for Probes {
+impl fprobe::Follower<Func> for Probes {
     #[inline(always)]
     fn entered(&self, guard: &Guard, call: &Call<'_>, frame: Frame) -> Option<u64> {
         TaskRef::with_current(|task| {
@@ -174,7 +172,7 @@ impl fprobe::Observer<Func> for Probes {
     }
 }
 
-impl sched::ExitObserver for Probes {
+impl sched::Leaver for Probes {
     fn exits(&self, guard: &Guard, task: TaskRef<'_>) {
         let tracker = self.core.tracker();
         let is_dropped =
@@ -216,7 +214,7 @@ impl probed::Probes<2, WORDS> for Func {
         })
     }
 
-    fn collect_missed(core: &Core<2, WORDS>, attachment: &mut Attachment) {
+    fn settle(core: &Core<2, WORDS>, attachment: &mut Attachment) {
         let missed = attachment.functions.take_missed();
         core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
     }
@@ -229,13 +227,13 @@ impl probed::Probes<2, WORDS> for Func {
         tasks::reported(core, Called::from_words(&late.data, late.key[1]).details())
     }
 
-    fn show_fields(core: &Core<2, WORDS>, event: &EventCopy<2, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {
         Self::show_fields_to(core, event, false, out);
     }
 
     fn show_fields_to(
         _: &Core<2, WORDS>,
-        event: &EventCopy<2, WORDS>,
+        event: &Snapshot<2, WORDS>,
         is_trusted: bool,
         out: &SeqFile,
     ) {

@@ -32,13 +32,8 @@ mod packet;
 use self::packet::{Detail, Skb, WORDS};
 use super::tasks;
 use crate::{
-    alert::record::Owner,
     control::{Kind as ParamKind, Param},
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Verdict},
-    },
+    event::Snapshot,
     instance::{
         common,
         kind::{all_right, Kind},
@@ -47,11 +42,14 @@ use crate::{
         Core,
         Details, //
     },
+    platform::Platform,
+    record::Owner,
     sys::{
         net::{self, Attachment, End, Packet, Received},
         platform::Kernel,
         task, //
-    }, //
+    },
+    tracker::{Late, Verdict}, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -94,7 +92,6 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "copied", "consumed", "dropped", "merged"],
     detail_words: Detail::WORDS,
-    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
     check: all_right,
     missing: net::missing::<Probes>,
@@ -127,7 +124,7 @@ impl Probes {
     }
 }
 
-impl net::Observer for Probes {
+impl net::Follower for Probes {
     fn received(&self, packet: &Packet) {
         let guard = Kernel::guard();
         let tracker = self.core.tracker();
@@ -200,7 +197,7 @@ impl probed::Probes<1, WORDS> for Net {
         })
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
         let [packet] = event.key;
         let detail = Detail::new(packet, Skb::from_words(&event.data), None);
         seq_print!(out, "{} {}", Owner::default(), detail.named());

@@ -26,16 +26,11 @@
 //!
 //! A task; the runqueue lock is held when one is switched in.
 
-use self::call::{Shown, SyscallEvent, WORDS};
+use self::call::{Made, Shown, WORDS};
 use super::tasks::{self, Guard};
 use crate::{
-    alert::record::{Owner, Reason},
     control::{names::is_listed, Kind as ParamKind, Param},
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Verdict, Why},
-    },
+    event::Snapshot,
     instance::{
         common,
         kind::{all_right, Kind},
@@ -44,6 +39,8 @@ use crate::{
         Core,
         Details, //
     },
+    platform::Platform,
+    record::{Owner, Reason},
     sys::{
         platform::Kernel,
         stack::Stack,
@@ -51,12 +48,13 @@ use crate::{
         syscall::{
             self,
             names::{Call, CALLS},
-            Observer,
+            Follower,
             Registers, //
         },
         task::TaskRef,
         tracepoint::Attachment, //
-    }, //
+    },
+    tracker::{Late, Verdict, Why}, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -119,14 +117,13 @@ pub(crate) static KIND: Kind = Kind {
     help: "system calls, from entering the kernel to leaving it (key: the task)",
     params: &PARAMS,
     counters: &[tasks::READERS, "renamed", "stacks"],
-    detail_words: SyscallEvent::DETAIL_WORDS,
-    tail: None,
+    detail_words: Made::DETAIL_WORDS,
     detail: |alert, f| {
-        let (syscall, limit) = (
-            SyscallEvent::from_detail(&alert.detail),
+        let (made, limit) = (
+            Made::from_detail(&alert.detail),
             Limit::whole(alert.is_trusted),
         );
-        f.write_fmt(fmt!(" {}", Shown(syscall, limit)))
+        f.write_fmt(fmt!(" {}", Shown(made, limit)))
     },
     check: all_right,
     missing: syscall::missing::<Probes>,
@@ -172,17 +169,17 @@ impl Probes {
             tracker.filtered(guard);
             return;
         }
-        let syscall = SyscallEvent {
+        let made = Made {
             owner: tasks::owner(task),
             call,
             arguments: registers.arguments(),
             ret: None,
         };
-        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &syscall.to_words());
+        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &made.to_words());
     }
 }
 
-impl Observer for Probes {
+impl Follower for Probes {
     const TASKS: bool = true;
 
     #[inline(always)]
@@ -208,9 +205,9 @@ impl Observer for Probes {
             Kernel::now,
             |_| true,
             |late| {
-                let mut syscall = SyscallEvent::from_words(&late.data);
-                syscall.ret = Some(ret);
-                tasks::raise(core, guard, late, &syscall.details(), &[]);
+                let mut made = Made::from_words(&late.data);
+                made.ret = Some(ret);
+                tasks::raise(core, guard, late, &made.details(), &[]);
             },
         );
     }
@@ -219,20 +216,20 @@ impl Observer for Probes {
         let tracker = self.core.tracker();
         let mut found = None;
         tracker.update(guard, &[u64::from(old)], |event| {
-            found = Some((event.start(), SyscallEvent::from_words(&event.data())));
+            found = Some((event.start(), Made::from_words(&event.data())));
             Verdict::Gone
         });
-        let Some((start, mut syscall)) = found else {
+        let Some((start, mut made)) = found else {
             return;
         };
         TaskRef::with_current(|task| {
             // The name is the one that it had when it made the call.
-            let comm = syscall.owner.comm;
-            syscall.owner = Owner {
+            let comm = made.owner.comm;
+            made.owner = Owner {
                 comm,
                 ..tasks::owner(&task)
             };
-            tracker.event_in_unique(guard, &tasks::key(&task), start, &syscall.to_words());
+            tracker.event_in_unique(guard, &tasks::key(&task), start, &made.to_words());
         });
         self.core.count_extra(guard, Extra::Renamed as usize);
     }
@@ -277,12 +274,12 @@ impl Probes {
     #[inline(never)]
     fn tell_stack(&self, guard: &Guard, late: &Late<1, WORDS>, task: &TaskRef<'_>) {
         let core = &self.core;
-        let details = SyscallEvent::from_words(&late.data).details();
+        let details = Made::from_words(&late.data).details();
         if !tasks::is_reported(core, guard, &details.owner) {
             return;
         }
         let stack = if core.may_raise() {
-            Stack::of_task(task, core.depth())
+            Stack::of_task(task, core.alerts().depth())
         } else {
             Stack::EMPTY
         };
@@ -305,25 +302,25 @@ impl probed::Probes<1, WORDS> for Syscall {
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {
-        SyscallEvent::from_words(data).owner
+        Made::from_words(data).owner
     }
 
     fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        tasks::reported(core, SyscallEvent::from_words(&late.data).details())
+        tasks::reported(core, Made::from_words(&late.data).details())
     }
 
-    fn show_fields(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
         Self::show_fields_to(core, event, false, out);
     }
 
     fn show_fields_to(
         _: &Core<1, WORDS>,
-        event: &EventCopy<1, WORDS>,
+        event: &Snapshot<1, WORDS>,
         is_trusted: bool,
         out: &SeqFile,
     ) {
-        let syscall = SyscallEvent::from_words(&event.data);
-        let shown = Shown(syscall, Limit::whole(is_trusted));
-        seq_print!(out, "{} {shown}", syscall.owner);
+        let made = Made::from_words(&event.data);
+        let shown = Shown(made, Limit::whole(is_trusted));
+        seq_print!(out, "{} {shown}", made.owner);
     }
 }

@@ -28,16 +28,8 @@
 
 use super::tasks::{self, Guard};
 use crate::{
-    alert::record::{
-        actor::{Actor, Wait, Waited},
-        Owner, //
-    },
     control::Param,
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Verdict},
-    },
+    event::Snapshot,
     instance::{
         common,
         kind::{all_right, Kind},
@@ -46,12 +38,18 @@ use crate::{
         Core,
         Details, //
     },
+    platform::Platform,
+    record::{
+        actor::{Actor, Wait, Waited},
+        Owner, //
+    },
     sys::{
         platform::Kernel,
         sched::{self, policy_name, Switch},
         task::{Context, TaskRef},
         tracepoint::Attachment, //
     },
+    tracker::{Late, Verdict},
 };
 use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -65,7 +63,6 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "awake"],
     detail_words: Waited::WORDS,
-    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
     check: all_right,
     missing: sched::missing::<Probes>,
@@ -113,7 +110,7 @@ impl fmt::Display for Detail {
     }
 }
 
-impl sched::Observer for Probes {
+impl sched::Follower for Probes {
     const WAKINGS: bool = true;
     const NEW: bool = true;
 
@@ -144,7 +141,7 @@ impl sched::Observer for Probes {
     }
 
     #[inline(always)]
-    fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
+    fn switched(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;
         if state.is_runnable() || state.is_dead() {
             self.drop_awake(guard, prev);
@@ -190,7 +187,7 @@ impl probed::Probes<1, WORDS> for Wakeup {
         tasks::waits(core, late)
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
         let Wait {
             owner,
             other,

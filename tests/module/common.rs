@@ -6,14 +6,12 @@
 //! except [`begin`] and [`end`], which run in any context.
 
 use crate::{
-    engine::{
-        hash::Seed,
-        histogram,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Tracker},
-    },
+    hash::Seed,
+    histogram,
+    platform::Platform,
+    stats::Counter,
     sys::platform::Kernel,
+    tracker::{Begin, Tracker},
 };
 use kernel::{
     error::to_result,
@@ -27,7 +25,7 @@ extern "C" {
         function: unsafe extern "C" fn(c_uint, *mut c_void),
         arg: *mut c_void,
     ) -> c_int;
-    fn lt_cond_resched();
+    fn lt_relax();
 }
 
 /// Runs `work` on CPUs 0 to `cpus - 1` at once.
@@ -47,9 +45,9 @@ pub(crate) fn on_cpus<F: Fn(u64) + Sync>(cpus: u64, work: F) -> Result {
 }
 
 /// Lets others run.
-pub(crate) fn cond_resched() {
+pub(crate) fn relax() {
     // SAFETY: Called by our threads, which may sleep.
-    unsafe { lt_cond_resched() };
+    unsafe { lt_relax() };
 }
 
 /// Words of data of an event.

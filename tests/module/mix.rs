@@ -9,12 +9,10 @@
 
 use crate::{
     common::{self, sums_hold, total, Engine, Verdict, SEED},
-    engine::{
-        platform::Platform,
-        stats::Counter,
-        tracker::{held::Lookup, Begin, Verdict as Update},
-    },
+    platform::Platform,
+    stats::Counter,
     sys::platform::Kernel,
+    tracker::{held::Lookup, Begin, Verdict as Update},
 };
 use core::array;
 use kernel::{
@@ -158,8 +156,8 @@ impl Mix {
         let after = engine.view(&event);
         let same = after.key == *key && after.start == before.start && after.data[0] == key[0];
         self.strange.add(u64::from(!same), Relaxed);
-        let put_ref = |guard: &_| engine.put_ref(guard, event);
-        notes.within(Op::Hold, put_ref);
+        let unhold = |guard: &_| engine.unhold(guard, event);
+        notes.within(Op::Hold, unhold);
     }
 
     /// Now and then, looks at all cells: for what has timed out, and seldom to clear them.

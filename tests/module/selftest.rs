@@ -16,8 +16,20 @@ use kernel::prelude::*;
 use selftest::{ends, guards, hotplug, pool, timeouts};
 
 mod common;
-#[path = "../../rust/engine.rs"]
-mod engine;
+#[path = "../../rust/event.rs"]
+mod event;
+#[path = "../../rust/freelist.rs"]
+mod freelist;
+#[path = "../../rust/hash.rs"]
+mod hash;
+#[path = "../../rust/histogram.rs"]
+mod histogram;
+#[path = "../../rust/platform.rs"]
+mod platform;
+#[path = "../../rust/rcu_ht.rs"]
+mod rcu_ht;
+#[path = "../../rust/stats.rs"]
+mod stats;
 mod selftest {
     pub(crate) mod ends;
     pub(crate) mod guards;
@@ -26,6 +38,8 @@ mod selftest {
     pub(crate) mod timeouts;
 }
 mod sys;
+#[path = "../../rust/tracker.rs"]
+mod tracker;
 
 module! {
     type: Selftest,

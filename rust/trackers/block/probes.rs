@@ -9,24 +9,22 @@ use super::{
     DEV, FROM, FROM_INSERT, KIND,
 };
 use crate::{
-    alert::record::Owner,
     control::ALL_DEVICES,
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Open, Verdict},
-    },
+    event::Snapshot,
     instance::{
         probed::{self, Live, Own},
         Core,
         Details, //
     },
+    platform::Platform,
+    record::Owner,
     sys::{
-        block::{self, Observer, Request},
+        block::{self, Follower, Request},
         platform::Kernel,
         task,
         tracepoint::Attachment, //
     },
+    tracker::{Late, Open, Verdict},
     trackers::Kind, //
 };
 use core::cell::Cell;
@@ -102,7 +100,7 @@ trait Step {
     fn resume(&self, steps: &mut Steps) -> bool;
 }
 
-/// See [`Observer::inserted`].
+/// See [`Follower::inserted`].
 struct Insertion {
     /// Whether the delay begins here.
     is_begin: bool,
@@ -126,7 +124,7 @@ impl Step for Insertion {
     }
 }
 
-/// See [`Observer::issued`].
+/// See [`Follower::issued`].
 struct Issue {
     /// Whether the delay begins at the insertion, if there was one.
     from_insert: bool,
@@ -226,7 +224,7 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
     }
 }
 
-impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
+impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
     fn created(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
         if !self.is_wanted(rq) || !T::is_submitter_wanted(&self.core, &guard) {
@@ -367,7 +365,7 @@ impl probed::Probes<1, STEPS> for Block {
         Some(Steps::from_words(late.data).details(now))
     }
 
-    fn show_fields(core: &Core<1, STEPS>, event: &EventCopy<1, STEPS>, out: &SeqFile) {
+    fn show_fields(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, out: &SeqFile) {
         let steps = Steps::from_words(event.data);
         let state = match (steps.inserted, steps.issued) {
             (_, 1..) => "issued",

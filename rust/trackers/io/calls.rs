@@ -12,16 +12,14 @@ use super::{
     Probes,
 };
 use crate::{
-    engine::{
-        platform::Platform,
-        profile::Class,
-        tracker::{Late, Open},
-    },
+    platform::Platform,
+    profile::Class,
     sys::{
         platform::Kernel,
-        syscall::{Observer, Registers},
+        syscall::{Follower, Registers},
         task::TaskRef, //
     },
+    tracker::{Late, Open},
     trackers::{block::steps::STEPS, tasks},
 };
 use core::cell::Cell;
@@ -129,7 +127,7 @@ fn classify(registers: &Registers<'_>, number: i64) -> Option<(Class, u32)> {
     (!registers.is_compat()).then_some((class, number as u32))
 }
 
-impl Observer for Probes {
+impl Follower for Probes {
     const TASKS: bool = false;
 
     #[inline(always)]

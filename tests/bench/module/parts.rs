@@ -3,15 +3,13 @@
 //! The parts of a pair, each alone, and what else could do the same.
 
 use crate::{
-    engine::{
-        event::Event,
-        freelist::{Cell, Freelist},
-        platform::Platform,
-        rcu_ht::Table,
-        stats::{Counter, Stats},
-    },
+    event::Event,
+    freelist::{Cell, Freelist},
     key,
     meter::Meter,
+    platform::Platform,
+    rcu_ht::Table,
+    stats::{Counter, Stats},
     sys::{platform::Kernel, Objpool},
     SEED,
 };

@@ -3,13 +3,11 @@
 //! A search for timeouts takes nothing away: neither from the table nor from the pool.
 
 use crate::{
-    common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Engine, Verdict},
-    engine::{
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Late, Why},
-    },
+    common::{begin, check, end, engine, on_cpus, relax, sums_hold, total, Engine, Verdict},
+    platform::Platform,
+    stats::Counter,
     sys::platform::Kernel,
+    tracker::{Begin, Late, Why},
 };
 use kernel::{
     prelude::*,
@@ -25,7 +23,7 @@ fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
         now,
         timeout,
         |_| timeout,
-        cond_resched,
+        relax,
         |_| (),
         |_, _, ()| reported += 1,
     );
@@ -81,7 +79,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
                     Kernel::now() + HOUR,
                     HOUR,
                     |_| HOUR,
-                    cond_resched,
+                    relax,
                     |_| (),
                     |_, late, ()| {
                         if let Some((timeouts, _)) = books.get(late.data[0] as usize) {
@@ -89,7 +87,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
                         }
                     },
                 );
-                cond_resched();
+                relax();
             }
             return;
         }
@@ -109,10 +107,10 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
             }
             // However slow the other CPU is, it must have met some.
             while n == EVENTS / 2 && total(&engine, Counter::TimedOut) == 0 {
-                cond_resched();
+                relax();
             }
             if n % 4096 == 0 {
-                cond_resched();
+                relax();
             }
         }
         done.store(1, Release);

@@ -3,14 +3,13 @@
 //! The contenders: what can pair events.
 
 use crate::{
-    engine::{
-        hash::Seed,
-        platform::Platform,
-        tracker::{Begin, Tracker},
-    },
+    hash::Seed,
     key,
     lean::{become_cpu, Lean},
-    thread_time, Contender,
+    platform::Platform,
+    thread_time,
+    tracker::{Begin, Tracker},
+    Contender,
 };
 use std::{collections::HashMap, ptr::NonNull, sync::Mutex};
 

@@ -68,7 +68,6 @@ fn step<'a>(
                 delay: line.time - start,
                 end: line.time,
                 said: said.trim().to_string(),
-                or: None,
             });
         }
     }

@@ -2,13 +2,11 @@
 
 use super::{off_guard, on, Numa};
 use crate::{
-    engine::{
-        freelist::{Cell, Freelist, Index, Link, MAX_CELLS},
-        hash::Seed,
-        platform::Platform,
-        tracker::Tracker,
-    },
+    freelist::{Cell, Freelist, Index, Link, MAX_CELLS},
+    hash::Seed,
     host::{Guard, Host},
+    platform::Platform,
+    tracker::Tracker,
 };
 use kernel::{hook::interrupted, prelude::*};
 use proptest::prelude::*;

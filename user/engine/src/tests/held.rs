@@ -4,18 +4,16 @@
 
 use super::{on, Numa};
 use crate::{
-    engine::{
-        event::{Event, GetRef, HOLDERS_MAX},
-        freelist::Cell,
-        hash::Seed,
-        platform::Platform,
-        stats::Counter,
-        tracker::{
-            held::{Lookup, Reference},
-            Begin, Late, Tracker, Verdict, Why,
-        },
-    },
+    event::{Event, Hold, HOLDERS_MAX},
+    freelist::Cell,
+    hash::Seed,
     host::{Guard, Host},
+    platform::Platform,
+    stats::Counter,
+    tracker::{
+        held::{Lookup, Reference},
+        Begin, Late, Tracker, Verdict, Why,
+    },
 };
 use proptest::prelude::*;
 
@@ -51,22 +49,22 @@ fn a_reference_is_taken_of_a_live_event_only() {
     event.fill(&[1], 1, &[1]);
     event.publish();
     let life = event.life().unwrap();
-    assert_eq!(event.get_ref(life), GetRef::Taken);
+    assert_eq!(event.hold(life), Hold::Held);
     assert_eq!(event.holders(), 1);
     // A state seen before still ends it, and the end knows of the reference.
     let last = event.claim(life).unwrap();
     assert!(last.is_held() && !life.is_held());
-    assert_eq!(event.get_ref(life), GetRef::Over);
-    assert_eq!(event.get_ref(last), GetRef::Over);
+    assert_eq!(event.hold(life), Hold::Over);
+    assert_eq!(event.hold(last), Hold::Over);
     // Of a reference there can be more.
-    assert_eq!(event.get_ref_again(), GetRef::Taken);
-    assert!(!event.put_ref(), "one is left");
+    assert_eq!(event.hold_again(), Hold::Held);
+    assert!(!event.unhold(), "one is left");
     assert!(!event.abandon(), "one is left");
-    assert!(event.put_ref(), "the last one");
+    assert!(event.unhold(), "the last one");
     assert_eq!(event.holders(), 0);
     event.publish();
     assert!(!event.life().unwrap().is_held());
-    assert_eq!(event.get_ref(life), GetRef::Over, "of an earlier life");
+    assert_eq!(event.hold(life), Hold::Over, "of an earlier life");
 }
 
 #[test]
@@ -74,9 +72,9 @@ fn the_owner_recycles_what_nobody_holds_any_more() {
     let event = Event::<1, 1>::new();
     event.publish();
     let life = event.life().unwrap();
-    assert_eq!(event.get_ref(life), GetRef::Taken);
+    assert_eq!(event.hold(life), Hold::Held);
     assert!(event.claim(life).is_some());
-    assert!(!event.put_ref(), "it is still the owner's");
+    assert!(!event.unhold(), "it is still the owner's");
     assert!(event.abandon(), "nobody else is left");
 }
 
@@ -91,7 +89,7 @@ fn references_of_one_event_are_limited() {
             engine.lookup(&Numa::guard(), &[1]),
             Lookup::TooMany
         ));
-        assert!(engine.get_ref_again(&all[0]).is_none());
+        assert!(engine.hold_again(&all[0]).is_none());
         assert_eq!(engine.each_of(guard, &[1], |_| true), 0, "left out");
         assert_eq!(end_of(&engine, guard, 1), 10, "it ends all the same");
         assert!(matches!(
@@ -100,10 +98,10 @@ fn references_of_one_event_are_limited() {
         ));
         let last = all.pop().unwrap();
         for reference in all {
-            engine.put_ref(guard, reference);
+            engine.unhold(guard, reference);
         }
         assert_eq!(engine.free(), 1, "one is left");
-        engine.put_ref(guard, last);
+        engine.unhold(guard, last);
         assert_eq!((engine.free(), engine.holders()), (2, 0));
     });
 }
@@ -111,7 +109,7 @@ fn references_of_one_event_are_limited() {
 /// Ends an event, and returns when it began.
 fn end_of(engine: &Engine, guard: &Guard, key: u64) -> u64 {
     let mut start = None;
-    let is_end = |open: &crate::engine::tracker::Open<'_, 1, 1>| {
+    let is_end = |open: &crate::tracker::Open<'_, 1, 1>| {
         start = Some(open.data()[0]);
         true
     };
@@ -137,7 +135,7 @@ fn a_held_event_is_not_recycled() {
             engine.event_out_held(guard, &reference, 30, |_| panic!("not late")),
             None
         );
-        engine.put_ref(guard, reference);
+        engine.unhold(guard, reference);
         assert_eq!(begin(&engine, guard, 2, 20), Begin::Started);
         assert_eq!(engine.stats().total(Counter::Ended), 1);
         assert_eq!(engine.stats().total(Counter::Unmatched), 0);
@@ -176,7 +174,7 @@ fn of_one_key_the_event_that_is_held_ends() {
         assert_eq!(engine.event_out_all(guard, &[1], 100, |_| ()), 0);
         assert_eq!(engine.stats().total(Counter::Unmatched), 1);
         for reference in held {
-            engine.put_ref(guard, reference);
+            engine.unhold(guard, reference);
         }
         assert_eq!(engine.free(), 8);
     });
@@ -202,8 +200,8 @@ fn a_held_event_is_cleared_and_times_out_as_any_other() {
     assert_eq!(engine.clear(), 1);
     assert_eq!(seen(&engine, &held), (10, 1, 1));
     assert_eq!((engine.free(), engine.pending_count()), (3, 0));
-    use crate::engine::platform::Platform;
-    engine.put_ref(&Numa::guard(), held);
+    use crate::platform::Platform;
+    engine.unhold(&Numa::guard(), held);
     assert_eq!(engine.free(), 4);
 }
 
@@ -225,7 +223,7 @@ fn a_reference_goes_on_with_a_changed_event() {
             assert_eq!(first, live.then_some(110), "a change is over");
         }
         assert!(!engine.is_live(&held));
-        engine.put_ref(guard, held);
+        engine.unhold(guard, held);
         assert_eq!(engine.free(), 2);
     });
 }
@@ -237,7 +235,7 @@ fn each_event_has_the_timeout_that_is_its_own() {
         for key in 1..=3 {
             begin(&engine, guard, key, 100);
         }
-        let timeout = |copy: &crate::engine::event::EventCopy<1, 1>| match copy.key[0] {
+        let timeout = |copy: &crate::event::Snapshot<1, 1>| match copy.key[0] {
             1 => 10,
             2 => 1000,
             _ => u64::MAX,
@@ -307,7 +305,7 @@ enum Step {
     OutAll,
     Lookup,
     Again(usize),
-    PutRef(usize),
+    Unhold(usize),
     OutHeld(usize),
     Keep,
     Clear,
@@ -323,7 +321,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::OutAll),
         3 => Just(Step::Lookup),
         1 => any::<usize>().prop_map(Step::Again),
-        4 => any::<usize>().prop_map(Step::PutRef),
+        4 => any::<usize>().prop_map(Step::Unhold),
         2 => any::<usize>().prop_map(Step::OutHeld),
         1 => Just(Step::Keep),
         1 => prop_oneof![5 => Just(Step::Lookup), 1 => Just(Step::Clear)],
@@ -479,7 +477,7 @@ proptest! {
                         });
                         shown.sort_unstable();
                         assert_eq!(shown, model.starts(key));
-                        match engine.copy_of(guard, &[key], |_| true) {
+                        match engine.copy_of(guard, &[key]) {
                             Some(copy) => assert!(model.is_live((copy.key[0], copy.start))),
                             None => assert!(model.starts(key).is_empty()),
                         }
@@ -495,13 +493,13 @@ proptest! {
                     Step::Again(n) => {
                         if let Some(n) = nth(n, model.held.len()) {
                             let (held, event) = &model.held[n];
-                            let more = (engine.get_ref_again(held).unwrap(), *event);
+                            let more = (engine.hold_again(held).unwrap(), *event);
                             model.held.push(more);
                         }
                     }
-                    Step::PutRef(n) => {
+                    Step::Unhold(n) => {
                         if let Some(n) = nth(n, model.held.len()) {
-                            engine.put_ref(guard, model.held.swap_remove(n).0);
+                            engine.unhold(guard, model.held.swap_remove(n).0);
                         }
                     }
                     Step::OutHeld(n) => {
@@ -525,7 +523,7 @@ proptest! {
                 model.agrees(&engine);
             }
             for (held, _) in model.held.drain(..) {
-                engine.put_ref(guard, held);
+                engine.unhold(guard, held);
             }
             model.agrees(&engine);
         });
@@ -548,7 +546,7 @@ fn only_what_is_held_is_a_reference() {
         assert_eq!(seen(&engine, &found), (20, 2, 21));
         assert!(end(&engine, guard, 2));
         assert_eq!(references().count(), 1, "it can be read after its end");
-        engine.put_ref(guard, held);
+        engine.unhold(guard, held);
         assert_eq!(references().count(), 0, "it was returned");
     });
 }

@@ -7,14 +7,12 @@
 //! are all the places there are.
 
 use crate::{
-    alert::ring::{Read, Ring, WORDS},
-    engine::{
-        hash::Seed,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Ended, Late, Tracker, Verdict},
-    },
+    alert::{Read, Ring, WORDS},
+    hash::Seed,
     host::{Host, Machine},
+    platform::Platform,
+    stats::Counter,
+    tracker::{Begin, Ended, Late, Tracker, Verdict},
 };
 use kernel::{
     hook::interrupted,

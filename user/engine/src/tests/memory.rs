@@ -4,9 +4,10 @@
 
 use super::Numa;
 use crate::{
-    alert::ring::Ring,
-    engine::{hash::Seed, tracker::Tracker},
+    alert::Ring,
+    hash::Seed,
     sys::memory::{alive, with_budget},
+    tracker::Tracker,
 };
 use kernel::prelude::*;
 

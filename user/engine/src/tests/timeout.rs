@@ -4,15 +4,13 @@
 
 use super::{on, Numa};
 use crate::{
-    engine::{
-        event::Event,
-        freelist::Cell,
-        hash::Seed,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Ended, Late, Tracker, Verdict, Why},
-    },
+    event::Event,
+    freelist::Cell,
+    hash::Seed,
     host::{Guard, Host, Machine},
+    platform::Platform,
+    stats::Counter,
+    tracker::{Begin, Ended, Late, Tracker, Verdict, Why},
 };
 
 type Engine = Tracker<1, 1, Numa>;
@@ -312,12 +310,12 @@ fn an_end_after_a_report_is_over() {
 #[test]
 fn an_end_by_reference_inside_a_report_says_so() {
     let left = end_after(|engine, guard| {
-        let crate::engine::tracker::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
+        let crate::tracker::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
             panic!("it is live");
         };
         let ended = engine.event_out_held(guard, &event, 300, |_| ());
         assert_eq!(ended, Some(Ended::Reporting));
-        engine.put_ref(guard, event);
+        engine.unhold(guard, event);
         assert_eq!(engine.free(), 2);
     });
     assert_eq!(left, None);

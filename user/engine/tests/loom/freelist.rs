@@ -3,11 +3,9 @@
 //! The pool: no cell is in two hands, and "full" is said only when it is.
 
 use crate::{
-    engine::{
-        freelist::{Cell, Freelist, Index, Link},
-        platform::Platform,
-    },
+    freelist::{Cell, Freelist, Index, Link},
     machine::{fails, holds, selection, source, Bound, Model, Mutate, On},
+    platform::Platform,
 };
 use kernel::{
     model::{self, Change, Mutation},
@@ -377,7 +375,7 @@ fn a_recycled_cell_is_in_one_hand_by_the_tag() {
     fails(
         "recycling",
         "the tag",
-        Some(3),
+        Some(4),
         &mutations,
         "a cell in two hands",
         recycling,
@@ -416,7 +414,7 @@ fn a_recycled_cell_is_as_it_was_left_by_acquire() {
     fails(
         "recycling",
         "acquire in pop",
-        Some(3),
+        Some(4),
         &mutations,
         "",
         recycling,

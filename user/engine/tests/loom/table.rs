@@ -3,11 +3,9 @@
 //! The table: a live event is found, whatever comes and goes around it.
 
 use crate::{
-    engine::{
-        freelist::{Index, Link},
-        rcu_ht,
-    },
+    freelist::{Index, Link},
     machine::{fails, holds, source, Bound, Model, Mutate, On},
+    rcu_ht,
 };
 use kernel::{
     model::{Change, Mutation},
