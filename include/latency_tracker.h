@@ -252,8 +252,8 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  * that is shorter) away.
  *
  * Without LATENCY_TRACKER_UNIQUE a key can have many live events, but not any
- * number: about 260 per key, so that no call takes long. (As many again whenever
- * the capacity has grown while they were live.)
+ * number: about 200 per key, so that no call takes long. (And 8 more for each time
+ * that the capacity has grown while they were live.)
  *
  * Context: any.
  * Return: 0; -ENOSPC if the pool is full (counted); -EBUSY if too many events of

@@ -24,16 +24,20 @@
 //! As the header says: any for events, sleeping for the others.
 
 use crate::{
-    alerts::Alerts,
-    event::Snapshot,
-    instance::{self, common, kind::New, Core, Details, Instance, Values},
-    platform::Platform,
-    record::{self, Name},
-    sys::{module::Owner, platform::Kernel, ticker},
-    tracker::{
-        held::{Lookup, Reference},
-        Begin, Ended, Late,
+    alert::{
+        record::{self, Name},
+        stream::Alerts,
     },
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{
+            held::{Lookup, Reference},
+            Begin, Ended, Late,
+        },
+    },
+    instance::{self, common, kind::New, Core, Details, Instance, Values},
+    sys::{module::Owner, periodic, platform::Kernel},
     trackers::{
         self,
         module::{self, Extra, KIND},
@@ -103,6 +107,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
             number,
             values,
             all,
+            measure: None,
         };
         let core = Core::new(kind, new)?;
         KBox::init(try_init!(Self { core <- core, config }), GFP_KERNEL)
@@ -250,9 +255,9 @@ impl<const K: usize, const D: usize> Client<K, D> {
         }
     }
 
-    fn hold_again(&self, event: &Reference) -> Result<Reference> {
+    fn get_ref_again(&self, event: &Reference) -> Result<Reference> {
         let guard = Kernel::guard();
-        let again = self.core.tracker().hold_again(event);
+        let again = self.core.tracker().get_ref_again(event);
         again.ok_or_else(|| self.busy(&guard))
     }
 
@@ -272,8 +277,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.core.tracker().reference(number)
     }
 
-    fn unhold(&self, event: Reference) {
-        self.core.tracker().unhold(&Kernel::guard(), event);
+    fn put_ref(&self, event: Reference) {
+        self.core.tracker().put_ref(&Kernel::guard(), event);
     }
 
     fn is_live(&self, event: &Reference) -> bool {
@@ -371,8 +376,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
             .raise_kept(guard, end_of(&late), &late, &details, &[]);
     }
 
-    /// Reports timed-out events; see [`ticker::Tick`].
-    fn tick(&self) -> Option<u64> {
+    /// Reports timed-out events; see [`periodic::Periodic`].
+    fn run(&self) -> Option<u64> {
         let common = match self.core.value(common::TIMEOUT) {
             0 => NEVER,
             ns => ns,
@@ -385,15 +390,15 @@ impl<const K: usize, const D: usize> Client<K, D> {
             return None;
         }
         let now = Kernel::now();
-        let timeout = |event: &Snapshot<K, D>| match event.data[D - 1] {
+        let timeout = |event: &EventCopy<K, D>| match event.data[D - 1] {
             0 => common,
             own => own,
         };
         // No task is known to wait, so there is no stack to walk.
-        let look = |_: &Snapshot<K, D>| ();
+        let look = |_: &EventCopy<K, D>| ();
         let tracker = self.core.tracker();
         let report = |guard: &_, late: &_, (): &()| self.report(guard, late, 0);
-        let first = tracker.expire(now, shortest, timeout, ticker::relax, look, report);
+        let first = tracker.expire(now, shortest, timeout, periodic::cond_resched, look, report);
         Some(instance::until_next_search(now, shortest, first))
     }
 }

@@ -7,7 +7,7 @@
 //! written and which values it takes; a whole line is checked before anything is done, and an error
 //! is a [`Fault`] that quotes the word.
 
-use crate::{record::NAME_MAX, text::Quoted};
+use crate::{alert::record::NAME_MAX, text::Quoted};
 use kernel::{
     error::Error,
     fmt,
@@ -18,12 +18,12 @@ use kernel::{
 mod comm;
 #[path = "control/fields.rs"]
 pub(crate) mod fields;
+#[path = "control/lookup.rs"]
+mod lookup;
 #[path = "control/names.rs"]
 pub(crate) mod names;
 #[path = "control/number.rs"]
 mod number;
-#[path = "control/sought.rs"]
-mod sought;
 #[path = "control/values.rs"]
 mod values;
 
@@ -32,7 +32,7 @@ mod values;
     reason = "tests include this file alone, and need less of it"
 )]
 pub(crate) use {
-    sought::{Disk, Lookup, Point, Sought},
+    lookup::{Disk, Lookup, LookupTarget, Point},
     values::Device,
 };
 
@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     Cgroup,
     /// The name of a function of the kernel or a module. It is a text, and is required.
     Function,
+    /// The same or `all`, which is no text.
+    FunctionOrAll,
     /// A point that is hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its call,
     /// or `return:NAME`, at its return. As [`Kind::Function`].
     Point,
@@ -76,11 +78,19 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// Whether the value is the text itself, see [`Param::parse`]. It is required at creation.
-    pub(crate) fn is_text(self) -> bool {
+    /// Whether this value is the text itself, see [`Param::parse`].
+    pub(crate) fn is_text(self, text: &[u8]) -> bool {
+        self.is_required() || matches!(self, Kind::FunctionOrAll) && text != ALL_FUNCTIONS
+    }
+
+    /// Whether it must be given at creation.
+    pub(crate) fn is_required(self) -> bool {
         matches!(self, Kind::Function | Kind::Point)
     }
 }
+
+/// The word for all functions.
+const ALL_FUNCTIONS: &[u8] = b"all";
 
 /// The value of a parameter. Only names need the upper half.
 pub(crate) type Number = u128;
@@ -183,6 +193,15 @@ pub(crate) enum Line<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Settings<'a>(&'a [u8]);
 
+impl<'a> Settings<'a> {
+    /// The first value of a key.
+    pub(crate) fn value_of(&self, key: &str) -> Option<&'a [u8]> {
+        let mut words = self.clone().flatten();
+        let (_, value) = words.find(|(name, _)| *name == key.as_bytes())?;
+        Some(value)
+    }
+}
+
 impl<'a> Iterator for Settings<'a> {
     /// The key, the value, and both as one word.
     type Item = core::result::Result<(&'a [u8], &'a [u8]), Fault<'a>>;
@@ -210,15 +229,17 @@ fn next_word<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 }
 
 /// Names that are reserved for files of the /proc folder.
-const RESERVED: [&str; 8] = [
+const RESERVED: [&str; 10] = [
     "trackers",
     "control",
     "wakeup",
     "alerts",
     "version",
     "stats",
+    "hwnoise",
     "work_begin",
     "work_done",
+    "measure",
 ];
 
 /// Checks the name of an instance.
@@ -266,6 +287,18 @@ pub(crate) fn parse_line(line: &[u8]) -> core::result::Result<Line<'_>, Fault<'_
         tracker,
         settings: Settings(rest),
     })
+}
+
+/// Reports a count that is less than another parameter allows.
+pub(crate) fn below<'a>(param: &Param, min: u64, word: &'a [u8]) -> Fault<'a> {
+    let kind = match param.kind {
+        Kind::Count { max, .. } => Kind::Count { min, max },
+        kind => kind,
+    };
+    Fault {
+        param: Some((param.name, kind)),
+        ..fault(EINVAL, "expected more", word)
+    }
 }
 
 /// Reports what was wrong with a name that is well-formed but unknown here.

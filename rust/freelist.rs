@@ -14,30 +14,30 @@
 //! # Idea
 //!
 //! Cells are named by an index and never leave the pool while it lives, so a stale index always
-//! points to a cell, perhaps a recycled one: whoever follows it decides by the cell's own state
-//! (see event.rs). Free cells sit on stacks linked through the cells themselves. A stack is one
+//! points to a cell, perhaps a recycled one: a caller that follows it decides by the cell's own
+//! state (see event.rs). Free cells sit on stacks linked through the cells themselves. A stack is one
 //! 64-bit word, `{tag: 40, index + 1: 24}`, changed only by compare-and-swap; each change
 //! increments the tag, so a word that is met again unchanged means that nothing happened in
-//! between (no ABA). 2^40 changes of one stack take hours, a compare-and-swap that stalls that
-//! long has other worries. `hot` is a word of the same form that holds one cell or none, so that
+//! between (no ABA). 2^40 changes of one stack take hours; a compare-and-swap would have to stall
+//! for that long. `hot` is a word of the same form that holds one cell or none, so that
 //! it needs no link; its tag counts what was put in, which is enough, see below.
 //!
 //! [`Freelist::get`] takes the CPU's hot cell, then from its stack, then from the node's, then
 //! from the stacks of that node's other CPUs, then from the other nodes, nearest first.
 //! [`Freelist::put`] gives a cell of this node to this CPU, up to a limit, and any other cell to
-//! the pool of its home node. Cells move one at a time, never in batches: a batch in somebody's
-//! hands would be invisible, and a pool of N must serve N.
+//! the pool of its home node. Cells move one at a time, never in batches: a batch on its way would
+//! be invisible to searches, and a pool of N must serve N.
 //!
 //! # Full means full
 //!
 //! Stacks are looked at one after another, so "all were empty when I looked" does not mean that
-//! all were empty at once: a cell may have come back behind the searcher's back. Therefore
+//! all were empty at once: a cell may have come back to a stack that was read already. Therefore
 //! [`Freelist::get`] adds up the tags of the stacks it found empty, and fails only when two
 //! passes in a row give the same sum. Tags only grow, so the same sum means the same tags: no
 //! stack changed between its reading in the first pass and its reading in the second (a hot
 //! word found empty twice with the same tag had nothing put in meanwhile, so it stayed empty),
 //! and in the moment between the passes all of them were empty. Every further pass is caused by
-//! somebody else's get or put (lock-free). [`PASSES`] and [`LOOKS`] end a search that others keep
+//! the get or put of another party (lock-free). [`PASSES`] and [`LOOKS`] end a search that others keep
 //! disturbing: a pool that this many passes found exhausted is called full without the proof.
 //!
 //! What a search has proved it notes (exhausted.rs), so that the next ones need not search; a put
@@ -46,9 +46,9 @@
 //! # Growing
 //!
 //! A search that empties its node's pool below the low-water mark, has to steal, or finds nothing
-//! sets `wanted` and asks for [`Platform::call_grower`], once. Somebody who may sleep then calls
-//! [`Freelist::grow`], which adds chunks: first the directory entry is filled, then the new cells
-//! are pushed, one by one. Chunks are freed with the pool only.
+//! sets `wanted` and calls [`Platform::queue_memory_work`], once. A worker, which may sleep, then
+//! calls [`Freelist::grow`], which adds chunks: first the directory entry is filled, then the new
+//! cells are pushed, one by one. Chunks are freed with the pool only.
 //!
 //! # Contexts
 //!
@@ -58,14 +58,14 @@
 //! # Orderings
 //!
 //! `put` releases what its caller did with the cell, `get` acquires it. A `get` is a full barrier
-//! also as a writer: whoever sees a stack emptied by it also sees all that this CPU had seen
+//! also as a writer: a CPU that sees a stack emptied by it also sees all that this CPU had seen
 //! before, which the argument about passes needs (Documentation/design/engine.md). A `put` is one,
-//! too, before it looks at the note of a search. Whoever has an index sees its chunk: pushing
+//! too, before it looks at the note of a search. A party that has an index sees its chunk: pushing
 //! releases the directory, and indices are passed on with release and acquire (here, and by the
 //! table).
 
 use crate::{
-    platform::Platform,
+    engine::platform::Platform,
     sys::{
         atomic::{Acquire, Atomic, Full, Relaxed, Release},
         memory::{NodeSlice, PerCpu},
@@ -116,7 +116,7 @@ const CHUNK: u32 = 1 << CHUNK_BITS;
 const MAX_CHUNKS: u32 = (1 << (INDEX_BITS - CHUNK_BITS)) - 1;
 const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 
-/// A pool wants to grow when fewer than one in so many of its node's cells are left.
+/// Growth is wanted when fewer than one in `LOW_WATER` of a node's cells are left.
 const LOW_WATER: u32 = 8;
 
 /// What can live in a [`Freelist`].
@@ -177,7 +177,8 @@ struct Chunk<T> {
 ///
 /// # Invariants
 ///
-/// `chunk` is written by who is busy only, before `filled` becomes 1, and never again.
+/// `chunk` is written only by the caller that holds `busy`, before `filled` becomes 1, and never
+/// again.
 struct Entry<T> {
     chunk: UnsafeCell<Option<Chunk<T>>>,
     filled: Atomic<u32>,
@@ -196,7 +197,7 @@ impl<T> Entry<T> {
         if self.filled.load(Acquire) == 0 {
             return None;
         }
-        // SAFETY: By the type invariant it is not written any more.
+        // SAFETY: By the type invariant it is no longer written.
         unsafe { (*self.chunk.get()).as_ref() }
     }
 }
@@ -207,8 +208,8 @@ impl<T> Entry<T> {
 ///
 /// - Every index handed out names a cell: `index >> CHUNK_BITS` is that of a filled entry of the
 ///   directory and `index & (CHUNK - 1)` below the length of its chunk.
-/// - A cell is on one stack, or in the hands of the one caller that `get` gave it to.
-/// - Only who holds `busy` fills entries and changes `used`.
+/// - A cell is on one stack, or owned by the one caller that `get` gave it to.
+/// - Only the caller that holds `busy` fills entries and changes `used`.
 pub(crate) struct Freelist<T: Cell, P: Platform> {
     directory: NodeSlice<Entry<T>>,
     caches: PerCpu<Cache>,
@@ -225,9 +226,9 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     capacity: Atomic<u32>,
     /// How large it may grow.
     max: u32,
-    /// How many cells of a node may be left before growth is wanted; 0 when it can not grow.
+    /// How many cells of a node may be left before growth is wanted; 0 when it cannot grow.
     low: Atomic<u64>,
-    /// Whether growth is wanted and was asked for.
+    /// Whether growth is wanted and was requested.
     wanted: Atomic<u32>,
     busy: Atomic<u32>,
     platform: PhantomData<P>,
@@ -303,7 +304,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.max
     }
 
-    /// Whether somebody has asked for growth since the last [`Freelist::grow`].
+    /// Whether growth was requested since the last [`Freelist::grow`].
     pub(crate) fn wants_to_grow(&self) -> bool {
         // Relaxed: a hint.
         self.wanted.load(Relaxed) != 0
@@ -322,7 +323,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         let before = self.capacity();
         let added = self.add(capacity.min(self.max).saturating_sub(before));
         if added.is_ok() {
-            // Relaxed: asked for again by whoever finds too few.
+            // Relaxed: requested again by the next search that finds too few.
             self.wanted.store(0, Relaxed);
         }
         // Release: the next one sees what we did.
@@ -330,9 +331,9 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         added.map(|()| self.capacity() - before)
     }
 
-    /// Adds `count` cells, spread over the nodes, or none. Only for who is busy.
+    /// Adds `count` cells, spread over the nodes, or none. The caller holds `busy`.
     fn add(&self, count: u32) -> Result {
-        // Relaxed: only who is busy writes it.
+        // Relaxed: only the caller that holds `busy` writes it.
         let first = self.used.load(Relaxed);
         let mut next = first;
         let allocated = self.allocate(count, &mut next);
@@ -347,7 +348,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     }
 
     /// Allocates chunks of `count` cells, into the entries from `next` on, which is advanced.
-    /// Only for who is busy.
+    /// The caller holds `busy`.
     fn allocate(&self, count: u32, next: &mut u32) -> Result {
         let nodes = populated::<P>();
         let share = count.div_ceil(nodes);
@@ -377,16 +378,16 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         Ok(())
     }
 
-    /// Hands out the cells of the next entry, which has its chunk. Only for who is busy.
+    /// Hands out the cells of the next entry, which has its chunk. The caller holds `busy`.
     fn publish(&self, number: u32) {
         let entry = &self.directory[number as usize];
-        // Release: whoever sees it filled sees the chunk.
+        // Release: a CPU that sees it filled sees the chunk.
         entry.filled.store(1, Release);
         self.used.store(number + 1, Release);
         let first = Index::first_of(number as usize);
         let chunk = self.chunk(first);
         let len = chunk.cells.len() as u32;
-        // Relaxed, here and below: only who is busy writes it.
+        // Relaxed, here and below: only the caller that holds `busy` writes it.
         let capacity = self.capacity.load(Relaxed) + len;
         self.capacity.store(capacity, Relaxed);
         let low = match capacity < self.max {
@@ -471,7 +472,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             return;
         };
         loop {
-            // No preemption with a cell in hand, lest others find the pool full for long.
+            // No preemption while a cell is on its way, lest others find the pool full for long.
             let _guard = P::guard();
             let Ok(index) = cool(&cache.hot).or_else(|_| self.pop(&cache.stack)) else {
                 return;
@@ -552,7 +553,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         let number = index.chunk();
         debug_assert!(self.directory[number].filled.load(Relaxed) != 0);
         // SAFETY: By the type invariants of `Index` and of this type it names a filled entry, and
-        // who has an index sees it filled, see "Orderings" above.
+        // a party that has an index sees it filled, see "Orderings" above.
         unsafe {
             let chunk = &*self.directory.get_unchecked(number).chunk.get();
             chunk.as_ref().unwrap_unchecked()
@@ -671,7 +672,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         None
     }
 
-    /// Asks for growth if the cell that was taken at `place` was one of the last there.
+    /// Requests growth if the cell that was taken at `place` was one of the last there.
     fn note_low(&self, place: Place) {
         let left = match place {
             Place::Pool(node) => self.depth(&self.pools[node].stack),
@@ -684,14 +685,14 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Asks for growth, once.
+    /// Requests growth, once.
     fn want(&self) {
-        // Relaxed: the grower takes no data from us.
+        // Relaxed: the worker takes no data from us.
         if self.low.load(Relaxed) != 0
             && self.wanted.load(Relaxed) == 0
             && self.wanted.cmpxchg(0, 1, Relaxed).is_ok()
         {
-            P::call_grower();
+            P::queue_memory_work();
         }
     }
 }

@@ -7,24 +7,30 @@
 //! path.
 
 use crate::{
-    alerts::Alerts,
+    alert::{
+        notify,
+        record::{Name, Owner, OWN_TAIL},
+        stream::Alerts,
+    },
     control::Number,
-    event::Event,
-    hash::Seed,
-    histogram,
-    platform::Platform,
-    record::{Name, Owner},
-    stats::Counter,
+    engine::{
+        event::Event,
+        hash::Seed,
+        histogram,
+        platform::Platform,
+        stats::{Counter, Stats},
+        tracker::Tracker,
+    },
+    measure::Measure,
     sys::{
         atomic::{Atomic, Relaxed},
+        measure::Meter,
         memory,
         platform::{self, Kernel},
         random,
         task::Task,
         trace, //
-    },
-    tracker::Tracker,
-    wakeup, //
+    }, //
 };
 use core::ffi::CStr;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
@@ -35,6 +41,7 @@ mod parameters;
 pub(crate) mod pending;
 pub(crate) mod probed;
 pub(crate) mod profile;
+pub(crate) mod work;
 
 pub(crate) use self::{
     late::{until_next_search, Details},
@@ -77,14 +84,24 @@ pub(crate) trait Instance: Send + Sync {
     fn apply(&self, changes: &Changes) -> Result;
 
     /// Detaches from the kernel, drops pending events and makes the readers return.
-    fn retire(&self);
+    fn shut_down(&self);
 
     /// Maintains the memory for events: allocates more if it runs short. Returns the nanoseconds
     /// until it should be done again, `None` if only on request.
-    fn tend(&self) -> Option<u64>;
+    fn maintain(&self) -> Option<u64>;
 
     /// Its profile, if its tracker has one.
-    fn profile(&self) -> Option<Arc<profile::Keeper>> {
+    fn profile(&self) -> Option<Arc<profile::InstanceProfile>> {
+        None
+    }
+
+    /// A file of its tracker's own, if that has one: its name, and what prints it.
+    fn table(&self) -> Option<(&'static CStr, Arc<dyn Table>)> {
+        None
+    }
+
+    /// What takes marks of work, if the instance waits for any.
+    fn work(&self) -> Option<Arc<dyn work::Work>> {
         None
     }
 
@@ -98,8 +115,27 @@ pub(crate) trait Instance: Send + Sync {
     fn pending(&self) -> Result<pending::Lines>;
 }
 
+/// What a file of a tracker's own shows.
+pub(crate) trait Table: Send + Sync {
+    /// Prints it. Sleeps.
+    fn show(&self, out: &SeqFile);
+}
+
+/// A second engine of an instance, whose events are counted with the others. If there is one, only
+/// its events come to an end.
+pub(crate) trait Second {
+    /// Its counters.
+    fn stats(&self) -> &Stats;
+
+    /// How many events are live.
+    fn pending(&self) -> u64;
+
+    /// Prints its own lines of `stats`.
+    fn show(&self, out: &SeqFile);
+}
+
 /// After how many nanoseconds growth is tried again, or outgrown memory is checked again.
-const TENDED: u64 = 1_000_000_000;
+const RETRY_NS: u64 = 1_000_000_000;
 
 /// What the instances of all trackers have, with keys of `K` and data of `D` words.
 pub(crate) struct Core<const K: usize, const D: usize> {
@@ -115,6 +151,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     texts: Texts,
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
+    measure: Option<Arc<Measure>>,
     /// How often the pool has grown, and how often there was no memory for that.
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
@@ -128,7 +165,7 @@ impl From<&Task> for Owner {
         Self {
             pid: task.pid,
             tid: task.tid,
-            born: Owner::born_at(task.born),
+            start_mark: Owner::start_mark_of(task.start_time),
             comm: task.comm,
         }
     }
@@ -146,13 +183,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
             number,
             values: given,
             all,
+            measure,
         } = new;
         let capacity = given[common::EVENTS] as u32;
         let most = given[common::MAX_EVENTS] as u32;
         memory::check(Self::bytes(capacity))?;
         let alerts = Alerts::new(
             given[common::RING] as u32,
-            given[common::STACK] as usize,
+            given[common::STACK] as usize + kind.tail.as_ref().map_or(0, |_| OWN_TAIL),
             given[common::WAKEUP_INTERVAL] as u64,
             all.line(),
         )?;
@@ -173,6 +211,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             texts: given.texts.clone(),
             alerts,
             all,
+            measure,
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),
             rate: late::Rate::new(),
@@ -186,17 +225,17 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     /// Makes the pool grow if it has requested that, frees outgrown memory, and takes back what
-    /// offline CPUs had kept. See [`Instance::tend`]. Sleeps.
-    pub(crate) fn tend(&self) -> Option<u64> {
+    /// offline CPUs had kept. See [`Instance::maintain`]. Sleeps.
+    pub(crate) fn maintain(&self) -> Option<u64> {
         platform::each_offline_cpu(|cpu| self.tracker.cpu_gone(cpu));
         if self.tracker.wants_to_grow() {
             // Outgrown memory can wait; a burst does not.
             self.grow();
-            return Some(TENDED);
+            return Some(RETRY_NS);
         }
         match self.tracker.reap() {
             Ok(0) => None,
-            _ => Some(TENDED),
+            _ => Some(RETRY_NS),
         }
     }
 
@@ -242,6 +281,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.kind
     }
 
+    /// Where the probe at a tracepoint or a function is measured, if it is. Sleeps.
+    pub(crate) fn meter(&self, hook: &CStr) -> Option<Arc<dyn Meter>> {
+        let point = self.measure.as_ref()?.point(self.kind.name, hook)?;
+        Some(point)
+    }
+
     /// Its alerts.
     pub(crate) fn alerts(&self) -> &Arc<Alerts> {
         &self.alerts
@@ -260,6 +305,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
     pub(crate) fn halves(&self, param: usize) -> [u64; 2] {
         // Relaxed: as in `value`.
         [self.value(param), self.uppers[param].load(Relaxed)]
+    }
+
+    /// The most entries of a stack. Any context.
+    #[inline(always)]
+    pub(crate) fn depth(&self) -> usize {
+        self.value(common::STACK) as usize
     }
 
     /// The value of a parameter as it is shown. Any context.
@@ -301,7 +352,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             self.tracker.set_threshold(threshold);
         }
         let interval = values[common::WAKEUP_INTERVAL] as u64;
-        wakeup::set_interval(self.alerts.wakeup(), interval);
+        notify::set_interval(self.alerts.notifier(), interval);
     }
 
     /// Whether begins are followed. Any context.
@@ -315,24 +366,30 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.values[common::ENABLED].store(u64::from(enabled), Relaxed);
     }
 
-    /// Prints `stats`.
-    pub(crate) fn show_stats(&self, out: &SeqFile) {
+    /// Prints `stats`, with those of a second engine, if the instance has one.
+    pub(crate) fn show_stats(&self, second: Option<&dyn Second>, out: &SeqFile) {
         let stats = self.tracker.stats();
+        let total = |counter| {
+            let more = second.map_or(0, |second| second.stats().total(counter));
+            stats.total(counter) + more
+        };
         // At the position of the totals in the file.
         let later = [Counter::Crowded, Counter::AlertsSuppressed];
         for &counter in Counter::ALL
             .iter()
             .filter(|counter| !later.contains(counter))
         {
-            seq_print!(out, "{} {}\n", counter.name(), stats.total(counter));
+            seq_print!(out, "{} {}\n", counter.name(), total(counter));
             if counter == Counter::Ended {
-                seq_print!(out, "pending {}\n", self.tracker.pending_count());
+                let more = second.map_or(0, Second::pending);
+                seq_print!(out, "pending {}\n", self.tracker.pending_count() + more);
             }
         }
-        let wakeup = self.alerts.wakeup();
-        seq_print!(out, "wakes {}\n", wakeup.wakes());
-        seq_print!(out, "wakes_suppressed {}\n", wakeup.suppressed());
-        let summary = stats.summary();
+        let notifier = self.alerts.notifier();
+        seq_print!(out, "wakes {}\n", notifier.wakes());
+        seq_print!(out, "wakes_suppressed {}\n", notifier.suppressed());
+        // Only the events of a second engine come to an end.
+        let summary = second.map_or(stats, Second::stats).summary();
         seq_print!(
             out,
             "min {}\nmean {}\nmax {}\n",
@@ -347,19 +404,23 @@ impl<const K: usize, const D: usize> Core<K, D> {
         seq_print!(out, "grown {}\n", self.grown.load(Relaxed));
         seq_print!(out, "grow_failed {}\n", self.grow_failed.load(Relaxed));
         let suppressed = Counter::AlertsSuppressed;
-        seq_print!(out, "{} {}\n", suppressed.name(), stats.total(suppressed));
+        seq_print!(out, "{} {}\n", suppressed.name(), total(suppressed));
         seq_print!(out, "overruns {}\n", self.alerts.overruns());
         for (which, name) in self.kind.counters.iter().enumerate() {
             seq_print!(out, "{name} {}\n", stats.total_extra(which));
         }
         let last = Counter::Crowded;
-        seq_print!(out, "{} {}\n", last.name(), stats.total(last));
+        seq_print!(out, "{} {}\n", last.name(), total(last));
+        if let Some(second) = second {
+            second.show(out);
+        }
     }
 
     /// Prints `histogram`.
-    pub(crate) fn show_histogram(&self, out: &SeqFile) {
+    pub(crate) fn show_histogram(&self, second: Option<&dyn Second>, out: &SeqFile) {
+        let stats = second.map_or(self.tracker.stats(), Second::stats);
         for bucket in 0..histogram::BUCKETS {
-            let count = self.tracker.stats().bucket(bucket);
+            let count = stats.bucket(bucket);
             if count != 0 {
                 let (low, high) = histogram::bounds(bucket);
                 seq_print!(out, "{low} {high} {count}\n");

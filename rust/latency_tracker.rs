@@ -10,65 +10,55 @@
 //!      |                                                              ^
 //!   trackers/    raw arguments become (key, data)                     |
 //!      |                                                              |
-//!   tracker      event_in, event_out, update                          |
+//!   engine       event_in, event_out, update                          |
 //!    |     |                                                          |
 //!  freelist rcu_ht    a preallocated event, findable by key           |
 //!      |                                                              |
 //!   histogram, stats  every event                                     |
 //!      |                                                              |
-//!   record, alert     the late ones ---> sys/trace (tracepoint)       |
+//!   alert             the late ones ---> sys/trace (tracepoint)       |
 //!      |                                                              |
-//!   wakeup            irq_work, wait queue ---> alerts, procfs --------+
+//!   notify            irq_work, wait queue ---> stream, proc ---------+
 //! ```
 //!
-//! | file | what it is |
+//! | file, folder | what it is |
 //! |---|---|
-//! | `platform` | what the engine needs from the machine |
-//! | `freelist`, `rcu_ht`, `event`, `hash`, `histogram`, `stats`, `tracker` | the engine |
-//! | `alert`, `record`, `alerts`, `readers`, `wakeup` | late events, and how their readers learn of them |
-//! | `control`, `registry`, `instance`, `procfs`, `text` | what a person sees |
-//! | `instance/probed` | what all trackers with probes have in common |
-//! | `profile`, `instance/profile` | tables of how long operations of each class took |
-//! | `trackers/` | one file a tracker; `tasks` is what those of tasks share |
+//! | `engine` | pairs begins and ends; `freelist`, `rcu_ht`: the pool and the table, parts of it |
+//! | `hwnoise` | the loop with interrupts off of `bench loop --in-kernel` |
+//! | `measure` | what the probes themselves cost, if the module was asked to measure that |
+//! | `alert` | late events: their record, the ring, its files, and how readers are woken |
+//! | `instance` | a tracker with a name: parameters, alerts, profile; what all with probes share |
+//! | `control`, `text` | the language of the control file, and names in text |
+//! | `trackers` | one file a tracker; `tasks` is what those of tasks share |
 //! | `api` | trackers of other modules; `api/ffi` is what they call |
-//! | `sys/` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |
+//! | `proc` | the registry of instances, and the files of a person |
+//! | `sys` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |
 //!
-//! The engine, `profile`, `alert`, `record`, `control` and `text` use nothing of the kernel but atomics and
-//! error codes; user/engine compiles the same files for tests and models.
+//! The engine, `alert/record`, `alert/ring`, `control` and `text` use nothing of the kernel but
+//! atomics and error codes; user/engine compiles the same files for tests and models.
 
 use kernel::{prelude::*, sync::Arc};
 
 mod alert;
-mod alerts;
 mod api;
 mod control;
-mod event;
-mod freelist;
-mod hash;
-mod histogram;
+mod engine;
+mod hwnoise;
 mod instance;
-mod platform;
-mod procfs;
-mod profile;
-mod rcu_ht;
-mod readers;
-mod record;
-mod registry;
-mod stats;
+mod measure;
+mod proc;
 mod sys;
 mod text;
-mod tracker;
 mod trackers;
-mod wakeup;
 
-use alerts::Alerts;
+use alert::stream::{Alerts, TAIL_MAX};
 use api::ffi::Exports;
-use registry::{Files, Registry};
+use measure::Measure;
+use proc::registry::{Files, Registry, Works};
 use sys::{
     compat,
+    periodic::{MemoryWork, PeriodicQueue},
     procfs::Dir,
-    stack::DEPTH_MAX,
-    ticker::{Grower, Tickers},
 };
 
 /// The version of the module.
@@ -101,9 +91,9 @@ struct LatencyTracker {
     registry: Arc<Registry>,
     files: Files,
     /// Maintains the memory of instances; dropped after them.
-    _grower: Grower<Registry>,
+    _memory: MemoryWork<Registry>,
     /// The last one: all of the above have workers.
-    _tickers: Tickers,
+    _queue: PeriodicQueue,
 }
 
 impl kernel::Module for LatencyTracker {
@@ -119,23 +109,32 @@ impl kernel::Module for LatencyTracker {
             }
             valid
         };
-        let tickers = Tickers::new()?;
+        let measure = Measure::start()?;
+        let queue = PeriodicQueue::new()?;
         let all = Arc::new(
-            Alerts::new(RING, DEPTH_MAX, WAKEUP_INTERVAL, trackers::line)?,
+            Alerts::new(RING, TAIL_MAX, WAKEUP_INTERVAL, trackers::line)?,
             GFP_KERNEL,
         )?;
         let root = Dir::new(c"latency_tracker", None, gid)?;
-        let registry = Registry::new(all.clone(), root.clone(), gid, procfs::instance_files)?;
-        let grower = Grower::new(registry.clone())?;
-        let files = procfs::root_files(&root, &all, &registry)?;
+        let works = Works::new()?;
+        let registry = Registry::new(
+            all.clone(),
+            root.clone(),
+            gid,
+            proc::files::instance_files,
+            works.clone(),
+            measure.clone(),
+        )?;
+        let memory = MemoryWork::new(registry.clone())?;
+        let files = proc::files::root_files(&root, &all, &registry, &works, measure)?;
         let exports = Some(Exports::new(registry.clone())?);
         pr_info!("version {VERSION}, control it at /proc/latency_tracker\n");
         Ok(Self {
             exports,
             registry,
             files,
-            _grower: grower,
-            _tickers: tickers,
+            _memory: memory,
+            _queue: queue,
         })
     }
 }

@@ -16,27 +16,28 @@
 //! The classic lock-free table links its entries, and then has to keep a removed entry's memory
 //! untouched until every reader has left: a grace period between `event_out` and reuse. Here an
 //! entry has no link. It sits in a *slot*, and it stays in this slot until it is removed; a
-//! reader looks at slots, never at a chain, so it can not be led astray by recycled memory.
+//! reader looks at slots, never at a chain, so recycled memory cannot lead it astray.
 //!
 //! The table is only an index: it yields *candidates*, cells whose key may be the one asked for.
 //! The caller decides by the cell's own state whether this is the event, and to end it means to
 //! win a compare-and-swap on that state (event.rs). So a tag or index that is stale, because the
-//! slot was emptied or reused while somebody looked, costs a comparison and does no harm.
+//! slot was emptied or reused during the search, costs a comparison and does no harm.
 //!
 //! # Rules
 //!
 //! - [`Table::insert`] claims a free slot by setting its tag (compare-and-swap), then writes the
-//!   index. The caller publishes the event afterwards, by its state; nobody believes a cell whose
-//!   state is not live.
+//!   index. The caller publishes the event afterwards, by its state; no reader believes a cell
+//!   whose state is not live.
 //! - [`Table::remove`] may be called by the winner only, once: it frees the slot.
 //! - A full bucket sends the event on to the next one, and counts it in `overflow`; `remove`
 //!   takes the count back. A search goes on to the next bucket exactly while `overflow` is not
 //!   zero, so searches for what is not there end at the first bucket, nearly always.
 //! - A table has at least two slots a cell, so keys that differ find one near their home. Events
 //!   of one key share a home and a tag, and pile up behind it: [`CROWD`] of them are taken, and no
-//!   more. So a crowd takes up few buckets, and neither it nor what lives beside it costs more
-//!   than that. Nor does an event go further than [`REACH`]. What is refused is counted as
-//!   `crowded`.
+//!   more, however many levels there are (but in a new level's home, which is claimed without a
+//!   look at others). So a crowd takes up few buckets, and neither it nor what lives beside it
+//!   costs more than that. Nor does an event go further than [`REACH`]. What is refused is counted
+//!   as `crowded`.
 //!
 //! # Growing
 //!
@@ -48,15 +49,15 @@
 //!
 //! - after the switch, a grace period: then no insertion into the old level is still under way,
 //!   and it can only become emptier (`sealed`);
-//! - after an empty level was taken off `others`, a grace period: then nobody looks at it.
+//! - after an empty level was taken off `others`, a grace period: then no search looks at it.
 //!
 //! # What is promised
 //!
 //! An event that is live during all of a search is among its candidates: its tag and index were
 //! written before it was published, they stay until it is removed, and every full bucket that it
 //! passed counts it. Events inserted or removed during the search may or may not be met. The
-//! event's level is searched: it was current when the event was inserted, so whoever sees the
-//! event published sees that level or a newer one as current, and with a newer one `others`.
+//! event's level is searched: it was current when the event was inserted, so a search that sees
+//! the event published sees that level or a newer one as current, and with a newer one `others`.
 //!
 //! # Contexts
 //!
@@ -64,8 +65,10 @@
 //! an RCU read-side critical section; `new`, `grow` and `reap` sleep.
 
 use crate::{
-    freelist::{Index, Link},
-    platform::Platform,
+    engine::{
+        freelist::{Index, Link},
+        platform::Platform,
+    },
     sys::{
         atomic::{clear_byte, Acquire, Atomic, Relaxed, Release},
         memory::NodeSlice,
@@ -97,7 +100,7 @@ const REACH: usize = 512;
 
 /// How many events with the same tag may sit beyond the home bucket of a hash: of one key more are
 /// not taken.
-const CROWD: u32 = 256;
+const CROWD: u32 = 192;
 
 /// The bytes of a cache line.
 const LINE: usize = 64;
@@ -201,8 +204,7 @@ impl<P: Platform> Table<P> {
     /// The caller owns the cell, and publishes it afterwards with release ordering.
     #[inline(always)]
     pub(crate) fn insert(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
-        self.insert_at_home(guard, hash, cell, link)
-            || self.current(guard).insert_beyond(hash, cell, link)
+        self.insert_at_home(guard, hash, cell, link) || self.insert_beyond(guard, hash, cell, link)
     }
 
     /// The first part of [`Table::insert`], nearly always all of it: the home bucket.
@@ -218,6 +220,35 @@ impl<P: Platform> Table<P> {
     ) -> bool {
         let level = self.current(guard);
         level.home(hash).claim(tag(hash), cell, link)
+    }
+
+    /// The rest of [`Table::insert`]: the next buckets, unless there are too many of this key.
+    #[cold]
+    #[inline(never)]
+    fn insert_beyond(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
+        let level = self.current(guard);
+        !self.is_crowded(guard, level, hash) && level.insert_beyond(hash, cell, link)
+    }
+
+    /// Whether there are [`CROWD`] events with this tag behind the home of a hash in the current
+    /// level, and from its home on in the others.
+    ///
+    /// Others may come and go: then it is so of about now, and there may be as many more as there
+    /// are CPUs.
+    fn is_crowded(&self, guard: &P::Guard, level: &Level, hash: u64) -> bool {
+        // While the table grows, the current one may already be among the others.
+        let others = || self.others(guard).filter(|other| !ptr::eq(*other, level));
+        let at_most: u64 = others()
+            .map(|other| other.beyond(hash) + SLOTS as u64)
+            .sum();
+        if level.beyond(hash) + at_most < u64::from(CROWD) {
+            return false;
+        }
+        let mut left = CROWD - level.count(hash, 1, CROWD);
+        for other in others() {
+            left -= other.count(hash, 0, left);
+        }
+        left == 0
     }
 
     /// Frees the slot of an event that the caller has won. `link` is its cell's, `found` the
@@ -287,6 +318,20 @@ impl<P: Platform> Table<P> {
         (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
     }
 
+    /// The same for callers that mostly find nothing: an empty bucket says so at once.
+    #[inline(always)]
+    pub(crate) fn look_in_vain<'a>(&'a self, guard: &'a P::Guard, hash: u64) -> Option<Hits<'a>> {
+        let bucket = self.current(guard).home(hash);
+        let tags = bucket.tags();
+        let slots = if tags == 0 {
+            0
+        } else {
+            equal_bytes(tags, tag(hash))
+        };
+        let hits = Hits { bucket, slots };
+        (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
+    }
+
     /// The first part of [`Table::find_among`]: what is in the home bucket.
     #[inline(always)]
     pub(crate) fn find_at_home<'a, R>(
@@ -323,21 +368,18 @@ impl<P: Platform> Table<P> {
                 return Some(found);
             }
         }
+        self.others(guard)
+            .find_map(|older| older.search(hash, 0, take))
+    }
+
+    /// The levels that are not current and may still have events.
+    fn others<'a>(&'a self, guard: &'a P::Guard) -> impl Iterator<Item = &'a Level> {
         // Acquire: with the level that ceased to be current we see its bit, see `find`; with a
         // bit we see the address.
         let others = self.others.load(Acquire);
-        for (number, holder) in self.holders.iter().enumerate() {
-            if others & 1 << number == 0 {
-                continue;
-            }
-            let Some(older) = holder.get::<P>(guard) else {
-                continue;
-            };
-            if let Some(found) = older.search(hash, 0, take) {
-                return Some(found);
-            }
-        }
-        None
+        let holders = self.holders.iter().enumerate();
+        let there = holders.filter(move |(number, _)| others & 1 << number != 0);
+        there.filter_map(|(_, holder)| holder.get::<P>(guard))
     }
 
     /// Sees to it that the table is large enough for `cells` live events, and returns whether it
@@ -375,17 +417,17 @@ impl<P: Platform> Table<P> {
         let _busy = Busy::enter(&self.busy)?;
         let others = self.others.load(Relaxed);
         if others != self.sealed.load(Relaxed) {
-            // Whoever began to insert into a level when it was current has ended.
+            // Then every insertion has ended that began when the level was current.
             P::synchronize();
             self.sealed.store(others, Relaxed);
         }
         for (number, holder) in self.holders.iter().enumerate() {
             let bit = 1 << number;
-            // Relaxed, here and below: only who is busy writes these.
+            // Relaxed, here and below: only the caller that holds `busy` writes these.
             if self.sealed.load(Relaxed) & bit == 0 {
                 continue;
             }
-            // SAFETY: Only who is busy changes the owner, and that is us.
+            // SAFETY: Only the caller that holds `busy` changes the owner, and that is us.
             let owner = unsafe { &*holder.owner.get() };
             if !owner.as_ref().is_some_and(|level| level[0].is_empty()) {
                 continue;
@@ -394,7 +436,7 @@ impl<P: Platform> Table<P> {
             self.others.store(self.others.load(Relaxed) & !bit, Relaxed);
             // Relaxed: nothing is published.
             holder.address.store(0, Relaxed);
-            // Whoever may have seen the bit has ended.
+            // Then every search has ended that may have seen the bit.
             P::synchronize();
             // SAFETY: We are busy. The level is empty, so no event needs it to be removed; it
             // is neither current nor among the others, and a grace period has passed since.
@@ -490,7 +532,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// How many buckets a table for so many cells needs.
+/// How many buckets a table for this many cells needs.
 fn buckets_for(cells: u32) -> usize {
     cells.div_ceil(CELLS_PER_BUCKET).next_power_of_two() as usize
 }
@@ -536,12 +578,7 @@ impl Level {
         (number <= self.mask).then_some(number)
     }
 
-    #[cold]
-    #[inline(never)]
     fn insert_beyond(&self, hash: u64, cell: Index, link: &Link) -> bool {
-        if self.is_crowded(hash) {
-            return false;
-        }
         let (home, reach) = (home(hash), self.reach());
         for step in 0..reach {
             let next = home.wrapping_add(step);
@@ -556,27 +593,25 @@ impl Level {
         false
     }
 
-    /// Whether there are [`CROWD`] events with this tag behind the home of a hash.
-    ///
-    /// Others may come and go: then it is so of about now, and there may be as many more as there
-    /// are CPUs.
-    fn is_crowded(&self, hash: u64) -> bool {
-        // Relaxed, here and below: a count of about now. Each of them came by its home.
-        if self.home(hash).overflow.load(Relaxed) < u64::from(CROWD) {
-            return false;
-        }
+    /// How many events sit behind the home of a hash, or were on their way there.
+    fn beyond(&self, hash: u64) -> u64 {
+        // Relaxed: a count of about now. Each of them came by its home.
+        self.home(hash).overflow.load(Relaxed)
+    }
+
+    /// How many events with this tag there are from the bucket on that is `step` after the home of
+    /// a hash; `most` at the most.
+    fn count(&self, hash: u64, step: usize, most: u32) -> u32 {
         let mut seen = 0;
-        for step in 1..=self.reach() {
+        for step in step..=self.reach() {
             let bucket = self.bucket(home(hash).wrapping_add(step));
+            // Relaxed, here and below: a count of about now.
             seen += equal_bytes(bucket.tags.load(Relaxed), tag(hash)).count_ones();
-            if seen >= CROWD {
-                return true;
-            }
-            if bucket.overflow.load(Relaxed) == 0 {
+            if seen >= most || bucket.overflow.load(Relaxed) == 0 {
                 break;
             }
         }
-        false
+        seen.min(most)
     }
 
     /// How far from home an event can be.
@@ -617,7 +652,7 @@ impl Level {
 
     /// Whether nothing is in it.
     fn is_empty(&self) -> bool {
-        // Acquire: whoever emptied it has left it before it is freed.
+        // Acquire: the party that emptied it has left it before it is freed.
         let is_empty = |b: &Bucket| b.tags.load(Acquire) == 0 && b.overflow.load(Acquire) == 0;
         self.buckets.iter().all(is_empty)
     }
@@ -662,8 +697,8 @@ impl Bucket {
                 .is_ok()
             {
                 let slot = (shift / 8) as usize;
-                // Release: whoever reads the index may look at the cell: it sees at least that
-                // there is one (growing, freelist.rs).
+                // Release: a reader of the index may look at the cell: it sees at least that there
+                // is one (growing, freelist.rs).
                 // INVARIANT: The number of an index.
                 self.cell(slot).store(cell.to_raw(), Release);
                 Place::of(self, slot).keep_in(link);
@@ -675,8 +710,14 @@ impl Bucket {
     /// The slots with this tag, as the high bits of their bytes; perhaps some more.
     #[inline(always)]
     fn hits(&self, tag: u64) -> u64 {
+        equal_bytes(self.tags(), tag)
+    }
+
+    /// The tags of all slots, to be searched.
+    #[inline(always)]
+    fn tags(&self) -> u64 {
         // Acquire: the index of a slot is read after its tag.
-        equal_bytes(self.tags.load(Acquire), tag)
+        self.tags.load(Acquire)
     }
 
     /// Offers the cells in these slots, until `take` accepts one.
@@ -706,13 +747,13 @@ impl Bucket {
     /// Frees the slot of an event with this hash.
     #[inline(always)]
     fn free(&self, hash: u64, slot: u32) {
-        // The byte holds this tag until the one who has won the event takes it away. Release, by
-        // `clear_byte`: whoever claims the slot next is ordered after our use of it.
+        // The byte holds this tag until the winner of the event takes it away. Release, by
+        // `clear_byte`: the party that claims the slot next is ordered after our use of it.
         clear_byte(&self.tags, slot, tag(hash));
     }
 }
 
-/// The number of the bucket in which an event with this hash should be, as far as there are so many.
+/// The home bucket of this hash, before it is masked to the size of the table.
 ///
 /// Not of the lowest bits, so that a mask makes them an offset.
 #[inline(always)]

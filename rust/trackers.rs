@@ -7,8 +7,8 @@ mod declare;
 mod tasks;
 
 use crate::{
+    alert::record::Alert,
     instance::kind::Kind,
-    record::Alert,
     sys::symbol::StackField,
     text::Plain, //
 };
@@ -44,6 +44,7 @@ list! {
     accept,
     reclaim,
     lock,
+    tree,
 }
 
 /// Finds a tracker by name.
@@ -54,16 +55,16 @@ pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {
         .map(|(number, kind)| (number, *kind))
 }
 
-/// Prints the line of an alert, as a person or a program reads it, without its end; `stack` are
-/// return addresses, the innermost first.
-pub(crate) fn line(alert: &Alert, stack: &[u64], out: &mut dyn Write) -> fmt::Result {
-    let line = Line { alert, stack };
+/// Prints the line of an alert, as a person or a program reads it, without its end; `tail` are the
+/// tracker's own words, and the stack, return addresses, the innermost first.
+pub(crate) fn line(alert: &Alert, tail: &[u64], out: &mut dyn Write) -> fmt::Result {
+    let line = Line { alert, tail };
     out.write_fmt(fmt!("{line}"))
 }
 
 struct Line<'a> {
     alert: &'a Alert,
-    stack: &'a [u64],
+    tail: &'a [u64],
 }
 
 impl fmt::Display for Line<'_> {
@@ -85,6 +86,12 @@ impl fmt::Display for Line<'_> {
             alert.owner
         ))?;
         (kind.detail)(alert, f)?;
-        StackField(self.stack).fmt(f)
+        let Some(tail) = &kind.tail else {
+            return StackField(self.tail).fmt(f);
+        };
+        let len = (tail.len)(alert).min(self.tail.len());
+        let (own, stack) = self.tail.split_at(len);
+        (tail.show)(alert, own, f)?;
+        StackField(stack).fmt(f)
     }
 }

@@ -224,7 +224,7 @@ def unload(module):
 
 
 def adds_up_while_used(name):
-    """The sums of rust/stats.rs, of one reader while others count: never less has begun than has come of it."""
+    """The sums of rust/engine/stats.rs, of one reader while others count: never less has begun than has come of it."""
     v = stats(name)
     assert v["started"] <= v["attempts"] + CPUS, f"{name}: {v}"
     assert v["full"] == 0, f"{name}: {v}"
@@ -258,7 +258,7 @@ def all_online():
 
 
 def adds_up(name):
-    """The sums of rust/stats.rs, with nothing in flight."""
+    """The sums of rust/engine/stats.rs, with nothing in flight."""
     v = stats(name)
     counted = sum(int(line.split()[2]) for line in read(f"{LT}/{name}/histogram").splitlines())
     assert v["pending"] == 0, f"{name}: {v}"

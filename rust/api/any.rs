@@ -4,11 +4,10 @@
 
 use super::{Client, Config, SHORT_KEY};
 use crate::{
-    alerts::Alerts,
+    alert::{record::Name, stream::Alerts},
+    engine::tracker::{held::Reference, Ended},
     instance::Values,
-    record::Name,
-    sys::ticker::Tick,
-    tracker::{held::Reference, Ended},
+    sys::periodic::Periodic,
     trackers::module::KEY_MAX,
 };
 use kernel::{prelude::*, sync::Arc};
@@ -99,9 +98,9 @@ forward! {
     pub(crate) fn event_out_all(key: &[u8], id: u64, end: u64) -> Result<u64>;
     pub(crate) fn event_out_held(event: &Reference, id: u64, end: u64) -> Result<Ended>;
     pub(crate) fn lookup(key: &[u8]) -> Result<Reference>;
-    pub(crate) fn hold_again(event: &Reference) -> Result<Reference>;
+    pub(crate) fn get_ref_again(event: &Reference) -> Result<Reference>;
     pub(crate) fn reference(number: u32) -> Option<Reference>;
-    pub(crate) fn unhold(event: Reference);
+    pub(crate) fn put_ref(event: Reference);
     pub(crate) fn is_live(event: &Reference) -> bool;
     pub(crate) fn start(event: &Reference) -> u64;
     pub(crate) fn with_key(event: &Reference, f: impl FnOnce(&[u64], usize) -> usize) -> usize;
@@ -119,10 +118,10 @@ impl Any {
     }
 }
 
-impl Tick for Any {
+impl Periodic for Any {
     const WATCHED: bool = true;
 
-    fn tick(&self) -> Option<u64> {
-        each_class!(self, client => client.tick())
+    fn run(&self) -> Option<u64> {
+        each_class!(self, client => client.run())
     }
 }

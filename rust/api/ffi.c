@@ -57,7 +57,7 @@ notrace void lt_module_put(void)
 	module_put(THIS_MODULE);
 }
 
-notrace const char *lt_module_name(struct module *module)
+const char *lt_module_name(struct module *module)
 {
 	return module_name(module);
 }
@@ -68,8 +68,8 @@ struct lt_module_watch {
 	void *owner;
 };
 
-static notrace int lt_module_event(struct notifier_block *block,
-				   unsigned long event, void *data)
+static int lt_module_event(struct notifier_block *block,
+			   unsigned long event, void *data)
 {
 	struct lt_module_watch *watch =
 		container_of(block, struct lt_module_watch, block);
@@ -79,8 +79,8 @@ static notrace int lt_module_event(struct notifier_block *block,
 	return NOTIFY_DONE;
 }
 
-notrace struct lt_module_watch *lt_module_watch_new(lt_module_fn fn,
-						    void *owner)
+struct lt_module_watch *lt_module_watch_new(lt_module_fn fn,
+					    void *owner)
 {
 	struct lt_module_watch *watch = kzalloc(sizeof(*watch), GFP_KERNEL);
 
@@ -96,7 +96,7 @@ notrace struct lt_module_watch *lt_module_watch_new(lt_module_fn fn,
 	return watch;
 }
 
-notrace void lt_module_watch_free(struct lt_module_watch *watch)
+void lt_module_watch_free(struct lt_module_watch *watch)
 {
 	unregister_module_notifier(&watch->block);
 	kfree(watch);

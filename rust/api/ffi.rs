@@ -10,16 +10,18 @@
 use crate::{
     api::{Any, Config, DATA_MAX},
     control::{self, DURATION_MAX},
-    freelist::MAX_CELLS,
+    engine::{
+        freelist::MAX_CELLS,
+        platform::Platform,
+        tracker::{Ended, Why},
+    },
     instance::{common, Changes, Instance, Values},
-    platform::Platform,
-    registry::Registry,
+    proc::registry::Registry,
     sys::{
         bindings,
         module::{Owner, Watch},
         platform::{Kernel, PreemptGuard},
     },
-    tracker::{Ended, Why},
     trackers::module::{KEY_MAX, KIND},
 };
 use core::{ffi::CStr, ptr};

@@ -10,18 +10,19 @@ use super::{
     Config,
 };
 use crate::{
-    alerts::Alerts,
+    alert::{
+        record::{self, Name},
+        stream::Alerts,
+    },
     control::Number,
-    event::Snapshot,
+    engine::{event::EventCopy, platform::Platform},
     instance::{
         common,
         kind::Kind,
         pending::{Batch, Lines},
         Changes, Instance, MadeBy, Values,
     },
-    platform::Platform,
-    record::{self, Name},
-    sys::{module::Owner, platform::Kernel, procfs::Records, ticker::Ticker, tracepoint},
+    sys::{module::Owner, periodic::PeriodicWork, platform::Kernel, procfs::Records, tracepoint},
     text::Plain,
     trackers::module::{KEY_MAX, KIND},
 };
@@ -46,7 +47,7 @@ pub(crate) struct ModuleTracker {
 
 enum State {
     Off,
-    On(Ticker<Any>),
+    On(PeriodicWork<Any>),
     /// Removed; this is final.
     Retired,
 }
@@ -113,27 +114,27 @@ impl Instance for ModuleTracker {
         let mut state = self.state.lock();
         let values = &changes.over(each_class!(&*self.any, client => client.core.values()));
         let enable = values[common::ENABLED] != 0;
-        let ticker = match &*state {
+        let work = match &*state {
             State::Retired => return Err(ENODEV),
-            State::Off if enable => Some(Ticker::new(self.any.clone())?),
+            State::Off if enable => Some(PeriodicWork::new(self.any.clone())?),
             _ => None,
         };
         if !enable && matches!(*state, State::On(_)) {
             self.detach(&mut state, State::Off);
         }
         each_class!(&*self.any, client => client.core.set_values(values, changes));
-        if let Some(ticker) = ticker {
+        if let Some(work) = work {
             each_class!(&*self.any, client => client.core.set_enabled(true));
-            *state = State::On(ticker);
+            *state = State::On(work);
         }
         // The timeout may be new, or shorter.
-        if let State::On(ticker) = &*state {
-            ticker.kick();
+        if let State::On(work) = &*state {
+            work.kick();
         }
         Ok(())
     }
 
-    fn retire(&self) {
+    fn shut_down(&self) {
         let mut state = self.state.lock();
         if matches!(*state, State::Retired) {
             return;
@@ -149,20 +150,20 @@ impl Instance for ModuleTracker {
             );
             // Their holder may still use them, or the tracker.
             core::mem::forget(self.any.clone());
-            self.owner.pin_for_ever();
+            self.owner.pin_forever();
         }
     }
 
-    fn tend(&self) -> Option<u64> {
-        each_class!(&*self.any, client => client.core.tend())
+    fn maintain(&self) -> Option<u64> {
+        each_class!(&*self.any, client => client.core.maintain())
     }
 
     fn show_stats(&self, out: &SeqFile) {
-        each_class!(&*self.any, client => client.core.show_stats(out));
+        each_class!(&*self.any, client => client.core.show_stats(None, out));
     }
 
     fn show_histogram(&self, out: &SeqFile) {
-        each_class!(&*self.any, client => client.core.show_histogram(out));
+        each_class!(&*self.any, client => client.core.show_histogram(None, out));
     }
 
     fn pending(&self) -> Result<Lines> {
@@ -190,7 +191,7 @@ impl Records for Pending {
     fn next(&mut self) -> Result<usize> {
         let any = &*self.any;
         self.batch.next(|see| {
-            each_class!(any, client => client.core.tracker().each_pending(|event| see(Snapshot {
+            each_class!(any, client => client.core.tracker().each_pending(|event| see(EventCopy {
                 start: event.start,
                 key: core::array::from_fn(|at| event.key.get(at).copied().unwrap_or(0)),
                 data: [],
@@ -207,7 +208,7 @@ impl Records for Pending {
 
 fn show_pending<const K: usize, const D: usize>(
     client: &super::Client<K, D>,
-    event: &Snapshot<KEY_WORDS, 0>,
+    event: &EventCopy<KEY_WORDS, 0>,
     out: &SeqFile,
 ) {
     let start = event.start;

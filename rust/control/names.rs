@@ -79,6 +79,12 @@ pub(crate) fn is_listed(list: [u64; 2], code: u16) -> bool {
     is_there != (list[1] & ALL_BUT != 0)
 }
 
+/// Whether a list accepts a code by its name: not by being all, or all but others. Any context.
+#[inline]
+pub(crate) fn is_named(list: [u64; 2], code: u16) -> bool {
+    list[1] & ALL_BUT == 0 && listed(list).any(|one| one == code)
+}
+
 /// Writes a list as [`parse`] reads it.
 pub(super) fn write(
     f: &mut fmt::Formatter<'_>,

@@ -3,9 +3,10 @@
 //! Values of parameters: parsing, and showing them as they are written.
 
 use super::{
-    comm, fault, fields, names,
+    comm, fault, fields,
+    lookup::{check_function, check_point, parse_cgroup, parse_disk},
+    names,
     number::{in_range, parse_number},
-    sought::{check_function, check_point, parse_cgroup, parse_disk},
     Fault, Kind, Lookup, Number, Param, ALL, ALL_DEVICES, DURATION_MAX, MINOR_BITS,
 };
 use kernel::{fmt, prelude::*};
@@ -100,7 +101,8 @@ impl Param {
             Kind::Disk => parse_disk(text, lookup),
             Kind::Id { max } => parse_id(text, max),
             Kind::Cgroup => parse_cgroup(text, lookup),
-            Kind::Function => check_function(text, text, lookup).map(|()| 0),
+            Kind::FunctionOrAll if !self.kind.is_text(text) => Ok(0),
+            Kind::Function | Kind::FunctionOrAll => check_function(text, text, lookup).map(|()| 0),
             Kind::Point => check_point(text, lookup).map(|()| 0),
             Kind::Fields { empty } => fields::parse(text, empty),
             Kind::Comm | Kind::NetDevice | Kind::Names(_) => {
@@ -138,6 +140,7 @@ impl fmt::Display for Value {
             Kind::Disk => f.write_fmt(fmt!("{}", Device(value as u32))),
             Kind::Id { .. } | Kind::Cgroup if value == ALL => f.write_str("all"),
             Kind::Comm | Kind::NetDevice | Kind::Names(_) if self.value == 0 => f.write_str("all"),
+            Kind::FunctionOrAll => f.write_str("all"),
             Kind::Names(known) => names::write(f, self.value, known),
             Kind::Comm | Kind::NetDevice => comm::write(f, self.value),
             Kind::Function | Kind::Point => f.write_str("none"),
@@ -177,6 +180,7 @@ impl fmt::Display for KindName {
             Kind::NetDevice => f.write_str("net-device|all"),
             Kind::Cgroup => f.write_str("cgroup|all"),
             Kind::Function => f.write_str("function"),
+            Kind::FunctionOrAll => f.write_str("function|all"),
             Kind::Point => f.write_str("tracepoint:NAME|function:NAME|return:NAME"),
             Kind::Fields { empty } => {
                 f.write_str("arg0-arg4|tid|cpu|ret")?;

@@ -4,7 +4,7 @@
 //!
 //! Made once, with the pool. All functions may sleep.
 
-use crate::{platform::Platform, sys::memory::NodeSlice};
+use crate::{engine::platform::Platform, sys::memory::NodeSlice};
 use kernel::prelude::*;
 
 /// Names a stack, or a hot cell.

@@ -24,7 +24,7 @@ impl Used {
 
     /// Notes that the cell at `offset` is handed out: for the first time, it may be.
     ///
-    /// Whoever knows of what the caller does with the cell next, by release and acquire, sees
+    /// A CPU that knows of what the caller does with the cell next, by release and acquire, sees
     /// this, too; others may miss both.
     #[inline]
     pub(super) fn note(&self, offset: u32) {

@@ -5,9 +5,12 @@
 
 use super::{Instance, Values};
 use crate::{
-    alerts::Alerts,
+    alert::{
+        record::{Alert, Name},
+        stream::Alerts,
+    },
     control::Param,
-    record::{Alert, Name},
+    measure::Measure,
 };
 use core::ffi::CStr;
 use kernel::{fmt, prelude::*, sync::Arc};
@@ -20,6 +23,8 @@ pub(crate) struct New<'a> {
     pub(crate) values: &'a Values,
     /// The alerts of all instances.
     pub(crate) all: Arc<Alerts>,
+    /// Where its probes are measured, if they are.
+    pub(crate) measure: Option<Arc<Measure>>,
 }
 
 /// A kind of tracker, of which there can be any number of instances.
@@ -36,6 +41,8 @@ pub(crate) struct Kind {
     pub(crate) counters: &'static [&'static str],
     /// The words of [`Alert::detail`] that it uses.
     pub(crate) detail_words: usize,
+    /// The words of its own in the tail of a record, if there are any.
+    pub(crate) tail: Option<Tail>,
     /// Prints its fields of an alert line, each with a space before it.
     pub(crate) detail: fn(&Alert, &mut fmt::Formatter<'_>) -> fmt::Result,
     /// What is wrong with an instance of these values, each of which is valid alone, if anything:
@@ -46,6 +53,16 @@ pub(crate) struct Kind {
     /// Creates an instance, not enabled yet. Sleeps. `None` if a line of the control language
     /// cannot create one.
     pub(crate) create: Option<Create>,
+}
+
+/// What a tracker has in the tail of a record, before the stack.
+pub(crate) struct Tail {
+    /// The part of an event's data that goes there, at most [`crate::alert::record::OWN_TAIL`] words.
+    pub(crate) of: fn(&[u64]) -> &[u64],
+    /// How many words that is in an alert.
+    pub(crate) len: fn(&Alert) -> usize,
+    /// Prints them as fields of the alert's line.
+    pub(crate) show: fn(&Alert, &[u64], &mut fmt::Formatter<'_>) -> fmt::Result,
 }
 
 /// Creates an instance of a tracker.

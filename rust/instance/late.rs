@@ -5,27 +5,32 @@
 //! ```text
 //!   a probe: an end beyond the threshold ----+
 //!                                            v
-//!   the ticker: expire() ----> details ----> raise ----> own readers, all readers, tracefs
+//!   its worker: expire() --> details ----> raise ----> own readers, all readers, tracefs
 //! ```
 
 use super::{common, Core};
 use crate::{
-    event::Snapshot,
-    platform::Platform,
-    record::{Alert, Owner, Reason, DETAIL},
-    stats::Counter,
+    alert::{
+        record::{Alert, Owner, Reason, DETAIL, OWN_TAIL},
+        stream::TAIL_MAX,
+    },
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        stats::Counter,
+        tracker::{Late, Tracker, Why},
+    },
     sys::{
         atomic::{Atomic, Relaxed},
+        periodic,
         platform::Kernel,
         stack::Stack,
-        ticker,
         trace, //
-    },
-    tracker::{Late, Why}, //
+    }, //
 };
 
 /// The shortest pause between two searches for timed-out events, in nanoseconds.
-const FINEST: u64 = 500_000;
+const MIN_PAUSE_NS: u64 = 500_000;
 
 /// The nanoseconds until the next search for timed-out events, after one that began at `began` and
 /// returned `first`, with timeouts of `shortest` or more.
@@ -38,7 +43,9 @@ pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -
     // An event that begins after `began` cannot time out before this.
     let unseen = began.saturating_add(shortest);
     let due = first.map_or(unseen, |first| first.min(unseen));
-    let pause = (shortest / 32).max(FINEST).max(done.saturating_sub(began));
+    let pause = (shortest / 32)
+        .max(MIN_PAUSE_NS)
+        .max(done.saturating_sub(began));
     due.saturating_sub(done).max(pause)
 }
 
@@ -87,6 +94,25 @@ impl Rate {
     }
 }
 
+/// Calls `see` with one slice and then another; only what has both is copied.
+fn with_both<R>(first: Option<&[u64]>, second: &[u64], see: impl FnOnce(&[u64]) -> R) -> R {
+    if first.is_none_or(<[u64]>::is_empty) {
+        return see(second);
+    }
+    see(join(&mut [0; TAIL_MAX], first, second))
+}
+
+/// One slice and then another, as far as there is room.
+fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'a [u64] {
+    let Some(first) = first else { return second };
+    let words = first.iter().chain(second).copied();
+    let len = (first.len() + second.len()).min(room.len());
+    for (to, word) in room.iter_mut().zip(words) {
+        *to = word;
+    }
+    room.get(..len).unwrap_or_default()
+}
+
 /// What a late event adds to the common fields of an alert.
 pub(crate) struct Details {
     /// The task that it belongs to.
@@ -100,12 +126,34 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// if there is no timeout. May sleep.
     ///
     /// `owner` is the task that an event belongs to: its current stack goes into the alert. An
-    /// event that `can_time_out` refuses is skipped; one without `details` is counted but not
-    /// reported.
+    /// event that `can_time_out` refuses is skipped; `settle` completes the copy of one that is due;
+    /// one without `details` is counted but not reported.
     pub(crate) fn expire(
         &self,
-        owner: impl Fn(&[u64; D]) -> Owner,
-        can_time_out: impl Fn(&[u64; D]) -> bool,
+        owner: fn(&[u64; D]) -> Owner,
+        can_time_out: fn(&[u64; D]) -> bool,
+        settle: fn(&mut Late<K, D>),
+        details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
+    ) -> Option<u64> {
+        self.expire_in(
+            &self.tracker,
+            |late| *late,
+            owner,
+            can_time_out,
+            settle,
+            details,
+        )
+    }
+
+    /// The same for the events of another engine: `as_own` makes those that are due events of this
+    /// one.
+    pub(crate) fn expire_in<const L: usize>(
+        &self,
+        tracker: &Tracker<L, D, Kernel>,
+        as_own: fn(&Late<L, D>) -> Late<K, D>,
+        owner: fn(&[u64; D]) -> Owner,
+        can_time_out: fn(&[u64; D]) -> bool,
+        settle: fn(&mut Late<K, D>),
         mut details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
     ) -> Option<u64> {
         let timeout = self.value(common::TIMEOUT);
@@ -113,39 +161,49 @@ impl<const K: usize, const D: usize> Core<K, D> {
             return None;
         }
         let now = Kernel::now();
-        let look = |event: &Snapshot<K, D>| {
+        let look = |event: &EventCopy<L, D>| {
             if self.may_raise() {
                 self.stack_of(owner(&event.data), event.start)
             } else {
                 Stack::EMPTY
             }
         };
-        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<K, D>, stack: &Stack| {
-            if let Some(details) = details(late, now) {
-                self.raise(guard, now, late, &details, stack.entries());
+        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<L, D>, stack: &Stack| {
+            let mut late = as_own(late);
+            settle(&mut late);
+            let now = late.start.wrapping_add(late.delay);
+            if let Some(details) = details(&late, now) {
+                self.raise(guard, now, &late, &details, stack.entries());
             }
         };
-        let timeout_of = |event: &Snapshot<K, D>| {
+        let timeout_of = |event: &EventCopy<L, D>| {
             if can_time_out(&event.data) {
                 timeout
             } else {
                 u64::MAX
             }
         };
-        let first = self
-            .tracker
-            .expire(now, timeout, timeout_of, ticker::relax, look, report);
+        let first = tracker.expire(
+            now,
+            timeout,
+            timeout_of,
+            periodic::cond_resched,
+            look,
+            report,
+        );
         Some(until_next_search(now, timeout, first))
     }
 
     /// The current stack of the owner of an event that began at `start`, as deep as `stack` says.
     /// Empty if the event has no owner, or if the owner is running or is the caller. May sleep.
     pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
-        let depth = self.alerts.depth();
+        let depth = self.depth();
         if depth == 0 || owner.tid == 0 {
             return Stack::EMPTY;
         }
-        Stack::of(owner.tid, depth, |born| owner.is_born(born, start))
+        Stack::of(owner.tid, depth, |start_time| {
+            owner.is_task_started_at(start_time, start)
+        })
     }
 
     /// Whether a late event is to be reported: not if only the worst are wanted, and there has been
@@ -238,6 +296,27 @@ impl<const K: usize, const D: usize> Core<K, D> {
             self.suppressed(guard);
             return false;
         }
+        let own = self.kind.tail.as_ref().map(|tail| (tail.of)(&late.data));
+        with_both(own, stack, |tail| {
+            self.record(reason, guard, time, late, details, tail, |alert| {
+                self.trace(alert, own.unwrap_or_default(), stack);
+            });
+        });
+        true
+    }
+
+    /// Records an alert with the words of its tail, has it traced, and announces it.
+    #[allow(clippy::too_many_arguments, reason = "its caller has most of them")]
+    fn record(
+        &self,
+        reason: Reason,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<K, D>,
+        details: &Details,
+        tail: &[u64],
+        trace: impl FnOnce(&Alert),
+    ) {
         let mut alert = Alert {
             seq: 0,
             time,
@@ -249,8 +328,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             cpu: Kernel::cpu(guard) as u32,
             owner: details.owner,
             detail: details.words,
-            // At most `DEPTH_MAX`.
-            stack: stack.len() as u8,
+            tail: tail.len() as u8,
             is_trusted: false,
         };
         let stats = self.tracker.stats();
@@ -259,23 +337,25 @@ impl<const K: usize, const D: usize> Core<K, D> {
             alert.seq = seq;
             alert.to_words()
         };
-        let recorded = self.alerts.record(numbered, stack);
+        let recorded = self.alerts.record(numbered, tail);
         if let Err(seq) = recorded {
             alert.seq = seq;
             stats.here::<Kernel>(guard).count(Counter::ALERTS_LOST);
         }
         // The readers of all instances see the gap in their own numbering if this one is lost.
-        let _ = self.all.record(|_| alert.to_words(), stack);
-        self.trace(&alert, stack);
+        let _ = self.all.record(|_| alert.to_words(), tail);
+        trace(&alert);
         self.alerts.announce();
         self.all.announce();
-        true
     }
 
-    fn trace(&self, alert: &Alert, stack: &[u64]) {
+    fn trace(&self, alert: &Alert, own: &[u64], stack: &[u64]) {
         if !trace::alert_enabled(self.traced) {
             return;
         }
+        let mut room = [0; DETAIL + OWN_TAIL];
+        let args = &alert.detail[..self.kind.detail_words];
+        let args = join(&mut room, Some(args), own);
         trace::alert(&trace::AlertEvent {
             traced: self.traced,
             seq: alert.seq,
@@ -288,7 +368,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             pid: alert.owner.pid,
             tid: alert.owner.tid,
             comm: &alert.owner.comm,
-            args: &alert.detail[..self.kind.detail_words],
+            args,
             stack,
         });
     }

@@ -24,8 +24,9 @@ use core::{
 };
 use kernel::{fmt, prelude::*, str::CString, sync::Arc};
 
-/// The most parameters a tracker can have.
-pub(crate) const PARAMS_MAX: usize = 24;
+/// The most parameters a tracker can have, which is what `tree` has: each takes 24 bytes of every
+/// instance.
+pub(crate) const PARAMS_MAX: usize = 27;
 
 /// The texts among the values, see [`Kind::is_text`].
 pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];
@@ -191,7 +192,7 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             name: "events",
             kind: Kind::Count {
                 min: 1,
-                max: crate::freelist::MAX_CELLS as u64,
+                max: crate::engine::freelist::MAX_CELLS as u64,
             },
             default: 4096,
             fixed: true,
@@ -201,7 +202,7 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             name: "max_events",
             kind: Kind::Count {
                 min: 1,
-                max: crate::freelist::MAX_CELLS as u64,
+                max: crate::engine::freelist::MAX_CELLS as u64,
             },
             default: 65_536,
             fixed: true,

@@ -12,7 +12,7 @@
 //! once: a reader with a small buffer costs no more than one with a large one. The batch grows with
 //! the pool, so that the number of passes is limited, too. Sleeps.
 
-use crate::{event::Snapshot, sys::procfs::Records};
+use crate::{engine::event::EventCopy, sys::procfs::Records};
 use kernel::{alloc::Flags, prelude::*};
 
 /// The fewest and the most events of a full batch; in between it is a 64th of the pool.
@@ -23,7 +23,7 @@ const MOST: usize = 8192;
 const FLAGS: Flags = kernel::alloc::flags::GFP_KERNEL_ACCOUNT;
 
 /// The data of a line.
-type Event<const K: usize, const D: usize> = Snapshot<K, D>;
+type Event<const K: usize, const D: usize> = EventCopy<K, D>;
 
 /// The batch of an open file.
 pub(crate) struct Batch<const K: usize, const D: usize> {

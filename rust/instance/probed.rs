@@ -3,10 +3,10 @@
 //! The [`Instance`] of all trackers that have their own probes.
 //!
 //! ```text
-//!   /proc tree ---> Probed     off <--> on ---> retired       one lock for changes
+//!   /proc tree ---> Probed     off <--> on ---> shut down     one lock for changes
 //!                     |                  |
 //!                     |                  +-- attachment: calls the probes
-//!                     |                  +-- ticker: looks for what has timed out
+//!                     |                  +-- periodic work: looks for timed-out events
 //!                     v                  v
 //!                   Live       the Core, and which tracker it is; shared by all three
 //! ```
@@ -22,21 +22,27 @@ use super::{
     common,
     kind::{Kind, New},
     pending::{Batch, Lines},
-    profile, Changes, Core, Details, Instance,
+    profile,
+    work::Work,
+    Changes,
+    Core,
+    Details,
+    Instance,
+    Second,
+    Table,
+    Values, //
 };
 use crate::{
-    alerts::Alerts,
+    alert::{record::Owner, stream::Alerts},
     control::Number,
-    event::Snapshot,
-    platform::Platform,
-    record::Owner,
+    engine::{event::EventCopy, platform::Platform, tracker::Late},
     sys::{
-        platform::Kernel,
+        measure::{Meter, Target},
+        periodic::{Periodic, PeriodicWork},
+        platform::{self, Kernel, PreemptGuard},
         procfs::Records,
         symbol::StackField,
-        ticker::{Tick, Ticker},
-    },
-    tracker::Late, //
+    }, //
 };
 use core::{ffi::CStr, marker::PhantomData};
 use kernel::{
@@ -49,23 +55,39 @@ use kernel::{
 
 /// The state of an instance of a tracker besides the [`Core`]; mostly none.
 pub(crate) trait Own: Sized + Send + Sync + 'static {
-    /// Creates it, for a new instance. Sleeps.
-    fn new() -> Result<Self>;
+    /// Creates it, for a new instance with these values. Sleeps.
+    fn new(values: &Values) -> Result<Self>;
+
+    /// The instance is off, and no probe runs: drops what is pending. Sleeps.
+    fn clear(&self) {}
+
+    /// A second engine, if there is one.
+    fn second(&self) -> Option<&dyn Second> {
+        None
+    }
+
+    /// A CPU is offline: what it has left behind is no longer true. Sleeps.
+    fn cpu_gone(&self, _cpu: usize) {}
 
     /// Does its periodic work while the instance is on. Returns the nanoseconds until the next
     /// time, `None` for never. Sleeps.
-    fn tick(&self) -> Option<u64> {
+    fn run(&self) -> Option<u64> {
         None
     }
 
     /// The profile, if it has one.
-    fn profile(&self) -> Option<Arc<profile::Keeper>> {
+    fn profile(&self) -> Option<Arc<profile::InstanceProfile>> {
+        None
+    }
+
+    /// A file of its own, see [`Instance::table`].
+    fn table(&self) -> Option<(&'static CStr, Arc<dyn Table>)> {
         None
     }
 }
 
 impl Own for () {
-    fn new() -> Result {
+    fn new(_: &Values) -> Result {
         Ok(())
     }
 }
@@ -92,19 +114,42 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
         true
     }
 
+    /// Completes a copy of an event that has timed out: the delay was measured before the copy was
+    /// made.
+    fn settle(_late: &mut Late<K, D>) {}
+
     /// The details of the alert of a timeout found at `now`; `None` if it must not be raised.
     fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details>;
 
+    /// Reports the timed-out events of its second engine, if it has one, see [`Core::expire_in`].
+    /// Sleeps.
+    fn expire_second(_live: &Live<Self, K, D, O>) -> Option<u64> {
+        None
+    }
+
+    /// Passes copies of the live events to `see`, in no order, until it fails.
+    fn each_pending(
+        live: &Live<Self, K, D, O>,
+        see: &mut dyn FnMut(EventCopy<K, D>) -> Result,
+    ) -> Result {
+        live.core.tracker().each_pending(see)
+    }
+
+    /// What takes marks of work, see [`Instance::work`].
+    fn work(_live: &Arc<Live<Self, K, D, O>>) -> Option<Arc<dyn Work>> {
+        None
+    }
+
     /// Counts lost events that only the attachment knows about. Sleeps.
-    fn settle(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
+    fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
 
     /// Prints an event for `pending`, as fields of a line: its owner, and what else is known of it
     /// before it ends. The age comes before that, the stack of the owner after it.
-    fn show_fields(core: &Core<K, D>, event: &Snapshot<K, D>, out: &SeqFile);
+    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile);
 
     /// The same, for trackers that do not show the same to all readers: whether the reader may see
     /// addresses of user space.
-    fn show_fields_to(core: &Core<K, D>, event: &Snapshot<K, D>, _trusted: bool, out: &SeqFile) {
+    fn show_fields_to(core: &Core<K, D>, event: &EventCopy<K, D>, _trusted: bool, out: &SeqFile) {
         Self::show_fields(core, event, out);
     }
 }
@@ -116,13 +161,29 @@ pub(crate) struct Live<T, const K: usize, const D: usize, O = ()> {
     tracker: PhantomData<T>,
 }
 
-impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Tick for Live<T, K, D, O> {
+impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Target for Live<T, K, D, O> {
+    fn meter(&self, hook: &CStr) -> Option<Arc<dyn Meter>> {
+        self.core.meter(hook)
+    }
+
+    fn changes(&self, guard: &PreemptGuard) -> u64 {
+        let own = self.core.tracker().stats().here::<Kernel>(guard).changes();
+        let second = self.own.second();
+        let more = second.map_or(0, |second| second.stats().here::<Kernel>(guard).changes());
+        own.wrapping_add(more)
+    }
+}
+
+impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Periodic for Live<T, K, D, O> {
     const WATCHED: bool = true;
 
-    fn tick(&self) -> Option<u64> {
+    fn run(&self) -> Option<u64> {
         let details = |late: &Late<K, D>, now| T::details(&self.core, late, now);
-        let expiry = self.core.expire(T::owner, T::can_time_out, details);
-        [expiry, self.own.tick()].into_iter().flatten().min()
+        let expiry = self
+            .core
+            .expire(T::owner, T::can_time_out, T::settle, details);
+        let next = [expiry, T::expire_second(self), self.own.run()];
+        next.into_iter().flatten().min()
     }
 }
 
@@ -141,7 +202,7 @@ enum State<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
     On {
         attachment: T::Attachment,
         /// Searches for timed-out events.
-        ticker: Ticker<Live<T, K, D, O>>,
+        work: PeriodicWork<Live<T, K, D, O>>,
     },
     /// Removed; this is final.
     Retired,
@@ -150,11 +211,12 @@ enum State<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> {
 impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D, O> {
     /// Creates one, not enabled; for [`Kind::create`].
     pub(crate) fn create(new: New<'_>) -> Result<Arc<dyn Instance>> {
+        let values = new.values;
         let core = Core::new(T::kind(), new)?;
         let live = UniqueArc::init(
             try_init!(Live {
                 core <- core,
-                own: O::new()?,
+                own: O::new(values)?,
                 tracker: PhantomData,
             }),
             GFP_KERNEL,
@@ -175,10 +237,11 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D,
         let core = &self.live.core;
         core.set_enabled(false);
         if let State::On { attachment, .. } = state {
-            T::settle(core, attachment);
+            T::collect_missed(core, attachment);
         }
         *state = next;
         core.tracker().clear();
+        self.live.own.clear();
     }
 }
 
@@ -210,16 +273,17 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
         match *state {
             State::Retired => return Err(ENODEV),
             State::Off if enable => {
-                let ticker = Ticker::new(self.live.clone())?;
+                let work = PeriodicWork::new(self.live.clone())?;
                 core.set_values(values, changes);
                 let attached = T::attach(self.live.clone());
                 let attachment = attached.inspect_err(|_| {
                     // Some probes may have run meanwhile; none is running now.
                     core.tracker().clear();
+                    self.live.own.clear();
                     core.set_values(&before, changes);
                 })?;
                 core.set_enabled(true);
-                *state = State::On { attachment, ticker };
+                *state = State::On { attachment, work };
             }
             _ => {
                 if !enable {
@@ -229,33 +293,43 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
             }
         }
         // The timeout may be new, or shorter.
-        if let State::On { ticker, .. } = &*state {
-            ticker.kick();
+        if let State::On { work, .. } = &*state {
+            work.kick();
         }
         Ok(())
     }
 
-    fn retire(&self) {
+    fn shut_down(&self) {
         self.detach(&mut self.state.lock(), State::Retired);
     }
 
-    fn tend(&self) -> Option<u64> {
-        self.live.core.tend()
+    fn maintain(&self) -> Option<u64> {
+        platform::each_offline_cpu(|cpu| self.live.own.cpu_gone(cpu));
+        self.live.core.maintain()
     }
 
-    fn profile(&self) -> Option<Arc<profile::Keeper>> {
+    fn profile(&self) -> Option<Arc<profile::InstanceProfile>> {
         self.live.own.profile()
+    }
+
+    fn table(&self) -> Option<(&'static CStr, Arc<dyn Table>)> {
+        self.live.own.table()
+    }
+
+    fn work(&self) -> Option<Arc<dyn Work>> {
+        T::work(&self.live)
     }
 
     fn show_stats(&self, out: &SeqFile) {
         if let State::On { attachment, .. } = &mut *self.state.lock() {
-            T::settle(&self.live.core, attachment);
+            T::collect_missed(&self.live.core, attachment);
         }
-        self.live.core.show_stats(out);
+        self.live.core.show_stats(self.live.own.second(), out);
     }
 
     fn show_histogram(&self, out: &SeqFile) {
-        self.live.core.show_histogram(out);
+        let second = self.live.own.second();
+        self.live.core.show_histogram(second, out);
     }
 
     fn pending(&self) -> Result<Lines> {
@@ -280,8 +354,8 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Records for Pen
     }
 
     fn next(&mut self) -> Result<usize> {
-        let tracker = self.live.core.tracker();
-        self.batch.next(|see| tracker.each_pending(see))
+        let live = &self.live;
+        self.batch.next(|see| T::each_pending(live, see))
     }
 
     fn show(&self, nth: usize, is_trusted: bool, out: &SeqFile) {

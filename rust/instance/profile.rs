@@ -2,11 +2,13 @@
 
 //! The profile of an instance, and the lock that its readers and its worker share.
 //!
-//! Probes count without the lock. Showing, resetting and taking a picture require it, and sleep.
+//! Probes count without the lock. Showing, resetting and taking a snapshot require it, and sleep.
 
 use crate::{
-    platform::Platform,
-    profile::{Class, Counts, History, Span},
+    engine::{
+        platform::Platform,
+        profile::{Class, Counts, History, Span},
+    },
     sys::platform::Kernel, //
 };
 use kernel::{
@@ -19,13 +21,13 @@ use kernel::{
 
 /// See the head of this file.
 #[pin_data]
-pub(crate) struct Keeper {
+pub(crate) struct InstanceProfile {
     counts: Counts,
     #[pin]
     history: Mutex<History>,
 }
 
-impl Keeper {
+impl InstanceProfile {
     /// Creates one that begins now. `ENOMEM`. Sleeps.
     pub(crate) fn new() -> Result<Arc<Self>> {
         let counts = Counts::new::<Kernel>()?;
@@ -60,13 +62,13 @@ impl Keeper {
         self.history.lock().reset(&self.counts, Kernel::now());
     }
 
-    /// Takes the pictures that are due. Returns the nanoseconds until the next is due; a short time
-    /// if another task holds the lock, which may be prevented from running. May sleep.
-    pub(crate) fn tick(&self) -> u64 {
+    /// Takes the snapshots that are due. Returns the nanoseconds until the next is due; a short
+    /// time if another task holds the lock, which may be prevented from running. May sleep.
+    pub(crate) fn take_due(&self) -> u64 {
         const MOMENT: u64 = 10_000_000;
         let Some(mut history) = self.history.try_lock() else {
             return MOMENT;
         };
-        history.tick(&self.counts, Kernel::now())
+        history.take_due(&self.counts, Kernel::now())
     }
 }

@@ -6,7 +6,7 @@
 
 use super::{Bucket, SLOTS};
 use crate::{
-    freelist::{Index, Link},
+    engine::freelist::{Index, Link},
     sys::memory::ADDRESS_MARK,
 };
 use core::{marker::PhantomData, ptr};

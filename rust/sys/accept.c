@@ -59,8 +59,8 @@ notrace u64 lt_socket_of_inode(u64 inode)
 	return (unsigned long)READ_ONCE(socket->sk);
 }
 
-notrace u32 lt_socket_address(char *out, size_t size, u16 family,
-			      const u64 address[2], u16 port)
+u32 lt_socket_address(char *out, size_t size, u16 family,
+		      const u64 address[2], u16 port)
 {
 	if (family == AF_INET6)
 		return scnprintf(out, size, "[%pI6c]:%u", address, port);

@@ -21,6 +21,7 @@ use crate::sys::{
         self,
         calls::{Calls, What}, //
     },
+    measure::Target,
     symbol,
     tracepoint::{self, probe, Probe}, //
 };
@@ -75,7 +76,7 @@ pub(crate) fn family_name(family: u16) -> &'static str {
 }
 
 /// Follows sockets. See "Contexts" above. Sends and closes of all sockets are reported.
-pub(crate) trait Follower: Send + Sync + 'static {
+pub(crate) trait Observer: Target {
     /// The current task has accepted a connection.
     fn accepted(&self, socket: &Socket);
     /// The current task has sent this many bytes, at least one.
@@ -87,9 +88,9 @@ pub(crate) trait Follower: Send + Sync + 'static {
 /// # Safety
 ///
 /// `owner` is a valid `T`, the caller a task that returns from accept(2).
-unsafe extern "C" fn accepted<T: Follower>(owner: *mut c_void, result: u64) {
+unsafe extern "C" fn accepted<T: Observer>(owner: *mut c_void, result: u64) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*owner.cast::<T>() };
+    let observer = unsafe { &*owner.cast::<T>() };
     let fd = result as c_int;
     if fd < 0 {
         return;
@@ -104,7 +105,7 @@ unsafe extern "C" fn accepted<T: Follower>(owner: *mut c_void, result: u64) {
         return;
     }
     let family = out.family;
-    follower.accepted(&Socket {
+    observer.accepted(&Socket {
         id: out.id,
         fd: fd as u32,
         local: Address {
@@ -123,59 +124,59 @@ unsafe extern "C" fn accepted<T: Follower>(owner: *mut c_void, result: u64) {
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn sent<T: Follower>(
+unsafe extern "C" fn sent<T: Observer>(
     data: *mut c_void,
     sk: *mut bindings::sock,
     result: c_int,
     _flags: c_int,
 ) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
+    let observer = unsafe { &*data.cast::<T>() };
     if result > 0 {
-        follower.sent(sk as u64, result as u32);
+        observer.sent(sk as u64, result as u32);
     }
 }
 
 /// # Safety
 ///
 /// `owner` is a valid `T`, `inode` the inode of a socket.
-unsafe extern "C" fn closed<T: Follower>(owner: *mut c_void, inode: u64) {
+unsafe extern "C" fn closed<T: Observer>(owner: *mut c_void, inode: u64) {
     // SAFETY: The function's contract.
-    let (follower, sk) = unsafe { (&*owner.cast::<T>(), helpers::lt_socket_of_inode(inode)) };
-    follower.closed(sk);
+    let (observer, sk) = unsafe { (&*owner.cast::<T>(), helpers::lt_socket_of_inode(inode)) };
+    observer.closed(sk);
 }
 
 /// The probe at the send.
-fn probes<T: Follower>() -> [Probe<'static, T>; 1] {
+fn probes<T: Observer>() -> [Probe<'static, T>; 1] {
     // SAFETY: It has the arguments of this tracepoint, of which only the address of the socket is
     // used.
     [unsafe { probe!(sock_send_length: sent::<T>) }]
 }
 
 /// What this kernel lacks for it, if anything.
-pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached follower, until dropped; the begin is detached first. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
+/// An attached observer, until dropped; the begin is detached first. Dropping sleeps.
+pub(crate) struct Attachment<T: Observer> {
     _accepts: Calls<T>,
     _sends: tracepoint::Attachment<T>,
     _closes: Calls<T>,
 }
 
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower. `ENOSYS` if the kernel lacks the tracepoint, `ENOENT` if it lacks a
+impl<T: Observer> Attachment<T> {
+    /// Attaches an observer. `ENOSYS` if the kernel lacks the tracepoint, `ENOENT` if it lacks a
     /// function; nothing is left behind. Sleeps.
-    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
+    pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         let (argument, result) = (What::Argument, What::Result);
         // The begin last: nothing begins whose end would be missed.
         // SAFETY: The first argument of sock_close() is the inode of a socket.
         let closes =
-            unsafe { Calls::new([c"sock_close"], argument, closed::<T>, follower.clone())? };
-        let sends = tracepoint::Attachment::new(follower.clone(), probes())?;
+            unsafe { Calls::new([c"sock_close"], argument, closed::<T>, observer.clone())? };
+        let sends = tracepoint::Attachment::new(observer.clone(), probes())?;
         // SAFETY: __sys_accept4() returns to the task that has called it.
-        let accepts = unsafe { Calls::new([c"__sys_accept4"], result, accepted::<T>, follower)? };
+        let accepts = unsafe { Calls::new([c"__sys_accept4"], result, accepted::<T>, observer)? };
         Ok(Self {
             _accepts: accepts,
             _sends: sends,

@@ -10,4 +10,5 @@
 #include "../../include/latency_tracker.h"
 #include "fprobe.h"
 #include "helpers.h"
+#include "measure.h"
 #include "tracepoints.h"

@@ -7,6 +7,7 @@
 
 use crate::sys::{
     bindings as helpers,
+    measure::Target,
     tracepoint::{self, probe, Attachment, Probe}, //
 };
 use core::{ffi::CStr, mem::MaybeUninit, ptr::addr_of};
@@ -154,7 +155,7 @@ pub(crate) fn is_partition(dev: u32) -> bool {
 }
 
 /// Follows requests. Called in any context but NMI, mostly with preemption on.
-pub(crate) trait Follower: Send + Sync + 'static {
+pub(crate) trait Observer: Target {
     /// The submitter has created the request; not called for the block layer's own requests.
     fn created(&self, rq: &Request<'_>);
     /// It enters the I/O scheduler or a queue.
@@ -176,10 +177,10 @@ macro_rules! on_request {
         /// # Safety
         ///
         /// `data` is a valid `T`, `rq` a valid request.
-        unsafe extern "C" fn $name<T: Follower>(data: *mut c_void, rq: *mut bindings::request) {
+        unsafe extern "C" fn $name<T: Observer>(data: *mut c_void, rq: *mut bindings::request) {
             // SAFETY: The function's contract.
-            let (follower, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
-            follower.$name(&rq);
+            let (observer, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
+            observer.$name(&rq);
         }
     };
 }
@@ -194,19 +195,19 @@ on_request!(done);
 /// # Safety
 ///
 /// `data` is a valid `T`, `rq` a valid request.
-unsafe extern "C" fn completed<T: Follower>(
+unsafe extern "C" fn completed<T: Observer>(
     data: *mut c_void,
     rq: *mut bindings::request,
     _error: bindings::blk_status_t,
     bytes: c_uint,
 ) {
     // SAFETY: The function's contract.
-    let (follower, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
-    follower.completed(&rq, bytes);
+    let (observer, rq) = unsafe { (&*data.cast::<T>(), Request::from_raw(rq)) };
+    observer.completed(&rq, bytes);
 }
 
 /// The probes, the last step of a request's life first: no event starts whose end would be missed.
-fn probes<T: Follower>() -> [Probe<'static, T>; 7] {
+fn probes<T: Observer>() -> [Probe<'static, T>; 7] {
     // SAFETY: They have the arguments of these tracepoints, whose first is a valid request.
     unsafe {
         [
@@ -222,11 +223,11 @@ fn probes<T: Follower>() -> [Probe<'static, T>; 7] {
 }
 
 /// The first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
-pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(follower, probes())
+/// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(observer, probes())
 }

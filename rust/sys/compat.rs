@@ -35,4 +35,8 @@ macro_rules! on_preempt_count {
         concat!($operation, " qword ptr ", $operand)
     };
 }
+#[allow(
+    unused_imports,
+    reason = "kernels that check themselves call functions instead"
+)]
 pub(crate) use on_preempt_count;

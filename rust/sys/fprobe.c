@@ -54,7 +54,7 @@
  * readers of it: nothing is called after it. So does register_fprobe() when it
  * fails after calls may have come.
  *
- * All functions that run in a probe are notrace.
+ * Functions that may run in a probe are notrace, and no others.
  */
 #define pr_fmt(fmt) "latency_tracker: " fmt
 
@@ -72,13 +72,14 @@
 #include <linux/printk.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
+#include <linux/sprintf.h>
 #include <linux/string.h>
 #include <linux/vmalloc.h>
 
 #include "fprobe.h"
 #include "helpers.h"
 
-notrace bool lt_fprobe_possible(void)
+bool lt_fprobe_possible(void)
 {
 	return IS_ENABLED(CONFIG_FPROBE);
 }
@@ -121,7 +122,7 @@ notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
  * /sys/module, as ours is: kset_find_obj() is exported, and the fields are
  * those of <linux/module.h>.
  */
-static notrace struct module *lt_module_of(unsigned long address, char *text)
+static struct module *lt_module_of(unsigned long address, char *text)
 {
 	struct kset *modules = THIS_MODULE->mkobj.kobj.kset;
 	struct module *module;
@@ -144,23 +145,26 @@ static notrace struct module *lt_module_of(unsigned long address, char *text)
 	return module;
 }
 
-static notrace void lt_put_modules(struct lt_fprobe *probe)
+static void lt_put_modules(struct lt_fprobe *probe)
 {
-	while (probe->nr_modules)
-		module_put(probe->modules[--probe->nr_modules]);
+	struct module **module;
+
+	for (module = probe->modules; module && *module; module++)
+		module_put(*module);
 	kfree(probe->modules);
 }
 
 /* The modules stay as long as the probe does. */
-static notrace int lt_get_modules(struct lt_fprobe *probe)
+static int lt_get_modules(struct lt_fprobe *probe)
 {
 	struct fprobe_hlist *functions = probe->fp.hlist_array;
 	char *text = kmalloc(KSYM_SYMBOL_LEN, GFP_KERNEL);
+	struct module **next;
 	int i, err = 0;
 
-	probe->modules = kcalloc(functions->size, sizeof(*probe->modules),
-				 GFP_KERNEL);
-	if (!text || !probe->modules)
+	next = kcalloc(functions->size + 1, sizeof(*next), GFP_KERNEL);
+	probe->modules = next;
+	if (!text || !next)
 		err = -ENOMEM;
 	for (i = 0; i < functions->size && !err; i++) {
 		struct module *module =
@@ -168,8 +172,11 @@ static notrace int lt_get_modules(struct lt_fprobe *probe)
 
 		if (IS_ERR(module))
 			err = PTR_ERR(module);
+		else if (module == THIS_MODULE)
+			/* Its exit function removes this probe. */
+			module_put(module);
 		else if (module)
-			probe->modules[probe->nr_modules++] = module;
+			*next++ = module;
 	}
 	kfree(text);
 	return err;
@@ -204,8 +211,8 @@ static_assert(!offsetof(struct lt_calls, fp));
 static struct lt_slot *lt_slots;
 static DEFINE_MUTEX(lt_slots_lock);
 
-static notrace struct lt_slot *lt_slot_new(fprobe_entry_cb entry,
-					   fprobe_exit_cb exit)
+static struct lt_slot *lt_slot_new(fprobe_entry_cb entry,
+				   fprobe_exit_cb exit)
 {
 	struct lt_slot *slot = NULL;
 
@@ -230,14 +237,14 @@ static notrace struct lt_slot *lt_slot_new(fprobe_entry_cb entry,
 }
 
 /* All fields have their values for the time of the registration. */
-static notrace void lt_slot_ready(struct lt_slot *slot)
+static void lt_slot_ready(struct lt_slot *slot)
 {
 	if (slot->stands)
 		synchronize_rcu();
 }
 
 /* Not registered, and no handler is running. */
-static notrace void lt_slot_free(struct lt_slot *slot)
+static void lt_slot_free(struct lt_slot *slot)
 {
 	if (!slot->fp.exit_handler) {
 		vfree(slot);
@@ -250,7 +257,7 @@ static notrace void lt_slot_free(struct lt_slot *slot)
 	mutex_unlock(&lt_slots_lock);
 }
 
-notrace void lt_fprobe_unload(void)
+void lt_fprobe_unload(void)
 {
 	struct lt_slot *slot;
 	unsigned int nr = 0;
@@ -289,10 +296,10 @@ notrace bool lt_fprobe_follows(const struct lt_fprobe *probe,
 	return lt_is_of(&probe->fp, function);
 }
 
-notrace struct lt_fprobe *lt_fprobe_new(const char *name,
-					fprobe_entry_cb entry,
-					fprobe_exit_cb exit, size_t data_size,
-					void *owner)
+struct lt_fprobe *lt_fprobe_new(const char *name,
+				fprobe_entry_cb entry,
+				fprobe_exit_cb exit, size_t data_size,
+				void *owner, void *measured)
 {
 	struct lt_slot *slot = lt_slot_new(entry, exit);
 	struct lt_fprobe *probe;
@@ -302,6 +309,7 @@ notrace struct lt_fprobe *lt_fprobe_new(const char *name,
 		return ERR_PTR(-ENOMEM);
 	probe = &slot->probe;
 	probe->owner = owner;
+	probe->measured = measured;
 	probe->fp.entry_data_size = exit ? data_size : 0;
 	lt_slot_ready(slot);
 	err = register_fprobe(&probe->fp, name, NULL);
@@ -319,14 +327,14 @@ notrace struct lt_fprobe *lt_fprobe_new(const char *name,
 	return probe;
 }
 
-notrace void lt_fprobe_free(struct lt_fprobe *probe)
+void lt_fprobe_free(struct lt_fprobe *probe)
 {
 	unregister_fprobe(&probe->fp);
 	lt_put_modules(probe);
 	lt_slot_free(container_of(probe, struct lt_slot, probe));
 }
 
-notrace u64 lt_fprobe_missed(const struct lt_fprobe *probe)
+u64 lt_fprobe_missed(const struct lt_fprobe *probe)
 {
 	return READ_ONCE(probe->fp.nmissed);
 }
@@ -351,8 +359,8 @@ static notrace void lt_calls_exit(struct fprobe *fp, unsigned long ip,
 		calls->fn(calls->owner, ftrace_regs_get_return_value(regs));
 }
 
-notrace struct lt_calls *lt_calls_new(const char *const *names, u32 len,
-				      bool returns, lt_calls_fn fn, void *owner)
+struct lt_calls *lt_calls_new(const char *const *names, u32 len,
+			      bool returns, lt_calls_fn fn, void *owner)
 {
 	struct lt_slot *slot = lt_slot_new(returns ? NULL : lt_calls_entry,
 					   returns ? lt_calls_exit : NULL);
@@ -371,10 +379,53 @@ notrace struct lt_calls *lt_calls_new(const char *const *names, u32 len,
 	return &slot->calls;
 }
 
-notrace void lt_calls_free(struct lt_calls *calls)
+void lt_calls_free(struct lt_calls *calls)
 {
 	unregister_fprobe(&calls->fp);
 	lt_slot_free(container_of(calls, struct lt_slot, calls));
+}
+
+static notrace int lt_found_entry(struct fprobe *fp, unsigned long ip,
+				  unsigned long caller,
+				  struct ftrace_regs *regs, void *data)
+{
+	return 1;
+}
+
+/*
+ * A probe, for a moment: it finds those of modules, and all of one name. It has
+ * the addresses where they are followed, which may be behind where they begin.
+ */
+int lt_functions_find(const char *name, u64 *out, u32 max)
+{
+	struct fprobe_hlist *functions;
+	struct lt_fprobe *probe;
+	unsigned long offset;
+	char *text, *plus;
+	int nr;
+
+	if (!lt_fprobe_possible())
+		return -EOPNOTSUPP;
+	text = kmalloc(KSYM_SYMBOL_LEN, GFP_KERNEL);
+	if (!text)
+		return -ENOMEM;
+	probe = lt_fprobe_new(name, lt_found_entry, NULL, 0, NULL, NULL);
+	if (IS_ERR(probe)) {
+		kfree(text);
+		return PTR_ERR(probe);
+	}
+	functions = probe->fp.hlist_array;
+	for (nr = 0; nr < functions->size && nr < max; nr++) {
+		out[nr] = functions->array[nr].addr;
+		/* name+0x4/0x20 [module] */
+		sprint_symbol(text, out[nr]);
+		plus = strchr(text, '+');
+		if (plus && sscanf(plus, "+%lx/", &offset) == 1)
+			out[nr] -= offset;
+	}
+	lt_fprobe_free(probe);
+	kfree(text);
+	return nr;
 }
 
 static notrace void lt_function_stub(unsigned long ip, unsigned long parent_ip,
@@ -383,7 +434,7 @@ static notrace void lt_function_stub(unsigned long ip, unsigned long parent_ip,
 {
 }
 
-notrace int lt_function_check(const char *name)
+int lt_function_check(const char *name)
 {
 	/* Neither is ever armed: one finds the address, the other checks it. */
 	struct kprobe *symbol;
@@ -399,14 +450,12 @@ notrace int lt_function_check(const char *name)
 	err = register_kprobe(symbol);
 	if (err)
 		goto out;
-	if (within_module((unsigned long)symbol->addr, THIS_MODULE)) {
+	ops->func = lt_function_stub;
+	err = ftrace_set_filter_ip(ops, (unsigned long)symbol->addr, 0, 0);
+	ftrace_free_filter(ops);
+	/* Ours that may run in a probe are notrace. */
+	if (err && within_module((unsigned long)symbol->addr, THIS_MODULE))
 		err = -EBUSY;
-	} else {
-		ops->func = lt_function_stub;
-		err = ftrace_set_filter_ip(ops, (unsigned long)symbol->addr, 0,
-					   0);
-		ftrace_free_filter(ops);
-	}
 	unregister_kprobe(symbol);
 out:
 	kfree(ops);

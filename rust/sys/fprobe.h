@@ -15,10 +15,12 @@ struct module;
 struct lt_fprobe {
 	struct fprobe fp;
 	void *owner;
+	/* For the handlers of a probe that is measured, or NULL. */
+	void *measured;
 	/* The first of the functions, as it is passed to handlers. */
 	unsigned long function;
+	/* Up to a NULL. */
 	struct module **modules;
-	u32 nr_modules;
 };
 
 /* Whether this kernel has the necessary features. */
@@ -27,7 +29,7 @@ bool lt_fprobe_possible(void);
 /* Registers; either function may be NULL. An ERR_PTR if it fails. Sleeps. */
 struct lt_fprobe *lt_fprobe_new(const char *name, fprobe_entry_cb entry,
 				fprobe_exit_cb exit, size_t data_size,
-				void *owner);
+				void *owner, void *measured);
 /* No handler is called after this returns. Sleeps. */
 void lt_fprobe_free(struct lt_fprobe *probe);
 u64 lt_fprobe_missed(const struct lt_fprobe *probe);
@@ -60,6 +62,13 @@ struct lt_calls *lt_calls_new(const char *const *names, u32 len, bool returns,
 			      lt_calls_fn fn, void *owner);
 /* Nothing is called after this returns. Sleeps. */
 void lt_calls_free(struct lt_calls *calls);
+
+/*
+ * The addresses of the functions of this name that can be followed, those of
+ * modules included; returns how many, at most `max`. -ENOENT if there is none,
+ * -ENOMEM, -EOPNOTSUPP. Sleeps.
+ */
+int lt_functions_find(const char *name, u64 *out, u32 max);
 
 /* Whether there is a function of this name that can be followed. Sleeps. */
 int lt_function_check(const char *name);

@@ -19,8 +19,8 @@
 //!
 //! # What is not followed
 //!
-//! Calls made while [`Functions`] runs a follower, or while readers are woken, are not followed:
-//! [`Follower::within_ourselves`] is called instead. So a follower may call the function it
+//! Calls made while [`Functions`] runs an observer, or while readers are woken, are not followed:
+//! [`Observer::within_ourselves`] is called instead. So an observer may call the function it
 //! follows, and waking a reader of a function's alerts never generates new alerts. Calls that
 //! fprobe itself misses are in [`Functions::take_missed`]; a call for which the shadow stack has no
 //! room (more than about 50 nested ones) is not seen at all.
@@ -29,7 +29,11 @@
 //!
 //! Those of the function: any, including NMI. Preemption is off.
 
-use crate::sys::{bindings as helpers, platform::PreemptGuard};
+use crate::sys::{
+    bindings as helpers,
+    measure::{self, Meter, Target},
+    platform::PreemptGuard, //
+};
 use core::{
     ffi::CStr,
     marker::PhantomData,
@@ -39,6 +43,7 @@ use kernel::{
     error::{from_err_ptr, to_result},
     ffi::{c_int, c_ulong, c_void},
     prelude::*,
+    str::CString,
     sync::Arc, //
 };
 
@@ -87,15 +92,15 @@ pub(crate) struct Frame(pub(crate) u64);
 
 /// Follows functions. `S` tells apart the roles of a type that follows several. See "Contexts"
 /// above.
-pub(crate) trait Follower<S>: Send + Sync + 'static {
+pub(crate) trait Observer<S>: Target {
     /// A function is called. Returns the word to keep, or `None` if its return is not of interest.
     fn entered(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame) -> Option<u64>;
 
-    /// A function for which [`Follower::entered`] kept a word returns. If it was entered before
-    /// this [`Functions`] existed, the word may be from a follower of another one, since removed.
+    /// A function for which [`Observer::entered`] kept a word returns. If it was entered before
+    /// this [`Functions`] existed, the word may be from an observer of another one, since removed.
     fn returned(&self, guard: &PreemptGuard, call: &Call<'_>, frame: Frame, word: u64);
 
-    /// A function was called, or returned, on behalf of a follower.
+    /// A function was called, or returned, on behalf of an observer.
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
@@ -125,7 +130,7 @@ fn apart<R>(guard: &PreemptGuard, outside: impl FnOnce(&PreemptGuard) -> R) -> O
 ///
 /// To be called by fprobe for a probe that [`Functions::new`] made with an owner that is an `F`,
 /// and room for a word.
-unsafe extern "C" fn entered<S, F: Follower<S>>(
+unsafe extern "C" fn entered<S, F: Observer<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
     caller: c_ulong,
@@ -133,13 +138,13 @@ unsafe extern "C" fn entered<S, F: Follower<S>>(
     data: *mut c_void,
 ) -> c_int {
     // SAFETY: The probe is the first field of ours, and the owner lives as long as the probe.
-    let follower = unsafe { &*(*probe.cast::<helpers::lt_fprobe>()).owner.cast::<F>() };
+    let observer = unsafe { &*(*probe.cast::<helpers::lt_fprobe>()).owner.cast::<F>() };
     // SAFETY: fprobe turns preemption off.
     let guard = unsafe { PreemptGuard::already() };
     // SAFETY: They are from fprobe.
     let call = unsafe { Call::new(function, caller, regs) };
     let frame = Frame(data.addr() as u64);
-    let kept = apart(&guard, |guard| follower.entered(guard, &call, frame));
+    let kept = apart(&guard, |guard| observer.entered(guard, &call, frame));
     match kept {
         Some(Some(word)) => {
             if let Some(data) = NonNull::new(data.cast::<u64>()) {
@@ -150,7 +155,7 @@ unsafe extern "C" fn entered<S, F: Follower<S>>(
         }
         Some(None) => 1,
         None => {
-            follower.within_ourselves(&guard);
+            observer.within_ourselves(&guard);
             1
         }
     }
@@ -159,7 +164,7 @@ unsafe extern "C" fn entered<S, F: Follower<S>>(
 /// # Safety
 ///
 /// As [`entered`], which has returned 0 for this call.
-unsafe extern "C" fn returned<S, F: Follower<S>>(
+unsafe extern "C" fn returned<S, F: Observer<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
     caller: c_ulong,
@@ -175,7 +180,7 @@ unsafe extern "C" fn returned<S, F: Follower<S>>(
         return;
     }
     // SAFETY: As above, and the owner lives as long as the probe.
-    let follower = unsafe { &*(*probe).owner.cast::<F>() };
+    let observer = unsafe { &*(*probe).owner.cast::<F>() };
     // SAFETY: As in `entered`.
     let guard = unsafe { PreemptGuard::already() };
     // SAFETY: As in `entered`.
@@ -186,49 +191,148 @@ unsafe extern "C" fn returned<S, F: Follower<S>>(
     let frame = Frame(data.addr() as u64);
     // SAFETY: `entered` has written it, for this probe or a former one.
     let word = unsafe { word.read() };
-    let done = apart(&guard, |guard| follower.returned(guard, &call, frame, word));
+    let done = apart(&guard, |guard| observer.returned(guard, &call, frame, word));
     if done.is_none() {
-        follower.within_ourselves(&guard);
+        observer.within_ourselves(&guard);
     }
 }
 
+/// What fprobe calls at the entry of a function.
+type Entry = unsafe extern "C" fn(
+    *mut helpers::fprobe,
+    c_ulong,
+    c_ulong,
+    *mut helpers::ftrace_regs,
+    *mut c_void,
+) -> c_int;
+
+/// And at its return.
+type Exit = unsafe extern "C" fn(
+    *mut helpers::fprobe,
+    c_ulong,
+    c_ulong,
+    *mut helpers::ftrace_regs,
+    *mut c_void,
+);
+
+/// An observer that is measured. The handlers are called by their addresses, so that their code is
+/// the same as without.
+struct Measured<F> {
+    observer: Arc<F>,
+    entered: Entry,
+    returned: Exit,
+    entry: Arc<dyn Meter>,
+    exit: Arc<dyn Meter>,
+}
+
+impl<F: Target> Measured<F> {
+    fn new<S>(name: &CStr, observer: &Arc<F>) -> Result<Option<KBox<Self>>>
+    where
+        F: Observer<S>,
+    {
+        let exit = CString::try_from_fmt(fmt!("{}:return", name.to_str()?))?;
+        let (Some(entry), Some(exit)) = (observer.meter(name), observer.meter(&exit)) else {
+            return Ok(None);
+        };
+        let this = Self {
+            observer: observer.clone(),
+            entered: entered::<S, F>,
+            returned: returned::<S, F>,
+            entry,
+            exit,
+        };
+        Ok(Some(KBox::new(this, GFP_KERNEL)?))
+    }
+}
+
+/// # Safety
+///
+/// As [`entered`], for a probe that has a `Measured<F>`, too.
+unsafe extern "C" fn measured_entry<S, F: Observer<S>>(
+    probe: *mut helpers::fprobe,
+    function: c_ulong,
+    caller: c_ulong,
+    regs: *mut helpers::ftrace_regs,
+    data: *mut c_void,
+) -> c_int {
+    // SAFETY: The probe is the first field of ours, and what measures lives as long as the probe.
+    let this = unsafe {
+        &*(*probe.cast::<helpers::lt_fprobe>())
+            .measured
+            .cast::<Measured<F>>()
+    };
+    // SAFETY: The function's contract.
+    let run = || unsafe { (this.entered)(probe, function, caller, regs, data) };
+    measure::around(&*this.entry, |guard| this.observer.changes(guard), run)
+}
+
+/// # Safety
+///
+/// As [`returned`], for a probe that has a `Measured<F>`, too.
+unsafe extern "C" fn measured_exit<S, F: Observer<S>>(
+    probe: *mut helpers::fprobe,
+    function: c_ulong,
+    caller: c_ulong,
+    regs: *mut helpers::ftrace_regs,
+    data: *mut c_void,
+) {
+    // SAFETY: The probe is the first field of ours, and what measures lives as long as the probe.
+    let this = unsafe {
+        &*(*probe.cast::<helpers::lt_fprobe>())
+            .measured
+            .cast::<Measured<F>>()
+    };
+    // SAFETY: The function's contract.
+    let run = || unsafe { (this.returned)(probe, function, caller, regs, data) };
+    measure::around(&*this.exit, |guard| this.observer.changes(guard), run);
+}
+
 /// All functions of a name, followed until dropped. Dropping sleeps; afterwards nothing is called.
-pub(crate) struct Functions<S, F: Follower<S>> {
+pub(crate) struct Functions<S, F: Observer<S>> {
     raw: NonNull<helpers::lt_fprobe>,
     /// How many of the missed calls were returned already.
     taken: u64,
-    /// Alive until no handler is running.
+    /// These two are alive until no handler is running.
+    _measured: Option<KBox<Measured<F>>>,
     _follower: Arc<F>,
     _as: PhantomData<fn(S)>,
 }
 
-// SAFETY: The C side does its own locking; the follower is `Send` and `Sync`.
-unsafe impl<S, F: Follower<S>> Send for Functions<S, F> {}
+// SAFETY: The C side does its own locking; the observer is `Send` and `Sync`.
+unsafe impl<S, F: Observer<S>> Send for Functions<S, F> {}
 
-impl<S, F: Follower<S>> Functions<S, F> {
+impl<S, F: Observer<S>> Functions<S, F> {
     /// Starts following. `ENOENT` if there is no function of this name that can be followed,
     /// `ENOMEM`. Sleeps.
-    pub(crate) fn new(name: &CStr, what: What, follower: Arc<F>) -> Result<Self> {
-        let owner = Arc::as_ptr(&follower).cast_mut().cast::<c_void>();
-        let exit: helpers::fprobe_exit_cb = match what {
-            What::Both => Some(returned::<S, F>),
-            What::Entry => None,
+    pub(crate) fn new(name: &CStr, what: What, observer: Arc<F>) -> Result<Self> {
+        let owner = Arc::as_ptr(&observer).cast_mut().cast::<c_void>();
+        let measured = Measured::new::<S>(name, &observer)?;
+        let (entry, exit, with): (Entry, Exit, *const c_void) = match &measured {
+            Some(this) => (
+                measured_entry::<S, F>,
+                measured_exit::<S, F>,
+                core::ptr::from_ref::<Measured<F>>(this).cast(),
+            ),
+            None => (entered::<S, F>, returned::<S, F>, core::ptr::null()),
         };
-        // SAFETY: The functions get the owner, which is held until after `lt_fprobe_free`, and
-        // room for a word if there is a return.
+        let exit = (what == What::Both).then_some(exit);
+        // SAFETY: The functions get the owner and what measures, which are held until after
+        // `lt_fprobe_free`, and room for a word if there is a return.
         let raw = unsafe {
             from_err_ptr(helpers::lt_fprobe_new(
                 name.as_ptr().cast(),
-                Some(entered::<S, F>),
+                Some(entry),
                 exit,
                 size_of::<u64>(),
                 owner,
+                with.cast_mut(),
             ))?
         };
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
             taken: 0,
-            _follower: follower,
+            _measured: measured,
+            _follower: observer,
             _as: PhantomData,
         })
     }
@@ -243,7 +347,7 @@ impl<S, F: Follower<S>> Functions<S, F> {
     }
 }
 
-impl<S, F: Follower<S>> Drop for Functions<S, F> {
+impl<S, F: Observer<S>> Drop for Functions<S, F> {
     fn drop(&mut self) {
         // SAFETY: Made by `lt_fprobe_new`, freed once.
         unsafe { helpers::lt_fprobe_free(self.raw.as_ptr()) };
@@ -263,8 +367,25 @@ pub(crate) fn missing() -> Option<&'static CStr> {
     (!is_possible).then_some(c"fprobe")
 }
 
-/// Whether a function of this name can be followed: `ENOENT` if there is none, `EBUSY` if it is in
-/// this module, another error if it cannot be traced. Sleeps.
+/// The addresses of the functions of a name that can be followed, at most as many as there is room
+/// for; returns how many. `ENOENT` if there is none, `ENOMEM`, `EOPNOTSUPP`. Sleeps.
+///
+/// They are what they are now: nothing keeps the modules that they are in.
+pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
+    // SAFETY: The name is a C string that outlives the call, and there is that much room.
+    let found = unsafe {
+        helpers::lt_functions_find(
+            name.as_ptr().cast(),
+            room.as_mut_ptr(),
+            u32::try_from(room.len())?,
+        )
+    };
+    to_result(found)?;
+    Ok(found as usize)
+}
+
+/// Whether a function of this name can be followed: `ENOENT` if there is none, `EBUSY` if it is one
+/// of this module that may run in a probe, another error if it cannot be traced. Sleeps.
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })

@@ -3,8 +3,9 @@
  * Inline functions and macros of the kernel made callable from Rust. No policy
  * here: see helpers.h and rust/sys.
  *
- * All functions are notrace: they run inside probes, and a tracer that traced
- * them would trace itself.
+ * Functions that may run in a probe, or on the way of an alert to its readers,
+ * are notrace: a tracer that traced them would trace itself. The others can be
+ * traced, also by this module (tests/vm/own-functions.sh).
  */
 #include <linux/blk-mq.h>
 #include <linux/blkdev.h>
@@ -16,8 +17,10 @@
 #include <linux/cred.h>
 #include <linux/delay.h>
 #include <linux/fs.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/irq_work.h>
+#include <linux/irqflags.h>
 #include <linux/jiffies.h>
 #include <linux/kallsyms.h>
 #include <linux/lockdep.h>
@@ -47,6 +50,7 @@
 #include <linux/workqueue.h>
 
 #include <asm/syscall.h>
+#include <asm/word-at-a-time.h>
 
 #include "helpers.h"
 
@@ -79,6 +83,19 @@ notrace void lt_preempt_enable(void)
 	preempt_enable_notrace();
 }
 
+notrace unsigned long lt_irq_save(void)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	return flags;
+}
+
+notrace void lt_irq_restore(unsigned long flags)
+{
+	local_irq_restore(flags);
+}
+
 notrace unsigned int lt_cpu(void)
 {
 	return raw_smp_processor_id();
@@ -99,40 +116,40 @@ notrace bool lt_cpu_possible(unsigned int cpu)
 	return cpu < nr_cpu_ids && cpu_possible(cpu);
 }
 
-notrace bool lt_cpu_offline(unsigned int cpu)
+bool lt_cpu_offline(unsigned int cpu)
 {
 	return lt_cpu_possible(cpu) && !cpu_online(cpu);
 }
 
-notrace unsigned int lt_nr_nodes(void)
+unsigned int lt_nr_nodes(void)
 {
 	return nr_node_ids;
 }
 
-notrace unsigned int lt_cpu_to_node(unsigned int cpu)
+unsigned int lt_cpu_to_node(unsigned int cpu)
 {
 	int node = cpu_to_node(cpu);
 
 	return node == NUMA_NO_NODE ? 0 : node;
 }
 
-notrace bool lt_node_has_memory(unsigned int node)
+bool lt_node_has_memory(unsigned int node)
 {
 	return node_state(node, N_MEMORY);
 }
 
-notrace unsigned int lt_node_distance(unsigned int from, unsigned int to)
+unsigned int lt_node_distance(unsigned int from, unsigned int to)
 {
 	return node_distance(from, to);
 }
 
-notrace void *lt_percpu_alloc(size_t size, size_t align)
+void *lt_percpu_alloc(size_t size, size_t align)
 {
 	return (__force void *)(unsigned long)__alloc_percpu_gfp(
 		size, align, GFP_KERNEL | __GFP_NOWARN);
 }
 
-notrace void lt_percpu_free(void *base)
+void lt_percpu_free(void *base)
 {
 	free_percpu((__force void __percpu *)(unsigned long)base);
 }
@@ -142,7 +159,7 @@ notrace void *lt_percpu_on(void *base, unsigned int cpu)
 	return per_cpu_ptr((__force void __percpu *)(unsigned long)base, cpu);
 }
 
-notrace bool lt_memory_available(size_t bytes)
+bool lt_memory_available(size_t bytes)
 {
 	long pages = si_mem_available();
 
@@ -152,11 +169,11 @@ notrace bool lt_memory_available(size_t bytes)
 notrace void lt_current(struct lt_task *out)
 {
 	BUILD_BUG_ON(sizeof(out->comm) != TASK_COMM_LEN);
-	/* Owner in rust/record.rs keeps this many bits of them. */
+	/* Owner in rust/alert/record.rs keeps this many bits of them. */
 	BUILD_BUG_ON(PID_MAX_LIMIT > 1 << 22);
 	out->pid = current->tgid;
 	out->tid = current->pid;
-	out->born = current->start_time;
+	out->start_time = current->start_time;
 	memcpy(out->comm, current->comm, TASK_COMM_LEN);
 }
 
@@ -172,6 +189,12 @@ notrace u32 lt_context(void)
 notrace u32 lt_task_cpu(const struct task_struct *task)
 {
 	return task_cpu(task);
+}
+
+/* the lock that every waking of a task by another one holds */
+notrace bool lt_task_waking_locked(struct task_struct *task)
+{
+	return raw_spin_is_locked(&task->pi_lock);
 }
 
 notrace u32 lt_task_uid(const struct task_struct *task)
@@ -198,7 +221,7 @@ notrace bool lt_task_in_cgroup(struct task_struct *task, u64 id)
 	return found;
 }
 
-notrace int lt_cgroup_lookup(const char *path, u64 *id)
+int lt_cgroup_lookup(const char *path, u64 *id)
 {
 	struct cgroup *cgroup = cgroup_get_from_path(path);
 
@@ -211,7 +234,7 @@ notrace int lt_cgroup_lookup(const char *path, u64 *id)
 
 /* Other tasks, and their stacks */
 
-notrace struct task_struct *lt_task_find(u32 tid)
+struct task_struct *lt_task_find(u32 tid)
 {
 	struct task_struct *task;
 
@@ -221,12 +244,12 @@ notrace struct task_struct *lt_task_find(u32 tid)
 	return task;
 }
 
-notrace void lt_task_put(struct task_struct *task)
+void lt_task_put(struct task_struct *task)
 {
 	put_task_struct(task);
 }
 
-notrace u64 lt_task_born(const struct task_struct *task)
+u64 lt_task_start_time(const struct task_struct *task)
 {
 	return READ_ONCE(task->start_time);
 }
@@ -259,12 +282,12 @@ notrace u32 lt_stack_here(u64 *entries, u32 size)
 }
 
 /* What has no name is printed as a number. */
-static notrace u32 lt_symbol_len(const char *out, u32 len)
+static u32 lt_symbol_len(const char *out, u32 len)
 {
 	return len >= 2 && out[0] == '0' && out[1] == 'x' ? 0 : len;
 }
 
-notrace u32 lt_symbol(char *out, size_t size, u64 address)
+u32 lt_symbol(char *out, size_t size, u64 address)
 {
 	BUILD_BUG_ON(LT_SYMBOL_MAX < KSYM_SYMBOL_LEN);
 	u32 len = scnprintf(out, size, "%pB", (void *)(unsigned long)address);
@@ -272,14 +295,14 @@ notrace u32 lt_symbol(char *out, size_t size, u64 address)
 	return lt_symbol_len(out, len);
 }
 
-notrace u32 lt_function(char *out, size_t size, u64 address)
+u32 lt_function(char *out, size_t size, u64 address)
 {
 	u32 len = scnprintf(out, size, "%ps", (void *)(unsigned long)address);
 
 	return lt_symbol_len(out, len);
 }
 
-notrace u32 lt_hashed(char *out, size_t size, u64 pointer)
+u32 lt_hashed(char *out, size_t size, u64 pointer)
 {
 	return scnprintf(out, size, "%p", (void *)(unsigned long)pointer);
 }
@@ -350,8 +373,8 @@ static notrace void lt_waker_timer(struct timer_list *timer)
 	lt_waker_call(waker, waker->on_timer, LT_WAKING_TIMER);
 }
 
-notrace struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
-				      lt_waker_fn on_timer, void *owner)
+struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
+			      lt_waker_fn on_timer, void *owner)
 {
 	struct lt_waker *waker = kzalloc(sizeof(*waker), GFP_KERNEL);
 
@@ -366,7 +389,7 @@ notrace struct lt_waker *lt_waker_new(lt_waker_fn on_irq_work,
 	return waker;
 }
 
-notrace void lt_waker_sync(struct lt_waker *waker)
+void lt_waker_sync(struct lt_waker *waker)
 {
 	/*
 	 * Each may start the other: the work arms the timer, and the timer
@@ -390,7 +413,7 @@ notrace void lt_waker_sync(struct lt_waker *waker)
  * poller with a callback, remove the entry now. A task in poll() or select() is
  * woken and removes its own entry on its way out.
  */
-notrace void lt_waker_free(struct lt_waker *waker)
+void lt_waker_free(struct lt_waker *waker)
 {
 	lt_waker_sync(waker);
 	__wake_up(&waker->queue, TASK_NORMAL, 0,
@@ -427,43 +450,48 @@ notrace void lt_waker_wake(struct lt_waker *waker)
 	wake_up_all(&waker->queue);
 }
 
-notrace int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg),
-			  void *arg)
+int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg),
+		  void *arg)
 {
 	return wait_event_interruptible(waker->queue, ready(arg));
 }
 
-notrace void lt_waker_poll(struct lt_waker *waker, struct file *file,
-			   struct poll_table_struct *table)
+void lt_waker_poll(struct lt_waker *waker, struct file *file,
+		   struct poll_table_struct *table)
 {
 	poll_wait(file, &waker->queue, table);
 }
 
 /* Long work */
 
-notrace void lt_relax(void)
+void lt_cond_resched(void)
 {
 	cond_resched();
 }
 
 /* procfs */
 
-notrace void *lt_pde_data(const struct inode *inode)
+void *lt_pde_data(const struct inode *inode)
 {
 	return pde_data(inode);
 }
 
-static notrace bool lt_may_use(const struct inode *inode,
-			       const struct file *file)
+/* Whether the current task is in the group that the entry was given. */
+static bool lt_in_group(const struct inode *inode)
+{
+	return !gid_eq(inode->i_gid, GLOBAL_ROOT_GID) &&
+	       in_egroup_p(inode->i_gid);
+}
+
+static bool lt_may_use(const struct inode *inode,
+		       const struct file *file)
 {
 	if (file->f_mode & FMODE_WRITE)
 		return capable(CAP_SYS_ADMIN);
-	if (!gid_eq(inode->i_gid, GLOBAL_ROOT_GID) && in_egroup_p(inode->i_gid))
-		return true;
-	return perfmon_capable();
+	return lt_in_group(inode) || perfmon_capable();
 }
 
-notrace int lt_stream_open(struct inode *inode, struct file *file)
+int lt_stream_open(struct inode *inode, struct file *file)
 {
 	int ret = stream_open(inode, file);
 
@@ -476,18 +504,23 @@ notrace int lt_stream_open(struct inode *inode, struct file *file)
  * tracefs and perf; what our files show, and let the writer observe, is of that
  * kind. Checked last: the refusal is logged.
  */
-notrace bool lt_may_open(const struct inode *inode, const struct file *file)
+bool lt_may_open(const struct inode *inode, const struct file *file)
 {
 	return lt_may_use(inode, file) &&
 	       !security_locked_down(LOCKDOWN_TRACEFS);
 }
 
-notrace bool lt_is_trusted(void)
+bool lt_may_mark(const struct inode *inode)
+{
+	return lt_in_group(inode) || perfmon_capable();
+}
+
+bool lt_is_trusted(void)
 {
 	return perfmon_capable();
 }
 
-notrace void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid)
+void lt_proc_set_gid(struct proc_dir_entry *entry, u32 gid)
 {
 	kgid_t kgid = make_kgid(&init_user_ns, gid);
 
@@ -502,7 +535,7 @@ struct lt_search {
 	struct tracepoint *found;
 };
 
-static notrace void lt_tracepoint_match(struct tracepoint *tp, void *priv)
+static void lt_tracepoint_match(struct tracepoint *tp, void *priv)
 {
 	struct lt_search *search = priv;
 
@@ -510,7 +543,7 @@ static notrace void lt_tracepoint_match(struct tracepoint *tp, void *priv)
 		search->found = tp;
 }
 
-notrace struct tracepoint *lt_tracepoint_find(const char *name)
+struct tracepoint *lt_tracepoint_find(const char *name)
 {
 	struct lt_search search = { .name = name };
 
@@ -518,7 +551,7 @@ notrace struct tracepoint *lt_tracepoint_find(const char *name)
 	return search.found;
 }
 
-notrace void lt_tracepoint_sync(void)
+void lt_tracepoint_sync(void)
 {
 	tracepoint_synchronize_unregister();
 	/* Probes also rely on preempt-off sections as RCU readers. */
@@ -547,7 +580,78 @@ notrace bool lt_syscall_is_compat(void)
 	return in_compat_syscall();
 }
 
-/* Interrupts */
+notrace bool lt_task_in_syscall(struct task_struct *task)
+{
+	return !(task->flags & PF_KTHREAD) &&
+	       syscall_get_nr(task, task_pt_regs(task)) >= 0;
+}
+
+/* Interrupts and timers */
+
+static const struct {
+	clockid_t id;
+	enum tk_offsets offset;
+} lt_clocks[LT_CLOCKS] = {
+	{ CLOCK_REALTIME, TK_OFFS_REAL },
+	{ CLOCK_BOOTTIME, TK_OFFS_BOOT },
+	{ CLOCK_TAI, TK_OFFS_TAI },
+};
+
+/*
+ * The lock of the base is not held: another CPU may start the timer again. Each
+ * word is read once, and is one that the timer has had.
+ */
+notrace void lt_hrtimer(struct hrtimer *timer, struct lt_timer *out)
+{
+	const struct hrtimer_clock_base *base = READ_ONCE(timer->base);
+	ktime_t offset = READ_ONCE(base->offset);
+	unsigned int i;
+
+	out->due = ktime_to_ns(ktime_sub(READ_ONCE(timer->_softexpires), offset));
+	out->latest = ktime_to_ns(ktime_sub(READ_ONCE(timer->node.expires), offset));
+	out->function = (unsigned long)READ_ONCE(ACCESS_PRIVATE(timer, function));
+	out->offset = ktime_to_ns(offset);
+	out->clock = 0;
+	if (base->clockid == CLOCK_MONOTONIC)
+		return;
+	for (i = 0; i < LT_CLOCKS; i++)
+		if (base->clockid == lt_clocks[i].id)
+			out->clock = i + 1;
+}
+
+void lt_clock_offsets(u64 out[LT_CLOCKS])
+{
+	unsigned int i;
+
+	for (i = 0; i < LT_CLOCKS; i++)
+		out[i] = ktime_to_ns(ktime_mono_to_any(0, lt_clocks[i].offset));
+}
+
+/*
+ * The first 31 bytes of a string, into words that are 0: for each interrupt, so
+ * by words where that is safe at the end of a page.
+ */
+static __always_inline void lt_name_words(const char *name, u64 out[4])
+{
+#if defined(CONFIG_DCACHE_WORD_ACCESS) && defined(CONFIG_64BIT)
+	const struct word_at_a_time constants = WORD_AT_A_TIME_CONSTANTS;
+	unsigned long word, end;
+	int at;
+
+	for (at = 0; at < 4; at++) {
+		word = load_unaligned_zeropad(name + at * sizeof(word));
+		if (has_zero(word, &end, &constants)) {
+			end = prep_zero_mask(word, end, &constants);
+			out[at] = word & zero_bytemask(create_zero_mask(end));
+			return;
+		}
+		out[at] = word;
+	}
+	((char *)out)[31] = '\0';
+#else
+	strscpy_pad((char *)out, name, 4 * sizeof(*out));
+#endif
+}
 
 notrace void lt_irq_action_name(const void *action, u64 out[4])
 {
@@ -559,7 +663,7 @@ notrace void lt_irq_action_name(const void *action, u64 out[4])
 		     HRTIMER_SOFTIRQ != 8 || RCU_SOFTIRQ != 9);
 	const char *name = ((const struct irqaction *)action)->name;
 
-	strscpy_pad((char *)out, name ?: "", 4 * sizeof(*out));
+	lt_name_words(name ?: "", out);
 }
 
 /* Block requests */
@@ -604,7 +708,7 @@ notrace bool lt_block_is_flush(struct request *rq)
  * disk does not need a medium, and does not spin up. -ENXIO if there is no such
  * device.
  */
-static notrace int lt_block_look(u32 dev)
+static int lt_block_look(u32 dev)
 {
 	struct inode *inode = ilookup(blockdev_superblock, dev);
 	int err;
@@ -616,12 +720,12 @@ static notrace int lt_block_look(u32 dev)
 	return err;
 }
 
-notrace bool lt_block_is_partition(u32 dev)
+bool lt_block_is_partition(u32 dev)
 {
 	return lt_block_look(dev) == -ENOTBLK;
 }
 
-notrace int lt_block_lookup(const char *path, u32 *dev)
+int lt_block_lookup(const char *path, u32 *dev)
 {
 	dev_t found;
 	int err;
@@ -634,7 +738,7 @@ notrace int lt_block_lookup(const char *path, u32 *dev)
 	return err;
 }
 
-notrace void lt_block_rwbs(char out[16], u32 flags)
+void lt_block_rwbs(char out[16], u32 flags)
 {
 	/* RWBS_LEN of include/trace/events/block.h, which cannot be included here. */
 	memset(out, 0, 16);

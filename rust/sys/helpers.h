@@ -3,15 +3,17 @@
  * What the Rust side calls in C: inline functions and macros of the kernel
  * made callable, and the few structures that both sides share.
  *
- * bindgen reads this file (see bindings.h); helpers.c and ticker.c implement
+ * bindgen reads this file (see bindings.h); helpers.c and periodic.c implement
  * it. Policy lives in Rust; nothing here decides anything.
  */
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
 
+#include <linux/smp.h>
 #include <linux/types.h>
 
 struct file;
+struct hrtimer;
 struct inode;
 struct module;
 struct poll_table_struct;
@@ -22,12 +24,15 @@ struct request;
 struct sk_buff;
 struct sock;
 struct task_struct;
+struct timer_list;
 struct tracepoint;
 struct work_struct;
 
 /* CPU and nodes */
 void lt_preempt_disable(void);
 void lt_preempt_enable(void);
+unsigned long lt_irq_save(void);
+void lt_irq_restore(unsigned long flags);
 unsigned int lt_cpu(void);
 bool lt_in_task(void);
 unsigned int lt_nr_cpus(void);
@@ -50,7 +55,7 @@ bool lt_memory_available(size_t bytes);
 struct lt_task {
 	u32 pid;
 	u32 tid;
-	u64 born;
+	u64 start_time;
 	u64 comm[2];
 };
 
@@ -59,6 +64,7 @@ void lt_current(struct lt_task *out);
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
 u32 lt_context(void);
 u32 lt_task_cpu(const struct task_struct *task);
+bool lt_task_waking_locked(struct task_struct *task);
 u32 lt_task_uid(const struct task_struct *task);
 
 /* Whether a task is in a cgroup of version 2 or below it, by its number. */
@@ -72,7 +78,7 @@ int lt_cgroup_lookup(const char *path, u64 *id);
 /* By the id in the initial namespace: with a reference, or NULL. */
 struct task_struct *lt_task_find(u32 tid);
 void lt_task_put(struct task_struct *task);
-u64 lt_task_born(const struct task_struct *task);
+u64 lt_task_start_time(const struct task_struct *task);
 /* At most size addresses, 0 for a task that runs and for the caller. */
 u32 lt_task_stack(struct task_struct *task, u64 *entries, u32 size);
 /* The caller's own stack, without the functions of this module. */
@@ -101,32 +107,48 @@ void lt_waker_poll(struct lt_waker *waker, struct file *file,
 /* Whether this CPU is waking a task in this context. With preemption off. */
 bool lt_is_waking(void);
 
-/* Work in a kernel thread, repeated after delays that it chooses itself. */
-struct lt_ticker;
-/* Returns the nanoseconds until the next time, U64_MAX for none. */
-typedef u64 (*lt_ticker_fn)(void *owner);
+/* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */
+struct lt_periodic;
+typedef void (*lt_periodic_fn)(struct lt_periodic *periodic, void *owner);
+
+/* Before the first one is made, and after the last one is freed. They sleep. */
+int lt_periodic_init(void);
+void lt_periodic_exit(void);
 
 /*
- * If it is watched, another CPU does the work when the CPU whose turn it is
- * does not: then both may do it at the same time.
+ * do_work and take_over are called by workers, look in hard interrupts. Before
+ * it is freed, its schedule is stopped.
  */
-/*
- * Before the first ticker is made, and after the last one is freed. They sleep.
- */
-int lt_ticker_start(void);
-void lt_ticker_stop(void);
-struct lt_ticker *lt_ticker_new(lt_ticker_fn fn, void *owner, bool watched);
-void lt_ticker_kick(struct lt_ticker *ticker);
-void lt_ticker_free(struct lt_ticker *ticker);
-void lt_relax(void);
+struct lt_periodic *lt_periodic_new(lt_periodic_fn do_work,
+				    lt_periodic_fn take_over,
+				    lt_periodic_fn look, bool watched,
+				    void *owner);
+void lt_periodic_free(struct lt_periodic *periodic);
+void lt_periodic_kick(struct lt_periodic *periodic);
+unsigned long lt_periodic_lock(struct lt_periodic *periodic);
+void lt_periodic_unlock(struct lt_periodic *periodic, unsigned long flags);
+
+/* These under its lock; the watch, on this CPU, calls look. */
+void lt_periodic_start_timer(struct lt_periodic *periodic, u64 at);
+void lt_periodic_start_watch(struct lt_periodic *periodic, u64 at);
+/* Queues the takeover on a CPU that is online, and cancels it elsewhere. */
+void lt_periodic_ask(struct lt_periodic *periodic, unsigned int cpu);
+bool lt_periodic_is_asked(struct lt_periodic *periodic);
+void lt_periodic_cancel(struct lt_periodic *periodic);
+/* The clock of the timers; not in an NMI. */
+u64 lt_periodic_now(void);
+/* Whether a CPU is online and may be disturbed. With preemption off. */
+bool lt_may_watch(unsigned int cpu);
+
+void lt_cond_resched(void);
 
 /*
- * The ticker that maintains the memory of pools: lt_call_grower() calls it from
- * any context, and it is called when a CPU has gone offline.
+ * The work that maintains the memory of pools: lt_queue_memory_work() starts it
+ * from any context, and it is started when a CPU has gone offline.
  */
-int lt_grower_start(struct lt_ticker *ticker);
-void lt_grower_stop(void);
-void lt_call_grower(void);
+int lt_memory_work_start(struct lt_periodic *periodic);
+void lt_memory_work_stop(void);
+void lt_queue_memory_work(void);
 
 /* This module stays loaded. */
 void lt_module_get(void);
@@ -154,6 +176,8 @@ void *lt_pde_data(const struct inode *inode);
  * CAP_SYS_ADMIN, to read CAP_PERFMON or the group that the entry was given.
  */
 bool lt_may_open(const struct inode *inode, const struct file *file);
+/* The same for a file in which programs mark what they do: as to read. */
+bool lt_may_mark(const struct inode *inode);
 
 /*
  * stream_open() for a file that lseek() moves: no position that two readers
@@ -178,8 +202,44 @@ long lt_syscall_number(struct pt_regs *regs);
 void lt_syscall_arguments(struct pt_regs *regs, u64 out[3]);
 bool lt_syscall_is_compat(void);
 
-/* The name of an action of an interrupt line, 32 bytes, terminated and padded. */
+/* The name of an action of an interrupt line, terminated, into 32 bytes of 0. */
 void lt_irq_action_name(const void *action, u64 out[4]);
+
+/* A timer whose function is called. Times are of CLOCK_MONOTONIC. */
+struct lt_timer {
+	u64 due;	/* from when on it may be called: what was asked for */
+	u64 latest;	/* with the slack that it may be late to save wake-ups */
+	u64 function;
+	u64 offset;	/* of its clock to CLOCK_MONOTONIC, on this CPU */
+	u32 clock;	/* from 1 if it is one of those below, else 0 */
+};
+
+void lt_hrtimer(struct hrtimer *timer, struct lt_timer *out);
+
+/* Clocks that may be set: real time, boot time, TAI. */
+#define LT_CLOCKS 3
+
+void lt_clock_offsets(u64 out[LT_CLOCKS]);
+
+/*
+ * A timer of the timer wheel whose function is called, on a base whose clock
+ * is `baseclk`. `due` is the jiffy that was asked for, `latest` the one that the
+ * wheel has made of it: both when that jiffy began, which is to a tick at worst.
+ */
+void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
+		    struct lt_timer *out);
+
+/* Whether it may be as late as it likes, while its CPU is idle. */
+bool lt_wheel_timer_is_deferrable(const struct timer_list *timer);
+
+/*
+ * Whether a function call on another CPU is one: the same queue has wakings,
+ * and irq_works.
+ */
+bool lt_csd_is_call(const call_single_data_t *csd);
+
+/* Whether a task that is not running is in a system call. */
+bool lt_task_in_syscall(struct task_struct *task);
 
 /* Block requests */
 struct lt_block_request {

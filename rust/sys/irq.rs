@@ -16,13 +16,19 @@
 
 use crate::sys::{
     bindings as helpers,
+    measure::Target,
     platform::PreemptGuard,
     tracepoint::{self, probe, Attachment, Probe}, //
 };
-use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
+use core::{
+    ffi::CStr,
+    marker::PhantomData,
+    ptr::{addr_of, NonNull}, //
+};
 use kernel::{
     bindings,
     ffi::{c_int, c_void},
+    page::PAGE_SIZE,
     prelude::*,
     sync::Arc, //
 };
@@ -32,10 +38,14 @@ use kernel::{
 /// # Invariants
 ///
 /// The pointer is valid for `'a`.
+#[derive(Clone, Copy)]
 pub(crate) struct Action<'a> {
     raw: NonNull<bindings::irqaction>,
     _during: PhantomData<&'a bindings::irqaction>,
 }
+
+/// `IRQ_WAKE_THREAD`.
+pub(crate) const WAKE_THREAD: u32 = 2;
 
 /// The words of [`Action::name`].
 pub(crate) const NAME_WORDS: usize = 4;
@@ -57,70 +67,128 @@ impl Action<'_> {
     #[inline(always)]
     pub(crate) fn name(&self) -> [u64; NAME_WORDS] {
         let mut name = [0; NAME_WORDS];
-        // SAFETY: Valid by the type invariant, and there is room for the 32 bytes of a name.
+        // SAFETY: Valid by the type invariant, and there is room for the 32 bytes of a name, all 0.
         unsafe { helpers::lt_irq_action_name(self.raw.as_ptr().cast(), name.as_mut_ptr()) };
         name
+    }
+
+    /// Passes its name to `see`, in as many words as [`Action::name`] returns. The bytes behind its NUL
+    /// are arbitrary, and a long name has no NUL: for a caller that uses few of the names and cuts those.
+    #[inline(always)]
+    pub(crate) fn with_uncut_name(&self, see: impl FnOnce([u64; NAME_WORDS])) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            const SIZE: usize = NAME_WORDS * size_of::<u64>();
+            // SAFETY: Valid by the type invariant; the field is set before the handler may be called.
+            let name = unsafe { addr_of!((*self.raw.as_ptr()).name).read() };
+            // All in one page, and not where it begins: nor is NULL among these.
+            if name.addr().wrapping_sub(1) % PAGE_SIZE < PAGE_SIZE - SIZE {
+                let (n0, n1, n2, n3);
+                // SAFETY: Reads the begin of a string and what is behind it in the same page: if one
+                // byte of a page can be read, so can all. The bytes behind the string may be another
+                // object, and change meanwhile, so they are read by assembly, which the compiler and
+                // KASAN do not check. Any bytes are valid numbers.
+                unsafe {
+                    core::arch::asm!(
+                        "mov {n0}, qword ptr [{name}]",
+                        "mov {n1}, qword ptr [{name} + 8]",
+                        "mov {n2}, qword ptr [{name} + 16]",
+                        "mov {n3}, qword ptr [{name} + 24]",
+                        name = in(reg) name,
+                        n0 = out(reg) n0,
+                        n1 = out(reg) n1,
+                        n2 = out(reg) n2,
+                        n3 = lateout(reg) n3,
+                        options(nostack, readonly, preserves_flags),
+                    );
+                }
+                return see([n0, n1, n2, n3]);
+            }
+        }
+        self.with_name(see);
+    }
+
+    #[cold]
+    fn with_name(self, see: impl FnOnce([u64; NAME_WORDS])) {
+        see(self.name());
+    }
+
+    /// The address of the thread of the action, 0 if it has none: a number, see
+    /// [`TaskRef::address`](crate::sys::task::TaskRef::address).
+    #[inline(always)]
+    pub(crate) fn thread(&self) -> u64 {
+        // SAFETY: Valid by the type invariant; the field is set before the handler may be called.
+        let thread = unsafe { addr_of!((*self.raw.as_ptr()).thread).read_volatile() };
+        thread.addr() as u64
     }
 }
 
 /// Follows handlers of interrupts. Interrupts are off.
-pub(crate) trait Handlers: Send + Sync + 'static {
-    /// A handler is called.
-    fn entered(&self, guard: &PreemptGuard, irq: u32, action: &Action<'_>);
+pub(crate) trait Observer: Target {
+    /// A handler is called. `TIMED`: see [`probes`].
+    fn entered<const TIMED: bool>(&self, guard: &PreemptGuard, irq: u32, action: &Action<'_>);
 
-    /// It has returned, with a value of `irqreturn_t`.
-    fn left(&self, guard: &PreemptGuard, irq: u32, ret: u32);
+    /// It has returned, with a value of `irqreturn_t`. If that is [`WAKE_THREAD`], the thread of the
+    /// action is woken next.
+    fn left<const TIMED: bool>(
+        &self,
+        guard: &PreemptGuard,
+        irq: u32,
+        action: &Action<'_>,
+        ret: u32,
+    );
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`, `action` a valid action.
-unsafe extern "C" fn handler_entered<T: Handlers>(
+unsafe extern "C" fn handler_entered<T: Observer, const TIMED: bool>(
     data: *mut c_void,
     irq: c_int,
     action: *mut bindings::irqaction,
 ) {
     // SAFETY: The function's contract.
-    let (follower, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
+    let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
     // SAFETY: Interrupts are off, see "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    follower.entered(&guard, irq as u32, &action);
+    observer.entered::<TIMED>(&guard, irq as u32, &action);
 }
 
 /// # Safety
 ///
-/// `data` is a valid `T`.
-unsafe extern "C" fn handler_left<T: Handlers>(
+/// `data` is a valid `T`, `action` a valid action.
+unsafe extern "C" fn handler_left<T: Observer, const TIMED: bool>(
     data: *mut c_void,
     irq: c_int,
-    _action: *mut bindings::irqaction,
+    action: *mut bindings::irqaction,
     ret: c_int,
 ) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
+    let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
     // SAFETY: As in `handler_entered`.
     let guard = unsafe { PreemptGuard::already() };
-    follower.left(&guard, irq as u32, ret as u32);
+    observer.left::<TIMED>(&guard, irq as u32, &action, ret as u32);
 }
 
-/// The probes of handlers, the end first: nothing begins whose end would be missed.
-fn handler_probes<T: Handlers>() -> [Probe<'static, T>; 2] {
+/// The probes of handlers, the end first: nothing begins whose end would be missed. `TIMED` is
+/// passed on to the observer, which may do more then.
+pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>() -> [Probe<'static, T>; 2] {
     // SAFETY: They have the arguments of these tracepoints, whose action is valid.
     unsafe {
         [
-            probe!(irq_handler_exit: handler_left::<T>),
-            probe!(irq_handler_entry: handler_entered::<T>),
+            probe!(irq_handler_exit: handler_left::<T, TIMED>),
+            probe!(irq_handler_entry: handler_entered::<T, TIMED>),
         ]
     }
 }
 
 /// The first tracepoint of handlers that this kernel lacks, if any.
-pub(crate) fn missing_handlers<T: Handlers>() -> Option<&'static CStr> {
-    tracepoint::missing(handler_probes::<T>())
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
+    tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches a follower of handlers. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
+/// Attaches an observer of handlers. `ENOSYS` if the kernel lacks a tracepoint; nothing is left
 /// behind. Sleeps.
-pub(crate) fn attach_to_handlers<T: Handlers>(follower: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(follower, handler_probes())
+pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(observer, probes::<T, false>())
 }

@@ -6,7 +6,7 @@
 //! memory. All functions that allocate sleep.
 
 use crate::{
-    platform::Platform,
+    engine::platform::Platform,
     sys::{atomic::Atomic, bindings},
 };
 use core::{alloc::Layout, marker::PhantomData, ops::Deref, ptr::NonNull};
@@ -157,8 +157,11 @@ pub(super) fn is_possible(cpu: usize) -> bool {
 /// They are.
 pub(crate) unsafe trait Zeroes {}
 
-// SAFETY: They are words.
-unsafe impl<const N: usize> Zeroes for [Atomic<u64>; N] {}
+// SAFETY: It is a word.
+unsafe impl Zeroes for Atomic<u64> {}
+
+// SAFETY: It consists of such values.
+unsafe impl<T: Zeroes, const N: usize> Zeroes for [T; N] {}
 
 impl<T> PerCpu<T> {
     /// Creates the values. Fails with `ENOMEM`, or with what `make` failed with. Sleeps.

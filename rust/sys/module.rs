@@ -54,7 +54,7 @@ impl Owner {
     }
 
     /// Keeps this module loaded even after the drop.
-    pub(crate) fn pin_for_ever(&self) {
+    pub(crate) fn pin_forever(&self) {
         // Relaxed: the drop comes after.
         self.is_for_ever.store(1, Relaxed);
     }

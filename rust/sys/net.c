@@ -46,7 +46,7 @@ notrace void lt_packet(const struct sk_buff *skb, struct lt_packet *out)
 }
 
 /* The kernel's own tables, including those of modules. */
-notrace u32 lt_drop_reason(char *out, size_t size, u32 reason)
+u32 lt_drop_reason(char *out, size_t size, u32 reason)
 {
 	u32 subsys = u32_get_bits(reason, SKB_DROP_REASON_SUBSYS_MASK);
 	u32 number = reason & ~SKB_DROP_REASON_SUBSYS_MASK;

@@ -25,6 +25,7 @@ use crate::sys::{
         self,
         calls::{Calls, What}, //
     },
+    measure::Target,
     symbol,
     tracepoint::{self, probe, Probe}, //
 };
@@ -100,7 +101,7 @@ pub(crate) enum End {
 
 /// Follows packets. See "Contexts" above. The ends of all packets are reported, including sent
 /// ones, and several for one packet.
-pub(crate) trait Follower: Send + Sync + 'static {
+pub(crate) trait Observer: Target {
     /// A device has received a packet, or another layer passes it in again.
     fn received(&self, packet: &Packet);
     /// A packet has come to its end.
@@ -112,43 +113,43 @@ pub(crate) trait Follower: Send + Sync + 'static {
 /// # Safety
 ///
 /// `data` is a valid `T`, `skb` a valid packet that has a device.
-unsafe extern "C" fn received<T: Follower>(data: *mut c_void, skb: *mut bindings::sk_buff) {
+unsafe extern "C" fn received<T: Observer>(data: *mut c_void, skb: *mut bindings::sk_buff) {
     // SAFETY: The function's contract.
-    let (follower, skb) = unsafe { (&*data.cast::<T>(), NonNull::new_unchecked(skb)) };
+    let (observer, skb) = unsafe { (&*data.cast::<T>(), NonNull::new_unchecked(skb)) };
     // INVARIANT: The function's contract.
-    follower.received(&Packet(skb));
+    observer.received(&Packet(skb));
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn copied<T: Follower>(
+unsafe extern "C" fn copied<T: Observer>(
     data: *mut c_void,
     skb: *const bindings::sk_buff,
     _len: c_int,
 ) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
-    follower.ended(skb as u64, End::Copied);
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.ended(skb as u64, End::Copied);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn consumed<T: Follower>(
+unsafe extern "C" fn consumed<T: Observer>(
     data: *mut c_void,
     skb: *mut bindings::sk_buff,
     _location: *mut c_void,
 ) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
-    follower.ended(skb as u64, End::Consumed);
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.ended(skb as u64, End::Consumed);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn dropped<T: Follower>(
+unsafe extern "C" fn dropped<T: Observer>(
     data: *mut c_void,
     skb: *mut bindings::sk_buff,
     location: *mut c_void,
@@ -156,31 +157,31 @@ unsafe extern "C" fn dropped<T: Follower>(
     _sk: *const bindings::sock,
 ) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
+    let observer = unsafe { &*data.cast::<T>() };
     let location = location as u64;
-    follower.ended(skb as u64, End::Dropped { reason, location });
+    observer.ended(skb as u64, End::Dropped { reason, location });
 }
 
 /// # Safety
 ///
 /// `owner` is a valid `T`.
-unsafe extern "C" fn freed<T: Follower>(owner: *mut c_void, skb: u64) {
+unsafe extern "C" fn freed<T: Observer>(owner: *mut c_void, skb: u64) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*owner.cast::<T>() };
-    follower.ended(skb, End::Consumed);
+    let observer = unsafe { &*owner.cast::<T>() };
+    observer.ended(skb, End::Consumed);
 }
 
 /// # Safety
 ///
 /// `owner` is a valid `T`.
-unsafe extern "C" fn merged<T: Follower>(owner: *mut c_void, skb: u64) {
+unsafe extern "C" fn merged<T: Observer>(owner: *mut c_void, skb: u64) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*owner.cast::<T>() };
-    follower.merged(skb);
+    let observer = unsafe { &*owner.cast::<T>() };
+    observer.merged(skb);
 }
 
 /// The probes, the begin last: nothing begins whose end would be missed.
-fn probes<T: Follower>() -> [Probe<'static, T>; 4] {
+fn probes<T: Observer>() -> [Probe<'static, T>; 4] {
     // SAFETY: They have the arguments of these tracepoints, of which only the packet that is
     // received is accessed, and that one is valid.
     unsafe {
@@ -200,30 +201,30 @@ const FREES: [&CStr; 2] = [c"__kfree_skb", c"skb_attempt_defer_free"];
 const MERGES: [&CStr; 1] = [c"kfree_skb_partial"];
 
 /// The first tracepoint that this kernel lacks, if any, or `fprobe`.
-pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }
 
-/// An attached follower, until dropped; the begin is detached first. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
+/// An attached observer, until dropped; the begin is detached first. Dropping sleeps.
+pub(crate) struct Attachment<T: Observer> {
     _probes: tracepoint::Attachment<T>,
     _merges: Calls<T>,
     _frees: Calls<T>,
 }
 
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint, `ENOENT` if it lacks a
+impl<T: Observer> Attachment<T> {
+    /// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint, `ENOENT` if it lacks a
     /// function; nothing is left behind. Sleeps.
-    pub(crate) fn new(follower: Arc<T>) -> Result<Self> {
+    pub(crate) fn new(observer: Arc<T>) -> Result<Self> {
         // SAFETY: They may be called with a valid `T`; of their packets only the address is used.
         let (frees, merges) = unsafe {
             (
-                Calls::new(FREES, What::Argument, freed::<T>, follower.clone())?,
-                Calls::new(MERGES, What::Argument, merged::<T>, follower.clone())?,
+                Calls::new(FREES, What::Argument, freed::<T>, observer.clone())?,
+                Calls::new(MERGES, What::Argument, merged::<T>, observer.clone())?,
             )
         };
         Ok(Self {
-            _probes: tracepoint::Attachment::new(follower, probes())?,
+            _probes: tracepoint::Attachment::new(observer, probes())?,
             _merges: merges,
             _frees: frees,
         })

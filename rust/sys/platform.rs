@@ -3,7 +3,7 @@
 //! The kernel as the engine's [`Platform`].
 
 use crate::{
-    platform::Platform,
+    engine::platform::Platform,
     sys::{atomic::Atomic, bindings, memory},
 };
 use core::mem::ManuallyDrop;
@@ -221,9 +221,9 @@ unsafe impl Platform for Kernel {
         unsafe { kernel::bindings::synchronize_rcu() };
     }
 
-    fn call_grower() {
+    fn queue_memory_work() {
         // SAFETY: Allowed in every context.
-        unsafe { bindings::lt_call_grower() };
+        unsafe { bindings::lt_queue_memory_work() };
     }
 
     #[cfg(target_arch = "x86_64")]

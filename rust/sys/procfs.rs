@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Files under /proc: texts that are shown and written whole, and streams that readers wait for.
+//! Files under /proc: texts that are shown and written whole, streams that readers wait for, and
+//! files that answer (`query`).
 //!
 //! C header: [`include/linux/proc_fs.h`](srctree/include/linux/proc_fs.h)
 //!
@@ -8,12 +9,17 @@
 //! still have it open. So a file's object is alive whenever its functions run. A [`Stream`] is
 //! notified first, so that its readers return.
 
+mod query;
+
+pub(crate) use query::Query;
+
 use crate::sys::bindings as helpers;
 use core::{ffi::CStr, marker::PhantomData, pin::Pin, ptr::NonNull};
 use kernel::{
     bindings,
     error::{from_result, to_result},
     ffi::{c_char, c_int, c_uint, c_void},
+    fmt::{self, Write},
     new_mutex,
     prelude::*,
     seq_file::SeqFile,
@@ -39,6 +45,27 @@ pub(crate) trait Text: Send + Sync + 'static {
     /// More than [`WRITE_MAX`] bytes were written, and ignored.
     fn too_long(&self) -> Error {
         EINVAL
+    }
+}
+
+/// The longest message that a [`Sink`] takes, in bytes.
+pub(crate) const MESSAGE_MAX: usize = 80;
+
+/// A file that is only written, a short message at a time, also by the group that may read others.
+pub(crate) trait Sink: Send + Sync + 'static {
+    /// Takes the message of one write; of a longer one, the first [`MESSAGE_MAX`] bytes. Should not
+    /// sleep for long: those who write measure time.
+    fn take(&self, message: &[u8]) -> Result;
+}
+
+/// Text under construction; `fmt::Error` means that memory is short. Sleeps.
+pub(crate) struct Lines<'a>(pub(crate) &'a mut KVec<u8>);
+
+impl Write for Lines<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0
+            .extend_from_slice(text.as_bytes(), GFP_KERNEL)
+            .map_err(|_| fmt::Error)
     }
 }
 
@@ -146,6 +173,16 @@ impl<T: Text> Object for TextObject<T> {
     }
 }
 
+/// A [`Sink`] as an [`Object`].
+#[repr(transparent)]
+struct SinkObject<T>(T);
+
+impl<T: Sink> Object for SinkObject<T> {
+    fn release(&self) {
+        // No task sleeps in a sink.
+    }
+}
+
 /// A [`Listing`] as an [`Object`].
 #[repr(transparent)]
 struct ListingObject<T>(T);
@@ -232,21 +269,27 @@ impl Dir {
         writable: bool,
         file: T,
     ) -> Result<File> {
-        let mode = if writable { 0o600 } else { 0o400 };
+        let mode = if writable { 0o640 } else { 0o440 };
         self.add(name, mode, &TextOps::<T>::OPS, TextObject(file))
+    }
+
+    /// Adds a sink.
+    pub(crate) fn sink<T: Sink>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
+        self.add(name, 0o220, &SinkOps::<T>::OPS, SinkObject(file))
     }
 
     /// Adds a listing.
     pub(crate) fn listing<T: Listing>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
-        self.add(name, 0o400, &ListingOps::<T>::OPS, ListingObject(file))
+        self.add(name, 0o440, &ListingOps::<T>::OPS, ListingObject(file))
     }
 
     /// Adds a stream.
     pub(crate) fn stream<T: Stream>(self: &Arc<Self>, name: &CStr, file: T) -> Result<File> {
-        self.add(name, 0o400, &StreamOps::<T>::OPS, StreamObject(file))
+        self.add(name, 0o440, &StreamOps::<T>::OPS, StreamObject(file))
     }
 
-    /// `T` is transparent over what the operations expect.
+    /// `mode` has the permissions of the group, if there is one. `T` is transparent over what the
+    /// operations expect.
     fn add<T: Object + 'static>(
         self: &Arc<Self>,
         name: &CStr,
@@ -258,7 +301,11 @@ impl Dir {
         let data = core::ptr::from_ref::<T>(&object)
             .cast_mut()
             .cast::<c_void>();
-        let mode = mode | if self.gid.is_some() { 0o040 } else { 0 };
+        let mode = if self.gid.is_some() {
+            mode
+        } else {
+            mode & 0o700
+        };
         // SAFETY: The name is a C string, the folder exists, the operations are static, and the
         // object lives until the file has been removed.
         let entry = unsafe {
@@ -368,6 +415,48 @@ impl<T: Text> TextOps<T> {
             UserSlice::new(UserPtr::from_ptr(buffer.cast_mut().cast()), len)
                 .read_all(&mut text, GFP_KERNEL)?;
             object.write(&text)?;
+            Ok(len as isize)
+        })
+    }
+}
+
+struct SinkOps<T>(PhantomData<T>);
+
+impl<T: Sink> SinkOps<T> {
+    const OPS: helpers::proc_ops = helpers::proc_ops {
+        proc_open: Some(Self::open),
+        proc_write: Some(Self::write),
+        ..NO_OPS
+    };
+
+    unsafe extern "C" fn open(inode: *mut bindings::inode, file: *mut bindings::file) -> c_int {
+        // SAFETY: Called by procfs for our file: the inode is in use, and the file is being opened,
+        // with no other user. No file position, so that two threads that write to one open file do
+        // not wait for each other.
+        unsafe {
+            if !helpers::lt_may_mark(inode) {
+                return EPERM.to_errno();
+            }
+            bindings::stream_open(inode, file)
+        }
+    }
+
+    unsafe extern "C" fn write(
+        file: *mut bindings::file,
+        buffer: *const c_char,
+        len: usize,
+        _offset: *mut bindings::loff_t,
+    ) -> isize {
+        from_result(|| {
+            // SAFETY: Called by procfs for our file, which is open.
+            let object = unsafe { object_of::<T>(file) };
+            // No memory is allocated: that takes time, and is the writer's.
+            let mut message = [0; MESSAGE_MAX];
+            let message = &mut message[..len.min(MESSAGE_MAX)];
+            UserSlice::new(UserPtr::from_ptr(buffer.cast_mut().cast()), message.len())
+                .reader()
+                .read_slice(message)?;
+            object.take(message)?;
             Ok(len as isize)
         })
     }

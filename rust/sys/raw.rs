@@ -15,9 +15,10 @@
 //! Those of the tracepoint: any, including NMI. Preemption may be on.
 
 use crate::{
-    platform::Platform,
+    engine::platform::Platform,
     sys::{
         bindings as helpers,
+        measure::Target,
         platform::{Kernel, PreemptGuard},
         tracepoint::{Attachment, Probe, Tracepoint}, //
     },
@@ -30,9 +31,9 @@ pub(crate) const REGISTERS: usize = 5;
 
 /// Handles tracepoints. `S` tells apart the roles of a type that handles several. See "Contexts"
 /// above.
-pub(crate) trait Passer<S>: Send + Sync + 'static {
+pub(crate) trait Observer<S>: Target {
     /// The tracepoint is hit.
-    fn passed(&self, guard: &PreemptGuard, registers: &[u64; REGISTERS]);
+    fn hit(&self, guard: &PreemptGuard, registers: &[u64; REGISTERS]);
 
     /// The tracepoint is hit while our readers are being woken.
     fn within_ourselves(&self, guard: &PreemptGuard);
@@ -41,7 +42,7 @@ pub(crate) trait Passer<S>: Send + Sync + 'static {
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn passed<S, T: Passer<S>>(
+unsafe extern "C" fn hit<S, T: Observer<S>>(
     data: *mut c_void,
     a0: u64,
     a1: u64,
@@ -50,24 +51,24 @@ unsafe extern "C" fn passed<S, T: Passer<S>>(
     a4: u64,
 ) {
     // SAFETY: The function's contract.
-    let passer = unsafe { &*data.cast::<T>() };
+    let observer = unsafe { &*data.cast::<T>() };
     let guard = Kernel::guard();
     // SAFETY: Preemption is off.
     if unsafe { helpers::lt_is_waking() } {
-        passer.within_ourselves(&guard);
+        observer.within_ourselves(&guard);
     } else {
-        passer.passed(&guard, &[a0, a1, a2, a3, a4]);
+        observer.hit(&guard, &[a0, a1, a2, a3, a4]);
     }
 }
 
 /// Attaches, until the result is dropped. `ENOENT` if there is no such tracepoint in the kernel
 /// proper. Sleeps.
-pub(crate) fn pass<S, T: Passer<S>>(name: &CStr, passer: Arc<T>) -> Result<Attachment<T>> {
+pub(crate) fn attach<S, T: Observer<S>>(name: &CStr, observer: Arc<T>) -> Result<Attachment<T>> {
     if Tracepoint::find(name).is_none() {
         return Err(ENOENT);
     }
     // SAFETY: The function takes integers from registers, whatever the tracepoint has put there,
     // and may be called in any context.
-    let probe = unsafe { Probe::new(name, passed::<S, T> as *mut c_void) };
-    Attachment::new(passer, [probe])
+    let probe = unsafe { Probe::new(name, hit::<S, T> as *mut c_void) };
+    Attachment::new(observer, [probe])
 }

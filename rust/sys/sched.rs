@@ -22,8 +22,9 @@
 //! way out.
 
 use crate::{
-    platform::Platform,
+    engine::platform::Platform,
     sys::{
+        measure::Target,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
         tracepoint::{self, probe, Attachment, Probe}, //
@@ -73,6 +74,47 @@ impl State {
         self.state & bindings::TASK_DEAD != 0
     }
 
+    /// Whether it waits for a spinlock, which sleeps on PREEMPT_RT.
+    #[inline(always)]
+    pub(crate) fn is_lock_wait(self) -> bool {
+        self.state & bindings::TASK_RTLOCK_WAIT != 0
+    }
+
+    /// Whether it sleeps in the middle of its work: `D`, but not the idling of a thread of the
+    /// kernel.
+    #[inline(always)]
+    pub(crate) fn is_uninterruptible(self) -> bool {
+        const IDLE: u32 = bindings::TASK_INTERRUPTIBLE | bindings::TASK_NOLOAD;
+        self.state & bindings::TASK_UNINTERRUPTIBLE != 0 && self.state & IDLE == 0
+    }
+
+    /// What a task sleeps in that is being woken.
+    #[inline(always)]
+    pub(crate) fn of_sleeper(task: &TaskRef<'_>) -> Self {
+        Self {
+            preempt: false,
+            state: task.state(),
+        }
+    }
+
+    /// Whether the freezer keeps it: what it slept in before cannot be told any more.
+    #[inline(always)]
+    pub(crate) fn is_frozen(self) -> bool {
+        self.state & bindings::TASK_FROZEN != 0
+    }
+
+    /// Whether it is being woken, and has gone to sleep before.
+    #[inline(always)]
+    pub(crate) fn is_waking(self) -> bool {
+        self.state == bindings::TASK_WAKING
+    }
+
+    /// Whether a task sleeps in the same state, or the same ones.
+    #[inline(always)]
+    pub(crate) fn is_that_of(self, task: &TaskRef<'_>) -> bool {
+        self.state == task.state()
+    }
+
     /// Packs it into a word.
     #[inline(always)]
     pub(crate) fn to_word(self) -> u64 {
@@ -113,8 +155,8 @@ impl fmt::Display for State {
 }
 
 /// Follows tasks. See "Contexts" above.
-pub(crate) trait Follower: Send + Sync + 'static {
-    /// Whether [`Follower::waking`] is called.
+pub(crate) trait Observer: Target {
+    /// Whether [`Observer::waking`] is called.
     const WAKINGS: bool;
 
     /// Whether it is called for new tasks, too, which were never asleep.
@@ -123,26 +165,26 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// A task is being woken, by the current one or by an interrupt on top of it.
     fn waking(&self, guard: &PreemptGuard, wakee: TaskRef<'_>);
 
-    /// The CPU switches from one task to another.
-    fn switched(&self, guard: &PreemptGuard, switch: Switch<'_>);
+    /// The CPU switches from one task to another. `TIMED`: see [`probes`].
+    fn switched<const TIMED: bool>(&self, guard: &PreemptGuard, switch: Switch<'_>);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`, `wakee` a valid task.
-unsafe extern "C" fn waking<T: Follower>(data: *mut c_void, wakee: *mut bindings::task_struct) {
+unsafe extern "C" fn waking<T: Observer>(data: *mut c_void, wakee: *mut bindings::task_struct) {
     // SAFETY: The function's contract.
-    let (follower, wakee) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(wakee)) };
+    let (observer, wakee) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(wakee)) };
     // SAFETY: Preemption is off until the probe returns: by a raw spinlock of the wakee, or, when a
     // task wakes itself, by the `guard(preempt)` of `try_to_wake_up`. See "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    follower.waking(&guard, wakee);
+    observer.waking(&guard, wakee);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`, `prev` and `next` are valid tasks.
-unsafe extern "C" fn switched<T: Follower>(
+unsafe extern "C" fn switched<T: Observer, const TIMED: bool>(
     data: *mut c_void,
     preempt: bool,
     prev: *mut bindings::task_struct,
@@ -150,23 +192,24 @@ unsafe extern "C" fn switched<T: Follower>(
     state: c_uint,
 ) {
     // SAFETY: The function's contract.
-    let (follower, prev, next) = unsafe {
+    let (observer, prev, next) = unsafe {
         let (prev, next) = (TaskRef::from_raw(prev), TaskRef::from_raw(next));
         (&*data.cast::<T>(), prev, next)
     };
     // SAFETY: `__schedule` holds the runqueue's raw spinlock, and has interrupts off.
     let guard = unsafe { PreemptGuard::already() };
     let state = State { preempt, state };
-    follower.switched(&guard, Switch { prev, next, state });
+    observer.switched::<TIMED>(&guard, Switch { prev, next, state });
 }
 
-/// The probes that a follower needs, the end of the event first: nothing begins whose end would be
-/// missed.
-fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
+/// The probes that an observer needs, the end of the event first: nothing begins whose end would be
+/// missed. `TIMED` is passed on to the observer, which may do more then.
+pub(in crate::sys) fn probes<T: Observer, const TIMED: bool>(
+) -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints, which are valid tasks.
     let (switched, waking, new) = unsafe {
         (
-            probe!(sched_switch: switched::<T>),
+            probe!(sched_switch: switched::<T, TIMED>),
             probe!(sched_waking: waking::<T>),
             probe!(sched_wakeup_new: waking::<T>),
         )
@@ -176,18 +219,18 @@ fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
     [Some(switched), waking, new].into_iter().flatten()
 }
 
-/// The first tracepoint that a follower needs and this kernel lacks, if any.
-pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
-    tracepoint::missing(probes::<T>())
+/// The first tracepoint that an observer needs and this kernel lacks, if any.
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
+    tracepoint::missing(probes::<T, false>())
 }
 
-/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
-pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(follower, probes())
+/// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(observer, probes::<T, false>())
 }
 
 /// Notified of tasks that exit. Any context.
-pub(crate) trait Leaver: Send + Sync + 'static {
+pub(crate) trait ExitObserver: Target {
     /// A task exits: once while it still runs, at `sched_process_exit`, and once when all of it has
     /// ended and only we refer to it, at `sched_process_free`.
     fn exits(&self, guard: &PreemptGuard, task: TaskRef<'_>);
@@ -196,7 +239,7 @@ pub(crate) trait Leaver: Send + Sync + 'static {
 /// # Safety
 ///
 /// `data` is a valid `T`, `task` a valid task.
-unsafe extern "C" fn exits<T: Leaver>(
+unsafe extern "C" fn exits<T: ExitObserver>(
     data: *mut c_void,
     task: *mut bindings::task_struct,
     _group_dead: bool,
@@ -209,15 +252,15 @@ unsafe extern "C" fn exits<T: Leaver>(
 ///
 /// `data` is a valid `T`, `task` a valid task.
 #[inline(always)]
-unsafe extern "C" fn freed<T: Leaver>(data: *mut c_void, task: *mut bindings::task_struct) {
+unsafe extern "C" fn freed<T: ExitObserver>(data: *mut c_void, task: *mut bindings::task_struct) {
     // SAFETY: The function's contract.
-    let (leaver, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
+    let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
     let guard = Kernel::guard();
-    leaver.exits(&guard, task);
+    observer.exits(&guard, task);
 }
 
 /// The probes of a task's end.
-fn exit_probes<T: Leaver>() -> [Probe<'static, T>; 2] {
+fn exit_probes<T: ExitObserver>() -> [Probe<'static, T>; 2] {
     // SAFETY: The task of these tracepoints is valid.
     unsafe {
         [
@@ -228,14 +271,14 @@ fn exit_probes<T: Leaver>() -> [Probe<'static, T>; 2] {
 }
 
 /// The first tracepoint of a task's end that this kernel lacks, if any.
-pub(crate) fn missing_exits<T: Leaver>() -> Option<&'static CStr> {
+pub(crate) fn missing_exits<T: ExitObserver>() -> Option<&'static CStr> {
     tracepoint::missing(exit_probes::<T>())
 }
 
-/// Attaches a [`Leaver`]. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
+/// Attaches an [`ExitObserver`]. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind.
 /// Sleeps.
-pub(crate) fn attach_to_exits<T: Leaver>(leaver: Arc<T>) -> Result<Attachment<T>> {
-    Attachment::new(leaver, exit_probes())
+pub(crate) fn attach_to_exits<T: ExitObserver>(observer: Arc<T>) -> Result<Attachment<T>> {
+    Attachment::new(observer, exit_probes())
 }
 
 /// The word for a policy.

@@ -14,7 +14,7 @@
 //!
 //! Looking a task up: kernel threads, outside of the engine's guard. Walking a stack takes
 //! microseconds: in a probe, only for late events. [`Stack::of_task`], [`Stack::here`] and
-//! [`Few::here`] take no lock, and are for any context.
+//! [`CompactStack::here`] take no lock, and are for any context.
 
 use crate::sys::{bindings as helpers, task::TaskRef};
 use core::ptr::NonNull;
@@ -43,7 +43,7 @@ impl Stack {
     /// Empty if there is no such task, if it is on a CPU at this moment, or is the caller itself.
     pub(crate) fn of(tid: u32, depth: usize, is_meant: impl FnOnce(u64) -> bool) -> Self {
         let mut stack = Self::EMPTY;
-        let Some(task) = Task::find(tid).filter(|task| is_meant(task.born())) else {
+        let Some(task) = Task::find(tid).filter(|task| is_meant(task.start_time())) else {
             return stack;
         };
         let room = depth.min(DEPTH_MAX) as u32;
@@ -89,17 +89,17 @@ impl Stack {
     }
 }
 
-/// The words of a [`Few`].
-pub(crate) const FEW_WORDS: usize = 8;
+/// The words of a [`CompactStack`].
+pub(crate) const COMPACT_WORDS: usize = 8;
 
-/// The most entries of a [`Few`].
-const FEW: usize = 2 * FEW_WORDS;
+/// The most entries of a [`CompactStack`].
+const COMPACT_DEPTH: usize = 2 * COMPACT_WORDS;
 
 /// The innermost entries of a stack, in half the space: distances from a function of the kernel. An
 /// address farther away than 2 GiB is not in the text of the kernel or of a module, and becomes an
 /// address without a name.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Few(pub(crate) [u64; FEW_WORDS]);
+pub(crate) struct CompactStack(pub(crate) [u64; COMPACT_WORDS]);
 
 /// The origin of distances.
 fn origin() -> u64 {
@@ -109,7 +109,7 @@ fn origin() -> u64 {
 /// The distance that stands for an address without a name.
 const FAR: i32 = 1;
 
-impl Few {
+impl CompactStack {
     /// The first word of an empty one.
     pub(crate) const NONE: [u64; 1] = [0];
 
@@ -120,14 +120,14 @@ impl Few {
         if depth == 0 {
             return few;
         }
-        let room = depth.min(FEW) as u32;
+        let room = depth.min(COMPACT_DEPTH) as u32;
         // SAFETY: There is room for `room` entries.
         let len = unsafe { helpers::lt_stack_here(stack.entries.as_mut_ptr(), room) };
         for (at, address) in stack
             .entries
             .iter()
             .take(len as usize)
-            .take(FEW)
+            .take(COMPACT_DEPTH)
             .enumerate()
         {
             let distance = address.wrapping_sub(origin()) as i64;
@@ -172,9 +172,9 @@ impl Task {
     }
 
     /// Its start time, in nanoseconds of `CLOCK_MONOTONIC`.
-    fn born(&self) -> u64 {
+    fn start_time(&self) -> u64 {
         // SAFETY: Valid by the type invariant.
-        unsafe { helpers::lt_task_born(self.0.as_ptr()) }
+        unsafe { helpers::lt_task_start_time(self.0.as_ptr()) }
     }
 }
 

@@ -10,7 +10,7 @@
 //!                              waiting        sched_process_exit: there is no way back
 //! ```
 //!
-//! A call that a signal ends also exits; a task that is inside one when a follower is attached
+//! A call that a signal ends also exits; a task that is inside one when an observer is attached
 //! exits from it without an entry.
 //!
 //! C headers: [`include/trace/events/syscalls.h`](srctree/include/trace/events/syscalls.h),
@@ -21,9 +21,10 @@
 //! The current task, with preemption on, except when a task is switched in: see sys/sched.rs.
 
 use crate::{
-    platform::Platform,
+    engine::platform::Platform,
     sys::{
         bindings as helpers,
+        measure::Target,
         platform::{Kernel, PreemptGuard},
         task::TaskRef,
         tracepoint::{self, probe, Attachment, Probe}, //
@@ -87,9 +88,9 @@ impl Registers<'_> {
     }
 }
 
-/// Follows system calls. All is about the current task, except [`Follower::switched_in`].
-pub(crate) trait Follower: Send + Sync + 'static {
-    /// Whether the tasks are followed, too: [`Follower::renamed`] and the functions after it.
+/// Follows system calls. All is about the current task, except [`Observer::switched_in`].
+pub(crate) trait Observer: Target {
+    /// Whether the tasks are followed, too: [`Observer::renamed`] and the functions after it.
     const TASKS: bool;
 
     /// It makes the call with this number, see [`Registers::number`]. Preemption is on.
@@ -104,7 +105,7 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// It exits.
     fn exited(&self, _guard: &PreemptGuard) {}
 
-    /// Whether [`Follower::switched_in`] is called.
+    /// Whether [`Observer::switched_in`] is called.
     fn wants_switches(&self) -> bool {
         false
     }
@@ -116,63 +117,63 @@ pub(crate) trait Follower: Send + Sync + 'static {
 /// # Safety
 ///
 /// `data` is a valid `T`, `regs` are the registers of the current task, which is making a call.
-unsafe extern "C" fn entered<T: Follower>(
+unsafe extern "C" fn entered<T: Observer>(
     data: *mut c_void,
     regs: *mut bindings::pt_regs,
     number: c_long,
 ) {
     // SAFETY: The function's contract.
-    let (follower, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
-    follower.entered(&registers, number as i64);
+    let (observer, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
+    observer.entered(&registers, number as i64);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`, `regs` are the registers of the current task, which is making a call.
-unsafe extern "C" fn left<T: Follower>(
+unsafe extern "C" fn left<T: Observer>(
     data: *mut c_void,
     regs: *mut bindings::pt_regs,
     ret: c_long,
 ) {
     // SAFETY: The function's contract.
-    let (follower, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
-    follower.left(&registers, ret as i64);
+    let (observer, registers) = unsafe { (&*data.cast::<T>(), Registers::from_raw(regs)) };
+    observer.left(&registers, ret as i64);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`, `task` the current task.
-unsafe extern "C" fn executed<T: Follower>(
+unsafe extern "C" fn executed<T: Observer>(
     data: *mut c_void,
     task: *mut bindings::task_struct,
     old: c_int,
     _bprm: *mut bindings::linux_binprm,
 ) {
     // SAFETY: The function's contract.
-    let (follower, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
+    let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
     // A thread that is not the first of its process gets the id of the first.
     if task.tid() != old as u32 {
-        follower.renamed(&Kernel::guard(), old as u32);
+        observer.renamed(&Kernel::guard(), old as u32);
     }
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn exited<T: Follower>(
+unsafe extern "C" fn exited<T: Observer>(
     data: *mut c_void,
     _task: *mut bindings::task_struct,
     _group_dead: bool,
 ) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
-    follower.exited(&Kernel::guard());
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.exited(&Kernel::guard());
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`, `next` a valid task.
-unsafe extern "C" fn switched<T: Follower>(
+unsafe extern "C" fn switched<T: Observer>(
     data: *mut c_void,
     _preempt: bool,
     _prev: *mut bindings::task_struct,
@@ -180,17 +181,17 @@ unsafe extern "C" fn switched<T: Follower>(
     _state: c_uint,
 ) {
     // SAFETY: The function's contract.
-    let (follower, next) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(next)) };
+    let (observer, next) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(next)) };
     // SAFETY: Preemption is off, see "Contexts" in sys/sched.rs.
     let guard = unsafe { PreemptGuard::already() };
-    follower.switched_in(&guard, next);
+    observer.switched_in(&guard, next);
 }
 
-/// Attached only for followers that want it.
+/// Attached only for observers that want it.
 const SWITCH: &CStr = c"sched_switch";
 
-/// The probes that a follower may need, the ends first: nothing begins whose end would be missed.
-fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
+/// The probes that an observer may need, the ends first: nothing begins whose end would be missed.
+fn probes<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
     // SAFETY: They have the arguments of these tracepoints. The registers are those of the current
     // task; the tasks are valid, and current except at a switch.
     let probes = unsafe {
@@ -206,14 +207,14 @@ fn probes<T: Follower>() -> impl Iterator<Item = Probe<'static, T>> {
     probes.into_iter().filter_map(needed)
 }
 
-/// The first tracepoint that a follower may need and this kernel lacks, if any.
-pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+/// The first tracepoint that an observer may need and this kernel lacks, if any.
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// Attaches a follower. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
-pub(crate) fn attach<T: Follower>(follower: Arc<T>) -> Result<Attachment<T>> {
-    let wants_switches = follower.wants_switches();
+/// Attaches an observer. `ENOSYS` if the kernel lacks a tracepoint; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
+    let wants_switches = observer.wants_switches();
     let wanted = |probe: &Probe<'_, T>| wants_switches || probe.tracepoint() != SWITCH;
-    Attachment::new(follower, probes().filter(wanted))
+    Attachment::new(observer, probes().filter(wanted))
 }

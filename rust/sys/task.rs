@@ -10,7 +10,8 @@ use crate::sys::bindings as helpers;
 use core::{
     marker::PhantomData,
     mem::MaybeUninit,
-    ptr::{addr_of, NonNull}, //
+    ptr::{addr_of, NonNull},
+    sync::atomic::{fence, Ordering}, //
 };
 use kernel::bindings;
 
@@ -22,7 +23,7 @@ pub(crate) struct Task {
     /// Thread id.
     pub(crate) tid: u32,
     /// The start time, in nanoseconds of `CLOCK_MONOTONIC`.
-    pub(crate) born: u64,
+    pub(crate) start_time: u64,
     /// Command name, 16 bytes padded with NUL.
     pub(crate) comm: [u64; 2],
 }
@@ -43,7 +44,7 @@ pub(crate) fn current() -> Option<Task> {
     Some(Task {
         pid: task.pid,
         tid: task.tid,
-        born: task.born,
+        start_time: task.start_time,
         comm: task.comm,
     })
 }
@@ -174,7 +175,7 @@ impl<'a> TaskRef<'a> {
         Task {
             pid: self.pid(),
             tid: self.tid(),
-            born: read!(self, start_time),
+            start_time: self.start_time(),
             comm: self.comm(),
         }
     }
@@ -228,11 +229,68 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
     }
 
+    /// Whether it is a thread that the kernel has started inside a process, for io_uring or vhost:
+    /// it never returns to user space.
+    #[inline(always)]
+    pub(crate) fn is_user_worker(&self) -> bool {
+        read!(self, flags) & bindings::PF_USER_WORKER != 0
+    }
+
+    /// What it waits in, or is about to: `TASK_...`. During a waking it stays so.
+    #[inline(always)]
+    pub(crate) fn state(&self) -> u32 {
+        read!(self, __state)
+    }
+
+    /// How often it was switched out because it was about to sleep, whether or not it slept. Counted
+    /// before `sched_switch`, and not when it is preempted.
+    #[inline(always)]
+    pub(crate) fn leaves(&self) -> u64 {
+        read!(self, nvcsw) as u64
+    }
+
+    /// Whether it may be in the middle of a waking, by its lock. If this is `false`, all of a waking
+    /// that the caller knows of has been done, and is seen in what is read afterwards.
+    #[inline(always)]
+    pub(crate) fn may_be_woken_now(&self) -> bool {
+        // SAFETY: Valid by the type invariant.
+        let is_locked = unsafe { helpers::lt_task_waking_locked(self.raw.as_ptr()) };
+        // Acquire: with the release of the lock at the end of a waking.
+        fence(Ordering::Acquire);
+        is_locked
+    }
+
+    /// Its start time, as in [`Task::start_time`].
+    #[inline(always)]
+    pub(crate) fn start_time(&self) -> u64 {
+        read!(self, start_time)
+    }
+
     /// Whether it has not gone to sleep, by the state of its runqueue at this moment: a wake-up
     /// finds it running, or about to run.
+    ///
+    /// If this is `false` during a waking, that has made it run. If it is `true`, the task may be
+    /// on its way to sleep on another CPU, and go to sleep in the next instant.
     #[inline(always)]
     pub(crate) fn is_awake(&self) -> bool {
+        // Acquire: the kernel has looked at the state before the waking, and must not have done so
+        // after this. Else an old 0 of a task that was woken, ran and is about to sleep again could
+        // be seen here. It has a `smp_rmb` there for itself (`try_to_wake_up`); on x86 this
+        // restricts only the compiler.
+        fence(Ordering::Acquire);
+        let on_rq = read!(self, on_rq);
         // A fair task may stay on the queue for a while after it has gone to sleep.
-        read!(self, on_rq) != 0 && read!(self, se.sched_delayed) == 0
+        if on_rq == 0 || read!(self, se.sched_delayed) != 0 {
+            return false;
+        }
+        // Its CPU takes it off in the end: se.on_rq = 0, sched_delayed = 0, on_rq = 0, in this
+        // order, so a task may be asleep that still seems to be on the queue. Of tasks of other
+        // classes se.on_rq is 0, too; those of sched_ext count as asleep if they were preempted on
+        // their way to sleep, and so does a task that is off the queue to get another priority.
+        // 1 is TASK_ON_RQ_QUEUED, which kernel/sched/ keeps to itself; else it is being moved.
+        on_rq != 1
+            || read!(self, se.on_rq) != 0
+            || read!(self, on_cpu) != 0
+            || read!(self, prio) < bindings::MAX_RT_PRIO as i32
     }
 }

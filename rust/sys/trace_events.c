@@ -52,7 +52,7 @@ static const char *const lt_traced_names[] = {
 #undef LT_TRACED
 };
 
-notrace enum lt_traced lt_traced_of(const char *tracker)
+enum lt_traced lt_traced_of(const char *tracker)
 {
 	int i;
 

@@ -13,5 +13,6 @@ LT_TRACED(accept)
 LT_TRACED(syscall)
 LT_TRACED(irq)
 LT_TRACED(func)
+LT_TRACED(tree)
 
 #include "declared_list.h"

@@ -8,6 +8,8 @@
 //!   in the order of attaching: ends first         drop: detached, begins first; waits
 //! ```
 //!
+//! Where probes are measured (measure.rs), a tracepoint calls [`measured`], which calls the probe.
+//!
 //! Each file next to this one that is about tracepoints has a list of its probes, and a function
 //! that attaches them. The types of their arguments are in tracepoints.h: [`probe!`] takes a
 //! function of exactly that type, and tracepoints.c compares it with the kernel's declaration.
@@ -15,8 +17,11 @@
 //! C header: [`include/linux/tracepoint.h`](srctree/include/linux/tracepoint.h)
 
 use crate::{
-    platform::Platform,
-    sys::platform::{Kernel, PreemptGuard}, //
+    engine::platform::Platform,
+    sys::{
+        measure::{self, Meter, Target},
+        platform::{Kernel, PreemptGuard},
+    }, //
 };
 use core::{ffi::CStr, marker::PhantomData, ptr::NonNull};
 use kernel::{
@@ -248,35 +253,97 @@ pub(crate) fn missing<T>(
         .find(|name| Tracepoint::find(name).is_none())
 }
 
+/// The function of a probe, whatever its arguments: it takes them from the registers, where
+/// [`measured`] has put them.
+type Function = unsafe extern "C" fn(*mut c_void, u64, u64, u64, u64, u64);
+
+/// A probe that is measured.
+struct Measured<T> {
+    function: Function,
+    with: Arc<T>,
+    meter: Arc<dyn Meter>,
+}
+
+/// Calls a probe, and measures it. The arguments pass through as they are, see raw.rs: of the
+/// tracepoints with a list of types none has more than fit into registers, and probes of others
+/// take only those.
+///
+/// # Safety
+///
+/// `data` is a valid `Measured<T>`, whose function may be called here.
+unsafe extern "C" fn measured<T: Target>(
+    data: *mut c_void,
+    a0: u64,
+    a1: u64,
+    a2: u64,
+    a3: u64,
+    a4: u64,
+) {
+    // SAFETY: The function's contract.
+    let this = unsafe { &*data.cast::<Measured<T>>() };
+    let with = Arc::as_ptr(&this.with).cast_mut().cast::<c_void>();
+    // SAFETY: The function's contract: it may be called with a valid `T`, and its arguments.
+    let run = || unsafe { (this.function)(with, a0, a1, a2, a3, a4) };
+    measure::around(&*this.meter, |guard| this.with.changes(guard), run);
+}
+
 /// Probes that are called with a `T`, until dropped. Dropping sleeps.
 pub(crate) struct Attachment<T> {
     attached: KVec<Attached>,
-    /// Kept alive until the last probe has returned.
-    _with: Arc<T>,
+    /// These two are kept alive until the last probe has returned.
+    measured: KVec<KBox<Measured<T>>>,
+    with: Arc<T>,
 }
 
-impl<T: Send + Sync + 'static> Attachment<T> {
+impl<T: Target> Attachment<T> {
     /// Attaches probes in their order. `ENOSYS` if the kernel lacks a tracepoint, `ENOMEM`;
     /// nothing is left behind. Sleeps.
     pub(crate) fn new<'a>(
         with: Arc<T>,
         probes: impl IntoIterator<Item = Probe<'a, T>>,
     ) -> Result<Self> {
-        let data = Arc::as_ptr(&with).cast_mut().cast::<c_void>();
         let mut this = Self {
             attached: KVec::new(),
-            _with: with,
+            measured: KVec::new(),
+            with,
         };
         for probe in probes {
             let tracepoint = Tracepoint::find(probe.tracepoint).ok_or_else(crate::sys::enosys)?;
+            let (function, data) = this.called(&probe)?;
             // SAFETY: By the invariant of `Probe` the function fits the tracepoint, and may be
-            // called with a valid `T`, which `T: Sync` lets it share with all CPUs. `data` points
-            // to one: it is in the `Arc` that is held until after `synchronize` in `drop`, when
-            // no probe is running; `drop` also runs if this function fails.
-            let attached = unsafe { Attached::new(tracepoint, probe.function, data)? };
+            // called with a valid `T`, which `T: Target` lets it share with all CPUs; `measured`
+            // calls it so. `data` points to one, or to what `measured` takes: they are held until
+            // after `synchronize` in `drop`, when no probe is running; `drop` also runs if this
+            // function fails.
+            let attached = unsafe { Attached::new(tracepoint, function, data)? };
             this.attached.push(attached, GFP_KERNEL)?;
         }
         Ok(this)
+    }
+
+    /// The function that the tracepoint of a probe calls, and its first argument. Sleeps.
+    fn called(&mut self, probe: &Probe<'_, T>) -> Result<(*mut c_void, *mut c_void)> {
+        let Some(meter) = self.with.meter(probe.tracepoint) else {
+            let data = Arc::as_ptr(&self.with).cast_mut().cast();
+            return Ok((probe.function, data));
+        };
+        // SAFETY: By the invariant of `Probe` it is a function with such an ABI, of at most so
+        // many arguments, each in a register: more are passed than it takes.
+        let function = unsafe { core::mem::transmute::<*mut c_void, Function>(probe.function) };
+        let with = self.with.clone();
+        let measured = KBox::new(
+            Measured {
+                function,
+                with,
+                meter,
+            },
+            GFP_KERNEL,
+        )?;
+        let data = core::ptr::from_ref::<Measured<T>>(&measured)
+            .cast_mut()
+            .cast();
+        self.measured.push(measured, GFP_KERNEL)?;
+        Ok((self::measured::<T> as *mut c_void, data))
     }
 }
 

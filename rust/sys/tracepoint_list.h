@@ -19,6 +19,7 @@ LT_TRACEPOINT(sched_switch, bool, struct task_struct *, struct task_struct *,
 	      unsigned int);
 LT_TRACEPOINT(sched_waking, struct task_struct *);
 LT_TRACEPOINT(sched_wakeup_new, struct task_struct *);
+LT_TRACEPOINT(sched_migrate_task, struct task_struct *, int);
 LT_TRACEPOINT(sched_process_exit, struct task_struct *, bool);
 LT_TRACEPOINT(sched_process_free, struct task_struct *);
 LT_TRACEPOINT(sched_process_exec, struct task_struct *, pid_t,
@@ -31,6 +32,42 @@ LT_TRACEPOINT(sys_exit, struct pt_regs *, long);
 /* irq.rs */
 LT_TRACEPOINT(irq_handler_entry, int, struct irqaction *);
 LT_TRACEPOINT(irq_handler_exit, int, struct irqaction *, int);
+
+/* causes.rs */
+LT_TRACEPOINT(softirq_raise, unsigned int);
+LT_TRACEPOINT(hrtimer_expire_entry, struct hrtimer *, s64);
+LT_TRACEPOINT(hrtimer_expire_exit, struct hrtimer *);
+LT_TRACEPOINT(nmi_handler, void *, s64, int);
+#ifdef CONFIG_X86_LOCAL_APIC
+LT_TRACEPOINT(local_timer_entry, int);
+LT_TRACEPOINT(local_timer_exit, int);
+LT_TRACEPOINT(x86_platform_ipi_entry, int);
+LT_TRACEPOINT(x86_platform_ipi_exit, int);
+#ifdef CONFIG_IRQ_WORK
+LT_TRACEPOINT(irq_work_entry, int);
+LT_TRACEPOINT(irq_work_exit, int);
+#endif
+#ifdef CONFIG_SMP
+LT_TRACEPOINT(call_function_entry, int);
+LT_TRACEPOINT(call_function_exit, int);
+LT_TRACEPOINT(call_function_single_entry, int);
+LT_TRACEPOINT(call_function_single_exit, int);
+#endif
+#ifdef CONFIG_X86_THERMAL_VECTOR
+LT_TRACEPOINT(thermal_apic_entry, int);
+LT_TRACEPOINT(thermal_apic_exit, int);
+#endif
+#endif
+
+/* handed.rs */
+LT_TRACEPOINT(timer_expire_entry, struct timer_list *, unsigned long);
+LT_TRACEPOINT(timer_expire_exit, struct timer_list *);
+#ifdef CONFIG_SMP
+LT_TRACEPOINT(csd_queue_cpu, unsigned int, unsigned long, smp_call_func_t,
+	      call_single_data_t *);
+LT_TRACEPOINT(csd_function_entry, smp_call_func_t, call_single_data_t *);
+LT_TRACEPOINT(csd_function_exit, smp_call_func_t, call_single_data_t *);
+#endif
 
 /* workqueue.rs */
 LT_TRACEPOINT(workqueue_queue_work, int, struct pool_workqueue *,

@@ -5,16 +5,26 @@
  * the module is built for.
  */
 #include <linux/build_bug.h>
+#include <linux/hrtimer.h>
 #include <linux/interrupt.h>
 #include <linux/string.h>
 #include <trace/events/block.h>
+#ifdef CONFIG_SMP
+#include <trace/events/csd.h>
+#endif
 #include <trace/events/irq.h>
 #include <trace/events/net.h>
+#include <trace/events/nmi.h>
 #include <trace/events/sched.h>
 #include <trace/events/skb.h>
 #include <trace/events/sock.h>
 #include <trace/events/syscalls.h>
+#include <trace/events/timer.h>
 #include <trace/events/workqueue.h>
+
+#ifdef CONFIG_X86_LOCAL_APIC
+#include <asm/trace/irq_vectors.h>
+#endif
 
 #define LT_HEADERS
 #include "declared_list.h"
@@ -31,7 +41,7 @@
 static_assert(!LT_GIVES(sched_waking, struct request *));
 static_assert(!LT_GIVES(sched_waking, struct task_struct *, int));
 
-notrace bool lt_tracepoint_fits(const char *name)
+bool lt_tracepoint_fits(const char *name)
 {
 	bool fits = true;
 

@@ -27,10 +27,12 @@
 
 #include <linux/blk_types.h>
 #include <linux/gfp_types.h>
+#include <linux/smp.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 #include <net/dropreason.h>
 
+struct hrtimer;
 struct irqaction;
 struct linux_binprm;
 struct pool_workqueue;
@@ -39,6 +41,7 @@ struct request;
 struct sk_buff;
 struct sock;
 struct task_struct;
+struct timer_list;
 
 #define LT_STRUCTS
 #include "declared_list.h"

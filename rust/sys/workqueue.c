@@ -28,15 +28,15 @@ static DEFINE_MUTEX(lt_wq_lock);
 static bool lt_wq_sought;
 
 /* The only pointer to a workqueue that a pool_workqueue has. */
-static notrace bool lt_wq_is_wq(const struct btf *btf,
-				const struct btf_type *type, u32 wq)
+static bool lt_wq_is_wq(const struct btf *btf,
+			const struct btf_type *type, u32 wq)
 {
 	return btf_type_is_ptr(type) && type->type == wq;
 }
 
 /* The only array of this many bytes that a workqueue has. */
-static notrace bool lt_wq_is_name(const struct btf *btf,
-				  const struct btf_type *type, u32 wq)
+static bool lt_wq_is_name(const struct btf *btf,
+			  const struct btf_type *type, u32 wq)
 {
 	const struct btf_type *element;
 
@@ -46,10 +46,10 @@ static notrace bool lt_wq_is_name(const struct btf *btf,
 	return element && btf_type_is_int(element) && element->size == 1;
 }
 
-static notrace bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
-				 bool (*is_it)(const struct btf *btf,
-					       const struct btf_type *type,
-					       u32 wq), u32 *offset)
+static bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
+			 bool (*is_it)(const struct btf *btf,
+			 const struct btf_type *type,
+			 u32 wq), u32 *offset)
 {
 	const struct btf_type *type = btf_type_by_id(btf, id);
 	const struct btf_member *member = btf_type_member(type);
@@ -70,7 +70,7 @@ static notrace bool lt_wq_member(const struct btf *btf, u32 id, u32 wq,
  * before any module is searched, and which is never freed: a load of this
  * module leaves a count of two, in a refcount_t, and no memory.
  */
-notrace void lt_wq_find_names(void)
+void lt_wq_find_names(void)
 {
 	struct btf *btf;
 	s32 wq, pwq;
@@ -89,7 +89,7 @@ notrace void lt_wq_find_names(void)
 	mutex_unlock(&lt_wq_lock);
 }
 #else
-notrace void lt_wq_find_names(void)
+void lt_wq_find_names(void)
 {
 }
 #endif

@@ -26,6 +26,7 @@
 use crate::sys::{
     bindings as helpers,
     fprobe::{self, Call, Frame, Functions, What},
+    measure::Target,
     platform::PreemptGuard,
     tracepoint::{self, probe, Probe}, //
 };
@@ -100,7 +101,7 @@ pub(crate) fn is_queued(work: u64, function: u64) -> bool {
 }
 
 /// Follows work items. See "Contexts" above.
-pub(crate) trait Follower: Send + Sync + 'static {
+pub(crate) trait Observer: Target {
     /// A work is queued; a delayed one when its delay is over.
     fn queued(&self, guard: &PreemptGuard, work: &Work<'_>, queue: &Queue<'_>);
 
@@ -110,14 +111,15 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// The function has returned; of the work only the address is left.
     fn ended(&self, work: u64);
 
-    /// The caller is about to take a waiting work off its list and to queue it again.
-    fn requeueing(&self, work: u64);
+    /// The caller is about to take a waiting work off its list and to queue it again. Only for an
+    /// [`Attachment`] that wants to know.
+    fn requeueing(&self, _work: u64) {}
 }
 
-/// Follows mod_delayed_work_on() for a [`Follower`].
+/// Follows mod_delayed_work_on() for an [`Observer`].
 struct Requeueing;
 
-impl<T: Follower> fprobe::Follower<Requeueing> for T {
+impl<T: Observer> fprobe::Observer<Requeueing> for T {
     fn entered(&self, _: &PreemptGuard, call: &Call<'_>, _: Frame) -> Option<u64> {
         // mod_delayed_work_on(cpu, wq, dwork, delay)
         let (work, delay) = (call.argument(2), call.argument(3));
@@ -147,14 +149,14 @@ impl<T: Follower> fprobe::Follower<Requeueing> for T {
 /// # Safety
 ///
 /// `data` is a valid `T`, `pwq` a valid queue, `work` a valid work.
-unsafe extern "C" fn queued<T: Follower>(
+unsafe extern "C" fn queued<T: Observer>(
     data: *mut c_void,
     _cpu: c_int,
     pwq: *mut helpers::pool_workqueue,
     work: *mut bindings::work_struct,
 ) {
     // SAFETY: The function's contract.
-    let (follower, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
+    let (observer, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
     // INVARIANT: The function's contract.
     let queue = Queue {
         // SAFETY: A valid pointer is not NULL.
@@ -163,33 +165,33 @@ unsafe extern "C" fn queued<T: Follower>(
     };
     // SAFETY: A raw spinlock is held, see "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    follower.queued(&guard, &work, &queue);
+    observer.queued(&guard, &work, &queue);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`, `work` a valid work.
-unsafe extern "C" fn started<T: Follower>(data: *mut c_void, work: *mut bindings::work_struct) {
+unsafe extern "C" fn started<T: Observer>(data: *mut c_void, work: *mut bindings::work_struct) {
     // SAFETY: The function's contract.
-    let (follower, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
-    follower.started(&work);
+    let (observer, work) = unsafe { (&*data.cast::<T>(), Work::from_raw(work)) };
+    observer.started(&work);
 }
 
 /// # Safety
 ///
 /// `data` is a valid `T`.
-unsafe extern "C" fn ended<T: Follower>(
+unsafe extern "C" fn ended<T: Observer>(
     data: *mut c_void,
     work: *mut bindings::work_struct,
     _function: bindings::work_func_t,
 ) {
     // SAFETY: The function's contract.
-    let follower = unsafe { &*data.cast::<T>() };
-    follower.ended(work as u64);
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.ended(work as u64);
 }
 
 /// The probes, the last step first: nothing begins whose end would be missed.
-fn probes<T: Follower>() -> [Probe<'static, T>; 3] {
+pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
     // SAFETY: They have the arguments of these tracepoints, which are valid but for the work at the
     // end, of which only the address is used.
     unsafe {
@@ -202,31 +204,31 @@ fn probes<T: Follower>() -> [Probe<'static, T>; 3] {
 }
 
 /// The first tracepoint that this kernel lacks, if any.
-pub(crate) fn missing<T: Follower>() -> Option<&'static CStr> {
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(probes::<T>())
 }
 
-/// An attached follower, until dropped. Dropping sleeps.
-pub(crate) struct Attachment<T: Follower> {
+/// An attached observer, until dropped. Dropping sleeps.
+pub(crate) struct Attachment<T: Observer> {
     _works: tracepoint::Attachment<T>,
     /// `None` if they are not wanted, or if this kernel cannot follow them.
     _requeueing: Option<Functions<Requeueing, T>>,
 }
 
-impl<T: Follower> Attachment<T> {
-    /// Attaches a follower; `requeueing`: whether it wants requeued works. `ENOSYS` if the
+impl<T: Observer> Attachment<T> {
+    /// Attaches an observer; `requeueing`: whether it wants requeued works. `ENOSYS` if the
     /// kernel lacks a tracepoint, `ENOMEM`; nothing is left behind. Sleeps.
-    pub(crate) fn new(follower: Arc<T>, requeueing: bool) -> Result<Self> {
+    pub(crate) fn new(observer: Arc<T>, requeueing: bool) -> Result<Self> {
         // SAFETY: Called where sleeping is allowed.
         unsafe { helpers::lt_wq_find_names() };
         let requeueing = if requeueing && fprobe::missing().is_none() {
             let function = c"mod_delayed_work_on";
-            Some(Functions::new(function, What::Entry, follower.clone())?)
+            Some(Functions::new(function, What::Entry, observer.clone())?)
         } else {
             None
         };
         Ok(Self {
-            _works: tracepoint::Attachment::new(follower, probes())?,
+            _works: tracepoint::Attachment::new(observer, probes())?,
             _requeueing: requeueing,
         })
     }

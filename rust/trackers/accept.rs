@@ -21,8 +21,13 @@
 
 use super::tasks;
 use crate::{
+    alert::record::{Owner, DETAIL},
     control::{Kind as ParamKind, Param, ALL},
-    event::Snapshot,
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{Late, Verdict},
+    },
     instance::{
         common,
         kind::{all_right, Kind},
@@ -31,15 +36,12 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::{Owner, DETAIL},
     sys::{
         accept::{self, family_name, Address, Attachment, Socket},
         platform::Kernel,
         symbol::Hashed,
         task::TaskRef, //
-    },
-    tracker::{Late, Verdict}, //
+    }, //
 };
 use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -67,6 +69,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "closed"],
     detail_words: Detail::WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
     check: all_right,
     missing: accept::missing::<Probes>,
@@ -174,7 +177,7 @@ impl fmt::Display for Detail {
     }
 }
 
-impl accept::Follower for Probes {
+impl accept::Observer for Probes {
     fn accepted(&self, socket: &Socket) {
         let guard = Kernel::guard();
         let now = Kernel::now();
@@ -251,7 +254,7 @@ impl probed::Probes<1, WORDS> for Accept {
         tasks::reported(core, details(late, 0))
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
         let [id] = event.key;
         let (owner, socket) = unpack(id, &event.data);
         seq_print!(out, "{owner} {}", Named(&socket));

@@ -84,6 +84,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &COUNTERS,
     detail_words: Detail::WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
     check: all_right,
     missing: block::missing::<Probes>,

@@ -24,20 +24,23 @@
 pub(super) use super::tasks::{self, Guard};
 #[allow(unused_imports, reason = "as above")]
 pub(super) use crate::{
+    alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
-    platform::Platform,
-    record::{Owner, ID_BITS},
+    engine::{
+        platform::Platform,
+        tracker::{Open, Verdict},
+    },
     sys::{
         platform::Kernel,
         task::{Context, TaskRef},
         waker::is_waking,
     },
-    tracker::{Open, Verdict},
 };
 
 use crate::{
+    alert::record::{Alert, DETAIL},
     control::Param,
-    event::Snapshot,
+    engine::{event::EventCopy, tracker::Late},
     instance::{
         common,
         kind::Kind,
@@ -45,13 +48,11 @@ use crate::{
         Core,
         Details, //
     },
-    record::{Alert, DETAIL},
     sys::{
         stack::Stack,
         symbol::Hashed,
         tracepoint::{Attachment, Probe},
     },
-    tracker::Late,
 };
 use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -297,7 +298,7 @@ fn report<const K: usize, const D: usize, T: Declared<K, D>>(
         return;
     }
     let stack = if T::HAS_STACK && core.may_raise() {
-        Stack::here(core.alerts().depth())
+        Stack::here(core.depth())
     } else {
         Stack::EMPTY
     };
@@ -329,7 +330,7 @@ impl<const K: usize, const D: usize, T: Declared<K, D>> Probes<K, D> for T {
         }
     }
 
-    fn show_fields(_: &Core<K, D>, event: &Snapshot<K, D>, out: &SeqFile) {
+    fn show_fields(_: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile) {
         let (owner, detail) = (owner(&event.data), T::detail(&event.key, &event.data));
         seq_print!(out, "{owner}{detail}");
     }
@@ -436,6 +437,7 @@ macro_rules! tracker {
                 $({ let _: bool = $kthreads; [tasks::READERS] },)? []
             ),
             detail_words: <Detail as $crate::trackers::declare::Fields>::WORDS,
+            tail: None,
             detail: <Detail as $crate::trackers::declare::Fields>::print,
             check: $crate::instance::kind::all_right,
             missing: || $crate::sys::tracepoint::missing(
@@ -454,7 +456,7 @@ macro_rules! tracker {
                 use $crate::trackers::declare::{At, Field};
                 let at = At::START;
                 $($(let (_, at) = at.next(<$type as Field>::BITS);)?)*
-                assert!(at.words() <= $crate::record::DETAIL);
+                assert!(at.words() <= $crate::alert::record::DETAIL);
                 at.words()
             };
 

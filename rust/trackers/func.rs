@@ -34,8 +34,9 @@
 use self::call::{Called, WORDS};
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::Owner,
     control::{Kind as ParamKind, Param},
-    event::Snapshot,
+    engine::{event::EventCopy, platform::Platform, tracker::Late},
     instance::{
         common,
         kind::{all_right, Kind},
@@ -44,8 +45,6 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::Owner,
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
@@ -53,8 +52,7 @@ use crate::{
         symbol::Limit,
         task::{Context, TaskRef},
         tracepoint, //
-    },
-    tracker::Late, //
+    }, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -82,6 +80,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "missed", "own"],
     detail_words: Called::DETAIL_WORDS,
+    tail: None,
     detail: |alert, f| {
         let called = Called::from_detail(&alert.detail);
         let limit = Limit::whole(alert.is_trusted);
@@ -116,14 +115,17 @@ impl Probes {
     #[inline(always)]
     fn depth(&self, guard: &Guard, task: &TaskRef<'_>, frame: Frame) -> u64 {
         let is_outer = |depth: &u64| {
-            let outer = self.core.tracker().copy_of(guard, &key(task, *depth));
+            let outer = self
+                .core
+                .tracker()
+                .copy_of(guard, &key(task, *depth), |_| true);
             outer.is_some_and(|outer| Called::frame_of(&outer.data) < frame)
         };
         (1..).find(|depth| !is_outer(depth)).unwrap_or(u64::MAX)
     }
 }
 
-impl fprobe::Follower<Func> for Probes {
+impl fprobe::Observer<Func> for Probes {
     #[inline(always)]
     fn entered(&self, guard: &Guard, call: &Call<'_>, frame: Frame) -> Option<u64> {
         TaskRef::with_current(|task| {
@@ -172,7 +174,7 @@ impl fprobe::Follower<Func> for Probes {
     }
 }
 
-impl sched::Leaver for Probes {
+impl sched::ExitObserver for Probes {
     fn exits(&self, guard: &Guard, task: TaskRef<'_>) {
         let tracker = self.core.tracker();
         let is_dropped =
@@ -214,7 +216,7 @@ impl probed::Probes<2, WORDS> for Func {
         })
     }
 
-    fn settle(core: &Core<2, WORDS>, attachment: &mut Attachment) {
+    fn collect_missed(core: &Core<2, WORDS>, attachment: &mut Attachment) {
         let missed = attachment.functions.take_missed();
         core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
     }
@@ -227,13 +229,13 @@ impl probed::Probes<2, WORDS> for Func {
         tasks::reported(core, Called::from_words(&late.data, late.key[1]).details())
     }
 
-    fn show_fields(core: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &Core<2, WORDS>, event: &EventCopy<2, WORDS>, out: &SeqFile) {
         Self::show_fields_to(core, event, false, out);
     }
 
     fn show_fields_to(
         _: &Core<2, WORDS>,
-        event: &Snapshot<2, WORDS>,
+        event: &EventCopy<2, WORDS>,
         is_trusted: bool,
         out: &SeqFile,
     ) {

@@ -33,26 +33,25 @@ use super::{
     tasks::{self, Guard},
 };
 use crate::{
+    alert::record::Owner,
     control::{Kind as ParamKind, Param, ALL_DEVICES, DURATION_MAX},
-    event::Snapshot,
+    engine::{event::EventCopy, profile::Class, tracker::Late},
     instance::{
         common,
         kind::{all_right, Kind},
         params,
         probed::{self, Live, Own, Probed},
-        profile::Keeper,
+        profile::InstanceProfile,
         Core,
-        Details, //
+        Details,
+        Values, //
     },
-    profile::Class,
-    record::Owner,
     sys::{
         block::{self, Request, Transfer},
         syscall,
         task::{Context, TaskRef},
         tracepoint::Attachment, //
     },
-    tracker::Late,
 };
 use core::ffi::CStr;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
@@ -82,6 +81,7 @@ pub(crate) static KIND: Kind = Kind {
         [tasks::READERS, a, b, c, d, e, f]
     },
     detail_words: Detail::WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(&alert.detail))),
     check: all_right,
     missing,
@@ -95,20 +95,20 @@ fn missing() -> Option<&'static CStr> {
 struct Io;
 
 /// The state of an instance: the profile.
-type Profile = Arc<Keeper>;
+type Profile = Arc<InstanceProfile>;
 
 type Probes = Live<Io, 1, STEPS, Profile>;
 
 impl Own for Profile {
-    fn new() -> Result<Self> {
-        Keeper::new()
+    fn new(_: &Values) -> Result<Self> {
+        InstanceProfile::new()
     }
 
-    fn tick(&self) -> Option<u64> {
-        Some((**self).tick())
+    fn run(&self) -> Option<u64> {
+        Some((**self).take_due())
     }
 
-    fn profile(&self) -> Option<Arc<Keeper>> {
+    fn profile(&self) -> Option<Arc<InstanceProfile>> {
         Some(self.clone())
     }
 }
@@ -179,7 +179,7 @@ impl probed::Probes<1, STEPS, Profile> for Io {
         tasks::reported(core, What::of(late.data).details(now))
     }
 
-    fn show_fields(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, out: &SeqFile) {
+    fn show_fields(core: &Core<1, STEPS>, event: &EventCopy<1, STEPS>, out: &SeqFile) {
         let what = What::of(event.data);
         // Not the address: it must not leak.
         let id = core.tracker().pseudonym(&event.key);

@@ -25,8 +25,9 @@
 
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::{Owner, DETAIL},
     control::{Kind as ParamKind, Param, ALL},
-    event::Snapshot,
+    engine::{event::EventCopy, platform::Platform, tracker::Late},
     instance::{
         common,
         kind::{all_right, Kind},
@@ -35,16 +36,13 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::{Owner, DETAIL},
     sys::{
-        irq::{self, Action, Handlers, NAME_WORDS},
+        irq::{self, Action, Observer, NAME_WORDS},
         platform::Kernel,
         task::TaskRef,
         tracepoint::Attachment, //
     },
-    text::Quoted,
-    tracker::Late, //
+    text::Quoted, //
 };
 use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -72,9 +70,10 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[],
     detail_words: DETAIL_WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(&alert.detail))),
     check: all_right,
-    missing: irq::missing_handlers::<Probes>,
+    missing: irq::missing::<Probes>,
     create: Some(Probed::<Irq, _, _>::create),
 };
 
@@ -123,9 +122,9 @@ impl fmt::Display for Detail<'_> {
     }
 }
 
-impl Handlers for Probes {
+impl Observer for Probes {
     #[inline(always)]
-    fn entered(&self, guard: &Guard, irq: u32, action: &Action<'_>) {
+    fn entered<const TIMED: bool>(&self, guard: &Guard, irq: u32, action: &Action<'_>) {
         let (core, tracker) = (&self.core, self.core.tracker());
         let is_one = |param, number: u64| {
             let wanted = core.value(param);
@@ -142,7 +141,7 @@ impl Handlers for Probes {
     }
 
     #[inline(always)]
-    fn left(&self, guard: &Guard, irq: u32, ret: u32) {
+    fn left<const TIMED: bool>(&self, guard: &Guard, irq: u32, _: &Action<'_>, ret: u32) {
         let core = &self.core;
         core.tracker().event_out_if_known(
             guard,
@@ -166,7 +165,7 @@ impl probed::Probes<1, WORDS> for Irq {
     }
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        irq::attach_to_handlers(live)
+        irq::attach(live)
     }
 
     fn owner(_: &[u64; WORDS]) -> Owner {
@@ -179,7 +178,7 @@ impl probed::Probes<1, WORDS> for Irq {
         Some(details(key, &late.data, PENDING))
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
         let [key] = event.key;
         let Details { owner, words } = details(key, &event.data, PENDING);
         seq_print!(out, "{owner} {}", Detail(&words));

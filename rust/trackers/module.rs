@@ -7,13 +7,13 @@
 //! else a number that stands for it, and the id of the end.
 
 use crate::{
+    alert::record::DETAIL, //
     control::Param,
     instance::{
         common,
         kind::{all_right, Kind},
         params,
     },
-    record::DETAIL, //
 };
 use kernel::{fmt, prelude::*};
 
@@ -41,6 +41,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &["busy", "nested"],
     detail_words: WORDS,
+    tail: None,
     detail: |alert, f| {
         let [id, len, first, ..] = alert.detail;
         let key = match len {

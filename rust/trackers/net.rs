@@ -32,8 +32,13 @@ mod packet;
 use self::packet::{Detail, Skb, WORDS};
 use super::tasks;
 use crate::{
+    alert::record::Owner,
     control::{Kind as ParamKind, Param},
-    event::Snapshot,
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{Late, Verdict},
+    },
     instance::{
         common,
         kind::{all_right, Kind},
@@ -42,14 +47,11 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::Owner,
     sys::{
         net::{self, Attachment, End, Packet, Received},
         platform::Kernel,
         task, //
-    },
-    tracker::{Late, Verdict}, //
+    }, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -92,6 +94,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "copied", "consumed", "dropped", "merged"],
     detail_words: Detail::WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
     check: all_right,
     missing: net::missing::<Probes>,
@@ -124,7 +127,7 @@ impl Probes {
     }
 }
 
-impl net::Follower for Probes {
+impl net::Observer for Probes {
     fn received(&self, packet: &Packet) {
         let guard = Kernel::guard();
         let tracker = self.core.tracker();
@@ -197,7 +200,7 @@ impl probed::Probes<1, WORDS> for Net {
         })
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
         let [packet] = event.key;
         let detail = Detail::new(packet, Skb::from_words(&event.data), None);
         seq_print!(out, "{} {}", Owner::default(), detail.named());

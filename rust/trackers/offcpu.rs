@@ -26,8 +26,13 @@
 use self::event::{Off, FIRST_WORDS, WAKER, WORDS};
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::Owner,
     control::{Kind as ParamKind, Param},
-    event::Snapshot,
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{Late, Verdict},
+    },
     instance::{
         common,
         kind::{all_right, Kind},
@@ -36,16 +41,13 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::Owner,
     sys::{
         platform::Kernel,
         sched::{self, State, Switch},
-        stack::{Few, Stack},
+        stack::{CompactStack, Stack},
         task::{Context, TaskRef},
         tracepoint::Attachment, //
-    },
-    tracker::{Late, Verdict}, //
+    }, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -85,6 +87,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "over_max"],
     detail_words: Off::DETAIL_WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Off::from_detail(&alert.detail))),
     check: all_right,
     missing: sched::missing::<Probes>,
@@ -102,7 +105,7 @@ struct Offcpu;
 
 type Probes = Live<Offcpu, 1, WORDS>;
 
-impl sched::Follower for Probes {
+impl sched::Observer for Probes {
     const WAKINGS: bool = true;
     const NEW: bool = false;
 
@@ -119,17 +122,17 @@ impl sched::Follower for Probes {
                 TaskRef::with_current(|current| tasks::actor(&current, Context::current() as u32));
             event.set_words::<WAKER, _>(&Off::woken_words(waker, now));
             if now.saturating_sub(event.start()) > tracker.threshold() && self.core.may_raise() {
-                let stack = Few::here(self.core.alerts().depth());
+                let stack = CompactStack::here(self.core.depth());
                 event.set_words::<FIRST_WORDS, _>(&stack.0);
             } else {
-                event.set_words::<FIRST_WORDS, _>(&Few::NONE);
+                event.set_words::<FIRST_WORDS, _>(&CompactStack::NONE);
             }
             Verdict::Keep
         });
     }
 
     #[inline(always)]
-    fn switched(&self, guard: &Guard, switch: Switch<'_>) {
+    fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;
         let mut begun = None;
         if !prev.is_idle() && !state.is_dead() {
@@ -190,7 +193,7 @@ impl Probes {
         let now = late.start.wrapping_add(late.delay);
         let details = Off::from_words(&late.data).details(now);
         let stack = if self.core.may_raise() {
-            Stack::of_task(&task, self.core.alerts().depth())
+            Stack::of_task(&task, self.core.depth())
         } else {
             Stack::EMPTY
         };
@@ -217,7 +220,7 @@ impl probed::Probes<1, WORDS> for Offcpu {
         tasks::reported(core, Off::from_words(&late.data).details(now))
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
         let off = Off::from_words(&event.data);
         seq_print!(out, "{} {}", off.owner, off.named());
     }

@@ -19,16 +19,17 @@
 //!
 //! Those of the points: any, including NMI.
 
-use self::event::{Passed, Taken, WORDS};
+use self::event::{FieldValues, PairEvent, WORDS};
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::Owner,
     control::{
         fields::{self, Field},
         Kind as ParamKind,
         Param,
         Point, //
     },
-    event::Snapshot,
+    engine::{event::EventCopy, platform::Platform, tracker::Late},
     instance::{
         common,
         kind::Kind,
@@ -38,17 +39,14 @@ use crate::{
         Details,
         Values, //
     },
-    platform::Platform,
-    record::Owner,
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
         platform::Kernel,
-        raw::{self, Passer, REGISTERS},
+        raw::{self, REGISTERS},
         symbol::Limit,
         task::{Context, TaskRef},
         tracepoint, //
-    },
-    tracker::Late, //
+    }, //
 };
 use core::marker::PhantomData;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, str::CString, sync::Arc};
@@ -140,11 +138,12 @@ pub(crate) static KIND: Kind = Kind {
     help: "any tracepoint or function, from one to another (key: as chosen)",
     params: &PARAMS,
     counters: &[tasks::READERS, "missed", "own", "again"],
-    detail_words: Passed::DETAIL_WORDS,
+    detail_words: PairEvent::DETAIL_WORDS,
+    tail: None,
     detail: |alert, f| {
-        let passed = Passed::from_detail(&alert.detail);
+        let pair = PairEvent::from_detail(&alert.detail);
         let limit = Limit::part(alert.is_trusted);
-        f.write_fmt(fmt!(" {}", passed.named(alert.reason.is_end(), limit)))
+        f.write_fmt(fmt!(" {}", pair.named(alert.reason.is_end(), limit)))
     },
     check,
     missing: fprobe::missing,
@@ -212,7 +211,7 @@ struct Here<'a> {
 
 impl Here<'_> {
     #[inline(always)]
-    fn take(&self, guard: &Guard, list: u64) -> Taken {
+    fn take(&self, guard: &Guard, list: u64) -> FieldValues {
         let value = |field| match field {
             None => 0,
             Some(Field::Tid) => TaskRef::with_current(|task| u64::from(task.tid())),
@@ -247,20 +246,20 @@ impl Side for Begin {
                 return;
             };
             let key = here.take(guard, core.value(BEGIN_KEY));
-            if core.value(AGAIN) == KEEP && tracker.copy_of(guard, &key).is_some() {
+            if core.value(AGAIN) == KEEP && tracker.copy_of(guard, &key, |_| true).is_some() {
                 core.count_extra(guard, Extra::Again as usize);
                 return;
             }
-            let passed = Passed {
+            let pair = PairEvent {
                 owner,
                 context,
                 key,
                 begin: here.take(guard, core.value(BEGIN_SHOW)),
-                end: Taken::default(),
+                end: FieldValues::default(),
                 counts: [BEGIN_KEY, BEGIN_SHOW, END_SHOW]
                     .map(|list| fields::of(core.value(list)).into_iter().flatten().count() as u8),
             };
-            tracker.event_in_unique(guard, &key, Kernel::now(), &passed.to_words());
+            tracker.event_in_unique(guard, &key, Kernel::now(), &pair.to_words());
         });
     }
 }
@@ -280,17 +279,17 @@ impl Side for End {
             Kernel::now,
             |_| true,
             |late| {
-                let mut passed = Passed::from_words(&late.data, late.key);
-                passed.end = here.take(guard, core.value(END_SHOW));
-                tasks::raise(core, guard, late, &passed.details(), &[]);
+                let mut pair = PairEvent::from_words(&late.data, late.key);
+                pair.end = here.take(guard, core.value(END_SHOW));
+                tasks::raise(core, guard, late, &pair.details(), &[]);
             },
         );
     }
 }
 
-impl<S: Side> Passer<S> for Probes {
+impl<S: Side> raw::Observer<S> for Probes {
     #[inline(always)]
-    fn passed(&self, guard: &Guard, registers: &[u64; REGISTERS]) {
+    fn hit(&self, guard: &Guard, registers: &[u64; REGISTERS]) {
         let result = 0;
         S::happens(self, guard, &Here { registers, result });
     }
@@ -304,7 +303,7 @@ impl<S: Side> Passer<S> for Probes {
 /// The call of a function as a side.
 struct Called<S>(PhantomData<S>);
 
-impl<S: Side> fprobe::Follower<Called<S>> for Probes {
+impl<S: Side> fprobe::Observer<Called<S>> for Probes {
     #[inline(always)]
     fn entered(&self, guard: &Guard, call: &Call<'_>, _: Frame) -> Option<u64> {
         let registers = &core::array::from_fn(|nth| call.argument(nth as u32));
@@ -324,7 +323,7 @@ impl<S: Side> fprobe::Follower<Called<S>> for Probes {
 /// The return of a function as a side.
 struct Returned<S>(PhantomData<S>);
 
-impl<S: Side> fprobe::Follower<Returned<S>> for Probes {
+impl<S: Side> fprobe::Observer<Returned<S>> for Probes {
     #[inline(always)]
     fn entered(&self, _: &Guard, _: &Call<'_>, _: Frame) -> Option<u64> {
         Some(0)
@@ -357,7 +356,7 @@ impl<S: Side> Attached<S> {
         let name = core::str::from_utf8(name).map_err(|_| EINVAL)?;
         let name = &CString::try_from_fmt(fmt!("{name}"))?;
         Ok(match point {
-            Point::Tracepoint => Self::Tracepoint(raw::pass::<S, _>(name, live.clone())?),
+            Point::Tracepoint => Self::Tracepoint(raw::attach::<S, _>(name, live.clone())?),
             Point::Entry => Self::Called(Functions::new(name, What::Entry, live.clone())?),
             Point::Return => Self::Returned(Functions::new(name, What::Both, live.clone())?),
         })
@@ -392,31 +391,31 @@ impl probed::Probes<{ fields::FIELDS }, WORDS> for Pair {
         Ok(Attachment { begin, end })
     }
 
-    fn settle(core: &PairCore, attachment: &mut Attachment) {
+    fn collect_missed(core: &PairCore, attachment: &mut Attachment) {
         let missed = attachment.begin.take_missed() + attachment.end.take_missed();
         core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {
-        Passed::from_words(data, Taken::default()).owner
+        PairEvent::from_words(data, FieldValues::default()).owner
     }
 
     fn details(core: &PairCore, late: &Late<{ fields::FIELDS }, WORDS>, _: u64) -> Option<Details> {
-        tasks::reported(core, Passed::from_words(&late.data, late.key).details())
+        tasks::reported(core, PairEvent::from_words(&late.data, late.key).details())
     }
 
-    fn show_fields(core: &PairCore, event: &Snapshot<{ fields::FIELDS }, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &PairCore, event: &EventCopy<{ fields::FIELDS }, WORDS>, out: &SeqFile) {
         Self::show_fields_to(core, event, false, out);
     }
 
     fn show_fields_to(
         _: &PairCore,
-        event: &Snapshot<{ fields::FIELDS }, WORDS>,
+        event: &EventCopy<{ fields::FIELDS }, WORDS>,
         is_trusted: bool,
         out: &SeqFile,
     ) {
-        let passed = Passed::from_words(&event.data, event.key);
-        let named = passed.named(false, Limit::part(is_trusted));
-        seq_print!(out, "{} {named}", passed.owner);
+        let pair = PairEvent::from_words(&event.data, event.key);
+        let named = pair.named(false, Limit::part(is_trusted));
+        seq_print!(out, "{} {named}", pair.owner);
     }
 }

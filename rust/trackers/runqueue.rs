@@ -21,8 +21,12 @@
 
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::{
+        actor::{Wait, Waited},
+        Owner, //
+    },
     control::Param,
-    event::Snapshot,
+    engine::{event::EventCopy, platform::Platform, tracker::Late},
     instance::{
         common,
         kind::{all_right, Kind},
@@ -31,18 +35,12 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::{
-        actor::{Wait, Waited},
-        Owner, //
-    },
     sys::{
         platform::Kernel,
         sched::{self, policy_name, Switch},
         task::TaskRef,
         tracepoint::Attachment, //
     },
-    tracker::Late,
 };
 use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -56,6 +54,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS],
     detail_words: Waited::WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
     check: all_right,
     missing: sched::missing::<Probes>,
@@ -100,14 +99,14 @@ impl fmt::Display for Detail {
     }
 }
 
-impl sched::Follower for Probes {
+impl sched::Observer for Probes {
     const WAKINGS: bool = false;
     const NEW: bool = false;
 
     fn waking(&self, _: &Guard, _: TaskRef<'_>) {}
 
     #[inline(always)]
-    fn switched(&self, guard: &Guard, switch: Switch<'_>) {
+    fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;
         if state.is_runnable() && !prev.is_idle() {
             if tasks::may_be_wanted(&self.core, &prev) {
@@ -161,7 +160,7 @@ impl probed::Probes<1, WORDS> for Runqueue {
         tasks::waits(core, late)
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
         let Wait {
             owner,
             other,

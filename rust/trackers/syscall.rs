@@ -26,11 +26,16 @@
 //!
 //! A task; the runqueue lock is held when one is switched in.
 
-use self::call::{Made, Shown, WORDS};
+use self::call::{Shown, SyscallEvent, WORDS};
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::{Owner, Reason},
     control::{names::is_listed, Kind as ParamKind, Param},
-    event::Snapshot,
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{Late, Verdict, Why},
+    },
     instance::{
         common,
         kind::{all_right, Kind},
@@ -39,8 +44,6 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::{Owner, Reason},
     sys::{
         platform::Kernel,
         stack::Stack,
@@ -48,13 +51,12 @@ use crate::{
         syscall::{
             self,
             names::{Call, CALLS},
-            Follower,
+            Observer,
             Registers, //
         },
         task::TaskRef,
         tracepoint::Attachment, //
-    },
-    tracker::{Late, Verdict, Why}, //
+    }, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -117,13 +119,14 @@ pub(crate) static KIND: Kind = Kind {
     help: "system calls, from entering the kernel to leaving it (key: the task)",
     params: &PARAMS,
     counters: &[tasks::READERS, "renamed", "stacks"],
-    detail_words: Made::DETAIL_WORDS,
+    detail_words: SyscallEvent::DETAIL_WORDS,
+    tail: None,
     detail: |alert, f| {
-        let (made, limit) = (
-            Made::from_detail(&alert.detail),
+        let (syscall, limit) = (
+            SyscallEvent::from_detail(&alert.detail),
             Limit::whole(alert.is_trusted),
         );
-        f.write_fmt(fmt!(" {}", Shown(made, limit)))
+        f.write_fmt(fmt!(" {}", Shown(syscall, limit)))
     },
     check: all_right,
     missing: syscall::missing::<Probes>,
@@ -169,17 +172,17 @@ impl Probes {
             tracker.filtered(guard);
             return;
         }
-        let made = Made {
+        let syscall = SyscallEvent {
             owner: tasks::owner(task),
             call,
             arguments: registers.arguments(),
             ret: None,
         };
-        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &made.to_words());
+        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &syscall.to_words());
     }
 }
 
-impl Follower for Probes {
+impl Observer for Probes {
     const TASKS: bool = true;
 
     #[inline(always)]
@@ -205,9 +208,9 @@ impl Follower for Probes {
             Kernel::now,
             |_| true,
             |late| {
-                let mut made = Made::from_words(&late.data);
-                made.ret = Some(ret);
-                tasks::raise(core, guard, late, &made.details(), &[]);
+                let mut syscall = SyscallEvent::from_words(&late.data);
+                syscall.ret = Some(ret);
+                tasks::raise(core, guard, late, &syscall.details(), &[]);
             },
         );
     }
@@ -216,20 +219,20 @@ impl Follower for Probes {
         let tracker = self.core.tracker();
         let mut found = None;
         tracker.update(guard, &[u64::from(old)], |event| {
-            found = Some((event.start(), Made::from_words(&event.data())));
+            found = Some((event.start(), SyscallEvent::from_words(&event.data())));
             Verdict::Gone
         });
-        let Some((start, mut made)) = found else {
+        let Some((start, mut syscall)) = found else {
             return;
         };
         TaskRef::with_current(|task| {
             // The name is the one that it had when it made the call.
-            let comm = made.owner.comm;
-            made.owner = Owner {
+            let comm = syscall.owner.comm;
+            syscall.owner = Owner {
                 comm,
                 ..tasks::owner(&task)
             };
-            tracker.event_in_unique(guard, &tasks::key(&task), start, &made.to_words());
+            tracker.event_in_unique(guard, &tasks::key(&task), start, &syscall.to_words());
         });
         self.core.count_extra(guard, Extra::Renamed as usize);
     }
@@ -274,12 +277,12 @@ impl Probes {
     #[inline(never)]
     fn tell_stack(&self, guard: &Guard, late: &Late<1, WORDS>, task: &TaskRef<'_>) {
         let core = &self.core;
-        let details = Made::from_words(&late.data).details();
+        let details = SyscallEvent::from_words(&late.data).details();
         if !tasks::is_reported(core, guard, &details.owner) {
             return;
         }
         let stack = if core.may_raise() {
-            Stack::of_task(task, core.alerts().depth())
+            Stack::of_task(task, core.depth())
         } else {
             Stack::EMPTY
         };
@@ -302,25 +305,25 @@ impl probed::Probes<1, WORDS> for Syscall {
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {
-        Made::from_words(data).owner
+        SyscallEvent::from_words(data).owner
     }
 
     fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        tasks::reported(core, Made::from_words(&late.data).details())
+        tasks::reported(core, SyscallEvent::from_words(&late.data).details())
     }
 
-    fn show_fields(core: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
         Self::show_fields_to(core, event, false, out);
     }
 
     fn show_fields_to(
         _: &Core<1, WORDS>,
-        event: &Snapshot<1, WORDS>,
+        event: &EventCopy<1, WORDS>,
         is_trusted: bool,
         out: &SeqFile,
     ) {
-        let made = Made::from_words(&event.data);
-        let shown = Shown(made, Limit::whole(is_trusted));
-        seq_print!(out, "{} {shown}", made.owner);
+        let syscall = SyscallEvent::from_words(&event.data);
+        let shown = Shown(syscall, Limit::whole(is_trusted));
+        seq_print!(out, "{} {shown}", syscall.owner);
     }
 }

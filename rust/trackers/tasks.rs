@@ -3,22 +3,23 @@
 //! What the trackers of tasks have in common: which tasks are followed, and what is not reported.
 //!
 //! The owner of an event is the task that waits: the one that is woken, or was switched out. An
-//! idle task never waits, and is never followed.
+//! idle task never waits. What is called on top of it, func, pair and lock follow all the same.
 
 use crate::{
-    control::{Kind, Param, ALL},
-    instance::{common, Core, Details},
-    platform::Platform,
-    readers,
-    record::{
-        actor::{Actor, Place, Wait, Waited},
-        Owner, ID_BITS,
+    alert::{
+        readers,
+        record::{
+            actor::{Actor, Place, Wait, Waited},
+            Owner, ID_BITS,
+        },
     },
+    control::{Kind, Param, ALL},
+    engine::{platform::Platform, tracker::Late},
+    instance::{common, Core, Details},
     sys::{
         platform::Kernel,
         task::{Context, TaskRef}, //
-    },
-    tracker::Late, //
+    }, //
 };
 
 pub(super) type Guard = <Kernel as Platform>::Guard;
@@ -35,7 +36,7 @@ const COMM: usize = TID + 1;
 const CGROUP: usize = COMM + 1;
 const CPU: usize = CGROUP + 1;
 const UID: usize = CPU + 1;
-const KTHREADS: usize = UID + 1;
+pub(super) const KTHREADS: usize = UID + 1;
 
 /// How many parameters the filter has.
 pub(super) const FILTER: usize = 7;

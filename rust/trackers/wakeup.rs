@@ -28,8 +28,16 @@
 
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::{
+        actor::{Actor, Wait, Waited},
+        Owner, //
+    },
     control::Param,
-    event::Snapshot,
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{Late, Verdict},
+    },
     instance::{
         common,
         kind::{all_right, Kind},
@@ -38,18 +46,12 @@ use crate::{
         Core,
         Details, //
     },
-    platform::Platform,
-    record::{
-        actor::{Actor, Wait, Waited},
-        Owner, //
-    },
     sys::{
         platform::Kernel,
         sched::{self, policy_name, Switch},
         task::{Context, TaskRef},
         tracepoint::Attachment, //
     },
-    tracker::{Late, Verdict},
 };
 use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -63,6 +65,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "awake"],
     detail_words: Waited::WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
     check: all_right,
     missing: sched::missing::<Probes>,
@@ -110,7 +113,7 @@ impl fmt::Display for Detail {
     }
 }
 
-impl sched::Follower for Probes {
+impl sched::Observer for Probes {
     const WAKINGS: bool = true;
     const NEW: bool = true;
 
@@ -141,7 +144,7 @@ impl sched::Follower for Probes {
     }
 
     #[inline(always)]
-    fn switched(&self, guard: &Guard, switch: Switch<'_>) {
+    fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;
         if state.is_runnable() || state.is_dead() {
             self.drop_awake(guard, prev);
@@ -187,7 +190,7 @@ impl probed::Probes<1, WORDS> for Wakeup {
         tasks::waits(core, late)
     }
 
-    fn show_fields(_: &Core<1, WORDS>, event: &Snapshot<1, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
         let Wait {
             owner,
             other,

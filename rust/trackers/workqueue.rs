@@ -16,7 +16,7 @@
 //! event has two keys in its life, of two words: while the work waits, its address, which only one
 //! waiting work has; while it runs, its address and the task that runs it, which is known at the
 //! end without access to the work. The start gives the event its new key
-//! ([`Tracker::rename`](crate::tracker::Tracker::rename)).
+//! ([`Tracker::rename`](crate::engine::tracker::Tracker::rename)).
 //!
 //! A work that is queued again *while* it waits, by mod_delayed_work(), has been waiting since it
 //! was queued first. That function takes it off its list and queues it, all in one call: it is
@@ -39,25 +39,28 @@ mod item;
 use self::item::{Item, WORDS};
 use super::tasks::{self, Guard};
 use crate::{
+    alert::record::Owner,
     control::{Kind as ParamKind, Param},
-    event::Snapshot,
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{Late, Open, Verdict},
+    },
     instance::{
         common,
         kind::{all_right, Kind},
         params,
         probed::{self, Live, Own, Probed},
         Core,
-        Details, //
+        Details,
+        Values, //
     },
-    platform::Platform,
-    record::Owner,
     sys::{
         atomic::{Atomic, Relaxed},
         platform::Kernel,
         task::{self, Context},
         workqueue::{self, Attachment, Queue, Work}, //
-    },
-    tracker::{Late, Open, Verdict}, //
+    }, //
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
@@ -86,6 +89,7 @@ pub(crate) static KIND: Kind = Kind {
     params: &PARAMS,
     counters: &[tasks::READERS, "unqueued", "requeued"],
     detail_words: Item::DETAIL_WORDS,
+    tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Item::from_detail(alert))),
     check: all_right,
     missing: workqueue::missing::<Probes>,
@@ -141,7 +145,7 @@ impl Requeued {
 }
 
 impl Own for Requeued {
-    fn new() -> Result<Self> {
+    fn new(_: &Values) -> Result<Self> {
         Ok(Self(core::array::from_fn(|_| Atomic::new(0))))
     }
 }
@@ -156,7 +160,7 @@ fn running(work: u64) -> [u64; 2] {
     [work, task::current_address()]
 }
 
-impl workqueue::Follower for Probes {
+impl workqueue::Observer for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, queue: &Queue<'_>) {
         // It belongs to another part.
         if self.core.value(PART) == RUNNING {
@@ -297,7 +301,7 @@ impl probed::Probes<2, WORDS, Requeued> for Works {
         tasks::is_reported(core, &Kernel::guard(), &item.by).then(|| item.details(now))
     }
 
-    fn show_fields(_: &Core<2, WORDS>, event: &Snapshot<2, WORDS>, out: &SeqFile) {
+    fn show_fields(_: &Core<2, WORDS>, event: &EventCopy<2, WORDS>, out: &SeqFile) {
         let item = Item::from_words(&event.data);
         seq_print!(out, "{} {}", item.worker, item.pending());
     }

@@ -13,15 +13,22 @@ import argparse
 import json
 import sys
 
+import structures
+
 # part: (unit, title)
 PARTS = {
     "engine": ("instructions", "instructions an operation, its loop included"),
     "bpf": ("instructions", "instructions of the same by BPF, hash map, jitted"),
     "hackbench": ("million instructions", "million instructions of hackbench while the scheduler is watched"),
+    "chains": ("million instructions", "million instructions of loads while each path to a task is followed"),
     "trace": ("nanoseconds", "nanoseconds of one processor for an event of a trace; `live` streams"),
     "analyze": ("nanoseconds", "nanoseconds of `analyze path` for a byte of a trace; `live` MB of trace"),
+    "structures": ("instructions", "ways to pair events: instructions of a pair, and what is lost"),
     "native": ("nanoseconds", "nanoseconds of a pair natively, and ratios by rounds"),
 }
+
+# what runs while paths are followed
+LOADS = ("hackbench", "iperf3", "fio")
 
 # (part, name): (what, goal)
 ROWS = {
@@ -74,6 +81,14 @@ ROWS = {
     ("engine", "net_followed"): ("net, followed", None),
     ("engine", "no_accept"): ("calling the probes of a send: none", None),
     ("engine", "accept_other"): ("accept, a send of another socket", None),
+    ("engine", "tree_irq"): ("tree, an interrupt that wakes no task", None),
+    **{("engine", f"{which}tree_{name}"): (what.format(title), None)
+       for name, title in (("switch", "a switch"), ("chain", "irq to switch"),
+                           ("life", "irq to sleep"), ("preempted", "irq to sleep, preempted"))
+       for which, what in (("no_", "calling the probes of {}"), ("", "tree, {}"))},
+    **{("engine", f"tree_timed_{name}"): (f"tree interference=1, {title}", None)
+       for name, title in (("irq", "an interrupt that wakes no task"), ("switch", "a switch"),
+                           ("chain", "irq to switch"))},
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),
@@ -99,6 +114,10 @@ ROWS = {
        for name, title in (("ours", "wakeup and offcpu"), ("bpf_facts", "BPF, the same facts"),
                            ("bpf_hash", "BPF, hash maps"), ("bpf_storage", "BPF, storage"),
                            ("hist", "hist triggers"))},
+    **{("chains", f"{load}_{name}"): (f"{load}: {title}", None)
+       for load in LOADS for name, title in (("none", "nobody watches"), ("ours", "tree"), ("bpf", "BPF"))},
+    **{("chains", f"{what}_{load}_{name}"): (f"{what}: {load}, {title}", None)
+       for what in ("paths", "lost") for load in LOADS for name, title in (("ours", "tree"), ("bpf", "BPF"))},
     **{("trace", f"{what}_{name}"): (f"{title}: {which}", None)
        for what, title in (("one", "one trace"), ("many", "merged"))
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
@@ -109,6 +128,7 @@ ROWS = {
     ("analyze", "load_path"): ("made-up trace: a byte", 10),
     ("analyze", "load_space"): ("made-up trace: peak memory / it", 1),
     ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
+    **{("structures", name): (what, None) for name, what in structures.ROWS.items()},
     ("native", "engine"): ("engine", None),
     ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
     ("native", "locked"): ("Mutex<HashMap> insert + remove", None),
@@ -124,6 +144,8 @@ ROWS = {
 UNITS = {
     **{f"{what}_{name}": "number" for what in ("delays", "lost")
        for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
+    **{f"{what}_{load}_{name}": "number" for what in ("paths", "lost") for load in LOADS for name in ("ours", "bpf")},
+    **{name: "of 1,000" for name in structures.ROWS if name.startswith(("lost", "worst"))},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
     "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "load_space": "ratio",
     "load_bent": "ratio",
@@ -141,6 +163,17 @@ ALONE = [
       for which, part in (("waiting", "waiting"), ("running", "running"), ("followed", "all"))),
     ("io_none", "no_syscall", "io, another call"),
     ("accept_other", "no_accept", "accept, a send of another socket"),
+]
+
+# the same with a goal
+ALONE_TREE = [
+    ("tree_irq", "no_irq", "tree, interrupt without waking", 80),
+    ("tree_switch", "no_tree_switch", "tree, switch of a task without tip", 45),
+    ("tree_chain", "no_tree_chain", "tree, irq to switch", 1200),
+    ("tree_life", "no_tree_life", "tree, irq to sleep", None),
+    ("tree_timed_irq", "no_irq", "tree interference=1, interrupt", None),
+    ("tree_timed_switch", "no_tree_switch", "tree interference=1, switch", None),
+    ("tree_timed_chain", "no_tree_chain", "tree interference=1, irq to switch", None),
 ]
 
 # (part, name, unit, what, goal): a figure made of others, by a function of
@@ -170,11 +203,21 @@ RATIOS = [
        / (value("hackbench", name) - value("hackbench", "none")))
       for name, title, goal in (("bpf_facts", "BPF, the same facts", 0.5), ("bpf_hash", "BPF, hash maps", None),
                                 ("bpf_storage", "BPF, storage", None), ("hist", "hist triggers", 0.5))),
+    *(("chains", f"ours_to_bpf_{load}", "ratio", f"{load}: added by tree / BPF", 0.5,
+       lambda value, load=load: (value("chains", f"{load}_ours") - value("chains", f"{load}_none"))
+       / (value("chains", f"{load}_bpf") - value("chains", f"{load}_none")))
+      for load in LOADS),
     ("engine", "alone_switch_syscall", "instructions", "syscall probe of a switch, alone", 80,
      lambda value: value("engine", "switch_syscall") - value("engine", "no_switch")),
     *(("engine", f"alone_{name}", "instructions", f"{title}, alone", None,
        lambda value, name=name, base=base: value("engine", name) - value("engine", base))
       for name, base, title in ALONE),
+    *(("engine", f"alone_{name}", "instructions", f"{title}, alone", goal,
+       lambda value, name=name, base=base: value("engine", name) - value("engine", base))
+      for name, base, title, goal in ALONE_TREE),
+    ("engine", "tree_transition", "instructions", "tree, preempted or back, each", 300,
+     lambda value: (value("engine", "tree_preempted") - value("engine", "no_tree_preempted")
+                    - value("engine", "tree_life") + value("engine", "no_tree_life")) / 2),
     *(("trace", f"{what}_ratio_{name}", "ratio", f"{title}: {which} / babeltrace2", goal,
        lambda value, what=what, name=name: value("trace", f"{what}_{name}") / value("trace", f"{what}_babeltrace2"))
       for what, title, goals in (("one", "one trace", (0.125, None)), ("many", "merged", (0.05, None)))
@@ -234,6 +277,9 @@ def show(rows):
         if not mine:
             continue
         print(f"{part}: {title}")
+        if part == "structures":
+            structures.show(mine, [row for row in rows if row["part"] == "native"])
+            continue
         print(f"  {'':44} {'live':>9} {'value':>9} {'goal':>5}  ")
         mine.sort(key=lambda row: (order.get((part, row["name"]), len(order)), row["live"]))
         for row in mine:

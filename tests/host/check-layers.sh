@@ -32,12 +32,14 @@ with
 "$work/copy/scripts/check-layers"
 "$work/copy/scripts/trackers" --check
 
-with rust/hash.rs '$a use crate::registry::Registry;'
-refuses check-layers 'rust/hash.rs: imports rust/registry.rs, which is a layer above'
+with rust/engine/hash.rs '$a use crate::proc::registry::Registry;'
+refuses check-layers 'rust/engine/hash.rs: imports rust/proc/registry.rs, which is a layer above'
+with rust/freelist/used.rs '$a use crate::engine::tracker::Tracker;'
+refuses check-layers 'rust/freelist/used.rs: imports rust/engine/tracker.rs, which is a layer above'
 with rust/sys/random.rs '$a fn f() { crate::trackers::irq::f(); }'
 refuses check-layers 'rust/sys/random.rs: imports rust/trackers/irq.rs, which is a layer above'
-with rust/histogram.rs '$a use crate::stats::Stats;'
-refuses check-layers 'rust/histogram.rs: in a circle, by rust/stats.rs'
+with rust/engine/histogram.rs '$a use crate::engine::stats::Stats;'
+refuses check-layers 'rust/engine/histogram.rs: in a circle, by rust/engine/stats.rs'
 with user/latency-tracker/src/out.rs '/^use /i use crate::cmd::names;'
 refuses check-layers 'user/latency-tracker/src/out.rs: imports user/latency-tracker/src/cmd.rs, which is a layer above'
 with user/lt-proc/Cargo.toml '/^\[dependencies\]/a latency-tracker = { path = "../latency-tracker" }'

@@ -8,7 +8,7 @@ set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-mkdir -p "$work/rust/sys"
+mkdir -p "$work"/rust/{sys,engine,alert}
 
 # expect pass|refuse FILE, with the code on stdin
 expect() {
@@ -19,11 +19,11 @@ expect() {
 	rm "$work/$2"
 }
 
-expect refuse rust/tracker.rs <<<'fn f() { unsafe { g() } }'
-expect refuse rust/tracker.rs <<<'// SAFETY: argued for, but in the wrong place.
+expect refuse rust/engine/tracker.rs <<<'fn f() { unsafe { g() } }'
+expect refuse rust/engine/tracker.rs <<<'// SAFETY: argued for, but in the wrong place.
 fn f() { unsafe { g() } }'
-expect refuse rust/alert.rs <<<'unsafe impl Send for X {}'
-expect pass rust/tracker.rs <<<'// unsafe is a word here, /* and here unsafe */
+expect refuse rust/alert/ring.rs <<<'unsafe impl Send for X {}'
+expect pass rust/engine/tracker.rs <<<'// unsafe is a word here, /* and here unsafe */
 /* unsafe */ const A: &str = "unsafe { }"; const B: &str = r#"unsafe "quoted" { }"#;
 #![deny(unsafe_op_in_unsafe_fn)]'
 expect refuse rust/sys/a.rs <<<'fn f() {
@@ -62,15 +62,15 @@ unsafe impl Sync for X {}
 pub unsafe fn f(p: *const u8) {}'
 expect pass rust/sys.rs <<<'unsafe extern "C" fn callback(p: *mut c_void) {}
 type Callback = unsafe extern "C" fn(*mut c_void);'
-expect pass rust/platform.rs <<<'/// The machine.
+expect pass rust/engine/platform.rs <<<'/// The machine.
 ///
 /// # Safety
 ///
 /// A guard keeps its CPU.
 pub unsafe trait Platform {}'
-expect refuse rust/platform.rs <<<'// SAFETY: argued for, but no declaration of a trait.
+expect refuse rust/engine/platform.rs <<<'// SAFETY: argued for, but no declaration of a trait.
 unsafe impl Platform for X {}'
-expect refuse rust/tracker.rs <<<'/// # Safety
+expect refuse rust/engine/tracker.rs <<<'/// # Safety
 ///
 /// Not here.
 unsafe trait T {}'

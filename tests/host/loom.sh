@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # The models of the lock-free parts (user/engine/tests/loom.rs): every one holds, and fails when
-# what it protects is removed.
+# what it protects is removed. A thread is interrupted at most twice in one run, unless LOOM_MAX_PREEMPTIONS says
+# otherwise; `all`: as often as each model says, which tests/run-long tries.
 #
 # timeout: 1140
 #
@@ -11,6 +12,8 @@
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"
 
+export LOOM_MAX_PREEMPTIONS=${LOOM_MAX_PREEMPTIONS:-2}
+[ "$LOOM_MAX_PREEMPTIONS" != all ] || unset LOOM_MAX_PREEMPTIONS
 export RUSTFLAGS="--cfg loom"
 "$LT_TOP/scripts/in-tree" env CARGO_TARGET_DIR="$LT_BUILD/cargo-loom" \
 	cargo test --manifest-path "$LT_TOP/user/Cargo.toml" --profile loom --locked -p lt-engine --test loom \

@@ -5,7 +5,8 @@
  * It loads only if all tests pass, and the log names each. Misbehaviour is
  * requested by parameters, and then there are no tests: forget=1 is unloaded
  * without destroying a tracker, fail=1 fails to load without doing so, and leak=1
- * uses a reference that it has not returned in time.
+ * uses a reference that it has not returned in time. With only=NAME it runs that
+ * test alone.
  */
 #include <linux/delay.h>
 #include <linux/kernel.h>
@@ -20,6 +21,8 @@ static bool fail;
 module_param(fail, bool, 0400);
 static bool leak;
 module_param(leak, bool, 0400);
+static char *only = "";
+module_param(only, charp, 0400);
 
 static unsigned int failures;
 
@@ -107,15 +110,20 @@ static struct latency_tracker_event *leaked;
 
 static int run(void)
 {
-	int i;
+	int i, done = 0;
 
 	for (i = 0; i < ARRAY_SIZE(tests); i++) {
 		unsigned int before = failures;
 
+		if (*only && strcmp(only, tests[i].name))
+			continue;
 		tests[i].test();
+		done++;
 		if (failures == before)
 			pr_info("lt_api: %s: ok\n", tests[i].name);
 	}
+	if (!done)
+		return -EINVAL;
 	return failures ? -EIO : 0;
 }
 

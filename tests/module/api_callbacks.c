@@ -114,9 +114,12 @@ void no_callback_after_the_end(void)
 			data.serial = begun + i;
 			CHECK(!latency_tracker_event_in(t, &key, 8, &data));
 		}
-		/* They end while they time out, one after the other. */
+		/*
+		 * They end while they time out, one after the other. Not before
+		 * a quarter has: the host may keep the CPU that searches.
+		 */
 		for (tries = 0; tries < 1000; tries++) {
-			if (READ_ONCE(timeout_calls) != before)
+			if (READ_ONCE(timeout_calls) - before > LT_SLOTS / 4)
 				break;
 			fsleep(100);
 		}

@@ -184,15 +184,16 @@ void duplicates(void)
 
 /*
  * However many events of one key are begun, no call takes long, and a refused one
- * returns an error. The time is only printed: an emulated machine whose CPU the
- * host takes away says little about a limit.
+ * returns an error. The times are printed, and vm/api-crowd compares them with the
+ * limit on a machine whose clock counts instructions: elsewhere the host may take
+ * the CPU away meanwhile.
  */
 static void crowd(int attempts, u64 threshold)
 {
 	struct latency_tracker_config c = config(4, 0);
 	struct latency_tracker *t;
 	u64 in = 0, other = 0, out = 0, all = 0;
-	int i, err, live = 0, refused = 0;
+	int i, err, live = 0, refused = 0, unlucky = 0;
 	u32 key = 9;
 
 	c.capacity = attempts;
@@ -208,10 +209,14 @@ static void crowd(int attempts, u64 threshold)
 		if (i % 1024 == 0)
 			cond_resched();
 	}
-	CHECK(live >= 256 && live <= 264);
+	CHECK(live >= 192 && live <= 200);
 	CHECK(live + refused == attempts);
 	for (key = 10; key < 1010; key++) {
-		CHECK(!MEASURED(other, latency_tracker_event_in(t, &key, 4, NULL)));
+		err = MEASURED(other, latency_tracker_event_in(t, &key, 4, NULL));
+		/* One key in half a million has the home and the tag of the crowd. */
+		if (err == -EBUSY && !unlucky++)
+			continue;
+		CHECK(!err);
 		CHECK(!MEASURED(other, latency_tracker_event_out(t, &key, 4, 0)));
 	}
 	key = 9;
@@ -219,9 +224,52 @@ static void crowd(int attempts, u64 threshold)
 	CHECK(MEASURED(all, latency_tracker_event_out_all(t, &key, 4, 0, 0)) ==
 	      live - 1);
 	/* Those of the other keys are late, too. */
-	CHECK(reports == (threshold ? 0 : live + 1000));
+	CHECK(reports == (threshold ? 0 : live + 1000 - unlucky));
 	pr_info("lt_api: %d of one key: in %llu, another key %llu, out %llu, all %llu ns\n",
 		attempts, in, other, out, all);
+	latency_tracker_destroy(t);
+}
+
+/* The same while the capacity grows, and each of the table's levels has some. */
+static void crowd_of_levels(u64 threshold)
+{
+	enum { LEVELS = 21, TRIES = 300 };
+	struct latency_tracker_config c = config(4, 0);
+	u64 in = 0, other = 0, out = 0, all = 0;
+	int i, err, level, live = 0, others = 0;
+	struct latency_tracker *t;
+	u32 key = 9, next = 10;
+
+	c.capacity = 1;
+	c.max_capacity = 1 << (LEVELS - 1);
+	c.data_size = 0;
+	c.threshold = threshold;
+	t = latency_tracker_create(&c);
+	CHECK(!IS_ERR(t));
+	for (level = 0; level < LEVELS; level++) {
+		while (live + others < 1 << level) {
+			err = MEASURED(other, latency_tracker_event_in(t, &next, 4, NULL));
+			others += !err;
+			/* Or it has the tag of the crowd, and no room at home. */
+			if (err == -ENOSPC)
+				msleep(20);
+			else
+				next++;
+			if (next % 1024 == 0)
+				cond_resched();
+		}
+		for (i = 0; i < TRIES; i++)
+			live += !MEASURED(in, latency_tracker_event_in(t, &key, 4,
+								       NULL));
+	}
+	CHECK(live >= 192 && live <= 200 + 8 * LEVELS);
+	CHECK(next - 10 - others < (1 << LEVELS) / 1000);
+	CHECK(!MEASURED(out, latency_tracker_event_out(t, &key, 4, 0)));
+	CHECK(MEASURED(all, latency_tracker_event_out_all(t, &key, 4, 0, 0)) ==
+	      live - 1);
+	CHECK(reports == (threshold ? 0 : live));
+	pr_info("lt_api: %d of one key: in %llu, another key %llu, out %llu, all %llu ns\n",
+		LEVELS * TRIES, in, other, out, all);
 	latency_tracker_destroy(t);
 }
 
@@ -230,6 +278,8 @@ void a_crowd_is_bounded(void)
 	crowd(8000, U64_MAX);
 	crowd(8000, 0);
 	crowd(200000, U64_MAX);
+	crowd_of_levels(U64_MAX);
+	crowd_of_levels(0);
 }
 
 void a_unique_key_is_live_once(void)

@@ -6,12 +6,14 @@
 //! except [`begin`] and [`end`], which run in any context.
 
 use crate::{
-    hash::Seed,
-    histogram,
-    platform::Platform,
-    stats::Counter,
+    engine::{
+        hash::Seed,
+        histogram,
+        platform::Platform,
+        stats::Counter,
+        tracker::{Begin, Tracker},
+    },
     sys::platform::Kernel,
-    tracker::{Begin, Tracker},
 };
 use kernel::{
     error::to_result,
@@ -25,7 +27,7 @@ extern "C" {
         function: unsafe extern "C" fn(c_uint, *mut c_void),
         arg: *mut c_void,
     ) -> c_int;
-    fn lt_relax();
+    fn lt_cond_resched();
 }
 
 /// Runs `work` on CPUs 0 to `cpus - 1` at once.
@@ -45,9 +47,9 @@ pub(crate) fn on_cpus<F: Fn(u64) + Sync>(cpus: u64, work: F) -> Result {
 }
 
 /// Lets others run.
-pub(crate) fn relax() {
+pub(crate) fn cond_resched() {
     // SAFETY: Called by our threads, which may sleep.
-    unsafe { lt_relax() };
+    unsafe { lt_cond_resched() };
 }
 
 /// Words of data of an event.

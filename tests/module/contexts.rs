@@ -14,38 +14,24 @@
 use common::{check, sums_hold, total, Engine, Test, Verdict, SEED};
 use contexts::storm::{cpus, storm, Context, Storm, CPUS};
 use core::array;
+use engine::platform::Platform;
+use engine::stats::Counter;
+use engine::tracker::{Begin, Late, Tracker, Verdict as Update};
 use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
 };
 use mix::{crowd, pool_is_whole, Dice, Mix, Notes, Op};
-use platform::Platform;
-use stats::Counter;
 use sys::{compat::parameter, platform::Kernel};
-use tracker::{Begin, Late, Tracker, Verdict as Update};
 
 mod common;
 mod contexts {
     pub(crate) mod storm;
 }
-#[path = "../../rust/event.rs"]
-mod event;
-#[path = "../../rust/freelist.rs"]
-mod freelist;
-#[path = "../../rust/hash.rs"]
-mod hash;
-#[path = "../../rust/histogram.rs"]
-mod histogram;
+#[path = "../../rust/engine.rs"]
+mod engine;
 mod mix;
-#[path = "../../rust/platform.rs"]
-mod platform;
-#[path = "../../rust/rcu_ht.rs"]
-mod rcu_ht;
-#[path = "../../rust/stats.rs"]
-mod stats;
 mod sys;
-#[path = "../../rust/tracker.rs"]
-mod tracker;
 
 module! {
     type: Contexts,
@@ -105,7 +91,7 @@ fn each_finds_its_own() -> Result<Verdict> {
         reports.add(reported.load(Relaxed), Relaxed);
     };
     let update = |storm: &Storm, key: &[u64; 2], turn: u64| {
-        let change = |open: &mut tracker::Open<'_, 2, 2>| {
+        let change = |open: &mut engine::tracker::Open<'_, 2, 2>| {
             if open.data() != [turn, !key[0]] {
                 count(&changed);
             }

@@ -18,7 +18,7 @@
 use kernel::{fmt, prelude::*, str::CString};
 use kunit::faults::Faults;
 
-#[path = "../../rust/alert.rs"]
+#[path = "../../user/engine/src/alert.rs"]
 mod alert;
 #[allow(
     unused_imports,
@@ -28,30 +28,14 @@ mod alert;
 mod common;
 #[path = "../../rust/control.rs"]
 mod control;
-#[path = "../../rust/event.rs"]
-mod event;
-#[path = "../../rust/freelist.rs"]
-mod freelist;
-#[path = "../../rust/hash.rs"]
-mod hash;
-#[path = "../../rust/histogram.rs"]
-mod histogram;
+#[path = "../../rust/engine.rs"]
+mod engine;
 mod kunit {
     pub(crate) mod faults;
 }
-#[path = "../../rust/platform.rs"]
-mod platform;
-#[path = "../../rust/rcu_ht.rs"]
-mod rcu_ht;
-#[path = "../../rust/record.rs"]
-mod record;
-#[path = "../../rust/stats.rs"]
-mod stats;
 mod sys;
 #[path = "../../rust/text.rs"]
 mod text;
-#[path = "../../rust/tracker.rs"]
-mod tracker;
 
 module! {
     type: Suites,
@@ -81,7 +65,7 @@ fn prints(value: &dyn fmt::Display, text: &str) -> bool {
 
 #[kunit_tests(lt_hash)]
 mod hash_suite {
-    use crate::hash::Seed;
+    use crate::engine::hash::Seed;
 
     const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
 
@@ -106,7 +90,7 @@ mod hash_suite {
 
 #[kunit_tests(lt_histogram)]
 mod histogram_suite {
-    use crate::histogram::{bounds, bucket_of, BUCKETS};
+    use crate::engine::histogram::{bounds, bucket_of, BUCKETS};
 
     #[test]
     fn buckets_follow_each_other() {
@@ -175,7 +159,9 @@ mod text_suite {
 #[kunit_tests(lt_control)]
 mod control_suite {
     use crate::{
-        control::{parse_line, Device, Disk, Kind, Line, Param, Sought, ALL_DEVICES, DURATION_MAX},
+        control::{
+            parse_line, Device, Disk, Kind, Line, LookupTarget, Param, ALL_DEVICES, DURATION_MAX,
+        },
         prints,
     };
     use kernel::prelude::*;
@@ -191,12 +177,12 @@ mod control_suite {
     }
 
     /// A machine with one disk, which has one part.
-    fn lookup(sought: Sought<'_>) -> Result<u64> {
-        match sought {
-            Sought::Disk(Disk::Name(b"sda")) => Ok(8 << 20),
-            Sought::Disk(Disk::Name(b"sda1")) => Err(ENOTBLK),
-            Sought::Disk(Disk::Number(number)) if number == 8 << 20 | 1 => Err(ENOTBLK),
-            Sought::Disk(Disk::Number(number)) => Ok(number.into()),
+    fn lookup(target: LookupTarget<'_>) -> Result<u64> {
+        match target {
+            LookupTarget::Disk(Disk::Name(b"sda")) => Ok(8 << 20),
+            LookupTarget::Disk(Disk::Name(b"sda1")) => Err(ENOTBLK),
+            LookupTarget::Disk(Disk::Number(number)) if number == 8 << 20 | 1 => Err(ENOTBLK),
+            LookupTarget::Disk(Disk::Number(number)) => Ok(number.into()),
             _ => Err(ENXIO),
         }
     }

@@ -9,10 +9,12 @@
 
 use crate::{
     common::{self, sums_hold, total, Engine, Verdict, SEED},
-    platform::Platform,
-    stats::Counter,
+    engine::{
+        platform::Platform,
+        stats::Counter,
+        tracker::{held::Lookup, Begin, Verdict as Update},
+    },
     sys::platform::Kernel,
-    tracker::{held::Lookup, Begin, Verdict as Update},
 };
 use core::array;
 use kernel::{
@@ -156,8 +158,8 @@ impl Mix {
         let after = engine.view(&event);
         let same = after.key == *key && after.start == before.start && after.data[0] == key[0];
         self.strange.add(u64::from(!same), Relaxed);
-        let unhold = |guard: &_| engine.unhold(guard, event);
-        notes.within(Op::Hold, unhold);
+        let put_ref = |guard: &_| engine.put_ref(guard, event);
+        notes.within(Op::Hold, put_ref);
     }
 
     /// Now and then, looks at all cells: for what has timed out, and seldom to clear them.

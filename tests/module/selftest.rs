@@ -16,20 +16,8 @@ use kernel::prelude::*;
 use selftest::{ends, guards, hotplug, pool, timeouts};
 
 mod common;
-#[path = "../../rust/event.rs"]
-mod event;
-#[path = "../../rust/freelist.rs"]
-mod freelist;
-#[path = "../../rust/hash.rs"]
-mod hash;
-#[path = "../../rust/histogram.rs"]
-mod histogram;
-#[path = "../../rust/platform.rs"]
-mod platform;
-#[path = "../../rust/rcu_ht.rs"]
-mod rcu_ht;
-#[path = "../../rust/stats.rs"]
-mod stats;
+#[path = "../../rust/engine.rs"]
+mod engine;
 mod selftest {
     pub(crate) mod ends;
     pub(crate) mod guards;
@@ -38,8 +26,6 @@ mod selftest {
     pub(crate) mod timeouts;
 }
 mod sys;
-#[path = "../../rust/tracker.rs"]
-mod tracker;
 
 module! {
     type: Selftest,

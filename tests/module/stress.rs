@@ -13,34 +13,20 @@
     reason = "the tests need less of the engine than the module does"
 )]
 
+use engine::platform::Platform;
 use kernel::{
     error::to_result,
     ffi::{c_int, c_uint, c_void},
     prelude::*,
 };
 use mix::{Dice, Mix, Notes, Op};
-use platform::Platform;
 use sys::platform::Kernel;
 
 mod common;
-#[path = "../../rust/event.rs"]
-mod event;
-#[path = "../../rust/freelist.rs"]
-mod freelist;
-#[path = "../../rust/hash.rs"]
-mod hash;
-#[path = "../../rust/histogram.rs"]
-mod histogram;
+#[path = "../../rust/engine.rs"]
+mod engine;
 mod mix;
-#[path = "../../rust/platform.rs"]
-mod platform;
-#[path = "../../rust/rcu_ht.rs"]
-mod rcu_ht;
-#[path = "../../rust/stats.rs"]
-mod stats;
 mod sys;
-#[path = "../../rust/tracker.rs"]
-mod tracker;
 
 module! {
     type: Stress,

@@ -3,7 +3,9 @@
  * Kernel threads for the tests, and the helpers that the engine's platform
  * calls: the same file that the module is made of.
  */
+#include <linux/atomic.h>
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/kthread.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -15,17 +17,17 @@
 #include "../../rust/sys/helpers.c"
 #undef lt_preempt_enable
 
-static unsigned long lt_preempt_enabled;
+static atomic_long_t lt_preempt_enabled;
 
 notrace void lt_preempt_enable(void)
 {
-	WRITE_ONCE(lt_preempt_enabled, lt_preempt_enabled + 1);
+	atomic_long_inc(&lt_preempt_enabled);
 	lt_preempt_enable_uncounted();
 }
 
 unsigned long lt_guards_ended_by_call(void)
 {
-	return READ_ONCE(lt_preempt_enabled);
+	return atomic_long_read(&lt_preempt_enabled);
 }
 
 void lt_want_to_schedule(void)
@@ -39,7 +41,12 @@ bool lt_wants_to_schedule(void)
 	return need_resched();
 }
 
-#include "../../rust/sys/ticker.c"
+void lt_doze(void)
+{
+	fsleep(100);
+}
+
+#include "../../rust/sys/periodic.c"
 
 struct lt_thread {
 	unsigned int cpu;

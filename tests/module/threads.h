@@ -30,4 +30,7 @@ void lt_preempt_enable(void);
 void lt_want_to_schedule(void);
 bool lt_wants_to_schedule(void);
 
+/* Sleeps for a moment. */
+void lt_doze(void);
+
 #endif /* _LT_SELFTEST_THREADS_H */

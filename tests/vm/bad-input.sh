@@ -55,7 +55,7 @@ for name in 1x -x- a/b ../one . .. 'a\tb=' '\0' 'a\0b' '\xff\xfe' 'a"b' "a'b" 'a
 	case $name in -x-) bad control "$ENOENT" "$name" x- ;; 'a b/c'|'a\tb=') bad control "$ENOENT" "$name" b ;;
 		*) bad control "$EINVAL" "$name block" ;; esac
 done
-for name in trackers control wakeup alerts version stats work_begin work_done; do
+for name in trackers control wakeup alerts version stats hwnoise work_begin work_done measure; do
 	bad control "$EINVAL" "$name block" $name
 	bad control "$EINVAL" "-$name" $name
 done
@@ -104,8 +104,8 @@ for value in 0 16777216 4294967296 18446744073709551615 18446744073709551616 340
 	bad control "$ERANGE" "three block events=$value" $value
 done
 for value in 0 16777216; do bad control "$ERANGE" "three block max_events=$value" $value; done
-bad control "$EINVAL" 'three block events=100 max_events=99' max_events
-bad control "$EINVAL" 'three block max_events=4095' max_events
+bad control "$EINVAL" 'three block events=100 max_events=99' 99
+bad control "$EINVAL" 'three block max_events=4095' 4095
 for value in 33 4294967296; do bad control "$ERANGE" "three block stack=$value" $value; done
 for value in '' -1 all; do bad control "$EINVAL" "three block stack=$value"; done
 for value in 3 100 1000 1023 ''; do bad control "$EINVAL" "three block ring=$value"; done

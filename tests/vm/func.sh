@@ -37,8 +37,8 @@ says 'x func' 'this tracker needs the parameter: "function"'
 says 'x func function=no_such_function' 'no such function: "no_such_function"'
 says 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
 says 'x func function=' 'expected the name of a function: ""'
-says 'x func function=asm_exc_page_fault' 'this function can not be traced: "asm_exc_page_fault"'
-says 'x func function=lt_current' 'functions of this module can not be followed: "lt_current"'
+says 'x func function=asm_exc_page_fault' 'this function cannot be traced: "asm_exc_page_fault"'
+says 'x func function=lt_current' 'functions of this module that may run in a probe cannot be followed: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 
 # Its caller, arguments and result. A short one has to be shorter even if the host lets it wait.

@@ -6,7 +6,7 @@
 //! none is NULL.
 
 use super::{ended_or_errno, error_pointer, or_errno, tracker, RawTracker};
-use crate::{api::Any, sys::bindings, tracker::held::Reference, trackers::module::KEY_MAX};
+use crate::{api::Any, engine::tracker::held::Reference, sys::bindings, trackers::module::KEY_MAX};
 use core::ptr;
 use kernel::{
     ffi::{c_int, c_void},
@@ -174,7 +174,7 @@ unsafe extern "C" fn latency_tracker_event_get(raw: *mut RawTracker, held: *mut 
     // SAFETY: The contracts above.
     or_errno(unsafe { tracker(raw) }.and_then(|tracker| {
         // The caller now has it twice, with the same number.
-        tracker.hold_again(&event(tracker, held)?).map(|_| ())
+        tracker.get_ref_again(&event(tracker, held)?).map(|_| ())
     }))
 }
 
@@ -182,7 +182,7 @@ unsafe extern "C" fn latency_tracker_event_get(raw: *mut RawTracker, held: *mut 
 unsafe extern "C" fn latency_tracker_event_put(raw: *mut RawTracker, held: *mut RawEvent) {
     // SAFETY: The contracts above.
     if let Ok(tracker) = unsafe { tracker(raw) } {
-        let _ = event(tracker, held).map(|event| tracker.unhold(event));
+        let _ = event(tracker, held).map(|event| tracker.put_ref(event));
     }
 }
 

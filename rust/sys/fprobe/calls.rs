@@ -12,7 +12,10 @@
 //!
 //! Those of the function, with preemption off.
 
-use crate::sys::bindings as helpers;
+use crate::sys::{
+    bindings as helpers,
+    measure::{self, Meter, Target}, //
+};
 use core::{ffi::CStr, ptr::NonNull};
 use kernel::{
     error::from_err_ptr,
@@ -22,7 +25,7 @@ use kernel::{
 };
 
 /// A callback: called with the owner, and the argument or the result.
-pub(crate) type Told = unsafe extern "C" fn(owner: *mut c_void, word: u64);
+pub(crate) type CallFn = unsafe extern "C" fn(owner: *mut c_void, word: u64);
 
 /// What the callback is passed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,42 +39,85 @@ pub(crate) enum What {
 /// Functions that are followed until this is dropped, which waits for running callbacks. Sleeps.
 pub(crate) struct Calls<T> {
     raw: NonNull<helpers::lt_calls>,
-    /// Kept alive until no callback is running.
+    /// These two are kept alive until no callback is running.
+    _measured: Option<KBox<Measured<T>>>,
     _owner: Arc<T>,
+}
+
+/// A callback that is measured.
+struct Measured<T> {
+    function: CallFn,
+    owner: Arc<T>,
+    meter: Arc<dyn Meter>,
+}
+
+/// Calls a callback, and measures it.
+///
+/// # Safety
+///
+/// `data` is a valid `Measured<T>`, whose function may be called here.
+unsafe extern "C" fn measured<T: Target>(data: *mut c_void, word: u64) {
+    // SAFETY: The function's contract.
+    let this = unsafe { &*data.cast::<Measured<T>>() };
+    let owner = Arc::as_ptr(&this.owner).cast_mut().cast::<c_void>();
+    // SAFETY: The function's contract: it may be called with a valid `T`.
+    let run = || unsafe { (this.function)(owner, word) };
+    measure::around(&*this.meter, |guard| this.owner.changes(guard), run);
 }
 
 // SAFETY: The C side does its own locking; the owner is `Send` and `Sync`.
 unsafe impl<T: Send + Sync> Send for Calls<T> {}
 
-impl<T: Send + Sync + 'static> Calls<T> {
+impl<T: Target> Calls<T> {
     /// Follows the functions with these names. `ENOENT` if one of them does not exist, or cannot be
     /// traced; `ENOMEM`. Sleeps.
     ///
     /// # Safety
     ///
-    /// `told` may be called with a pointer to a valid `T`, in the context of these functions.
+    /// `function` may be called with a pointer to a valid `T`, in the context of these functions.
     pub(crate) unsafe fn new<const N: usize>(
         names: [&'static CStr; N],
         what: What,
-        told: Told,
+        function: CallFn,
         owner: Arc<T>,
     ) -> Result<Self> {
+        let meter = names.first().and_then(|name| owner.meter(name));
+        let measured = match meter {
+            Some(meter) => {
+                let owner = owner.clone();
+                let measured = Measured {
+                    function,
+                    owner,
+                    meter,
+                };
+                Some(KBox::new(measured, GFP_KERNEL)?)
+            }
+            None => None,
+        };
+        let (function, data): (CallFn, *const c_void) = match &measured {
+            Some(this) => (
+                self::measured::<T>,
+                core::ptr::from_ref::<Measured<T>>(this).cast(),
+            ),
+            None => (function, Arc::as_ptr(&owner).cast()),
+        };
         let names: [*const c_char; N] = names.map(|name| name.as_ptr().cast());
-        let data = Arc::as_ptr(&owner).cast_mut().cast::<c_void>();
-        // SAFETY: The names are C strings, and their number is passed. `told` is called with a
-        // valid `T`, as the caller allows: `data` points into the `Arc` that is held until
-        // `lt_calls_free` has returned, when no callback is running.
+        // SAFETY: The names are C strings, and their number is passed. `function` is called with a
+        // valid `T`, as the caller allows, or is `measured`, which calls it so: `data` points into
+        // the `Arc` or the box that is held until `lt_calls_free` has returned, when no callback is
+        // running.
         let raw = unsafe {
             from_err_ptr(helpers::lt_calls_new(
                 names.as_ptr(),
                 N as u32,
                 what == What::Result,
-                Some(told),
-                data,
+                Some(function),
+                data.cast_mut(),
             ))?
         };
         Ok(Self {
             raw: NonNull::new(raw).ok_or(ENOMEM)?,
+            _measured: measured,
             _owner: owner,
         })
     }

@@ -9,22 +9,24 @@ use super::{
     DEV, FROM, FROM_INSERT, KIND,
 };
 use crate::{
+    alert::record::Owner,
     control::ALL_DEVICES,
-    event::Snapshot,
+    engine::{
+        event::EventCopy,
+        platform::Platform,
+        tracker::{Late, Open, Verdict},
+    },
     instance::{
         probed::{self, Live, Own},
         Core,
         Details, //
     },
-    platform::Platform,
-    record::Owner,
     sys::{
-        block::{self, Follower, Request},
+        block::{self, Observer, Request},
         platform::Kernel,
         task,
         tracepoint::Attachment, //
     },
-    tracker::{Late, Open, Verdict},
     trackers::Kind, //
 };
 use core::cell::Cell;
@@ -100,7 +102,7 @@ trait Step {
     fn resume(&self, steps: &mut Steps) -> bool;
 }
 
-/// See [`Follower::inserted`].
+/// See [`Observer::inserted`].
 struct Insertion {
     /// Whether the delay begins here.
     is_begin: bool,
@@ -124,7 +126,7 @@ impl Step for Insertion {
     }
 }
 
-/// See [`Follower::issued`].
+/// See [`Observer::issued`].
 struct Issue {
     /// Whether the delay begins at the insertion, if there was one.
     from_insert: bool,
@@ -224,7 +226,7 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
     }
 }
 
-impl<T: Requests<O>, O: Own> Follower for Following<T, O> {
+impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
     fn created(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
         if !self.is_wanted(rq) || !T::is_submitter_wanted(&self.core, &guard) {
@@ -365,7 +367,7 @@ impl probed::Probes<1, STEPS> for Block {
         Some(Steps::from_words(late.data).details(now))
     }
 
-    fn show_fields(core: &Core<1, STEPS>, event: &Snapshot<1, STEPS>, out: &SeqFile) {
+    fn show_fields(core: &Core<1, STEPS>, event: &EventCopy<1, STEPS>, out: &SeqFile) {
         let steps = Steps::from_words(event.data);
         let state = match (steps.inserted, steps.issued) {
             (_, 1..) => "issued",

@@ -3,9 +3,9 @@
 //! The data of an event of the `block` tracker, and the fields of its alerts.
 
 use crate::{
+    alert::record::{Owner, DETAIL},
     control::Device,
     instance::Details,
-    record::{Owner, DETAIL},
     sys::block::{Operation, Request, Rwbs},
     text::Quoted, //
 };

@@ -3,8 +3,8 @@
 //! The data of an event of `func`, and the fields of its alert.
 
 use crate::{
+    alert::record::{Owner, DETAIL},
     instance::Details,
-    record::{Owner, DETAIL},
     sys::{
         fprobe::Frame,
         symbol::{FunctionName, Limit, Raw, Symbol},

@@ -12,14 +12,16 @@ use super::{
     Probes,
 };
 use crate::{
-    platform::Platform,
-    profile::Class,
+    engine::{
+        platform::Platform,
+        profile::Class,
+        tracker::{Late, Open},
+    },
     sys::{
         platform::Kernel,
-        syscall::{Follower, Registers},
+        syscall::{Observer, Registers},
         task::TaskRef, //
     },
-    tracker::{Late, Open},
     trackers::{block::steps::STEPS, tasks},
 };
 use core::cell::Cell;
@@ -127,7 +129,7 @@ fn classify(registers: &Registers<'_>, number: i64) -> Option<(Class, u32)> {
     (!registers.is_compat()).then_some((class, number as u32))
 }
 
-impl Follower for Probes {
+impl Observer for Probes {
     const TASKS: bool = false;
 
     #[inline(always)]

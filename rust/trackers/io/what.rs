@@ -4,9 +4,9 @@
 
 use super::class_of;
 use crate::{
+    alert::record::{Owner, DETAIL},
+    engine::profile::Class,
     instance::Details,
-    profile::Class,
-    record::{Owner, DETAIL},
     sys::block::Transfer,
     trackers::block::steps::{self, Steps, STEPS}, //
 };

@@ -3,7 +3,7 @@
 //! The data of an event of the `net` tracker, and the fields of its alerts.
 
 use crate::{
-    record::DETAIL,
+    alert::record::DETAIL,
     sys::{
         bindings::{
             LT_IPPROTO_ICMP,

@@ -3,15 +3,15 @@
 //! The data of an event of the `offcpu` tracker, and the fields of its alerts.
 
 use crate::{
-    instance::Details,
-    record::{
+    alert::record::{
         actor::{Actor, Place},
         Owner,
         DETAIL, //
     },
+    instance::Details,
     sys::{
         sched::{policy_name, State},
-        stack::{Few, FEW_WORDS},
+        stack::{CompactStack, COMPACT_WORDS},
         symbol::Symbol,
         task::Context, //
     },
@@ -35,7 +35,7 @@ pub(super) struct Off {
     /// When it was woken; in an alert, how long it has been runnable since then. Nanoseconds.
     pub(super) woken: u64,
     /// The waker's stack, if that was late.
-    pub(super) waker_stack: Few,
+    pub(super) waker_stack: CompactStack,
 }
 
 /// The words of [`Off`].
@@ -43,14 +43,14 @@ pub(super) const WORDS: usize = Owner::WORDS + Off::DETAIL_WORDS;
 
 /// The part of it that is known at the begin. The last word is `woken`: the stack after it is
 /// undefined until that is set.
-pub(super) const FIRST_WORDS: usize = WORDS - FEW_WORDS;
+pub(super) const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
 
 /// The position of the waker, which is followed by `woken`.
 pub(super) const WAKER: usize = FIRST_WORDS - 1 - Actor::WORDS;
 
 impl Off {
     /// The words of an alert that it uses.
-    pub(super) const DETAIL_WORDS: usize = 3 + Actor::WORDS + FEW_WORDS;
+    pub(super) const DETAIL_WORDS: usize = 3 + Actor::WORDS + COMPACT_WORDS;
 
     /// Packs for an event what is known at the begin: it has not been woken.
     #[inline(always)]
@@ -71,7 +71,7 @@ impl Off {
     fn to_detail(self) -> [u64; Self::DETAIL_WORDS] {
         let [w0, w1, w2] = self.waker.to_words();
         let mut words = [0; Self::DETAIL_WORDS];
-        let (head, stack) = words.split_at_mut(Self::DETAIL_WORDS - FEW_WORDS);
+        let (head, stack) = words.split_at_mut(Self::DETAIL_WORDS - COMPACT_WORDS);
         let place = self.place.to_word();
         head.copy_from_slice(&[place, self.state.to_word(), w0, w1, w2, self.woken]);
         stack.copy_from_slice(&self.waker_stack.0);
@@ -84,7 +84,7 @@ impl Off {
         let mut off = Self::from_detail(rest);
         off.owner = Owner::from_words([*o0, *o1, *o2]);
         if off.woken == 0 {
-            off.waker_stack = Few::default();
+            off.waker_stack = CompactStack::default();
         }
         off
     }
@@ -96,7 +96,7 @@ impl Off {
         else {
             return Self::default();
         };
-        let mut stack = [0; FEW_WORDS];
+        let mut stack = [0; COMPACT_WORDS];
         stack.copy_from_slice(rest);
         Self {
             owner: Owner::default(),
@@ -104,7 +104,7 @@ impl Off {
             state: State::from_word(*state),
             waker: Actor::from_words([*w0, *w1, *w2]),
             woken: *woken,
-            waker_stack: Few(stack),
+            waker_stack: CompactStack(stack),
         }
     }
 

@@ -3,9 +3,9 @@
 //! The data of an event of `pair`, and the fields of its alert.
 
 use crate::{
+    alert::record::{Owner, DETAIL},
     control::fields::FIELDS,
     instance::Details,
-    record::{Owner, DETAIL},
     sys::{
         symbol::{Limit, Raw},
         task::Context,
@@ -17,28 +17,28 @@ use kernel::{
 };
 
 /// The values that were taken at a point.
-pub(super) type Taken = [u64; FIELDS];
+pub(super) type FieldValues = [u64; FIELDS];
 
 /// The words of an event.
 pub(super) const WORDS: usize = Owner::WORDS + 1 + FIELDS;
 
 /// A begin, and its end if there was one.
 #[derive(Clone, Copy)]
-pub(super) struct Passed {
+pub(super) struct PairEvent {
     /// The task at the begin.
     pub(super) owner: Owner,
     /// Its context.
     pub(super) context: Context,
-    pub(super) key: Taken,
+    pub(super) key: FieldValues,
     /// The shown values of the begin.
-    pub(super) begin: Taken,
+    pub(super) begin: FieldValues,
     /// The shown values of the end. Not in an event.
-    pub(super) end: Taken,
+    pub(super) end: FieldValues,
     /// The numbers of fields of these three.
     pub(super) counts: [u8; 3],
 }
 
-impl Passed {
+impl PairEvent {
     /// The words of an alert that it uses.
     pub(super) const DETAIL_WORDS: usize = 1 + 3 * FIELDS;
 
@@ -59,7 +59,7 @@ impl Passed {
         owner: Owner {
             pid: 0,
             tid: 0,
-            born: 0,
+            start_mark: 0,
             comm: [0; 2],
         },
         context: Context::Task,
@@ -77,8 +77,8 @@ impl Passed {
         [o0, o1, o2, self.note(), b0, b1]
     }
 
-    /// The inverse of [`Passed::to_words`].
-    pub(super) fn from_words(words: &[u64; WORDS], key: Taken) -> Self {
+    /// The inverse of [`PairEvent::to_words`].
+    pub(super) fn from_words(words: &[u64; WORDS], key: FieldValues) -> Self {
         let [o0, o1, o2, note, b0, b1] = *words;
         Self {
             owner: Owner::from_words([o0, o1, o2]),
@@ -101,7 +101,7 @@ impl Passed {
         }
     }
 
-    /// The inverse of [`Passed::details`], except the owner.
+    /// The inverse of [`PairEvent::details`], except the owner.
     pub(super) fn from_detail(words: &[u64; DETAIL]) -> Self {
         let [note, k0, k1, b0, b1, e0, e1, ..] = *words;
         Self {
@@ -116,7 +116,7 @@ impl Passed {
     /// As fields of a line, with those of the end if there was one.
     pub(super) fn named(self, has_ended: bool, limit: Limit) -> impl fmt::Display {
         Named {
-            passed: self,
+            event: self,
             has_ended,
             limit,
         }
@@ -124,21 +124,21 @@ impl Passed {
 }
 
 struct Named {
-    passed: Passed,
+    event: PairEvent,
     has_ended: bool,
     limit: Limit,
 }
 
 impl fmt::Display for Named {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Passed {
+        let PairEvent {
             context,
             key,
             begin,
             end,
             counts: [keys, begins, ends],
             ..
-        } = self.passed;
+        } = self.event;
         f.write_fmt(fmt!("context={}", context.name()))?;
         let ends = if self.has_ended { ends } else { 0 };
         for (name, values, count) in [

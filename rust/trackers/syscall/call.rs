@@ -3,8 +3,8 @@
 //! The data of an event of the `syscall` tracker, the fields of its alerts, and which calls wait.
 
 use crate::{
+    alert::record::{Owner, DETAIL},
     instance::Details,
-    record::{Owner, DETAIL},
     sys::{
         symbol::{Hashed, Limit},
         syscall::names::{code_of, Call, NO_CODE}, //
@@ -14,7 +14,7 @@ use kernel::{fmt, prelude::*};
 
 /// A system call that a task has made.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Made {
+pub(super) struct SyscallEvent {
     pub(super) owner: Owner,
     pub(super) call: Call,
     /// The first three; those that a call does not take are arbitrary.
@@ -23,13 +23,13 @@ pub(super) struct Made {
     pub(super) ret: Option<i64>,
 }
 
-/// The words of a [`Made`] that has not returned.
+/// The words of a [`SyscallEvent`] that has not returned.
 pub(super) const WORDS: usize = Owner::WORDS + 4;
 
 /// The bit of the word of the call in an alert: it has returned.
 const RETURNED: u64 = 1 << 48;
 
-impl Made {
+impl SyscallEvent {
     /// The words of an alert that it uses.
     pub(super) const DETAIL_WORDS: usize = 5;
 
@@ -41,7 +41,7 @@ impl Made {
         [o0, o1, o2, self.call.to_bits(), a0, a1, a2]
     }
 
-    /// The inverse of [`Made::to_words`].
+    /// The inverse of [`SyscallEvent::to_words`].
     pub(super) fn from_words([o0, o1, o2, call, a0, a1, a2]: &[u64; WORDS]) -> Self {
         Self {
             owner: Owner::from_words([*o0, *o1, *o2]),
@@ -72,7 +72,7 @@ impl Made {
         }
     }
 
-    /// The inverse of [`Made::details`], without the owner.
+    /// The inverse of [`SyscallEvent::details`], without the owner.
     pub(super) fn from_detail(words: &[u64; DETAIL]) -> Self {
         let [call, a0, a1, a2, ret, ..] = *words;
         Self {
@@ -85,20 +85,20 @@ impl Made {
 }
 
 /// The fields of an alert or of a pending event, for a reader that may see these numbers.
-pub(super) struct Shown(pub(super) Made, pub(super) Limit);
+pub(super) struct Shown(pub(super) SyscallEvent, pub(super) Limit);
 
 impl fmt::Display for Shown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(made, limit) = self;
-        f.write_fmt(fmt!("{}", made.call))?;
-        for (nth, &argument) in made.arguments.iter().enumerate() {
+        let Self(syscall, limit) = self;
+        f.write_fmt(fmt!("{}", syscall.call))?;
+        for (nth, &argument) in syscall.arguments.iter().enumerate() {
             if limit.allows(argument) {
                 f.write_fmt(fmt!(" arg{nth}={argument:#x}"))?;
             } else {
                 f.write_fmt(fmt!(" arg{nth}={}", Hashed(argument)))?;
             }
         }
-        match made.ret {
+        match syscall.ret {
             // An error, or a number.
             Some(ret) if ret < 0 || limit.allows(ret as u64) => f.write_fmt(fmt!(" ret={ret}")),
             Some(ret) => f.write_fmt(fmt!(" ret={}", Hashed(ret as u64))),

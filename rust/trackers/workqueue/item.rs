@@ -4,9 +4,9 @@
 
 use super::super::tasks::Guard;
 use crate::{
+    alert::record::{actor::Actor, Alert, Owner, DETAIL},
+    engine::platform::Platform,
     instance::Details,
-    platform::Platform,
-    record::{actor::Actor, Alert, Owner, DETAIL},
     sys::{
         platform::Kernel,
         symbol::{Function, Hashed},
@@ -161,7 +161,7 @@ impl Item {
     }
 
     /// From the words of an alert.
-    pub(super) fn from_detail(alert: &Alert) -> Said {
+    pub(super) fn from_detail(alert: &Alert) -> AlertDetail {
         let [work, function, q0, q1, q2, q3, small, queued, started, b0, b1, b2, ..] = alert.detail;
         let by = Actor::from_words([b0, b1, b2]);
         let mut item = Self {
@@ -171,7 +171,7 @@ impl Item {
             by: Owner {
                 pid: by.pid,
                 tid: by.tid,
-                born: 0,
+                start_mark: 0,
                 comm: by.comm,
             },
             queued,
@@ -179,7 +179,7 @@ impl Item {
             ..Self::default()
         };
         item.set_small(small);
-        Said(item)
+        AlertDetail(item)
     }
 
     /// Its current state, before it ends, as fields of a line.
@@ -225,9 +225,9 @@ impl fmt::Display for Named<'_> {
 }
 
 /// As it is in an alert, with elapsed times.
-pub(super) struct Said(Item);
+pub(super) struct AlertDetail(Item);
 
-impl fmt::Display for Said {
+impl fmt::Display for AlertDetail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(item) = self;
         let state = item.state();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench-sched: attaches the programs of sched.bpf.c, prints `ready`, and at the end
- * of its input what they have counted, and lost.
+ * bench-sched: attaches the programs of sched.bpf.c or chain.bpf.c, prints `ready`,
+ * and at the end of its input what they have counted, and lost.
  *
- * usage: bench-sched SCHED-WAY.BPF.O
+ * usage: bench-sched PROGRAMS.BPF.O
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -35,7 +35,7 @@ int main(int argc, char **argv)
 	char input;
 
 	if (argc != 2)
-		errx(1, "usage: bench-sched SCHED-WAY.BPF.O");
+		errx(1, "usage: bench-sched PROGRAMS.BPF.O");
 	object = bpf_object__open_file(argv[1], NULL);
 	if (!object)
 		err(1, "%s", argv[1]);

@@ -15,29 +15,15 @@
     reason = "the benches need less of the engine than the module does"
 )]
 
-use hash::Seed;
+use engine::hash::Seed;
+use engine::tracker::Tracker;
 use kernel::prelude::*;
 use meter::Meter;
 use sys::{compat::parameter, platform::Kernel};
-use tracker::Tracker;
 
-// The engine: a new file of it needs two lines here, and its rooms of rust/sys a line in sys.rs.
-#[path = "../../../rust/event.rs"]
-mod event;
-#[path = "../../../rust/freelist.rs"]
-mod freelist;
-#[path = "../../../rust/hash.rs"]
-mod hash;
-#[path = "../../../rust/histogram.rs"]
-mod histogram;
-#[path = "../../../rust/platform.rs"]
-mod platform;
-#[path = "../../../rust/rcu_ht.rs"]
-mod rcu_ht;
-#[path = "../../../rust/stats.rs"]
-mod stats;
-#[path = "../../../rust/tracker.rs"]
-mod tracker;
+// Its rooms of rust/sys need a line in sys.rs.
+#[path = "../../../rust/engine.rs"]
+mod engine;
 
 mod bpf;
 mod meter;
@@ -117,11 +103,15 @@ enum What {
     Work,
     Packet,
     Send,
+    Switch,
+    Chain,
+    Life,
+    Preempted,
 }
 
 /// What happens, and its row: no probe attached, or followed by a tracker, in the order of
 /// scripts/bench.
-const WAYS: [(What, &str); 29] = [
+const WAYS: [(What, &str); 41] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),
     (What::Irq, "irq_followed"),
@@ -151,6 +141,18 @@ const WAYS: [(What, &str); 29] = [
     (What::Packet, "net_followed"),
     (What::Send, "no_accept"),
     (What::Send, "accept_other"),
+    (What::Irq, "tree_irq"),
+    (What::Switch, "no_tree_switch"),
+    (What::Switch, "tree_switch"),
+    (What::Chain, "no_tree_chain"),
+    (What::Chain, "tree_chain"),
+    (What::Life, "no_tree_life"),
+    (What::Life, "tree_life"),
+    (What::Preempted, "no_tree_preempted"),
+    (What::Preempted, "tree_preempted"),
+    (What::Irq, "tree_timed_irq"),
+    (What::Switch, "tree_timed_switch"),
+    (What::Chain, "tree_timed_chain"),
 ];
 
 /// How many events are live while pairs are measured.

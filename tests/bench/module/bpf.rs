@@ -3,9 +3,9 @@
 //! The same pairs by BPF programs (tests/bench/bpf), called as the engine is called in whole.rs.
 
 use crate::{
+    engine::platform::Platform,
     key,
     meter::Meter,
-    platform::Platform,
     sys::{platform::Kernel, Bpf},
     unknown,
 };

@@ -23,7 +23,7 @@
 
 #include "glue.h"
 #include "../../../rust/sys/helpers.c"
-#include "../../../rust/sys/ticker.c"
+#include "../../../rust/sys/periodic.c"
 
 unsigned long ltb_irq_save(void)
 {
@@ -133,7 +133,7 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 				       tasks[next], state);
 }
 
-#define LTB_POINTS 3
+#define LTB_POINTS 7
 
 struct ltb_way {
 	enum ltb_what what;
@@ -144,6 +144,9 @@ struct ltb_way {
 	void **pwq;
 	void *wq;
 	struct sk_buff *skb;
+	/* A task of user space, and one of the kernel. */
+	struct task_struct *init;
+	struct task_struct *kthreadd;
 };
 
 /* As those of the call that loads us, but for its number. */
@@ -202,9 +205,21 @@ static bool ltb_way_find(struct ltb_way *way)
 			       "workqueue_execute_end" },
 		[LTB_PACKET] = { "netif_receive_skb", "consume_skb" },
 		[LTB_SEND] = { "sock_send_length" },
+		[LTB_SWITCH] = { "sched_switch" },
+		[LTB_CHAIN] = { "irq_handler_entry", "irq_handler_exit",
+				"sched_waking", "sched_switch",
+				"softirq_raise", "softirq_entry",
+				"softirq_exit" },
+		[LTB_LIFE] = { "irq_handler_entry", "irq_handler_exit",
+			       "sched_waking", "sched_switch" },
+		[LTB_PREEMPTED] = { "irq_handler_entry", "irq_handler_exit",
+				    "sched_waking", "sched_switch" },
 	};
 	const char *const *name = names[way->what];
 
+	/* Both live as long as the machine, and sleep. */
+	way->init = lt_task_find(1);
+	way->kthreadd = lt_task_find(2);
 	for (int i = 0; i < LTB_POINTS && name[i]; i++) {
 		way->points[i] = lt_tracepoint_find(name[i]);
 		if (!way->points[i])
@@ -252,15 +267,52 @@ void ltb_way_free(struct ltb_way *way)
 }
 
 /* None of these is exported, either; arguments that no probe takes are not read. */
-static void ltb_call(struct tracepoint *tp, unsigned long a, unsigned long b,
-		     unsigned long c)
+static void ltb_call4(struct tracepoint *tp, unsigned long a, unsigned long b,
+		      unsigned long c, unsigned long d)
 {
 	typedef void (*probe_fn)(void *data, unsigned long a, unsigned long b,
-				 unsigned long c);
+				 unsigned long c, unsigned long d);
 	struct tracepoint_func *func = rcu_dereference_sched(tp->funcs);
 
 	for (; func && func->func; func++)
-		((probe_fn)func->func)(func->data, a, b, c);
+		((probe_fn)func->func)(func->data, a, b, c, d);
+}
+
+static void ltb_call(struct tracepoint *tp, unsigned long a, unsigned long b,
+		     unsigned long c)
+{
+	ltb_call4(tp, a, b, c, 0);
+}
+
+static void ltb_switched(struct tracepoint *tp, struct task_struct *prev,
+			 struct task_struct *next, unsigned int state)
+{
+	ltb_call4(tp, false, (unsigned long)prev, (unsigned long)next, state);
+}
+
+/* As if a softirq began, or ended. */
+static void ltb_softirq(bool begins)
+{
+#ifdef CONFIG_PREEMPT_RT
+	current->softirq_disable_cnt += begins ? SOFTIRQ_OFFSET :
+						 -SOFTIRQ_OFFSET;
+#else
+	if (begins)
+		preempt_count_add(SOFTIRQ_OFFSET);
+	else
+		preempt_count_sub(SOFTIRQ_OFFSET);
+#endif
+}
+
+/* An interrupt, in whose handler something happens: a waking, or a softirq is raised. */
+static void ltb_interrupt(const struct ltb_way *way, struct irqaction *action,
+			  struct tracepoint *tp, unsigned long arg)
+{
+	preempt_count_add(HARDIRQ_OFFSET);
+	ltb_call(way->points[0], 25, (unsigned long)action, 0);
+	ltb_call(tp, arg, 0, 0);
+	ltb_call(way->points[1], 25, (unsigned long)action, IRQ_HANDLED);
+	preempt_count_sub(HARDIRQ_OFFSET);
 }
 
 void ltb_way_pass(const struct ltb_way *way)
@@ -307,6 +359,34 @@ void ltb_way_pass(const struct ltb_way *way)
 	case LTB_SEND:
 		/* A socket is an address there. */
 		ltb_call(points[0], (unsigned long)&action, 16, 0);
+		break;
+	case LTB_SWITCH:
+		ltb_switched(points[0], way->kthreadd, way->init,
+			     TASK_INTERRUPTIBLE);
+		break;
+	case LTB_CHAIN:
+		ltb_interrupt(way, &action, points[4], NET_RX_SOFTIRQ);
+		ltb_softirq(true);
+		ltb_call(points[5], NET_RX_SOFTIRQ, 0, 0);
+		ltb_call(points[2], (unsigned long)way->init, 0, 0);
+		ltb_call(points[6], NET_RX_SOFTIRQ, 0, 0);
+		ltb_softirq(false);
+		ltb_switched(points[3], way->kthreadd, way->init,
+			     TASK_INTERRUPTIBLE);
+		break;
+	case LTB_LIFE:
+	case LTB_PREEMPTED:
+		ltb_interrupt(way, &action, points[2], (unsigned long)way->init);
+		ltb_switched(points[3], way->kthreadd, way->init,
+			     TASK_INTERRUPTIBLE);
+		if (way->what == LTB_PREEMPTED) {
+			ltb_switched(points[3], way->init, way->kthreadd,
+				     TASK_RUNNING);
+			ltb_switched(points[3], way->kthreadd, way->init,
+				     TASK_INTERRUPTIBLE);
+		}
+		ltb_switched(points[3], way->init, way->kthreadd,
+			     TASK_INTERRUPTIBLE);
 		break;
 	default:
 		break;

@@ -55,6 +55,13 @@ enum ltb_what {
 	LTB_PACKET,
 	/* A socket sends: an end without a begin. */
 	LTB_SEND,
+	/* The first process is switched in. */
+	LTB_SWITCH,
+	/* It was woken by a softirq after an interrupt. */
+	LTB_CHAIN,
+	/* It was woken by an interrupt, runs, and sleeps; is preempted in between. */
+	LTB_LIFE,
+	LTB_PREEMPTED,
 	LTB_WHATS
 };
 

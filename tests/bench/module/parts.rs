@@ -3,13 +3,15 @@
 //! The parts of a pair, each alone, and what else could do the same.
 
 use crate::{
-    event::Event,
-    freelist::{Cell, Freelist},
+    engine::{
+        event::Event,
+        freelist::{Cell, Freelist},
+        platform::Platform,
+        rcu_ht::Table,
+        stats::{Counter, Stats},
+    },
     key,
     meter::Meter,
-    platform::Platform,
-    rcu_ht::Table,
-    stats::{Counter, Stats},
     sys::{platform::Kernel, Objpool},
     SEED,
 };

@@ -3,11 +3,14 @@
 //! Whole operations of the engine, as a probe calls them: each takes its own guard.
 
 use crate::{
-    engine, key,
+    engine,
+    engine::{
+        platform::Platform,
+        tracker::{held::Lookup, Begin, Verdict},
+    },
+    key,
     meter::{now, ticks, Meter},
-    platform::Platform,
     sys::{free_memory, platform::Kernel, Request, Switches, Way},
-    tracker::{held::Lookup, Begin, Verdict},
     unknown, Engine,
 };
 use core::hint::black_box;
@@ -62,7 +65,7 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
     meter.row("lookup_known", live, |_| {
         let guard = Kernel::guard();
         if let Lookup::Found(event) = engine.lookup(&guard, &key(at)) {
-            engine.unhold(&guard, black_box(event));
+            engine.put_ref(&guard, black_box(event));
         }
         at = if at + 1 == live { 0 } else { at + 1 };
     });
@@ -73,7 +76,7 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
         let guard = Kernel::guard();
         if let Ok(event) = held {
             engine.event_out_held(&guard, &event, Kernel::now(), |_| {});
-            engine.unhold(&guard, event);
+            engine.put_ref(&guard, event);
         }
     });
 
@@ -95,7 +98,7 @@ pub(crate) fn run(meter: &Meter, live: u64) -> Result {
 /// The path alone: the same pairs before any search, and between searches. Then with one search in
 /// the time in which all events are replaced, and the search alone: with nothing due, and in a pool
 /// of as many cells that were in use and are free. Then the longest time that others may have to
-/// wait for the CPU: between two calls of `relax`, with nothing due, and with everything due.
+/// wait for the CPU: between two calls of `cond_resched`, with nothing due, and with everything due.
 pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
     let engine = filled(live)?;
     let mut n = 0;
@@ -128,14 +131,21 @@ pub(crate) fn timeouts(meter: &Meter, live: u64) -> Result {
 const NEVER: u64 = u64::MAX / 2;
 
 #[inline(never)]
-fn search(engine: &Engine, timeout: u64, relax: impl FnMut()) {
+fn search(engine: &Engine, timeout: u64, cond_resched: impl FnMut()) {
     let report = |_: &_, late: &_, (): &()| {
         black_box(late);
     };
-    engine.expire(Kernel::now(), timeout, |_| timeout, relax, |_| {}, report);
+    engine.expire(
+        Kernel::now(),
+        timeout,
+        |_| timeout,
+        cond_resched,
+        |_| {},
+        report,
+    );
 }
 
-/// The most that a search takes between two calls of `relax`.
+/// The most that a search takes between two calls of `cond_resched`.
 fn longest(engine: &Engine, timeout: u64) -> u64 {
     let mut longest = 0;
     ticks(|| {

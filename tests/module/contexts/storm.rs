@@ -15,9 +15,9 @@
 //! module (a softirq does not know which that was; on PREEMPT_RT it meets none, it is a thread).
 
 use crate::{
-    common::{on_cpus, relax},
+    common::{cond_resched, on_cpus},
+    engine::platform::Platform,
     mix::{Notes, Op},
-    platform::Platform,
     sys::platform::Kernel,
 };
 use core::marker::PhantomData;
@@ -166,7 +166,7 @@ pub(crate) fn storm(
                 if enough() {
                     return;
                 }
-                relax();
+                cond_resched();
             }
         }
     })?;

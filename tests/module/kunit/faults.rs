@@ -8,7 +8,7 @@
 
 use crate::{
     common::{begin, end, sums_hold, Engine, SEED},
-    tracker::Begin,
+    engine::tracker::Begin,
 };
 use kernel::{
     error::to_result,

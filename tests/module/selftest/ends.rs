@@ -4,16 +4,31 @@
 //! behind.
 
 use crate::{
-    common::{begin, check, end, engine, on_cpus, relax, sums_hold, total, Engine, Verdict, SEED},
-    platform::Platform,
-    stats::Counter,
+    common::{
+        begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Engine, Verdict, SEED,
+    },
+    engine::{
+        platform::Platform,
+        stats::Counter,
+        tracker::{Begin, Tracker},
+    },
     sys::platform::Kernel,
-    tracker::{Begin, Tracker},
 };
 use kernel::{
     prelude::*,
     sync::atomic::{Acquire, Atomic, Relaxed, Release},
 };
+
+// See threads.h.
+extern "C" {
+    fn lt_doze();
+}
+
+/// Sleeps for a moment.
+fn doze() {
+    // SAFETY: Called by our threads, which may sleep.
+    unsafe { lt_doze() };
+}
 
 /// All CPUs end the same events: each has one winner, and is reported once.
 pub(crate) fn one_winner() -> Result<Verdict> {
@@ -29,7 +44,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
             if cpu == 0 {
                 // Not further ahead than the pool is large.
                 while n >= wins.load(Acquire) + AHEAD {
-                    relax();
+                    cond_resched();
                 }
                 let guard = Kernel::guard();
                 engine.event_in(&guard, &[n, 1], n, &[n, 1]);
@@ -37,7 +52,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
                 begun.store(n + 1, Release);
             } else {
                 while begun.load(Acquire) <= n {
-                    relax();
+                    cond_resched();
                 }
             }
             let guard = Kernel::guard();
@@ -71,8 +86,9 @@ pub(crate) fn across_cpus() -> Result<Verdict> {
     on_cpus(cpus, |cpu| {
         let before = cpu.checked_sub(1).unwrap_or(cpus - 1) as usize;
         let me = cpu as usize;
-        let (mut mine, mut others) = (0, 0);
+        let (mut mine, mut others, mut in_vain) = (0, 0, 0);
         while mine < EVENTS || others < EVENTS {
+            let moved = mine + others;
             if mine < EVENTS && mine < done[me].load(Acquire) + AHEAD {
                 begin(&engine, [cpu, mine]);
                 mine += 1;
@@ -84,7 +100,18 @@ pub(crate) fn across_cpus() -> Result<Verdict> {
                 done[before].store(others, Release);
             }
             if (mine + others) % 1024 == 0 {
-                relax();
+                cond_resched();
+            }
+            // In a virtual machine the other CPU may wait for the very processor that this one
+            // spins on.
+            in_vain = if mine + others == moved {
+                in_vain + 1
+            } else {
+                0
+            };
+            if in_vain == 1000 {
+                in_vain = 0;
+                doze();
             }
         }
     })?;
@@ -134,7 +161,7 @@ pub(crate) fn clearing_beside_begins_and_ends() -> Result<Verdict> {
         if cpu == 1 {
             while done.load(Acquire) == 0 {
                 cleared.add(engine.clear(), Relaxed);
-                relax();
+                cond_resched();
             }
             return;
         }
@@ -147,10 +174,10 @@ pub(crate) fn clearing_beside_begins_and_ends() -> Result<Verdict> {
             }
             // However slow the other CPU is, it must have met some.
             while n == EVENTS / 2 && cleared.load(Relaxed) == 0 {
-                relax();
+                cond_resched();
             }
             if n % 4096 == 0 {
-                relax();
+                cond_resched();
             }
         }
         done.store(1, Release);

@@ -5,7 +5,7 @@
 
 use crate::{
     common::{check, on_cpus, Verdict},
-    platform::Platform,
+    engine::platform::Platform,
     sys::platform::{Kernel, GUARDS_ARE_IN_PLACE},
 };
 use kernel::{

@@ -4,12 +4,10 @@
 //! say so exactly.
 
 use crate::{
-    common::{begin, check, end, engine, on_cpus, relax, sums_hold, total, Verdict},
+    common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Verdict},
+    engine::{platform::Platform, stats::Counter, tracker::Begin},
     module_parameters,
-    platform::Platform,
-    stats::Counter,
     sys::{compat::parameter, platform::Kernel},
-    tracker::Begin,
 };
 use kernel::prelude::*;
 
@@ -26,7 +24,7 @@ fn two_cpus_fill(capacity: u32, pairs: u64) -> Result<Verdict> {
             }
             begin(&engine, [cpu, n]);
             if n % 4096 == 0 {
-                relax();
+                cond_resched();
             }
         }
         for n in pairs - live..pairs {
@@ -70,7 +68,7 @@ pub(crate) fn a_pool_of_one_serves_a_million_pairs() -> Result<Verdict> {
         check!("lost", begin(&engine, [7, n]) == Begin::Started);
         check!("not found", end(&engine, [7, n]));
         if n % 4096 == 0 {
-            relax();
+            cond_resched();
         }
     }
     check!("an event was lost", total(&engine, Counter::Full) == 0);
@@ -132,7 +130,7 @@ pub(crate) fn two_cpus_count_exactly() -> Result<Verdict> {
             engine.off(&guard);
             drop(guard);
             if n % 4096 == 0 {
-                relax();
+                cond_resched();
             }
         }
     })?;
@@ -157,7 +155,7 @@ pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
         for n in 0..live {
             begin(&engine, [n, n]);
             if n % 4096 == 0 {
-                relax();
+                cond_resched();
             }
         }
         let filled = Kernel::now();
@@ -166,7 +164,7 @@ pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
             let key = n.wrapping_mul(40_503) % live;
             check!("not found", end(&engine, [key, key]));
             if n % 4096 == 0 {
-                relax();
+                cond_resched();
             }
         }
         pr_info!(

@@ -3,11 +3,13 @@
 //! A search for timeouts takes nothing away: neither from the table nor from the pool.
 
 use crate::{
-    common::{begin, check, end, engine, on_cpus, relax, sums_hold, total, Engine, Verdict},
-    platform::Platform,
-    stats::Counter,
+    common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Engine, Verdict},
+    engine::{
+        platform::Platform,
+        stats::Counter,
+        tracker::{Begin, Late, Why},
+    },
     sys::platform::Kernel,
-    tracker::{Begin, Late, Why},
 };
 use kernel::{
     prelude::*,
@@ -23,7 +25,7 @@ fn expire(engine: &Engine, now: u64, timeout: u64) -> u64 {
         now,
         timeout,
         |_| timeout,
-        relax,
+        cond_resched,
         |_| (),
         |_, _, ()| reported += 1,
     );
@@ -79,7 +81,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
                     Kernel::now() + HOUR,
                     HOUR,
                     |_| HOUR,
-                    relax,
+                    cond_resched,
                     |_| (),
                     |_, late, ()| {
                         if let Some((timeouts, _)) = books.get(late.data[0] as usize) {
@@ -87,7 +89,7 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
                         }
                     },
                 );
-                relax();
+                cond_resched();
             }
             return;
         }
@@ -107,10 +109,10 @@ pub(crate) fn nothing_times_out_after_its_end() -> Result<Verdict> {
             }
             // However slow the other CPU is, it must have met some.
             while n == EVENTS / 2 && total(&engine, Counter::TimedOut) == 0 {
-                relax();
+                cond_resched();
             }
             if n % 4096 == 0 {
-                relax();
+                cond_resched();
             }
         }
         done.store(1, Release);

@@ -3,13 +3,14 @@
 //! The contenders: what can pair events.
 
 use crate::{
-    hash::Seed,
+    engine::{
+        hash::Seed,
+        platform::Platform,
+        tracker::{Begin, Tracker},
+    },
     key,
     lean::{become_cpu, Lean},
-    platform::Platform,
-    thread_time,
-    tracker::{Begin, Tracker},
-    Contender,
+    thread_time, Contender,
 };
 use std::{collections::HashMap, ptr::NonNull, sync::Mutex};
 

@@ -3,7 +3,7 @@
 //! A machine that costs as little as the kernel's: each thread is a CPU, a guard is nothing.
 
 use crate::{
-    platform::Platform,
+    engine::platform::Platform,
     sys::atomic::{Atomic, Relaxed},
 };
 use std::{cell::Cell, marker::PhantomData};
@@ -71,7 +71,7 @@ unsafe impl Platform for Lean {
         unreachable!("the benchmarks' engines do not grow");
     }
 
-    fn call_grower() {}
+    fn queue_memory_work() {}
 
     /// One instruction on x86-64, as in the kernel.
     #[inline(always)]

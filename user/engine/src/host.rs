@@ -9,7 +9,7 @@
 // A test that uses the machine wrongly must stop.
 #![allow(clippy::panic)]
 
-use crate::platform::Platform;
+use crate::engine::platform::Platform;
 use kernel::sync::atomic::{Atomic, Relaxed};
 use std::{
     cell::{Cell, RefCell},
@@ -58,7 +58,7 @@ thread_local! {
     static CALLS: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many times this thread has called the grower.
+/// How many times this thread has queued the memory work.
 pub(crate) fn calls_of_grower() -> u64 {
     CALLS.get()
 }
@@ -249,7 +249,7 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
             .synchronize();
     }
 
-    fn call_grower() {
+    fn queue_memory_work() {
         CALLS.set(CALLS.get() + 1);
     }
 

@@ -2,7 +2,7 @@
 
 //! The interface of the module's rust/sys/memory.rs, over boxes; can be made to fail.
 
-use crate::{platform::Platform, sys::atomic::Atomic};
+use crate::{engine::platform::Platform, sys::atomic::Atomic};
 use kernel::prelude::*;
 use std::{cell::Cell, ops::Deref};
 

@@ -11,20 +11,26 @@ mod freelist;
 mod hash;
 mod held;
 mod histogram;
+mod hwnoise;
 #[cfg(debug_assertions)]
 mod interrupts;
+mod measure;
 mod memory;
+mod path;
 mod profile;
 mod rcu_ht;
 mod record;
+mod schedule;
 mod stats;
+mod step;
 mod timeout;
 mod tracker;
+mod wait;
 mod worst;
 
 use crate::{
+    engine::platform::Platform,
     host::{Guard, Host, Machine},
-    platform::Platform,
 };
 
 /// Two nodes of two CPUs.

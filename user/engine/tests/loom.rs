@@ -8,27 +8,14 @@
 //! rests on ([`Mutation`]): then it has to fail, by its own assertion. The mutations are made in
 //! the stand-in for the kernel's atomics, the engine's files are the kernel's.
 //!
-//! Run by tests/host/loom.sh, or: `RUSTFLAGS="--cfg loom" cargo test --release --test loom`.
+//! Run by tests/host/loom.sh, or: `RUSTFLAGS="--cfg loom" cargo test --profile loom --test loom`.
 
 #![cfg(loom)]
 #![deny(unsafe_op_in_unsafe_fn)]
 #![allow(dead_code)]
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
-include!("loom/engine.rs");
-
-/// A histogram that fits on the small stacks of loom's threads; no subject of a model.
-mod histogram {
-    pub(crate) const BUCKETS: usize = 1;
-
-    pub(crate) fn bucket_of(_: u64) -> usize {
-        0
-    }
-
-    pub(crate) fn bounds(_: usize) -> (u64, u64) {
-        (0, u64::MAX)
-    }
-}
+include!("../src/engine.rs");
 
 #[path = "../src/sys.rs"]
 mod sys;
@@ -38,6 +25,8 @@ mod machine;
 
 #[path = "loom/audit.rs"]
 mod audit;
+#[path = "loom/doubt.rs"]
+mod doubt_model;
 #[path = "loom/event.rs"]
 mod event_model;
 #[path = "loom/freelist.rs"]
@@ -50,6 +39,11 @@ mod reap_model;
 mod rename_model;
 #[path = "loom/ring.rs"]
 mod ring_model;
+#[allow(unsafe_code)]
+#[path = "loom/stacks.rs"]
+mod stacks;
+#[path = "loom/step.rs"]
+mod step_model;
 #[path = "loom/table.rs"]
 mod table_model;
 #[path = "loom/timeout.rs"]

@@ -91,6 +91,23 @@ true value."
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
+    /// Shows which step takes the time on the ways from interrupts and timers to tasks.
+    #[command(
+        after_help = "Examples:\n  latency-tracker start way tree threshold=1ms\n  \
+latency-tracker steps\n  latency-tracker steps way --json\n\n\
+Of all ways that have reached their end, late or not. The time of a step lasts\n\
+until the next one. P99 is an upper bound: at most a quarter above the true\n\
+value."
+    )]
+    Steps(StepsArgs),
+    /// Shows what interrupts and timers have started that has not reached user space yet.
+    #[command(after_help = "Examples:\n  latency-tracker start way tree\n  \
+latency-tracker tree way --live\n  latency-tracker tree way --live --interval 200ms\n  \
+latency-tracker tree way --json\n\n\
+One line for each interrupt or timer, the oldest first, and below it the tasks,\n\
+work items and calls that are on their way from it: each with its steps so far,\n\
+their CPUs, and their shares of the time.")]
+    Tree(TreeArgs),
     /// Prints, compares and draws how long input and output of each class takes.
     #[command(after_help = profile::EXAMPLES)]
     Profile(ProfileArgs),
@@ -102,6 +119,15 @@ latency-tracker pending --json"
     /// Answers from a trace of the kernel: what a thread waited for.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
+    /// Shows what the probes themselves cost, by the processor's counters.
+    #[command(after_help = "Examples:\n  rmmod latency_tracker\n  \
+modprobe latency_tracker measure=cycles,instructions,branch-misses\n  \
+latency-tracker start cost wakeup threshold=1h\n  latency-tracker measure\n  \
+latency-tracker measure --json\n\n\
+Only if the module was loaded so; modprobe changes nothing of one that is\n\
+loaded. Percentiles are upper bounds: at most 1/8 above the true value. The\n\
+correlation of an event with the cycles is from -1 to 1.")]
+    Measure(MeasureArgs),
     /// Tells whether this machine is ready, and what to do if not.
     #[command(
         after_help = "Exit status: 0 ready, 1 something is missing.\n\nExample:\n  latency-tracker check"
@@ -206,6 +232,30 @@ pub(crate) struct HistArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct StepsArgs {
+    /// The instance, of the tracker `tree`; all if omitted.
+    pub(crate) name: Option<String>,
+    /// Print one JSON object per line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TreeArgs {
+    /// The instance, of the tracker `tree`.
+    pub(crate) name: String,
+    /// Show it again and again, until Ctrl-C. Only on a terminal: elsewhere it is shown once.
+    #[arg(short, long)]
+    pub(crate) live: bool,
+    /// With --live: how often (a bare number is seconds).
+    #[arg(short, long, default_value = "1", value_parser = seconds, value_name = "TIME")]
+    pub(crate) interval: Nanos,
+    /// Print one JSON object per interrupt or timer.
+    #[arg(short, long, conflicts_with = "live")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct PendingArgs {
     /// The instance; all if omitted.
     pub(crate) name: Option<String>,
@@ -213,6 +263,13 @@ pub(crate) struct PendingArgs {
     #[arg(short, long)]
     pub(crate) stacks: bool,
     /// Print one JSON object per line.
+    #[arg(short, long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct MeasureArgs {
+    /// Print one JSON object.
     #[arg(short, long)]
     pub(crate) json: bool,
 }

@@ -6,9 +6,12 @@ pub(crate) mod check;
 pub(crate) mod generate;
 pub(crate) mod hist;
 pub(crate) mod list;
+pub(crate) mod measure;
 pub(crate) mod pending;
 pub(crate) mod start;
+pub(crate) mod steps;
 pub(crate) mod stop;
+pub(crate) mod tree;
 pub(crate) mod watch;
 
 use std::time::Duration;

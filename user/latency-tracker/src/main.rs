@@ -22,6 +22,7 @@ mod rt;
 mod seconds;
 mod size;
 mod wait;
+mod way;
 
 use std::process::ExitCode;
 
@@ -60,10 +61,13 @@ fn main() -> ExitCode {
         Command::Watch(args) => cmd::watch::run(&root, &args),
         Command::Hist(args) => cmd::hist::run(&root, &args),
         Command::Pending(args) => cmd::pending::run(&root, &args),
+        Command::Steps(args) => cmd::steps::run(&root, &args),
+        Command::Tree(args) => cmd::tree::run(&root, &args),
         Command::Profile(args) => profile::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),
         Command::Man { directory } => cmd::generate::man(&directory),

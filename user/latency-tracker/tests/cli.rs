@@ -85,6 +85,108 @@ const WAKEUP: &str = "seq=1 time=1234567890123 instance=an_instance_with_quite_a
     prev_tid=9 prev_comm=\"before\"\n";
 
 #[test]
+fn what_is_under_way_is_below_its_root() {
+    let tree = Tree::new("tree");
+    let (code, _, err) = tree.run(&["tree", "slow"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("slow is of the tracker block")
+            && err.contains("latency-tracker start way tree"),
+        "{err}"
+    );
+    let (code, _, err) = tree.run(&["tree", "none"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("`latency-tracker list`"), "{err}");
+    let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
+    file("control", "slow tree enabled=1 threshold=5000000\n");
+    let tip = "age=4000 start=6000 task=0x1 pid=812 tid=812 comm=\"nginx\" end=none state=woken \
+        origin=irq irq=27 action=\"eth0\" target_cpu=2 path=\"irq:27@0+0 waking:812@0+1000\"\n";
+    file("slow/pending", tip);
+    // No terminal: once.
+    for args in [&["tree", "slow"][..], &["tree", "slow", "--live"]] {
+        let (code, out, _) = tree.run(args);
+        assert_eq!(code, 0);
+        let lines: Vec<&str> = out.lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "slow: 1 path under way from 1 origin",
+                "irq:27 eth0 @0, 4.00us ago",
+                "  nginx/812 (CPU 2) has been woken, and waits for a CPU, for 3.00us",
+                "    irq:27@0 25%, waking:812@0 75%",
+            ]
+        );
+    }
+    let (_, out, _) = tree.run(&["tree", "slow", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["root"], "irq:27");
+    assert_eq!(json["tips"][0]["steps"][1]["percent"], 75);
+    file("slow/pending", "");
+    let (code, _, err) = tree.run(&["tree", "slow"]);
+    assert_eq!(code, 0);
+    assert!(err.contains("slow: nothing is under way"), "{err}");
+    let (code, _, err) = tree.run(&["tree", "slow", "--live", "--interval", "0"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("--interval"), "{err}");
+}
+
+#[test]
+fn steps_are_a_table_with_bars() {
+    let tree = Tree::new("steps");
+    let (code, _, err) = tree.run(&["steps", "slow"]);
+    assert_eq!(code, 1);
+    assert!(
+        err.contains("slow has no steps; an instance of the tracker `tree` does"),
+        "{err}"
+    );
+    let (code, _, err) = tree.run(&["steps"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("latency-tracker start way tree"), "{err}");
+    let text = "step count mean p99 max\nirq 3 1000 1200 1300\nwaking 1000 9 15 2000\n";
+    fs::write(tree.0.join("slow/steps"), text).unwrap();
+    let (code, out, _) = tree.run(&["steps"]);
+    assert_eq!(code, 0);
+    let rows: Vec<Vec<&str>> = out
+        .lines()
+        .map(|l| l.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0], ["slow"]);
+    assert_eq!(rows[1][..6], ["STEP", "COUNT", "MEAN", "P99", "MAX", "%"]);
+    assert_eq!(
+        rows[2][..7],
+        [
+            "irq",
+            "3",
+            "1.00us",
+            "1.20us",
+            "1.30us",
+            "25",
+            "####............"
+        ]
+    );
+    assert_eq!(
+        rows[3][..7],
+        [
+            "waking",
+            "1,000",
+            "9ns",
+            "15ns",
+            "2.00us",
+            "75",
+            "############...."
+        ]
+    );
+    assert!(out.contains("woken, and waiting for a CPU"), "{out}");
+    let (_, out, _) = tree.run(&["steps", "slow", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["instance"], "slow");
+    assert_eq!(json["steps"][1]["p99"], 15);
+    fs::write(tree.0.join("slow/steps"), "step count mean p99 max\n").unwrap();
+    let (_, out, _) = tree.run(&["steps"]);
+    assert!(out.contains("no way has reached its end yet"), "{out}");
+}
+
+#[test]
 fn in_a_pipe_lines_are_whole() {
     let tree = Tree::new("whole");
     fs::write(tree.0.join("alerts"), WAKEUP).unwrap();

@@ -154,7 +154,7 @@ impl Alert {
                 };
                 format!("{disk} {op} sector {sector}{size}")
             }
-            _ => self.fields.phrase(&[STACK, WAKER_STACK]),
+            _ => self.fields.phrase(&[STACK, WAKER_STACK, PATH]),
         }
     }
 
@@ -174,6 +174,8 @@ impl Alert {
 
 pub(crate) const STACK: &str = "stack";
 const WAKER_STACK: &str = "waker_stack";
+/// See [`crate::way()`].
+pub(crate) const PATH: &str = "path";
 
 /// The functions of a stack, the innermost first.
 pub(crate) fn frames(fields: &Fields, key: &str) -> Vec<String> {

@@ -9,15 +9,17 @@ use serde::Serialize;
 use crate::{Field, Fields, ParseError, Value};
 
 /// Names that the tree uses itself.
-const RESERVED: [&str; 8] = [
+const RESERVED: [&str; 10] = [
     "trackers",
     "control",
     "wakeup",
     "alerts",
     "version",
     "stats",
+    "hwnoise",
     "work_begin",
     "work_done",
+    "measure",
 ];
 
 /// Whether the kernel would take `name` for an instance: a letter or `_`, then up to 30 letters,

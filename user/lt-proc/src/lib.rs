@@ -10,7 +10,10 @@
 //!  NAME/stats         ->  Stats                     what was counted
 //!  NAME/histogram     ->  Histogram -> Log2Hist     how long things took
 //!  NAME/pending       ->  Pending                   what is in flight now
+//!  hwnoise            ->  Hwnoise, Slice            gaps of a loop with interrupts off
+//!  measure            ->  Measure                   what the probes themselves cost
 //!  NAME/profile*      ->  Profile                   how long operations of each class took
+//!  NAME/steps         ->  StepTime                  how long the steps of ways took, by their kind
 //! ```
 //!
 //! Parsers are strict where the format is promised and keep, in order, what a newer module adds.
@@ -23,12 +26,16 @@ mod duration;
 mod error;
 mod fields;
 mod histogram;
+mod hwnoise;
 mod log2hist;
+mod measure;
 mod pending;
 mod profile;
 mod root;
 mod stats;
+mod steps;
 mod trackers;
+mod way;
 
 pub use alert::{Alert, Reason, StreamLine};
 pub use control::{Instance, Setting, valid_name};
@@ -36,9 +43,13 @@ pub use duration::{Nanos, parse_duration};
 pub use error::{ParseError, ProcError};
 pub use fields::{Field, Fields, Value};
 pub use histogram::{Bucket, Histogram, PERCENTILES, Percentile};
+pub use hwnoise::{Hwnoise, LONGEST_SLICE, Slice};
 pub use log2hist::{Log2Hist, Unit};
+pub use measure::{Counter, CycleBucket, Measure, MeasuredProbe, Outliers, Taken};
 pub use pending::Pending;
 pub use profile::{ClassCounts, Profile, Row, Span};
 pub use root::{DEFAULT_ROOT, ProcRoot};
 pub use stats::Stats;
+pub use steps::StepTime;
 pub use trackers::{ParamInfo, TrackerInfo};
+pub use way::{WaitParts, WayStep, way, way_so_far};

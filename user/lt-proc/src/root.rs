@@ -8,8 +8,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{
-    Histogram, Instance, ParseError, Pending, ProcError, Profile, Setting, Span, Stats, TrackerInfo,
+    Histogram, Instance, Measure, ParseError, Pending, ProcError, Profile, Setting, Span, Stats,
+    StepTime, TrackerInfo,
 };
+
+const STEPS: &str = "steps";
+const MEASURE: &str = "measure";
 
 /// Where the module puts its files.
 pub const DEFAULT_ROOT: &str = "/proc/latency_tracker";
@@ -113,6 +117,33 @@ impl ProcRoot {
         self.path.join(name).join(Span::SinceReset.file()).exists()
     }
 
+    /// How long the steps of ways took, for an instance that counts them.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::instance`]; [`ProcError::Io`] when its tracker has no steps.
+    pub fn steps(&self, name: &str) -> Result<Vec<StepTime>, ProcError> {
+        self.parse(&Path::new(name).join(STEPS), StepTime::parse_all)
+    }
+
+    /// What the probes cost; `None` when the module does not measure that.
+    ///
+    /// # Errors
+    /// See [`ProcRoot::trackers`].
+    pub fn measure(&self) -> Result<Option<Measure>, ProcError> {
+        match self.parse(Path::new(MEASURE), Measure::parse) {
+            Err(ProcError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                Ok(None)
+            }
+            measure => measure.map(Some),
+        }
+    }
+
+    /// Whether the tracker of an instance has steps.
+    #[must_use]
+    pub fn has_steps(&self, name: &str) -> bool {
+        self.path.join(name).join(STEPS).exists()
+    }
+
     /// Ends the profile of an instance, and begins the next; nothing is lost between them.
     ///
     /// # Errors
@@ -201,7 +232,7 @@ impl ProcRoot {
     }
 
     /// Distinguishes a missing module, a missing instance and a missing permission.
-    fn explain(&self, relative: &Path, source: io::Error) -> ProcError {
+    pub(crate) fn explain(&self, relative: &Path, source: io::Error) -> ProcError {
         if source.kind() == io::ErrorKind::PermissionDenied {
             return ProcError::Denied(self.path.join(relative));
         }

@@ -126,6 +126,23 @@ fn marks(lines: &[Line<'_>]) -> Result<Marks> {
     })
 }
 
+/// Reads the alerts of an instance. Lost or missing ones are an error.
+pub(crate) fn stream(text: &str) -> Result<Vec<Alert>> {
+    let mut alerts: Vec<Alert> = Vec::new();
+    for (i, line) in text.lines().enumerate() {
+        let place = || format!("line {}", i + 1);
+        let alert = match StreamLine::parse(line).with_context(place)? {
+            StreamLine::Lost(n) => bail!("{}: {n} alerts were lost: enlarge ring=", place()),
+            StreamLine::Alert(alert) => alert,
+        };
+        if let Some(last) = alerts.last().filter(|last| alert.seq != last.seq + 1) {
+            bail!("{}: seq={} follows seq={}", place(), alert.seq, last.seq);
+        }
+        alerts.push(*alert);
+    }
+    Ok(alerts)
+}
+
 /// Reads the alerts of an instance; those that are not between the marks are left out. `judged`
 /// says of each where it belongs and what it says that the trace tells, too.
 pub(crate) fn alerts(
@@ -134,21 +151,11 @@ pub(crate) fn alerts(
     judged: impl Fn(&Alert) -> Result<(Place, String)>,
 ) -> Result<Vec<Reported>> {
     let mut reported: Vec<Reported> = Vec::new();
-    let mut last: Option<u64> = None;
-    for (i, line) in text.lines().enumerate() {
-        let place = || format!("line {}", i + 1);
-        let alert = match StreamLine::parse(line).with_context(place)? {
-            StreamLine::Lost(n) => bail!("{}: {n} alerts were lost: enlarge ring=", place()),
-            StreamLine::Alert(alert) => alert,
-        };
-        if let Some(last) = last.filter(|last| alert.seq != last + 1) {
-            bail!("{}: seq={} follows seq={last}", place(), alert.seq);
-        }
-        last = Some(alert.seq);
+    for (i, alert) in stream(text)?.into_iter().enumerate() {
         if alert.reason != Reason::Threshold || !marks.has(alert.time - alert.delay, alert.time) {
             continue;
         }
-        let (key, said) = judged(&alert).with_context(place)?;
+        let (key, said) = judged(&alert).with_context(|| format!("line {}", i + 1))?;
         reported.push(Reported {
             seq: alert.seq,
             place: key,

@@ -23,6 +23,7 @@ mod profile;
 mod ruled;
 mod rules;
 mod tasks;
+mod tree;
 
 use std::fs;
 use std::io::{self, Write};
@@ -78,6 +79,10 @@ struct Args {
     /// Only this device (MAJ:MIN), in the trace and in the alerts.
     #[arg(long, value_name = "MAJ:MIN", value_parser = parse_dev)]
     dev: Option<Dev>,
+    /// The alerts are those of the tracker `tree`, with threshold 0. FILE has the thread ids of the
+    /// threads of the kernel that were there before the trace.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["lttng", "tasks", "rule", "profile", "dev"])]
+    tree: Option<PathBuf>,
     /// Fail unless the trace holds at least this many slow requests.
     #[arg(long, value_name = "N", default_value_t = 1)]
     expect_at_least: usize,
@@ -116,6 +121,11 @@ fn run(args: &Args) -> Result<bool> {
     let trace = read(&args.trace)?;
     if let Some(profile) = &args.profile {
         return of_profile(args, &trace, &read(profile)?);
+    }
+    if let Some(kthreads) = &args.tree {
+        let (alerts, kthreads) = (read(&args.alerts)?, read(kthreads)?);
+        let verdict = tree::check(&trace, &alerts, &kthreads, &limits(args))?;
+        return print(args, &verdict);
     }
     let (paired, alerts) = match (args.tasks, &args.rule) {
         (Some(wait), _) => of_tasks(args, &trace, wait)?,

@@ -73,6 +73,9 @@ pub(crate) struct Request {
     pub(crate) end: u64,
     /// What else an alert about it must contain, in an alert's form.
     pub(crate) said: String,
+    /// What it may contain instead: two events on two CPUs came so close together that the probes of the trace and of
+    /// the module may have seen them in another order.
+    pub(crate) or: Option<String>,
 }
 
 /// The outcome of pairing.
@@ -154,6 +157,7 @@ impl Pairing {
             delay: event.time.saturating_sub(start),
             end: event.time,
             said: String::new(),
+            or: None,
         });
     }
 }

@@ -174,6 +174,7 @@ fn calls(text: &str, root: u32) -> Result<Pairing> {
                     delay: line.time - start,
                     end: line.time,
                     said: format!("class={class} call={number}"),
+                    or: None,
                 }));
             }
             _ => {}

@@ -68,6 +68,7 @@ fn step<'a>(
                 delay: line.time - start,
                 end: line.time,
                 said: said.trim().to_string(),
+                or: None,
             });
         }
     }

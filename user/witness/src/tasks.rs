@@ -44,8 +44,20 @@ impl Wait {
 #[derive(Debug, Clone, Default)]
 struct Open {
     start: u64,
+    /// Where.
+    cpu: u32,
     /// What the alert must contain about its begin.
     said: String,
+    /// Or this, see `RACING`.
+    or: Option<String>,
+}
+
+/// When, where and by whom a task was woken.
+#[derive(Debug, Clone, Copy)]
+struct Waking {
+    time: u64,
+    cpu: u32,
+    waker: u32,
 }
 
 /// Finds all waits of a kind between the marks, and the marks.
@@ -54,11 +66,12 @@ pub(crate) fn pair(text: &str, wait: Wait) -> Result<(Pairing, Marks)> {
     let (lines, marks) = lines::read(text, |event| EVENTS.contains(&event))?;
     let mut pairing = Pairing::default();
     let mut open: HashMap<u32, Open> = HashMap::new();
+    let mut woken = HashMap::new();
     for line in &lines {
         let ended = match wait {
             Wait::Wakeup => wakeup(&mut open, line),
             Wait::Runqueue => runqueue(&mut open, line),
-            Wait::Offcpu => offcpu(&mut open, line),
+            Wait::Offcpu => offcpu(&mut open, &mut woken, line),
         };
         let ended = ended.with_context(|| format!("{line:?}"))?;
         pairing.finished.extend(ended);
@@ -80,7 +93,14 @@ fn wakeup(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Reque
                 let (start, target) = (line.time, number(line.fields, " target_cpu=")?);
                 let (waker, context) = (line.current, line.context);
                 let said = format!("target={target} waker_tid={waker} context={context}");
-                open.insert(tid, Open { start, said });
+                open.insert(
+                    tid,
+                    Open {
+                        start,
+                        said,
+                        ..Open::default()
+                    },
+                );
             }
             Ok(None)
         }
@@ -108,7 +128,14 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
     if switch.is_runnable() && switch.prev != 0 {
         let said = format!("state={} by_tid={}", switch.state, switch.next);
         let start = line.time;
-        open.insert(switch.prev, Open { start, said });
+        open.insert(
+            switch.prev,
+            Open {
+                start,
+                said,
+                ..Open::default()
+            },
+        );
     }
     Ok(open.remove(&switch.next).map(|wait| {
         let said = format!("{} prev_tid={}", wait.said, switch.prev);
@@ -116,25 +143,50 @@ fn runqueue(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Req
     }))
 }
 
-/// The task that was switched out, for any reason, and is switched in; and the last one to wake it.
-fn offcpu(open: &mut HashMap<u32, Open>, line: &Line<'_>) -> Result<Option<Request>> {
+/// Less than this apart, ns, the trace may have two events on two CPUs in an order that is not the module's: a virtual
+/// processor may stand still between the probes of the two.
+const RACING: u64 = 1_000_000;
+
+/// The task that was switched out, for any reason, and is switched in; and the last one to wake it. A waking on another
+/// CPU while a task is about to be switched out may count, or come too early to count.
+fn offcpu(
+    open: &mut HashMap<u32, Open>,
+    woken: &mut HashMap<u32, Waking>,
+    line: &Line<'_>,
+) -> Result<Option<Request>> {
     match line.event {
         "sched_waking" => {
-            if let Some(wait) = open.get_mut(&number(line.fields, " pid=")?) {
+            let tid = number(line.fields, " pid=")?;
+            let (time, cpu, waker) = (line.time, line.cpu, line.current);
+            woken.insert(tid, Waking { time, cpu, waker });
+            if let Some(wait) = open.get_mut(&tid) {
                 let (state, _) = wait.said.split_once(' ').unwrap_or(("", ""));
-                wait.said = format!("{state} waker_tid={}", line.current);
+                let races = cpu != wait.cpu && time - wait.start < RACING;
+                wait.or = races.then(|| format!("{state} waker_tid=0"));
+                wait.said = format!("{state} waker_tid={waker}");
             }
             Ok(None)
         }
         "sched_switch" => {
             let switch = Switch::parse(line.fields)?;
+            let early = woken.remove(&switch.prev);
             if switch.prev != 0 && !switch.is_dead() {
-                let (start, state) = (line.time, switch.state);
-                let said = format!("state={state} waker_tid=0");
-                open.insert(switch.prev, Open { start, said });
+                let (start, cpu, state) = (line.time, line.cpu, switch.state);
+                let early = early.filter(|w| w.cpu != cpu && start - w.time < RACING);
+                let wait = Open {
+                    start,
+                    cpu,
+                    said: format!("state={state} waker_tid=0"),
+                    or: early.map(|w| format!("state={state} waker_tid={}", w.waker)),
+                };
+                open.insert(switch.prev, wait);
             }
+            woken.remove(&switch.next);
             let wait = open.remove(&switch.next);
-            Ok(wait.map(|wait| ended(switch.next, wait.start, line.time, wait.said)))
+            Ok(wait.map(|wait| Request {
+                or: wait.or,
+                ..ended(switch.next, wait.start, line.time, wait.said)
+            }))
         }
         _ => Ok(None),
     }
@@ -146,6 +198,7 @@ fn ended(tid: u32, start: u64, end: u64, said: String) -> Request {
         delay: end - start,
         end,
         said,
+        or: None,
     }
 }
 
@@ -297,6 +350,19 @@ mod tests {
         );
         assert_eq!(waits(Wait::Offcpu, &[&out("R+"), IN]), waited("R+", 0));
         assert_eq!(waits(Wait::Offcpu, &[&out("X"), IN]), []);
+        // A waking on another CPU at the time of the switch may count or not, whatever the order in the trace.
+        let elsewhere = WAKING.replace("[001]", "[000]");
+        let early = elsewhere.replace("2.000001", "1.999999");
+        let other = |lines: &[&str]| {
+            let (pairing, _) = pair(&trace(lines), Wait::Offcpu).unwrap();
+            pairing.finished.into_iter().next_back().unwrap().or
+        };
+        let said = |waker| Some(format!("state=S waker_tid={waker}"));
+        assert_eq!(other(&[&out("S"), &elsewhere, IN]), said(0));
+        assert_eq!(other(&[&early, &out("S"), IN]), said(7));
+        assert_eq!(other(&[&out("S"), WAKING, IN]), None);
+        let long_before = elsewhere.replace("2.000001", "1.9");
+        assert_eq!(other(&[&long_before, &out("S"), IN]), None);
         assert_eq!(waits(Wait::Offcpu, &[WAKING, IN]), []);
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use crate::alert::{Read, Ring, Words, WORDS};
+use crate::alert::ring::{Read, Ring, Words, WORDS};
 use kernel::prelude::*;
 use proptest::prelude::*;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::control::{
-    names::is_listed, parse_line, unknown, Device, Disk, Fault, Kind, Line, Number, Param, Sought,
+    names::{is_listed, is_named},
+    parse_line, unknown, Device, Disk, Fault, Kind, Line, LookupTarget, Number, Param,
     ALL as EVERY, ALL_DEVICES, DURATION_MAX,
 };
 use kernel::{error::Error, prelude::*};
@@ -31,6 +32,7 @@ const ID: Param = param(Kind::Id { max: 4_194_303 });
 const COMM: Param = param(Kind::Comm);
 const CGROUP: Param = param(Kind::Cgroup);
 const FUNCTION: Param = param(Kind::Function);
+const ANY_FUNCTION: Param = param(Kind::FunctionOrAll);
 const POINT: Param = param(Kind::Point);
 const FIELDS: Param = param(Kind::Fields {
     empty: Some("same"),
@@ -43,18 +45,18 @@ const ALL: [Param; 13] = [
 ];
 
 /// A machine with two disks, one of which has a partition, and a cgroup.
-fn lookup(sought: Sought<'_>) -> Result<u64> {
-    match sought {
-        Sought::Disk(disk) => lookup_disk(disk).map(u64::from),
-        Sought::Cgroup(b"/a.slice/b") => Ok(4711),
-        Sought::Cgroup(b"/a.slice/b/cpu.max") => Err(ENOTDIR),
-        Sought::Cgroup(_) => Err(ENOENT),
-        Sought::Function(b"vfs_fsync" | b"show.isra.0") => Ok(0),
-        Sought::Function(b"asm_exc_nmi") => Err(EINVAL),
-        Sought::Function(b"lt_current") => Err(EBUSY),
-        Sought::Function(_) => Err(ENOENT),
-        Sought::Tracepoint(b"sched_switch") => Ok(0),
-        Sought::Tracepoint(_) => Err(ENOENT),
+fn lookup(target: LookupTarget<'_>) -> Result<u64> {
+    match target {
+        LookupTarget::Disk(disk) => lookup_disk(disk).map(u64::from),
+        LookupTarget::Cgroup(b"/a.slice/b") => Ok(4711),
+        LookupTarget::Cgroup(b"/a.slice/b/cpu.max") => Err(ENOTDIR),
+        LookupTarget::Cgroup(_) => Err(ENOENT),
+        LookupTarget::Function(b"vfs_fsync" | b"show.isra.0") => Ok(0),
+        LookupTarget::Function(b"asm_exc_nmi") => Err(EINVAL),
+        LookupTarget::Function(b"lt_current") => Err(EBUSY),
+        LookupTarget::Function(_) => Err(ENOENT),
+        LookupTarget::Tracepoint(b"sched_switch") => Ok(0),
+        LookupTarget::Tracepoint(_) => Err(ENOENT),
     }
 }
 
@@ -297,6 +299,21 @@ fn lists_of_names() {
     let expected = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 511, 1022];
     assert_eq!(Vec::from_iter(codes(twelve)), expected);
     assert_eq!(codes(&format!("!{twelve}")).count(), 1024 - 12);
+    // By its name, and not with all, or all but others.
+    for (text, expected) in [
+        ("read,write", true),
+        ("write", false),
+        ("all", false),
+        ("!write", false),
+        ("!read", false),
+    ] {
+        let list = number(&NAMED, text).unwrap();
+        assert_eq!(
+            is_named([list as u64, (list >> 64) as u64], 0),
+            expected,
+            "{text}"
+        );
+    }
     let shown = |text: &str| NAMED.display(number(&NAMED, text).unwrap()).to_string();
     for text in ["all", "read", "write,read", "!read", "!brk,read", twelve] {
         assert_eq!(shown(text), text);
@@ -336,7 +353,13 @@ fn functions() {
             "the text is the value: {name}"
         );
     }
-    assert!(FUNCTION.kind.is_text() && !CGROUP.kind.is_text());
+    assert!(FUNCTION.kind.is_text(b"all") && !CGROUP.kind.is_text(b"all"));
+    assert!(FUNCTION.kind.is_required() && !ANY_FUNCTION.kind.is_required());
+    assert!(ANY_FUNCTION.kind.is_text(b"vfs_fsync") && !ANY_FUNCTION.kind.is_text(b"all"));
+    assert_eq!(value(&ANY_FUNCTION, "all"), Ok(0));
+    assert_eq!(value(&ANY_FUNCTION, "vfs_fsync"), Ok(0));
+    assert_eq!(ANY_FUNCTION.display(0).to_string(), "all");
+    refused(&ANY_FUNCTION, ENOENT, &["none"]);
     refused(&FUNCTION, ENOENT, &["none", &"a".repeat(127)]);
     refused(&FUNCTION, EINVAL, &["asm_exc_nmi", "lt_current"]);
     let odd = [
@@ -353,7 +376,7 @@ fn functions() {
         ("none", "p: no such function: \"none\""),
         (
             "asm_exc_nmi",
-            "p: this function can not be traced: \"asm_exc_nmi\"",
+            "p: this function cannot be traced: \"asm_exc_nmi\"",
         ),
         ("vfs_*", "p: expected the name of a function: \"vfs_*\""),
     ] {
@@ -371,7 +394,7 @@ fn points() {
     ] {
         assert_eq!(value(&POINT, text), Ok(0), "the text is the value: {text}");
     }
-    assert!(POINT.kind.is_text());
+    assert!(POINT.kind.is_text(b"all"));
     refused(
         &POINT,
         ENOENT,
@@ -563,6 +586,7 @@ fn bad_lines_are_refused() {
         b"stats block",
         b"work_begin block",
         b"-work_done",
+        b"-measure",
         too_long.as_bytes(),
     ] {
         assert_eq!(line_error(line), EINVAL, "{line:?}");
@@ -690,7 +714,7 @@ proptest! {
             Kind::Cgroup => number.max(1),
             // Any bytes but NUL.
             Kind::Comm | Kind::NetDevice => number | 0x0101_0101_0101_0101,
-            Kind::Function | Kind::Point | Kind::Fields { .. } => unreachable!("the last ones"),
+            Kind::Function | Kind::FunctionOrAll | Kind::Point | Kind::Fields { .. } => unreachable!("the last ones"),
             // It has a test of its own.
             Kind::Names(_) => 0,
         };

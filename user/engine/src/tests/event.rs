@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use crate::{event::Event, freelist::Cell};
+use crate::engine::{event::Event, freelist::Cell};
 
 #[test]
 fn a_life_begins_and_ends_once() {

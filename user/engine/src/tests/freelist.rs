@@ -2,11 +2,13 @@
 
 use super::{off_guard, on, Numa};
 use crate::{
-    freelist::{Cell, Freelist, Index, Link, MAX_CELLS},
-    hash::Seed,
+    engine::{
+        freelist::{Cell, Freelist, Index, Link, MAX_CELLS},
+        hash::Seed,
+        platform::Platform,
+        tracker::Tracker,
+    },
     host::{Guard, Host},
-    platform::Platform,
-    tracker::Tracker,
 };
 use kernel::{hook::interrupted, prelude::*};
 use proptest::prelude::*;

@@ -2,7 +2,7 @@
 
 //! Regular keys spread evenly, over the buckets (low bits) and the tags (high byte).
 
-use crate::hash::Seed;
+use crate::engine::hash::Seed;
 
 /// How far the counts are from even: about 0 for random keys, in standard deviations.
 fn unevenness(counts: &[u32]) -> f64 {

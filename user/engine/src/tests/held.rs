@@ -4,16 +4,18 @@
 
 use super::{on, Numa};
 use crate::{
-    event::{Event, Hold, HOLDERS_MAX},
-    freelist::Cell,
-    hash::Seed,
-    host::{Guard, Host},
-    platform::Platform,
-    stats::Counter,
-    tracker::{
-        held::{Lookup, Reference},
-        Begin, Late, Tracker, Verdict, Why,
+    engine::{
+        event::{Event, GetRef, HOLDERS_MAX},
+        freelist::Cell,
+        hash::Seed,
+        platform::Platform,
+        stats::Counter,
+        tracker::{
+            held::{Lookup, Reference},
+            Begin, Late, Tracker, Verdict, Why,
+        },
     },
+    host::{Guard, Host},
 };
 use proptest::prelude::*;
 
@@ -49,22 +51,22 @@ fn a_reference_is_taken_of_a_live_event_only() {
     event.fill(&[1], 1, &[1]);
     event.publish();
     let life = event.life().unwrap();
-    assert_eq!(event.hold(life), Hold::Held);
+    assert_eq!(event.get_ref(life), GetRef::Taken);
     assert_eq!(event.holders(), 1);
     // A state seen before still ends it, and the end knows of the reference.
     let last = event.claim(life).unwrap();
     assert!(last.is_held() && !life.is_held());
-    assert_eq!(event.hold(life), Hold::Over);
-    assert_eq!(event.hold(last), Hold::Over);
+    assert_eq!(event.get_ref(life), GetRef::Over);
+    assert_eq!(event.get_ref(last), GetRef::Over);
     // Of a reference there can be more.
-    assert_eq!(event.hold_again(), Hold::Held);
-    assert!(!event.unhold(), "one is left");
+    assert_eq!(event.get_ref_again(), GetRef::Taken);
+    assert!(!event.put_ref(), "one is left");
     assert!(!event.abandon(), "one is left");
-    assert!(event.unhold(), "the last one");
+    assert!(event.put_ref(), "the last one");
     assert_eq!(event.holders(), 0);
     event.publish();
     assert!(!event.life().unwrap().is_held());
-    assert_eq!(event.hold(life), Hold::Over, "of an earlier life");
+    assert_eq!(event.get_ref(life), GetRef::Over, "of an earlier life");
 }
 
 #[test]
@@ -72,9 +74,9 @@ fn the_owner_recycles_what_nobody_holds_any_more() {
     let event = Event::<1, 1>::new();
     event.publish();
     let life = event.life().unwrap();
-    assert_eq!(event.hold(life), Hold::Held);
+    assert_eq!(event.get_ref(life), GetRef::Taken);
     assert!(event.claim(life).is_some());
-    assert!(!event.unhold(), "it is still the owner's");
+    assert!(!event.put_ref(), "it is still the owner's");
     assert!(event.abandon(), "nobody else is left");
 }
 
@@ -89,7 +91,7 @@ fn references_of_one_event_are_limited() {
             engine.lookup(&Numa::guard(), &[1]),
             Lookup::TooMany
         ));
-        assert!(engine.hold_again(&all[0]).is_none());
+        assert!(engine.get_ref_again(&all[0]).is_none());
         assert_eq!(engine.each_of(guard, &[1], |_| true), 0, "left out");
         assert_eq!(end_of(&engine, guard, 1), 10, "it ends all the same");
         assert!(matches!(
@@ -98,10 +100,10 @@ fn references_of_one_event_are_limited() {
         ));
         let last = all.pop().unwrap();
         for reference in all {
-            engine.unhold(guard, reference);
+            engine.put_ref(guard, reference);
         }
         assert_eq!(engine.free(), 1, "one is left");
-        engine.unhold(guard, last);
+        engine.put_ref(guard, last);
         assert_eq!((engine.free(), engine.holders()), (2, 0));
     });
 }
@@ -109,7 +111,7 @@ fn references_of_one_event_are_limited() {
 /// Ends an event, and returns when it began.
 fn end_of(engine: &Engine, guard: &Guard, key: u64) -> u64 {
     let mut start = None;
-    let is_end = |open: &crate::tracker::Open<'_, 1, 1>| {
+    let is_end = |open: &crate::engine::tracker::Open<'_, 1, 1>| {
         start = Some(open.data()[0]);
         true
     };
@@ -135,7 +137,7 @@ fn a_held_event_is_not_recycled() {
             engine.event_out_held(guard, &reference, 30, |_| panic!("not late")),
             None
         );
-        engine.unhold(guard, reference);
+        engine.put_ref(guard, reference);
         assert_eq!(begin(&engine, guard, 2, 20), Begin::Started);
         assert_eq!(engine.stats().total(Counter::Ended), 1);
         assert_eq!(engine.stats().total(Counter::Unmatched), 0);
@@ -174,7 +176,7 @@ fn of_one_key_the_event_that_is_held_ends() {
         assert_eq!(engine.event_out_all(guard, &[1], 100, |_| ()), 0);
         assert_eq!(engine.stats().total(Counter::Unmatched), 1);
         for reference in held {
-            engine.unhold(guard, reference);
+            engine.put_ref(guard, reference);
         }
         assert_eq!(engine.free(), 8);
     });
@@ -200,8 +202,8 @@ fn a_held_event_is_cleared_and_times_out_as_any_other() {
     assert_eq!(engine.clear(), 1);
     assert_eq!(seen(&engine, &held), (10, 1, 1));
     assert_eq!((engine.free(), engine.pending_count()), (3, 0));
-    use crate::platform::Platform;
-    engine.unhold(&Numa::guard(), held);
+    use crate::engine::platform::Platform;
+    engine.put_ref(&Numa::guard(), held);
     assert_eq!(engine.free(), 4);
 }
 
@@ -223,7 +225,7 @@ fn a_reference_goes_on_with_a_changed_event() {
             assert_eq!(first, live.then_some(110), "a change is over");
         }
         assert!(!engine.is_live(&held));
-        engine.unhold(guard, held);
+        engine.put_ref(guard, held);
         assert_eq!(engine.free(), 2);
     });
 }
@@ -235,7 +237,7 @@ fn each_event_has_the_timeout_that_is_its_own() {
         for key in 1..=3 {
             begin(&engine, guard, key, 100);
         }
-        let timeout = |copy: &crate::event::Snapshot<1, 1>| match copy.key[0] {
+        let timeout = |copy: &crate::engine::event::EventCopy<1, 1>| match copy.key[0] {
             1 => 10,
             2 => 1000,
             _ => u64::MAX,
@@ -305,7 +307,7 @@ enum Step {
     OutAll,
     Lookup,
     Again(usize),
-    Unhold(usize),
+    PutRef(usize),
     OutHeld(usize),
     Keep,
     Clear,
@@ -321,7 +323,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::OutAll),
         3 => Just(Step::Lookup),
         1 => any::<usize>().prop_map(Step::Again),
-        4 => any::<usize>().prop_map(Step::Unhold),
+        4 => any::<usize>().prop_map(Step::PutRef),
         2 => any::<usize>().prop_map(Step::OutHeld),
         1 => Just(Step::Keep),
         1 => prop_oneof![5 => Just(Step::Lookup), 1 => Just(Step::Clear)],
@@ -477,7 +479,7 @@ proptest! {
                         });
                         shown.sort_unstable();
                         assert_eq!(shown, model.starts(key));
-                        match engine.copy_of(guard, &[key]) {
+                        match engine.copy_of(guard, &[key], |_| true) {
                             Some(copy) => assert!(model.is_live((copy.key[0], copy.start))),
                             None => assert!(model.starts(key).is_empty()),
                         }
@@ -493,13 +495,13 @@ proptest! {
                     Step::Again(n) => {
                         if let Some(n) = nth(n, model.held.len()) {
                             let (held, event) = &model.held[n];
-                            let more = (engine.hold_again(held).unwrap(), *event);
+                            let more = (engine.get_ref_again(held).unwrap(), *event);
                             model.held.push(more);
                         }
                     }
-                    Step::Unhold(n) => {
+                    Step::PutRef(n) => {
                         if let Some(n) = nth(n, model.held.len()) {
-                            engine.unhold(guard, model.held.swap_remove(n).0);
+                            engine.put_ref(guard, model.held.swap_remove(n).0);
                         }
                     }
                     Step::OutHeld(n) => {
@@ -523,7 +525,7 @@ proptest! {
                 model.agrees(&engine);
             }
             for (held, _) in model.held.drain(..) {
-                engine.unhold(guard, held);
+                engine.put_ref(guard, held);
             }
             model.agrees(&engine);
         });
@@ -546,7 +548,7 @@ fn only_what_is_held_is_a_reference() {
         assert_eq!(seen(&engine, &found), (20, 2, 21));
         assert!(end(&engine, guard, 2));
         assert_eq!(references().count(), 1, "it can be read after its end");
-        engine.unhold(guard, held);
+        engine.put_ref(guard, held);
         assert_eq!(references().count(), 0, "it was returned");
     });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use crate::histogram::{bounds, bucket_of, BUCKETS};
+use crate::engine::histogram::{bounds, bucket_of, BUCKETS};
 use proptest::prelude::*;
 
 fn lies_in_its_bucket(delay: u64) {

@@ -7,12 +7,14 @@
 //! are all the places there are.
 
 use crate::{
-    alert::{Read, Ring, WORDS},
-    hash::Seed,
+    alert::ring::{Read, Ring, WORDS},
+    engine::{
+        hash::Seed,
+        platform::Platform,
+        stats::Counter,
+        tracker::{Begin, Ended, Late, Tracker, Verdict},
+    },
     host::{Host, Machine},
-    platform::Platform,
-    stats::Counter,
-    tracker::{Begin, Ended, Late, Tracker, Verdict},
 };
 use kernel::{
     hook::interrupted,

@@ -4,10 +4,9 @@
 
 use super::Numa;
 use crate::{
-    alert::Ring,
-    hash::Seed,
+    alert::ring::Ring,
+    engine::{hash::Seed, tracker::Tracker},
     sys::memory::{alive, with_budget},
-    tracker::Tracker,
 };
 use kernel::prelude::*;
 

@@ -2,9 +2,11 @@
 
 use super::{off_guard, on, Numa};
 use crate::{
+    engine::{
+        platform::Platform,
+        profile::{row_of, Class, Counts, History, Span, CLASSES, ROWS, WINDOWS},
+    },
     host::Machine,
-    platform::Platform,
-    profile::{row_of, Class, Counts, History, Span, CLASSES, ROWS, WINDOWS},
 };
 use proptest::prelude::*;
 
@@ -145,7 +147,7 @@ fn windows_are_as_long_as_they_say_and_a_twelfth_more_at_most() {
         let now = second * SECOND;
         count(&counts, 0, Class::Open, 1000);
         if now >= due {
-            due = now + history.tick(&counts, now);
+            due = now + history.take_due(&counts, now);
         }
         for (at, minutes) in WINDOWS.into_iter().enumerate() {
             let length = minutes * 60;
@@ -167,11 +169,11 @@ fn windows_are_as_long_as_they_say_and_a_twelfth_more_at_most() {
 fn the_worker_asks_to_come_back_when_the_next_picture_is_due() {
     let counts = counts();
     let mut history = History::new(0).unwrap();
-    assert_eq!(history.tick(&counts, 0), 5 * SECOND);
-    assert_eq!(history.tick(&counts, 2 * SECOND), 3 * SECOND);
-    assert_eq!(history.tick(&counts, 5 * SECOND), 5 * SECOND);
-    // Late: the next one is a whole step later, so that the pictures that are kept reach as far.
-    assert_eq!(history.tick(&counts, 13 * SECOND), 5 * SECOND);
+    assert_eq!(history.take_due(&counts, 0), 5 * SECOND);
+    assert_eq!(history.take_due(&counts, 2 * SECOND), 3 * SECOND);
+    assert_eq!(history.take_due(&counts, 5 * SECOND), 5 * SECOND);
+    // Late: the next one is a whole step later, so that the snapshots that are kept reach as far.
+    assert_eq!(history.take_due(&counts, 13 * SECOND), 5 * SECOND);
 }
 
 #[test]
@@ -179,7 +181,7 @@ fn after_a_long_pause_a_window_says_how_long_it_really_is() {
     let counts = counts();
     let mut history = History::new(0).unwrap();
     for step in 1..100 {
-        history.tick(&counts, step * 5 * SECOND);
+        history.take_due(&counts, step * 5 * SECOND);
     }
     count(&counts, 0, Class::Open, 1);
     let now = 5000 * SECOND;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
 use crate::{
-    record::{
+    alert::record::{
         actor::{Actor, Place, Wait, Waited},
         Alert, Owner, Reason, DETAIL, NAME_MAX,
     },
@@ -45,7 +45,7 @@ fn an_owner_reads_as_it_should() {
     let owner = Owner {
         pid: 12,
         tid: 34,
-        born: 56,
+        start_mark: 56,
         comm: pack(b"a \"b\"\\\n\x7f"),
     };
     let text = r#"pid=12 tid=34 comm="a \"b\"\\\n\x7f""#;
@@ -55,22 +55,37 @@ fn an_owner_reads_as_it_should() {
 
 #[test]
 fn a_task_that_was_born_later_is_not_the_owner() {
-    let born = 7_123_456_789;
+    let start_mark = 7_123_456_789;
     let owner = Owner {
         pid: 12,
         tid: 34,
-        born: Owner::born_at(born),
+        start_mark: Owner::start_mark_of(start_mark),
         comm: [0; 2],
     };
-    let began = born + 5_000_000_000;
-    assert!(owner.is_born(born, began));
-    assert!(owner.is_born(born, born), "in the same moment");
-    assert!(!owner.is_born(began + 1, began), "after the begin");
+    let began = start_mark + 5_000_000_000;
+    assert!(owner.is_task_started_at(start_mark, began));
+    assert!(
+        owner.is_task_started_at(start_mark, start_mark),
+        "in the same moment"
+    );
+    assert!(
+        !owner.is_task_started_at(began + 1, began),
+        "after the begin"
+    );
     for age in [1_100, 2_000, 1_000_000, 1 << 29] {
-        assert!(!owner.is_born(born + age, began), "{age} ns later");
-        assert!(!owner.is_born(born - age, began), "{age} ns earlier");
+        assert!(
+            !owner.is_task_started_at(start_mark + age, began),
+            "{age} ns later"
+        );
+        assert!(
+            !owner.is_task_started_at(start_mark - age, began),
+            "{age} ns earlier"
+        );
     }
-    assert!(!Owner::default().is_born(0, began), "there is no owner");
+    assert!(
+        !Owner::default().is_task_started_at(0, began),
+        "there is no owner"
+    );
 }
 
 #[test]
@@ -92,15 +107,15 @@ proptest! {
         reason in prop::sample::select(REASONS.as_slice()),
         seq: u64, time: u64, delay: u64, threshold: u64,
         instance: [u64; 4], tracker in 0usize..0x1_0000,
-        cpu: u32, pid in 0u32..1 << 22, tid in 0u32..1 << 22, born in 0u32..1 << 20,
-        comm: [u64; 2], stack: u8,
+        cpu: u32, pid in 0u32..1 << 22, tid in 0u32..1 << 22, start_mark in 0u32..1 << 20,
+        comm: [u64; 2], tail: u8,
         detail in prop::collection::vec(any::<u64>(), DETAIL),
     ) {
         let alert = Alert {
             seq, time, instance, tracker, reason,
             delay, threshold, cpu,
-            owner: Owner { pid, tid, born, comm },
-            detail: detail.try_into().unwrap(), stack, is_trusted: false,
+            owner: Owner { pid, tid, start_mark, comm },
+            detail: detail.try_into().unwrap(), tail, is_trusted: false,
         };
         let words = alert.to_words();
         let back = Alert::from_words(&words);
@@ -141,7 +156,7 @@ fn an_actor_is_named_by_its_role() {
 proptest! {
     #[test]
     fn a_wait_survives_its_words(
-        ids: [(u32, u32); 3], notes: [u32; 2], comms: [[u64; 2]; 3], born: u32, cpu: u32, prio: i16, policy: u16
+        ids: [(u32, u32); 3], notes: [u32; 2], comms: [[u64; 2]; 3], start_mark: u32, cpu: u32, prio: i16, policy: u16
     ) {
         let id = |id: u32| id % (1 << 22);
         let actor = |at: usize| Actor {
@@ -153,7 +168,7 @@ proptest! {
         let owner = Owner {
             pid: id(ids[2].0),
             tid: id(ids[2].1),
-            born: born % (1 << 20),
+            start_mark: start_mark % (1 << 20),
             comm: comms[2],
         };
         let place = Place { cpu, prio, policy };

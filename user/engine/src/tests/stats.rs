@@ -3,7 +3,7 @@
 //! Sum and mean of the delays, up to their limits.
 
 use super::{on, Numa};
-use crate::stats::{Stats, Summary};
+use crate::engine::stats::{Stats, Summary};
 
 /// The summary of these delays, each with its count.
 fn summary(delays: &[(u64, u64)]) -> Summary {

@@ -4,13 +4,15 @@
 
 use super::{on, Numa};
 use crate::{
-    event::Event,
-    freelist::Cell,
-    hash::Seed,
+    engine::{
+        event::Event,
+        freelist::Cell,
+        hash::Seed,
+        platform::Platform,
+        stats::Counter,
+        tracker::{Begin, Ended, Late, Tracker, Verdict, Why},
+    },
     host::{Guard, Host, Machine},
-    platform::Platform,
-    stats::Counter,
-    tracker::{Begin, Ended, Late, Tracker, Verdict, Why},
 };
 
 type Engine = Tracker<1, 1, Numa>;
@@ -310,12 +312,12 @@ fn an_end_after_a_report_is_over() {
 #[test]
 fn an_end_by_reference_inside_a_report_says_so() {
     let left = end_after(|engine, guard| {
-        let crate::tracker::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
+        let crate::engine::tracker::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
             panic!("it is live");
         };
         let ended = engine.event_out_held(guard, &event, 300, |_| ());
         assert_eq!(ended, Some(Ended::Reporting));
-        engine.unhold(guard, event);
+        engine.put_ref(guard, event);
         assert_eq!(engine.free(), 2);
     });
     assert_eq!(left, None);

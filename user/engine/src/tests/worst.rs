@@ -3,7 +3,7 @@
 //! Only the worst: each report of an end raises the threshold, and those reported form a chain.
 
 use super::Numa;
-use crate::{
+use crate::engine::{
     hash::Seed,
     tracker::{Late, Tracker, Why},
 };

@@ -3,16 +3,18 @@
 //! The life of an event: one winner, of the event that was meant, with the data that was given.
 
 use crate::{
-    hash::Seed,
+    engine::{
+        hash::Seed,
+        stats::Counter,
+        tracker::{Begin, Tracker, Verdict, Why},
+    },
     machine::{fails, holds, source, Bound, Model, Mutate, On},
-    stats::Counter,
-    tracker::{Begin, Tracker, Verdict, Why},
 };
 use kernel::model::Change;
 use loom::thread;
 use std::sync::Arc;
 
-const EVENT: Mutate = source!("event.rs");
+const EVENT: Mutate = source!("engine/event.rs");
 
 pub(crate) type Engine = Tracker<1, 1, Model<2>>;
 

@@ -3,9 +3,11 @@
 //! The pool: no cell is in two hands, and "full" is said only when it is.
 
 use crate::{
-    freelist::{Cell, Freelist, Index, Link},
+    engine::{
+        freelist::{Cell, Freelist, Index, Link},
+        platform::Platform,
+    },
     machine::{fails, holds, selection, source, Bound, Model, Mutate, On},
-    platform::Platform,
 };
 use kernel::{
     model::{self, Change, Mutation},
@@ -375,7 +377,7 @@ fn a_recycled_cell_is_in_one_hand_by_the_tag() {
     fails(
         "recycling",
         "the tag",
-        Some(4),
+        Some(3),
         &mutations,
         "a cell in two hands",
         recycling,
@@ -414,7 +416,7 @@ fn a_recycled_cell_is_as_it_was_left_by_acquire() {
     fails(
         "recycling",
         "acquire in pop",
-        Some(4),
+        Some(3),
         &mutations,
         "",
         recycling,

@@ -4,23 +4,23 @@
 //! And keys that are live once: of two that begin at once, one stays.
 
 use crate::{
-    event_model::{begin, end, end_why, engine, settled, Engine, CLAIM},
-    machine::{fails, holds, source, Bound, Mutate, On},
-    tracker::{
+    engine::tracker::{
         held::{Lookup, Reference},
         Begin, Verdict,
     },
+    event_model::{begin, end, end_why, engine, settled, Engine, CLAIM},
+    machine::{fails, holds, source, Bound, Mutate, On},
 };
 use kernel::model::Change;
 use loom::thread;
 
-const EVENT: Mutate = source!("event.rs");
+const EVENT: Mutate = source!("engine/event.rs");
 
 fn lookup(engine: &Engine, key: u64) -> Option<Reference> {
     match engine.lookup(&On(0), &[key]) {
         Lookup::Found(held) => Some(held),
         Lookup::NotFound => None,
-        Lookup::TooMany => panic!("so many"),
+        Lookup::TooMany => panic!("too many"),
     }
 }
 
@@ -35,7 +35,7 @@ fn check(engine: &Engine, held: &Reference, event: u64) {
 }
 
 /// An event is held and read while it ends and its cell is wanted for another one.
-fn hold_and_recycle() {
+fn get_ref_and_recycle() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
     let other = engine.clone();
@@ -45,7 +45,7 @@ fn hold_and_recycle() {
     });
     if let Some(held) = lookup(&engine, 7) {
         check(&engine, &held, 7);
-        engine.unhold(&On(0), held);
+        engine.put_ref(&On(0), held);
     }
     if other.join().unwrap() == Begin::Started {
         assert_eq!(end(&engine, 0, 8), Some(8), "a live event is not found");
@@ -54,32 +54,32 @@ fn hold_and_recycle() {
 }
 
 /// The last reference is returned when the event ends.
-fn unhold_and_end() {
+fn put_ref_and_end() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
     let other = engine.clone();
     let other = thread::spawn(move || end(&other, 1, 7));
     check(&engine, &held, 7);
-    engine.unhold(&On(0), held);
+    engine.put_ref(&On(0), held);
     assert_eq!(other.join().unwrap(), Some(7), "an end is lost");
     settled(&engine);
     assert_eq!(engine.holders(), 0);
 }
 
 /// Two return the last references of an event that has ended, one of them after taking one more.
-fn two_unhold() {
+fn two_put_ref() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
-    let theirs = engine.hold_again(&held).unwrap();
+    let theirs = engine.get_ref_again(&held).unwrap();
     end(&engine, 0, 7);
     let other = engine.clone();
     let other = thread::spawn(move || {
-        let again = other.hold_again(&theirs).unwrap();
-        other.unhold(&On(1), theirs);
+        let again = other.get_ref_again(&theirs).unwrap();
+        other.put_ref(&On(1), theirs);
         check(&other, &again, 7);
-        other.unhold(&On(1), again);
+        other.put_ref(&On(1), again);
     });
-    engine.unhold(&On(0), held);
+    engine.put_ref(&On(0), held);
     other.join().unwrap();
     settled(&engine);
 }
@@ -93,18 +93,18 @@ fn held_end_and_end() {
     let ours = engine.event_out_held(&On(0), &held, 1_000, |_| ());
     assert!(ours.is_some() != other.join().unwrap(), "not one winner");
     check(&engine, &held, 7);
-    engine.unhold(&On(0), held);
+    engine.put_ref(&On(0), held);
     settled(&engine);
 }
 
 /// An event ends while references come and go: the end is not lost to them.
-fn hold_and_end() {
+fn get_ref_and_end() {
     let engine = engine(2);
     begin(&engine, 0, 7, 7);
     let other = engine.clone();
     let other = thread::spawn(move || {
         if let Some(held) = lookup(&other, 7) {
-            other.unhold(&On(1), held);
+            other.put_ref(&On(1), held);
         }
     });
     assert_eq!(end(&engine, 0, 7), Some(7), "an end is lost");
@@ -113,7 +113,7 @@ fn hold_and_end() {
 }
 
 /// A reference is returned while the event is changed.
-fn unhold_and_update() {
+fn put_ref_and_update() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[7], 7, &[7]).unwrap();
     let other = engine.clone();
@@ -121,7 +121,7 @@ fn unhold_and_update() {
         let changed = other.update(&On(1), &[7], |_| Verdict::Keep);
         assert_eq!(changed, Some(Verdict::Keep), "a change is lost");
     });
-    engine.unhold(&On(0), held);
+    engine.put_ref(&On(0), held);
     other.join().unwrap();
     assert_eq!(engine.holders(), 0, "a reference is lost");
     assert_eq!(end(&engine, 0, 7), Some(7), "an end is lost");
@@ -145,81 +145,81 @@ fn two_unique() {
     assert_eq!(engine.free(), 2, "a cell is lost");
 }
 
-const HOLD: &str = "match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {";
-const UNHOLD: &str = "match self.state.cmpxchg(now, next, Full) {";
+pub(crate) const GET_REF: &str = "match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {";
+const PUT_REF: &str = "match self.state.cmpxchg(now, next, Full) {";
 const ABANDON: &str = "if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok() {";
 const REPUBLISH: &str = "if self.state.cmpxchg(now, next, Release).is_ok() {";
 const ORDER: &str = "self.state.xchg(next, Full);";
 
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
-    ("hold and recycle", Some(4), hold_and_recycle),
-    ("unhold and end", None, unhold_and_end),
-    ("two unhold", None, two_unhold),
+    ("get_ref and recycle", Some(4), get_ref_and_recycle),
+    ("put_ref and end", None, put_ref_and_end),
+    ("two put_ref", None, two_put_ref),
     ("held end and end", None, held_end_and_end),
-    ("hold and end", Some(3), hold_and_end),
-    ("unhold and update", None, unhold_and_update),
+    ("get_ref and end", Some(3), get_ref_and_end),
+    ("put_ref and update", None, put_ref_and_update),
     ("two unique", Some(3), two_unique),
 ];
 
 #[test]
 fn a_held_cell_is_not_recycled() {
-    holds("hold and recycle", Some(4), hold_and_recycle);
+    holds("get_ref and recycle", Some(4), get_ref_and_recycle);
 }
 
 #[test]
 fn a_held_cell_is_not_recycled_by_the_count() {
-    let mutations = [EVENT(HOLD, Change::Skip)];
+    let mutations = [EVENT(GET_REF, Change::Skip)];
     fails(
-        "hold and recycle",
+        "get_ref and recycle",
         "the reference",
         Some(4),
         &mutations,
         "",
-        hold_and_recycle,
+        get_ref_and_recycle,
     );
 }
 
 #[test]
 fn a_held_cell_is_not_recycled_by_the_exchange() {
-    let mutations = [EVENT(HOLD, Change::Split)];
+    let mutations = [EVENT(GET_REF, Change::Split)];
     fails(
-        "hold and recycle",
-        "the exchange in hold",
+        "get_ref and recycle",
+        "the exchange in get_ref",
         Some(4),
         &mutations,
         "",
-        hold_and_recycle,
+        get_ref_and_recycle,
     );
 }
 
 #[test]
 fn the_end_or_the_last_reference_recycles() {
-    holds("unhold and end", None, unhold_and_end);
-    holds("two unhold", None, two_unhold);
+    holds("put_ref and end", None, put_ref_and_end);
+    holds("two put_ref", None, two_put_ref);
 }
 
 #[test]
 fn the_end_or_the_last_reference_recycles_by_the_exchange() {
-    for place in [UNHOLD, ABANDON] {
+    for place in [PUT_REF, ABANDON] {
         let mutations = [EVENT(place, Change::Split)];
         fails(
-            "unhold and end",
+            "put_ref and end",
             "an exchange",
             None,
             &mutations,
             "",
-            unhold_and_end,
+            put_ref_and_end,
         );
     }
-    let mutations = [EVENT(UNHOLD, Change::Split)];
+    let mutations = [EVENT(PUT_REF, Change::Split)];
     fails(
-        "two unhold",
-        "the exchange in unhold",
+        "two put_ref",
+        "the exchange in put_ref",
         None,
         &mutations,
         "",
-        two_unhold,
+        two_put_ref,
     );
 }
 
@@ -243,7 +243,7 @@ fn of_an_end_by_key_and_one_by_reference_one_wins_by_the_exchange() {
 
 #[test]
 fn an_end_is_not_lost_to_a_reference() {
-    holds("hold and end", Some(3), hold_and_end);
+    holds("get_ref and end", Some(3), get_ref_and_end);
 }
 
 #[test]
@@ -251,30 +251,30 @@ fn an_end_is_not_lost_to_a_reference_by_the_second_try() {
     let again = "let last = self.state.load(Relaxed);";
     let mutations = [EVENT(again, Change::Read(|state| state & !1))];
     fails(
-        "hold and end",
+        "get_ref and end",
         "the second try",
         Some(3),
         &mutations,
         "an end is lost",
-        hold_and_end,
+        get_ref_and_end,
     );
 }
 
 #[test]
 fn a_reference_is_not_lost_to_a_change() {
-    holds("unhold and update", None, unhold_and_update);
+    holds("put_ref and update", None, put_ref_and_update);
 }
 
 #[test]
 fn a_reference_is_not_lost_to_a_change_by_the_exchange() {
     let mutations = [EVENT(REPUBLISH, Change::Split)];
     fails(
-        "unhold and update",
+        "put_ref and update",
         "the exchange in republish",
         None,
         &mutations,
         "",
-        unhold_and_update,
+        put_ref_and_update,
     );
 }
 

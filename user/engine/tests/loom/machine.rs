@@ -2,7 +2,7 @@
 
 //! The model's machine, and how models are run.
 
-use crate::{platform::Platform, sys::memory::watched::watch};
+use crate::{engine::platform::Platform, sys::memory::watched::watch};
 use kernel::{
     model::{self, Change, Mutation},
     sync::atomic::{Atomic, Relaxed},
@@ -73,7 +73,7 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
     /// Models do not free what they outgrow.
     fn synchronize() {}
 
-    fn call_grower() {}
+    fn queue_memory_work() {}
 
     fn add_local(_: &On, counter: &Atomic<u64>, n: u64) {
         counter.add(n, Relaxed);
@@ -85,11 +85,11 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
 /// note of an exhausted pool has models of its own, and these say so.
 pub(crate) fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
-    !ends("rust/stats.rs")
-        && !ends("rust/tracker.rs")
+    !ends("rust/engine/stats.rs")
+        && !ends("rust/engine/tracker.rs")
         && !ends("rust/freelist/used.rs")
         && !ends("rust/freelist/exhausted.rs")
-        && (!ends("rust/alert.rs") || nth % 32 < 2)
+        && (!ends("rust/alert/ring.rs") || nth % 32 < 2)
 }
 
 /// How many switches of threads that could have gone on are tried in one run; `None`: all.
@@ -122,11 +122,17 @@ pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     }
 }
 
+/// What a model says, or `LOOM_MAX_PREEMPTIONS` if that is less.
+fn within(bound: Bound) -> Bound {
+    let of_all = Builder::new().preemption_bound;
+    bound.into_iter().chain(of_all).min()
+}
+
 /// Checks that a property holds.
 pub(crate) fn holds(name: &str, bound: Bound, body: fn()) {
     model::mutate(&[]);
     let start = Instant::now();
-    match run(bound, body) {
+    match run(within(bound), body) {
         Ok(runs) => println!("holds   {name}: {runs} runs, {:.1?}", start.elapsed()),
         Err(message) => panic!("{name}: {message}"),
     }
@@ -148,7 +154,7 @@ pub(crate) fn fails(
         unfit[0].text
     );
     let start = Instant::now();
-    match run(bound, body) {
+    match run(within(bound), body) {
         Ok(runs) => panic!("{name} without {what}: not noticed in {runs} runs"),
         Err(message) => {
             let shown = message.lines().next().unwrap_or_default();

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the table has outgrown is freed when nobody looks at it any more.
+//! A level that the table has outgrown is freed when no search looks at it.
 //!
 //! The models of the other files use an RCU that does nothing, since nothing is freed there. Here
 //! a read-side critical section is a read lock, and a grace period takes the lock as a writer,
 //! for a moment: it waits for the sections that are under way. Freed memory is watched
-//! (src/memory.rs), so whoever looks at it fails the model.
+//! (src/memory.rs), so a thread that looks at it fails the model.
 
 use crate::{
-    freelist::Link,
+    engine::{
+        freelist::Link,
+        platform::Platform,
+        rcu_ht::{Candidate, Table},
+    },
     machine::{run, Bound},
-    platform::Platform,
-    rcu_ht::{Candidate, Table},
     sys::memory::watched::watch,
     table_model::index,
 };
@@ -89,7 +91,7 @@ unsafe impl Platform for Grace {
         }
     }
 
-    fn call_grower() {}
+    fn queue_memory_work() {}
 
     fn add_local(_: &Section, counter: &Atomic<u64>, n: u64) {
         counter.add(n, Relaxed);

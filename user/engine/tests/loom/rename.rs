@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A new key for a live event: it is one event all the time, whoever asks for either key meanwhile.
+//! A new key for a live event: it is one event all the time, for searches for either key, too.
 
 use crate::{
+    engine::{
+        stats::Counter,
+        tracker::{held::Lookup, Verdict, Why},
+    },
     event_model::{
         begin, end, end_why, engine, settled, twins, Engine, CLAIM, FILL_KEY, ONE_LIFE, PEEK_DATA,
         PEEK_KEY, PEEK_START, PUBLISH, SET_START,
     },
     machine::{fails, holds, source, Bound, Mutate, On},
-    stats::Counter,
-    tracker::{held::Lookup, Verdict, Why},
 };
 use kernel::model::Change;
 use loom::thread;
 
-const EVENT: Mutate = source!("event.rs");
+const EVENT: Mutate = source!("engine/event.rs");
 
 /// Gives the event of key `from` the key `to`, which becomes its start and data, too.
 fn rename(engine: &Engine, cpu: usize, from: u64, to: u64) -> bool {
@@ -70,7 +72,7 @@ fn left_slot() {
     let other = thread::spawn(move || end(&other, 1, twin));
     assert!(rename(&engine, 0, key, twin), "a change is lost");
     let theirs = other.join().unwrap();
-    // Whoever ended it has freed its slot and no other one: the next two are found.
+    // The thread that ended it has freed its slot and no other one: the next two are found.
     let left = theirs.or_else(|| end(&engine, 0, twin));
     assert_eq!(left, Some(twin), "a live event is not found");
     for key in [key, twin] {
@@ -135,7 +137,7 @@ fn held() {
     let other = engine.clone();
     let other = thread::spawn(move || rename(&other, 1, 1, 2));
     if let Lookup::Found(held) = engine.lookup(&On(0), &[1]) {
-        engine.unhold(&On(0), held);
+        engine.put_ref(&On(0), held);
     }
     assert!(other.join().unwrap(), "a change is lost");
     assert_eq!(engine.holders(), 0, "a reference is lost");

@@ -3,14 +3,14 @@
 //! The ring of alerts: a reader gets whole alerts, and never waits for one that will not come.
 
 use crate::{
-    alert::{Read, Ring, Words, WORDS},
+    alert::ring::{Read, Ring, Words, WORDS},
     machine::{fails, holds, source, Bound, Mutate},
 };
 use kernel::model::Change;
 use loom::thread;
 use std::sync::Arc;
 
-const ALERT: Mutate = source!("alert.rs");
+const ALERT: Mutate = source!("alert/ring.rs");
 
 fn alert(number: u64) -> Words {
     [number; WORDS]
@@ -97,7 +97,7 @@ fn settled() {
     pushed.extend(writers.into_iter().map(|writer| writer.join().unwrap()));
     assert_eq!(ring.head(), 3);
     for number in 1..=3 {
-        assert!(read(&ring, number).is_some(), "a reader waits for ever");
+        assert!(read(&ring, number).is_some(), "a reader waits forever");
     }
     for number in pushed.into_iter().filter_map(Result::err) {
         assert_eq!(read(&ring, number), Some(false), "a lost alert is lost");

@@ -3,9 +3,11 @@
 //! The table: a live event is found, whatever comes and goes around it.
 
 use crate::{
-    freelist::{Index, Link},
+    engine::{
+        freelist::{Index, Link},
+        rcu_ht,
+    },
     machine::{fails, holds, source, Bound, Model, Mutate, On},
-    rcu_ht,
 };
 use kernel::{
     model::{Change, Mutation},

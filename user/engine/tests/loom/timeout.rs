@@ -3,10 +3,12 @@
 //! Timing out: once in a life, of the event that was meant, and never instead of its end.
 
 use crate::{
+    engine::{
+        stats::Counter,
+        tracker::{Ended, Verdict, Why},
+    },
     event_model::{begin, end_why, engine, settled, Engine, CLAIM, ONE_LIFE, PUBLISH},
     machine::{fails, holds, source, Bound, Mutate, On},
-    stats::Counter,
-    tracker::{Ended, Verdict, Why},
 };
 use kernel::model::Change;
 use loom::{
@@ -15,7 +17,7 @@ use loom::{
 };
 use std::sync::Arc;
 
-const EVENT: Mutate = source!("event.rs");
+const EVENT: Mutate = source!("engine/event.rs");
 
 /// When the searches are, and the ends.
 const NOW: u64 = 1_000;
@@ -264,7 +266,7 @@ fn time_out_and_free_held() {
         if ended == Ended::Over {
             theirs.freed.store(true, Relaxed);
         }
-        other.unhold(&On(1), held);
+        other.put_ref(&On(1), held);
         (ended, reports)
     });
     let reports = expire_and_use(&engine, 7, &object);
@@ -325,7 +327,7 @@ const UNMARK: &str = "self.state.cmpxchg(now, now & !REPORTING, Release)";
 const CLAIM_AGAIN: &str = "if self.state.cmpxchg(last, taken, Acquire).is_ok() {";
 
 /// The first look at a cell.
-const GLANCE: &str = "let seen = self.state.load(Acquire);";
+const QUICK_CHECK: &str = "let seen = self.state.load(Acquire);";
 const TIME_OUT: &str = "self.state.cmpxchg(now, now | OF_ONE_EVENT, Release)";
 /// The second try of a claim: the life is found over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
@@ -447,10 +449,10 @@ fn what_times_out_is_the_event_that_was_meant_by_release() {
 
 #[test]
 fn what_times_out_is_the_event_that_was_meant_by_acquire() {
-    let mutations = [EVENT(GLANCE, Change::Relax)];
+    let mutations = [EVENT(QUICK_CHECK, Change::Relax)];
     fails(
         "time-out and recycle",
-        "acquire in glance",
+        "acquire in quick_check",
         Some(4),
         &mutations,
         "",

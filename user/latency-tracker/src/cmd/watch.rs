@@ -14,6 +14,7 @@ use crate::action;
 use crate::cli::WatchArgs;
 use crate::out::{self, Colour};
 use crate::wait::{Lines, Signals, Wake};
+use crate::way;
 
 /// What `--json` prints when the ring overtook us.
 #[derive(Serialize)]
@@ -108,6 +109,9 @@ impl Watcher<'_> {
             return out::json(alert);
         }
         for line in self.columns.rows(alert, out::width()) {
+            out::line(&line)?;
+        }
+        for line in way::lines(alert) {
             out::line(&line)?;
         }
         for function in alert.stack() {

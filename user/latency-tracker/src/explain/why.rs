@@ -11,7 +11,7 @@ use lt_proc::{Alert, Nanos, Reason};
 
 use crate::analyze::feed::Told;
 use crate::analyze::show::{Json, Shown, leaf_name, name, used_by};
-use crate::out;
+use crate::{out, way};
 
 /// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
 const CAUSES: usize = 5;
@@ -66,6 +66,12 @@ impl<'a> Why<'a> {
     /// One sentence: where most of the time went.
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
+        // An alert of `tree` has its own steps.
+        if let Some(way) = way::verdict(self.alert) {
+            let told = [Some(way), way::interference(self.alert)];
+            let sentences: Vec<_> = told.iter().flatten().map(|text| sentence(text)).collect();
+            return sentences.join(" ");
+        }
         if self.to <= model.span.0 || self.from >= model.span.1 {
             return "The trace does not reach the time of the delay.".into();
         }
@@ -180,7 +186,12 @@ impl<'a> Why<'a> {
         let mut lines = self.head();
         lines.push(String::new());
         lines.extend(out::wrap(&self.verdict(), 2));
+        let way = way::steps(self.alert);
         match self.shown() {
+            _ if !way.is_empty() => {
+                lines.push(String::new());
+                lines.extend(way);
+            }
             Some(shown) => {
                 self.causes(&shown, &mut lines);
                 self.steps(&shown, &mut lines);
@@ -386,6 +397,15 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u3
         .rev()
         .max_by_key(|(_, time)| *time)
         .map(|(who, _)| who)
+}
+
+/// With a capital letter and a full stop.
+fn sentence(text: &str) -> String {
+    let mut sentence = format!("{text}.");
+    if let Some(first) = sentence.get_mut(0..1) {
+        first.make_ascii_uppercase();
+    }
+    sentence
 }
 
 #[cfg(test)]

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tracks which tasks read alerts, so that trackers of tasks raise no alerts about the readers.
+//!
+//! A reader sleeps until there is an alert. If that sleep, or the wake-up that ends it, were late
+//! itself, it would raise the next alert, which wakes the reader: an endless loop. So a task that
+//! reads or polls a file of alerts is noted here, before it sleeps, and a tracker checks this
+//! before it raises an alert, which is rare. Readers are still measured.
+//!
+//! The last [`SLOTS`] readers are known, each by its ids and its start time. A slot is one word,
+//! and orders nothing. Any context.
+
+use crate::{
+    alert::record::Owner,
+    sys::{
+        atomic::{Atomic, Relaxed},
+        task, //
+    },
+};
+
+/// How many readers are known.
+const SLOTS: usize = 64;
+
+/// The readers of all alerts.
+static READERS: Readers = Readers::new();
+
+/// A set that forgets the task that was added first.
+struct Readers {
+    /// The first word of each [`Owner`], which has its ids and its start time; 0 if unused.
+    slots: [Atomic<u64>; SLOTS],
+    /// The position of the next one.
+    next: Atomic<u64>,
+}
+
+impl Readers {
+    const fn new() -> Self {
+        Self {
+            slots: [const { Atomic::new(0) }; SLOTS],
+            next: Atomic::new(0),
+        }
+    }
+
+    fn has(&self, reader: u64) -> bool {
+        // Relaxed, here and below: each slot is a value of its own.
+        self.slots.iter().any(|slot| slot.load(Relaxed) == reader)
+    }
+
+    fn add(&self, reader: u64) {
+        if !self.has(reader) {
+            let at = self.next.fetch_add(1, Relaxed) as usize % SLOTS;
+            self.slots[at].store(reader, Relaxed);
+        }
+    }
+}
+
+fn word(owner: &Owner) -> u64 {
+    let [ids, ..] = owner.to_words();
+    ids
+}
+
+/// Notes that the current task reads alerts, or is about to wait for them.
+pub(crate) fn note_current() {
+    if let Some(task) = task::current() {
+        READERS.add(word(&Owner::from(&task)));
+    }
+}
+
+/// Whether a task is known to read alerts.
+pub(crate) fn is_known(owner: &Owner) -> bool {
+    let task = word(owner);
+    // An interrupt has no owner, and is not a reader.
+    task != 0 && READERS.has(task)
+}

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The ring of recorded alerts: any context writes, any number of readers follow, nobody waits.
+//!
+//! ```text
+//!    version   words               tail     version of the slot for alert number n:
+//!   +-------+---------------------+------+    2n + 1   being written
+//!   | 2n    | time, delay, ...    | ...  |    2n       written, until overwritten
+//!   +-------+---------------------+------+
+//! ```
+//!
+//! All slots have the same words. How long the tail is, if there is one, is the ring's; how much
+//! of it an alert uses is for its words to say.
+//!
+//! A writer draws a number, claims that number's slot by compare-and-swap on its version, writes
+//! and completes. The oldest alert is overwritten; each reader has its own cursor and learns how
+//! many it missed. A writer that finds its slot still being written by one a whole lap behind
+//! gives up and says so in the slot, so that no reader waits for a number that never comes.
+//!
+//! Recording is never rate-limited, only the wake-up is (wakeup.rs). Contexts: [`Ring::push`] and
+//! [`Ring::read`] any, NMI included; `new` sleeps.
+
+use crate::sys::{
+    atomic::{Acquire, Atomic, Relaxed, Release},
+    memory::NodeSlice,
+};
+use core::array;
+use kernel::prelude::*;
+
+/// The words of a record; record.rs says what they mean.
+pub(crate) const WORDS: usize = 32;
+
+/// A record as the ring keeps it.
+pub(crate) type Words = [u64; WORDS];
+
+struct Slot {
+    version: Atomic<u64>,
+    /// The last alert number that found this slot taken.
+    skipped: Atomic<u64>,
+    words: [Atomic<u64>; WORDS],
+}
+
+/// The ring. See the head of this file.
+///
+/// # Invariants
+///
+/// The number of slots is a power of two, and `mask` is one less. There are `depth` words in
+/// `tails` for each slot.
+pub(crate) struct Ring {
+    slots: NodeSlice<Slot>,
+    /// The tails of all slots, `depth` words each.
+    tails: NodeSlice<Atomic<u64>>,
+    depth: usize,
+    mask: u64,
+    /// The number of the newest alert, 0 before the first.
+    head: Atomic<u64>,
+}
+
+/// What a reader finds under an alert's number.
+#[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "it is looked at where it is made"
+)]
+pub(crate) enum Read {
+    /// The alert.
+    Ready(Words),
+    /// It has not been raised, or is being written this very moment.
+    NotYet,
+    /// It was overwritten, or never written.
+    Lost,
+}
+
+impl Ring {
+    /// Makes a ring of `len` alerts, a power of two, with tails of `depth` words. Sleeps; fails
+    /// with `EINVAL` or `ENOMEM`.
+    pub(crate) fn new(len: u32, depth: usize) -> Result<Self> {
+        if !len.is_power_of_two() {
+            return Err(EINVAL);
+        }
+        let slots = NodeSlice::try_new(len as usize, None, |_| {
+            Ok(Slot {
+                version: Atomic::new(0),
+                skipped: Atomic::new(0),
+                words: array::from_fn(|_| Atomic::new(0)),
+            })
+        })?;
+        let words = (len as usize).checked_mul(depth).ok_or(ENOMEM)?;
+        let tails = NodeSlice::try_new(words, None, |_| Ok(Atomic::new(0)))?;
+        // INVARIANT: `len` is a power of two, and there are `depth` times as many words.
+        Ok(Self {
+            slots,
+            tails,
+            depth,
+            mask: u64::from(len) - 1,
+            head: Atomic::new(0),
+        })
+    }
+
+    /// Records an alert, made by `fill` from its number, with a tail, of which the ring takes
+    /// what fits. Returns the number; `Err` with the number if the alert is lost.
+    pub(crate) fn push(
+        &self,
+        fill: impl FnOnce(u64) -> Words,
+        tail: &[u64],
+    ) -> core::result::Result<u64, u64> {
+        // Relaxed: a number is only a number, the version orders the words.
+        let number = self.head.fetch_add(1, Relaxed) + 1;
+        let slot = self.slot(number);
+        let version = slot.version.load(Relaxed);
+        // Acquire: our words are written after those of the slot's last writer.
+        if version & 1 != 0
+            || version >= number << 1
+            || slot
+                .version
+                .cmpxchg(version, (number << 1) | 1, Acquire)
+                .is_err()
+        {
+            // The highest number stays, in whatever order the losers come to write theirs.
+            // Relaxed: the reader compares numbers, nothing hangs on it.
+            let mut last = slot.skipped.load(Relaxed);
+            while last < number {
+                match slot.skipped.cmpxchg(last, number, Relaxed) {
+                    Ok(_) => break,
+                    Err(now) => last = now,
+                }
+            }
+            return Err(number);
+        }
+        let words = slot.words.iter().zip(fill(number));
+        let tail = self.tail_of(number).iter().zip(tail.iter().copied());
+        for (word, value) in Iterator::chain(words, tail) {
+            // Release: a reader of the old alert that sees this word sees the new version too.
+            word.store(value, Release);
+        }
+        // Release: a reader that sees the version sees the words.
+        slot.version.store(number << 1, Release);
+        Ok(number)
+    }
+
+    /// The number of the newest alert, 0 before the first.
+    pub(crate) fn head(&self) -> u64 {
+        self.head.load(Relaxed)
+    }
+
+    /// The number of the oldest alert that may still be there.
+    pub(crate) fn tail(&self) -> u64 {
+        self.head().saturating_sub(self.mask).max(1)
+    }
+
+    /// Looks up an alert by its number, and copies as much of its tail as `tail` takes. What is
+    /// in `tail` is that alert's only if the alert is [`Read::Ready`].
+    pub(crate) fn read(&self, number: u64, tail: &mut [u64]) -> Read {
+        let slot = self.slot(number);
+        // Acquire: the words are read after the version.
+        let version = slot.version.load(Acquire);
+        if version > (number << 1) | 1 {
+            return Read::Lost;
+        }
+        if version == (number << 1) | 1 {
+            return Read::NotYet;
+        }
+        if version != number << 1 {
+            // Relaxed: see `push`.
+            return if slot.skipped.load(Relaxed) >= number {
+                Read::Lost
+            } else {
+                Read::NotYet
+            };
+        }
+        // Acquire: if a word is newer, so is the version read below.
+        let words = array::from_fn(|i| slot.words[i].load(Acquire));
+        for (copy, word) in tail.iter_mut().zip(self.tail_of(number)) {
+            // Acquire: likewise.
+            *copy = word.load(Acquire);
+        }
+        if slot.version.load(Relaxed) == version {
+            Read::Ready(words)
+        } else {
+            Read::Lost
+        }
+    }
+
+    fn slot(&self, number: u64) -> &Slot {
+        // The mask keeps it in bounds, by the type invariant.
+        &self.slots[(number & self.mask) as usize]
+    }
+
+    fn tail_of(&self, number: u64) -> &[Atomic<u64>] {
+        let start = (number & self.mask) as usize * self.depth;
+        // Always there, by the type invariant.
+        self.tails
+            .get(start..start + self.depth)
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The alerts of one instance, or of all: a ring, its readers, and the two files they read.
+//!
+//! `wakeup` gives, once, the alerts after the last one that any reader of this file was given, and
+//! then the end of the file; `alerts` has no end: each open file continues from its position, or
+//! from the oldest alert in the ring if it is sought to its begin.
+
+use crate::{
+    alert::{
+        notify::{self, Notifier},
+        readers,
+        record::{Alert, OWN_TAIL},
+        ring::{Read, Ring, Words},
+    },
+    sys::{
+        procfs::{Lines, Poller, Seek, Step, Stream},
+        stack::DEPTH_MAX,
+    }, //
+};
+
+use kernel::{
+    fmt::{self, Write},
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    sync::{
+        atomic::{Atomic, Relaxed},
+        Arc,
+    },
+    time::{delay::fsleep, Delta}, //
+};
+
+/// The longest tail of an alert, in words.
+pub(crate) const TAIL_MAX: usize = OWN_TAIL + DEPTH_MAX;
+
+/// Prints the line of an alert, without its end, given its tail: the tracker's own words, and the
+/// stack, return addresses, the innermost first.
+pub(crate) type Line = fn(&Alert, &[u64], &mut dyn Write) -> fmt::Result;
+
+/// A ring of alerts and its waiting readers.
+pub(crate) struct Alerts {
+    ring: Ring,
+    line: Line,
+    notifier: Notifier,
+    /// The number of the last alert whose text a reader of `wakeup` has.
+    given: Atomic<u64>,
+    /// Open files that have not returned the end yet.
+    listeners: Atomic<u64>,
+    /// Alerts for which there was no place in the ring.
+    lost: Atomic<u64>,
+    /// Missed alerts that were reported to readers, of all readers together.
+    overruns: Atomic<u64>,
+}
+
+/// How long a ring that goes away waits for its readers to return, in milliseconds.
+const DRAIN_TIMEOUT_MS: i64 = 200;
+
+impl Alerts {
+    /// Keeps the last `len` alerts, a power of two, with tails of `depth` words, and wakes at most
+    /// once in `interval` nanoseconds. `ENOMEM` or `EINVAL`. Sleeps.
+    pub(crate) fn new(len: u32, depth: usize, interval: u64, line: Line) -> Result<Self> {
+        Ok(Self {
+            ring: Ring::new(len, depth)?,
+            line,
+            notifier: notify::new(interval)?,
+            given: Atomic::new(0),
+            listeners: Atomic::new(0),
+            lost: Atomic::new(0),
+            overruns: Atomic::new(0),
+        })
+    }
+
+    /// Records an alert made from its number, with a tail that fits; `Err` if it is lost. Any
+    /// context.
+    ///
+    /// The caller announces it with [`Alerts::announce`].
+    pub(crate) fn record(
+        &self,
+        fill: impl FnOnce(u64) -> Words,
+        tail: &[u64],
+    ) -> core::result::Result<u64, u64> {
+        let recorded = self.ring.push(fill, tail);
+        if recorded.is_err() {
+            // Relaxed: the number is only shown.
+            self.lost.add(1, Relaxed);
+        }
+        recorded
+    }
+
+    /// Missed alerts that were reported to readers: they were overwritten before they were read, or
+    /// had no place. Of all readers together.
+    pub(crate) fn overruns(&self) -> u64 {
+        self.overruns.load(Relaxed)
+    }
+
+    /// Prints the counters of the ring of all instances.
+    pub(crate) fn show_stats(&self, out: &SeqFile) {
+        let notifier = &self.notifier;
+        for (name, value) in [
+            ("alerts", self.ring.head()),
+            ("alerts_lost", self.lost.load(Relaxed)),
+            ("overruns", self.overruns()),
+            ("wakes", notifier.wakes()),
+            ("wakes_suppressed", notifier.suppressed()),
+        ] {
+            seq_print!(out, "{name} {value}\n");
+        }
+    }
+
+    /// How its alerts are printed.
+    pub(crate) fn line(&self) -> Line {
+        self.line
+    }
+
+    /// Wakes the readers, soon. Any context.
+    pub(crate) fn announce(&self) {
+        notify::raise(&self.notifier);
+    }
+
+    /// Makes all readers return, for good. Sleeps.
+    ///
+    /// Once the files are removed, procfs answers any further read with `EIO`. So this waits a
+    /// moment for tasks that are reading, which get what is left and then an end-of-file.
+    fn release(&self) {
+        if !notify::release(&self.notifier) {
+            return;
+        }
+        for _ in 0..DRAIN_TIMEOUT_MS / 5 {
+            if self.listeners.load(Relaxed) == 0 {
+                break;
+            }
+            fsleep(Delta::from_millis(5));
+        }
+    }
+
+    /// The wake-up and its counters.
+    pub(crate) fn notifier(&self) -> &Notifier {
+        &self.notifier
+    }
+
+    /// Whether alert `number` can be read or is known to be lost.
+    fn is_settled(&self, number: u64) -> bool {
+        !matches!(self.ring.read(number, &mut []), Read::NotYet)
+    }
+
+    /// Looks up alert `number` and advances to the next; counts lost ones on the way.
+    fn take(&self, number: &mut u64, lost: &mut u64) -> Option<ReadAlert> {
+        loop {
+            let mut tail = [0; TAIL_MAX];
+            match self.ring.read(*number, &mut tail) {
+                Read::NotYet => return None,
+                Read::Ready(words) => {
+                    *number += 1;
+                    let alert = Alert::from_words(&words);
+                    return Some(ReadAlert { alert, tail });
+                }
+                Read::Lost => {
+                    let next = self.ring.tail().max(*number + 1);
+                    *lost += next - *number;
+                    *number = next;
+                }
+            }
+        }
+    }
+}
+
+/// An alert read from the ring.
+struct ReadAlert {
+    alert: Alert,
+    /// The tail, of as many words as the alert says.
+    tail: [u64; TAIL_MAX],
+}
+
+impl ReadAlert {
+    fn tail(&self) -> &[u64] {
+        let len = usize::from(self.alert.tail);
+        self.tail.get(..len).unwrap_or_default()
+    }
+}
+
+/// The most lines of one read, besides that about a loss.
+const BATCH: usize = 16;
+
+/// How much text, in bytes, is enough for one read.
+const SOFT_LIMIT: usize = 8192;
+
+/// Appends lines from alert `number` on; returns whether there were any.
+fn print(alerts: &Alerts, number: &mut u64, is_trusted: bool, out: &mut KVec<u8>) -> Result<bool> {
+    let start = out.len();
+    for _ in 0..BATCH {
+        let told = out.len();
+        if told - start >= SOFT_LIMIT {
+            break;
+        }
+        let (mut next, mut lost) = (*number, 0);
+        let mut taken = alerts.take(&mut next, &mut lost);
+        if let Some(taken) = &mut taken {
+            taken.alert.is_trusted = is_trusted;
+        }
+        if print_one(alerts.line, &mut Lines(out), taken.as_ref(), lost).is_err() {
+            // The number stays: what cannot be reported now is reported to the next read.
+            out.truncate(told);
+            return if told > start { Ok(true) } else { Err(ENOMEM) };
+        }
+        *number = next;
+        if lost > 0 {
+            // Relaxed: the number is only shown.
+            alerts.overruns.add(lost, Relaxed);
+        }
+        if taken.is_none() {
+            break;
+        }
+    }
+    Ok(out.len() > start)
+}
+
+fn print_one(
+    line: Line,
+    lines: &mut Lines<'_>,
+    taken: Option<&ReadAlert>,
+    lost: u64,
+) -> fmt::Result {
+    if lost > 0 {
+        lines.write_fmt(fmt!("lost={lost}\n"))?;
+    }
+    let Some(taken) = taken else { return Ok(()) };
+    line(&taken.alert, taken.tail(), lines)?;
+    lines.write_str("\n")
+}
+
+/// The file `alerts`.
+pub(crate) struct AlertsFile(pub(crate) Arc<Alerts>);
+
+impl Stream for AlertsFile {
+    /// The number of the next alert.
+    type Reader = u64;
+
+    fn open(&self) -> u64 {
+        self.0.listeners.add(1, Relaxed);
+        self.0.ring.head() + 1
+    }
+
+    fn left(&self) {
+        self.0.listeners.fetch_sub(1, Relaxed);
+    }
+
+    fn next(&self, reader: &mut u64, is_trusted: bool, out: &mut KVec<u8>) -> Result<Step> {
+        readers::note_current();
+        if print(&self.0, reader, is_trusted, out)? {
+            Ok(Step::Data)
+        } else if self.0.notifier.is_gone() {
+            Ok(Step::End)
+        } else {
+            Ok(Step::Wait)
+        }
+    }
+
+    fn seek(&self, reader: &mut u64, to: Seek) -> Result {
+        let ring = &self.0.ring;
+        *reader = match to {
+            // An alert that was overwritten before this seek is no loss of this reader.
+            Seek::Oldest => ring.tail(),
+            Seek::End => ring.head() + 1,
+        };
+        Ok(())
+    }
+
+    fn wait(&self, reader: u64) -> Result {
+        let alerts = &*self.0;
+        let ready = || alerts.is_settled(reader) || alerts.notifier.is_gone();
+        alerts.notifier.wait(ready)
+    }
+
+    fn release(&self) {
+        self.0.release();
+    }
+
+    fn poll(&self, reader: u64, poller: &Poller) -> (bool, bool) {
+        readers::note_current();
+        poller.register(&self.0.notifier);
+        (self.0.is_settled(reader), self.0.notifier.is_gone())
+    }
+}
+
+/// The file `wakeup`.
+pub(crate) struct WakeupFile(pub(crate) Arc<Alerts>);
+
+/// The position of an open `wakeup` file.
+#[derive(Clone, Copy)]
+pub(crate) struct Sleeper {
+    next: u64,
+    /// It was woken; after this alert it has read all.
+    until: Option<u64>,
+}
+
+impl Stream for WakeupFile {
+    type Reader = Sleeper;
+
+    fn open(&self) -> Sleeper {
+        self.0.listeners.add(1, Relaxed);
+        Sleeper {
+            next: self.0.given.load(Relaxed) + 1,
+            until: None,
+        }
+    }
+
+    fn left(&self) {
+        self.0.listeners.fetch_sub(1, Relaxed);
+    }
+
+    fn next(&self, reader: &mut Sleeper, is_trusted: bool, out: &mut KVec<u8>) -> Result<Step> {
+        readers::note_current();
+        if reader.until.is_none() {
+            if !self.0.is_settled(reader.next) {
+                return Ok(if self.0.notifier.is_gone() {
+                    Step::End
+                } else {
+                    Step::Wait
+                });
+            }
+            reader.until = Some(self.0.ring.head());
+        }
+        if reader.until.is_some_and(|until| reader.next > until) {
+            return Ok(Step::End);
+        }
+        let any = print(&self.0, &mut reader.next, is_trusted, out)?;
+        // Alerts that are being written at this moment are for the next read.
+        Ok(if any { Step::Data } else { Step::End })
+    }
+
+    fn given(&self, reader: &Sleeper) {
+        give(&self.0.given, reader.next - 1);
+    }
+
+    fn wait(&self, reader: Sleeper) -> Result {
+        let alerts = &*self.0;
+        let ready = || alerts.is_settled(reader.next) || alerts.notifier.is_gone();
+        alerts.notifier.wait(ready)
+    }
+
+    fn release(&self) {
+        self.0.release();
+    }
+
+    fn poll(&self, reader: Sleeper, poller: &Poller) -> (bool, bool) {
+        readers::note_current();
+        poller.register(&self.0.notifier);
+        let ready = reader.until.is_some() || self.0.is_settled(reader.next);
+        (ready, self.0.notifier.is_gone())
+    }
+}
+
+/// Moves `given` up to `number`, never back.
+fn give(given: &Atomic<u64>, number: u64) {
+    // Relaxed: a number that orders nothing.
+    let mut old = given.load(Relaxed);
+    while old < number {
+        match given.cmpxchg(old, number, Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}

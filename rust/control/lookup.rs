@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Values that name objects of the kernel: disks, cgroups, functions, tracepoints.
+//!
+//! Only the kernel can resolve these names; the parser of a line is passed a [`Lookup`] for that.
+
+use super::{
+    fault,
+    number::{in_range, parse_number},
+    Fault, ALL, ALL_DEVICES, MINOR_BITS,
+};
+use kernel::prelude::*;
+
+/// A name that only the kernel can resolve.
+#[derive(Clone, Copy)]
+pub(crate) enum LookupTarget<'a> {
+    /// A disk: its number in the `MKDEV` encoding. `ENOTBLK` for a partition. A number is only
+    /// checked; the disk does not have to exist yet.
+    Disk(Disk<'a>),
+    /// A cgroup by its path: its number.
+    Cgroup(&'a [u8]),
+    /// A function by its name: whether it can be followed; the number has no meaning. `ENOENT` if
+    /// there is none, `EBUSY` if it is one of ours that may run in a probe, any other error if it
+    /// cannot be traced.
+    Function(&'a [u8]),
+    /// A tracepoint by its name: whether it exists; the number has no meaning. `ENOENT`.
+    Tracepoint(&'a [u8]),
+}
+
+/// How a disk is written.
+#[derive(Clone, Copy)]
+pub(crate) enum Disk<'a> {
+    /// Its name under /dev.
+    Name(&'a [u8]),
+    /// In the kernel's `MKDEV` encoding.
+    Number(u32),
+}
+
+/// Resolves a name.
+pub(crate) type Lookup<'d> = &'d dyn Fn(LookupTarget<'_>) -> Result<u64>;
+
+pub(super) fn parse_disk<'a>(
+    text: &'a [u8],
+    lookup: Lookup<'_>,
+) -> core::result::Result<u64, Fault<'a>> {
+    const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
+    if text == b"all" {
+        return Ok(ALL_DEVICES);
+    }
+    if let Some(at) = text.iter().position(|&b| b == b':') {
+        const RANGE: &str = "expected MAJOR from 0 to 4095 and MINOR from 0 to 1048575";
+        const _: () = assert!(MINOR_BITS == 20);
+        let major = parse_number(&text[..at], text, EXPECTED)?;
+        let minor = parse_number(&text[at + 1..], text, EXPECTED)?;
+        in_range(major, 0, (1 << (32 - MINOR_BITS)) - 1, text, RANGE)?;
+        in_range(minor, 0, (1 << MINOR_BITS) - 1, text, RANGE)?;
+        let number = major << MINOR_BITS | minor;
+        return match lookup(LookupTarget::Disk(Disk::Number(number as u32))) {
+            Err(error) if error == ENOTBLK => {
+                let expected = "expected a whole disk, not a partition";
+                Err(fault(EINVAL, expected, text))
+            }
+            _ => Ok(number),
+        };
+    }
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_-.".contains(b);
+    if text.is_empty() || text.len() > 31 || text[0] == b'.' || !text.iter().all(plain) {
+        return Err(fault(EINVAL, EXPECTED, text));
+    }
+    match lookup(LookupTarget::Disk(Disk::Name(text))) {
+        Ok(dev) => Ok(dev),
+        Err(error) if error == ENOENT || error == ENXIO || error == ENODEV => {
+            Err(fault(ENOENT, "no such disk under /dev", text))
+        }
+        Err(error) if error == EINVAL || error == ENOTBLK => Err(fault(EINVAL, EXPECTED, text)),
+        Err(error) => Err(fault(error, "this disk cannot be opened", text)),
+    }
+}
+
+pub(super) fn parse_cgroup<'a>(
+    text: &'a [u8],
+    lookup: Lookup<'_>,
+) -> core::result::Result<u64, Fault<'a>> {
+    const EXPECTED: &str = "expected a cgroup: its path with a slash first, its number, or all";
+    if text == b"all" {
+        return Ok(ALL);
+    }
+    if text.first() != Some(&b'/') {
+        let number = parse_number(text, text, EXPECTED)?;
+        return in_range(number, 1, ALL - 1, text, EXPECTED);
+    }
+    match lookup(LookupTarget::Cgroup(text)) {
+        Ok(number) => Ok(number),
+        Err(error) if error == ENOENT => Err(fault(ENOENT, "no such cgroup of version 2", text)),
+        Err(error) => Err(fault(error, EXPECTED, text)),
+    }
+}
+
+/// The longest name of a function or a tracepoint.
+const SYMBOL_MAX: usize = 127;
+
+/// Whether this can be the name of a function or a tracepoint.
+fn is_symbol(text: &[u8]) -> bool {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"_.$".contains(b);
+    !text.is_empty() && text.len() <= SYMBOL_MAX && text.iter().all(plain)
+}
+
+pub(super) fn check_function<'a>(
+    name: &'a [u8],
+    text: &'a [u8],
+    lookup: Lookup<'_>,
+) -> core::result::Result<(), Fault<'a>> {
+    if !is_symbol(name) {
+        return Err(fault(EINVAL, "expected the name of a function", text));
+    }
+    let why = match lookup(LookupTarget::Function(name)) {
+        Ok(_) => return Ok(()),
+        Err(error) if error == ENOENT => return Err(fault(error, "no such function", text)),
+        Err(error) if error == EBUSY => {
+            "functions of this module that may run in a probe cannot be followed"
+        }
+        Err(_) => "this function cannot be traced",
+    };
+    Err(fault(EINVAL, why, text))
+}
+
+/// The prefixes of the name of a point.
+const POINTS: [(&str, Point); 3] = [
+    ("tracepoint:", Point::Tracepoint),
+    ("function:", Point::Entry),
+    ("return:", Point::Return),
+];
+
+/// The kinds of points.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Point {
+    Tracepoint,
+    Entry,
+    Return,
+}
+
+impl Point {
+    /// Splits a point into its kind and its name.
+    pub(crate) fn split(text: &[u8]) -> Option<(Self, &[u8])> {
+        let found = POINTS.iter().find_map(|(start, point)| {
+            let name = text.strip_prefix(start.as_bytes())?;
+            Some((*point, name))
+        });
+        found.filter(|(_, name)| is_symbol(name))
+    }
+}
+
+pub(super) fn check_point<'a>(
+    text: &'a [u8],
+    lookup: Lookup<'_>,
+) -> core::result::Result<(), Fault<'a>> {
+    const EXPECTED: &str = "expected tracepoint:NAME, function:NAME or return:NAME";
+    match Point::split(text).ok_or_else(|| fault(EINVAL, EXPECTED, text))? {
+        (Point::Tracepoint, name) => lookup(LookupTarget::Tracepoint(name))
+            .map(|_| ())
+            .map_err(|error| fault(error, "the kernel proper has no such tracepoint", text)),
+        (Point::Entry | Point::Return, name) => check_function(name, text, lookup),
+    }
+}

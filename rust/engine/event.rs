@@ -1,0 +1,574 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! One tracked event: a cell of the pool, findable by its key between its begin and its end.
+//!
+//! ```text
+//!             get                    publish                 claim (one winner)
+//!   free ------------> owned, filled ---------> live(g) ------------------------> owned
+//!    ^                      ^                      |                                |
+//!    |                      |                      | found, compared, and           |
+//!    |                      |                      v perhaps claimed                |
+//!    |                      |                   readers                             |
+//!    |                      +------------- changed and published as live(g+1) -----+
+//!    |                                                                             |
+//!    +------------------------------------- put -----------------------------------+
+//! ```
+//!
+//! # The state word
+//!
+//! ```text
+//!   63          13      12      11       4      3         2          1        0
+//!  +--------------+-----------+----------+----------+--------+-----------+------+
+//!  |  generation  | reporting |   refs   | changing | orphan | timed_out | live |
+//!  +--------------+-----------+----------+----------+--------+-----------+------+
+//! ```
+//!
+//! Publishing increments the generation, so generation and live bit name one *life* of one cell,
+//! which never comes back (2^51 lives). Within a life the other bits change: when the event times
+//! out, and when a reference is taken or returned. Between two lives of one event, while its
+//! owner changes it, `changing` tells it from a cell that is free or has ended.
+//!
+//! # Why no grace period is needed
+//!
+//! Any number of readers may look at a cell whose event ends and is replaced by another one
+//! meanwhile. A reader that wants the event:
+//!
+//! 1. loads the state `s` (acquire) and goes on only if it is live: it sees the key of that life
+//!    or a later one;
+//! 2. compares the key, with relaxed loads of a memory that may be changing;
+//! 3. exchanges the state from `s` to not live. If that succeeds, the reader is the one winner,
+//!    and this success *is* the proof that the comparison was sound: between load and exchange
+//!    the cell was in life `s` all the time, because leaving it needs this very exchange, and no
+//!    life comes twice. A key word of a later life cannot have been read: it is written after
+//!    a later owner got the cell, which is after the winner put it, which is after the winner's
+//!    comparison.
+//!
+//! A caller that only reads ([`Event::peek`]) copies, and then finds the state unchanged.
+//!
+//! # Timing out
+//!
+//! [`Event::time_out`] exchanges the state for the same one with `timed_out` set: it succeeds
+//! once in a life, and never after its end, because both are decided by the same word. A caller
+//! that ends the event at that moment sees its exchange fail, finds the same life, and tries again.
+//! A copy by [`Event::peek`] of the life whose exchange then succeeds is what is reported:
+//! it was found sound before, and the exchange tells that the event had not ended.
+//!
+//! The same exchange sets `reporting`, and [`Event::has_reported`] takes it away when the report
+//! is over. So an end learns from the word that it takes whether a report of its event is under
+//! way, about to begin included: if the bit is not there, no report of this event begins or runs
+//! after the end. The bit does not keep the cell: if the event ends meanwhile, its cell goes back
+//! at once, and the searcher finds that the life is over. A change of the event (a new life)
+//! keeps the bit, which then stays until the end.
+//!
+//! A search for events to time out passes over most of the cells, and has to be cheap for each:
+//! [`Event::quick_check`] reads the state, and the start if there is an event. That start is of the
+//! life that was seen, or of a later one, which began later: so if it is too young, so is the event
+//! in the cell. (One that is begun with a start in the past may be passed over, and is found by the
+//! next search.) Only what is old enough is copied and checked.
+//!
+//! # References
+//!
+//! A reference keeps the cell from being recycled, and prevents no party from ending the event. It
+//! is taken of a live event only ([`Event::get_ref`], an exchange that proves its life as `claim`
+//! does), so once an event is claimed its references only become fewer, but for copies of those
+//! that exist. The owner that finds references leaves the cell to them ([`Event::abandon`] sets
+//! `orphan`); the holder that returns the last one then gives the cell back ([`Event::put_ref`]).
+//! Both exchange the same word, so exactly one of them does. Without references all this costs
+//! nothing: the winner knows from its own exchange that there is none.
+//!
+//! # Contexts
+//!
+//! Any, NMI included. The words are atomics, since readers look while owners write.
+
+use crate::{
+    engine::freelist::{Cell, Link},
+    sys::atomic::{Acquire, Atomic, Full, Relaxed, Release},
+};
+use core::array;
+
+const LIVE: u64 = 1;
+const TIMED_OUT: u64 = 2;
+/// The event has ended, and the last reference gives the cell back.
+const ORPHAN: u64 = 4;
+/// The event is claimed by an owner that will publish it again.
+const CHANGING: u64 = 8;
+/// One reference.
+const REF: u64 = 16;
+/// All of them.
+const REFS: u64 = 0xff * REF;
+/// The timeout is being reported, or is about to be.
+const REPORTING: u64 = 1 << 12;
+const GENERATION: u64 = 1 << 13;
+
+/// What a new event in the cell does not have, whatever an earlier one had.
+const OF_ONE_EVENT: u64 = TIMED_OUT | REPORTING;
+
+/// What says which life it is.
+const LIFE: u64 = !(GENERATION - 1) | LIVE;
+
+/// A cell with room for a key of `K` words and `D` words of data.
+#[repr(C)]
+pub(crate) struct Event<const K: usize, const D: usize> {
+    /// See "The state word" above.
+    state: Atomic<u64>,
+    /// The pool's link while free; the place in the table while live.
+    link: Link,
+    /// When the operation began, in nanoseconds.
+    start: Atomic<u64>,
+    key: [Atomic<u64>; K],
+    data: [Atomic<u64>; D],
+}
+
+/// A life of a cell, and how the state word was when it was looked at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Life(u64);
+
+impl Life {
+    /// Whether the event had timed out when it was looked at.
+    #[inline(always)]
+    pub(crate) fn has_timed_out(self) -> bool {
+        self.0 & TIMED_OUT != 0
+    }
+
+    /// Whether a report of the timeout was under way when it was looked at, or about to begin.
+    #[inline(always)]
+    pub(crate) fn is_reported_now(self) -> bool {
+        self.0 & REPORTING != 0
+    }
+
+    /// Whether there was a reference when it was looked at.
+    #[inline(always)]
+    pub(crate) fn is_held(self) -> bool {
+        self.0 & REFS != 0
+    }
+
+    /// Whether `state` is of this life, which is not over.
+    #[inline(always)]
+    fn is_that_of(self, state: u64) -> bool {
+        (self.0 ^ state) & LIFE == 0
+    }
+}
+
+/// The result of [`Event::get_ref`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum GetRef {
+    /// The caller has one more.
+    Taken,
+    /// The life is over.
+    Over,
+    /// There are [`HOLDERS_MAX`] already.
+    TooMany,
+}
+
+/// What [`Event::quick_check`] sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum QuickCheck {
+    /// No event, or one that has timed out.
+    Nothing,
+    /// An event that its owner changes: it was live, and will be.
+    Changing,
+    /// A live event that has not timed out, and when it began, or a later one in its cell did.
+    Live(Life, u64),
+}
+
+/// The most references to one event.
+#[allow(dead_code, reason = "for tests")]
+pub(crate) const HOLDERS_MAX: u64 = REFS / REF;
+
+/// A copy of a live event.
+pub(crate) struct EventCopy<const K: usize, const D: usize> {
+    /// When it began, in nanoseconds.
+    pub(crate) start: u64,
+    pub(crate) key: [u64; K],
+    pub(crate) data: [u64; D],
+}
+
+impl<const K: usize, const D: usize> Cell for Event<K, D> {
+    fn new() -> Self {
+        Self {
+            state: Atomic::new(0),
+            link: Link::new(),
+            start: Atomic::new(0),
+            key: array::from_fn(|_| Atomic::new(0)),
+            data: array::from_fn(|_| Atomic::new(0)),
+        }
+    }
+
+    #[inline(always)]
+    fn link(&self) -> &Link {
+        &self.link
+    }
+}
+
+impl<const K: usize, const D: usize> Event<K, D> {
+    /// The life the cell is in, if it is live.
+    #[inline(always)]
+    pub(crate) fn life(&self) -> Option<Life> {
+        // Acquire: pairs with `publish`; what is read next belongs to this life or a later one.
+        let state = self.state.load(Acquire);
+        (state & LIVE != 0).then_some(Life(state))
+    }
+
+    /// A first look at the cell, for searches for events to time out.
+    #[inline(always)]
+    pub(crate) fn quick_check(&self) -> QuickCheck {
+        // Acquire: as in `life`.
+        let seen = self.state.load(Acquire);
+        match seen & (LIVE | CHANGING | TIMED_OUT) {
+            // Relaxed: of this life or a later one; callers that need to know check, by `peek_at`.
+            LIVE => QuickCheck::Live(Life(seen), self.start.load(Relaxed)),
+            CHANGING => QuickCheck::Changing,
+            _ => QuickCheck::Nothing,
+        }
+    }
+
+    /// Whether the key is `key`. Sound only together with a later [`Event::claim`] of the life
+    /// that was seen before, or with the check at the end of [`Event::peek`].
+    #[inline(always)]
+    pub(crate) fn has_key(&self, key: &[u64; K]) -> bool {
+        // Relaxed: see "Why no grace period is needed", step 2.
+        self.key
+            .iter()
+            .zip(key)
+            .all(|(word, wanted)| word.load(Relaxed) == *wanted)
+    }
+
+    /// Notes that the event has timed out, and that this is being reported until
+    /// [`Event::has_reported`]. Exactly one caller gets `true` for a life, and none after its end.
+    pub(crate) fn time_out(&self, life: Life) -> bool {
+        let mut now = life.0;
+        while now & TIMED_OUT == 0 && life.is_that_of(now) {
+            // Release: what was looked at before, of the event or of its task, was looked at
+            // while the event was pending. It publishes nothing else, and as a read-modify-write
+            // it goes on with the release of `publish`.
+            match self.state.cmpxchg(now, now | OF_ONE_EVENT, Release) {
+                Ok(_) => return true,
+                Err(found) => now = found,
+            }
+        }
+        false
+    }
+
+    /// The report of the timeout of this life is over. For the caller that got `true` from
+    /// [`Event::time_out`].
+    ///
+    /// If the event has ended meanwhile, or was changed, there is nothing to do: the cell may be
+    /// another event's, and a change has kept the mark.
+    pub(crate) fn has_reported(&self, life: Life) {
+        // Relaxed: a guess, the exchange checks it.
+        let mut now = self.state.load(Relaxed);
+        while life.is_that_of(now) {
+            // Release: what the report did comes before what an end that finds the mark gone does
+            // next. As a read-modify-write it goes on with the release of `publish`.
+            match self.state.cmpxchg(now, now & !REPORTING, Release) {
+                Ok(_) => return,
+                Err(found) => now = found,
+            }
+        }
+    }
+
+    /// Ends this life. Exactly one caller gets `Some` for a life, with its last state, and owns
+    /// the cell.
+    #[inline(always)]
+    pub(crate) fn claim(&self, life: Life) -> Option<Life> {
+        self.take(life, 0)
+    }
+
+    /// As [`Event::claim`], for callers that publish the event again ([`Event::republish`]), or
+    /// report that it has ended ([`Event::has_ended`]).
+    #[inline(always)]
+    pub(crate) fn claim_to_change(&self, life: Life) -> Option<Life> {
+        self.take(life, CHANGING)
+    }
+
+    #[inline(always)]
+    fn take(&self, life: Life, with: u64) -> Option<Life> {
+        let taken = (life.0 & !LIVE) | with;
+        // Acquire: the winner's reads and writes of the cell stay behind the exchange. What it
+        // read before needs no order, see step 3 above.
+        if self.state.cmpxchg(life.0, taken, Acquire).is_ok() {
+            return Some(life);
+        }
+        self.take_again(life, with)
+    }
+
+    /// The exchange has failed: the life is over, or only its other bits have changed.
+    #[cold]
+    fn take_again(&self, life: Life, with: u64) -> Option<Life> {
+        loop {
+            // Relaxed: if it is the same life, all of it was acquired when `life` was loaded.
+            let last = self.state.load(Relaxed);
+            if !life.is_that_of(last) {
+                return None;
+            }
+            let taken = (last & !LIVE) | with;
+            // Acquire: as in `take`.
+            if self.state.cmpxchg(last, taken, Acquire).is_ok() {
+                return Some(Life(last));
+            }
+        }
+    }
+
+    /// The event that was claimed to be changed is not published again. Only for the owner.
+    pub(crate) fn has_ended(&self) {
+        // Relaxed, both: it orders nothing. Those who hold references may return them meanwhile.
+        let mut now = self.state.load(Relaxed);
+        while let Err(found) = self.state.cmpxchg(now, now & !CHANGING, Relaxed) {
+            now = found;
+        }
+    }
+
+    /// Takes a reference to the event of this life.
+    pub(crate) fn get_ref(&self, life: Life) -> GetRef {
+        let mut now = life.0;
+        while life.is_that_of(now) {
+            if now & REFS == REFS {
+                return GetRef::TooMany;
+            }
+            // Acquire: as in `take`, what the holder reads stays behind.
+            match self.state.cmpxchg(now, now.wrapping_add(REF), Acquire) {
+                Ok(_) => return GetRef::Taken,
+                Err(found) => now = found,
+            }
+        }
+        GetRef::Over
+    }
+
+    /// Takes one more reference. The caller holds one; the event may have ended.
+    pub(crate) fn get_ref_again(&self) -> GetRef {
+        // Relaxed, both: the caller's own reference keeps the cell, and orders its reads.
+        let mut now = self.state.load(Relaxed);
+        while now & REFS != REFS {
+            match self.state.cmpxchg(now, now.wrapping_add(REF), Relaxed) {
+                Ok(_) => return GetRef::Taken,
+                Err(found) => now = found,
+            }
+        }
+        GetRef::TooMany
+    }
+
+    /// Returns a reference. The caller gives the cell back if the result is `true`.
+    #[must_use]
+    pub(crate) fn put_ref(&self) -> bool {
+        // Relaxed: a guess, the exchange checks it.
+        let mut now = self.state.load(Relaxed);
+        loop {
+            if now & REFS == 0 {
+                // Returned once too often: the cell is no longer this event's.
+                return false;
+            }
+            let left = now.wrapping_sub(REF);
+            let is_last = left & (REFS | ORPHAN) == ORPHAN;
+            let next = if is_last { left & !ORPHAN } else { left };
+            // Full: what we read of the cell precedes its recycling, by any party (Release); if it
+            // is us, so does what the others read (Acquire).
+            match self.state.cmpxchg(now, next, Full) {
+                Ok(_) => return is_last,
+                Err(found) => now = found,
+            }
+        }
+    }
+
+    /// Leaves the cell to those who hold references. The caller gives it back if there is none,
+    /// which the result says. Only for the owner.
+    #[cold]
+    #[must_use]
+    pub(crate) fn abandon(&self) -> bool {
+        // Acquire: if the last reference was returned meanwhile, what its holder read comes
+        // before what the next owner writes.
+        let mut now = self.state.load(Acquire);
+        while now & REFS != 0 {
+            // Release: what the owner did with the cell comes before what its next owner does.
+            if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok() {
+                return false;
+            }
+            // Acquire: as above.
+            now = self.state.load(Acquire);
+        }
+        true
+    }
+
+    /// Whether the event has not ended. For holders of a reference: the life it is in now.
+    pub(crate) fn is_live(&self) -> bool {
+        self.life().is_some()
+    }
+
+    /// How many references there are; a snapshot.
+    pub(crate) fn holders(&self) -> u64 {
+        // Relaxed: a number.
+        (self.state.load(Relaxed) & REFS) / REF
+    }
+
+    /// Makes a new event findable. Only for the owner, after it has filled the cell.
+    #[inline(always)]
+    pub(crate) fn publish(&self) {
+        self.go_live(self.next_life(OF_ONE_EVENT));
+    }
+
+    #[inline(always)]
+    fn go_live(&self, next: u64) {
+        // Release: readers that see this life see its key, start, data and place.
+        self.state.store(next, Release);
+    }
+
+    /// As [`Event::publish`], and of all who do so at once and then look for each other's event,
+    /// of any two at least one finds the other's.
+    #[inline(always)]
+    pub(crate) fn publish_and_order(&self) -> Life {
+        self.publish_fully(self.next_life(OF_ONE_EVENT))
+    }
+
+    /// As [`Event::publish_and_order`], with a reference for the caller.
+    pub(crate) fn publish_held(&self) -> Life {
+        self.publish_fully(self.next_life(OF_ONE_EVENT) | REF)
+    }
+
+    #[inline(always)]
+    fn publish_fully(&self, next: u64) -> Life {
+        // Full: Release as in `publish`; and what the caller looks at next is looked at after
+        // others can see this life.
+        self.state.xchg(next, Full);
+        Life(next)
+    }
+
+    /// Makes an event findable again after a change; as another one if it is `renewed`. Only for
+    /// the owner, who has claimed `life`.
+    #[inline(always)]
+    pub(crate) fn republish(&self, life: Life, renewed: bool) {
+        let forget = if renewed { OF_ONE_EVENT } else { 0 };
+        if life.is_held() {
+            return self.republish_held(forget);
+        }
+        self.go_live(self.next_life(forget));
+    }
+
+    /// Those who hold references may return them meanwhile.
+    #[cold]
+    fn republish_held(&self, forget: u64) {
+        loop {
+            // Relaxed: a guess, the exchange checks it.
+            let now = self.state.load(Relaxed);
+            let next = (now & !(forget | CHANGING)).wrapping_add(GENERATION) | LIVE;
+            // Release: as in `publish`.
+            if self.state.cmpxchg(now, next, Release).is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// The state of the life that begins next, without the bits of this one in `forget`: a new
+    /// event has not timed out and is not reported, whatever an earlier one in this cell was.
+    #[inline(always)]
+    fn next_life(&self, forget: u64) -> u64 {
+        // Relaxed: only owners write a state that is not live and not held, and ownership was
+        // handed over by `claim` or by the pool, both with acquire.
+        let state = self.state.load(Relaxed) & !(forget | CHANGING);
+        // The live bit is not set.
+        state.wrapping_add(GENERATION | LIVE)
+    }
+
+    /// Fills the cell; what is not given of the data keeps what was there. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn fill(&self, key: &[u64; K], start: u64, data: &[u64]) {
+        self.set_key(key);
+        self.set_start(start);
+        self.set_words(0, data);
+    }
+
+    /// A consistent copy with its life, if the event is live and stays so while it is copied. The
+    /// life is as it is afterwards.
+    pub(crate) fn peek(&self) -> Option<(Life, EventCopy<K, D>)> {
+        self.peek_at(self.life()?)
+    }
+
+    /// As [`Event::peek`], of a life that was looked at before.
+    #[inline(always)]
+    pub(crate) fn peek_at(&self, life: Life) -> Option<(Life, EventCopy<K, D>)> {
+        // Acquire, each: if a word is of a later life, the end of this one is seen below.
+        let copy = EventCopy {
+            start: self.start.load(Acquire),
+            key: array::from_fn(|i| self.key[i].load(Acquire)),
+            data: array::from_fn(|i| self.data[i].load(Acquire)),
+        };
+        // Relaxed: ordered by the acquire loads above.
+        let now = self.state.load(Relaxed);
+        life.is_that_of(now).then_some((Life(now), copy))
+    }
+
+    /// When the event began. For the owner and holders of a reference; for others as sound as
+    /// [`Event::has_key`].
+    #[inline(always)]
+    pub(crate) fn start(&self) -> u64 {
+        self.start.load(Relaxed)
+    }
+
+    /// Sets when the event began. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn set_start(&self, start: u64) {
+        // Release: as in `set_key`.
+        self.start.store(start, Release);
+    }
+
+    /// Sets the key. Only for the owner, and not while the event is in the table.
+    #[inline(always)]
+    pub(crate) fn set_key(&self, key: &[u64; K]) {
+        // Release, each word of a cell: a reader of an older life that sees one of them also sees
+        // that its life is over (`peek`). Free on x86.
+        for (word, value) in self.key.iter().zip(key) {
+            word.store(*value, Release);
+        }
+    }
+
+    /// The key. For the owner and holders of a reference.
+    #[inline(always)]
+    pub(crate) fn key(&self) -> [u64; K] {
+        array::from_fn(|i| self.key[i].load(Relaxed))
+    }
+
+    /// The data. For the owner and holders of a reference; for these it may be a mixture of before
+    /// and after a change.
+    #[inline(always)]
+    pub(crate) fn data(&self) -> [u64; D] {
+        array::from_fn(|i| self.data[i].load(Relaxed))
+    }
+
+    /// A word of the data, as [`Event::data`]; 0 behind it.
+    #[inline(always)]
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.data.get(at).map_or(0, |one| one.load(Relaxed))
+    }
+
+    /// Copies key and data. For the owner.
+    pub(crate) fn copy_to(&self, key: &mut [u64; K], data: &mut [u64; D]) {
+        for (to, word) in key.iter_mut().zip(&self.key) {
+            *to = word.load(Relaxed);
+        }
+        for (to, word) in data.iter_mut().zip(&self.data) {
+            *to = word.load(Relaxed);
+        }
+    }
+
+    /// Replaces the data. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn set_data(&self, data: &[u64; D]) {
+        self.set_words(0, data);
+    }
+
+    /// Replaces a word of the data, if there is one. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn set_word(&self, at: usize, word: u64) {
+        if let Some(one) = self.data.get(at) {
+            // Release: as in `set_key`.
+            one.store(word, Release);
+        }
+    }
+
+    /// Replaces as many words of the data as there are, from word `at` on. Only for the owner.
+    #[inline(always)]
+    pub(crate) fn set_words(&self, at: usize, words: &[u64]) {
+        for (word, value) in self.data.iter().skip(at).zip(words) {
+            // Release: as in `set_key`.
+            word.store(*value, Release);
+        }
+    }
+}

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the engine needs from the machine it runs on: a CPU number, a node, a clock, a guard.
+//!
+//! The engine files (freelist, rcu_ht, event, histogram, stats, alert, tracker) name no kernel
+//! function beyond the atomics of `sys::atomic`; everything else comes through [`Platform`]. In the
+//! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads and by a model
+//! checker, so that the same files are tested natively.
+
+use crate::sys::atomic::Atomic;
+
+/// The machine, as far as the engine needs to know it.
+///
+/// All functions may be called from any context, including NMI, unless they say otherwise, and with
+/// any arguments.
+///
+/// # Safety
+///
+/// Unsafe code relies on this:
+///
+/// - While a guard lives, its holder stays on one CPU: [`Platform::cpu`] returns the number of that
+///   CPU each time, and it is one for which [`Platform::node_of`] has a node. A guard cannot be
+///   given to another thread.
+/// - A guard is an RCU read-side critical section of [`Platform::synchronize`], which does not
+///   return before every guard that lived when it was called has been dropped; and what happened
+///   before such a guard was dropped happens before `synchronize` returns.
+/// - [`Platform::nodes`] and [`Platform::cpus`] return the same numbers all the time, at least 1,
+///   and so do [`Platform::node_of`] and [`Platform::has_memory`] of one argument.
+pub(crate) unsafe trait Platform: 'static {
+    /// Keeps the caller on its CPU and inside an RCU read-side critical section until dropped.
+    ///
+    /// In the kernel: preemption off, which is both since the RCU flavours were consolidated.
+    type Guard;
+
+    /// Takes a [`Platform::Guard`]. Nests.
+    fn guard() -> Self::Guard;
+
+    /// The CPU that the guard holds, below [`Platform::cpus`].
+    fn cpu(guard: &Self::Guard) -> usize;
+
+    /// One more than the largest CPU number that can ever exist.
+    fn cpus() -> usize;
+
+    /// One more than the largest NUMA node number.
+    fn nodes() -> usize;
+
+    /// The node of a CPU, below [`Platform::nodes`]; `None` if there cannot be such a CPU.
+    fn node_of(cpu: usize) -> Option<usize>;
+
+    /// Whether memory can be allocated on a node. At least one node has memory.
+    fn has_memory(node: usize) -> bool;
+
+    /// The distance between two nodes, smaller is nearer, as in the firmware's table.
+    fn distance(from: usize, to: usize) -> u32;
+
+    /// `CLOCK_MONOTONIC` in nanoseconds, by a read that is safe in NMI.
+    fn now() -> u64;
+
+    /// Waits until every guard that is held now has been dropped: an RCU grace period. Sleeps.
+    fn synchronize();
+
+    /// Requests that the pools that want to grow do so, in a context that may sleep.
+    fn queue_memory_work();
+
+    /// Adds to a counter that only this CPU writes.
+    ///
+    /// Atomic with respect to interrupts and NMIs of this CPU, which may add to the same counter
+    /// in the middle; not with respect to other CPUs, which only read it.
+    fn add_local(guard: &Self::Guard, counter: &Atomic<u64>, n: u64);
+
+    /// Adds to the counter at a position that is known, as [`Platform::add_local`] does.
+    #[inline(always)]
+    fn add_word<const AT: usize, const N: usize>(
+        guard: &Self::Guard,
+        words: &[Atomic<u64>; N],
+        n: u64,
+    ) {
+        Self::add_local(guard, &words[AT], n);
+    }
+
+    /// Adds one to the counter at a position that is known, as [`Platform::add_local`] does.
+    #[inline(always)]
+    fn count_word<const AT: usize, const N: usize>(guard: &Self::Guard, words: &[Atomic<u64>; N]) {
+        Self::add_word::<AT, N>(guard, words, 1);
+    }
+
+    /// Adds one to a counter, as [`Platform::add_local`] does: to the `nth` from `FIRST` on, if
+    /// there is one.
+    #[inline(always)]
+    fn count_nth<const FIRST: usize, const N: usize>(
+        guard: &Self::Guard,
+        words: &[Atomic<u64>; N],
+        nth: usize,
+    ) {
+        if let Some(counter) = words.get(FIRST..).and_then(|rest| rest.get(nth)) {
+            Self::add_local(guard, counter, 1);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A profile: how often operations of each class took how long, by powers of two.
+//!
+//! ```text
+//!   probes ---> Counts     a table for each CPU, only ever counted up
+//!                  |
+//!                  | sum at one moment: a Snapshot
+//!                  v
+//!              History     profile    = now    - the last reset
+//!                          previous   = the last reset - the one before it
+//!                          1, 5, 15 min = now - the snapshot that old
+//! ```
+//!
+//! Nothing is ever reset to zero. A reset takes a snapshot and keeps it; what is shown is the
+//! difference of two snapshots. Each operation increments one word once, so whenever a snapshot is
+//! taken, the operation is in it or in the following one: reading and resetting lose nothing, and
+//! no probe waits for either. The reader's view is not of one instant on all CPUs.
+//!
+//! # Contexts
+//!
+//! [`Counts::count`]: any. Everything else is for readers and a worker, under a lock of their own.
+
+use crate::{
+    engine::platform::Platform,
+    sys::{
+        atomic::{Atomic, Relaxed},
+        memory::{NodeSlice, PerCpu},
+    },
+};
+use kernel::{fmt, prelude::*};
+
+/// The number of classes of a profile.
+pub(crate) const CLASSES: usize = 8;
+
+/// The number of rows: powers of two of nanoseconds from 2^0 to 2^40, and one for longer ones.
+pub(crate) const ROWS: usize = 42;
+
+const CELLS: usize = CLASSES * ROWS;
+
+/// The classes of operations, in the order of the columns.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Class {
+    /// System calls that read.
+    Read,
+    /// System calls that write.
+    Write,
+    /// System calls that do both.
+    ReadWrite,
+    /// System calls that wait for what was written.
+    Sync,
+    /// System calls that open a file or a connection.
+    Open,
+    /// System calls that close one.
+    Close,
+    /// Reads of the block layer.
+    BlockRead,
+    /// Writes of the block layer.
+    BlockWrite,
+}
+
+impl Class {
+    /// All of them.
+    pub(crate) const ALL: [Class; CLASSES] = [
+        Class::Read,
+        Class::Write,
+        Class::ReadWrite,
+        Class::Sync,
+        Class::Open,
+        Class::Close,
+        Class::BlockRead,
+        Class::BlockWrite,
+    ];
+
+    /// The head of its column.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Class::Read => "s_read",
+            Class::Write => "s_write",
+            Class::ReadWrite => "s_rw",
+            Class::Sync => "s_sync",
+            Class::Open => "s_open",
+            Class::Close => "s_close",
+            Class::BlockRead => "b_read",
+            Class::BlockWrite => "b_write",
+        }
+    }
+
+    /// The class with this number.
+    pub(crate) fn from_number(number: u64) -> Option<Self> {
+        Self::ALL.get(usize::try_from(number).ok()?).copied()
+    }
+}
+
+/// The row of a delay in nanoseconds. Less than 1 ns is in the first one.
+#[inline(always)]
+pub(crate) fn row_of(delay: u64) -> usize {
+    ((delay | 1).ilog2() as usize).min(ROWS - 1)
+}
+
+/// The counters of the probes, for each CPU.
+pub(crate) struct Counts {
+    cpus: PerCpu<[Atomic<u64>; CELLS]>,
+}
+
+impl Counts {
+    /// Creates them, at zero. `ENOMEM`. Sleeps.
+    pub(crate) fn new<P: Platform>() -> Result<Self> {
+        let cpus = PerCpu::zeroed::<P>()?;
+        Ok(Self { cpus })
+    }
+
+    /// Counts an operation. Any context.
+    #[inline(always)]
+    pub(crate) fn count<P: Platform>(&self, guard: &P::Guard, class: Class, delay: u64) {
+        let cell = class as usize * ROWS + row_of(delay);
+        P::count_nth::<0, CELLS>(guard, self.cpus.this::<P>(guard), cell);
+    }
+
+    fn sum_of(&self, cell: usize) -> u64 {
+        // Relaxed: each word is exact, and a later read never finds less.
+        let values = self.cpus.iter().map(|cpu| cpu[cell].load(Relaxed));
+        values.fold(0, u64::wrapping_add)
+    }
+}
+
+/// The counters at one moment: a time in nanoseconds, then the cells.
+///
+/// Atomic because that is what can be changed in shared memory; a lock of the owner's orders all
+/// accesses.
+struct Snapshot<'a>(&'a [Atomic<u64>]);
+
+/// The words of a snapshot.
+const WORDS: usize = 1 + CELLS;
+
+impl Snapshot<'_> {
+    fn time(&self) -> u64 {
+        self.0[0].load(Relaxed)
+    }
+
+    fn cell(&self, cell: usize) -> u64 {
+        self.0[1 + cell].load(Relaxed)
+    }
+
+    fn take(&self, counts: &Counts, now: u64) {
+        self.0[0].store(now, Relaxed);
+        for (cell, word) in self.0[1..].iter().enumerate() {
+            word.store(counts.sum_of(cell), Relaxed);
+        }
+    }
+
+    fn copy(&self, other: &Snapshot<'_>) {
+        for (to, from) in self.0.iter().zip(other.0) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+    }
+}
+
+/// A window that ends now, and the snapshots at its possible begins.
+struct Window {
+    /// Its length in nanoseconds.
+    length: u64,
+    /// How many snapshots have been taken.
+    taken: usize,
+}
+
+/// The snapshots in the length of a window: they are equally far apart.
+const STEPS: u64 = 12;
+
+/// The same, and the snapshot at its begin.
+const SLOTS: usize = STEPS as usize + 1;
+
+const MINUTE: u64 = 60_000_000_000;
+
+/// The windows, in minutes.
+pub(crate) const WINDOWS: [u64; 3] = [1, 5, 15];
+
+/// The position of a snapshot.
+const PREVIOUS: usize = 0;
+const RESET: usize = 1;
+const NOW: usize = 2;
+const FIRST_SLOT: usize = 3;
+const SNAPSHOTS: usize = FIRST_SLOT + WINDOWS.len() * SLOTS;
+
+/// The span of a profile.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Span {
+    /// From the last reset, or the creation.
+    SinceReset,
+    /// The profile that the last reset ended.
+    Previous,
+    /// One of [`WINDOWS`].
+    Window(usize),
+}
+
+/// The snapshots. Its user has exclusive access.
+pub(crate) struct History {
+    words: NodeSlice<Atomic<u64>>,
+    windows: [Window; WINDOWS.len()],
+}
+
+impl History {
+    /// Begins at `now`, with nothing counted. `ENOMEM`. Sleeps.
+    pub(crate) fn new(now: u64) -> Result<Self> {
+        let words = NodeSlice::try_new(SNAPSHOTS * WORDS, None, |_| Ok(Atomic::new(0)))?;
+        let windows = WINDOWS.map(|minutes| Window {
+            length: minutes.wrapping_mul(MINUTE),
+            taken: 1,
+        });
+        let this = Self { words, windows };
+        for at in 0..SNAPSHOTS {
+            this.snapshot(at).0[0].store(now, Relaxed);
+        }
+        Ok(this)
+    }
+
+    fn snapshot(&self, at: usize) -> Snapshot<'_> {
+        Snapshot(&self.words[at * WORDS..][..WORDS])
+    }
+
+    /// A snapshot of a window, by its number since the begin.
+    fn slot(&self, window: usize, number: usize) -> Snapshot<'_> {
+        self.snapshot(FIRST_SLOT + window * SLOTS + number % SLOTS)
+    }
+
+    /// Ends the profile at `now`, and begins the next.
+    pub(crate) fn reset(&mut self, counts: &Counts, now: u64) {
+        self.snapshot(PREVIOUS).copy(&self.snapshot(RESET));
+        self.snapshot(RESET).take(counts, now);
+    }
+
+    /// Takes the snapshots that are due. Returns the nanoseconds until the next one is due.
+    pub(crate) fn take_due(&mut self, counts: &Counts, now: u64) -> u64 {
+        let mut next = MINUTE;
+        for at in 0..WINDOWS.len() {
+            let Window { length, taken } = self.windows[at];
+            let step = length / STEPS;
+            let last = self.slot(at, taken.wrapping_sub(1)).time();
+            let age = now.saturating_sub(last);
+            if age >= step {
+                self.slot(at, taken).take(counts, now);
+                self.windows[at].taken = taken.wrapping_add(1);
+                next = next.min(step);
+            } else {
+                next = next.min(step.wrapping_sub(age));
+            }
+        }
+        next
+    }
+
+    /// The snapshot with which a window that ends at `now` begins: the last one that is old enough.
+    fn first_of(&self, window: usize, now: u64) -> Snapshot<'_> {
+        let Window { length, taken } = self.windows[window];
+        let oldest = taken.saturating_sub(SLOTS);
+        let newest_first = (oldest..taken)
+            .rev()
+            .map(|number| self.slot(window, number));
+        let mut begin = self.slot(window, oldest);
+        for snapshot in newest_first {
+            if now.saturating_sub(snapshot.time()) >= length {
+                begin = snapshot;
+                break;
+            }
+        }
+        begin
+    }
+
+    /// The profile of a span that ends at `now`, unless it has ended before.
+    pub(crate) fn profile(&mut self, counts: &Counts, span: Span, now: u64) -> Profile<'_> {
+        if span == Span::Previous {
+            return Profile {
+                begin: self.snapshot(PREVIOUS),
+                end: self.snapshot(RESET),
+            };
+        }
+        self.snapshot(NOW).take(counts, now);
+        let begin = match span {
+            Span::Window(window) => self.first_of(window, now),
+            Span::SinceReset | Span::Previous => self.snapshot(RESET),
+        };
+        Profile {
+            begin,
+            end: self.snapshot(NOW),
+        }
+    }
+}
+
+/// How often operations took how long, between two moments.
+///
+/// Prints as a table, see Documentation/ABI/testing.
+pub(crate) struct Profile<'a> {
+    begin: Snapshot<'a>,
+    end: Snapshot<'a>,
+}
+
+impl Profile<'_> {
+    /// How many operations of a class have a delay in this row.
+    pub(crate) fn count(&self, class: Class, row: usize) -> u64 {
+        let cell = class as usize * ROWS + row;
+        self.end.cell(cell).wrapping_sub(self.begin.cell(cell))
+    }
+
+    /// When it begins and ends.
+    pub(crate) fn times(&self) -> (u64, u64) {
+        (self.begin.time(), self.end.time())
+    }
+}
+
+impl fmt::Display for Profile<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (begin, end) = self.times();
+        f.write_fmt(fmt!("# begin={begin} end={end}\n"))?;
+        f.write_fmt(fmt!("{:<15}", "range"))?;
+        for class in Class::ALL {
+            f.write_fmt(fmt!(" {:>11}", class.name()))?;
+        }
+        f.write_str("\n")?;
+        for row in 0..ROWS {
+            f.write_fmt(fmt!("{}", Range(row)))?;
+            for class in Class::ALL {
+                f.write_fmt(fmt!(" {:>11}", self.count(class, row)))?;
+            }
+            f.write_str("\n")?;
+        }
+        Ok(())
+    }
+}
+
+/// The bounds of a row, as `[1us,2us[`: padded, the unit stands for a power of 1024 ns.
+struct Range(usize);
+
+impl fmt::Display for Range {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (low, high) = (Power(self.0), Power(self.0 + 1));
+        let (low, low_unit) = low.parts();
+        if self.0 + 1 >= ROWS {
+            // As wide as the others.
+            return f.write_fmt(fmt!("[{low}{low_unit},inf[{:<4}", ""));
+        }
+        let (high, high_unit) = high.parts();
+        let digits = |number: u32| number.checked_ilog10().map_or(1, |more| more as usize + 1);
+        let width = 3 + digits(low) + low_unit.len() + digits(high) + high_unit.len();
+        let pad = 15usize.saturating_sub(width);
+        f.write_fmt(fmt!("[{low}{low_unit},{high}{high_unit}[{:pad$}", ""))
+    }
+}
+
+/// A power of two of nanoseconds.
+struct Power(usize);
+
+impl Power {
+    /// A number and its unit.
+    fn parts(&self) -> (u32, &'static str) {
+        const UNITS: [&str; 4] = ["ns", "us", "ms", "s"];
+        let unit = (self.0 / 10).min(UNITS.len() - 1);
+        (1 << (self.0 - 10 * unit), UNITS[unit])
+    }
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! When repeated work is done next, on which CPU, and which CPU takes over if that one does not do
+//! it.
+//!
+//! ```text
+//!   CPU 0:  timer --> work --> timer --> ...
+//!                      |
+//!                      | due: when it should be done next
+//!                      v
+//!   CPU 1:  watch: is it overdue? -- no: look again when it would be
+//!                      | yes
+//!                      +--> takeover: work --> timer, from now on here
+//! ```
+//!
+//! A CPU with interrupts off runs neither its timers nor its workers, and one that a real-time
+//! thread occupies runs no worker. So work that is watched has a second timer, on a second CPU. As
+//! long as all is well it only looks at the clock, once in a pause or less. The takeover that it
+//! starts if necessary is bound to its own CPU, which runs, as this very timer shows; if a
+//! real-time thread occupies that one, too, the next CPU is asked. And the end of each run makes
+//! sure that the watch is where it should be.
+//!
+//! Two CPUs may do the work at the same time: the first may be found overdue while it is only
+//! slow. Then the result of the last one to begin holds, which has seen everything.
+//!
+//! Only the decisions are here, so that host tests reach them (user/engine/src/tests/schedule.rs).
+//! The timers, the workers and the lock are behind [`Machine`], see sys/periodic.rs: every function
+//! is called under that lock, so nothing here is shared.
+//!
+//! # Contexts
+//!
+//! Tasks and hard interrupts, with interrupts off. Probes do not use it.
+
+/// How late the first CPU is, in nanoseconds, before the second one takes over.
+pub(crate) const OVERDUE: u64 = 10_000_000;
+
+/// How long a run may take undisturbed, in nanoseconds: some take long, with much to report.
+pub(crate) const RUN: u64 = 100_000_000;
+
+/// The machine, as the CPU sees it that is in a function of [`Schedule`].
+pub(crate) trait Machine {
+    /// In nanoseconds.
+    fn now(&self) -> u64;
+
+    /// This CPU.
+    fn cpu(&self) -> usize;
+
+    /// All numbers of CPUs are below this one.
+    fn cpus(&self) -> usize;
+
+    /// Whether a CPU is online and may be disturbed.
+    fn may_watch(&self, cpu: usize) -> bool;
+
+    /// Has the work queued at this time, on this CPU, and not where it was to be before. One that
+    /// may not be disturbed may leave that to another.
+    fn start_timer(&self, at: u64);
+
+    /// Has [`Schedule::look`] called at this time, on this CPU, and not where it was to be before.
+    fn start_watch(&self, at: u64);
+
+    /// Has the takeover begin on a CPU that is online, and cancels it elsewhere.
+    fn ask(&self, cpu: usize);
+
+    /// Whether a takeover waits for a worker.
+    fn is_asked(&self) -> bool;
+
+    /// Cancels the work, if it waits for a worker.
+    fn cancel(&self);
+}
+
+/// The timer that looks whether the work is overdue.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    /// Where it is, or where a takeover was asked for to bring it there.
+    cpu: usize,
+    /// When it looks next, or should have been there.
+    looks: u64,
+}
+
+/// One run of the work.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Run(u64);
+
+/// See the head of this file.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    is_watched: bool,
+    is_stopped: bool,
+    /// How often the work was begun.
+    runs: u64,
+    /// Whether the last run has not ended.
+    is_busy: bool,
+    /// When the work is due, or the run should have ended; `None`: it rests.
+    due: Option<u64>,
+    watch: Option<Watch>,
+    /// The CPU that was last asked for the takeover.
+    asked: Option<usize>,
+}
+
+impl Schedule {
+    /// Work that rests; `is_watched` if another CPU is to take over.
+    pub(crate) fn new(is_watched: bool) -> Self {
+        Self {
+            is_watched,
+            is_stopped: false,
+            runs: 0,
+            is_busy: false,
+            due: None,
+            watch: None,
+            asked: None,
+        }
+    }
+
+    /// No timer is started, and no takeover asked for, from now on.
+    pub(crate) fn stop(&mut self) {
+        self.is_stopped = true;
+    }
+
+    /// The work begins on this CPU.
+    pub(crate) fn begin(&mut self, machine: &impl Machine) -> Run {
+        self.runs += 1;
+        self.is_busy = true;
+        self.due = Some(machine.now().saturating_add(RUN));
+        Run(self.runs)
+    }
+
+    /// The work has ended on this CPU, and is due again after `pause` nanoseconds, if at all.
+    pub(crate) fn end(&mut self, machine: &impl Machine, run: Run, pause: Option<u64>) {
+        // Another CPU has taken over, and has seen everything.
+        if run != Run(self.runs) {
+            return;
+        }
+        self.is_busy = false;
+        self.due = None;
+        if let (Some(pause), false) = (pause, self.is_stopped) {
+            let due = machine.now().saturating_add(pause);
+            self.due = Some(due);
+            machine.start_timer(due);
+        }
+    }
+
+    /// Ensures that another CPU watches this one, and looks in time. A CPU that should have looked,
+    /// or have come to watch, and has not, is given up.
+    pub(crate) fn ensure_watched(&mut self, machine: &impl Machine) {
+        let (Some(due), true, false) = (self.due, self.is_watched, self.is_stopped) else {
+            return;
+        };
+        let (now, this) = (machine.now(), machine.cpu());
+        let after = match self.watch {
+            None => this,
+            Some(watch)
+                if watch.cpu == this
+                    || !machine.may_watch(watch.cpu)
+                    || watch.looks < now.saturating_sub(OVERDUE) =>
+            {
+                watch.cpu
+            }
+            Some(watch) if watch.looks <= due.saturating_add(OVERDUE) => return,
+            // It would look too late: a timeout has become shorter.
+            Some(watch) => {
+                self.ask_to_watch(machine, watch.cpu);
+                return;
+            }
+        };
+        if let Some(cpu) = next(machine, after, Some(this)) {
+            self.ask_to_watch(machine, cpu);
+        }
+    }
+
+    /// Whether a takeover, which begins on this CPU, has to do the work, or was only asked for to
+    /// bring the watch here. [`Schedule::after_takeover`] follows in both cases.
+    pub(crate) fn takes_over(&mut self, machine: &impl Machine) -> bool {
+        let takes_over = self.is_overdue(machine);
+        if takes_over {
+            // It waits in vain there; the timer will queue it here.
+            machine.cancel();
+        }
+        takes_over
+    }
+
+    /// The takeover is over on this CPU, which `has_run` the work, or is to watch from now on. In
+    /// the first case the work remains here, and so the watch must not: both would hang together.
+    pub(crate) fn after_takeover(&mut self, machine: &impl Machine, has_run: bool) {
+        if has_run {
+            self.ensure_watched(machine);
+        } else {
+            self.look_later(machine);
+        }
+    }
+
+    /// The watch looks whether the work is overdue.
+    pub(crate) fn look(&mut self, machine: &impl Machine) {
+        if self.is_overdue(machine) {
+            // This CPU runs; if its workers do not, others are next.
+            let cpu = match self.asked {
+                Some(asked) if machine.is_asked() => next(machine, asked, None),
+                _ => Some(machine.cpu()),
+            };
+            if let Some(cpu) = cpu {
+                self.ask(machine, cpu);
+            }
+        }
+        self.look_later(machine);
+    }
+
+    /// Has this CPU look when the first one would be overdue; soon, if it is, or while it is not
+    /// known when the work is due next.
+    fn look_later(&mut self, machine: &impl Machine) {
+        let (Some(due), false) = (self.due, self.is_stopped) else {
+            self.watch = None;
+            return;
+        };
+        let now = machine.now();
+        let from = if self.is_busy { now } else { due.max(now) };
+        let looks = from.saturating_add(OVERDUE);
+        let cpu = machine.cpu();
+        self.watch = Some(Watch { cpu, looks });
+        machine.start_watch(looks);
+    }
+
+    fn is_overdue(&self, machine: &impl Machine) -> bool {
+        let grace = if self.is_busy { 0 } else { OVERDUE };
+        let is_over = |due: u64| machine.now() >= due.saturating_add(grace);
+        !self.is_stopped && self.due.is_some_and(is_over)
+    }
+
+    fn ask_to_watch(&mut self, machine: &impl Machine, cpu: usize) {
+        let looks = machine.now().saturating_add(OVERDUE);
+        self.watch = Some(Watch { cpu, looks });
+        self.ask(machine, cpu);
+    }
+
+    fn ask(&mut self, machine: &impl Machine, cpu: usize) {
+        self.asked = Some(cpu);
+        machine.ask(cpu);
+    }
+}
+
+/// The first CPU after this one that may be disturbed, and is not `not`.
+fn next(machine: &impl Machine, after: usize, not: Option<usize>) -> Option<usize> {
+    let cpus = machine.cpus();
+    (1..=cpus)
+        .map(|step| (after + step) % cpus)
+        .find(|&cpu| Some(cpu) != not && machine.may_watch(cpu))
+}

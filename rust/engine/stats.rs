@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Exact counters: one set for each CPU, written only by that CPU, added up by the reader.
+//!
+//! The sums that hold whenever no probe is running:
+//!
+//! ```text
+//!   attempts = started + full + filtered + off + crowded
+//!   started  = ended + pending + replaced + cleared + gone
+//!   ended    = negative + the sum of the histogram
+//! ```
+//!
+//! Each of these is counted where it happens, and none is computed from the others (`pending` is
+//! counted in the pool), so that the sums are a real check. Any context.
+
+use crate::{
+    engine::{
+        histogram::{self, BUCKETS},
+        platform::Platform,
+    },
+    sys::{
+        atomic::{Atomic, Relaxed},
+        memory::PerCpu,
+    },
+};
+use kernel::prelude::*;
+
+/// The position of a counter, for code in which it is known at compile time.
+#[derive(Clone, Copy)]
+pub(crate) struct At<const POSITION: usize>;
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $variant:ident $position:ident = $name:literal,)*) => {
+        /// What is counted.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub(crate) enum Counter {
+            $($(#[$doc])* $variant,)*
+        }
+
+        impl Counter {
+            /// All counters, in the order of the `stats` file; `Crowded` is the last one there,
+            /// after those of the kind.
+            pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
+
+            $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
+
+            /// The name in the `stats` file.
+            pub(crate) const fn name(self) -> &'static str {
+                match self {
+                    $(Counter::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Begins that were seen, with any result.
+    Attempts ATTEMPTS = "attempts",
+    /// Begins that became a tracked event.
+    Started STARTED = "started",
+    /// Begins lost because the pool was full.
+    Full FULL = "full",
+    /// Begins that the instance's filter refused.
+    Filtered FILTERED = "filtered",
+    /// Begins seen while the instance was off.
+    Off OFF = "off",
+    /// Events that met their end.
+    Ended ENDED = "ended",
+    /// Events dropped because the same key began again, which is impossible: their end was not
+    /// seen.
+    Replaced REPLACED = "replaced",
+    /// Events dropped when the instance was disabled.
+    Cleared CLEARED = "cleared",
+    /// Events whose operation ceased to exist without an end (merged away, owner exited).
+    Gone GONE = "gone",
+    /// Ends without a begin: begun before the instance was on, or lost.
+    Unmatched UNMATCHED = "unmatched",
+    /// Ends before their begin; counted in `ended`, not in the histogram.
+    Negative NEGATIVE = "negative",
+    /// Events whose end had not come after the timeout.
+    TimedOut TIMED_OUT = "timed_out",
+    /// Ends of events that had timed out.
+    Late LATE = "late",
+    /// Alerts raised.
+    Alerts ALERTS = "alerts",
+    /// Alerts whose place in the ring was taken by a writer a whole lap behind.
+    AlertsLost ALERTS_LOST = "alerts_lost",
+    /// Begins lost because too many events of their key were live.
+    Crowded CROWDED = "crowded",
+    /// Alerts that were suppressed, as there were too many in this second.
+    AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
+}
+
+/// How many counters a tracker may have of its own.
+pub(crate) const EXTRA: usize = 8;
+
+// The counters of one CPU are one array of words, since a single instruction increments a word of
+// an array at a known position.
+const SUM: usize = Counter::ALL.len();
+const MIN: usize = SUM + 1;
+const MAX: usize = MIN + 1;
+const FIRST_EXTRA: usize = MAX + 1;
+const FIRST_BUCKET: usize = FIRST_EXTRA + EXTRA;
+const WORDS: usize = FIRST_BUCKET + BUCKETS;
+
+/// The counters of one CPU.
+type Local = [Atomic<u64>; WORDS];
+
+/// The counters of one instance.
+pub(crate) struct Stats {
+    cpus: PerCpu<Local>,
+}
+
+/// Smallest, mean and largest delay in nanoseconds; all 0 when nothing has ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Summary {
+    pub(crate) min: u64,
+    pub(crate) mean: u64,
+    pub(crate) max: u64,
+}
+
+impl Stats {
+    /// Creates counters at zero. Sleeps; fails with `ENOMEM`.
+    pub(crate) fn new<P: Platform>() -> Result<Self> {
+        let cpus = PerCpu::<Local>::zeroed::<P>()?;
+        for local in cpus.iter() {
+            // Relaxed: nothing else has access to them yet.
+            local[MIN].store(u64::MAX, Relaxed);
+        }
+        Ok(Self { cpus })
+    }
+
+    /// The counters of the CPU that the guard holds, for more than one use.
+    #[inline(always)]
+    pub(crate) fn here<'a, P: Platform>(&'a self, guard: &'a P::Guard) -> Here<'a, P> {
+        let local = self.cpus.this::<P>(guard);
+        Here { local, guard }
+    }
+
+    /// The total of a counter.
+    pub(crate) fn total(&self, counter: Counter) -> u64 {
+        self.sum_of(counter as usize)
+    }
+
+    /// The total of a counter of the tracker's own.
+    pub(crate) fn total_extra(&self, which: usize) -> u64 {
+        self.sum_of(FIRST_EXTRA + which)
+    }
+
+    /// How many delays fell into a histogram bucket.
+    pub(crate) fn bucket(&self, bucket: usize) -> u64 {
+        self.sum_of(FIRST_BUCKET + bucket)
+    }
+
+    /// Smallest, mean and largest delay so far.
+    pub(crate) fn summary(&self) -> Summary {
+        let count: u64 = (0..BUCKETS).map(|bucket| self.bucket(bucket)).sum();
+        if count == 0 {
+            return Summary {
+                min: 0,
+                mean: 0,
+                max: 0,
+            };
+        }
+        let (mut min, mut max) = (u64::MAX, 0);
+        for local in self.cpus.iter() {
+            min = min.min(local[MIN].load(Relaxed));
+            max = max.max(local[MAX].load(Relaxed));
+        }
+        Summary {
+            min,
+            mean: mean(self.sum(), count),
+            max,
+        }
+    }
+
+    /// The sum of all delays.
+    ///
+    /// The word that each CPU adds to wraps: 65,536 sleepers add 65 s in a second, which is 2^64 ns
+    /// after three days. It is the lower half. The upper half follows from the histogram, which
+    /// gives bounds for the sum; they are at most an eighth apart. So the result is exact up to
+    /// 2^67 ns. Above that it is the number with this lower half that is closest to the middle of
+    /// the bounds: at most a sixteenth, plus half of 2^64, from the sum.
+    fn sum(&self) -> u128 {
+        let (mut least, mut most) = (0, 0);
+        for bucket in 0..BUCKETS {
+            let count = u128::from(self.bucket(bucket));
+            let (low, above) = histogram::bounds(bucket);
+            least += count * u128::from(low);
+            most += count * u128::from(above - 1);
+        }
+        with_lower_half(self.sum_of(SUM), least + (most - least) / 2)
+    }
+
+    fn sum_of(&self, at: usize) -> u64 {
+        // Relaxed: each is exact; together they are a snapshot of about now.
+        let values = self.cpus.iter().map(|local| local[at].load(Relaxed));
+        values.fold(0, u64::wrapping_add)
+    }
+}
+
+/// The counters of one CPU, while a guard holds it.
+pub(crate) struct Here<'a, P: Platform> {
+    local: &'a Local,
+    guard: &'a P::Guard,
+}
+
+impl<P: Platform> Here<'_, P> {
+    /// Counts one.
+    #[inline(always)]
+    pub(crate) fn count<const COUNTER: usize>(&self, _: At<COUNTER>) {
+        P::count_word::<COUNTER, WORDS>(self.guard, self.local);
+    }
+
+    /// Counts one in a counter of the tracker's own, below [`EXTRA`].
+    #[inline]
+    pub(crate) fn count_extra(&self, which: usize) {
+        if which < EXTRA {
+            P::count_nth::<FIRST_EXTRA, WORDS>(self.guard, self.local, which);
+        }
+    }
+
+    /// Adds to such a counter.
+    pub(crate) fn add_extra(&self, which: usize, n: u64) {
+        if which < EXTRA {
+            P::add_local(self.guard, &self.local[FIRST_EXTRA + which], n);
+        }
+    }
+
+    /// A number that changes with each event that begins or ends, however it does.
+    pub(crate) fn changes(&self) -> u64 {
+        let counted = [
+            Counter::Started,
+            Counter::Ended,
+            Counter::Replaced,
+            Counter::Cleared,
+            Counter::Gone,
+        ];
+        // Relaxed: this CPU writes them. The sum only wraps.
+        let values = counted.map(|counter| self.local[counter as usize].load(Relaxed));
+        values.into_iter().fold(0, u64::wrapping_add)
+    }
+
+    /// Adds a delay to the histogram, the sum and the extremes.
+    #[inline(always)]
+    pub(crate) fn record(&self, delay: u64) {
+        let words = self.local;
+        P::count_nth::<FIRST_BUCKET, WORDS>(self.guard, words, histogram::bucket_of(delay));
+        P::add_word::<SUM, WORDS>(self.guard, words, delay);
+        // Relaxed: only this CPU writes them.
+        if delay < words[MIN].load(Relaxed) {
+            improve(&words[MIN], delay, |new, old| new < old);
+        }
+        if delay > words[MAX].load(Relaxed) {
+            improve(&words[MAX], delay, |new, old| new > old);
+        }
+    }
+}
+
+/// The number closest to `near` with this lower half.
+fn with_lower_half(half: u64, near: u128) -> u128 {
+    let difference = half.wrapping_sub(near as u64) as i64;
+    let found = near.checked_add_signed(difference.into());
+    found.unwrap_or(half.into())
+}
+
+/// The quotient, if it fits in 64 bits. By hand: kernels have no 128-bit division.
+fn mean(sum: u128, count: u64) -> u64 {
+    let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
+    if rest >= count {
+        return u64::MAX;
+    }
+    let mut quotient = 0;
+    for bit in (0..u64::BITS).rev() {
+        let carry = rest >> 63;
+        rest = rest << 1 | (low >> bit & 1);
+        if carry != 0 || rest >= count {
+            rest = rest.wrapping_sub(count);
+            quotient |= 1 << bit;
+        }
+    }
+    quotient
+}
+
+/// Replaces an extreme, against interrupts of this CPU that do the same.
+#[cold]
+#[inline(never)]
+fn improve(extreme: &Atomic<u64>, value: u64, better: impl Fn(u64, u64) -> bool) {
+    // Relaxed: nothing else depends on it.
+    let mut old = extreme.load(Relaxed);
+    while better(value, old) {
+        match extreme.cmpxchg(old, value, Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Capacity: how many events can be live, and how it grows.
+//!
+//! A probe that finds few cells left only requests growth (freelist.rs). The functions here are
+//! called where sleeping is allowed.
+
+use super::Tracker;
+use crate::engine::{hash::Seed, platform::Platform};
+use kernel::prelude::*;
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// Creates a tracker for `capacity` live events that reports delays above `threshold`
+    /// nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
+    #[allow(dead_code, reason = "for tests; the module's trackers may grow")]
+    pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {
+        Self::growing(capacity, capacity, threshold, seed)
+    }
+
+    /// Whether the pool has requested growth.
+    pub(crate) fn wants_to_grow(&self) -> bool {
+        self.pool.wants_to_grow()
+    }
+
+    /// The capacity after the next growth.
+    pub(crate) fn next_capacity(&self) -> u32 {
+        let capacity = self.pool.capacity();
+        capacity.saturating_mul(2).min(self.pool.max())
+    }
+
+    /// Doubles the capacity, up to the maximum, if the pool has requested it. Returns how many
+    /// events were added. Sleeps; after `ENOMEM` the capacity is unchanged and the pool still wants
+    /// to grow, and `EBUSY` means that another call is running.
+    pub(crate) fn grow(&self) -> Result<u32> {
+        if !self.pool.wants_to_grow() {
+            return Ok(0);
+        }
+        let target = self.next_capacity();
+        // The table first: it must never be smaller than the pool.
+        self.table.grow(target)?;
+        self.pool.grow(target)
+    }
+
+    /// Frees outgrown parts of the table, and returns how many older parts are still in use.
+    /// Sleeps; `EBUSY` as for `grow`.
+    pub(crate) fn reap(&self) -> Result<u32> {
+        self.table.reap()
+    }
+
+    /// Returns the cells that a CPU that went offline had cached. Any context.
+    pub(crate) fn cpu_gone(&self, cpu: usize) {
+        self.pool.drain(cpu);
+    }
+
+    /// The most events that can be live.
+    pub(crate) fn capacity(&self) -> u32 {
+        self.pool.capacity()
+    }
+
+    /// The most events that can ever be live.
+    pub(crate) fn max_capacity(&self) -> u32 {
+        self.pool.max()
+    }
+
+    /// How many cells are free, approximately.
+    pub(crate) fn free(&self) -> u64 {
+        self.pool.free()
+    }
+}

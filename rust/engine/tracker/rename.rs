@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A new key for an event that continues: when the name of an operation changes on its way.
+//!
+//! ```text
+//!   claim (changing) --> out of the table --> new key, data --> into the table --> publish
+//! ```
+//!
+//! It is [`Tracker::update`] with a move in the table in between: the cell remains the same, so the
+//! event keeps its begin, and that it has timed out. During the move no other caller can use it, or
+//! find it by either key. Nothing is counted: it is one event all the time.
+//!
+//! For the readers of the table the event ends under one key and begins under another one. The life
+//! that they may have seen is over with the claim, and the next one is published after key and
+//! place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
+//! context, including NMI.
+
+use super::{Open, Tracker, Verdict};
+use crate::{
+    engine::{event::Event, freelist::Cell, platform::Platform, stats::Counter}, //
+};
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// Gives a live event another key, and lets `change` change it, or drop it; then its key does
+    /// not matter. Returns the decision of `change`, if `key` was live.
+    ///
+    /// The caller is responsible for the new key: if keys are unique, nothing else is live under
+    /// it. If the table has no room for it, which needs about 200 live events of the new key, the
+    /// event is dropped and counted as `gone`.
+    pub(crate) fn rename(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        new: &[u64; K],
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Verdict,
+    ) -> Option<Verdict> {
+        let hash = self.seed.hash(key);
+        let hits = self.table.look(guard, hash)?;
+        let take = |found| self.take_by(key, found, Event::claim_to_change);
+        let (won, event) = self.table.find_among(guard, hash, hits, take)?;
+        let verdict = change(&mut Open { event });
+        self.table.remove(guard, hash, event.link(), won.found);
+        if verdict != Verdict::Gone {
+            event.set_key(new);
+            let hash = self.seed.hash(new);
+            let link = event.link();
+            if self.table.insert(guard, hash, won.found.cell, link) {
+                self.again(guard, won, event, verdict);
+                return Some(verdict);
+            }
+        }
+        event.has_ended();
+        self.recycle(guard, won, event);
+        self.stats.here::<P>(guard).count(Counter::GONE);
+        Some(Verdict::Gone)
+    }
+}

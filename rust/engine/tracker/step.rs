@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The steps of an operation in which two CPUs take part.
+//!
+//! ```text
+//!   the owner    step: claim --> look, change --> publish again, or end, with a report
+//!   the other    note: a reference --> one word of the data --> return it
+//! ```
+//!
+//! [`Tracker::update`] hides an event while it is being changed: a second caller finds nothing then,
+//! and whatever it had to say is lost. So one party, the owner, claims, and the other one notes, in
+//! words that the owner leaves alone while the other may write them. A note hides nothing from the
+//! owner.
+//!
+//! A step may be the last one: to look at the event, and to end it, are then one claim, so there is
+//! no moment in which another event of the same key could be taken instead.
+//!
+//! Both choose among the events of a key. The choice is made before the claim or with a reference,
+//! and is sound for the reason that the comparison of the key is (event.rs, step 3), if it looks only
+//! at words that no one notes. Any context, including NMI.
+//!
+//! For callers that mostly find nothing, [`Tracker::seek`] is the part of a step that tells, small
+//! enough to be in line; [`Sought::step`] is the rest.
+
+use super::{Late, Open, Tracker};
+use crate::engine::{
+    event::{Event, GetRef, Life},
+    platform::Platform,
+    rcu_ht::Hits,
+    stats::Counter,
+};
+
+/// What [`Tracker::step`] does with the event next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Next {
+    /// It continues.
+    Keep,
+    /// The operation ceased to exist; counted as `gone`.
+    Gone,
+    /// It ends at this time, in nanoseconds.
+    End(u64),
+}
+
+impl<const K: usize, const D: usize> Open<'_, K, D> {
+    /// A word of the data; 0 behind it.
+    #[inline(always)]
+    pub(crate) fn word(&self, at: usize) -> u64 {
+        self.event.word(at)
+    }
+
+    /// Replaces a word of the data, if there is one.
+    #[inline(always)]
+    pub(crate) fn set_word(&mut self, at: usize, word: u64) {
+        self.event.set_word(at, word);
+    }
+}
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// An event of this key that `is_meant` makes a step: `change` looks at it, changes it, and
+    /// decides. Returns the decision, if there is such an event.
+    ///
+    /// `late` is called as by [`Tracker::event_out`]. While `change` runs, no other caller finds the
+    /// event.
+    #[inline]
+    pub(crate) fn step(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Next,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> Option<Next> {
+        let hash = self.seed.hash(key);
+        let hits = self.table.look(guard, hash)?;
+        self.step_hit(guard, hash, hits, key, is_meant, change, late)
+    }
+
+    /// The rest of a step of an event that may be live.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
+    fn step_hit(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        hits: Hits<'_>,
+        key: &[u64; K],
+        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Next,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> Option<Next> {
+        let sought = Sought {
+            tracker: self,
+            guard,
+            key: *key,
+            hash,
+            hits,
+        };
+        sought.step(is_meant, change, late)
+    }
+
+    /// An event of this key that may be live, to make a step; `None` if there is none, which most
+    /// calls find.
+    #[inline(always)]
+    pub(crate) fn seek<'a>(
+        &'a self,
+        guard: &'a P::Guard,
+        key: &[u64; K],
+    ) -> Option<Sought<'a, K, D, P>> {
+        let hash = self.seed.hash(key);
+        let hits = self.table.look_in_vain(guard, hash)?;
+        Some(Sought {
+            tracker: self,
+            guard,
+            key: *key,
+            hash,
+            hits,
+        })
+    }
+
+    /// Writes one word of the data of an event of this key that `is_meant`, which remains what it
+    /// is. Returns whether there is such an event: not while its owner changes it.
+    ///
+    /// The word must be one that no other caller writes meanwhile. Copies of the event have either
+    /// the old or the new one.
+    #[inline]
+    pub(crate) fn note(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
+        at: usize,
+        word: impl FnOnce(&Open<'_, K, D>) -> u64,
+    ) -> bool {
+        let hash = self.seed.hash(key);
+        match self.table.look(guard, hash) {
+            Some(hits) => self.note_hit(guard, hash, hits, key, is_meant, at, word),
+            None => false,
+        }
+    }
+
+    /// The rest of a note on an event that may be live.
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "as above")]
+    fn note_hit(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        hits: Hits<'_>,
+        key: &[u64; K],
+        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
+        at: usize,
+        word: impl FnOnce(&Open<'_, K, D>) -> u64,
+    ) -> bool {
+        let found = self.table.find_among(guard, hash, hits, |found| {
+            let event = self.pool.cell(found.cell);
+            let life = event.life()?;
+            if !event.has_key(key) || event.get_ref(life) != GetRef::Taken {
+                return None;
+            }
+            // From here on it is this event, live or ended.
+            if is_meant(&Open { event }) {
+                return Some(found.cell);
+            }
+            self.let_go(guard, found.cell);
+            None
+        });
+        let Some(index) = found else { return false };
+        let event = self.pool.cell(index);
+        event.set_word(at, word(&Open { event }));
+        self.let_go(guard, index);
+        true
+    }
+}
+
+/// An event that may be live, see [`Tracker::seek`].
+pub(crate) struct Sought<'a, const K: usize, const D: usize, P: Platform> {
+    tracker: &'a Tracker<K, D, P>,
+    guard: &'a P::Guard,
+    key: [u64; K],
+    hash: u64,
+    hits: Hits<'a>,
+}
+
+impl<const K: usize, const D: usize, P: Platform> Sought<'_, K, D, P> {
+    /// See [`Tracker::step`].
+    #[inline(always)]
+    pub(crate) fn step(
+        self,
+        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Next,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> Option<Next> {
+        let Self {
+            tracker,
+            guard,
+            key,
+            hash,
+            hits,
+        } = self;
+        let claim = |event: &Event<K, D>, life: Life| {
+            let claims = is_meant(&Open { event });
+            claims.then(|| event.claim_to_change(life)).flatten()
+        };
+        let take = |found| tracker.take_by(&key, found, claim);
+        let (won, event) = tracker.table.find_among(guard, hash, hits, take)?;
+        let next = change(&mut Open { event });
+        match next {
+            Next::Keep => event.republish(won.life, false),
+            Next::Gone => {
+                event.has_ended();
+                tracker.release(guard, hash, won, event);
+                tracker.stats.here::<P>(guard).count(Counter::GONE);
+            }
+            Next::End(end) => {
+                event.has_ended();
+                tracker.finish(guard, hash, won, event, end, |_| true, late);
+            }
+        }
+        Some(next)
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Keys that can be live only once: a begin drops what is left of an earlier one.
+//!
+//! ```text
+//!     CPU 0                          CPU 1                 begin of one key, at once
+//!       publish A                      publish B
+//!       full barrier                   full barrier
+//!       look for others                look for others
+//! ```
+//!
+//! With the barriers, at least one of the two sees the other. Events are ordered by their begin,
+//! then by their cell; of two, the earlier one is dropped, whichever of the two notices: either the
+//! later one takes it, or it takes itself. All follow one order, so there is no circle, and the
+//! last one always stays. Any context, including NMI.
+
+use super::{became, held::Reference, Begin, Tracker, Won};
+use crate::{
+    engine::{
+        event::{Event, Life},
+        freelist::Index,
+        platform::Platform,
+        rcu_ht::Candidate,
+        stats::Counter,
+    }, //
+};
+use kernel::prelude::*;
+
+impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+    /// An operation with a key that can be live only once begins at `start`.
+    ///
+    /// Any other event that is live under this key began earlier, and its end was missed: it is
+    /// dropped and counted as `replaced`. If two begin at once, on two CPUs or one inside the
+    /// other, the one that began later stays; of two that began in the same nanosecond, either.
+    ///
+    /// There may be less data than the event has room for: the rest is that of an earlier event,
+    /// and for callers that know when it is valid.
+    #[inline]
+    pub(crate) fn event_in_unique<const W: usize>(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; W],
+    ) -> Begin {
+        self.in_unique(guard, key, start, data, Event::publish_and_order)
+            .map_or_else(|lost| lost, |_| Begin::Started)
+    }
+
+    /// As [`Tracker::event_in_unique`], with a reference to the new event. Fails with the result of
+    /// the begin.
+    pub(crate) fn event_in_unique_held(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Result<Reference, Begin> {
+        self.in_unique(guard, key, start, data, Event::publish_held)
+            .map(Reference::of)
+    }
+
+    #[inline(always)]
+    fn in_unique<const W: usize>(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; W],
+        publish: impl Fn(&Event<K, D>) -> Life,
+    ) -> Result<Index, Begin> {
+        const { assert!(W <= D) };
+        self.stats.here::<P>(guard).count(Counter::ATTEMPTS);
+        let hash = self.seed.hash(key);
+        let mut begun = self.insert(guard, hash, key, start, data, &publish);
+        if begun.is_err() && self.drop_one(guard, hash, key) {
+            begun = self.insert(guard, hash, key, start, data, &publish);
+        }
+        self.begun(guard, became(&begun));
+        let (index, life) = begun?;
+        let found = Candidate::anywhere(index);
+        self.drop_others(guard, hash, key, start, self.won(found, life));
+        Ok(index)
+    }
+
+    /// There is no room: makes some by dropping an event of this key, if there is one.
+    #[cold]
+    fn drop_one(&self, guard: &P::Guard, hash: u64, key: &[u64; K]) -> bool {
+        let hits = self.table.look(guard, hash);
+        let stale = hits.and_then(|hits| self.claim(guard, hash, hits, key));
+        let Some((stale, event)) = stale else {
+            return false;
+        };
+        self.release(guard, hash, stale, event);
+        self.stats.here::<P>(guard).count(Counter::REPLACED);
+        true
+    }
+
+    /// Leaves one event of this key: drops those that are earlier than `mine`, and `mine` if it
+    /// finds a later one.
+    ///
+    /// All callers have published their event before they look, with a full barrier in between, so
+    /// of two at least one sees the other. Both agree on which of the two must go, so neither goes
+    /// by mistake, and never both.
+    #[inline(always)]
+    fn drop_others(&self, guard: &P::Guard, hash: u64, key: &[u64; K], start: u64, mine: Won<'_>) {
+        let mut is_last = true;
+        let place = (start, mine.found.cell);
+        self.table.find(guard, hash, |found| {
+            if found.cell == mine.found.cell {
+                return None;
+            }
+            let event = self.pool.cell(found.cell);
+            let life = event.life()?;
+            if event.has_key(key) {
+                is_last &= self.drop_earlier(guard, hash, key, place, found.cell, life);
+            }
+            None::<()>
+        });
+        if !is_last {
+            let event = self.pool.cell(mine.found.cell);
+            if let Some(life) = event.claim(mine.life) {
+                self.release(guard, hash, Won { life, ..mine }, event);
+                self.stats.here::<P>(guard).count(Counter::REPLACED);
+            }
+        }
+    }
+
+    /// Drops the event in a cell if it is earlier than `mine`; `false` if it is later.
+    #[cold]
+    fn drop_earlier(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        key: &[u64; K],
+        mine: (u64, Index),
+        index: Index,
+        life: Life,
+    ) -> bool {
+        let event = self.pool.cell(index);
+        // A copy, because a later one is not claimed, which would prove key and start.
+        let Some((life, copy)) = event.peek_at(life) else {
+            return true;
+        };
+        if copy.key != *key {
+            return true;
+        }
+        if (copy.start, index) > mine {
+            return false;
+        }
+        if let Some(life) = event.claim(life) {
+            let found = Candidate::anywhere(index);
+            self.release(guard, hash, self.won(found, life), event);
+            self.stats.here::<P>(guard).count(Counter::REPLACED);
+        }
+        true
+    }
+}

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The loop of `bench loop --in-kernel`: reads the clock again and again with interrupts off, and
+//! does nothing else. So what takes time between two readings is neither an interrupt nor a task,
+//! but an NMI, the firmware, the hardware or the host of a virtual machine.
+//!
+//! ```text
+//!   a task writes a question  | interrupts off: now, now, now, ..... , now | the answer, and user
+//!                                                     |<----->|              space rests
+//!                                                       peak
+//! ```
+//!
+//! One question is one slice, of at most a millisecond, on the CPU of the task: the lockup
+//! detectors and RCU's stall detector count in seconds, and a signal, or the unloading of the
+//! module, waits for one slice at most. How much a CPU rests in between is for user space to say.
+//!
+//! Nothing of this exists before a question is asked.
+
+use crate::engine::histogram::{bounds, bucket_of, BUCKETS};
+use kernel::{
+    fmt::{self, Write},
+    prelude::*, //
+};
+
+/// The longest slice, in nanoseconds.
+pub(crate) const LONGEST: u64 = 1_000_000;
+
+/// This many peaks of a slice are kept; those after are only counted.
+const KEPT: usize = 16;
+
+/// Readings before those that count: the first ones miss the cache.
+const WARM_UP: u64 = 5;
+
+/// What a slice is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Plan {
+    /// How long it measures, in nanoseconds.
+    length: u64,
+    /// From this on a gap is a peak, in nanoseconds.
+    threshold: u64,
+}
+
+impl Plan {
+    /// From `LENGTH THRESHOLD`, decimal nanoseconds. `EINVAL`, or `ERANGE` for a length that is 0
+    /// or above [`LONGEST`].
+    pub(crate) fn parse(text: &[u8]) -> Result<Self> {
+        let text = core::str::from_utf8(text).map_err(|_| EINVAL)?;
+        let (length, threshold) = text.split_once(' ').ok_or(EINVAL)?;
+        let number = |digits: &str| {
+            // No sign.
+            let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+            let number = digits.parse::<u64>().ok();
+            number.filter(|_| is_number).ok_or(EINVAL)
+        };
+        let plan = Self {
+            length: number(length)?,
+            threshold: number(threshold)?,
+        };
+        if plan.length == 0 || plan.length > LONGEST {
+            return Err(ERANGE);
+        }
+        Ok(plan)
+    }
+}
+
+/// What a slice has found: gaps between two readings in a row, in nanoseconds.
+pub(crate) struct Found<'a> {
+    loops: u64,
+    min: u64,
+    max: u64,
+    sum: u64,
+    squares: u128,
+    /// How many gaps were peaks, and the first of them: when each began, and how long it was.
+    peaks: u64,
+    kept: [(u64, u64); KEPT],
+    bins: &'a mut [u32],
+}
+
+/// The number of bins.
+pub(crate) const BINS: usize = BUCKETS;
+
+impl<'a> Found<'a> {
+    /// Nothing yet. `bins` are [`BINS`] zeroes, which the caller has allocated.
+    pub(crate) fn new(bins: &'a mut [u32]) -> Self {
+        Self {
+            loops: 0,
+            min: u64::MAX,
+            max: 0,
+            sum: 0,
+            squares: 0,
+            peaks: 0,
+            kept: [(0, 0); KEPT],
+            bins,
+        }
+    }
+
+    /// Measures, on this CPU, by this clock, in nanoseconds. It is the caller who turns
+    /// interrupts off.
+    pub(crate) fn measure(&mut self, plan: Plan, clock: impl Fn() -> u64) {
+        let mut last = clock();
+        for _ in 0..WARM_UP {
+            last = clock();
+        }
+        let end = last.saturating_add(plan.length);
+        // A reading takes longer than 4 ns. A clock that stands still, because its own interrupt
+        // is off, must not keep the CPU here for good.
+        for _ in 0..plan.length / 4 + 1 {
+            let now = clock();
+            self.add(last, now.saturating_sub(last), plan.threshold);
+            last = now;
+            if now >= end {
+                break;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(&mut self, begin: u64, took: u64, threshold: u64) {
+        self.loops += 1;
+        self.min = self.min.min(took);
+        self.max = self.max.max(took);
+        self.sum = self.sum.wrapping_add(took);
+        let square = u128::from(took).wrapping_mul(u128::from(took));
+        self.squares = self.squares.wrapping_add(square);
+        if let Some(bin) = self.bins.get_mut(bucket_of(took)) {
+            *bin += 1;
+        }
+        if took >= threshold {
+            if let Some(kept) = self.kept.get_mut(self.peaks as usize) {
+                *kept = (begin, took);
+            }
+            self.peaks += 1;
+        }
+    }
+
+    /// Prints it: `key value` lines, a line for each peak that was kept (begin, length), and one
+    /// for each bin that has gaps (the lowest, how many).
+    pub(crate) fn print(&self, out: &mut dyn Write) -> fmt::Result {
+        out.write_fmt(fmt!("loops {}\n", self.loops))?;
+        out.write_fmt(fmt!("min {}\n", self.min))?;
+        out.write_fmt(fmt!("max {}\n", self.max))?;
+        out.write_fmt(fmt!("sum {}\n", self.sum))?;
+        out.write_fmt(fmt!("squares {}\n", self.squares))?;
+        out.write_fmt(fmt!("peaks {}\n", self.peaks))?;
+        let kept = self.kept.iter().take(self.peaks.min(KEPT as u64) as usize);
+        for (begin, took) in kept {
+            out.write_fmt(fmt!("peak {begin} {took}\n"))?;
+        }
+        for (bin, &count) in self.bins.iter().enumerate().filter(|(_, &count)| count > 0) {
+            out.write_fmt(fmt!("bin {} {count}\n", bounds(bin).0))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the runs of a probe took, by each counter: preallocated histograms and sums for each CPU,
+//! which the reader adds up.
+//!
+//! ```text
+//!                         cycles: 896..960   960..1024   1024..1152  ...
+//!   samples                       1,200          310            12
+//!   branch-misses, their sum          7            4            60    <- what the slow ones had
+//! ```
+//!
+//! Beside the histogram of each counter there is, for each bucket of cycles, the sum of each event
+//! of the samples in it: so a reader sees what the slowest runs had more of than the others, and
+//! need not have all samples.
+
+use crate::{
+    engine::{
+        histogram::{bounds, bucket_of},
+        platform::Platform,
+    },
+    sys::{
+        atomic::{Atomic, Relaxed},
+        memory::{NodeSlice, PerCpu},
+    },
+};
+use kernel::{
+    fmt::{self, Write},
+    prelude::*, //
+};
+
+/// The counter that every machine has.
+pub(crate) const CYCLES: &str = "cycles";
+
+/// Events of the processor, by perf's names. The numbers of sys/measure.c.
+pub(crate) const EVENTS: [&str; 6] = [
+    "cpu-cycles",
+    "instructions",
+    "L1-dcache-load-misses",
+    "LLC-load-misses",
+    "dTLB-load-misses",
+    "branch-misses",
+];
+
+/// How many counters there are at most.
+pub(crate) const COUNTERS: usize = 1 + EVENTS.len();
+
+/// Some of the [`EVENTS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Chosen(u32);
+
+impl Chosen {
+    /// From words with commas between them, of which [`CYCLES`] is always chosen. Fails with one
+    /// that is unknown.
+    pub(crate) fn parse(text: &str) -> core::result::Result<Self, &str> {
+        let mut chosen = 0;
+        for word in text.split(',').filter(|&word| word != CYCLES) {
+            let nth = EVENTS.iter().position(|&event| event == word).ok_or(word)?;
+            chosen |= 1 << nth;
+        }
+        Ok(Self(chosen))
+    }
+
+    /// Their numbers.
+    pub(crate) fn numbers(self) -> impl Iterator<Item = usize> {
+        (0..EVENTS.len()).filter(move |nth| self.0 & 1 << nth != 0)
+    }
+
+    /// Their names.
+    pub(crate) fn names(self) -> impl Iterator<Item = &'static str> {
+        self.numbers().map(|nth| EVENTS[nth])
+    }
+
+    /// How many counters that are, with the cycles.
+    pub(crate) fn counters(self) -> usize {
+        1 + self.numbers().count()
+    }
+}
+
+/// The last bucket has all from 2^32 on: a second, by the cycles.
+const BUCKETS: usize = bucket_of(1 << 32) + 1;
+
+/// Larger values count as this one in squares and products, lest their sums wrap: as outliers they
+/// are beyond doubt.
+const SQUARED: u64 = (1 << 24) - 1;
+
+// The words of a counter.
+const SUM: usize = 0;
+const SQUARES: usize = 1;
+/// Of the value and the cycles.
+const PRODUCTS: usize = 2;
+/// Inverted, so that it begins as 0.
+const MIN: usize = 3;
+const MAX: usize = 4;
+const FIRST: usize = 5;
+/// Of an event: its sum, for each bucket of the cycles.
+const FIRST_SUM: usize = FIRST + BUCKETS;
+const WORDS: usize = FIRST_SUM + BUCKETS;
+
+/// What runs took, by each of some counters.
+pub(crate) struct Tally {
+    counters: usize,
+    /// For each counter its [`WORDS`], of which the cycles have no sums; and how many runs were
+    /// discarded.
+    cpus: PerCpu<NodeSlice<Atomic<u64>>>,
+}
+
+impl Tally {
+    /// An empty one. `ENOMEM`. Sleeps.
+    pub(crate) fn new<P: Platform>(counters: usize) -> Result<Self> {
+        let len = counters * WORDS + 1;
+        let cpus = PerCpu::try_new::<P>(|cpu| {
+            NodeSlice::try_new(len, P::node_of(cpu), |_| Ok(Atomic::new(0)))
+        })?;
+        Ok(Self { counters, cpus })
+    }
+
+    /// A run: the cycles, and each event unless it was not counted; `None` if it was interrupted.
+    /// Any context.
+    pub(crate) fn take<P: Platform>(
+        &self,
+        guard: &P::Guard,
+        values: Option<&[Option<u64>; COUNTERS]>,
+    ) {
+        let words = self.cpus.this::<P>(guard);
+        let add = |at: usize, n| {
+            if let Some(word) = words.get(at) {
+                P::add_local(guard, word, n);
+            }
+        };
+        let Some(values) = values else {
+            return add(self.counters * WORDS, 1);
+        };
+        let cycles = values[0].unwrap_or(0);
+        for (nth, value) in values.iter().take(self.counters).enumerate() {
+            let Some(value) = *value else {
+                continue;
+            };
+            let (base, square) = (nth * WORDS, value.min(SQUARED));
+            add(base + SUM, value);
+            add(base + SQUARES, square * square);
+            add(base + PRODUCTS, square * cycles.min(SQUARED));
+            add(base + FIRST + bucket(value), 1);
+            if nth > 0 {
+                add(base + FIRST_SUM + bucket(cycles), value);
+            }
+            raise(words.get(base + MIN), !value);
+            raise(words.get(base + MAX), value);
+        }
+    }
+
+    /// How many runs were discarded.
+    pub(crate) fn discarded(&self) -> u64 {
+        self.sum(self.counters * WORDS)
+    }
+
+    /// How many were not.
+    pub(crate) fn samples(&self) -> u64 {
+        self.count(0)
+    }
+
+    /// Prints a line for each counter, and one for each bucket of the cycles that has samples.
+    pub(crate) fn print(
+        &self,
+        names: impl Iterator<Item = &'static str>,
+        out: &mut dyn Write,
+    ) -> fmt::Result {
+        for (nth, name) in Iterator::chain([CYCLES].into_iter(), names).enumerate() {
+            self.print_counter(nth, name, out)?;
+        }
+        for at in 0..BUCKETS {
+            let count = self.sum(FIRST + at);
+            if count == 0 {
+                continue;
+            }
+            let (low, above) = limits(at);
+            out.write_fmt(fmt!("bucket {low} {above} {count}"))?;
+            for nth in 1..self.counters {
+                let sum = self.sum(nth * WORDS + FIRST_SUM + at);
+                out.write_fmt(fmt!(" {sum}"))?;
+            }
+            out.write_str("\n")?;
+        }
+        Ok(())
+    }
+
+    fn print_counter(&self, nth: usize, name: &str, out: &mut dyn Write) -> fmt::Result {
+        let base = nth * WORDS;
+        let count = self.count(nth);
+        out.write_fmt(fmt!("value {name} count={count}"))?;
+        if let Some(mean) = self.sum(base + SUM).checked_div(count) {
+            let (min, max) = (!self.most(base + MIN), self.most(base + MAX));
+            let percentile = |percent| self.percentile(nth, count, percent).min(max);
+            let (p50, p99) = (percentile(50), percentile(99));
+            out.write_fmt(fmt!(" min={min} mean={mean} p50={p50} p99={p99} max={max}"))?;
+            let sum = self.sum(base + SUM);
+            let (squares, products) = (self.sum(base + SQUARES), self.sum(base + PRODUCTS));
+            out.write_fmt(fmt!(" sum={sum} squares={squares} products={products}"))?;
+        }
+        out.write_str("\n")
+    }
+
+    /// How many values a counter has.
+    fn count(&self, nth: usize) -> u64 {
+        let base = nth * WORDS + FIRST;
+        (base..base + BUCKETS).map(|at| self.sum(at)).sum()
+    }
+
+    /// The highest value of the bucket that a percentile is in.
+    fn percentile(&self, nth: usize, count: u64, percent: u64) -> u64 {
+        // Without an overflow.
+        let whole = count / 100 * percent + (count % 100 * percent).div_ceil(100);
+        let mut seen = 0;
+        for at in 0..BUCKETS {
+            seen += self.sum(nth * WORDS + FIRST + at);
+            if seen >= whole.max(1) {
+                return limits(at).1 - 1;
+            }
+        }
+        u64::MAX
+    }
+
+    fn sum(&self, at: usize) -> u64 {
+        self.each(at).fold(0, u64::wrapping_add)
+    }
+
+    fn most(&self, at: usize) -> u64 {
+        self.each(at).max().unwrap_or(0)
+    }
+
+    /// A word of each CPU.
+    fn each(&self, at: usize) -> impl Iterator<Item = u64> + '_ {
+        // Relaxed: each is exact; together they are a snapshot of about now.
+        let word = move |words: &NodeSlice<Atomic<u64>>| words.get(at).map(|w| w.load(Relaxed));
+        self.cpus.iter().filter_map(word)
+    }
+}
+
+fn bucket(value: u64) -> usize {
+    bucket_of(value).min(BUCKETS - 1)
+}
+
+/// The lowest value of a bucket, and the lowest above it.
+fn limits(at: usize) -> (u64, u64) {
+    let (low, above) = bounds(at);
+    (low, if at == BUCKETS - 1 { u64::MAX } else { above })
+}
+
+/// Replaces an extreme, against NMIs of this CPU that do the same.
+fn raise(word: Option<&Atomic<u64>>, value: u64) {
+    let Some(word) = word else {
+        return;
+    };
+    // Relaxed: nothing else depends on it.
+    let mut old = word.load(Relaxed);
+    while value > old {
+        match word.cmpxchg(old, value, Relaxed) {
+            Ok(_) => return,
+            Err(now) => old = now,
+        }
+    }
+}

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The tree under /proc/latency_tracker. Documentation/ABI/testing describes each file.
+
+use crate::{
+    alert::stream::{Alerts, AlertsFile, WakeupFile},
+    control::{self, Fault},
+    engine::{
+        platform::Platform,
+        profile::{Span, WINDOWS},
+    },
+    hwnoise::{self, Found, Plan},
+    instance::{
+        profile,
+        work::{Cookie, Work, COOKIE_MAX},
+        Instance, Shown, Table,
+    },
+    measure::Measure,
+    proc::registry::{self, Files, Registry, Works},
+    sys::bindings::UTS_RELEASE,
+    sys::procfs::{Dir, File, Lines, Listing, Query, Records, Sink, Text, MESSAGE_MAX, WRITE_MAX},
+    sys::{fprobe, interrupts, periodic, platform::Kernel, tracepoint},
+    trackers, //
+};
+use core::ffi::CStr;
+use kernel::{
+    prelude::*,
+    seq_file::SeqFile,
+    seq_print,
+    str::CString,
+    sync::Arc, //
+};
+
+/// Creates the files of the module. Sleeps; nothing is left behind if it fails.
+pub(crate) fn root_files(
+    dir: &Arc<Dir>,
+    all: &Arc<Alerts>,
+    registry: &Arc<Registry>,
+    works: &Arc<Works>,
+    measure: Option<Arc<Measure>>,
+) -> Result<Files> {
+    let mut files = Files::new();
+    let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
+    add(dir.text(c"version", false, VersionFile))?;
+    add(dir.text(c"trackers", false, TrackersFile))?;
+    add(dir.text(c"stats", false, RingFile(all.clone())))?;
+    add(dir.stream(c"wakeup", WakeupFile(all.clone())))?;
+    add(dir.stream(c"alerts", AlertsFile(all.clone())))?;
+    add(dir.text(c"control", true, ControlFile(registry.clone())))?;
+    add(dir.sink(c"work_begin", MarkFile(works.clone(), Mark::Begin)))?;
+    add(dir.sink(c"work_done", MarkFile(works.clone(), Mark::Done)))?;
+    add(dir.query(c"hwnoise", HwnoiseFile))?;
+    if let Some(measure) = measure {
+        add(dir.text(c"measure", false, MeasureFile(measure)))?;
+    }
+    Ok(files)
+}
+
+/// Creates the folder of an instance. Sleeps; nothing is left behind if it fails.
+pub(crate) fn instance_files(
+    name: &CStr,
+    parent: &Arc<Dir>,
+    gid: Option<u32>,
+    instance: &Arc<dyn Instance>,
+) -> Result<Files> {
+    let dir = Dir::new(name, Some(parent.clone()), gid)?;
+    let mut files = Files::new();
+    let mut add = |file: Result<File>| -> Result { Ok(files.push(file?, GFP_KERNEL)?) };
+    for (at, param) in instance.kind().params.iter().enumerate() {
+        let name = CString::try_from_fmt(fmt!("{}", param.name))?;
+        let file = ParamFile {
+            instance: instance.clone(),
+            at,
+        };
+        add(dir.text(&name, !param.fixed, file))?;
+    }
+    let show = |what| ShowFile {
+        instance: instance.clone(),
+        what,
+    };
+    add(dir.text(c"stats", false, show(Show::Stats)))?;
+    add(dir.text(c"histogram", false, show(Show::Histogram)))?;
+    add(dir.listing(c"pending", PendingFile(instance.clone())))?;
+    if let Some(profile) = instance.profile() {
+        for (name, span) in PROFILES {
+            let profile = profile.clone();
+            // A write resets it.
+            let resets = span == Span::SinceReset;
+            add(dir.text(name, resets, ProfileFile { profile, span }))?;
+        }
+    }
+    if let Some((name, table)) = instance.table() {
+        add(dir.text(name, false, TableFile(table)))?;
+    }
+    if let Some(work) = instance.work() {
+        add(dir.sink(c"work", WorkFile(work)))?;
+    }
+    add(dir.stream(c"wakeup", WakeupFile(instance.alerts())))?;
+    add(dir.stream(c"alerts", AlertsFile(instance.alerts())))?;
+    Ok(files)
+}
+
+/// Logs a line in the kernel log, and returns the error for the writer.
+fn refuse(fault: &Fault<'_>) -> Error {
+    pr_warn!("{fault}\n");
+    fault.error
+}
+
+/// The written text, without the newline that `echo` adds.
+fn line_of(text: &[u8]) -> &[u8] {
+    text.strip_suffix(b"\n").unwrap_or(text)
+}
+
+const TOO_LONG: Fault<'static> = Fault {
+    error: EINVAL,
+    expected: "expected at most 4096 bytes at once",
+    word: b"...",
+    param: None,
+};
+const _: () = assert!(WRITE_MAX == 4096);
+
+struct VersionFile;
+
+impl Text for VersionFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        let release = CStr::from_bytes_until_nul(UTS_RELEASE)
+            .ok()
+            .and_then(|release| release.to_str().ok())
+            .unwrap_or("?");
+        seq_print!(
+            out,
+            "latency_tracker {} abi=1 kernel={release}\n",
+            crate::VERSION
+        );
+        Ok(())
+    }
+}
+
+struct TrackersFile;
+
+impl Text for TrackersFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        for kind in trackers::ALL {
+            seq_print!(out, "{}: {}\n", kind.name, kind.help);
+            if let Some(missing) = (kind.missing)() {
+                let name = missing.to_str().unwrap_or("?");
+                let why = if fprobe::missing() == Some(missing) {
+                    "this kernel has no"
+                } else if tracepoint::fits(missing) {
+                    "this kernel has no tracepoint"
+                } else {
+                    "this kernel gives other arguments to tracepoint"
+                };
+                seq_print!(out, "  unavailable: {why} {name}\n");
+            }
+            for param in kind.params {
+                seq_print!(
+                    out,
+                    "  {}={} {}: {}{}\n",
+                    param.name,
+                    param.display(param.default.into()),
+                    param.kind_name(),
+                    param.help,
+                    if param.fixed {
+                        " (at creation only)"
+                    } else {
+                        ""
+                    }
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The counters of the ring of all instances.
+struct RingFile(Arc<Alerts>);
+
+impl Text for RingFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.0.show_stats(out);
+        Ok(())
+    }
+}
+
+struct ControlFile(Arc<Registry>);
+
+impl Text for ControlFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.0.show(out);
+        Ok(())
+    }
+
+    fn write(&self, text: &[u8]) -> Result {
+        if line_of(text).is_empty() {
+            return Err(refuse(&control::unknown(
+                EINVAL,
+                "expected NAME TRACKER [key=value ...] or -NAME",
+                text,
+            )));
+        }
+        line_of(text)
+            .split(|&byte| byte == b'\n')
+            .try_for_each(|line| self.0.execute(line))
+            .map_err(|fault| refuse(&fault))
+    }
+
+    fn too_long(&self) -> Error {
+        refuse(&TOO_LONG)
+    }
+}
+
+struct ParamFile {
+    instance: Arc<dyn Instance>,
+    at: usize,
+}
+
+impl Text for ParamFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        seq_print!(out, "{}\n", Shown(&*self.instance, self.at));
+        Ok(())
+    }
+
+    fn write(&self, text: &[u8]) -> Result {
+        registry::set_param(&*self.instance, self.at, line_of(text)).map_err(|fault| refuse(&fault))
+    }
+
+    fn too_long(&self) -> Error {
+        refuse(&TOO_LONG)
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Show {
+    Stats,
+    Histogram,
+}
+
+struct ShowFile {
+    instance: Arc<dyn Instance>,
+    what: Show,
+}
+
+impl Text for ShowFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        match self.what {
+            Show::Stats => self.instance.show_stats(out),
+            Show::Histogram => self.instance.show_histogram(out),
+        }
+        Ok(())
+    }
+}
+
+struct PendingFile(Arc<dyn Instance>);
+
+impl Listing for PendingFile {
+    fn open(&self) -> Result<KBox<dyn Records>> {
+        self.0.pending()
+    }
+}
+
+/// The file of a tracker's own.
+struct TableFile(Arc<dyn Table>);
+
+impl Text for TableFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.0.show(out);
+        Ok(())
+    }
+}
+
+/// What happens to work.
+#[derive(Clone, Copy)]
+enum Mark {
+    Begin,
+    Done,
+}
+
+/// A file at the top, where work is marked for all instances: the message is the cookie.
+struct MarkFile(Arc<Works>, Mark);
+
+impl Sink for MarkFile {
+    fn take(&self, message: &[u8]) -> Result {
+        let cookie = Cookie::new(line_of(message))?;
+        match self.1 {
+            Mark::Begin => self.0.begin(cookie),
+            Mark::Done => self.0.done(cookie),
+        }
+    }
+}
+
+/// The same of one instance: `begin COOKIE` or `done COOKIE`.
+struct WorkFile(Arc<dyn Work>);
+
+const BEGIN: &[u8] = b"begin ";
+const DONE: &[u8] = b"done ";
+// A longer message has too long a cookie.
+const _: () = assert!(BEGIN.len() + COOKIE_MAX + 1 < MESSAGE_MAX);
+
+impl Sink for WorkFile {
+    fn take(&self, message: &[u8]) -> Result {
+        let line = line_of(message);
+        if let Some(cookie) = line.strip_prefix(BEGIN) {
+            self.0.begin(Cookie::new(cookie)?)
+        } else if let Some(cookie) = line.strip_prefix(DONE) {
+            self.0.done(Cookie::new(cookie)?)
+        } else {
+            Err(EINVAL)
+        }
+    }
+}
+
+/// One slice of the loop with interrupts off: `LENGTH THRESHOLD`, in nanoseconds. Each open file
+/// has a slice of its own, so that several CPUs measure at a time.
+struct HwnoiseFile;
+
+impl Query for HwnoiseFile {
+    fn answer(&self, question: &[u8], out: &mut KVec<u8>) -> Result {
+        let plan = Plan::parse(line_of(question))?;
+        let mut bins = KVec::from_elem(0, hwnoise::BINS, GFP_KERNEL)?;
+        let mut found = Found::new(&mut bins);
+        interrupts::off(|| found.measure(plan, Kernel::now));
+        // What had to wait comes first: tasks, on a kernel that does not preempt itself.
+        periodic::cond_resched();
+        found.print(&mut Lines(out)).map_err(|_| ENOMEM)
+    }
+}
+
+/// What the probes cost.
+struct MeasureFile(Arc<Measure>);
+
+impl Text for MeasureFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.0.show(out);
+        Ok(())
+    }
+}
+
+/// The files of a profile.
+const PROFILES: [(&CStr, Span); 2 + WINDOWS.len()] = [
+    (c"profile", Span::SinceReset),
+    (c"profile_previous", Span::Previous),
+    (c"profile_1min", Span::Window(0)),
+    (c"profile_5min", Span::Window(1)),
+    (c"profile_15min", Span::Window(2)),
+];
+const _: () = assert!(matches!(WINDOWS, [1, 5, 15]));
+
+struct ProfileFile {
+    profile: Arc<profile::InstanceProfile>,
+    span: Span,
+}
+
+impl Text for ProfileFile {
+    fn show(&self, out: &SeqFile) -> Result {
+        self.profile.show(self.span, out);
+        Ok(())
+    }
+
+    fn write(&self, text: &[u8]) -> Result {
+        // The file mode stops most users, but not root.
+        if self.span != Span::SinceReset {
+            return Err(EPERM);
+        }
+        if line_of(text) != b"reset" {
+            return Err(refuse(&control::unknown(EINVAL, "expected reset", text)));
+        }
+        self.profile.reset();
+        Ok(())
+    }
+
+    fn too_long(&self) -> Error {
+        refuse(&TOO_LONG)
+    }
+}

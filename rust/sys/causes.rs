@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Follows what makes tasks run: interrupts, timers, softirqs, wakings, switches.
+//!
+//! ```text
+//!   irq_handler_entry .. exit       a device interrupt, and the thread of its action after it
+//!   NAME_entry .. NAME_exit         a local interrupt: irq_vectors, only on x86
+//!   hrtimer_expire_entry .. exit    the function of a timer, inside of one of these
+//!   softirq_raise                   what is left for later
+//!   softirq_entry .. exit           is done, after an interrupt or in a thread
+//!   sched_waking, sched_switch      by any of these, or by a task
+//!   sys_exit                        the task returns to user space
+//!   sched_migrate_task, nmi_handler only with TIMED: what else a CPU does while a task waits for it
+//! ```
+//!
+//! What is handed on, to a worker or another CPU, is in handed.rs.
+//!
+//! The reschedule interrupt is not among them: its handler does nothing that could wake a task.
+//!
+//! C headers: [`include/trace/events/irq.h`](srctree/include/trace/events/irq.h),
+//! [`include/trace/events/timer.h`](srctree/include/trace/events/timer.h),
+//! [`arch/x86/include/asm/trace/irq_vectors.h`](srctree/arch/x86/include/asm/trace/irq_vectors.h)
+//!
+//! # Contexts
+//!
+//! Interrupts are off when a handler or a local interrupt is entered or left, and when a softirq is
+//! raised. On PREEMPT_RT softirqs, and the timers that are called in them, are preemptible.
+
+use crate::{
+    engine::platform::Platform,
+    sys::{
+        bindings as helpers,
+        handed,
+        irq,
+        platform::{Kernel, PreemptGuard},
+        sched,
+        task::TaskRef,
+        timer::Timer,
+        tracepoint::{self, probe, Attachment, Probe, Tracepoint}, //
+    },
+};
+use core::{ffi::CStr, mem::MaybeUninit};
+use kernel::{
+    bindings,
+    ffi::{c_int, c_long, c_uint, c_void},
+    prelude::*,
+    sync::Arc, //
+};
+
+/// How many vectors of softirqs there are.
+pub(crate) const SOFTIRQS: usize = 10;
+
+/// The local interrupts, by their positions.
+pub(crate) const VECTORS: [&str; 6] = [
+    "local_timer",
+    "x86_platform_ipi",
+    "irq_work",
+    "call_function",
+    "call_function_single",
+    "thermal_apic",
+];
+
+/// Follows all of these, and those of handed.rs. See "Contexts" above, and in sys/sched.rs.
+///
+/// `TIMED`: whether the observer wants to know what the CPU spends its time on
+/// ([`Observer::wants_times`]). There are probes for either case, so what is not wanted costs
+/// nothing.
+pub(crate) trait Observer: sched::Observer + irq::Observer + handed::Observer {
+    /// A local interrupt begins, by its position in [`VECTORS`].
+    fn vector_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
+    fn vector_left<const TIMED: bool>(&self, guard: &PreemptGuard);
+
+    /// The function of a timer is about to be called.
+    fn timer_entered(&self, guard: &PreemptGuard, timer: &Timer);
+    fn timer_left(&self, guard: &PreemptGuard);
+
+    /// A softirq is to be called on this CPU.
+    fn raised(&self, guard: &PreemptGuard, vector: usize);
+    fn softirq_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
+    fn softirq_left<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
+
+    /// Whether [`Observer::returned`] is called: this slows down all system calls.
+    fn wants_returns(&self) -> bool;
+
+    /// Whether the probes are `TIMED`, and the following two are called. Asked once.
+    fn wants_times(&self) -> bool;
+
+    /// A handler of an NMI has taken this long. In the NMI, or in what it has interrupted.
+    fn nmi_left(&self, guard: &PreemptGuard, time: u64);
+
+    /// A task that does not run, and is not switched in meanwhile, will be on another CPU.
+    fn moves(&self, guard: &PreemptGuard, task: TaskRef<'_>, to: u32);
+
+    /// The current task returns from a system call.
+    fn returned(&self, guard: &PreemptGuard);
+}
+
+/// Whether a task that is being switched in will return from a system call.
+pub(crate) fn is_in_syscall(task: &TaskRef<'_>) -> bool {
+    // SAFETY: Valid by the type invariant; it does not run, so its registers are on its stack.
+    unsafe { helpers::lt_task_in_syscall(task.as_ptr()) }
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+#[allow(dead_code, reason = "not all machines have these tracepoints")]
+unsafe extern "C" fn vector_entered<T: Observer, const N: usize, const TIMED: bool>(
+    data: *mut c_void,
+    _: c_int,
+) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    // SAFETY: Interrupts are off, see "Contexts" above.
+    let guard = unsafe { PreemptGuard::already() };
+    observer.vector_entered::<TIMED>(&guard, N);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+#[allow(dead_code, reason = "as above")]
+unsafe extern "C" fn vector_left<T: Observer, const TIMED: bool>(data: *mut c_void, _: c_int) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    // SAFETY: As in `vector_entered`.
+    let guard = unsafe { PreemptGuard::already() };
+    observer.vector_left::<TIMED>(&guard);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `timer` a valid timer whose function is about to be called.
+unsafe extern "C" fn timer_entered<T: Observer>(
+    data: *mut c_void,
+    timer: *mut bindings::hrtimer,
+    _now: i64,
+) {
+    let mut raw = MaybeUninit::<helpers::lt_timer>::uninit();
+    // SAFETY: The function's contract; `lt_hrtimer` fills all of the structure. The base runs this
+    // timer, so the timer stays in memory and keeps its base until its function has returned.
+    // The lock of the base is not held: another CPU may start the timer again meanwhile, and then
+    // its expiry is the next one. Each word is read once, so a wrong time is the worst outcome.
+    let (observer, raw) = unsafe {
+        helpers::lt_hrtimer(timer, raw.as_mut_ptr());
+        (&*data.cast::<T>(), raw.assume_init())
+    };
+    observer.timer_entered(&Kernel::guard(), &Timer::of(&raw));
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn timer_left<T: Observer>(data: *mut c_void, _: *mut bindings::hrtimer) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.timer_left(&Kernel::guard());
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn raised<T: Observer>(data: *mut c_void, vector: c_uint) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    // SAFETY: Interrupts are off, see "Contexts" above.
+    let guard = unsafe { PreemptGuard::already() };
+    observer.raised(&guard, vector as usize);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn softirq_entered<T: Observer, const TIMED: bool>(
+    data: *mut c_void,
+    vector: c_uint,
+) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.softirq_entered::<TIMED>(&Kernel::guard(), vector as usize);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn softirq_left<T: Observer, const TIMED: bool>(
+    data: *mut c_void,
+    vector: c_uint,
+) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.softirq_left::<TIMED>(&Kernel::guard(), vector as usize);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn returned<T: Observer>(
+    data: *mut c_void,
+    _: *mut bindings::pt_regs,
+    _: c_long,
+) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.returned(&Kernel::guard());
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn nmi_left<T: Observer>(data: *mut c_void, _: *mut c_void, time: i64, _: c_int) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    if let Ok(time) = u64::try_from(time) {
+        observer.nmi_left(&Kernel::guard(), time);
+    }
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `task` a valid task that does not run.
+unsafe extern "C" fn moves<T: Observer>(
+    data: *mut c_void,
+    task: *mut bindings::task_struct,
+    to: c_int,
+) {
+    // SAFETY: The function's contract.
+    let (observer, task) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(task)) };
+    observer.moves(&Kernel::guard(), task, to as u32);
+}
+
+/// The probes of what only a `TIMED` observer needs.
+fn of_times<T: Observer>() -> [Probe<'static, T>; 2] {
+    // SAFETY: They have the arguments of these tracepoints, and the task is valid.
+    unsafe {
+        [
+            probe!(nmi_handler: nmi_left::<T>),
+            probe!(sched_migrate_task: moves::<T>),
+        ]
+    }
+}
+
+/// The probes that every machine has, those of an end first.
+fn common<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
+    // SAFETY: They have the arguments of these tracepoints.
+    let own = unsafe {
+        [
+            probe!(hrtimer_expire_exit: timer_left::<T>),
+            probe!(softirq_exit: softirq_left::<T, TIMED>),
+            probe!(softirq_entry: softirq_entered::<T, TIMED>),
+            probe!(softirq_raise: raised::<T>),
+        ]
+    };
+    // SAFETY: As above; the timer is valid, and about to be called.
+    let timer = unsafe { probe!(hrtimer_expire_entry: timer_entered::<T>) };
+    let tasks = sched::probes::<T, TIMED>();
+    let all = Iterator::chain(Iterator::chain(tasks, own), irq::probes::<T, TIMED>());
+    Iterator::chain(all, [timer])
+}
+
+/// The probes of local interrupts.
+#[cfg(CONFIG_X86_LOCAL_APIC)]
+fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
+    // SAFETY: They have the arguments of these tracepoints.
+    let probes = unsafe {
+        [
+            [
+                probe!(local_timer_exit: vector_left::<T, TIMED>),
+                probe!(local_timer_entry: vector_entered::<T, 0, TIMED>),
+            ],
+            [
+                probe!(x86_platform_ipi_exit: vector_left::<T, TIMED>),
+                probe!(x86_platform_ipi_entry: vector_entered::<T, 1, TIMED>),
+            ],
+            #[cfg(CONFIG_IRQ_WORK)]
+            [
+                probe!(irq_work_exit: vector_left::<T, TIMED>),
+                probe!(irq_work_entry: vector_entered::<T, 2, TIMED>),
+            ],
+            #[cfg(CONFIG_SMP)]
+            [
+                probe!(call_function_exit: vector_left::<T, TIMED>),
+                probe!(call_function_entry: vector_entered::<T, 3, TIMED>),
+            ],
+            #[cfg(CONFIG_SMP)]
+            [
+                probe!(call_function_single_exit: vector_left::<T, TIMED>),
+                probe!(call_function_single_entry: vector_entered::<T, 4, TIMED>),
+            ],
+            #[cfg(CONFIG_X86_THERMAL_VECTOR)]
+            [
+                probe!(thermal_apic_exit: vector_left::<T, TIMED>),
+                probe!(thermal_apic_entry: vector_entered::<T, 5, TIMED>),
+            ],
+        ]
+    };
+    probes.into_iter().flatten()
+}
+
+/// Other machines have no tracepoints of local interrupts.
+#[cfg(not(CONFIG_X86_LOCAL_APIC))]
+fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static, T>> {
+    core::iter::empty()
+}
+
+/// The first tracepoint that an observer needs and this kernel lacks, if any. Those of local
+/// interrupts are not needed.
+pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
+    tracepoint::missing(common::<T, false>())
+}
+
+/// Attaches an observer, to the tracepoints of local interrupts as far as there are any. `ENOSYS` if
+/// the kernel lacks another one; nothing is left behind. Sleeps.
+pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
+    if observer.wants_times() {
+        attach_with::<T, true>(observer)
+    } else {
+        attach_with::<T, false>(observer)
+    }
+}
+
+fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attachment<T>> {
+    // SAFETY: It has the arguments of this tracepoint.
+    let returns = unsafe { probe!(sys_exit: returned::<T>) };
+    let returns = observer.wants_returns().then_some(returns);
+    let is_there = |probe: &Probe<'_, T>| Tracepoint::find(probe.tracepoint()).is_some();
+    let times = TIMED.then(of_times::<T>).into_iter().flatten();
+    let mut local = Iterator::chain(local::<T, TIMED>(), times).filter(is_there);
+    let mut further = Iterator::chain(handed::probes(&*observer), returns);
+    // The name of the whole type would be too long for a symbol.
+    let rest: [&mut dyn Iterator<Item = Probe<'_, T>>; 2] = [&mut local, &mut further];
+    let probes = Iterator::chain(common::<T, TIMED>(), rest.into_iter().flatten());
+    Attachment::new(observer.clone(), probes)
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Timers of the timer wheel, and function calls on other CPUs, made callable
+ * from Rust; see handed.rs.
+ */
+#include <linux/jiffies.h>
+#include <linux/ktime.h>
+#include <linux/math64.h>
+#include <linux/smp.h>
+#include <linux/timekeeping.h>
+#include <linux/timer.h>
+
+#include "helpers.h"
+
+/*
+ * How many ticks of CLOCK_MONOTONIC had begun when jiffies was 0. The kernel
+ * begins a jiffy with each of these ticks, but may count it later. So the
+ * smallest difference that was seen is it, and is never seen too small: the
+ * clock is read after jiffies. What is learned stays true.
+ */
+static s64 lt_first_tick = S64_MAX;
+
+static notrace s64 lt_ticks_before_jiffies(void)
+{
+	u64 now_jiffies = get_jiffies_64();
+	s64 first, known = READ_ONCE(lt_first_tick);
+
+	/* Jiffies is read first. */
+	smp_rmb();
+	first = (s64)(div_u64(ktime_get_ns(), TICK_NSEC) - now_jiffies);
+	if (first >= known)
+		return known;
+	/* Of two CPUs that store, the later one may be wrong until it looks again. */
+	WRITE_ONCE(lt_first_tick, first);
+	return first;
+}
+
+/* When a jiffy begins, near now. */
+static notrace u64 lt_jiffy_begins(unsigned long jiffy)
+{
+	u64 now_jiffies = get_jiffies_64();
+	s64 distance = (long)(jiffy - (unsigned long)now_jiffies);
+
+	return ((s64)now_jiffies + distance + lt_ticks_before_jiffies()) * TICK_NSEC;
+}
+
+notrace void lt_wheel_timer(const struct timer_list *timer, unsigned long baseclk,
+			    struct lt_timer *out)
+{
+	out->due = lt_jiffy_begins(READ_ONCE(timer->expires));
+	out->latest = lt_jiffy_begins(baseclk);
+	out->function = (unsigned long)READ_ONCE(timer->function);
+	out->offset = 0;
+	out->clock = 0;
+}
+
+notrace bool lt_wheel_timer_is_deferrable(const struct timer_list *timer)
+{
+	return READ_ONCE(timer->flags) & TIMER_DEFERRABLE;
+}
+
+notrace bool lt_csd_is_call(const call_single_data_t *csd)
+{
+#ifdef CONFIG_SMP
+	u32 type = READ_ONCE(csd->node.u_flags) & CSD_FLAG_TYPE_MASK;
+
+	return type == CSD_TYPE_ASYNC || type == CSD_TYPE_SYNC;
+#else
+	return false;
+#endif
+}

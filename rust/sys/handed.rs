@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Follows how the kernel hands on what is to be done: to a worker, to another CPU, to a later tick.
+//!
+//! ```text
+//!   workqueue_queue_work  ->  workqueue_execute_start .. end     a work item: see workqueue.rs
+//!   csd_queue_cpu         ->  csd_function_entry .. exit         a function, called on another CPU
+//!                             timer_expire_entry .. exit         a timer of the timer wheel
+//! ```
+//!
+//! A function call is identified by its `call_single_data_t`, which is in one queue at a time. That
+//! queue has wakings and irq_works, too: they are not passed on here. What is called on the same CPU
+//! at once has no such structure, and is not passed on, either.
+//!
+//! C headers: [`include/linux/smp.h`](srctree/include/linux/smp.h),
+//! [`include/linux/timer.h`](srctree/include/linux/timer.h),
+//! [`include/trace/events/csd.h`](srctree/include/trace/events/csd.h),
+//! [`include/trace/events/timer.h`](srctree/include/trace/events/timer.h)
+//!
+//! # Contexts
+//!
+//! A call is requested in any context but NMI, with preemption off. It is made with interrupts off,
+//! in an interrupt or by the idle task. A timer's function is called in a softirq, which is
+//! preemptible on PREEMPT_RT.
+
+use crate::{
+    engine::platform::Platform,
+    sys::{
+        bindings as helpers,
+        platform::{Kernel, PreemptGuard},
+        timer::Timer,
+        tracepoint::{probe, Probe, Tracepoint},
+        workqueue, //
+    },
+};
+use core::mem::MaybeUninit;
+use kernel::{
+    bindings,
+    ffi::{c_ulong, c_void}, //
+};
+
+/// Which of these are followed.
+#[derive(Clone, Copy)]
+pub(crate) struct Followed {
+    pub(crate) works: bool,
+    pub(crate) calls: bool,
+    pub(crate) wheel: bool,
+}
+
+/// Follows those that it says. See "Contexts" above, and in workqueue.rs.
+pub(crate) trait Observer: workqueue::Observer {
+    /// Which ones. Asked once.
+    fn followed(&self) -> Followed;
+
+    /// A function is to be called on another CPU: the address of its `call_single_data_t`, and its
+    /// own.
+    fn call_requested(&self, guard: &PreemptGuard, call: u64, function: u64);
+
+    /// It is called. The structure may be used for another call from now on.
+    fn call_entered(&self, guard: &PreemptGuard, call: u64, function: u64);
+    fn call_left(&self, guard: &PreemptGuard);
+
+    /// The function of a timer of the wheel is about to be called.
+    fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: &WheelTimer);
+    fn wheel_timer_left(&self, guard: &PreemptGuard);
+}
+
+/// A timer of the timer wheel, which knows no time but that of ticks: `due` is the begin of the tick
+/// that was asked for, `latest` of the one that the wheel has made of that.
+pub(crate) struct WheelTimer {
+    pub(crate) timer: Timer,
+    /// Whether it may be as late as it likes while its CPU is idle.
+    pub(crate) is_deferrable: bool,
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `csd` a valid structure that is about to be queued.
+#[cfg(CONFIG_SMP)]
+unsafe extern "C" fn call_requested<T: Observer>(
+    data: *mut c_void,
+    _cpu: u32,
+    _callsite: c_ulong,
+    function: bindings::smp_call_func_t,
+    csd: *mut bindings::call_single_data_t,
+) {
+    // SAFETY: The function's contract.
+    let (observer, is_call) = unsafe { (&*data.cast::<T>(), helpers::lt_csd_is_call(csd)) };
+    if is_call {
+        let function = function.map_or(0, |function| function as usize as u64);
+        observer.call_requested(&Kernel::guard(), csd.addr() as u64, function);
+    }
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+#[cfg(CONFIG_SMP)]
+unsafe extern "C" fn call_entered<T: Observer>(
+    data: *mut c_void,
+    function: bindings::smp_call_func_t,
+    csd: *mut bindings::call_single_data_t,
+) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    if !csd.is_null() {
+        let function = function.map_or(0, |function| function as usize as u64);
+        // SAFETY: Interrupts are off, see "Contexts" above.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.call_entered(&guard, csd.addr() as u64, function);
+    }
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+#[cfg(CONFIG_SMP)]
+unsafe extern "C" fn call_left<T: Observer>(
+    data: *mut c_void,
+    _function: bindings::smp_call_func_t,
+    csd: *mut bindings::call_single_data_t,
+) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    if !csd.is_null() {
+        // SAFETY: As in `call_entered`.
+        let guard = unsafe { PreemptGuard::already() };
+        observer.call_left(&guard);
+    }
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `timer` a valid timer whose function is about to be called.
+unsafe extern "C" fn timer_entered<T: Observer>(
+    data: *mut c_void,
+    timer: *mut bindings::timer_list,
+    clock: c_ulong,
+) {
+    let mut raw = MaybeUninit::<helpers::lt_timer>::uninit();
+    // SAFETY: The function's contract; `lt_wheel_timer` fills all of the structure. Another CPU may
+    // start the timer again meanwhile: each word is read once, so a wrong time is the worst outcome.
+    let (observer, raw, is_deferrable) = unsafe {
+        helpers::lt_wheel_timer(timer, clock, raw.as_mut_ptr());
+        (
+            &*data.cast::<T>(),
+            raw.assume_init(),
+            helpers::lt_wheel_timer_is_deferrable(timer),
+        )
+    };
+    let timer = WheelTimer {
+        timer: Timer::of(&raw),
+        is_deferrable,
+    };
+    observer.wheel_timer_entered(&Kernel::guard(), &timer);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn timer_left<T: Observer>(data: *mut c_void, _: *mut bindings::timer_list) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.wheel_timer_left(&Kernel::guard());
+}
+
+#[cfg(CONFIG_SMP)]
+fn calls<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
+    // SAFETY: They have the arguments of these tracepoints; the structure is valid when it is about
+    // to be queued, and only its address is used afterwards.
+    let probes = unsafe {
+        [
+            probe!(csd_function_exit: call_left::<T>),
+            probe!(csd_function_entry: call_entered::<T>),
+            probe!(csd_queue_cpu: call_requested::<T>),
+        ]
+    };
+    probes.into_iter()
+}
+
+/// There is no other CPU.
+#[cfg(not(CONFIG_SMP))]
+fn calls<T: Observer>() -> impl Iterator<Item = Probe<'static, T>> {
+    core::iter::empty()
+}
+
+/// The probes of what an observer follows, the last step first, as far as this kernel has the
+/// tracepoints.
+pub(super) fn probes<T: Observer>(observer: &T) -> impl Iterator<Item = Probe<'static, T>> {
+    let Followed {
+        works,
+        calls: follows_calls,
+        wheel,
+    } = observer.followed();
+    // SAFETY: They have the arguments of these tracepoints; the timer is valid, and about to be
+    // called.
+    let timers = unsafe {
+        [
+            probe!(timer_expire_exit: timer_left::<T>),
+            probe!(timer_expire_entry: timer_entered::<T>),
+        ]
+    };
+    let works = workqueue::probes::<T>().into_iter().filter(move |_| works);
+    let calls = calls::<T>().filter(move |_| follows_calls);
+    let timers = timers.into_iter().filter(move |_| wheel);
+    let all = Iterator::chain(Iterator::chain(works, calls), timers);
+    all.filter(|probe| Tracepoint::find(probe.tracepoint()).is_some())
+}

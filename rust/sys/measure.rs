@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Measures the probes themselves: the processor's counters, before and after each run of one.
+//!
+//! ```text
+//!   attaching, not measured:   tracepoint ---------------------> probe
+//!   attaching, measured:       tracepoint --> around(meter, ---> probe )
+//!                                             interrupts off, counters before and after
+//! ```
+//!
+//! Whether a probe is measured is decided when it is attached, by [`Target::meter`]: its tracepoint
+//! then calls a function that measures, which calls the probe. So probes that are not measured
+//! cost nothing more, not even a branch.
+//!
+//! C header: [`include/linux/perf_event.h`](srctree/include/linux/perf_event.h)
+
+use crate::sys::{bindings, interrupts, platform::PreemptGuard};
+use core::ffi::CStr;
+use kernel::{bindings as errno, error::to_result, ffi::c_int, prelude::*, sync::Arc};
+
+/// How many events of the processor there are to choose from.
+pub(crate) const EVENTS: usize = bindings::LT_MEASURE_EVENTS as usize;
+
+/// How many counters: the cycles, and the events.
+pub(crate) const COUNTERS: usize = 1 + EVENTS;
+
+/// What a run took by each counter: the cycles, then the chosen events, in their order. `None` was
+/// not counted on this CPU.
+pub(crate) type Values = [Option<u64>; COUNTERS];
+
+/// Takes what the runs of a probe took.
+pub(crate) trait Meter: Send + Sync {
+    /// A run, which has changed what the probe keeps or not; `None` is one that an NMI or a machine
+    /// check interrupted. With interrupts off; also called from an NMI on top of itself.
+    fn take(&self, guard: &PreemptGuard, has_changed: bool, values: Option<&Values>);
+}
+
+/// What probes are called with.
+pub(crate) trait Target: Send + Sync + 'static {
+    /// The meter of the probe that is about to be attached to this tracepoint or function; `None`
+    /// if it is not to be measured. Sleeps.
+    fn meter(&self, hook: &CStr) -> Option<Arc<dyn Meter>>;
+
+    /// A number that changes when a probe changes what it keeps.
+    fn changes(&self, guard: &PreemptGuard) -> u64;
+}
+
+/// Runs and measures. Any context.
+pub(crate) fn around<R>(
+    meter: &dyn Meter,
+    changes: impl Fn(&PreemptGuard) -> u64,
+    run: impl FnOnce() -> R,
+) -> R {
+    interrupts::off(|| {
+        // SAFETY: With interrupts off nothing preempts.
+        let guard = unsafe { PreemptGuard::already() };
+        let before = changes(&guard);
+        let mut sample = bindings::lt_sample::default();
+        // SAFETY: It can be written, and interrupts are off.
+        unsafe { bindings::lt_measure_begin(&mut sample) };
+        let result = run();
+        // SAFETY: As above.
+        unsafe { bindings::lt_measure_end(&mut sample) };
+        let has_changed = changes(&guard) != before;
+        if sample.breaks != 0 {
+            meter.take(&guard, has_changed, None);
+            return result;
+        }
+        let mut values = [None; COUNTERS];
+        values[0] = Some(sample.cycles);
+        let events = values.iter_mut().skip(1).zip(sample.events);
+        for (nth, (value, event)) in events.enumerate() {
+            *value = (sample.counted & 1 << nth != 0).then_some(event);
+        }
+        meter.take(&guard, has_changed, Some(&values));
+        result
+    })
+}
+
+/// What the parameter `measure` of the module says.
+pub(crate) fn parameter() -> &'static CStr {
+    // SAFETY: A C string that does not change once the module is loaded.
+    unsafe { CStr::from_ptr(bindings::lt_measure_text().cast()) }
+}
+
+/// Why an event is not counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// This machine has no such counter.
+    Absent,
+    /// Others use all counters.
+    Busy,
+    /// The error of the kernel.
+    Error(i32),
+}
+
+/// The events that are counted, on each CPU, until dropped. Only one exists at a time.
+pub(crate) struct Counting {
+    len: usize,
+}
+
+impl Counting {
+    /// Starts counting the events with these numbers, on each CPU that is or comes online. Those
+    /// that cannot be counted are missing. `ENOMEM`. Sleeps.
+    pub(crate) fn new(events: &[u32]) -> Result<Self> {
+        // SAFETY: There are that many numbers; may sleep.
+        to_result(unsafe {
+            bindings::lt_measure_start(events.as_ptr(), u32::try_from(events.len())?)
+        })?;
+        Ok(Self { len: events.len() })
+    }
+
+    /// For each event, on how many CPUs it is counted, or why on none.
+    pub(crate) fn states(&self) -> impl Iterator<Item = core::result::Result<u32, Missing>> {
+        (0..self.len as u32).map(|nth| {
+            let mut error: c_int = 0;
+            // SAFETY: The error can be written.
+            let cpus = unsafe { bindings::lt_measure_cpus(nth, &mut error) };
+            if cpus > 0 {
+                return Ok(cpus);
+            }
+            Err(match error.unsigned_abs() {
+                errno::ENOENT | errno::ENODEV | errno::EINVAL | errno::EOPNOTSUPP => {
+                    Missing::Absent
+                }
+                errno::EBUSY => Missing::Busy,
+                _ => Missing::Error(error),
+            })
+        })
+    }
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        // SAFETY: Balances the call that succeeded; may sleep.
+        unsafe { bindings::lt_measure_stop() };
+    }
+}

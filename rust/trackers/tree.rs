@@ -1,0 +1,484 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! `tree`: from an interrupt or a timer to the task that it makes run.
+//!
+//! ```text
+//!   interrupt, timer     handler     softirq     thread        task woken     switched in
+//!   ------|----------------|-----------|-----------|---------------|--------------|--------->
+//!         |<----------------------------- delay --------------------------------->|
+//!   origin                         steps                                         end
+//! ```
+//!
+//! One interrupt wakes tasks and raises softirqs, which wake others: a tree. Each waking and each
+//! raise is a branch. Only the tips of branches are kept, each with the path from its origin:
+//!
+//! - what a CPU is doing, and what it has left for softirqs, in per-CPU words (`slots`);
+//! - a task that was woken on such a path, and runs, as an event of the engine, by the address of
+//!   the task: a task has one tip at most, or two (`tips`, `doubts`);
+//! - a work item that was queued on such a path, and a function that another CPU shall call, the
+//!   same by their addresses (`handed`).
+//!
+//! The path travels with the tip; a branch copies it. It becomes text only when it is read. The sum
+//! of its steps is the delay, exactly (`path`).
+//!
+//! Threads of the kernel are hops: from one that runs on a path, the path goes on. It ends with the
+//! first task of user space, the *target*, to which the filter applies. A tip that reaches no
+//! target ends with the work of its thread, and is counted as `gone`. With `end=work` the target's
+//! path goes on under a cookie, from `begin` to `done` (`work`).
+//!
+//! # Contexts
+//!
+//! See sys/causes.rs and sys/sched.rs.
+
+mod doubts;
+mod handed;
+pub(super) mod path;
+mod probes;
+mod show;
+mod slots;
+mod tips;
+mod totals;
+mod work;
+
+use self::{
+    path::{task, Counts, Look, Origin, Path, State, Words, COUNTS, NOTES, PLACE},
+    slots::Slots,
+};
+use super::tasks::{self, Guard};
+use crate::{
+    alert::record::{actor::Place, Owner, DETAIL, OWN_TAIL},
+    control::{
+        names::{is_listed, is_named},
+        Kind as ParamKind,
+        Param,
+        ALL, //
+    },
+    engine::{event::EventCopy, freelist::MAX_CELLS, tracker::Late},
+    instance::{
+        common,
+        kind::{Kind, Tail},
+        params,
+        probed::{self, Live, Own, Probed},
+        work::Work,
+        Core,
+        Details,
+        Second,
+        Table,
+        Values, //
+    },
+    sys::{
+        causes::{self, VECTORS},
+        tracepoint::Attachment, //
+    },
+};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+use slots::{Since, Timers, Timing};
+
+const END: usize = common::COUNT + tasks::FILTER;
+const ORIGIN: usize = END + 1;
+const IRQ: usize = ORIGIN + 1;
+const VEC: usize = IRQ + 1;
+const FROM: usize = VEC + 1;
+const PRIO: usize = FROM + 1;
+const WORK_EVENTS: usize = PRIO + 1;
+const TIMER: usize = WORK_EVENTS + 1;
+const HOPS: usize = TIMER + 1;
+const INTERFERENCE: usize = HOPS + 1;
+
+/// The values of `end`.
+const SWITCH: u64 = 0;
+const USER: u64 = 1;
+const BLOCKED: u64 = 2;
+const WORK: u64 = 3;
+
+/// The names of origins, with the numbers of [`Origin`].
+const ORIGINS: [(&str, u16); 5] = [
+    ("irq", Origin::Irq as u16),
+    ("vector", Origin::Vector as u16),
+    ("timer", Origin::Timer as u16),
+    ("work", Origin::Work as u16),
+    ("wheel", Origin::Wheel as u16),
+];
+
+/// The values of `from`.
+const DUE: u64 = 0;
+const LATEST: u64 = 1;
+
+/// The hops of which further tracepoints tell.
+const HOP_NAMES: [(&str, u16); 3] = [("work", WORKS), ("call", CALLS), ("wheel", WHEEL)];
+const WORKS: u16 = 1;
+const CALLS: u16 = 2;
+const WHEEL: u16 = 3;
+
+/// `all`, and the local interrupts.
+const VECTOR_NAMES: [&str; VECTORS.len() + 1] = {
+    let mut names = ["all"; VECTORS.len() + 1];
+    let mut at = 0;
+    while at < VECTORS.len() {
+        names[at + 1] = VECTORS[at];
+        at += 1;
+    }
+    names
+};
+
+static PARAMS: [Param; INTERFERENCE + 1] = {
+    const fn param(
+        name: &'static str,
+        kind: ParamKind,
+        default: u64,
+        fixed: bool,
+        help: &'static str,
+    ) -> Param {
+        Param {
+            name,
+            kind,
+            default,
+            fixed,
+            help,
+        }
+    }
+    const ENDS: ParamKind = ParamKind::Word(&["switch", "user", "blocked", "work"]);
+    const LINES: ParamKind = ParamKind::Id {
+        max: i32::MAX as u64,
+    };
+    let [f0, f1, f2, f3, f4, f5, f6] = tasks::filter(false);
+    params(
+        5_000_000,
+        [
+            f0,
+            f1,
+            f2,
+            f3,
+            f4,
+            f5,
+            f6,
+            param(
+                "end",
+                ENDS,
+                SWITCH,
+                true,
+                "until the target is switched in, returns to user space, waits again, or its work is done",
+            ),
+            param(
+                "origin",
+                ParamKind::Names(&ORIGINS),
+                0,
+                false,
+                "only what begins with one of these",
+            ),
+            param(
+                "irq",
+                LINES,
+                ALL,
+                false,
+                "of device interrupts only this line, by its number in /proc/interrupts",
+            ),
+            param(
+                "vec",
+                ParamKind::Word(&VECTOR_NAMES),
+                0,
+                false,
+                "of local interrupts only this one",
+            ),
+            param(
+                "from",
+                ParamKind::Word(&["softexpires", "expires", "vector"]),
+                DUE,
+                false,
+                "a timer begins when it is due, or when its slack is over, or with the interrupt that calls it",
+            ),
+            param(
+                "prio",
+                ParamKind::Id { max: 139 },
+                ALL,
+                false,
+                "only targets with this priority of the kernel or a more urgent one",
+            ),
+            param(
+                "work_events",
+                ParamKind::Count {
+                    min: 1,
+                    max: MAX_CELLS as u64,
+                },
+                1024,
+                true,
+                "with end=work: how much work can be under way at once",
+            ),
+            param(
+                "timer",
+                ParamKind::FunctionOrAll,
+                0,
+                true,
+                "of timers only those with this function",
+            ),
+            param(
+                "hops",
+                ParamKind::Names(&HOP_NAMES),
+                0,
+                true,
+                "what else is followed: work items, calls on other CPUs, timers of the wheel",
+            ),
+            param(
+                "interference",
+                ParamKind::Switch,
+                0,
+                true,
+                "whether waits for a CPU say what the CPU did: interrupts, softirqs, other tasks",
+            ),
+        ],
+    )
+};
+
+/// The entry in the list of trackers.
+pub(crate) static KIND: Kind = Kind {
+    name: "tree",
+    c_name: c"tree",
+    help: "the way from an interrupt or a timer to user space (key: the task that is woken)",
+    params: &PARAMS,
+    counters: &[
+        tasks::READERS,
+        "merged",
+        "stale",
+        "awake",
+        "shortened",
+        "unserved",
+    ],
+    detail_words: path::SPLIT + 1,
+    tail: Some(Tail {
+        of: show::steps_of,
+        len: show::words_of,
+        show: show::path,
+    }),
+    detail: show::detail,
+    check,
+    missing: causes::missing::<Probes>,
+    create: Some(Probed::<Tree, _, _, _>::create),
+};
+
+const _: () = assert!(path::STEPS <= OWN_TAIL && path::SPLIT < DETAIL);
+
+/// Our own counters, after the common one.
+#[derive(Clone, Copy)]
+enum Extra {
+    /// Another cause on the way to something that was on its way already.
+    Merged = 1,
+    /// A waking or a raise in an interrupt of which no tracepoint tells.
+    Stale = 2,
+    /// Wakings of tasks that turned out to be awake; also in `gone`.
+    Awake = 3,
+    /// Paths in alerts that have left out steps.
+    Shortened = 4,
+    /// Softirqs that were not followed: too many at once on a CPU.
+    Unserved = 5,
+}
+
+/// See [`Kind::check`].
+fn check(values: &Values) -> Option<(usize, &'static str)> {
+    let halves = |param: usize| [values[param] as u64, (values[param] >> 64) as u64];
+    let is_followed = follows(halves(HOPS), WHEEL);
+    (is_named(halves(ORIGIN), Origin::Wheel as u16) && !is_followed)
+        .then_some((ORIGIN, "the timers of the wheel are not among hops"))
+}
+
+/// Whether a value of `hops` has one of them.
+fn follows(hops: [u64; 2], hop: u16) -> bool {
+    hops == [0; 2] || is_listed(hops, hop)
+}
+
+struct Tree;
+
+type Probes = Live<Tree, 1, DATA, Slots>;
+
+/// The data of an event: the task, the path to it, and notes on that.
+const DATA: usize = NOTES_AT + NOTES;
+const PATH_AT: usize = Owner::WORDS;
+const NOTES_AT: usize = PATH_AT + path::WORDS;
+
+type Data = [u64; DATA];
+
+/// The path in an event's data.
+struct InData<'a>(&'a mut Data);
+
+impl Look for InData<'_> {
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self.0[PATH_AT + at]
+    }
+}
+
+impl Words for InData<'_> {
+    #[inline(always)]
+    fn set(&mut self, at: usize, word: u64) {
+        self.0[PATH_AT + at] = word;
+    }
+}
+
+fn owner(data: &Data) -> Owner {
+    let [o0, o1, o2, ..] = *data;
+    Owner::from_words([o0, o1, o2])
+}
+
+/// The path in such data, with all that is known of it.
+fn settled(data: &Data) -> Path {
+    let [_, _, _, rest @ ..] = *data;
+    let (path, notes) = rest.split_at(path::WORDS);
+    let (mut path, mut notes): (Path, [u64; NOTES]) = (
+        core::array::from_fn(|at| path[at]),
+        core::array::from_fn(|at| notes[at]),
+    );
+    let prio = Place::from_word(path.get(PLACE)).prio;
+    let subject = task(owner(data).tid, prio.into());
+    path::settle(&mut path, &mut notes, subject);
+    path
+}
+
+/// The data with another path, and no notes.
+fn with_path(data: &Data, path: &Path) -> Data {
+    let mut data = *data;
+    data[PATH_AT..NOTES_AT].copy_from_slice(path);
+    data[NOTES_AT..].fill(0);
+    data
+}
+
+/// See [`probed::Probes::settle`].
+fn settle(late: &mut Late<1, DATA>) {
+    let path = settled(&late.data);
+    late.data = with_path(&late.data, &path);
+    // The clock was read before the copy was made, and on another CPU.
+    let so_far = path.last().saturating_sub(late.start);
+    late.delay = late.delay.max(so_far);
+}
+
+impl Own for Slots {
+    fn new(values: &Values) -> Result<Self> {
+        Slots::new(values)
+    }
+
+    fn clear(&self) {
+        if let Some(jobs) = &self.jobs {
+            jobs.clear();
+        }
+    }
+
+    fn second(&self) -> Option<&dyn Second> {
+        self.jobs.as_deref().map(|jobs| jobs as &dyn Second)
+    }
+
+    fn cpu_gone(&self, cpu: usize) {
+        Slots::cpu_gone(self, cpu);
+    }
+
+    fn table(&self) -> Option<(&'static CStr, Arc<dyn Table>)> {
+        Some((c"steps", self.totals.clone()))
+    }
+}
+
+impl Probes {
+    /// From when on the delay of a timer counts, by its function and by what is known of its time.
+    fn timers(&self, timing: Timing, function: u64) -> Timers {
+        let halves = self.core.halves(ORIGIN);
+        let is_origin = match timing {
+            Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
+            // It is late by design, so only for those who ask for it.
+            Timing::Tick => is_named(halves, Origin::Wheel as u16),
+            Timing::Any => false,
+        };
+        let since = match self.core.value(FROM) {
+            _ if !is_origin => Since::NoOrigin,
+            DUE => Since::Due,
+            LATEST => Since::Latest,
+            _ => Since::Vector,
+        };
+        let is_refused = !self.own.is_timer_wanted(function);
+        Timers { since, is_refused }
+    }
+
+    fn is_origin_chosen(&self) -> bool {
+        self.core.halves(ORIGIN) != [0; 2]
+    }
+
+    /// Whether a path with this origin is wanted.
+    #[inline(always)]
+    fn is_origin_wanted(&self, path: &impl Look) -> bool {
+        let origin = path.counts().origin();
+        if self.is_origin_chosen() && !is_listed(self.core.halves(ORIGIN), origin as u16) {
+            return false;
+        }
+        let subject = path.first_subject();
+        match origin {
+            Origin::Irq => [ALL, subject].contains(&self.core.value(IRQ)),
+            Origin::Vector => [0, subject + 1].contains(&self.core.value(VEC)),
+            Origin::Timer | Origin::Wheel => !path.counts().is_refused(),
+            _ => true,
+        }
+    }
+
+    /// Counts, for what is rare.
+    #[cold]
+    fn count(&self, guard: &Guard, which: Extra) {
+        self.core.count_extra(guard, which as usize);
+    }
+}
+
+impl probed::Probes<1, DATA, Slots> for Tree {
+    type Attachment = Attachment<Probes>;
+
+    fn kind() -> &'static Kind {
+        &KIND
+    }
+
+    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
+        live.own.reset();
+        if let Some(function) = live.core.text(TIMER) {
+            live.own.want_timers(function)?;
+        }
+        causes::attach(live)
+    }
+
+    fn owner(data: &Data) -> Owner {
+        owner(data)
+    }
+
+    fn can_time_out(data: &Data) -> bool {
+        let counts = Counts(data[PATH_AT + COUNTS]);
+        !counts.has_begun() && counts.state() != State::Doubted
+    }
+
+    fn settle(late: &mut Late<1, DATA>) {
+        settle(late);
+    }
+
+    fn expire_second(live: &Probes) -> Option<u64> {
+        let next = [live.expire_work(), live.drop_cancelled()];
+        next.into_iter().flatten().min()
+    }
+
+    fn each_pending(live: &Probes, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
+        live.core.tracker().each_pending(&mut *see)?;
+        live.own.jobs.as_ref().map_or(Ok(()), |jobs| jobs.each(see))
+    }
+
+    fn work(live: &Arc<Probes>) -> Option<Arc<dyn Work>> {
+        let work: Arc<dyn Work> = live.clone();
+        live.own.jobs.is_some().then_some(work)
+    }
+
+    fn details(core: &Core<1, DATA>, late: &Late<1, DATA>, _: u64) -> Option<Details> {
+        if handed::is_cancelled(&late.key, &late.data) {
+            return None;
+        }
+        tasks::reported(core, show::details(&late.data, show::End::None))
+    }
+
+    fn show_fields(_: &Core<1, DATA>, event: &EventCopy<1, DATA>, out: &SeqFile) {
+        let data = with_path(&event.data, &settled(&event.data));
+        let details = show::details(&data, show::End::None);
+        let path = show::Path {
+            words: &details.words,
+            steps: show::steps_of(&data),
+            rest: None,
+        };
+        let (owner, detail) = (details.owner, show::Detail(&details.words));
+        seq_print!(out, "{owner}{detail}{path}");
+    }
+}

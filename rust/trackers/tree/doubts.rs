@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tips in doubt: of tasks that were woken when they had announced to sleep, and were still awake.
+//!
+//! ```text
+//!   waker          sched_waking            looks at on_rq
+//!   --- lock ----------|--------------------------|------------------ unlock --->
+//!                      |  1. it is 0: the task sleeps, and is woken
+//!   task    state=S    |  2. it is 1: the task runs on, and its state is R
+//!   -----------|-------+------- on_rq=0 -- sched_switch -->  in which case?
+//! ```
+//!
+//! The tracepoint cannot tell. So the waker makes the tip that the task will have if it goes to
+//! sleep now, in doubt (`State::Doubted`). Nothing takes that for the task's path, and no timeout
+//! reports it, until one of these says what it was:
+//!
+//! - *The next waking* (the lock orders it behind this one) drops it. If the task had slept, it would
+//!   have been switched in since, and the tip would be in doubt no more.
+//! - *The switch to another task.* If the task is preempted, its state says nothing. If it stays
+//!   runnable otherwise, the tip is dropped. If it goes to sleep, in case 1 the waker still holds its
+//!   lock, since it waits until the task has left its CPU; or it has set the state to `WAKING`, and
+//!   left the rest to that CPU. If neither is so, the waking is over: case 2, and the tip is dropped.
+//! - *The switch to the task.* If it has slept in between, this waking has ended that: a later one
+//!   would have dropped the tip. It has slept if it has left its CPU of itself, which the kernel
+//!   counts before `sched_switch`; if it has not, it was only preempted, and the tip is dropped.
+//! - *The waker itself*, when the tip has been made: what it sees then is final if the task has gone
+//!   to sleep meanwhile, since only the waker can end that. If it has left its CPU meanwhile, and is
+//!   awake, that was without sleep, and the tip is dropped. It looks in this order: the other way
+//!   round, the task may go to sleep between the two looks, and its tip would be dropped.
+//!
+//! A thread that goes to sleep in the middle of its work has its own tip then: it goes on with that,
+//! and the waking is a step of it. (If the waker is on no path, it makes no tip, and that step is
+//! missing.)
+//!
+//! A switch that takes the tip would hide it from the next waker, which has to drop it. So it looks
+//! first, and takes it only if no waker can come in between: it has come already, and will not drop
+//! it, or the tip is dropped here.
+//!
+//! A waker may be stopped between the end of its work and the unlock, for so long that the task
+//! sleeps again: then the tip stays until the next waking. It is counted as pending, and nothing else.
+//!
+//! # Two CPUs
+//!
+//! One word counts the tips in doubt, and all probes look at it first: a tip is counted before it is
+//! made, until it is decided. Relaxed is enough. A waking sees what an
+//! earlier one has stored by the lock of the task. In case 2 the waker takes the lock of the runqueue
+//! before it ends, and the task's CPU for the next switch; in case 1 it does so to put the task on a
+//! runqueue, from which it is then switched in. A switch that comes at the time of the waking may not
+//! see the tip: in case 1 it has nothing to do but to allow the timeout, and if the task was
+//! preempted neither. (If the task stays runnable because of a signal, and another one is picked, in
+//! that moment, its path may begin with this waking, though it never slept.)
+//!
+//! The words of the task are read in the order in which they are named here. On x86 its CPU also
+//! stores them in order; elsewhere the number of times that it has left could be seen before `on_rq`
+//! is, a long way back in `__schedule`: then the waking counts as one of a task that was awake.
+
+use super::{
+    path::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},
+    tips::{counts, goes_on, is_in_doubt, is_running, key, last, Tip},
+    Extra, Guard, Probes, DATA, NOTES_AT, PATH_AT,
+};
+use crate::{
+    alert::record::actor::Place,
+    engine::{
+        event::EventCopy,
+        tracker::{step::Next, Begin},
+    },
+    sys::{
+        atomic::Relaxed,
+        sched::State as Sleep,
+        task::TaskRef, //
+    },
+};
+use core::sync::atomic::{fence, Ordering};
+
+/// The same as [`is_running`], of a copy.
+pub(super) fn is_running_copy(event: &EventCopy<1, DATA>) -> bool {
+    Counts(event.data[PATH_AT + COUNTS]).state() == State::Running
+}
+
+/// What is decided about a task that is woken from this sleep. If it goes on with its work then, that
+/// may have a tip, which is known when it is switched in.
+fn has_slept(sleep: Sleep) -> Option<bool> {
+    (!goes_on(sleep)).then_some(true)
+}
+
+impl Probes {
+    /// Whether there may be a tip in doubt.
+    #[inline(always)]
+    pub(super) fn has_doubts(&self) -> bool {
+        self.own.doubts.load(Relaxed) != 0
+    }
+
+    /// Begins the tip of a task that had left its CPU so often, and seems to be awake.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn begin_in_doubt(
+        &self,
+        guard: &Guard,
+        wakee: &TaskRef<'_>,
+        leaves: u64,
+        begin: impl FnOnce() -> Begin,
+    ) {
+        self.own.doubts.fetch_add(1, Relaxed);
+        if begin() != Begin::Started {
+            self.own.doubts.fetch_sub(1, Relaxed);
+            return;
+        }
+        // Full: the tip is there before the task is looked at again. If it has not left, and is still
+        // awake after that, the next switch sees the tip, or leaves it to the one after.
+        fence(Ordering::SeqCst);
+        // First, so that a sleep for which it has left is seen in the look at the runqueue, which
+        // begins with an acquire.
+        let has_left = wakee.leaves() != leaves;
+        if !wakee.is_awake() {
+            let sleep = Sleep::of_sleeper(wakee);
+            self.resolve(guard, wakee, |_| has_slept(sleep));
+        } else if has_left {
+            self.resolve(guard, wakee, |_| Some(false));
+        }
+    }
+
+    /// A task is woken again, or for another cause: it has not slept since the last time.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn forget_doubt(&self, guard: &Guard, wakee: &TaskRef<'_>) {
+        self.resolve(guard, wakee, |_| Some(false));
+    }
+
+    /// A task is switched out that may have a tip in doubt.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn doubt_switched_out(&self, guard: &Guard, prev: TaskRef<'_>, state: Sleep) {
+        if state.is_preempted() {
+            return;
+        }
+        // Only looked at: a waker that drops the tip must find it.
+        let is_there = |event: &EventCopy<1, DATA>| {
+            Counts(event.data[PATH_AT + COUNTS]).state() == State::Doubted
+        };
+        let tracker = self.core.tracker();
+        if tracker.copy_of(guard, &key(&prev), is_there).is_none() {
+            return;
+        }
+        // Full: on_rq first. A waker that takes the lock after the look at it sees the task asleep, and
+        // makes no tip that could be dropped here.
+        fence(Ordering::SeqCst);
+        let decision = if state.is_dead() || state.is_runnable() {
+            Some(false)
+        } else {
+            // The lock first: if it is free, the state is that after the waking of this tip.
+            let may_be_woken = prev.may_be_woken_now();
+            if Sleep::of_sleeper(&prev).is_waking() {
+                has_slept(state)
+            } else {
+                (!may_be_woken && state.is_that_of(&prev)).then_some(false)
+            }
+        };
+        if decision.is_some() {
+            self.resolve(guard, &prev, |_| decision);
+        }
+    }
+
+    /// A task is switched in that may have a tip in doubt.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn doubt_switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
+        let tracker = self.core.tracker();
+        let running = tracker.copy_of(guard, &key(&next), is_running_copy);
+        let mut woken = None;
+        self.resolve(guard, &next, |tip| {
+            let has_left = counts(tip).has_left(next.leaves());
+            let cpu = Place::from_word(tip.word(PATH_AT + PLACE)).cpu;
+            woken = has_left.then_some((cpu, last(tip)));
+            Some(has_left && running.is_none())
+        });
+        let (Some(running), Some((cpu, time))) = (running, woken) else {
+            return;
+        };
+        // If it slept in the middle of its work, it goes on with that.
+        let [slept, woken] = [SLEPT, WOKEN].map(|at| running.data[NOTES_AT + at]);
+        if slept != 0 && woken == 0 {
+            let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), time);
+            tracker.note(guard, &key(&next), is_running, NOTES_AT + WOKEN, waking);
+        }
+    }
+
+    /// Decides about the tip in doubt of a task, if there is one: whether it has slept. `None` leaves
+    /// it in doubt.
+    fn resolve(
+        &self,
+        guard: &Guard,
+        task: &TaskRef<'_>,
+        decide: impl FnOnce(&Tip<'_>) -> Option<bool>,
+    ) {
+        let tracker = self.core.tracker();
+        let mut found = None;
+        let change = |tip: &mut Tip<'_>| {
+            found = decide(tip);
+            match found {
+                Some(true) => {
+                    let mut counts = counts(tip);
+                    counts.end_doubt();
+                    tip.set_word(PATH_AT + COUNTS, counts.0);
+                    Next::Keep
+                }
+                Some(false) => Next::Gone,
+                None => Next::Keep,
+            }
+        };
+        tracker.step(guard, &key(task), is_in_doubt, change, |_| ());
+        if found.is_some() {
+            self.own.doubts.fetch_sub(1, Relaxed);
+        }
+        if found == Some(false) {
+            self.core.count_extra(guard, Extra::Awake as usize);
+        }
+    }
+}

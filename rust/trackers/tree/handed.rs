@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is handed on: work items to workers, functions to other CPUs, timers of the wheel to a tick.
+//!
+//! ```text
+//!   on a path                                    in a worker
+//!   queued ----> (tip of the work) --------------> started: (tip of the worker) --> its end: gone
+//!     |                                                ^
+//!     +--> waking of a worker --> its own tip ---------+ its steps since the work was queued
+//!
+//!   requested -> (tip of the call) ----> called on the other CPU: (slots) --> its end
+//! ```
+//!
+//! A worker is woken for a queue, and takes from it what is first: which work it does says
+//! `workqueue_execute_start` alone. So from there to the end of the work its path is that of the work,
+//! or none, and not the one on which it was woken: of that only those steps are kept that say how the
+//! worker came to it. A work that a softirq does (`WQ_BH`) is on the path of that softirq.
+//!
+//! A work that waits may be cancelled, of which no tracepoint tells. Its tip is dropped when the work
+//! is queued again, and otherwise by a search, once in a while, which looks at the memory of the work
+//! as the tracker `workqueue` does. It is not reported.
+//!
+//! # Two CPUs
+//!
+//! A work waits once at a time, and is queued and taken under the lock of its pool: the tip is found
+//! by the worker, if it was made. It gets the worker as its new key, under which nothing else is live
+//! then but a tip in doubt: the worker has dropped its own. The search may find a work just when it
+//! is taken and queued again: it drops only what was queued at
+//! the time that it has seen. A call is queued under the lock of its structure, and taken by the CPU
+//! that it was queued for.
+//!
+//! # Contexts
+//!
+//! See sys/handed.rs and sys/workqueue.rs.
+
+use super::{
+    follows,
+    path::{Counts, Kind, Look, Path, State, Step, Words, COUNTS, LAST, NOTES, PLACE},
+    tasks,
+    tips::{counts, is_running, key, settled_path, InDraft, InTip, Tip},
+    Data, Guard, InData, Probes, Timing, CALLS, DATA, HOPS, NOTES_AT, PATH_AT, WHEEL, WORKS,
+};
+use crate::{
+    alert::record::{actor::Place, Owner},
+    engine::{
+        platform::Platform,
+        tracker::{step::Next, Verdict},
+    },
+    sys::{
+        handed::{self, Followed, WheelTimer},
+        platform::Kernel,
+        task::{Context, TaskRef},
+        waker::is_waking,
+        workqueue::{self, Queue, Work}, //
+    },
+};
+
+/// The bits of the keys of works and calls: no task is at such an address.
+const WORK: u64 = 1;
+const CALL: u64 = 2;
+const BITS: u64 = WORK | CALL;
+
+/// How often cancelled works are searched for, in nanoseconds, if there may be some, or not.
+const SOON: u64 = 1_000_000_000;
+const LATER: u64 = 4_000_000_000;
+
+/// The function of a work or a call that waits: the subject of its last step.
+fn function(path: &impl Look) -> u64 {
+    path.last_subject()
+}
+
+/// The path in the data of an event.
+fn path_in(data: &Data) -> &Path {
+    // A part of an array of that length.
+    data[PATH_AT..]
+        .first_chunk()
+        .unwrap_or(&[0; super::path::WORDS])
+}
+
+/// Whether an event is a work that waited and waits no longer, though no worker has taken it.
+pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
+    let path = path_in(data);
+    key[0] & BITS == WORK
+        && path.counts().state() == State::Queued
+        && !workqueue::is_queued(key[0] & !BITS, function(path))
+}
+
+impl handed::Observer for Probes {
+    fn followed(&self) -> Followed {
+        let [works, calls, wheel] =
+            [WORKS, CALLS, WHEEL].map(|hop| follows(self.core.halves(HOPS), hop));
+        Followed {
+            works,
+            calls,
+            wheel,
+        }
+    }
+
+    fn call_requested(&self, guard: &Guard, call: u64, function: u64) {
+        TaskRef::with_current(|current| {
+            self.hand_on(guard, &current, call | CALL, Kind::Call, function);
+        });
+    }
+
+    fn call_entered(&self, guard: &Guard, call: u64, function: u64) {
+        let enter = |tip: &mut Tip<'_>| {
+            let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+            let start = tip.start();
+            let path = InTip(tip);
+            self.own.enter_call(guard, start, &path, function, cpu, now);
+            Next::Gone
+        };
+        let tracker = self.core.tracker();
+        tracker.step(guard, &[call | CALL], |_| true, enter, |_| ());
+    }
+
+    fn call_left(&self, guard: &Guard) {
+        self.own.now(guard).set_calling(false);
+    }
+
+    fn wheel_timer_entered(&self, guard: &Guard, timer: &WheelTimer) {
+        let timing = if timer.is_deferrable {
+            Timing::Any
+        } else {
+            Timing::Tick
+        };
+        if Context::current() == Context::Softirq {
+            TaskRef::with_current(|current| {
+                let (task, now) = (current.address(), Kernel::now());
+                self.own
+                    .enter_soft_timer(guard, task, &timer.timer, timing, now);
+            });
+        }
+    }
+
+    fn wheel_timer_left(&self, guard: &Guard) {
+        if Context::current() == Context::Softirq {
+            TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
+        }
+    }
+}
+
+impl workqueue::Observer for Probes {
+    fn queued(&self, guard: &Guard, work: &Work<'_>, _: &Queue<'_>) {
+        TaskRef::with_current(|current| {
+            let key = work.id() | WORK;
+            // It waits once at a time: what is left of an earlier time was cancelled.
+            let tracker = self.core.tracker();
+            tracker.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
+            self.hand_on(guard, &current, key, Kind::Queue, work.function());
+        });
+    }
+
+    fn started(&self, work: &Work<'_>) {
+        let guard = Kernel::guard();
+        TaskRef::with_current(|current| self.start_work(&guard, &current, work));
+    }
+
+    fn ended(&self, _: u64) {
+        let guard = Kernel::guard();
+        TaskRef::with_current(|current| {
+            let now = self.own.now(&guard);
+            if Context::current() != Context::Task || !now.is_running(current.address()) {
+                return;
+            }
+            let is_meant = |tip: &Tip<'_>| is_running(tip) && !counts(tip).is_target();
+            let tracker = self.core.tracker();
+            let ended = tracker.step(&guard, &key(&current), is_meant, |_| Next::Gone, |_| ());
+            if ended.is_some() {
+                now.set_running(0);
+            }
+        });
+    }
+}
+
+impl Probes {
+    /// Makes a tip, if this is on a path that is wanted: of what waits to be done elsewhere.
+    fn hand_on(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
+        let context = Context::current();
+        let may_be = context != Context::Task || self.may_be_on_a_way(guard, current);
+        // Our own readers (trap 9).
+        if !may_be || is_waking(guard) {
+            return;
+        }
+        let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+        let step = Step { kind, cpu, subject };
+        let tracker = self.core.tracker();
+        let Some(mut draft) = tracker.draft(guard) else {
+            let mut data = [0; DATA];
+            let mut path = InData(&mut data);
+            if let Some(start) = self.way_on(guard, context, current, &mut path, now, step) {
+                tracker.event_in(guard, &[key], start, &data);
+            }
+            return;
+        };
+        let mut path = InDraft(draft.open());
+        let start = self.way_on(guard, context, current, &mut path, now, step);
+        let Some(start) = start else { return };
+        let InDraft(mut tip) = path;
+        tip.set_words::<0, { Owner::WORDS }>(&[0; Owner::WORDS]);
+        tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
+        draft.begin(&[key], start);
+    }
+
+    /// Makes the path to what waits to be done elsewhere. Returns when it begins, if it is wanted.
+    #[inline(always)]
+    fn way_on(
+        &self,
+        guard: &Guard,
+        context: Context,
+        current: &TaskRef<'_>,
+        path: &mut impl Words,
+        now: u64,
+        step: Step,
+    ) -> Option<u64> {
+        let start = self.way(guard, context, current, path, step.cpu, false)?;
+        if !self.is_origin_wanted(path) {
+            return None;
+        }
+        let place = Place {
+            cpu: step.cpu,
+            prio: -1,
+            policy: 0,
+        };
+        path.set(PLACE, place.to_word());
+        path.push_and(now, step, |counts| counts.set_state(State::Queued));
+        Some(start)
+    }
+
+    /// A worker, the current task, begins a work.
+    fn start_work(&self, guard: &Guard, current: &TaskRef<'_>, work: &Work<'_>) {
+        let (tracker, waiting) = (self.core.tracker(), [work.id() | WORK]);
+        let gone = |key: &[u64; 1], is_meant: &dyn Fn(&Tip<'_>) -> bool| {
+            tracker.step(guard, key, is_meant, |_| Next::Gone, |_| ())
+        };
+        if Context::current() != Context::Task {
+            gone(&waiting, &|_| true);
+            return;
+        }
+        let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+        let on_cpu = self.own.now(guard);
+        let mut before = None;
+        if on_cpu.is_running(current.address()) {
+            let take = |tip: &mut Tip<'_>| {
+                // With kthreads=1 the worker may be what is measured.
+                if counts(tip).is_target() {
+                    return Next::Keep;
+                }
+                before = Some((tip.start(), settled_path(tip)));
+                Next::Gone
+            };
+            if tracker.step(guard, &key(current), is_running, take, |_| ()) == Some(Next::Keep) {
+                gone(&waiting, &|_| true);
+                return;
+            }
+        }
+        let found = tracker.rename(guard, &waiting, &key(current), |tip| {
+            let mut path = InTip(tip);
+            if function(&path) != work.function() {
+                return Verdict::Gone;
+            }
+            if let Some((start, before)) = &before {
+                let (since, from) = (path.last(), before.last_of(Kind::Waking));
+                path.append_from(*start, before, since, from);
+            }
+            let (kind, subject) = (Kind::Work, work.function());
+            path.set(PLACE, tasks::place(current, cpu).to_word());
+            path.push_and(now, Step { kind, cpu, subject }, |counts| {
+                counts.set_state(State::Running);
+            });
+            tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(current).to_words());
+            Verdict::Keep
+        });
+        let goes_on = found == Some(Verdict::Keep);
+        on_cpu.set_running(if goes_on { current.address() } else { 0 });
+    }
+
+    /// Drops the tips of works that were cancelled. Returns the nanoseconds until the next search.
+    /// Sleeps.
+    pub(super) fn drop_cancelled(&self) -> Option<u64> {
+        if !follows(self.core.halves(HOPS), WORKS) || !self.core.is_enabled() {
+            return None;
+        }
+        let tracker = self.core.tracker();
+        let mut waits = false;
+        // It cannot fail.
+        let _ = tracker.each_pending(|event| {
+            let is_queued = Counts(event.data[PATH_AT + COUNTS]).state() == State::Queued;
+            waits |= is_queued && event.key[0] & BITS == WORK;
+            if is_cancelled(&event.key, &event.data) {
+                // Not one that was queued since.
+                let (start, last) = (event.start, event.data[PATH_AT + LAST]);
+                let is_it = |tip: &Tip<'_>| {
+                    tip.start() == start
+                        && tip.word(PATH_AT + LAST) == last
+                        && counts(tip).state() == State::Queued
+                };
+                let guard = Kernel::guard();
+                tracker.step(&guard, &event.key, is_it, |_| Next::Gone, |_| ());
+            }
+            Ok(())
+        });
+        Some(if waits { SOON } else { LATER })
+    }
+}

@@ -1,0 +1,516 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The path of a tip: the steps from its origin to where it is now.
+//!
+//! ```text
+//!   origin                                                              last
+//!     |---- step ----|------ step ------|-- step --| ... |---- step ----|
+//!      the sum of all steps is last - origin, to the nanosecond, always
+//! ```
+//!
+//! A step is two words: what it is, where, and the time since the step before; and its subject. The
+//! name of a task that is switched in takes the place of one more step, [`Kind::Name`], and the
+//! cookie of a work those of up to five; what its CPU did while a task waited takes one, too. A time that does not fit is carried to the sum of those that
+//! are left out. When there is no room, the first [`FIRST`] places and the latest ones stay, and those
+//! between are left out: how many, and how long they took together, is kept.
+//!
+//! A path is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
+//! place. It uses nothing of the kernel: user/engine tests the same file. Any context.
+
+#[path = "path/counts.rs"]
+mod counts;
+#[path = "path/notes.rs"]
+mod notes;
+#[path = "path/read.rs"]
+mod read;
+#[path = "path/step.rs"]
+mod step;
+#[path = "path/wait.rs"]
+pub(crate) mod wait;
+
+#[allow(
+    unused_imports,
+    reason = "tests include this file alone, and need less of it"
+)]
+pub(crate) use self::{
+    counts::{Counts, Origin, State},
+    notes::{note, settle, state, MERGED, NOTES, SLEPT, WOKEN},
+    read::{cookie, each, of_split, split, Shown, SPLIT},
+    step::{begin, of_task, task, Kind, Step},
+    wait::Spent,
+};
+use step::is_attached;
+
+/// How many steps there is room for.
+pub(crate) const PLACES: usize = 14;
+
+/// How many places are never left out.
+const FIRST: usize = 4;
+
+/// The words of steps.
+pub(crate) const STEPS: usize = 2 * PLACES;
+
+/// The words of the name of an interrupt's action. Only a path that begins with one has it: the
+/// words of others mean nothing, and neither do those of places that are not in use, nor what is
+/// behind the end of the name: [`split`] leaves all that out.
+pub(crate) const NAME: usize = 4;
+
+/// When the last step was taken.
+pub(crate) const LAST: usize = 0;
+/// The time of what was left out.
+const MORE: usize = 1;
+/// See [`Counts`].
+pub(crate) const COUNTS: usize = 2;
+/// The CPU, priority and policy of the task that was woken last.
+pub(crate) const PLACE: usize = 3;
+/// The name of the action of the interrupt where it began.
+const ACTION: usize = 4;
+const FIRST_STEP: usize = ACTION + NAME;
+
+/// The words of a path, without its begin.
+pub(crate) const WORDS: usize = FIRST_STEP + STEPS;
+
+const KIND_AT: u32 = 59;
+const CPU_AT: u32 = 46;
+const CPU_BITS: u32 = 13;
+
+/// The longest time in a step, in nanoseconds: 19 hours.
+pub(crate) const LONGEST: u64 = (1 << CPU_AT) - 1;
+
+/// The first word of a step.
+#[inline(always)]
+fn tag_of(kind: Kind, cpu: u32, time: u64) -> u64 {
+    let cpu = u64::from(cpu) & ((1 << CPU_BITS) - 1);
+    (kind as u64) << KIND_AT | cpu << CPU_AT | time.min(LONGEST)
+}
+
+/// The bytes of a name that fit in the place of a step, and the bits of those in its first word.
+const NAME_BYTES: usize = 15;
+const NAME_BITS: u32 = 56;
+
+/// The longest cookie.
+pub(crate) const COOKIE_MAX: usize = 64;
+// With it there is room for what is never left out, with a name, and for the begin and the end of
+// the work.
+const _: () = assert!(FIRST + 3 + COOKIE_MAX.div_ceil(NAME_BYTES) <= PLACES);
+
+/// The name in the words of such a place.
+#[inline(always)]
+fn name_of(low: u64, high: u64) -> [u64; 2] {
+    [
+        low & ((1 << NAME_BITS) - 1) | high << NAME_BITS,
+        high >> (64 - NAME_BITS),
+    ]
+}
+
+/// The inverse of [`tag_of`]; `None` for no step.
+#[inline(always)]
+fn of_tag(tag: u64) -> Option<(Kind, u32, u64)> {
+    let kind = Kind::of(tag).filter(|_| !is_attached(tag))?;
+    let cpu = (tag >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1);
+    Some((kind, cpu, tag & LONGEST))
+}
+
+/// A path that can be read.
+pub(crate) trait Look {
+    /// The word at a position below [`WORDS`].
+    fn get(&self, at: usize) -> u64;
+
+    /// When the last step was taken.
+    #[inline(always)]
+    fn last(&self) -> u64 {
+        self.get(LAST)
+    }
+
+    #[inline(always)]
+    fn counts(&self) -> Counts {
+        Counts(self.get(COUNTS))
+    }
+
+    /// The subject of the first step.
+    #[inline(always)]
+    fn first_subject(&self) -> u64 {
+        self.get(FIRST_STEP + 1)
+    }
+
+    /// The subject of the last step, if that has no name.
+    fn last_subject(&self) -> u64 {
+        match self.counts().places() {
+            0 => 0,
+            places => self.get(FIRST_STEP + 2 * places - 1),
+        }
+    }
+
+    /// Whether the last step is this one.
+    fn is_last(&self, kind: Kind, subject: u64) -> bool {
+        let places = self.counts().places();
+        places > 0 && {
+            let at = FIRST_STEP + 2 * (places - 1);
+            self.get(at) >> KIND_AT == kind as u64 && self.get(at + 1) == subject
+        }
+    }
+
+    /// The place of the last step of a kind; 0 if there is none.
+    fn last_of(&self, kind: Kind) -> usize {
+        let mut places = (0..self.counts().places()).rev();
+        let is_it = |place: &usize| self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64;
+        places.find(is_it).unwrap_or(0)
+    }
+
+    /// The CPU of the first step.
+    #[inline(always)]
+    fn first_cpu(&self) -> u32 {
+        (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)
+    }
+
+    /// Calls `see` with the number of the kind of each step and the time until the next one; the last
+    /// one has the time until `end`. Not with steps that are left out, nor with the one before these.
+    #[inline(always)]
+    fn each_time(&self, end: u64, mut see: impl FnMut(u64, u64)) {
+        let counts = self.counts();
+        let used = counts.places();
+        let gap = if counts.more() > 0 {
+            self.boundary(used)
+        } else {
+            PLACES + 1
+        };
+        // 0 is no kind.
+        let mut before = 0;
+        for at in 0..used {
+            if at == gap {
+                before = 0;
+            }
+            let tag = self.get(FIRST_STEP + 2 * at);
+            let kind = tag >> KIND_AT;
+            if is_attached(tag) {
+                continue;
+            }
+            if before != 0 {
+                see(before, tag & LONGEST);
+            }
+            before = kind;
+        }
+        if before != 0 && gap != used {
+            see(before, end.saturating_sub(self.last()));
+        }
+    }
+
+    /// The place from which steps are left out.
+    fn boundary(&self, used: usize) -> usize {
+        read::boundary(used, |at| self.is_attached(at))
+    }
+
+    /// Whether a place belongs to the step before it.
+    fn is_attached(&self, place: usize) -> bool {
+        is_attached(self.get(FIRST_STEP + 2 * place))
+    }
+
+    /// Whether the path ends with a wait for a CPU that has not ended.
+    #[inline(always)]
+    fn is_waiting(&self) -> bool {
+        let places = self.counts().places();
+        places > 0 && self.get(FIRST_STEP + 2 * places - 2) >> KIND_AT == Kind::Wait as u64
+    }
+
+    /// The end of the words that are in use.
+    #[inline(always)]
+    fn used(&self) -> usize {
+        FIRST_STEP + 2 * self.counts().places()
+    }
+
+    /// Whether it has the name of an action.
+    #[inline(always)]
+    fn has_action(&self) -> bool {
+        self.counts().origin() == Origin::Irq
+    }
+}
+
+/// Memory that holds a path.
+pub(crate) trait Words: Look {
+    fn set(&mut self, at: usize, word: u64);
+
+    #[inline(always)]
+    fn set_counts(&mut self, counts: Counts) {
+        self.set(COUNTS, counts.0);
+    }
+
+    /// A path without steps that begins at `start`. One that begins with an interrupt needs the name
+    /// of its action, too.
+    #[inline(always)]
+    fn begin(&mut self, start: u64, origin: Origin) {
+        self.set(LAST, start);
+        self.set(MORE, 0);
+        self.set(PLACE, 0);
+        self.set_counts(Counts::of(origin, 0));
+    }
+
+    /// A path that begins with a step at `start`.
+    #[inline(always)]
+    fn begin_with(&mut self, origin: Origin, start: u64, step: Step) {
+        self.begin(start, origin);
+        self.set(FIRST_STEP, tag_of(step.kind, step.cpu, 0));
+        self.set(FIRST_STEP + 1, step.subject);
+        self.set_counts(Counts::of(origin, 1));
+    }
+
+    /// The name of the action of the interrupt that it began with, perhaps with more behind its end.
+    fn set_action(&mut self, name: [u64; NAME]) {
+        for (at, word) in name.into_iter().enumerate() {
+            self.set(ACTION + at, word);
+        }
+    }
+
+    /// Appends a step, taken at `now`. A clock that is behind that of the last step stands still.
+    #[inline]
+    fn push(&mut self, now: u64, step: Step) {
+        self.push_and(now, step, |_| ());
+    }
+
+    /// As [`Words::push`]; `change` also changes the counts.
+    #[inline(always)]
+    fn push_and(&mut self, now: u64, step: Step, change: impl FnOnce(&mut Counts)) {
+        let at = self.room(1);
+        self.put(at, now, step);
+        let mut counts = self.counts();
+        counts.set_places(at + 1);
+        change(&mut counts);
+        self.set_counts(counts);
+    }
+
+    /// As [`Words::push`], with the name of the task, which has at most [`NAME_BYTES`].
+    fn push_named(&mut self, now: u64, step: Step, name: [u64; 2]) {
+        let at = self.room(2);
+        self.put(at, now, step);
+        self.put_name(at + 1, name);
+    }
+
+    /// As [`Words::push`], with a cookie of at most [`COOKIE_MAX`] bytes.
+    fn push_cookie(&mut self, now: u64, step: Step, cookie: &[u8]) {
+        let parts = cookie.chunks(NAME_BYTES);
+        let at = self.room(1 + parts.len());
+        self.put(at, now, step);
+        for (nth, part) in parts.enumerate() {
+            let mut bytes = [0; 16];
+            bytes[..part.len()].copy_from_slice(part);
+            let number = u128::from_le_bytes(bytes);
+            self.put_name(at + 1 + nth, [number as u64, (number >> 64) as u64]);
+        }
+    }
+
+    /// Notes what the CPU has done for which the task waits from the last step on.
+    #[inline(always)]
+    fn push_wait(&mut self, cpu: u32, spent: Spent) {
+        let at = self.room(1);
+        self.attach(at, spent.to_words(Kind::Wait, cpu));
+    }
+
+    /// As [`Words::push`], or [`Words::push_named`], for a task that gets the CPU, which has done so
+    /// much by now: if that was noted when the wait began, with what it did meanwhile.
+    fn push_waited(&mut self, now: u64, step: Step, name: Option<[u64; 2]>, spent: Spent) {
+        let parts = self.take_wait().and_then(|(cpu, before)| {
+            let wait = now.saturating_sub(self.last());
+            // A task that has got to another CPU unnoticed has waited for several.
+            (cpu == step.cpu).then(|| before.until(spent, wait))?
+        });
+        let places = 1 + usize::from(parts.is_some()) + usize::from(name.is_some());
+        let at = self.room(places);
+        self.put(at, now, step);
+        let mut next = at + 1;
+        if let Some(parts) = parts {
+            self.attach(next, parts.to_words(Kind::Parts, step.cpu));
+            next += 1;
+        }
+        match name {
+            Some(name) => self.put_name(next, name),
+            None => {
+                let mut counts = self.counts();
+                counts.set_places(next);
+                self.set_counts(counts);
+            }
+        }
+    }
+
+    /// The task waits for the CPU `to` from now on, if it waits: what both have done so far.
+    fn move_wait(&mut self, to: u32, spent: impl Fn(u32) -> Option<Spent>) {
+        let Some((from, before)) = self.take_wait() else {
+            return;
+        };
+        if let (Some(old), Some(new)) = (spent(from), spent(to)) {
+            self.push_wait(to, before.moved(old, new));
+        }
+    }
+
+    /// Takes away what was noted when the wait began that the path ends with.
+    fn take_wait(&mut self) -> Option<(u32, Spent)> {
+        if !self.is_waiting() {
+            return None;
+        }
+        let mut counts = self.counts();
+        let last = counts.places() - 1;
+        counts.set_places(last);
+        self.set_counts(counts);
+        let at = FIRST_STEP + 2 * last;
+        Some(Spent::of_words([self.get(at), self.get(at + 1)]))
+    }
+
+    /// Stores what belongs to the step before at a free place, the first.
+    #[inline(always)]
+    fn attach(&mut self, at: usize, [low, high]: [u64; 2]) {
+        self.set(FIRST_STEP + 2 * at, low);
+        self.set(FIRST_STEP + 2 * at + 1, high);
+        let mut counts = self.counts();
+        counts.set_places(at + 1);
+        self.set_counts(counts);
+    }
+
+    /// Stores a name, or a part of one, at a free place, the first.
+    #[inline(always)]
+    fn put_name(&mut self, at: usize, [low, high]: [u64; 2]) {
+        // The first 7 bytes fit besides the kind.
+        let name = (Kind::Name as u64) << KIND_AT | low & ((1 << NAME_BITS) - 1);
+        self.attach(at, [name, low >> NAME_BITS | high << (64 - NAME_BITS)]);
+    }
+
+    /// Stores a step at a free place, the first, which is not counted yet.
+    #[inline(always)]
+    fn put(&mut self, at: usize, now: u64, step: Step) {
+        let last = self.get(LAST);
+        let now = now.max(last);
+        let time = now - last;
+        if time > LONGEST {
+            self.set(MORE, self.get(MORE).wrapping_add(time - LONGEST));
+        }
+        self.set(LAST, now);
+        self.set(FIRST_STEP + 2 * at, tag_of(step.kind, step.cpu, time));
+        self.set(FIRST_STEP + 2 * at + 1, step.subject);
+    }
+
+    /// The first free place, behind which there are `places`.
+    #[inline(always)]
+    fn room(&mut self, places: usize) -> usize {
+        let used = self.counts().places();
+        if used + places <= PLACES {
+            used
+        } else {
+            self.leave_out(used, places)
+        }
+    }
+
+    /// Leaves out steps until there is room for `places` more.
+    #[cold]
+    fn leave_out(&mut self, used: usize, places: usize) -> usize {
+        let from = self.boundary(used);
+        let (mut to, mut time, mut steps) = (from, self.get(MORE), 0);
+        // Whole steps: not the name without its task.
+        while to < used && (to - from < used + places - PLACES || self.is_attached(to)) {
+            if !self.is_attached(to) {
+                time = time.wrapping_add(self.get(FIRST_STEP + 2 * to) & LONGEST);
+                steps += 1;
+            }
+            to += 1;
+        }
+        for at in 2 * to..2 * used {
+            let word = self.get(FIRST_STEP + at);
+            self.set(FIRST_STEP + at - 2 * (to - from), word);
+        }
+        let mut counts = self.counts();
+        counts.set_places(used - (to - from));
+        counts.add_more(steps);
+        self.set_counts(counts);
+        self.set(MORE, time);
+        used - (to - from)
+    }
+
+    /// Copies all of a path that is in use.
+    #[inline(always)]
+    fn copy_from(&mut self, from: &impl Look) {
+        for at in 0..ACTION {
+            self.set(at, from.get(at));
+        }
+        if from.has_action() {
+            for at in ACTION..FIRST_STEP {
+                self.set(at, from.get(at));
+            }
+        }
+        for place in 0..from.counts().places() {
+            let at = FIRST_STEP + 2 * place;
+            self.set(at, from.get(at));
+            self.set(at + 1, from.get(at + 1));
+        }
+    }
+
+    /// Appends the steps of another path, which began at `start`, that were taken at `since` or
+    /// later: those before are not on the way from an origin at that time.
+    fn append(&mut self, start: u64, path: &impl Look, since: u64) {
+        self.append_from(start, path, since, 0);
+    }
+
+    /// As [`Words::append`], but only the steps from the place `from` on.
+    fn append_from(&mut self, start: u64, path: &impl Look, since: u64, from: usize) {
+        let (counts, mut now) = (path.counts(), start);
+        let used = counts.places();
+        let boundary = path.boundary(used);
+        for at in 0..used {
+            if at == boundary {
+                now = self.append_more(now, path, since, from <= at);
+            }
+            let (tag, subject) = (
+                path.get(FIRST_STEP + 2 * at),
+                path.get(FIRST_STEP + 2 * at + 1),
+            );
+            let Some((kind, cpu, time)) = of_tag(tag) else {
+                continue;
+            };
+            now += time;
+            if now < since || at < from {
+                continue;
+            }
+            self.push(now, Step { kind, cpu, subject });
+            for next in (at + 1..used).take_while(|&next| path.is_attached(next)) {
+                let words = [0, 1].map(|word| path.get(FIRST_STEP + 2 * next + word));
+                let at = self.room(1);
+                self.attach(at, words);
+            }
+            if kind == Kind::Preempted {
+                let mut counts = self.counts();
+                counts.add_preempted();
+                self.set_counts(counts);
+            }
+        }
+        if used <= boundary {
+            self.append_more(now, path, since, from <= used);
+        }
+    }
+
+    /// Takes over what `path` has left out, at `now`, if it is `wanted`; returns the time
+    /// afterwards.
+    fn append_more(&mut self, now: u64, path: &impl Look, since: u64, wanted: bool) -> u64 {
+        let (time, steps) = (path.get(MORE), path.counts().more());
+        let after = now.wrapping_add(time);
+        if wanted && now >= since && (time > 0 || steps > 0) {
+            self.set(MORE, self.get(MORE).wrapping_add(time));
+            self.set(LAST, self.get(LAST).max(now).wrapping_add(time));
+            let mut counts = self.counts();
+            counts.add_more(steps);
+            self.set_counts(counts);
+        }
+        after
+    }
+}
+
+impl Look for [u64; WORDS] {
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self[at]
+    }
+}
+
+impl Words for [u64; WORDS] {
+    #[inline(always)]
+    fn set(&mut self, at: usize, word: u64) {
+        self[at] = word;
+    }
+}
+
+/// A path on the stack.
+pub(crate) type Path = [u64; WORDS];

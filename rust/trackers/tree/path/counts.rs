@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The small numbers of a path, in one word: its origin, its state, how often things happened.
+
+use super::PLACES;
+
+/// What kinds of origin there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Origin {
+    None = 0,
+    Irq = 1,
+    Vector = 2,
+    Timer = 3,
+    Work = 4,
+    Wheel = 5,
+}
+
+impl Origin {
+    fn of(number: u64) -> Self {
+        match number {
+            1 => Origin::Irq,
+            2 => Origin::Vector,
+            3 => Origin::Timer,
+            4 => Origin::Work,
+            5 => Origin::Wheel,
+            _ => Origin::None,
+        }
+    }
+
+    /// The word for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Origin::None => "none",
+            Origin::Irq => "irq",
+            Origin::Vector => "vector",
+            Origin::Timer => "timer",
+            Origin::Work => "work",
+            Origin::Wheel => "wheel",
+        }
+    }
+}
+
+/// The state of the task of a tip.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum State {
+    /// It was woken, and has not been switched in.
+    Waking = 0,
+    /// It runs, or is preempted.
+    Running = 1,
+    /// It waits for a lock, or sleeps in the middle of its work. Only in copies: see notes.rs.
+    Waiting = 2,
+    /// The work that it has begun is not done.
+    Working = 3,
+    /// It is no task: a work item that no worker has begun yet, or a call on another CPU.
+    Queued = 4,
+    /// It was woken when it had announced to sleep, but may run on instead.
+    Doubted = 5,
+}
+
+/// The bits of `target`.
+const TARGET: u64 = 1;
+const BEGUN: u64 = 2;
+const REFUSED: u64 = 4;
+/// How often the task had left its CPU of itself when it was woken in doubt, even or odd.
+const ODD: u64 = 8;
+
+/// Small numbers of a path, in one word.
+///
+/// ```text
+///   63   60 59   56 55    52 51    48 47   40 39        24 23    8 7       0
+///  | end   | target| origin | state  | merged | preempted | more  | places |
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Counts(pub(crate) u64);
+
+impl Counts {
+    const fn field<const AT: u32, const BITS: u32>(self) -> u64 {
+        self.0 >> AT & ((1 << BITS) - 1)
+    }
+
+    fn set<const AT: u32, const BITS: u32>(&mut self, value: u64) {
+        let mask = (1u64 << BITS) - 1;
+        self.0 = self.0 & !(mask << AT) | value.min(mask) << AT;
+    }
+
+    /// Those of a new path.
+    #[inline(always)]
+    pub(super) fn of(origin: Origin, places: usize) -> Self {
+        let mut counts = Self(0);
+        counts.set::<52, 4>(origin as u64);
+        counts.set_places(places);
+        counts
+    }
+
+    /// How many places are in use.
+    #[inline(always)]
+    pub(crate) fn places(self) -> usize {
+        (self.field::<0, 8>() as usize).min(PLACES)
+    }
+
+    /// How many steps were left out, at most 65535.
+    pub(crate) fn more(self) -> u64 {
+        self.field::<8, 16>()
+    }
+
+    /// How often the task of this path was preempted, at most 65535.
+    pub(crate) fn preempted(self) -> u64 {
+        self.field::<24, 16>()
+    }
+
+    /// How often another cause came while it was on its way, at most 255.
+    pub(crate) fn merged(self) -> u64 {
+        self.field::<40, 8>()
+    }
+
+    /// The state of the task.
+    pub(crate) fn state(self) -> State {
+        match self.field::<48, 4>() {
+            1 => State::Running,
+            2 => State::Waiting,
+            3 => State::Working,
+            4 => State::Queued,
+            5 => State::Doubted,
+            _ => State::Waking,
+        }
+    }
+
+    /// What it began with.
+    pub(crate) fn origin(self) -> Origin {
+        Origin::of(self.field::<52, 4>())
+    }
+
+    /// Whether the task is the one that is measured, not a hop.
+    pub(crate) fn is_target(self) -> bool {
+        self.field::<56, 4>() & TARGET != 0
+    }
+
+    /// Whether it has begun a work, which has a path of its own.
+    pub(crate) fn has_begun(self) -> bool {
+        self.field::<56, 4>() & BEGUN != 0
+    }
+
+    /// Whether it begins with a timer that the filter refuses.
+    pub(crate) fn is_refused(self) -> bool {
+        self.field::<56, 4>() & REFUSED != 0
+    }
+
+    /// What the tracker has noted about the end; 0 at first.
+    pub(crate) fn end(self) -> u64 {
+        self.field::<60, 4>()
+    }
+
+    pub(super) fn set_places(&mut self, places: usize) {
+        self.set::<0, 8>(places as u64);
+    }
+
+    pub(super) fn add_more(&mut self, steps: u64) {
+        self.set::<8, 16>(self.more() + steps);
+    }
+
+    pub(crate) fn add_preempted(&mut self) {
+        self.set::<24, 16>(self.preempted() + 1);
+    }
+
+    pub(crate) fn add_merged(&mut self, times: u64) {
+        self.set::<40, 8>(self.merged().saturating_add(times));
+    }
+
+    pub(crate) fn set_state(&mut self, state: State) {
+        self.set::<48, 4>(state as u64);
+    }
+
+    /// The task was woken, perhaps in vain, after it had left its CPU this often.
+    pub(crate) fn set_doubt(&mut self, leaves: u64) {
+        self.set_state(State::Doubted);
+        let others = self.field::<56, 4>() & !ODD;
+        self.set::<56, 4>(others | if leaves & 1 == 0 { 0 } else { ODD });
+    }
+
+    /// It has slept, and was woken.
+    pub(crate) fn end_doubt(&mut self) {
+        self.set_state(State::Waking);
+        self.set::<56, 4>(self.field::<56, 4>() & !ODD);
+    }
+
+    /// Whether a task that was woken in doubt has left its CPU since, once at most.
+    pub(crate) fn has_left(self, leaves: u64) -> bool {
+        (self.field::<56, 4>() & ODD != 0) != (leaves & 1 != 0)
+    }
+
+    /// Of a path with another target than before.
+    pub(crate) fn set_target(&mut self, target: bool) {
+        let refused = self.field::<56, 4>() & REFUSED;
+        self.set::<56, 4>(refused | if target { TARGET } else { 0 });
+    }
+
+    /// It is that of a timer which the filter refuses.
+    pub(crate) fn set_refused(&mut self) {
+        self.set::<56, 4>(self.field::<56, 4>() | REFUSED);
+    }
+
+    pub(crate) fn set_origin(&mut self, origin: Origin) {
+        self.set::<52, 4>(origin as u64);
+    }
+
+    pub(crate) fn set_begun(&mut self) {
+        self.set::<56, 4>(self.field::<56, 4>() | BEGUN);
+    }
+
+    pub(crate) fn set_end(&mut self, end: u64) {
+        self.set::<60, 4>(end);
+    }
+}

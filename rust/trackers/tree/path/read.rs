@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How a path is read: from the words of an alert, or of an event.
+
+use super::{
+    name_of, of_tag,
+    step::{self, is_attached, Step},
+    Counts, Kind, Look, Spent, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP, KIND_AT, MORE, NAME,
+    NAME_BYTES, PLACE, WORDS,
+};
+
+/// What a reader sees.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Shown {
+    /// A step, the time since the one before, and the name of its task, if any.
+    Step(Step, u64, [u64; 2]),
+    /// What the CPU did in the time of the step before.
+    Parts(Spent),
+    /// This many steps took this long.
+    More(u64, u64),
+}
+
+/// The steps of a path, for a reader: from its counts, the time of what was left out, and the words
+/// of its steps.
+pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut(Shown)) {
+    let used = counts.places().min(steps.len() / 2);
+    let tag = |at: usize| steps[2 * at];
+    let attached = |at: usize| at < used && is_attached(tag(at));
+    let boundary = boundary(used, attached);
+    let left_out = |see: &mut dyn FnMut(Shown)| {
+        if more > 0 || counts.more() > 0 {
+            see(Shown::More(counts.more(), more));
+        }
+    };
+    for at in 0..used {
+        if at == boundary {
+            left_out(&mut see);
+        }
+        let Some((kind, cpu, time)) = of_tag(tag(at)) else {
+            continue;
+        };
+        let subject = steps[2 * at + 1];
+        let step = Step { kind, cpu, subject };
+        let (mut name, mut parts) = ([0; 2], None);
+        for at in (at + 1..used).take_while(|&at| attached(at)) {
+            let words = [tag(at), steps[2 * at + 1]];
+            match Kind::of(words[0]) {
+                // The first: the others are of a cookie.
+                Some(Kind::Name) if name == [0; 2] => name = name_of(words[0], words[1]),
+                Some(Kind::Parts) => parts = Some(Spent::of_words(words).1),
+                _ => (),
+            }
+        }
+        see(Shown::Step(step, time, name));
+        if let Some(parts) = parts {
+            see(Shown::Parts(parts));
+        }
+    }
+    if used <= boundary {
+        left_out(&mut see);
+    }
+}
+
+/// The place from which steps are left out: the first [`FIRST`] stay, with all that belongs to the
+/// last one.
+pub(super) fn boundary(used: usize, is_attached: impl Fn(usize) -> bool) -> usize {
+    let mut at = FIRST.min(used);
+    while at < used && is_attached(at) {
+        at += 1;
+    }
+    at
+}
+
+/// The cookie of the work that was begun on a path, from the words of its steps, in `room`; empty if
+/// there is none.
+pub(crate) fn cookie<'a>(steps: &[u64], room: &'a mut [u8; COOKIE_MAX]) -> &'a [u8] {
+    let is = |place: &[u64], kind: Kind| place[0] >> KIND_AT == kind as u64;
+    let mut places = steps.chunks_exact(2);
+    let begin = places.find(|place| is(place, Kind::Begin));
+    let len = begin.map_or(0, |place| step::len_of(place[1]));
+    let (mut rest, mut used) = (len.min(COOKIE_MAX), 0);
+    for place in places {
+        if rest == 0 || !is(place, Kind::Name) {
+            break;
+        }
+        let [low, high] = name_of(place[0], place[1]);
+        let bytes = (u128::from(high) << 64 | u128::from(low)).to_le_bytes();
+        let part = rest.min(NAME_BYTES);
+        room[used..used + part].copy_from_slice(&bytes[..part]);
+        (rest, used) = (rest - part, used + part);
+    }
+    &room[..used]
+}
+
+/// The words of [`split`].
+pub(crate) const SPLIT: usize = FIRST_STEP - MORE;
+
+/// What an alert has of a path: all but the time of its end, with a number for how it ended; and the
+/// words of its steps.
+pub(crate) fn split(path: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
+    let mut head: [u64; SPLIT] = core::array::from_fn(|at| path[MORE + at]);
+    let mut counts = path.counts();
+    counts.set_end(end);
+    head[COUNTS - MORE] = counts.0;
+    let action = &mut head[ACTION - MORE..];
+    if path.has_action() {
+        cut(action);
+    } else {
+        action.fill(0);
+    }
+    (head, &path[FIRST_STEP..path.used()])
+}
+
+/// Cuts a name where it ends, at the latest before the last byte of these words: what is behind it
+/// in memory is not for readers.
+fn cut(name: &mut [u64]) {
+    let mut is_over = false;
+    let last = name.len().saturating_sub(1);
+    for (at, word) in name.iter_mut().enumerate() {
+        let mut bytes = word.to_ne_bytes();
+        for (nth, byte) in bytes.iter_mut().enumerate() {
+            is_over |= *byte == 0 || (at == last && nth == 7);
+            if is_over {
+                *byte = 0;
+            }
+        }
+        *word = u64::from_ne_bytes(bytes);
+    }
+}
+
+/// The numbers of the first part of [`split`]: the time of what was left out, the counts, the place
+/// of the task, the name of the action.
+pub(crate) fn of_split(head: &[u64]) -> (u64, Counts, u64, [u64; NAME]) {
+    let word = |at: usize| head.get(at - MORE).copied().unwrap_or(0);
+    (
+        word(MORE),
+        Counts(word(COUNTS)),
+        word(PLACE),
+        core::array::from_fn(|at| word(ACTION + at)),
+    )
+}

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a CPU did while a task waited for it: interrupts, softirqs, other tasks, nothing.
+//!
+//! ```text
+//!   interrupts     ___##_______#________     begin, end: one addition each to a word
+//!   softirqs       _____####_##_#_______     in the time that no interrupt took
+//!   nothing        ##________________###     in what is left of that
+//!   other tasks      the rest                |
+//!        waking: all of them, noted ^        ^ switch: all of them, minus what was noted
+//! ```
+//!
+//! Each is a running total in one word of the CPU. An even word is twice the total. While it runs,
+//! the word is odd: it is twice the total minus the begin, so the total follows from the word and
+//! the clock, and one load is enough to read it at any time, from any CPU. Totals are exact modulo
+//! 2^63, and noted modulo [`MASK`] + 1.
+//!
+//! The clock of softirqs stands still during interrupts, and that of nothing during both. So nothing
+//! is counted twice, an interrupt writes one word only, and the four parts of a wait add up to the
+//! wait.
+
+use super::{step::Kind, CPU_AT, CPU_BITS, KIND_AT};
+
+/// What to add to the word of a total that begins to run when its clock has this time.
+#[inline(always)]
+pub(crate) fn begin(clock: u64) -> u64 {
+    1u64.wrapping_sub(clock << 1)
+}
+
+/// What to add when it ends.
+#[inline(always)]
+pub(crate) fn end(clock: u64) -> u64 {
+    (clock << 1).wrapping_sub(1)
+}
+
+/// What to add for this many nanoseconds, whether it runs or not.
+#[inline(always)]
+pub(crate) fn more(time: u64) -> u64 {
+    time << 1
+}
+
+/// Whether it runs.
+#[inline(always)]
+pub(crate) fn is_running(word: u64) -> bool {
+    word & 1 != 0
+}
+
+/// The total, when its clock has this time.
+#[inline(always)]
+pub(crate) fn total(word: u64, clock: u64) -> u64 {
+    let running = if is_running(word) { clock } else { 0 };
+    (word >> 1).wrapping_add(running)
+}
+
+const BITS: u32 = 36;
+/// Where times are cut off.
+pub(crate) const MASK: u64 = (1 << BITS) - 1;
+/// Longer waits are not told apart: 34 s. So what is negative can be told from what is long.
+pub(crate) const LONGEST_WAIT: u64 = MASK >> 1;
+
+/// Times of a CPU, but for other tasks: totals, modulo [`MASK`] + 1, or parts of a wait.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Spent {
+    pub(crate) irq: u64,
+    pub(crate) softirq: u64,
+    pub(crate) idle: u64,
+}
+
+impl Spent {
+    /// The totals of these words at this time.
+    #[inline(always)]
+    pub(crate) fn of([irq, softirq, idle]: [u64; 3], now: u64) -> Self {
+        let irq = total(irq, now);
+        let rest = now.wrapping_sub(irq);
+        let softirq = total(softirq, rest);
+        let idle = total(idle, rest.wrapping_sub(softirq));
+        Self { irq, softirq, idle }.each(|time| time & MASK)
+    }
+
+    #[inline(always)]
+    fn each(self, change: impl Fn(u64) -> u64) -> Self {
+        Self {
+            irq: change(self.irq),
+            softirq: change(self.softirq),
+            idle: change(self.idle),
+        }
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            irq: self.irq.wrapping_add(other.irq) & MASK,
+            softirq: self.softirq.wrapping_add(other.softirq) & MASK,
+            idle: self.idle.wrapping_add(other.idle) & MASK,
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        self.plus(other.each(|time| time.wrapping_neg() & MASK))
+    }
+
+    /// The parts of a wait of this length that began at `self` and ends now; `None` if it is too long.
+    ///
+    /// What another CPU has read may be a little off, since it has read one after the other: a part
+    /// that would be negative is none, and together they are at most the wait.
+    pub(crate) fn until(self, now: Self, wait: u64) -> Option<Self> {
+        if wait > LONGEST_WAIT {
+            return None;
+        }
+        let mut left = wait;
+        let mut part = |time: u64| {
+            let part = if time > LONGEST_WAIT {
+                0
+            } else {
+                time.min(left)
+            };
+            left -= part;
+            part
+        };
+        let Self { irq, softirq, idle } = now.minus(self);
+        Some(Self {
+            irq: part(irq),
+            softirq: part(softirq),
+            idle: part(idle),
+        })
+    }
+
+    /// What is noted of a wait that began at `self`, and is for another CPU from now on: as if it
+    /// had been for that one, and this one's parts its own.
+    pub(crate) fn moved(self, from: Self, to: Self) -> Self {
+        self.plus(to).minus(from)
+    }
+
+    /// The part of other tasks, of a wait of this length.
+    pub(crate) fn tasks(self, wait: u64) -> u64 {
+        let Self { irq, softirq, idle } = self;
+        wait.saturating_sub(irq + softirq + idle)
+    }
+
+    /// The words of a place with these times, and a CPU.
+    #[inline(always)]
+    pub(crate) fn to_words(self, kind: Kind, cpu: u32) -> [u64; 2] {
+        let times = u128::from(self.irq)
+            | u128::from(self.softirq) << BITS
+            | u128::from(self.idle) << (2 * BITS);
+        let low = times as u64 & ((1 << CPU_AT) - 1);
+        let cpu = u64::from(cpu) & ((1 << CPU_BITS) - 1);
+        [
+            (kind as u64) << KIND_AT | cpu << CPU_AT | low,
+            (times >> CPU_AT) as u64,
+        ]
+    }
+
+    /// The inverse of [`Spent::to_words`]: the CPU, too.
+    pub(crate) fn of_words([low, high]: [u64; 2]) -> (u32, Self) {
+        let times = u128::from(low & ((1 << CPU_AT) - 1)) | u128::from(high) << CPU_AT;
+        let time = |nth: u32| (times >> (nth * BITS)) as u64 & MASK;
+        let spent = Self {
+            irq: time(0),
+            softirq: time(1),
+            idle: time(2),
+        };
+        ((low >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1), spent)
+    }
+}
+
+// Three times, in what a place has besides its kind and its CPU.
+const _: () = assert!(3 * BITS <= CPU_AT + 64);

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What the tracepoints do: they note what the CPU does, and take tips along.
+//!
+//! ```text
+//!             interrupt, vector, timer             softirq            task with a tip
+//!                 |              |                    |  ^                 |
+//!            raise|              |waking        waking|  |raised       waking, raise
+//!                 v              v                    v  |                 v
+//!               (slots)         tip                  tip (slots)       tip, (slots)
+//! ```
+//!
+//! The numbers of traps are those of Documentation/design/testing.md.
+
+use super::{
+    doubts::is_running_copy,
+    path::{Kind, Look, Step, Words},
+    settled, tasks,
+    tips::key,
+    Extra, Guard, Probes, Timing, END, USER,
+};
+use crate::{
+    engine::platform::Platform,
+    sys::{
+        causes,
+        irq::{self, Action, WAKE_THREAD},
+        platform::Kernel,
+        sched::{self, State, Switch},
+        task::{Context, TaskRef},
+        timer::Timer,
+        waker::is_waking, //
+    },
+};
+
+impl irq::Observer for Probes {
+    #[inline(always)]
+    fn entered<const TIMED: bool>(&self, guard: &Guard, irq: u32, action: &Action<'_>) {
+        let now = self.own.now(guard);
+        let at = now.enter_handler(irq, action, Kernel::now);
+        if TIMED {
+            now.time_interrupt(guard, at);
+        }
+    }
+
+    #[inline(always)]
+    fn left<const TIMED: bool>(&self, guard: &Guard, _: u32, action: &Action<'_>, ret: u32) {
+        let now = self.own.now(guard);
+        now.leave_handler();
+        if TIMED {
+            now.time_after_interrupt(guard);
+        }
+        if ret == WAKE_THREAD {
+            self.wakes_thread(guard, action.thread());
+        }
+    }
+}
+
+impl causes::Observer for Probes {
+    #[inline(always)]
+    fn vector_entered<const TIMED: bool>(&self, guard: &Guard, vector: usize) {
+        let (now, at) = (self.own.now(guard), Kernel::now());
+        now.enter_vector(vector, at);
+        if TIMED {
+            now.time_interrupt(guard, at);
+        }
+    }
+
+    #[inline(always)]
+    fn vector_left<const TIMED: bool>(&self, guard: &Guard) {
+        let now = self.own.now(guard);
+        now.leave_vector();
+        if TIMED {
+            now.time_after_interrupt(guard);
+        }
+    }
+
+    fn timer_entered(&self, guard: &Guard, timer: &Timer) {
+        let now = Kernel::now();
+        if Context::current() == Context::Hardirq {
+            self.own.now(guard).enter_timer(timer, now);
+        } else {
+            TaskRef::with_current(|current| {
+                let task = current.address();
+                self.own
+                    .enter_soft_timer(guard, task, timer, Timing::Exact, now);
+            });
+        }
+    }
+
+    fn timer_left(&self, guard: &Guard) {
+        if Context::current() == Context::Hardirq {
+            self.own.now(guard).leave_timer();
+        } else {
+            TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
+        }
+    }
+
+    fn raised(&self, guard: &Guard, vector: usize) {
+        if is_waking(guard) {
+            return;
+        }
+        TaskRef::with_current(|current| {
+            let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+            let context = Context::current();
+            // What a softirq leaves to itself is the rest of its work, of which it cannot be said
+            // what it came with.
+            let first = self.own.raise(guard, vector, |path| {
+                let start = self.way(guard, context, &current, path, cpu, false)?;
+                if path.is_last(Kind::Softirq, vector as u64) {
+                    return None;
+                }
+                let (kind, subject) = (Kind::Raise, vector as u64);
+                path.push(now, Step { kind, cpu, subject });
+                Some((start, self.is_origin_wanted(path)))
+            });
+            if !first {
+                self.core.count_extra(guard, Extra::Merged as usize);
+            }
+        });
+    }
+
+    fn softirq_entered<const TIMED: bool>(&self, guard: &Guard, vector: usize) {
+        // Any other interrupt is over (trap 3).
+        let on_cpu = self.own.now(guard);
+        on_cpu.forget_handlers();
+        let now = if TIMED {
+            on_cpu.time_softirq(guard)
+        } else {
+            Kernel::now()
+        };
+        TaskRef::with_current(|current| {
+            let cpu = tasks::this_cpu(guard);
+            let task = current.address();
+            if !self.own.serve(guard, vector, task, cpu, now) {
+                self.count(guard, Extra::Unserved);
+            }
+        });
+    }
+
+    fn softirq_left<const TIMED: bool>(&self, guard: &Guard, _: usize) {
+        if TIMED {
+            self.own.now(guard).time_after_softirq(guard);
+        }
+        TaskRef::with_current(|current| self.own.done(guard, current.address()));
+    }
+
+    fn wants_returns(&self) -> bool {
+        self.core.value(END) == USER
+    }
+
+    fn wants_times(&self) -> bool {
+        self.own.keeps_spending
+    }
+
+    fn nmi_left(&self, guard: &Guard, time: u64) {
+        self.own.now(guard).time_nmi(guard, time);
+    }
+
+    fn moves(&self, guard: &Guard, task: TaskRef<'_>, to: u32) {
+        self.moved(guard, &task, to);
+    }
+
+    #[inline(always)]
+    fn returned(&self, guard: &Guard) {
+        TaskRef::with_current(|current| {
+            if self.own.now(guard).is_running(current.address()) {
+                self.end_here(guard, &current);
+            }
+        });
+    }
+}
+
+impl sched::Observer for Probes {
+    const WAKINGS: bool = true;
+    const NEW: bool = false;
+
+    #[inline(always)]
+    fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        // Our own readers (trap 9).
+        if is_waking(guard) {
+            return;
+        }
+        TaskRef::with_current(|current| {
+            // It keeps running, in spite of its state.
+            if !current.is(&wakee) {
+                self.woken(guard, &current, &wakee);
+            }
+        });
+    }
+
+    #[inline(always)]
+    fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
+        let Switch { prev, next, state } = switch;
+        let now = self.own.now(guard);
+        now.forget_handlers();
+        if TIMED {
+            now.time_switch(guard, prev.is_idle(), next.is_idle());
+        }
+        if now.is_running(prev.address()) || self.has_doubts() {
+            self.leaves(guard, prev, next, state);
+        }
+        now.switch_thread(next.address(), Kernel::now);
+        let goes_on = !next.is_idle() && self.switched_in(guard, next);
+        now.set_running(if goes_on { next.address() } else { 0 });
+    }
+}
+
+impl Probes {
+    /// A handler has returned, and the thread of its action is to be woken. Out of the way, so that
+    /// most interrupts need no memory on the stack.
+    #[inline(never)]
+    fn wakes_thread(&self, guard: &Guard, thread: u64) {
+        self.own.now(guard).wakes_thread();
+        if self.merge(guard, thread) {
+            // It is on the path of an earlier interrupt, and will not be woken for this one.
+            self.core.count_extra(guard, Extra::Merged as usize);
+        }
+    }
+
+    /// A task is switched out that has a tip, or may have one in doubt. Out of the way, so that most
+    /// switches, which find nothing, keep little in registers.
+    #[inline(never)]
+    fn leaves(&self, guard: &Guard, prev: TaskRef<'_>, next: TaskRef<'_>, state: State) {
+        if self.own.now(guard).is_running(prev.address()) {
+            self.switched_out(guard, prev, next, state);
+        }
+        if self.has_doubts() {
+            self.doubt_switched_out(guard, prev, state);
+        }
+    }
+
+    /// Makes the path to what is done here, if it is known; returns when it begins. `wakes_thread`:
+    /// what is done is to wake the thread of an interrupt.
+    #[inline(always)]
+    pub(super) fn way(
+        &self,
+        guard: &Guard,
+        context: Context,
+        current: &TaskRef<'_>,
+        path: &mut impl Words,
+        cpu: u32,
+        wakes_thread: bool,
+    ) -> Option<u64> {
+        let now = self.own.now(guard);
+        let timers = |timing, function| self.timers(timing, function);
+        match context {
+            Context::Nmi => None,
+            // Interrupts are off: it is this function, in an interrupt or the idle task.
+            Context::Hardirq | Context::Task if now.is_calling() => self.own.call(guard, path),
+            Context::Hardirq => {
+                let start = now.hard(path, cpu, timers, wakes_thread);
+                if start.is_none() && now.is_stale() {
+                    self.count(guard, Extra::Stale);
+                }
+                start
+            }
+            Context::Softirq => {
+                let task = current.address();
+                self.own.soft(guard, task, path, cpu, timers)
+            }
+            Context::Task if now.is_running(current.address()) => self.way_of(guard, current, path),
+            Context::Task => None,
+        }
+    }
+
+    /// Makes the path to a thread of the kernel that runs; returns when it begins.
+    #[inline(never)]
+    fn way_of(&self, guard: &Guard, current: &TaskRef<'_>, path: &mut impl Words) -> Option<u64> {
+        // Not the next one, in doubt.
+        let tracker = self.core.tracker();
+        let event = tracker.copy_of(guard, &key(current), is_running_copy)?;
+        path.copy_from(&settled(&event.data));
+        // With a target it has ended; what that does next is its own.
+        (!path.counts().is_target()).then_some(event.start)
+    }
+}

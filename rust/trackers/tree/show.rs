@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What an alert of `tree` says, and how a path becomes text.
+//!
+//! ```text
+//!   path="irq:27@0+0 raise:NET_RX@0+12222 softirq:NET_RX@0+34652 waking:1935@0+41657 ..."
+//!         kind:subject@CPU+nanoseconds since the step before{irq:NS,softirq:NS,tasks:NS,idle:NS}
+//! ```
+//!
+//! The functions that print may sleep.
+
+use super::{
+    owner,
+    path::{
+        self, cookie, each, of_split, of_task, split, Counts, Kind, Origin, Shown, Spent, State,
+        Step, COOKIE_MAX,
+    },
+    Data, Details, PATH_AT, VECTORS,
+};
+use crate::{
+    alert::record::{actor::Place, Alert, DETAIL},
+    sys::{sched::policy_name, symbol::FunctionName},
+    text::{unpack, Escaped, Quoted},
+};
+use kernel::{
+    fmt::{self, Write},
+    prelude::*, //
+};
+
+/// How the path ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum End {
+    /// Not yet.
+    None = 0,
+    /// The target was switched in.
+    Switch = 1,
+    /// It returned to user space.
+    User = 2,
+    /// It waits again.
+    Blocked = 3,
+    /// The work that it has begun is done.
+    Work = 4,
+}
+
+const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
+
+/// The position of the first step's subject, behind the words of the path.
+const FIRST: usize = path::SPLIT;
+
+/// The details of an alert about an event with such data, without notes.
+pub(super) fn details(data: &Data, end: End) -> Details {
+    let mut words = [0; DETAIL];
+    if let Some(path) = path_of(data) {
+        let (head, steps) = split(path, end as u64);
+        words[..path::SPLIT].copy_from_slice(&head);
+        words[FIRST] = steps.get(1).copied().unwrap_or(0);
+    }
+    Details {
+        owner: owner(data),
+        words,
+    }
+}
+
+/// The path in the data of an event.
+fn path_of(data: &[u64]) -> Option<&path::Path> {
+    data.get(PATH_AT..)?.first_chunk()
+}
+
+/// The words of the steps in the data of an event, without notes.
+pub(super) fn steps_of(data: &[u64]) -> &[u64] {
+    path_of(data).map_or(&[], |path| split(path, 0).1)
+}
+
+fn counts(words: &[u64]) -> Counts {
+    of_split(words).1
+}
+
+/// How many they are in an alert.
+pub(super) fn words_of(alert: &Alert) -> usize {
+    2 * counts(&alert.detail).places()
+}
+
+/// Our fields of an alert.
+pub(super) fn detail(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_fmt(fmt!("{}", Detail(&alert.detail)))
+}
+
+/// The path in its tail.
+pub(super) fn path(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let (words, is_over) = (&alert.detail, counts(&alert.detail).end() != 0);
+    // The step that has not come yet, for the rest of the delay.
+    let rest = (!is_over).then_some((alert.owner.tid, alert.delay));
+    f.write_fmt(fmt!("{}", Path { words, steps, rest }))
+}
+
+/// The word for what the task is doing.
+fn state(counts: Counts) -> &'static str {
+    match counts.state() {
+        State::Waking => "woken",
+        State::Running => "running",
+        State::Waiting => "waiting",
+        State::Working => "working",
+        State::Queued => "queued",
+        State::Doubted => "awake",
+    }
+}
+
+/// The fields of an alert but the path.
+pub(super) struct Detail<'a>(pub(super) &'a [u64; DETAIL]);
+
+impl fmt::Display for Detail<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, counts, place, action) = of_split(self.0);
+        let Place { cpu, prio, policy } = Place::from_word(place);
+        let origin = counts.origin();
+        let end = ENDS.get(counts.end() as usize).unwrap_or(&"?");
+        let state = state(counts);
+        let irq = match origin {
+            Origin::Irq => self.0[FIRST] as i64,
+            _ => -1,
+        };
+        f.write_fmt(fmt!(
+            " end={end} state={state} origin={} irq={irq} action={} target_cpu={cpu} prio={prio} policy={} preempted={} merged={} more={}",
+            origin.name(),
+            Quoted::words(&action),
+            policy_name(policy.into()),
+            counts.preempted(),
+            counts.merged(),
+            counts.more()
+        ))
+    }
+}
+
+/// The names of softirqs, as in /proc/softirqs.
+const SOFTIRQS: [&str; 10] = [
+    "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
+];
+
+/// The field with the path, and the one with the cookie of its work, if there is one.
+pub(super) struct Path<'a> {
+    /// The words of an alert, and those of its steps.
+    pub(super) words: &'a [u64; DETAIL],
+    pub(super) steps: &'a [u64],
+    /// If it has not ended: the thread that it hangs on, and the delay up to now.
+    pub(super) rest: Option<(u32, u64)>,
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (more, counts, place, _) = of_split(self.words);
+        f.write_str(" path=\"")?;
+        let (mut result, mut space, mut total) = (Ok(()), "", 0u64);
+        let (mut last, mut took) = (0, 0);
+        each(counts, more, self.steps, |shown| {
+            match shown {
+                Shown::Step(step, time, _) => (last, took) = (step.subject, time),
+                Shown::More(_, time) => took = time,
+                Shown::Parts(parts) => {
+                    result = result.and_then(|()| write_parts(f, parts, took));
+                    return;
+                }
+            }
+            total = total.wrapping_add(took);
+            if result.is_ok() {
+                result = f.write_str(space).and_then(|()| write(f, shown));
+                space = " ";
+            }
+        });
+        result?;
+        if let Some((tid, delay)) = self.rest {
+            let time = delay.saturating_sub(total);
+            let cpu = Place::from_word(place).cpu;
+            f.write_fmt(fmt!(" {}:", state(counts)))?;
+            if counts.state() == State::Queued {
+                // No task has anything to do with it yet.
+                Escaped(&mut *f).write_fmt(fmt!("{}", FunctionName(last)))?;
+            } else {
+                f.write_fmt(fmt!("{tid}"))?;
+            }
+            f.write_fmt(fmt!("@{cpu}+{time}"))?;
+        }
+        f.write_char('"')?;
+        let mut room = [0; COOKIE_MAX];
+        match cookie(self.steps, &mut room) {
+            [] => Ok(()),
+            cookie => f.write_fmt(fmt!(" cookie={}", Quoted::bytes(cookie))),
+        }
+    }
+}
+
+fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
+    let (Step { kind, cpu, subject }, time, name) = match shown {
+        Shown::Step(step, time, name) => (step, time, name),
+        Shown::More(steps, time) => return f.write_fmt(fmt!("more({steps})+{time}")),
+        Shown::Parts(_) => return Ok(()),
+    };
+    let (tid, prio) = of_task(subject);
+    match kind {
+        Kind::Irq => f.write_fmt(fmt!("irq:{subject}"))?,
+        Kind::Vector => {
+            let name = VECTORS.get(subject as usize).unwrap_or(&"?");
+            f.write_fmt(fmt!("vector:{name}"))?;
+        }
+        Kind::Due
+        | Kind::Wheel
+        | Kind::Expire
+        | Kind::Queue
+        | Kind::Work
+        | Kind::Call
+        | Kind::Called => {
+            f.write_str(match kind {
+                Kind::Due => "timer:",
+                Kind::Wheel => "wheel:",
+                Kind::Queue => "queue:",
+                Kind::Work => "work:",
+                Kind::Call => "call:",
+                Kind::Called => "called:",
+                _ => "expire:",
+            })?;
+            Escaped(f).write_fmt(fmt!("{}", FunctionName(subject)))?;
+        }
+        Kind::Raise | Kind::Softirq => {
+            let word = if kind == Kind::Raise {
+                "raise"
+            } else {
+                "softirq"
+            };
+            let name = SOFTIRQS.get(subject as usize).unwrap_or(&"?");
+            f.write_fmt(fmt!("{word}:{name}"))?;
+        }
+        Kind::Waking => f.write_fmt(fmt!("waking:{tid}"))?,
+        Kind::Switch => {
+            f.write_fmt(fmt!("switch:{tid}"))?;
+            if name != [0; 2] {
+                f.write_char('(')?;
+                write_name(f, &name)?;
+                f.write_char(')')?;
+            }
+            f.write_fmt(fmt!("/{prio}"))?;
+        }
+        Kind::Preempted => f.write_fmt(fmt!("preempted:{tid}/{prio}"))?,
+        Kind::Lock => f.write_fmt(fmt!("lock:{tid}"))?,
+        Kind::Sleep => f.write_fmt(fmt!("sleep:{tid}"))?,
+        Kind::User => f.write_fmt(fmt!("user:{tid}"))?,
+        Kind::Begin => f.write_fmt(fmt!("begin:{tid}"))?,
+        Kind::Done => f.write_fmt(fmt!("done:{tid}"))?,
+        Kind::Block => f.write_fmt(fmt!("blocked:{tid}"))?,
+        Kind::Name | Kind::Parts | Kind::Wait => {}
+    }
+    f.write_fmt(fmt!("@{cpu}+{time}"))
+}
+
+/// What the CPU did in a step of this time.
+fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, took: u64) -> fmt::Result {
+    let Spent { irq, softirq, idle } = parts;
+    let tasks = parts.tasks(took);
+    f.write_fmt(fmt!(
+        "{{irq:{irq},softirq:{softirq},tasks:{tasks},idle:{idle}}}"
+    ))
+}
+
+/// The name of a task, in which what separates steps is written as `\xHH`.
+fn write_name(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
+    unpack(name).try_for_each(|byte| match byte {
+        b' ' | b'(' | b')' | b'"' | b'\\' | 0x7f.. | ..=0x1f => {
+            Escaped(f).write_fmt(fmt!("\\x{byte:02x}"))
+        }
+        _ => f.write_char(byte as char),
+    })
+}

@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What each CPU is doing right now: the interrupt, the timer and the softirqs that a waking may
+//! come from, and what has been left for softirqs.
+//!
+//! ```text
+//!   Now        one hard interrupt, and the timer in it       written with interrupts off
+//!              the task that runs, if it has a tip; when the threads of softirqs were woken
+//!   Serving    softirqs that run: by their task, since on PREEMPT_RT one may preempt another
+//!   Raised     for each vector: whether, and the path to it, twice
+//!   Spending   how much of its time was for interrupts, softirqs, nothing: the words of Now that
+//!              other CPUs read, see spent.rs
+//!   Calls      the path to the function that another CPU has requested and that runs, if it is known
+//!   Totals     how long the steps of ended paths took (totals.rs)
+//! ```
+//!
+//! Nothing is looked up by hashing: an interrupt that wakes no task costs a few stores.
+//!
+//! All words but those belong to one CPU, and a probe that accesses them holds the guard, so only interrupts
+//! of this CPU come in between; relaxed atomics are enough for that, since a CPU sees its own stores
+//! in their order. A hard interrupt may raise a softirq while a probe copies what an earlier one has
+//! left: it finds that taken, and writes to the other of the two places.
+
+use super::{
+    path::{self, Kind, Look, Spent, Step, Words, WORDS},
+    totals::Totals,
+    work::Jobs,
+};
+use crate::{
+    engine::platform::Platform,
+    instance::Values,
+    sys::{
+        atomic::{Atomic, Relaxed},
+        causes::SOFTIRQS,
+        fprobe,
+        irq::NAME_WORDS,
+        memory::PerCpu,
+        platform::Kernel,
+        timer::{clock_offsets, Timer}, //
+    },
+};
+use kernel::{prelude::*, sync::Arc};
+
+mod now;
+mod spent;
+
+pub(super) use now::{Now, Timing};
+
+use now::Expiring;
+
+pub(super) type Guard = <Kernel as Platform>::Guard;
+
+type Word = Atomic<u64>;
+
+fn word() -> Word {
+    Atomic::new(0)
+}
+
+/// From when on the delay of a timer counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Since {
+    Due,
+    Latest,
+    /// From the interrupt that calls it.
+    Vector,
+    /// Not at all: what it does begins with its interrupt.
+    NoOrigin,
+}
+
+/// The same, and whether the filter refuses the timer.
+#[derive(Clone, Copy)]
+pub(super) struct Timers {
+    pub(super) since: Since,
+    pub(super) is_refused: bool,
+}
+
+/// How many functions of one name can be told from others: of static functions there may be several.
+const FUNCTIONS: usize = 8;
+
+/// The words of a way: when it begins, and the path.
+const WAY: usize = 1 + WORDS;
+
+type Way = [Word; WAY];
+
+/// The path of a way.
+#[inline(always)]
+fn path_of(way: &Way) -> Kept<'_> {
+    let [_, path @ ..] = way;
+    Kept(path)
+}
+
+/// The bits of the word of what was raised: which of its two ways is next, or taken; that it is
+/// taken; by a way that is not wanted.
+const WHICH: u64 = 1;
+const TAKEN: u64 = 2;
+const UNWANTED: u64 = 4;
+
+/// How many softirqs can run on a CPU at once, each preempted by the next.
+const SERVING: usize = 4;
+/// The words of one: its task, its timer, the way.
+const SERVED_TIMER: usize = 1;
+const SERVED_FUNCTION: usize = SERVED_TIMER + 2;
+const SERVED_WAY: usize = SERVED_TIMER + 5;
+const SERVED: usize = SERVED_WAY + WAY;
+
+type Served = [Word; SERVED];
+
+/// The way of what is served.
+#[inline(always)]
+fn way_of(served: &Served) -> &Way {
+    let [_, _, _, _, _, _, way @ ..] = served;
+    way
+}
+
+/// A path in per-CPU memory.
+pub(super) struct Kept<'a>(&'a [Word; WORDS]);
+
+impl Look for Kept<'_> {
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self.0.get(at).map_or(0, |word| word.load(Relaxed))
+    }
+}
+
+impl Words for Kept<'_> {
+    #[inline(always)]
+    fn set(&mut self, at: usize, value: u64) {
+        if let Some(word) = self.0.get(at) {
+            word.store(value, Relaxed);
+        }
+    }
+}
+
+/// See the head of this file.
+pub(super) struct Slots {
+    now: PerCpu<Now>,
+    raised: PerCpu<[Word; SOFTIRQS]>,
+    ways: PerCpu<[[Way; 2]; SOFTIRQS]>,
+    served: PerCpu<[Served; SERVING]>,
+    calls: PerCpu<Way>,
+    /// How many tips are in doubt, on all CPUs (doubts.rs).
+    pub(super) doubts: Word,
+    /// The addresses of the functions of timers that are wanted; all are if the first is 0.
+    wanted: [Word; FUNCTIONS],
+    pub(super) totals: Arc<Totals>,
+    /// Whether the CPUs keep what they spend their time on.
+    pub(super) keeps_spending: bool,
+    /// Work that programs mark, if the instance waits for it. It belongs to no CPU.
+    pub(super) jobs: Option<KBox<Jobs>>,
+}
+
+fn forget_raised(raised: &[Word; SOFTIRQS]) {
+    raised.iter().for_each(|word| word.store(0, Relaxed));
+}
+
+fn forget_served(served: &[Served; SERVING]) {
+    for slot in served {
+        slot[0].store(0, Relaxed);
+    }
+}
+
+impl Slots {
+    /// `ENOMEM`. Sleeps.
+    pub(super) fn new(values: &Values) -> Result<Self> {
+        Ok(Self {
+            now: PerCpu::try_new::<Kernel>(|_| Ok(Now::new()))?,
+            raised: PerCpu::zeroed::<Kernel>()?,
+            ways: PerCpu::zeroed::<Kernel>()?,
+            served: PerCpu::zeroed::<Kernel>()?,
+            calls: PerCpu::zeroed::<Kernel>()?,
+            doubts: word(),
+            wanted: core::array::from_fn(|_| word()),
+            totals: Arc::new(Totals::new()?, GFP_KERNEL)?,
+            keeps_spending: values[super::INTERFERENCE] != 0,
+            jobs: Jobs::new(values)?,
+        })
+    }
+
+    /// Only timers with a function of this name are wanted from now on, while no probe runs. `ENOENT`
+    /// if there is none, `ENOSPC` if there are too many. Sleeps.
+    pub(super) fn want_timers(&self, name: &CStr) -> Result {
+        let mut found = [0; FUNCTIONS + 1];
+        if fprobe::find(name, &mut found)? > FUNCTIONS {
+            return Err(ENOSPC);
+        }
+        for (word, address) in self.wanted.iter().zip(found) {
+            word.store(address, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Whether timers with this function are wanted.
+    #[inline(always)]
+    pub(super) fn is_timer_wanted(&self, function: u64) -> bool {
+        let mut wanted = self.wanted.iter().map(|word| word.load(Relaxed));
+        match wanted.next() {
+            Some(0) | None => true,
+            Some(first) => first == function || wanted.any(|one| one == function),
+        }
+    }
+
+    /// Forgets all of it but the totals, while no probe runs.
+    pub(super) fn reset(&self) {
+        let offsets = clock_offsets();
+        self.doubts.store(0, Relaxed);
+        self.now.iter().for_each(|now| now.reset(offsets));
+        self.raised.iter().for_each(forget_raised);
+        self.served.iter().for_each(forget_served);
+    }
+
+    /// Forgets what was left for softirqs on a CPU that has gone: the kernel has moved it elsewhere,
+    /// or dropped it. If the CPU comes back just now, what it has left meanwhile may be forgotten,
+    /// too.
+    pub(super) fn cpu_gone(&self, cpu: usize) {
+        if let Some(jobs) = &self.jobs {
+            jobs.cpu_gone(cpu);
+        }
+        self.raised.get(cpu).map(forget_raised);
+        self.served.get(cpu).map(forget_served);
+    }
+
+    #[inline(always)]
+    pub(super) fn now(&self, guard: &Guard) -> &Now {
+        self.now.this::<Kernel>(guard)
+    }
+
+    /// What a CPU has spent its time on by `now`, if that is kept.
+    #[inline(always)]
+    pub(super) fn spent(&self, cpu: u32, now: u64) -> Option<Spent> {
+        if !self.keeps_spending {
+            return None;
+        }
+        Some(self.now.get(cpu as usize)?.spent(now))
+    }
+
+    /// A softirq is raised on the path that `way` makes, which says when it begins, and whether it is
+    /// wanted. Returns `false` if it had been raised before: then it stays on the first one that is
+    /// wanted. Interrupts are off.
+    pub(super) fn raise(
+        &self,
+        guard: &Guard,
+        vector: usize,
+        way: impl FnOnce(&mut Kept<'_>) -> Option<(u64, bool)>,
+    ) -> bool {
+        let (raised, ways) = (
+            self.raised.this::<Kernel>(guard),
+            self.ways.this::<Kernel>(guard),
+        );
+        let (Some(raised), Some(ways)) = (raised.get(vector), ways.get(vector)) else {
+            return true;
+        };
+        let state = raised.load(Relaxed);
+        let is_first = state & TAKEN == 0;
+        if !is_first && state & UNWANTED == 0 {
+            return false;
+        }
+        // `serve` reads only a way that is taken, and interrupts are off. One that is not wanted is
+        // given up here, even if the new one turns out to be unknown.
+        let place = &ways[(state & WHICH) as usize];
+        raised.store(state & WHICH, Relaxed);
+        let Some((start, is_wanted)) = way(&mut path_of(place)) else {
+            return is_first;
+        };
+        place[0].store(start, Relaxed);
+        let unwanted = if is_wanted { 0 } else { UNWANTED };
+        raised.store(state & WHICH | TAKEN | unwanted, Relaxed);
+        is_first
+    }
+
+    /// The current task begins to serve a softirq. Returns `false` if there is no room to note it.
+    pub(super) fn serve(
+        &self,
+        guard: &Guard,
+        vector: usize,
+        task: u64,
+        cpu: u32,
+        now: u64,
+    ) -> bool {
+        let raised = self.raised.this::<Kernel>(guard);
+        let ways = self.ways.this::<Kernel>(guard);
+        let (Some(raised), Some(ways)) = (raised.get(vector), ways.get(vector)) else {
+            return true;
+        };
+        // An interrupt that raises it again writes to the other way from now on.
+        let state = raised.load(Relaxed);
+        let is_taken = state & TAKEN != 0;
+        if is_taken {
+            raised.store((state ^ WHICH) & WHICH, Relaxed);
+        }
+        let mut slots = self.served.this::<Kernel>(guard).iter();
+        let Some(slot) = slots.find(|slot| [0, task].contains(&slot[0].load(Relaxed))) else {
+            return false;
+        };
+        slot[SERVED_FUNCTION].store(0, Relaxed);
+        let way = way_of(slot);
+        if is_taken {
+            let raised = &ways[(state & WHICH) as usize];
+            let mut path = path_of(way);
+            path.copy_from(&path_of(raised));
+            self.now(guard).append_thread(&mut path, task, cpu);
+            let subject = vector as u64;
+            path.push(
+                now,
+                Step {
+                    kind: Kind::Softirq,
+                    cpu,
+                    subject,
+                },
+            );
+            way[0].store(raised[0].load(Relaxed), Relaxed);
+        } else {
+            way[0].store(0, Relaxed);
+        }
+        slot[0].store(task, Relaxed);
+        true
+    }
+
+    #[inline(always)]
+    fn served_by(&self, guard: &Guard, task: u64) -> Option<&Served> {
+        let mut slots = self.served.this::<Kernel>(guard).iter();
+        slots.find(|slot| slot[0].load(Relaxed) == task)
+    }
+
+    /// The current task has served a softirq.
+    pub(super) fn done(&self, guard: &Guard, task: u64) {
+        if let Some(slot) = self.served_by(guard, task) {
+            slot[0].store(0, Relaxed);
+        }
+    }
+
+    /// The function of a timer is called in a softirq that the current task serves.
+    pub(super) fn enter_soft_timer(
+        &self,
+        guard: &Guard,
+        task: u64,
+        timer: &Timer,
+        timing: Timing,
+        now: u64,
+    ) {
+        let Some(slot) = self.served_by(guard, task) else {
+            return;
+        };
+        let since = self.now(guard).clock_set(timer, now);
+        let (due, latest) = (timer.due.max(since), timer.latest.max(since));
+        let words = [due, latest, timer.function, now, timing as u64];
+        for (at, value) in words.into_iter().enumerate() {
+            slot[SERVED_TIMER + at].store(value, Relaxed);
+        }
+    }
+
+    /// It has returned.
+    pub(super) fn leave_soft_timer(&self, guard: &Guard, task: u64) {
+        if let Some(slot) = self.served_by(guard, task) {
+            slot[SERVED_FUNCTION].store(0, Relaxed);
+        }
+    }
+
+    /// Makes the path to the softirq that the current task serves. Returns when it begins.
+    #[inline]
+    pub(super) fn soft(
+        &self,
+        guard: &Guard,
+        task: u64,
+        path: &mut impl Words,
+        cpu: u32,
+        timers: impl FnOnce(Timing, u64) -> Timers,
+    ) -> Option<u64> {
+        let slot = self.served_by(guard, task)?;
+        let way = way_of(slot);
+        let start = way[0].load(Relaxed);
+        let base = (start != 0).then(|| {
+            path.copy_from(&path_of(way));
+            start
+        });
+        if slot[SERVED_FUNCTION].load(Relaxed) == 0 {
+            return base;
+        }
+        let [due, latest, function, called, timing] =
+            core::array::from_fn(|at| Atomic::new(slot[SERVED_TIMER + at].load(Relaxed)));
+        let timer = Expiring {
+            due,
+            latest,
+            function,
+            called,
+            timing,
+        };
+        timer.way(path, base, cpu, timers)
+    }
+}
+
+/// The functions that other CPUs have requested.
+impl Slots {
+    /// One is called, on a path that began at `start`. Interrupts are off.
+    pub(super) fn enter_call(
+        &self,
+        guard: &Guard,
+        start: u64,
+        path: &impl Look,
+        function: u64,
+        cpu: u32,
+        now: u64,
+    ) {
+        let way = self.calls.this::<Kernel>(guard);
+        let mut to = path_of(way);
+        to.copy_from(path);
+        self.now(guard).append_vector(&mut to, cpu);
+        let (kind, subject) = (Kind::Called, function);
+        to.push(now, Step { kind, cpu, subject });
+        way[0].store(start, Relaxed);
+        self.now(guard).set_calling(true);
+    }
+
+    /// Makes the path to the one that runs. Returns when it begins.
+    pub(super) fn call(&self, guard: &Guard, path: &mut impl Words) -> Option<u64> {
+        let way = self.calls.this::<Kernel>(guard);
+        path.copy_from(&path_of(way));
+        Some(way[0].load(Relaxed))
+    }
+}
+
+// The name of an action, in both.
+const _: () = assert!(NAME_WORDS == path::NAME);

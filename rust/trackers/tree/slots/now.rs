@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a CPU is doing: its hard interrupt, with the timer in it, and its tasks.
+//!
+//! See the head of slots.rs.
+
+use super::{
+    super::path::{Kind, Origin, Spent, Step, Words, WORDS},
+    spent::Spending,
+    word, Guard, Since, Timers, Word,
+};
+use crate::sys::{
+    atomic::Relaxed,
+    irq::{Action, NAME_WORDS},
+    timer::{Timer, CLOCKS}, //
+};
+
+/// What came of the handler that has returned last.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Left {
+    /// Nothing that matters now.
+    None = 0,
+    /// Its thread is about to be woken.
+    Wakes = 1,
+    /// It is over.
+    Over = 2,
+}
+
+/// How many handlers are known, each called by the one before: those of controllers that find out
+/// which of their own lines it is. Those further inside are taken for the last one that is known.
+const NESTED: usize = 3;
+
+/// A handler that was called.
+struct Called {
+    irq: Word,
+    entered: Word,
+    /// Its name, uncut: most are never needed.
+    action: [Word; NAME_WORDS],
+}
+
+/// The clocks that can be set: their times minus `CLOCK_MONOTONIC`.
+struct Clock {
+    offset: Word,
+    /// When that was seen to change.
+    since: Word,
+}
+
+/// A timer whose function runs.
+pub(super) struct Expiring {
+    pub(super) due: Word,
+    pub(super) latest: Word,
+    /// 0 if there is none.
+    pub(super) function: Word,
+    pub(super) called: Word,
+    /// A [`Timing`].
+    pub(super) timing: Word,
+}
+
+/// What is known of when a timer was due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// To the nanosecond.
+    Exact = 0,
+    /// The tick.
+    Tick = 1,
+    /// Nothing: it may be as late as it likes.
+    Any = 2,
+}
+
+impl Timing {
+    fn of(word: u64) -> Self {
+        match word {
+            0 => Timing::Exact,
+            1 => Timing::Tick,
+            _ => Timing::Any,
+        }
+    }
+}
+
+impl Expiring {
+    fn new() -> Self {
+        Self {
+            due: word(),
+            latest: word(),
+            function: word(),
+            called: word(),
+            timing: word(),
+        }
+    }
+
+    /// Its function is called, and it was not due before `since`.
+    #[inline(always)]
+    pub(super) fn enter(&self, timer: &Timer, timing: Timing, since: u64, now: u64) {
+        self.due.store(timer.due.max(since), Relaxed);
+        self.latest.store(timer.latest.max(since), Relaxed);
+        self.called.store(now, Relaxed);
+        self.timing.store(timing as u64, Relaxed);
+        self.function.store(timer.function, Relaxed);
+    }
+
+    #[inline(always)]
+    pub(super) fn leave(&self) {
+        self.function.store(0, Relaxed);
+    }
+
+    /// Continues the path to where the timer was called: it began at `base`, if there is one.
+    /// Returns when the path begins.
+    #[inline(always)]
+    pub(super) fn way(
+        &self,
+        path: &mut impl Words,
+        base: Option<u64>,
+        cpu: u32,
+        timers: impl FnOnce(Timing, u64) -> Timers,
+    ) -> Option<u64> {
+        let function = self.function.load(Relaxed);
+        if function == 0 {
+            return base;
+        }
+        let timing = Timing::of(self.timing.load(Relaxed));
+        self.way_of(function, path, base, cpu, timing, timers(timing, function))
+    }
+
+    #[inline(never)]
+    fn way_of(
+        &self,
+        function: u64,
+        path: &mut impl Words,
+        base: Option<u64>,
+        cpu: u32,
+        timing: Timing,
+        timers: Timers,
+    ) -> Option<u64> {
+        let step = |kind| Step {
+            kind,
+            cpu,
+            subject: function,
+        };
+        let called = self.called.load(Relaxed);
+        let (origin, kind) = match timing {
+            Timing::Exact => (Origin::Timer, Kind::Due),
+            _ => (Origin::Wheel, Kind::Wheel),
+        };
+        let start = match timers.since {
+            Since::NoOrigin => {
+                let start = base?;
+                path.push(called, step(Kind::Expire));
+                return Some(start);
+            }
+            Since::Vector => {
+                let start = match base {
+                    Some(start) => {
+                        path.push(called, step(Kind::Expire));
+                        start
+                    }
+                    // It is called by none that is known: nothing earlier is.
+                    None => {
+                        path.begin_with(origin, called, step(Kind::Expire));
+                        called
+                    }
+                };
+                timers.mark(path, origin);
+                return Some(start);
+            }
+            Since::Due => self.due.load(Relaxed),
+            Since::Latest => self.latest.load(Relaxed),
+        };
+        // The clock of the interrupt may be a little ahead of ours.
+        let start = start.min(called);
+        let base = base.map(|begin| {
+            let mut before = [0; WORDS];
+            before.copy_from(path);
+            (begin, before)
+        });
+        path.begin_with(origin, start, step(kind));
+        timers.mark(path, origin);
+        if let Some((begin, before)) = base {
+            path.append(begin, &before, start);
+        }
+        path.push(called, step(Kind::Expire));
+        Some(start)
+    }
+}
+
+impl Timers {
+    /// The path is that of the timer.
+    fn mark(self, path: &mut impl Words, origin: Origin) {
+        let mut counts = path.counts();
+        counts.set_origin(origin);
+        if self.is_refused {
+            counts.set_refused();
+        }
+        path.set_counts(counts);
+    }
+}
+
+/// A thread of softirqs.
+struct Thread {
+    task: Word,
+    subject: Word,
+    woken: Word,
+    switched: Word,
+    name: [Word; 2],
+}
+
+/// The threads of softirqs of a CPU.
+const THREADS: usize = 2;
+
+/// What a CPU is doing.
+pub(crate) struct Now {
+    /// How many handlers run, the last one inside of the others.
+    depth: Word,
+    called: [Called; NESTED],
+    left: Word,
+    /// The position of the local interrupt, from 1; 0 for none.
+    vector: Word,
+    vector_entered: Word,
+    timer: Expiring,
+    /// The address of the task that runs, if it has a tip.
+    running: Word,
+    /// Whether a function runs that another CPU has requested, on a path that is known.
+    calls: Word,
+    /// What it spends its time on, if the instance wants to know.
+    spending: Spending,
+    threads: [Thread; THREADS],
+    clocks: [Clock; CLOCKS],
+}
+
+impl Now {
+    pub(super) fn new() -> Self {
+        Self {
+            depth: word(),
+            called: core::array::from_fn(|_| Called {
+                irq: word(),
+                entered: word(),
+                action: core::array::from_fn(|_| word()),
+            }),
+            left: word(),
+            vector: word(),
+            vector_entered: word(),
+            timer: Expiring::new(),
+            running: word(),
+            calls: word(),
+            spending: Spending::new(),
+            threads: core::array::from_fn(|_| Thread {
+                task: word(),
+                subject: word(),
+                woken: word(),
+                switched: word(),
+                name: [word(), word()],
+            }),
+            clocks: core::array::from_fn(|_| Clock {
+                offset: word(),
+                since: word(),
+            }),
+        }
+    }
+
+    /// Forgets all; the clocks are what they are now.
+    pub(super) fn reset(&self, offsets: [u64; CLOCKS]) {
+        self.forget_handlers();
+        self.vector.store(0, Relaxed);
+        self.timer.leave();
+        self.running.store(0, Relaxed);
+        self.set_calling(false);
+        self.spending.reset();
+        for thread in &self.threads {
+            thread.task.store(0, Relaxed);
+        }
+        for (clock, offset) in self.clocks.iter().zip(offsets) {
+            clock.offset.store(offset, Relaxed);
+            clock.since.store(0, Relaxed);
+        }
+    }
+
+    /// A handler is called, perhaps by another one. Returns the time.
+    ///
+    /// The name of the action is copied, though few interrupts need it: the action may be freed once
+    /// the handler has returned.
+    #[inline(always)]
+    pub(crate) fn enter_handler(
+        &self,
+        irq: u32,
+        action: &Action<'_>,
+        now: impl FnOnce() -> u64,
+    ) -> u64 {
+        let depth = self.depth.load(Relaxed);
+        self.depth.store(depth.wrapping_add(1), Relaxed);
+        let [outermost, ..] = &self.called;
+        let called = match depth {
+            0 => Some(outermost),
+            _ => self.nested(depth),
+        };
+        let Some(called) = called else { return now() };
+        called.irq.store(irq.into(), Relaxed);
+        let now = now();
+        called.entered.store(now, Relaxed);
+        action.with_uncut_name(|name| {
+            for (word, value) in called.action.iter().zip(name) {
+                word.store(value, Relaxed);
+            }
+        });
+        now
+    }
+
+    /// A handler that was called by another one, if it is among those that are known.
+    #[cold]
+    #[inline(never)]
+    fn nested(&self, depth: u64) -> Option<&Called> {
+        self.called.get(depth as usize)
+    }
+
+    /// It has returned. The one that has called it, if any, goes on.
+    #[inline(always)]
+    pub(crate) fn leave_handler(&self) {
+        let depth = self.depth.load(Relaxed);
+        self.depth.store(depth.saturating_sub(1), Relaxed);
+        self.left.store(Left::Over as u64, Relaxed);
+    }
+
+    /// The thread of the action of the handler that has just returned is woken next (trap 1).
+    #[inline(always)]
+    pub(crate) fn wakes_thread(&self) {
+        self.left.store(Left::Wakes as u64, Relaxed);
+    }
+
+    /// An interrupt begins, perhaps in another one: its time is that of interrupts.
+    #[inline(always)]
+    pub(crate) fn time_interrupt(&self, guard: &Guard, now: u64) {
+        self.spending.enter_irq(guard, now);
+    }
+
+    /// It has ended, and left.
+    #[inline(always)]
+    pub(crate) fn time_after_interrupt(&self, guard: &Guard) {
+        if self.depth.load(Relaxed) == 0 && self.vector.load(Relaxed) == 0 {
+            self.spending.leave_irq(guard);
+        }
+    }
+
+    /// An NMI has taken this long.
+    pub(crate) fn time_nmi(&self, guard: &Guard, time: u64) {
+        self.spending.nmi(guard, time);
+    }
+
+    /// A softirq begins. Returns the time.
+    #[inline(always)]
+    pub(crate) fn time_softirq(&self, guard: &Guard) -> u64 {
+        self.spending.enter_softirq(guard)
+    }
+
+    /// It has ended.
+    #[inline(always)]
+    pub(crate) fn time_after_softirq(&self, guard: &Guard) {
+        self.spending.leave_softirq(guard);
+    }
+
+    /// The CPU goes to the idle task, or comes from it.
+    #[inline(always)]
+    pub(crate) fn time_switch(&self, guard: &Guard, from_idle: bool, to_idle: bool) {
+        if from_idle || to_idle {
+            self.spending.switch_idle(guard, to_idle);
+        }
+    }
+
+    /// What it has spent its time on by now. Any CPU.
+    #[inline(always)]
+    pub(super) fn spent(&self, now: u64) -> Spent {
+        self.spending.at(now)
+    }
+
+    /// The CPU does something else now: no interrupt that comes without a tracepoint is taken for
+    /// the last one (trap 3).
+    #[inline(always)]
+    pub(crate) fn forget_handlers(&self) {
+        self.depth.store(0, Relaxed);
+        self.left.store(Left::None as u64, Relaxed);
+    }
+
+    /// Whether a handler has returned, and nothing else has been seen since.
+    pub(crate) fn is_stale(&self) -> bool {
+        let has_left = self.left.load(Relaxed) != Left::None as u64;
+        has_left && self.depth.load(Relaxed) == 0 && self.vector.load(Relaxed) == 0
+    }
+
+    /// The handler that a waking comes from, or the waking of a thread, which comes after the
+    /// handler has returned or from one that runs (`irq_wake_thread`).
+    fn handler(&self, wakes_thread: bool) -> Option<&Called> {
+        let depth = self.depth.load(Relaxed) as usize;
+        let nth = if wakes_thread && self.left.load(Relaxed) == Left::Wakes as u64 {
+            // It is woken once.
+            self.left.store(Left::Over as u64, Relaxed);
+            depth
+        } else {
+            depth.checked_sub(1)?
+        };
+        self.called.get(nth.min(NESTED - 1))
+    }
+
+    /// When a clock was last seen to be set, 0 for not yet: its timers that were due before only
+    /// became due then. One that is asked for its offset here, with each timer, is enough: those
+    /// that become due by that are called at once.
+    pub(super) fn clock_set(&self, timer: &Timer, now: u64) -> u64 {
+        let clock = timer.clock.checked_sub(1);
+        let Some(clock) = clock.and_then(|clock| self.clocks.get(clock)) else {
+            return 0;
+        };
+        if clock.offset.load(Relaxed) != timer.offset {
+            clock.offset.store(timer.offset, Relaxed);
+            clock.since.store(now, Relaxed);
+        }
+        clock.since.load(Relaxed)
+    }
+
+    #[inline(always)]
+    pub(crate) fn enter_vector(&self, vector: usize, now: u64) {
+        self.forget_handlers();
+        self.vector_entered.store(now, Relaxed);
+        self.vector.store(vector as u64 + 1, Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn leave_vector(&self) {
+        self.vector.store(0, Relaxed);
+    }
+
+    #[inline(always)]
+    pub(crate) fn enter_timer(&self, timer: &Timer, now: u64) {
+        let since = self.clock_set(timer, now);
+        self.timer.enter(timer, Timing::Exact, since, now);
+    }
+
+    #[inline(always)]
+    pub(crate) fn leave_timer(&self) {
+        self.timer.leave();
+    }
+
+    /// Makes the path to where this hard interrupt is, to wake a task; or to wake the thread of its
+    /// action, which happens after the handler. Returns when it begins.
+    #[inline]
+    pub(crate) fn hard(
+        &self,
+        path: &mut impl Words,
+        cpu: u32,
+        timers: impl FnOnce(Timing, u64) -> Timers,
+        wakes_thread: bool,
+    ) -> Option<u64> {
+        let vector = self.vector.load(Relaxed);
+        // A handler is inside of the local interrupt that has called it, if there is one.
+        let base = if let Some(called) = self.handler(wakes_thread) {
+            let (kind, subject) = (Kind::Irq, called.irq.load(Relaxed));
+            let start = called.entered.load(Relaxed);
+            path.begin_with(Origin::Irq, start, Step { kind, cpu, subject });
+            let action = core::array::from_fn(|at| called.action[at].load(Relaxed));
+            path.set_action(action);
+            Some(start)
+        } else if vector != 0 {
+            let (kind, subject) = (Kind::Vector, vector - 1);
+            let start = self.vector_entered.load(Relaxed);
+            path.begin_with(Origin::Vector, start, Step { kind, cpu, subject });
+            Some(start)
+        } else {
+            None
+        };
+        self.timer.way(path, base, cpu, timers)
+    }
+
+    /// The task that runs, if it has a tip.
+    #[inline(always)]
+    pub(crate) fn is_running(&self, task: u64) -> bool {
+        self.running.load(Relaxed) == task
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_running(&self, task: u64) {
+        if !self.is_running(task) {
+            self.running.store(task, Relaxed);
+        }
+    }
+
+    /// Whether a function runs that another CPU has requested, on a path that is known. Interrupts
+    /// are off meanwhile.
+    #[inline(always)]
+    pub(crate) fn is_calling(&self) -> bool {
+        self.calls.load(Relaxed) != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_calling(&self, calls: bool) {
+        self.calls.store(calls.into(), Relaxed);
+    }
+
+    /// Appends the local interrupt that this CPU is in, if it came after the last step.
+    pub(super) fn append_vector(&self, path: &mut impl Words, cpu: u32) {
+        let (vector, entered) = (self.vector.load(Relaxed), self.vector_entered.load(Relaxed));
+        if vector != 0 && entered >= path.last() {
+            let (kind, subject) = (Kind::Vector, vector - 1);
+            path.push(entered, Step { kind, cpu, subject });
+        }
+    }
+
+    /// A thread of softirqs of this CPU is woken.
+    pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2], now: u64) {
+        let of = |thread: &&Thread| [0, task].contains(&thread.task.load(Relaxed));
+        let Some(thread) = self.threads.iter().find(of) else {
+            return;
+        };
+        thread.subject.store(subject, Relaxed);
+        thread.switched.store(0, Relaxed);
+        thread.woken.store(now, Relaxed);
+        for (word, value) in thread.name.iter().zip(name) {
+            word.store(value, Relaxed);
+        }
+        thread.task.store(task, Relaxed);
+    }
+
+    /// A task is switched in.
+    #[inline(always)]
+    pub(crate) fn switch_thread(&self, task: u64, now: impl FnOnce() -> u64) {
+        let mut threads = self.threads.iter();
+        if threads.any(|thread| thread.task.load(Relaxed) == task) {
+            self.thread_switched(task, now());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn thread_switched(&self, task: u64, now: u64) {
+        let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
+        if let Some(thread) = self.threads.iter().find(of) {
+            thread.switched.store(now, Relaxed);
+        }
+    }
+
+    /// The steps of the thread that serves a softirq, as far as they came after it was raised.
+    pub(super) fn append_thread(&self, path: &mut impl Words, task: u64, cpu: u32) {
+        let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
+        let Some(thread) = self.threads.iter().find(of) else {
+            return;
+        };
+        let subject = thread.subject.load(Relaxed);
+        let step = |kind| Step { kind, cpu, subject };
+        let (woken, switched) = (thread.woken.load(Relaxed), thread.switched.load(Relaxed));
+        if woken >= path.last() {
+            path.push(woken, step(Kind::Waking));
+        }
+        if switched >= path.last() {
+            let name = core::array::from_fn(|at| thread.name[at].load(Relaxed));
+            path.push_named(switched, step(Kind::Switch), name);
+        }
+    }
+}

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Tips: tasks on a path, from being woken to its end.
+//!
+//! ```text
+//!                   woken              switched in                   target, and at its end
+//!   asleep, or no tip ---> Waking ----------------> Running ------------------------------> alert
+//!                                                   |   ^  |
+//!                             waits for a lock: note|   |  | a thread that has done its work
+//!                                        woken: note+---+  +------------------------------> gone
+//!                                        (or preempted) switched in
+//! ```
+//!
+//! # Two CPUs
+//!
+//! A task is switched in and out on its CPU, and woken on another one, under its own lock, so its
+//! wakers come one after another. Nothing orders a waker and the CPU of the task but this: what a
+//! waker does that finds the task asleep comes before the task is switched in again, and after it
+//! has left the runqueue, though perhaps before `sched_switch` tells of that. So each has its part:
+//!
+//! - The CPU of the task changes and ends the tip, as its owner. Only a tip that is `Running` is
+//!   switched out: one that is not is already the next one, from a waker that was faster.
+//! - A waker that finds the task asleep makes a new tip. If the task sleeps in the middle of its
+//!   work, by its state, it only notes the waking on the tip that there is.
+//! - A waker that finds it awake only notes that on the tip that there is. The task may go to sleep
+//!   all the same in the next moment, so the waker makes a new tip, too, which is in doubt
+//!   (doubts.rs).
+//!
+//! - While the task waits for a CPU, it may be moved to another one. Either its waker does that,
+//!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task is
+//!   not switched in meanwhile. What is noted of the wait moves along.
+//!
+//! So no two claim a tip, and what is noted hides nothing from the owner (engine/tracker/step.rs).
+//! The new tip is not a begin that drops others of its key: the one that it would find is about to
+//! end in `sched_switch`, with an alert perhaps. A task that ends takes its tip with it; should an
+//! address be used again all the same, the start time of the task tells.
+
+use super::{
+    owner,
+    path::{
+        self, note, task, Counts, Kind, Look, Path, Spent, State, Step, Words, COUNTS, LAST,
+        MERGED, NOTES, PLACE, SLEPT, WOKEN,
+    },
+    settled,
+    show::{self, End},
+    tasks, with_path, Extra, Guard, InData, Probes, BLOCKED, DATA, END, NOTES_AT, PATH_AT, PRIO,
+    SWITCH, USER,
+};
+use crate::{
+    alert::record::Owner,
+    control::ALL,
+    engine::{
+        platform::Platform,
+        tracker::{
+            step::{Next, Sought},
+            Late,
+            Open, //
+        },
+    },
+    sys::{
+        causes,
+        platform::Kernel,
+        sched::State as Sleep,
+        task::{Context, TaskRef}, //
+    },
+};
+use core::cell::Cell;
+
+/// Kinds of threads of the kernel, by the begin of their name, as a word of 8 bytes.
+const KSOFTIRQD: u64 = u64::from_le_bytes(*b"ksoftirq");
+const KTIMERS: u64 = u64::from_le_bytes(*b"ktimers/");
+const IRQ_WORK: u64 = u64::from_le_bytes(*b"irq_work");
+const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
+const IRQ_MASK: u64 = u32::MAX as u64;
+
+pub(super) type Tip<'a> = Open<'a, 1, DATA>;
+
+/// The key of the tip of a task.
+#[inline(always)]
+pub(super) fn key(task: &TaskRef<'_>) -> [u64; 1] {
+    [task.address()]
+}
+
+#[inline(always)]
+pub(super) fn subject(of: &TaskRef<'_>) -> u64 {
+    task(of.tid(), of.prio())
+}
+
+#[inline(always)]
+pub(super) fn counts(tip: &Tip<'_>) -> Counts {
+    Counts(tip.word(PATH_AT + COUNTS))
+}
+
+/// The path of a tip, without what is noted.
+pub(super) struct InTip<'a, 'b>(pub(super) &'a mut Tip<'b>);
+
+impl Look for InTip<'_, '_> {
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self.0.word(PATH_AT + at)
+    }
+}
+
+impl Words for InTip<'_, '_> {
+    #[inline(always)]
+    fn set(&mut self, at: usize, word: u64) {
+        self.0.set_word(PATH_AT + at, word);
+    }
+}
+
+/// The same, to look at.
+struct Seen<'a, 'b>(&'a Tip<'b>);
+
+impl Look for Seen<'_, '_> {
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self.0.word(PATH_AT + at)
+    }
+}
+
+/// The path of an event that may begin.
+pub(super) struct InDraft<'a>(pub(super) Tip<'a>);
+
+impl Look for InDraft<'_> {
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self.0.word(PATH_AT + at)
+    }
+}
+
+impl Words for InDraft<'_> {
+    #[inline(always)]
+    fn set(&mut self, at: usize, word: u64) {
+        self.0.set_word(PATH_AT + at, word);
+    }
+}
+
+/// Whether a tip's path is all that is known of it, but for the number of wakings.
+#[inline(always)]
+fn is_settled(tip: &Tip<'_>) -> bool {
+    let [slept, woken, _] = notes(tip);
+    slept | woken == 0
+}
+
+/// Another task is woken.
+struct Waking<'a> {
+    wakee: &'a TaskRef<'a>,
+    context: Context,
+    now: u64,
+    step: Step,
+    /// The thread of an interrupt, after its handler.
+    is_thread: bool,
+    /// That of irq_work, which wakes our readers, too.
+    is_ours: bool,
+    /// How often it had left its CPU of itself, if it seems to be awake.
+    doubt: Option<u64>,
+}
+
+/// A step of a task that has a tip.
+enum Taken<'a> {
+    /// It was preempted, on a CPU that has spent so much, if that is known.
+    Preempted(Step, Option<Spent>),
+    /// It was switched in on this CPU; whether it is named; the same.
+    Switch(u32, &'a TaskRef<'a>, bool, Option<Spent>),
+}
+
+impl Taken<'_> {
+    /// Appends it to a path, at `now`.
+    #[inline(always)]
+    fn append_to(&self, path: &mut impl Words, now: u64) {
+        match *self {
+            Taken::Preempted(step, spent) => {
+                let mut counts = path.counts();
+                counts.add_preempted();
+                path.set_counts(counts);
+                path.push(now, step);
+                if let Some(spent) = spent {
+                    path.push_wait(step.cpu, spent);
+                }
+            }
+            Taken::Switch(cpu, next, is_named, spent) => {
+                let (kind, subject) = (Kind::Switch, subject(next));
+                let step = Step { kind, cpu, subject };
+                if let Some(spent) = spent {
+                    let name = is_named.then(|| next.comm());
+                    path.push_waited(now, step, name, spent);
+                } else if is_named {
+                    path.push_named(now, step, next.comm());
+                } else {
+                    path.push(now, step);
+                }
+                path.set(PLACE, tasks::place(next, cpu).to_word());
+                let mut counts = path.counts();
+                counts.set_state(State::Running);
+                path.set_counts(counts);
+            }
+        }
+    }
+
+    /// The same for a tip: in place, unless something is noted.
+    #[inline(always)]
+    fn append(&self, tip: &mut Tip<'_>, now: u64) {
+        if is_settled(tip) {
+            return self.append_to(&mut InTip(tip), now);
+        }
+        let mut path = settled_path(tip);
+        self.append_to(&mut path, now);
+        store(tip, &path);
+    }
+}
+
+/// When the last step was taken, without those that are noted.
+#[inline(always)]
+pub(super) fn last(tip: &Tip<'_>) -> u64 {
+    tip.word(PATH_AT + LAST)
+}
+
+#[inline(always)]
+fn notes(tip: &Tip<'_>) -> [u64; NOTES] {
+    core::array::from_fn(|at| tip.word(NOTES_AT + at))
+}
+
+/// Whether it is that of a task that was switched in, and not the next one.
+#[inline(always)]
+pub(super) fn is_running(tip: &Tip<'_>) -> bool {
+    counts(tip).state() == State::Running
+}
+
+/// Whether it is in doubt (doubts.rs).
+#[inline(always)]
+pub(super) fn is_in_doubt(tip: &Tip<'_>) -> bool {
+    counts(tip).state() == State::Doubted
+}
+
+/// Whether it belongs to this task, and not to an earlier one at this address.
+#[inline(always)]
+fn is_of(tip: &Tip<'_>, task: &TaskRef<'_>) -> bool {
+    let owner = Owner::from_words([tip.word(0), 0, 0]);
+    owner.start_mark == Owner::start_mark_of(task.start_time())
+}
+
+/// Whether a task that sleeps so goes on with its work afterwards (trap 5).
+#[inline(always)]
+pub(super) fn goes_on(sleep: Sleep) -> bool {
+    sleep.is_lock_wait() || sleep.is_uninterruptible()
+}
+
+/// Stores the path of a tip whose notes it contains. The number of wakings belongs to the wakers.
+fn store(tip: &mut Tip<'_>, path: &Path) {
+    const _: () = assert!(PATH_AT + path::WORDS == NOTES_AT && MERGED == NOTES - 1);
+    tip.set_words::<PATH_AT, { path::WORDS }>(path);
+    tip.set_words::<NOTES_AT, MERGED>(&[0; MERGED]);
+}
+
+impl Probes {
+    /// Another task is woken.
+    pub(super) fn woken(&self, guard: &Guard, current: &TaskRef<'_>, wakee: &TaskRef<'_>) {
+        let (cpu, is_kthread) = (tasks::this_cpu(guard), wakee.is_kthread());
+        let [name, _] = wakee.comm();
+        if is_kthread && (name == KSOFTIRQD || name == KTIMERS) {
+            // After an interrupt, on top of a task that has nothing to do with it (trap 2). The way
+            // is that of the softirq.
+            if wakee.cpu() == cpu && !wakee.is_awake() {
+                let now = self.own.now(guard);
+                let address = wakee.address();
+                now.wake_thread(address, subject(wakee), wakee.comm(), Kernel::now());
+            }
+            return;
+        }
+        if self.has_doubts() {
+            self.forget_doubt(guard, wakee);
+        }
+        let context = Context::current();
+        // Read between two looks: if it is awake in the second one, it had not left before.
+        let seen = wakee.is_awake().then(|| wakee.leaves());
+        let doubt = seen.filter(|_| wakee.is_awake());
+        let (now, sleep) = (Kernel::now(), Sleep::of_sleeper(wakee));
+        if doubt.is_some() {
+            // If it continues, this has not made it run (trap 8).
+            if self.merge(guard, wakee.address()) {
+                self.core.count_extra(guard, Extra::Merged as usize);
+            }
+        } else if goes_on(sleep) || sleep.is_frozen() {
+            // It slept in the middle of its work, and goes on with that. (What the freezer keeps
+            // has no tip if it slept otherwise.)
+            let tracker = self.core.tracker();
+            let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), now);
+            if tracker.note(guard, &key(wakee), is_running, NOTES_AT + WOKEN, waking) {
+                return;
+            }
+        }
+        if context == Context::Task && !self.may_be_on_a_way(guard, current) {
+            return;
+        }
+        let (kind, subject) = (Kind::Waking, subject(wakee));
+        let waking = Waking {
+            wakee,
+            context,
+            now,
+            step: Step { kind, cpu, subject },
+            is_thread: is_kthread && name & IRQ_MASK == IRQ && context == Context::Hardirq,
+            is_ours: is_kthread && name == IRQ_WORK,
+            doubt,
+        };
+        let Some(mut draft) = self.core.tracker().draft(guard) else {
+            return self.woken_colder(guard, current, &waking);
+        };
+        let mut path = InDraft(draft.open());
+        let start = self.way(guard, context, current, &mut path, cpu, waking.is_thread);
+        let Some(start) = start else { return };
+        if !self.branch(&mut path, &waking) {
+            return self.core.tracker().filtered(guard);
+        }
+        let InDraft(mut tip) = path;
+        tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(wakee).to_words());
+        tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
+        let begin = || draft.begin(&key(wakee), start);
+        match doubt {
+            None => _ = begin(),
+            Some(leaves) => self.begin_in_doubt(guard, wakee, leaves, begin),
+        }
+    }
+
+    /// Whether what is done here by a task, or on top of the idle one with interrupts off, may be on
+    /// a path.
+    #[inline(always)]
+    pub(super) fn may_be_on_a_way(&self, guard: &Guard, current: &TaskRef<'_>) -> bool {
+        let now = self.own.now(guard);
+        now.is_running(current.address()) || now.is_calling()
+    }
+
+    /// The rest of a waking, if this CPU has no cell at hand.
+    #[cold]
+    #[inline(never)]
+    fn woken_colder(&self, guard: &Guard, current: &TaskRef<'_>, waking: &Waking<'_>) {
+        let mut data = [0; DATA];
+        let mut path = InData(&mut data);
+        let &Waking {
+            wakee,
+            context,
+            step,
+            is_thread,
+            ..
+        } = waking;
+        let start = self.way(guard, context, current, &mut path, step.cpu, is_thread);
+        let Some(start) = start else { return };
+        let tracker = self.core.tracker();
+        if !self.branch(&mut path, waking) {
+            return tracker.filtered(guard);
+        }
+        data[..Owner::WORDS].copy_from_slice(&tasks::owner(wakee).to_words());
+        let begin = || tracker.event_in(guard, &key(wakee), start, &data);
+        match waking.doubt {
+            None => _ = begin(),
+            Some(leaves) => self.begin_in_doubt(guard, wakee, leaves, begin),
+        }
+    }
+
+    /// Notes another cause for what is on its way: for the task at this address. Returns whether it
+    /// has a tip. Two at the same time may count as one: a waker, and the interrupt of a thread.
+    pub(super) fn merge(&self, guard: &Guard, task: u64) -> bool {
+        const AT: usize = NOTES_AT + MERGED;
+        let more = |tip: &Tip<'_>| tip.word(AT).wrapping_add(1);
+        let tracker = self.core.tracker();
+        tracker.note(guard, &[task], |_| true, AT, more)
+    }
+
+    /// A task is woken on this path: continues it, for a new tip. Returns whether that is wanted.
+    #[inline(always)]
+    fn branch(&self, path: &mut impl Words, waking: &Waking<'_>) -> bool {
+        let (core, wakee) = (&self.core, waking.wakee);
+        let is_worker = wakee.is_user_worker();
+        let is_target = !waking.is_ours
+            && (!is_worker || core.value(tasks::KTHREADS) != 0)
+            && tasks::may_be_wanted(core, wakee)
+            && tasks::is_wanted(core, wakee, path.first_cpu())
+            && self.is_urgent(wakee);
+        let is_hop = is_worker || wakee.is_kthread();
+        if !self.is_origin_wanted(path) || !(is_target || is_hop) {
+            return false;
+        }
+        path.set(PLACE, tasks::place(wakee, waking.step.cpu).to_word());
+        path.push_and(waking.now, waking.step, |counts| {
+            counts.set_target(is_target);
+            match waking.doubt {
+                None => counts.set_state(State::Waking),
+                Some(leaves) => counts.set_doubt(leaves),
+            }
+        });
+        // The CPU where it has been; should it move, `moved` is next.
+        let waits_for = wakee.cpu();
+        if let Some(spent) = self.own.spent(waits_for, waking.now) {
+            path.push_wait(waits_for, spent);
+        }
+        true
+    }
+
+    /// Whether a task has the priority that a target must have.
+    pub(super) fn is_urgent(&self, task: &TaskRef<'_>) -> bool {
+        let most = self.core.value(PRIO);
+        most == ALL || i64::from(task.prio()) <= most as i64
+    }
+
+    /// A task with a tip is switched out.
+    #[inline(always)]
+    pub(super) fn switched_out(
+        &self,
+        guard: &Guard,
+        prev: TaskRef<'_>,
+        next: TaskRef<'_>,
+        state: Sleep,
+    ) {
+        let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+        let (tracker, key) = (self.core.tracker(), key(&prev));
+        if !state.is_dead() && !state.is_runnable() && goes_on(state) {
+            let is_lock = state.is_lock_wait();
+            let kind = if is_lock { Kind::Lock } else { Kind::Sleep };
+            let sleeps = |tip: &Tip<'_>| note(kind, cpu, last(tip), now);
+            tracker.note(guard, &key, is_running, NOTES_AT + SLEPT, sleeps);
+            return;
+        }
+        let change = |tip: &mut Tip<'_>| {
+            if state.is_runnable() && !state.is_dead() {
+                let (kind, subject) = (Kind::Preempted, subject(&next));
+                let spent = self.own.spent(cpu, now);
+                Taken::Preempted(Step { kind, cpu, subject }, spent).append(tip, now);
+                Next::Keep
+            } else if !state.is_dead() && counts(tip).is_target() && self.core.value(END) == BLOCKED
+            {
+                self.ends(guard, tip, now)
+            } else {
+                Next::Gone
+            }
+        };
+        let (kind, subject) = (Kind::Block, subject(&prev));
+        let step = Step { kind, cpu, subject };
+        tracker.step(guard, &key, is_running, change, |late| {
+            self.report(guard, late, End::Blocked, |path| path.push(now, step));
+        });
+    }
+
+    /// A task is switched in. Returns whether it has a tip then.
+    #[inline(always)]
+    pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) -> bool {
+        if self.has_doubts() {
+            self.doubt_switched_in(guard, next);
+        }
+        let sought = self.core.tracker().seek(guard, &key(&next));
+        sought.is_some_and(|sought| self.switched_in_on_path(guard, sought, next))
+    }
+
+    /// The rest of that, for a task that may have a tip.
+    #[inline(never)]
+    fn switched_in_on_path(
+        &self,
+        guard: &Guard,
+        sought: Sought<'_, 1, DATA, Kernel>,
+        next: TaskRef<'_>,
+    ) -> bool {
+        // The time, which is read only if there is a tip.
+        let at = Cell::new(0);
+        let found = sought.step(
+            |tip| !is_in_doubt(tip),
+            |tip| self.switch_in(guard, tip, &next, &at),
+            |late| {
+                self.report(guard, late, End::Switch, |path| {
+                    let (cpu, now) = (tasks::this_cpu(guard), at.get());
+                    let spent = self.own.spent(cpu, now);
+                    Taken::Switch(cpu, &next, true, spent).append_to(path, now);
+                });
+            },
+        );
+        found == Some(Next::Keep)
+    }
+
+    /// A task with a tip is switched in; notes when.
+    #[inline(never)]
+    fn switch_in(
+        &self,
+        guard: &Guard,
+        tip: &mut Tip<'_>,
+        next: &TaskRef<'_>,
+        at: &Cell<u64>,
+    ) -> Next {
+        if !is_of(tip, next) {
+            return Next::Gone;
+        }
+        let now = Kernel::now();
+        at.set(now);
+        let (counts, notes) = (counts(tip), notes(tip));
+        let is_end = match self.core.value(END) {
+            SWITCH => true,
+            USER => !causes::is_in_syscall(next),
+            _ => false,
+        };
+        if counts.is_target() && is_end {
+            return self.ends(guard, tip, now);
+        }
+        // It was named when it was switched in first.
+        let is_named = path::state(counts, &notes) != State::Running;
+        let cpu = tasks::this_cpu(guard);
+        let spent = self.own.spent(cpu, now);
+        Taken::Switch(cpu, next, is_named, spent).append(tip, now);
+        Next::Keep
+    }
+
+    /// A task that may have a tip will be on another CPU. It is not switched in meanwhile, and no one
+    /// else makes a step of a tip that waits: see "Two CPUs". One in doubt is left alone, since the next
+    /// waker has to find it: if the task is moved, its wait remains unknown.
+    pub(super) fn moved(&self, guard: &Guard, task: &TaskRef<'_>, to: u32) {
+        let waits = |tip: &Tip<'_>| !is_in_doubt(tip) && Seen(tip).is_waiting();
+        let change = |tip: &mut Tip<'_>| {
+            let now = Kernel::now();
+            InTip(tip).move_wait(to, |cpu| self.own.spent(cpu, now));
+            Next::Keep
+        };
+        let tracker = self.core.tracker();
+        tracker.step(guard, &key(task), waits, change, |_| ());
+    }
+
+    /// The tip of the current task ends here: it returns to user space.
+    pub(super) fn end_here(&self, guard: &Guard, current: &TaskRef<'_>) {
+        let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+        let (kind, subject) = (Kind::User, subject(current));
+        let step = Step { kind, cpu, subject };
+        self.core.tracker().step(
+            guard,
+            &key(current),
+            is_running,
+            |tip| self.ends(guard, tip, now),
+            |late| self.report(guard, late, End::User, |path| path.push(now, step)),
+        );
+        self.own.now(guard).set_running(0);
+    }
+
+    /// The path of a tip ends now. Counts its steps.
+    fn ends(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
+        let totals = &self.own.totals;
+        let end = if is_settled(tip) {
+            let end = now.max(last(tip));
+            totals.count(guard, &InTip(tip), end);
+            end
+        } else {
+            let path = settled_path(tip);
+            let end = now.max(path.last());
+            totals.count(guard, &path, end);
+            end
+        };
+        Next::End(end)
+    }
+
+    /// Makes the path to the current task, which begins a work on it, if it is on one; returns when
+    /// that begins. The tip goes on, for what the task does next, but no timeout reports it: the work
+    /// has its own.
+    pub(super) fn take_along(
+        &self,
+        guard: &Guard,
+        current: &TaskRef<'_>,
+        path: &mut impl Words,
+    ) -> Option<u64> {
+        if !self.own.now(guard).is_running(current.address()) {
+            return None;
+        }
+        let mut start = None;
+        let take = |tip: &mut Tip<'_>| {
+            path.copy_from(&settled(&tip.data()));
+            start = Some(tip.start());
+            let mut counts = counts(tip);
+            counts.set_begun();
+            tip.set_word(PATH_AT + COUNTS, counts.0);
+            Next::Keep
+        };
+        let tracker = self.core.tracker();
+        tracker.step(guard, &key(current), is_running, take, |_| ());
+        start
+    }
+
+    /// Reports a path that has ended late, after the `last` step.
+    #[cold]
+    pub(super) fn report(
+        &self,
+        guard: &Guard,
+        late: &Late<1, DATA>,
+        end: End,
+        last: impl FnOnce(&mut Path),
+    ) {
+        if !tasks::is_reported(&self.core, guard, &owner(&late.data)) {
+            return;
+        }
+        let mut path = settled(&late.data);
+        last(&mut path);
+        let mut late = *late;
+        late.data = with_path(&late.data, &path);
+        if path.counts().more() > 0 {
+            self.count(guard, Extra::Shortened);
+        }
+        let details = show::details(&late.data, end);
+        let time = late.start.wrapping_add(late.delay);
+        self.core.raise(guard, time, &late, &details, &[]);
+    }
+}
+
+/// The path of a tip with the steps that are noted, but not the number of wakings, which stays a
+/// note.
+pub(super) fn settled_path(tip: &Tip<'_>) -> Path {
+    let mut data = tip.data();
+    data[NOTES_AT + MERGED] = 0;
+    settled(&data)
+}

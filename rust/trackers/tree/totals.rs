@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How long each kind of step took, on all paths that have reached their end, late or not.
+//!
+//! ```text
+//!   end of a path ---> for each step: its kind, the time until the next one
+//!                        |
+//!                        v
+//!                      sum, maximum, and a histogram for each kind, on each CPU ---> NAME/steps
+//! ```
+//!
+//! The histogram is that of the engine with half as many buckets, so a percentile is at most a
+//! quarter too high. What a path has left out, and the step before that, is not counted: nothing
+//! tells how long each of those took.
+//!
+//! # Contexts
+//!
+//! [`Totals::count`]: any. Showing sleeps.
+
+use super::{
+    path::{Kind, Look},
+    Guard,
+};
+use crate::{
+    engine::{
+        histogram::{bounds, bucket_of},
+        platform::Platform,
+    },
+    instance::Table,
+    sys::{
+        atomic::{Atomic, Relaxed},
+        memory::PerCpu,
+        platform::Kernel, //
+    },
+};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print};
+
+/// The kinds that other steps follow, and their names in paths.
+const KINDS: [(Kind, &str); 17] = [
+    (Kind::Irq, "irq"),
+    (Kind::Vector, "vector"),
+    (Kind::Due, "timer"),
+    (Kind::Expire, "expire"),
+    (Kind::Raise, "raise"),
+    (Kind::Softirq, "softirq"),
+    (Kind::Waking, "waking"),
+    (Kind::Switch, "switch"),
+    (Kind::Preempted, "preempted"),
+    (Kind::Lock, "lock"),
+    (Kind::Sleep, "sleep"),
+    (Kind::Begin, "begin"),
+    (Kind::Queue, "queue"),
+    (Kind::Work, "work"),
+    (Kind::Wheel, "wheel"),
+    (Kind::Call, "call"),
+    (Kind::Called, "called"),
+];
+
+/// The position of each kind among these, by its number, from 1; 0 for those that are not.
+const POSITIONS: [u8; Kind::Called as usize + 1] = {
+    let mut positions = [0; Kind::Called as usize + 1];
+    let mut at = 0;
+    while at < KINDS.len() {
+        positions[KINDS[at].0 as usize] = at as u8 + 1;
+        at += 1;
+    }
+    positions
+};
+
+/// The position of a kind among these.
+#[inline(always)]
+fn position(kind: u64) -> Option<usize> {
+    let position = POSITIONS.get(kind as usize)?;
+    usize::from(*position).checked_sub(1)
+}
+
+/// Two buckets of the engine's histogram are one here.
+const MERGED: usize = 2;
+/// Longer times, of more than four minutes, are in the last one.
+const GROUPS: usize = 144;
+
+// The words of a kind.
+const SUM: usize = 0;
+const MAX: usize = 1;
+const FIRST_GROUP: usize = 2;
+const ONE: usize = FIRST_GROUP + GROUPS;
+
+type Local = [[Atomic<u64>; ONE]; KINDS.len()];
+
+/// See the head of this file.
+pub(super) struct Totals {
+    cpus: PerCpu<Local>,
+}
+
+impl Totals {
+    /// `ENOMEM`. Sleeps.
+    pub(super) fn new() -> Result<Self> {
+        let cpus = PerCpu::zeroed::<Kernel>()?;
+        Ok(Self { cpus })
+    }
+
+    /// Counts the steps of a path that ends at `end`.
+    #[inline(always)]
+    pub(super) fn count(&self, guard: &Guard, path: &impl Look, end: u64) {
+        let words = self.cpus.this::<Kernel>(guard);
+        path.each_time(end, |kind, time| {
+            let Some(one) = position(kind).and_then(|at| words.get(at)) else {
+                return;
+            };
+            let group = (bucket_of(time) / MERGED).min(GROUPS - 1);
+            Kernel::add_local(guard, &one[FIRST_GROUP + group], 1);
+            Kernel::add_local(guard, &one[SUM], time);
+            // Relaxed, and without an exchange: only this CPU writes it, and ends of paths do not
+            // interrupt each other: they are in the scheduler, on the way to user space, or in a
+            // system call with the guard.
+            if time > one[MAX].load(Relaxed) {
+                one[MAX].store(time, Relaxed);
+            }
+        });
+    }
+
+    fn sum_of(&self, kind: usize, at: usize) -> u64 {
+        // Relaxed: each is exact; together they are a snapshot of about now.
+        let values = self.cpus.iter().map(|words| words[kind][at].load(Relaxed));
+        values.fold(0, u64::wrapping_add)
+    }
+
+    fn max_of(&self, kind: usize) -> u64 {
+        let values = self.cpus.iter().map(|words| words[kind][MAX].load(Relaxed));
+        values.max().unwrap_or(0)
+    }
+
+    /// The upper bound of the 99th percentile of a kind, by its position and its count.
+    fn p99(&self, kind: usize, count: u64, max: u64) -> u64 {
+        let rank = count - count / 100;
+        let mut seen = 0;
+        for group in 0..GROUPS - 1 {
+            seen += self.sum_of(kind, FIRST_GROUP + group);
+            if seen >= rank {
+                let (_, above) = bounds(MERGED * group + MERGED - 1);
+                return max.min(above - 1);
+            }
+        }
+        max
+    }
+}
+
+impl Table for Totals {
+    fn show(&self, out: &SeqFile) {
+        seq_print!(out, "step count mean p99 max\n");
+        for (kind, (_, name)) in KINDS.into_iter().enumerate() {
+            let groups = (0..GROUPS).map(|group| self.sum_of(kind, FIRST_GROUP + group));
+            let count: u64 = groups.sum();
+            if let Some(mean) = self.sum_of(kind, SUM).checked_div(count) {
+                let max = self.max_of(kind);
+                let p99 = self.p99(kind, count, max);
+                seq_print!(out, "{name} {count} {mean} {p99} {max}\n");
+            }
+        }
+    }
+}

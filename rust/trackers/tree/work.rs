@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Work that programs mark: the path of a task goes on under a cookie until the work is done.
+//!
+//! ```text
+//!   interrupt --> ... --> switch --> (tip of the task) ----> its next sleep
+//!                                          | begin COOKIE
+//!                                          +-----> (work) ---------------> alert
+//!                                                            done COOKIE, in any task
+//! ```
+//!
+//! Work has an engine of its own: its key is the cookie, and what programs that may write can fill is
+//! set apart (`work_events`), so they take nothing from the tips. The data is that of a tip; the
+//! cookie is in its path, too, from where it gets into alerts.
+//!
+//! # Contexts
+//!
+//! A system call of the task that writes. Only what takes a guard is inside of it; while it is held,
+//! the instance is not turned off, so nothing is left behind when it is.
+
+use super::{
+    owner,
+    path::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
+    show::{details, End},
+    tasks, Data, Guard, InData, Probes, DATA, WORK, WORK_EVENTS,
+};
+use crate::{
+    engine::{
+        event::{Event, EventCopy},
+        hash::Seed,
+        platform::Platform,
+        stats::{Counter, Stats},
+        tracker::{step::Next, Begin, Late, Tracker},
+    },
+    instance::{
+        work::{Cookie, Work, COOKIE_MAX},
+        Second, Values,
+    },
+    sys::{memory, platform::Kernel, random, task::TaskRef},
+    text::pack,
+};
+use kernel::{prelude::*, seq_file::SeqFile, seq_print};
+
+/// The words of the key: the bytes, and how many they are.
+const KEY: usize = COOKIE_MAX / 8 + 1;
+const _: () = assert!(COOKIE_MAX == path::COOKIE_MAX);
+
+type Key = [u64; KEY];
+
+fn key(cookie: Cookie<'_>) -> Key {
+    let mut key: Key = pack(cookie.bytes());
+    key[KEY - 1] = cookie.bytes().len() as u64;
+    key
+}
+
+/// The work of an instance that has begun and is not done.
+pub(super) struct Jobs {
+    tracker: Tracker<KEY, DATA, Kernel>,
+}
+
+impl Jobs {
+    /// `None` if the instance does not wait for work. `ENOMEM`. Sleeps.
+    pub(super) fn new(values: &Values) -> Result<Option<KBox<Self>>> {
+        if values[super::END] != u128::from(WORK) {
+            return Ok(None);
+        }
+        let events = values[WORK_EVENTS] as u32;
+        memory::check(events as usize * size_of::<Event<KEY, DATA>>())?;
+        let [a, b] = random::words();
+        let jobs = try_init!(Self {
+            // The threshold is set before it is used.
+            tracker: Tracker::growing(events, events, 0, Seed::new(a, b))?,
+        }? Error);
+        Ok(Some(KBox::init(jobs, GFP_KERNEL)?))
+    }
+
+    /// Drops all of it, while the instance is off.
+    pub(super) fn clear(&self) {
+        self.tracker.clear();
+    }
+
+    /// Takes back the memory that an offline CPU has kept for itself.
+    pub(super) fn cpu_gone(&self, cpu: usize) {
+        self.tracker.cpu_gone(cpu);
+    }
+
+    /// Passes a copy of each work to `see`, as that of a tip.
+    pub(super) fn each(&self, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
+        self.tracker.each_pending(|event| {
+            let EventCopy { start, key, data } = event;
+            let key = [key[0]];
+            see(EventCopy { start, key, data })
+        })
+    }
+}
+
+impl Second for Jobs {
+    fn stats(&self) -> &Stats {
+        self.tracker.stats()
+    }
+
+    fn pending(&self) -> u64 {
+        self.tracker.pending_count()
+    }
+
+    fn show(&self, out: &SeqFile) {
+        for (counter, name) in [
+            (Counter::Started, "work_begun"),
+            (Counter::Ended, "work_done"),
+            (Counter::Full, "work_full"),
+            (Counter::Unmatched, "work_unmatched"),
+        ] {
+            seq_print!(out, "{name} {}\n", self.stats().total(counter));
+        }
+        seq_print!(out, "work_pending {}\n", self.pending());
+        seq_print!(out, "work_free {}\n", self.tracker.free());
+    }
+}
+
+/// An event as that of a tip: nothing of it depends on the key.
+fn as_tip(late: &Late<KEY, DATA>) -> Late<1, DATA> {
+    late.with_key([0])
+}
+
+impl Work for Probes {
+    fn begin(&self, cookie: Cookie<'_>) -> Result {
+        let guard = Kernel::guard();
+        let jobs = self.jobs()?;
+        TaskRef::with_current(|current| self.begin_work(&guard, jobs, &current, cookie))
+    }
+
+    fn done(&self, cookie: Cookie<'_>) -> Result {
+        let guard = Kernel::guard();
+        let jobs = self.jobs()?;
+        TaskRef::with_current(|current| self.end_work(&guard, jobs, &current, cookie));
+        Ok(())
+    }
+}
+
+impl Probes {
+    /// The work, if the instance waits for any, and is on. With the guard, see the head.
+    fn jobs(&self) -> Result<&Jobs> {
+        let jobs = self.own.jobs.as_deref();
+        jobs.filter(|_| self.core.is_enabled()).ok_or(ENODEV)
+    }
+
+    fn begin_work(
+        &self,
+        guard: &Guard,
+        jobs: &Jobs,
+        current: &TaskRef<'_>,
+        cookie: Cookie<'_>,
+    ) -> Result {
+        let (core, now, cpu) = (&self.core, Kernel::now(), tasks::this_cpu(guard));
+        let mut data: Data = [0; DATA];
+        let mut path = InData(&mut data);
+        let (start, from) = match self.take_along(guard, current, &mut path) {
+            Some(start) => (start, path.first_cpu()),
+            None => {
+                path.begin(now, Origin::Work);
+                path.set(PLACE, tasks::place(current, cpu).to_word());
+                (now, cpu)
+            }
+        };
+        let is_wanted = tasks::may_be_wanted(core, current)
+            && tasks::is_wanted(core, current, from)
+            && self.is_urgent(current)
+            && self.is_origin_wanted(&path);
+        if !is_wanted {
+            jobs.tracker.filtered(guard);
+            return Ok(());
+        }
+        let bytes = cookie.bytes();
+        let (kind, subject) = (Kind::Begin, begin(current.tid(), bytes.len()));
+        path.push_cookie(now, Step { kind, cpu, subject }, bytes);
+        let mut counts = path.counts();
+        counts.set_state(State::Working);
+        counts.set_target(true);
+        path.set_counts(counts);
+        let words = tasks::owner(current).to_words();
+        data[..words.len()].copy_from_slice(&words);
+        match jobs
+            .tracker
+            .event_in_unique(guard, &key(cookie), start, &data)
+        {
+            Begin::Started => Ok(()),
+            Begin::Full | Begin::Crowded => Err(ENOSPC),
+        }
+    }
+
+    fn end_work(&self, guard: &Guard, jobs: &Jobs, current: &TaskRef<'_>, cookie: Cookie<'_>) {
+        let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+        let (tracker, threshold) = (&jobs.tracker, self.core.tracker().threshold());
+        if tracker.threshold() != threshold {
+            tracker.set_threshold(threshold);
+        }
+        let (kind, subject) = (Kind::Done, task(current.tid(), current.prio()));
+        let step = Step { kind, cpu, subject };
+        let found = tracker.step(
+            guard,
+            &key(cookie),
+            |_| true,
+            |work| {
+                let mut data = work.data();
+                let path = InData(&mut data);
+                let end = now.max(path.last());
+                self.own.totals.count(guard, &path, end);
+                Next::End(end)
+            },
+            |late| self.report(guard, &as_tip(late), End::Work, |path| path.push(now, step)),
+        );
+        if found.is_none() {
+            tracker.unmatched(guard);
+        }
+    }
+
+    /// Reports work that has timed out. Returns the nanoseconds until the next search.
+    pub(super) fn expire_work(&self) -> Option<u64> {
+        let jobs = self.own.jobs.as_deref()?;
+        let details =
+            |late: &Late<1, DATA>, _| tasks::reported(&self.core, details(&late.data, End::None));
+        let all = |_: &Data| true;
+        self.core
+            .expire_in(&jobs.tracker, as_tip, owner, all, super::settle, details)
+    }
+}

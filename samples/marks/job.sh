@@ -1,0 +1,23 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# job.sh: runs a command, and marks it as work for latency-tracker, in a shell.
+#
+# usage: job.sh COOKIE COMMAND [WORD...]     e.g. job.sh "backup $(date +%F)" tar -cf /backup/home.tar /home
+#
+# With `latency-tracker start job tree end=work threshold=1h` an alert says which ones took longer, and with `timeout=1h`
+# also those that do not end. The exit status is the command's; whether anything follows the work makes no difference.
+
+set -eu
+[ $# -ge 2 ] || { echo "usage: ${0##*/} COOKIE COMMAND [WORD...]" >&2; exit 2; }
+cookie=$1
+shift
+
+# mark FILE: one write(2). In a subshell, since some shells end when a file cannot be opened.
+mark() { (printf '%s\n' "$cookie" >"/proc/latency_tracker/$1") 2>/dev/null || :; }
+
+mark work_begin
+status=0
+"$@" || status=$?
+mark work_done
+exit $status

@@ -1,0 +1,340 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * What the tracker `tree` follows with end=switch, as BPF programs do it: from
+ * an interrupt or a timer's programmed expiry over handlers and softirqs to the
+ * switch to a task that it woke, with all steps on the way and their times; the
+ * delay goes into a histogram of powers of two.
+ *
+ * They are given every advantage: typed tracepoints, which need no copies; an
+ * interrupt that wakes nobody touches one per-CPU map; what comes after a waking
+ * is kept in a hash map by task, in place. They keep no names, do not look for
+ * paths that do not end, take the waking of ksoftirqd for one by the interrupted
+ * task, and forget a task that dies only when its number is used again.
+ */
+#include <linux/bpf.h>
+#include <linux/types.h>
+#include <stdbool.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#define E2BIG 7
+#define SLOTS 64
+/* There are ten; as a power of two, a mask bounds the index. */
+#define SOFTIRQS 16
+#define EARLY 5
+#define STEPS 14
+
+struct task_struct {
+	int pid;
+	int prio;
+} __attribute__((preserve_access_index));
+
+struct hrtimer_clock_base {
+	__s64 offset;
+} __attribute__((preserve_access_index));
+
+struct hrtimer {
+	struct hrtimer_clock_base *base;
+	__s64 _softexpires;
+} __attribute__((preserve_access_index));
+
+enum kind {
+	IRQ,
+	VECTOR,
+	TIMER,
+	EXPIRE,
+	RAISE,
+	SOFTIRQ,
+	WAKING,
+	SWITCH,
+	PREEMPTED,
+};
+
+/* One step: when it was, what, and where. */
+struct step {
+	__u64 time;
+	__u32 subject;
+	__u16 kind;
+	__u16 cpu;
+};
+
+/* A path up to a waking; none, if it has no steps. */
+struct start {
+	__u64 begin;
+	__u32 number;
+	struct step steps[EARLY];
+};
+
+/* A path of a task that was woken. */
+struct path {
+	__u64 begin;
+	__u32 number;
+	__u32 prio;
+	struct step steps[STEPS];
+};
+
+/* What a CPU is doing, and what it has left for later. */
+struct cpu {
+	struct start irq;
+	struct start timer;
+	struct start softirq;
+	struct start raised[SOFTIRQS];
+	__u64 vector;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct cpu);
+	__uint(max_entries, 1);
+} cpus SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__type(key, __u32);
+	__type(value, struct path);
+	__uint(max_entries, 10240);
+} paths SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, SLOTS);
+} histogram SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1);
+} lost SEC(".maps");
+
+static __always_inline void count(void *map, __u32 at)
+{
+	__u64 *slot = bpf_map_lookup_elem(map, &at);
+
+	if (slot)
+		*slot += 1;
+}
+
+static __always_inline __u32 log2_of(__u64 value)
+{
+	__u32 log = 0;
+
+	for (int step = 32; step; step >>= 1) {
+		if (value >> step) {
+			value >>= step;
+			log += step;
+		}
+	}
+	return log;
+}
+
+static __always_inline struct cpu *this_cpu(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&cpus, &zero);
+}
+
+static __always_inline void add(struct start *start, enum kind kind,
+				__u32 subject, __u64 now)
+{
+	__u32 at = start->number;
+
+	if (at >= EARLY)
+		return;
+	start->steps[at].time = now;
+	start->steps[at].subject = subject;
+	start->steps[at].kind = kind;
+	start->steps[at].cpu = bpf_get_smp_processor_id();
+	start->number = at + 1;
+}
+
+/* What a path that begins here would have behind it: the innermost one. */
+static __always_inline struct start *current_start(struct cpu *cpu)
+{
+	if (cpu->timer.number)
+		return &cpu->timer;
+	if (cpu->irq.number)
+		return &cpu->irq;
+	if (cpu->softirq.number)
+		return &cpu->softirq;
+	return NULL;
+}
+
+SEC("tp_btf/irq_handler_entry")
+int BPF_PROG(irq_entry, int irq)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu)
+		return 0;
+	cpu->irq.begin = bpf_ktime_get_ns();
+	cpu->irq.number = 0;
+	add(&cpu->irq, IRQ, irq, cpu->irq.begin);
+	return 0;
+}
+
+SEC("tp_btf/irq_handler_exit")
+int BPF_PROG(irq_exit)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->irq.number = 0;
+	return 0;
+}
+
+SEC("tp_btf/local_timer_entry")
+int BPF_PROG(vector_entry)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->vector = bpf_ktime_get_ns();
+	return 0;
+}
+
+SEC("tp_btf/local_timer_exit")
+int BPF_PROG(vector_exit)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->vector = 0;
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(expire, struct hrtimer *timer)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (!cpu)
+		return 0;
+	cpu->timer.begin = timer->_softexpires - timer->base->offset;
+	cpu->timer.number = 0;
+	add(&cpu->timer, TIMER, 0, cpu->timer.begin);
+	if (cpu->vector)
+		add(&cpu->timer, VECTOR, 0, cpu->vector);
+	add(&cpu->timer, EXPIRE, 0, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/hrtimer_expire_exit")
+int BPF_PROG(expired)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->timer.number = 0;
+	return 0;
+}
+
+SEC("tp_btf/softirq_raise")
+int BPF_PROG(raise, unsigned int number)
+{
+	struct cpu *cpu = this_cpu();
+	struct start *start, *raised;
+
+	if (!cpu)
+		return 0;
+	raised = &cpu->raised[number & (SOFTIRQS - 1)];
+	start = current_start(cpu);
+	if (raised->number || !start)
+		return 0;
+	*raised = *start;
+	add(raised, RAISE, number, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/softirq_entry")
+int BPF_PROG(softirq, unsigned int number)
+{
+	struct cpu *cpu = this_cpu();
+	struct start *raised;
+
+	if (!cpu)
+		return 0;
+	raised = &cpu->raised[number & (SOFTIRQS - 1)];
+	if (!raised->number)
+		return 0;
+	cpu->softirq = *raised;
+	raised->number = 0;
+	add(&cpu->softirq, SOFTIRQ, number, bpf_ktime_get_ns());
+	return 0;
+}
+
+SEC("tp_btf/softirq_exit")
+int BPF_PROG(softirq_over)
+{
+	struct cpu *cpu = this_cpu();
+
+	if (cpu)
+		cpu->softirq.number = 0;
+	return 0;
+}
+
+static __always_inline void follow(struct path *path, enum kind kind,
+				   __u32 subject, __u64 now)
+{
+	__u32 at = path->number;
+
+	if (at >= STEPS)
+		return;
+	path->steps[at].time = now;
+	path->steps[at].subject = subject;
+	path->steps[at].kind = kind;
+	path->steps[at].cpu = bpf_get_smp_processor_id();
+	path->number = at + 1;
+}
+
+SEC("tp_btf/sched_waking")
+int BPF_PROG(waking, struct task_struct *task)
+{
+	struct cpu *cpu = this_cpu();
+	struct path path = {};
+	struct start *start;
+	__u32 tid = task->pid;
+
+	if (!cpu)
+		return 0;
+	start = current_start(cpu);
+	if (!start)
+		return 0;
+	path.begin = start->begin;
+	path.number = start->number;
+	path.prio = task->prio;
+	for (int at = 0; at < EARLY; at++)
+		path.steps[at] = start->steps[at];
+	follow(&path, WAKING, tid, bpf_ktime_get_ns());
+	/* one that it has already is older */
+	if (bpf_map_update_elem(&paths, &tid, &path, BPF_NOEXIST) == -E2BIG)
+		count(&lost, 0);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(switched, bool preempt, struct task_struct *prev,
+	     struct task_struct *next)
+{
+	__u32 from = prev->pid, to = next->pid;
+	struct path *path;
+	__u64 now;
+
+	path = from && preempt ? bpf_map_lookup_elem(&paths, &from) : NULL;
+	if (path)
+		follow(path, PREEMPTED, to, bpf_ktime_get_ns());
+	path = to ? bpf_map_lookup_elem(&paths, &to) : NULL;
+	if (!path)
+		return 0;
+	now = bpf_ktime_get_ns();
+	follow(path, SWITCH, to, now);
+	count(&histogram, log2_of(now - path->begin));
+	bpf_map_delete_elem(&paths, &to);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

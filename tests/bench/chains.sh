@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# chains.sh: what following each path from an interrupt or a timer to a task adds to loads, inside the virtual machine;
+# scripts/bench runs it.
+#
+# usage: chains.sh ROUNDS
+#
+# In each round the contenders take turns with each load: no tracer, our `tree`, and the BPF programs of chain.bpf.c.
+# Nothing is late. The loads are hackbench, iperf3 between two network namespaces, and fio on a disk whose requests a
+# timer completes. The machine has one processor, whose clock counts instructions, and soak takes all that it has left:
+# what a load takes is what soak does not get, however long the load waits in between.
+#
+# Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and what each has measured and lost in all runs:
+# `result paths_LOAD_NAME 0 NUMBER ROUNDS`, `result lost_LOAD_NAME 0 NUMBER 1`.
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/net.sh
+rounds=$1
+
+# busy: instructions of all but soak, of whose loop a round has three.
+busy() {
+	_now=$(awk '/^now at/ { now = $3 } END { print now }' /proc/timer_list)
+	echo $((_now - 3 * $(od -An -tu8 /dev/shm/soak)))
+}
+
+# At a real-time priority, hackbench switches as often with each contender.
+hackbench_load() { chrt --fifo 1 hackbench --process --groups 2 --fds 4 --loops 1000 >/dev/null; }
+iperf3_load() { iperf3 --client 10.9.0.2 --udp --length 1400 --bitrate 20M --time 2 >/dev/null; }
+fio_load() {
+	fio --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=1 --size=4m --number_ios=3000 \
+		--name=timer --filename=/dev/nullb0 >/dev/null
+}
+
+# run LOAD NAME: one load, and what it took.
+run() {
+	before=$(busy)
+	"$1_load"
+	echo "time $1_$2 $(($(busy) - before))" >>/tmp/runs
+}
+
+none() { run "$1" none; }
+
+ours() {
+	control 't tree threshold=3600s'
+	run "$1" ours
+	control 't tree enabled=0'
+	echo "count $1_ours $(stat t ended) $(stat t full)" >>/tmp/runs
+	control -t
+}
+
+bpf() {
+	rm -f /tmp/in /tmp/out
+	mkfifo /tmp/in
+	/lt/bench-sched /lt/chain.bpf.o </tmp/in >/tmp/out &
+	exec 3>/tmp/in
+	until grep -q ready /tmp/out; do
+		kill -0 $! || exit 1
+		sleep 0.1
+	done
+	run "$1" bpf
+	exec 3>&-
+	wait $!
+	echo "count $1_bpf $(sed -n 's/delays //p' /tmp/out) $(sed -n 's/lost //p' /tmp/out)" >>/tmp/runs
+}
+
+echo 4608 >/proc/sys/net/core/wmem_default
+echo -1 >/proc/sys/kernel/sched_rt_runtime_us
+load_module
+null_disk nullb0 100000
+between_namespaces
+/lt/soak /dev/shm/soak &
+soak=$!
+ip netns exec inner iperf3 --server >/dev/null &
+server=$!
+sleep 1
+for load in hackbench iperf3 fio; do
+	# The first time of everything is slow.
+	run $load warm
+	run $load warm
+	round=0
+	while [ $round -lt "$rounds" ]; do
+		none $load
+		ours $load
+		bpf $load
+		round=$((round + 1))
+	done
+	for name in none ours bpf; do
+		echo "result ${load}_$name 0 $(awk -v name=${load}_$name '$1 == "time" && $2 == name { print $3 }' /tmp/runs |
+			sort -n | awk '{ time[NR] = $1 } END { print time[int((NR + 1) / 2)] }') 1000000"
+		[ $name = none ] || awk -v name=${load}_$name -v rounds="$rounds" '
+			$1 == "count" && $2 == name { paths += $3; lost += $4 }
+			END { print "result paths_" name " 0 " paths " " rounds; print "result lost_" name " 0 " lost " 1" }' /tmp/runs
+	done
+done
+kill $server $soak
+echo complete

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What checking and measuring the structures share. */
+#ifndef _LT_STRUCTURES_RUN_H
+#define _LT_STRUCTURES_RUN_H
+
+#define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
+
+#include <linux/atomic.h>
+#include <linux/delay.h>
+#include <linux/slab.h>
+
+#include "../threads.h"
+#include "structures.h"
+
+extern const struct lts_structure lts_engine;
+
+/* The number-th of those that need no loader, or NULL: A to K, the engine, objpool. */
+const struct lts_structure *lts_number(unsigned int number);
+
+#define lts_for_each(structure)						\
+	for (unsigned int at_ = 0; ((structure) = lts_number(at_)); at_++)
+
+/* The n-th key of a CPU: an address such as a request has, and a device. */
+static __always_inline void lts_key(u64 *key, unsigned int cpu, u64 n)
+{
+	key[0] = 0xffff888100000000ULL + n * 384;
+	key[1] = 0x00800010 + cpu;
+}
+
+/* Waits until all of that number of CPUs are here; the counter begins at 0 and is theirs. */
+static inline void lts_meet(atomic_t *arrived, int cpus)
+{
+	/* Both are ordered against what comes before and after: a full barrier, and an acquire. */
+	int until = roundup(atomic_inc_return(arrived), cpus);
+	int tries = 0;
+
+	while (atomic_read_acquire(arrived) < until) {
+		/* The others may be waiting for the processor that an emulator runs this on. */
+		if (++tries < 1000)
+			cpu_relax();
+		else
+			fsleep(20);
+	}
+}
+
+#endif /* _LT_STRUCTURES_RUN_H */

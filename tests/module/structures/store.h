@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * What the combinations are built from: objects, counters, two free lists and
+ * three tables. Included by the files that build one.
+ */
+#ifndef _LT_STRUCTURES_STORE_H
+#define _LT_STRUCTURES_STORE_H
+
+#include <linux/hash.h>
+#include <linux/jhash.h>
+#include <linux/list.h>
+#include <linux/llist.h>
+#include <linux/percpu.h>
+#include <linux/rhashtable.h>
+#include <linux/slab.h>
+#include <linux/timekeeping.h>
+
+#include "structures.h"
+
+/* A histogram of powers of two. */
+#define LTS_SLOTS 65
+
+struct lts_local {
+	struct lts_counts counts;
+	u64 slots[LTS_SLOTS];
+	/* When objects were given back after a grace period. */
+	u64 last;
+	u64 took;
+	u64 times;
+};
+
+struct lts_store;
+
+struct lts_object {
+	/* While it is free. */
+	union {
+		struct list_head free;
+		struct llist_node lfree;
+	};
+	/* While it is live, and until no reader sees it. */
+	union {
+		struct hlist_node node;
+		struct rhash_head rhash;
+		unsigned long next;
+	};
+	u64 key[LTS_KEY];
+	u64 start;
+	bool live;
+	struct lts_store *store;
+	struct rcu_head rcu;
+};
+
+struct lts_store {
+	raw_spinlock_t lock;
+	struct list_head free;
+	struct llist_head lfree;
+	u32 mask;
+	struct hlist_head *heads;
+	unsigned long *chains;
+	struct rhashtable rhash;
+	struct lts_local __percpu *local;
+	struct lts_object *objects;
+};
+
+#define lts_inc(local, field) this_cpu_inc((local)->counts.field)
+
+static __always_inline bool lts_same(const u64 *a, const u64 *b)
+{
+	return a[0] == b[0] && a[1] == b[1];
+}
+
+/* As rhashtable's default for keys of that size. */
+static __always_inline u32 lts_hash(const u64 *key)
+{
+	return jhash2((const u32 *)key, LTS_KEY * 2, 0x12345678);
+}
+
+/* One delay. */
+static __always_inline void lts_record(struct lts_local __percpu *local, u64 start)
+{
+	u64 delay = ktime_get_mono_fast_ns() - start;
+
+	this_cpu_inc(local->slots[fls64(delay)]);
+	lts_inc(local, ended);
+}
+
+void lts_count_local(struct lts_local __percpu *local, struct lts_counts *counts);
+
+/*
+ * A table without locks, as liburcu's cds_lfht is without resizing: chains, a
+ * removed node is marked in its link and then unlinked by the CPU that removed it. An
+ * object may be used again only after a grace period: until then others may
+ * follow its link, and compare a head with its address.
+ */
+#define LTS_REMOVED 1UL
+
+static __always_inline struct lts_object *lts_at(unsigned long link)
+{
+	return (struct lts_object *)(link & ~LTS_REMOVED);
+}
+
+static __always_inline void lts_chain_add(unsigned long *head, struct lts_object *object)
+{
+	unsigned long first = READ_ONCE(*head);
+
+	/* Release: a CPU that follows the link sees the key. */
+	do {
+		WRITE_ONCE(object->next, first);
+	} while (!try_cmpxchg_release(head, &first, (unsigned long)object));
+}
+
+static __always_inline struct lts_object *lts_chain_find(unsigned long *head, const u64 *key)
+{
+	/* The addresses carry the dependency to what add has published. */
+	struct lts_object *object = lts_at(READ_ONCE(*head));
+
+	while (object) {
+		unsigned long next = READ_ONCE(object->next);
+
+		if (!(next & LTS_REMOVED) && lts_same(object->key, key))
+			return object;
+		object = lts_at(next);
+	}
+	return NULL;
+}
+
+/* Marks it; whether the caller is the one who did. */
+static __always_inline bool lts_chain_claim(struct lts_object *object)
+{
+	unsigned long next = READ_ONCE(object->next);
+
+	do {
+		if (next & LTS_REMOVED)
+			return false;
+	} while (!try_cmpxchg(&object->next, &next, next | LTS_REMOVED));
+	return true;
+}
+
+/* Unlinks all marked objects of a chain. */
+static __always_inline void lts_chain_clean(unsigned long *head)
+{
+	unsigned long *link, at, next;
+
+again:
+	link = head;
+	at = READ_ONCE(*link);
+	while (lts_at(at)) {
+		next = READ_ONCE(lts_at(at)->next);
+		if (!(next & LTS_REMOVED)) {
+			link = &lts_at(at)->next;
+			at = next;
+			continue;
+		}
+		/* Fails if the object before was removed meanwhile, too, or one was added. */
+		if (cmpxchg(link, at, next & ~LTS_REMOVED) != at)
+			goto again;
+		at = next & ~LTS_REMOVED;
+	}
+}
+
+#endif /* _LT_STRUCTURES_STORE_H */

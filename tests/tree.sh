@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# tree.sh: a task that waits in the ways of lt_causes.ko, and the paths that an instance `t` of the tracker tree must
+# report then, for tests inside the virtual machine. Sourced after lib.sh and sched.sh, where the module is loaded; loads
+# lt_causes, and keeps this shell away from CPU 1.
+
+/usr/bin/taskset -p 1 $$ >/dev/null
+# How long a cause takes (`us`, if the test has not said so), and from when on a path is late: longer than anything else
+# that the machine does.
+us=$(patiently ${us:-3000})
+late=$((us * 5 / 6))
+insmod /lt/lt_causes.ko us="$us"
+parameters=/sys/module/lt_causes/parameters
+# The last step of each path.
+# shellcheck disable=SC2034 # for the tests
+woken='waking:\d+ switch:\d+\(lt_target\)/120'
+
+# target TIMES WORD: a task of its own, on CPU 1, waits this many times, and for something else after each.
+target() {
+	/usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm
+		n=0; while [ $n -lt '"$1"' ]; do n=$((n + 1)); echo '"$2"' >'$parameters'/run; sleep 0.02; done'
+}
+# by WORD PATTERN [LONGEST]: three alerts of the ways that a task waits on, and what they must be.
+by() {
+	exec 3<$LT/t/alerts
+	target 3 "$1"
+	alerts_of t /tmp/alerts
+	exec 3<&-
+	cat /tmp/alerts
+	python3 /lt/tests/tree.py sums /tmp/alerts || fail "$1: they do not add up"
+	python3 /lt/tests/tree.py like /tmp/alerts 3 "$2" || fail "$1: not the way"
+	assert_eq "$(wc -l </tmp/alerts)" 3 "alerts of $1"
+	[ $# -eq 2 ] || python3 /lt/tests/tree.py longest /tmp/alerts "$3" "${late}000" || fail "$1: not the step"
+}

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The study of overhead (make bench B=overhead) with small loads: each contender counts all that the load does, a
+# table and a picture come of it, and afterwards, also after an end in the middle, the machine is as before: no module,
+# disk, namespace, session.
+# kernels: stock rt
+# cpus: 1
+# root: full
+# icount: 0
+# debug: no, LTTng's modules are not built for this kernel
+# timeout: 600
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+study() { python3 /lt/tests/bench/overhead.py --small "$@"; }
+# as_before WHEN: nothing of it is left.
+as_before() {
+	[ ! -e $LT ] || fail "$1: the module is loaded"
+	for left in /dev/lt_fio /dev/lt_oltp $NULLB; do [ ! -e $left ] || fail "$1: $left is left"; done
+	[ -z "$(/usr/bin/ip netns list)" ] || fail "$1: a namespace is left"
+	! grep -q ' configfs ' /proc/mounts || fail "$1: configfs is mounted"
+	wait_until 10 sh -c '! pgrep "lttng-sessiond|fio|iperf3" >/dev/null'
+}
+
+study --rounds 1 --loads fio,oltp,iperf3 --contenders 'idle,block!,softirq!,lttng' >/tmp/runs ||
+	{ cat /tmp/runs; fail "the study failed"; }
+cat /tmp/runs
+# absent, idle, lttng and one of ours
+for load in fio oltp iperf3; do assert_eq "$(grep -c "^run $load " /tmp/runs)" 4 "runs of $load"; done
+assert_eq "$(tail -n 1 /tmp/runs)" complete "the last line"
+awk '$2 == "fio" && /block/ && ($6 < 1500 || $7 != 0) { print; exit 1 }' /tmp/runs || fail "fio made 1500 requests"
+awk '$2 == "oltp" && /block/ && ($6 < 150 || $7 != 0) { print; exit 1 }' /tmp/runs || fail "150 transactions were synced"
+awk '$2 == "iperf3" && /softirq/ && $6 < 100 { print; exit 1 }' /tmp/runs || fail "softirqs receive the packets"
+
+python3 /lt/tests/bench/overhead_table.py --svg /tmp/o.svg --json /tmp/o.json </tmp/runs
+python3 -c 'import json, xml.dom.minidom as dom; dom.parse("/tmp/o.svg"); assert len(json.load(open("/tmp/o.json"))["rows"]) == 9'
+grep -v 'fio lttng' /tmp/runs | sed 's/fio idle 0/fio idle 1/' >/tmp/fewer
+refused "a round is missing" python3 /lt/tests/bench/overhead_table.py </tmp/fewer
+
+as_before "it has ended"
+
+# Ended in the middle, while its module is loaded or its session there.
+for turn in TERM:block INT:lttng; do
+	# itself, and no shell that runs it
+	python3 /lt/tests/bench/overhead.py --small --rounds 1000 --loads fio,iperf3 --contenders ${turn#*:} >/tmp/runs 2>/tmp/said & pid=$!
+	case $turn in
+		TERM:block) wait_until 60 loaded ;;
+		INT:lttng) wait_until 60 sh -c '[ -n "$(lttng --no-sessiond list 2>/dev/null | grep lt_overhead)" ]' ;;
+	esac
+	kill -${turn%:*} $pid
+	status=0
+	wait $pid || status=$?
+	assert_eq "$status $(cat /tmp/said)" "1 overhead: ended by SIG${turn%:*}" "its end by SIG${turn%:*}"
+	as_before "ended by SIG${turn%:*}"
+done
+refused "an unknown load" study --loads nosuch
+refused "an unknown contender" study --contenders nosuch
+# of mount(8)
+rm -rf /run/mount

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The module can trace itself: ftrace and its own tracker func follow the functions of its C side that control it, and
+# show its files; and none that runs in a probe. Which ones do is not taken from a list: with every tracker on, each
+# operation late, and the function tracer on all of the module's functions, those that the load's own tasks call are
+# probes.
+# kernels: stock rt
+# cpus: 2
+# timeout: 300
+
+. /lt/tests/lib.sh
+
+trace=/sys/kernel/tracing
+traceable() { grep -q "^$1 \[latency_tracker\]$" $trace/available_filter_functions; }
+
+load_module
+for name in lt_may_open lt_fprobe_new lt_tracepoint_find lt_waker_new lt_periodic_work; do
+	traceable $name || fail "$name cannot be traced"
+done
+for name in lt_current lt_context lt_stack_here lt_fprobe_enter lt_trace_alert lt_waker_irq_work lt_queue_memory_work; do
+	grep -qw "$name" /proc/kallsyms || fail "there is no $name"
+	! traceable $name || fail "$name can be traced, and runs in probes"
+done
+
+# All trackers that need no parameter, and those of functions on one that the load calls.
+for tracker in $(sed -n 's/^\([a-z]*\).*/\1/p' $LT/trackers); do
+	case $tracker in
+		module) ;;
+		func) control 'i_func func function=vfs_read threshold=0' ;;
+		pair) control 'i_pair pair begin=function:vfs_write end=return:vfs_write threshold=0' ;;
+		*) control "i_$tracker $tracker threshold=0" 2>/dev/null || echo "without $tracker: $(dmesg | tail -n 1)" ;;
+	esac
+done
+[ "$(wc -l <$LT/control)" -ge 8 ] || fail "only these trackers: $(cat $LT/control)"
+echo 8192 >$trace/buffer_size_kb
+echo ':mod:latency_tracker' >$trace/set_ftrace_filter
+echo function >$trace/current_tracer
+echo >$trace/trace
+for _ in 1 2 3 4 5; do
+	dd if=/dev/zero of=/tmp/file bs=4096 count=500 2>/dev/null
+	dd if=/tmp/file of=/dev/null bs=4096 2>/dev/null
+	sleep 0.01
+done
+cat $LT/version >/dev/null
+echo 0 >$trace/tracing_on
+cat $trace/trace >/tmp/trace
+echo nop >$trace/current_tracer
+echo >$trace/set_ftrace_filter
+for tracker in syscall func pair wakeup offcpu; do
+	[ "$(stat i_$tracker alerts)" -gt 0 ] || fail "$tracker has raised no alert"
+done
+# An interrupt may call the timers of searches in any task: they are no probes.
+grep -E ' (dd|sleep)-[0-9]+ .*: lt_' /tmp/trace | grep -v ': lt_periodic_' >/tmp/probes || true
+assert_eq "$(cat /tmp/probes)" '' "functions that ran in probes"
+grep -q ' cat-[0-9]* .*: lt_may_open <-' /tmp/trace || fail "the tracer has not seen who opened a file: $(head -n 40 /tmp/trace)"
+
+for instance in $(sed 's/ .*//' $LT/control); do control "-$instance"; done
+echo 1 >$trace/tracing_on
+
+# By itself, until it is unloaded.
+control 'own func function=lt_may_open comm=cat threshold=0'
+follow $LT/own/alerts /tmp/own
+cat $LT/version >/dev/null
+wait_until 5 grep -q ' comm="cat" function=lt_may_open .*\[latency_tracker\]' /tmp/own
+if control 'x func function=lt_current' 2>/dev/null; then fail 'a function that runs in probes is followed'; fi
+unload_module

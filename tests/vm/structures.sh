@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The structures that `make bench B=structures` compares do what they are measured for, each of them: every begin has
+# one end, on its own CPU, on another one, and while two CPUs want the same; what is lost is counted; the pool is
+# complete afterwards.
+# kernels: stock rt
+# cpus: 2
+# timeout: 120
+
+. /lt/tests/lib.sh
+
+insmod /lt/lt_structures.ko || { dmesg | grep lt_structures; fail "a structure does not do what it should"; }
+dmesg | grep lt_structures
+for id in A B C D E F G H I J K L N; do
+	kernel_says "lt_structures: $id: ok: " || fail "$id was not checked"
+done
+rmmod lt_structures
+
+# A machine of which nothing is measured prints the same figures.
+insmod /lt/lt_structures.ko what=3 calls=2 live=100
+assert_eq "$(dmesg | grep -c 'lt_structures: result lost_[A-N] 2 ')" 13 "structures whose losses were counted"
+for id in A C E G L N; do
+	kernel_says "lt_structures: result lost_$id 2 0 400" || fail "$id loses events"
+done
+rmmod lt_structures
+
+# With more events than fit in one look at the counter, too, and with one.
+for live in 1 2500; do
+	insmod /lt/lt_structures.ko what=2 "live=$live" || { dmesg | grep lt_structures; fail "$live live events end with a loss"; }
+	for way in batch across; do
+		assert_eq "$(dmesg | grep -c "lt_structures: result ${way}_[A-N] $live [1-9][0-9]* $live\$")" 13 \
+			"structures whose $way of $live was counted"
+	done
+	rmmod lt_structures
+done

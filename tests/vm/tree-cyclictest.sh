@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# cyclictest as a judge: each of its samples has the alert of its timer, which began exactly when cyclictest had asked
+# for it, and there are no others. The delay until the thread is switched in is never longer than the sample, nor than
+# that until it returns to user space, and what it lacks is what one switch to user space costs.
+#
+# With a real-time thread and with an ordinary one, whose timers PREEMPT_RT calls in other places: on a quiet machine;
+# and on one whose processor is busy, and which keeps interrupts off for 3 ms again and again.
+#
+# The machine's clock counts instructions, so that other work of the host does not matter; it has one processor, since
+# two would take turns then, and that looks like interrupts that are off.
+# kernels: stock rt
+# cpus: 1
+# root: full
+# icount: 1
+# debug: no, a sanitizer takes longer to return to user space than the comparison allows
+# timeout: 200
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+load_module
+insmod /lt/lt_causes.ko us=3000
+interval=2500000
+
+# LOAD_load PROCESS LOOPS: what happens while the process runs; as it ends.
+quiet_load() { wait "$1"; }
+# A task that computes, and interrupts that are off, from before the first sample until most are there.
+disturbed_load() {
+	sh -c 'while :; do :; done' &
+	_busy=$!
+	for _ in $(seq 200); do
+		stat_is s alerts -lt "$2" || break
+		echo hard >/sys/module/lt_causes/parameters/run
+	done
+	_status=0
+	wait "$1" || _status=$?
+	kill $_busy
+	wait $_busy || :
+	return $_status
+}
+
+# samples LOOPS LOAD: this many samples of either kind of thread, into files named for these.
+samples() {
+	for policy in fifo other; do
+		control "s tree threshold=0 origin=timer comm=cyclictest ring=4096"
+		control "u tree threshold=0 origin=timer comm=cyclictest ring=4096 end=user"
+		exec 3<$LT/s/alerts 4<$LT/u/alerts
+		case $policy in fifo) priority=--priority=90 ;; *) priority='' ;; esac
+		# shellcheck disable=SC2086 # one option, or none
+		cyclictest --threads=1 --policy=$policy $priority --interval=$((interval / 1000)) --loops="$1" --verbose \
+			--nsecs --mlockall >/tmp/$policy-"$2".samples &
+		"$2_load" $! "$1" || fail "cyclictest ended with $?"
+		alerts_of s /tmp/$policy-"$2".switches
+		exec 3<&4
+		alerts_of u /tmp/$policy-"$2".returns
+		exec 3<&- 4<&-
+		assert_eq "$(grep -c '^ *0:' /tmp/$policy-"$2".samples)" "$1" "samples"
+		for name in s u; do
+			control "$name tree enabled=0"
+			sums_hold $name
+			for key in full replaced negative alerts_lost unserved; do assert_eq "$(stat $name $key)" 0 "$key"; done
+			control -$name
+		done
+	done
+}
+# The first time of everything is slow under emulation.
+cyclictest --threads=1 --loops=5 --quiet --mlockall
+samples 60 quiet
+samples 100 disturbed
+rmmod lt_causes
+unload_module
+cd /tmp || exit
+python3 /lt/tests/cyclictest.py $interval 50000 fifo-quiet=90 other-quiet=90 fifo-disturbed=90 other-disturbed=90 || {
+	cp /tmp/*.samples /tmp/*.switches /tmp/*.returns /lt/out
+	fail "cyclictest has seen something else"
+}
+# Interrupts that are off made some of them late, and were a part of both.
+for policy in fifo other; do
+	late=$(awk -F: 'NF == 3 && $3 > 1000000' /tmp/$policy-disturbed.samples | wc -l)
+	[ "$late" -ge 5 ] || fail "only $late samples of $policy were late"
+done

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A task is woken, and then kept from its CPU for a while by an interrupt, a softirq, the thread of an interrupt, an NMI, or
+# one of them in the middle of another: with interference=1 the last step of its path tells how long each was, one within
+# another not twice, and nothing else. A task that is moved while it waits has waited for both CPUs; without
+# interference=1 nothing is told.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# turn: 100
+# timeout: 400
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+. /lt/tests/witness.sh
+
+load_module
+us=6000
+# shellcheck source=tests/tree.sh
+. /lt/tests/tree.sh
+# What happens besides: ticks, one in 4 ms, the ends of the interrupts, the switches, turns of the other processor; a tick
+# in what takes a while is taken off that, which lasts by the clock. A tenth of what is told apart. Other tasks of that CPU,
+# and softirqs (callbacks of RCU, the thread for them), may come as well: ftrace says how long each was.
+slack=$((us * 100))
+# Where all takes longer, other interrupts, softirqs and tasks do, too.
+in_time || slack=+$slack
+case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
+
+# by WORD [PART...]: three alerts of the ways that a task waits on, and the parts that took `us` each.
+by() {
+	word=$1
+	shift
+	exec 3<$LT/t/alerts
+	echo >$TRACE/trace
+	echo 1 >$TRACE/tracing_on
+	target 3 "$word"
+	echo 0 >$TRACE/tracing_on
+	cat $TRACE/trace >/tmp/trace
+	alerts_of t /tmp/alerts
+	exec 3<&-
+	cat /tmp/alerts
+	assert_eq "$(wc -l </tmp/alerts)" 3 "alerts of $word"
+	python3 /lt/tests/tree.py sums /tmp/alerts || fail "$word: they do not add up"
+	expected=
+	for part; do expected="$expected $part=${us}000"; done
+	# shellcheck disable=SC2086
+	python3 /lt/tests/tree.py parts /tmp/alerts $slack /tmp/trace "$thread" $expected || fail "$word: not what has kept it"
+}
+for word in late-irq late-task late-nmi; do target 1 $word; done
+[ -n "$rt" ] || target 1 late-softirq
+thread=irq/$(cat $parameters/threaded)-lt_threaded
+thread=$(printf %.15s "$thread")
+
+tracing 2000 sched/sched_switch irq/irq_handler_entry irq/irq_handler_exit
+# On PREEMPT_RT these are what a task does.
+[ -n "$rt" ] || tracing 2000 irq/softirq_entry irq/softirq_exit
+control "t tree threshold=${late}us comm=lt_target interference=1"
+by late-irq irq
+by late-task irq tasks
+by late-nmi irq tasks
+# On PREEMPT_RT it is in a thread that the target may preempt.
+[ -n "$rt" ] || by late-softirq irq softirq
+
+# The thread of the interrupt keeps it from CPU 1, until it may run on CPU 0. The thread has been called once more then.
+echo 600000 >$parameters/us
+interrupts() { awk '$NF == "lt_threaded" { print $2 + $3 }' /proc/interrupts; }
+before=$(interrupts)
+exec 3<$LT/t/alerts
+/usr/bin/taskset -c 1 sh -c 'echo $$ >/tmp/pid; printf lt_target >/proc/$$/comm; echo late-task >'$parameters/run &
+has_come() { [ "$(interrupts)" -gt "$before" ]; }
+wait_until 20 has_come
+/usr/bin/taskset -p 1 "$(cat /tmp/pid)" >/dev/null
+wait $!
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+grep ' switch:[0-9]*(lt_target)/120@0+' /tmp/alerts >/tmp/moved || fail "it was not moved"
+python3 /lt/tests/tree.py sums /tmp/moved || fail "moved: they do not add up"
+# It was moved in the interrupt in the middle of the thread: nearly all of the wait was for that, on CPU 1.
+awk '{ match($0, /@0[+][0-9]+[{]irq:[0-9]+/); split(substr($0, RSTART + 3, RLENGTH - 3), part, /[{]irq:/)
+	if (part[1] < 10000000 || part[2] < 0.9 * part[1]) exit 1 }' /tmp/moved || fail "moved: not what has kept it on CPU 1"
+control -t
+echo "$us" >$parameters/us
+
+control "t tree threshold=${late}us comm=lt_target"
+exec 3<$LT/t/alerts
+target 3 late-irq
+alerts_of t /tmp/alerts
+exec 3<&-
+assert_eq "$(wc -l </tmp/alerts) $(grep -c '{' /tmp/alerts)" "3 0" "alerts without interference"
+control -t
+for bad in interference=2 interference=on; do
+	refused "$bad" control "bad tree $bad"
+done
+rmmod lt_causes
+unload_module

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Paths from a thousand timers, from one that wakes many, a flood of packets, disks, and thousands of short tasks, while
+# CPUs go offline and come back, from a pool that is far too small: each path that began, and each that found no room, is counted, and when the
+# storm is over none is left. Then the module is unloaded in the middle of such storms.
+# kernels: stock rt
+# cpus: 4
+# root: full
+# timeout: 300
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/net.sh
+
+storms() { python3 /lt/tests/storms.py "$@"; }
+
+null_disk nullb0 300000
+# A kernel that checks every memory access may have no veth.
+net=1
+modprobe veth 2>/dev/null || net=
+if [ -n "$net" ]; then between_namespaces; elif in_time; then fail "no veth"; fi
+
+# storm TIMES: all of it at once, in the background. $storm are its processes.
+storm() {
+	storms timers $(($1 * 1500)) & storm=$!
+	storms crowd $(($1 * 15)) & storm="$storm $!"
+	storms tasks $(($1 * 150)) & storm="$storm $!"
+	storms hotplug "$1" & storm="$storm $!"
+	: >/tmp/ping
+	[ -z "$net" ] || { /lt/guest/busybox ping -A -q -c $(($1 * 100)) 10.9.0.2 >/tmp/ping & storm="$storm $!"; }
+	disks $(($1 * 100)) >/tmp/fio & storm="$storm $!"
+}
+# disks TIMES: reads of two disks. A kernel that checks every memory access may have no shared memory for fio.
+disks() {
+	if [ -e /proc/sysvipc/shm ]; then
+		fio --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 --size=4m --number_ios="$1" \
+			--name=real --filename=/dev/vda --name=timer --filename=/dev/nullb0
+	else
+		! in_time || fail "no shared memory"
+		reads nullb0 "$1" & reads vda "$1"
+		wait $!
+	fi
+}
+# over: the storm has ended, and each part of it as it should.
+over() {
+	for _pid in $storm; do wait "$_pid" || fail "a part of the storm ended with $?: $(cat /tmp/fio /tmp/ping)"; done
+}
+
+# A threshold of 0 makes an alert of each path.
+load_module
+ends='switch user blocked'
+for end in $ends; do control "$end tree threshold=0 timeout=10s ring=64 end=$end"; done
+control "few tree threshold=0 timeout=10s ring=64 events=16 max_events=16"
+storm "$(many 2 1)"
+over
+for name in $ends few; do
+	wait_until 30 stat_is "$name" pending -eq 0
+	control "$name tree enabled=0"
+	cat "$LT/$name/stats"
+	sums_hold "$name"
+	assert_eq "$(stat "$name" free)" "$(stat "$name" capacity)" "$name: cells of the pool"
+	assert_eq "$(stat "$name" replaced) $(stat "$name" negative)" "0 0" "$name: lost"
+	assert_eq "$(stat "$name" alerts)" $(($(stat "$name" ended) + $(stat "$name" timed_out))) "$name: alerts"
+done
+[ "$(stat switch ended)" -ge 200 ] || fail "only $(stat switch ended) paths"
+# One interrupt wakes four times as many tasks.
+[ "$(stat few full)" -ge 1 ] || fail "there was always room"
+unload_module
+
+storm 1
+for end in $ends; do
+	load_module
+	control "t tree threshold=0 timeout=10s ring=64 end=$end"
+	wait_until 30 stat_is t started -ge 50
+	unload_module
+done
+over
+[ -z "$net" ] || ip netns del inner

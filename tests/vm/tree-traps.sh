@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# What gives a wrong way if it is overlooked: a softirq that preempts another one on its CPU, in a task of its own; an
+# interrupt for whose thread nothing was woken, before a local interrupt that wakes another thread; and the readers of
+# alerts, which are woken by alerts. Known ways of lt_causes.ko, and none that begins with a reader.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 240
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+load_module
+# shellcheck source=tests/tree.sh
+. /lt/tests/tree.sh
+line=$(cat $parameters/number) third=$(cat $parameters/third)
+
+# Not every kernel has the softirq that comes in between.
+ways=other
+[ "$(cat $parameters/polls)" = N ] || ways="inner other"
+for word in $ways; do target 1 $word; done
+
+control "t tree threshold=${late}us comm=lt_target"
+# The softirq of the tasklet goes on where it was when the other one is over. On PREEMPT_RT ktimers, if it is switched in
+# first, takes it along.
+served='((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?'
+[ "$ways" = other ] || by inner "irq:$line raise:HI ${served}softirq:HI $woken"
+# The thread is woken by the irq_work, and by no handler that has returned before.
+by other "vector:irq_work waking:\\d+ switch:\\d+\\(irq/$third-lt_\\w+\\)/\\d+ $woken"
+control -t
+
+# Alerts of one instance wake a reader; nothing of that is a way to it, late or not.
+control "feed tree threshold=${late}us comm=lt_target"
+sh -c 'printf lt_reader >/proc/$$/comm; n=0
+	while [ $n -lt 5 ] && read -r alert; do n=$((n + 1)); echo "$alert" >>/tmp/read; done <'$LT/feed/alerts &
+reader=$!
+sleep 0.2
+control "t tree threshold=0 comm=lt_reader origin=vector vec=irq_work"
+target 5 handler
+wait $reader
+assert_eq "$(wc -l </tmp/read)" 5 "alerts that were read"
+[ "$(stat feed wakes)" -ge 1 ] || fail "the reader was not woken"
+assert_eq "$(stat t alerts) $(stat t readers) $(stat t ended)" "0 0 0" "ways that alerts have begun"
+control -feed
+control -t
+rmmod lt_causes
+unload_module

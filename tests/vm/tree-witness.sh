@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The alerts are exactly the ways from interrupts and timers to tasks, one by one and step by step: ftrace records
+# interrupts, timers, softirqs, work items, calls on other CPUs, wakings and switches at the same time, and lt-witness
+# rebuilds from its trace each way with its steps, their CPUs and times. Threads that sleep, with and without a real-time priority; fio on a disk with
+# interrupts and on one with timers, beside a flood of packets between two namespaces; and the known causes of
+# lt_causes.ko, with threads of interrupts and tasklets. A handler wakes a task on another CPU while it sleeps, runs on,
+# and is about to do one or the other.
+#
+# The threshold is 0: every way is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
+# that other work of the host does not matter.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, a sanitizer takes longer between two probes than the comparison allows
+# timeout: 300
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+. /lt/tests/net.sh
+. /lt/tests/witness.sh
+
+load_module
+insmod /lt/lt_causes.ko us=500
+null_disk nullb0 500000
+modprobe veth
+between_namespaces
+
+tracing 20000 irq/irq_handler_entry irq/irq_handler_exit irq/softirq_raise irq/softirq_entry irq/softirq_exit \
+	sched/sched_waking sched/sched_switch sched/sched_process_fork \
+	timer/hrtimer_start timer/hrtimer_expire_entry timer/hrtimer_expire_exit timer/timer_expire_entry timer/timer_expire_exit \
+	workqueue/workqueue_queue_work workqueue/workqueue_execute_start workqueue/workqueue_execute_end \
+	csd/csd_queue_cpu csd/csd_function_entry csd/csd_function_exit
+for vector in local_timer x86_platform_ipi irq_work call_function call_function_single thermal_apic; do
+	for side in entry exit; do echo 1 >$TRACE/events/irq_vectors/${vector}_$side/enable; done
+done
+
+timers() {
+	cyclictest --threads=3 --policy=other --interval=1700 --distance=370 --loops="$1" --quiet >/dev/null &
+	cyclictest --threads=2 --priority=80 --interval=2300 --distance=510 --loops="$1" --quiet >/dev/null
+	wait $!
+}
+devices() {
+	fio --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=4 --size=4m --number_ios="$1" \
+		--name=real --filename=/dev/vda --name=timer --filename=/dev/nullb0 >/tmp/fio &
+	/lt/guest/busybox ping -A -q -c $((2 * $1)) 10.9.0.2 >/tmp/ping || fail "ping: $(cat /tmp/ping)"
+	wait $! || fail "fio: $(cat /tmp/fio)"
+}
+causes() {
+	for _ in $(seq "$1"); do
+		for word in handler softirq thread hard soft fan busy nested work queue call wheel; do
+			echo $word >/sys/module/lt_causes/parameters/run
+		done
+	done
+}
+
+storm() {
+	echo 0 >/sys/module/lt_causes/parameters/us
+	echo $((20 * $1)) >/sys/module/lt_causes/parameters/rounds
+	/usr/bin/taskset -c 1 sh -c 'echo storm >/sys/module/lt_causes/parameters/run'
+}
+
+# kernel_threads: their ids, by the flag PF_KTHREAD.
+kernel_threads() {
+	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
+}
+
+# ways LOAD TIMES LEAST: the alerts of what a load does, at least LEAST of them.
+ways() {
+	# The first time of everything is slow under emulation.
+	"$1" 3
+	kernel_threads >/tmp/kthreads
+	both tree 'threshold=0 ring=16384 events=1024' "$1" "$2"
+	# and those that began when the trace did
+	kernel_threads >>/tmp/kthreads
+	cp /tmp/kthreads /lt/out
+	exact "$1" --tree /tmp/kthreads --threshold 0 --usual 500us --most 5ms --expect-at-least "$3"
+	rm /lt/out/kthreads
+	none "$1" full replaced negative alerts_lost readers unserved stale
+	# The kinds of ways that there were.
+	sed 's/.* path="//; s/"$//; s/@[0-9]*+[0-9]*//g; s/:[0-9][^ ]*//g' /tmp/alerts | sort | uniq -c | tee /tmp/kinds
+	control -w
+}
+ways timers 60 250
+ways devices 400 30
+grep -q 'irq waking' /tmp/kinds || fail "no interrupt woke a task"
+ways causes 8 50
+for kind in raise:HI softirq:HI expire:lt_on_timer 'irq waking switch waking switch' 'queue:lt_on_item work:lt_on_item' \
+	called:lt_on_call expire:lt_on_wheel; do
+	grep -q "$kind" /tmp/kinds || fail "no way with $kind"
+done
+ways storm 50 200
+ip netns del inner
+rmmod lt_causes
+unload_module

@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A task is woken on each known way, by an interrupt, its thread, its softirq, a work item that it queues, a function that
+# it has called on another CPU, a timer in the interrupt, one in a softirq and one of the timer wheel: one alert each
+# time, whose path has exactly the steps of this kernel, in their order; the longest step is the one that took long; the
+# steps add up to the delay. What of a work that is cancelled is left goes away. A softirq that a task raises belongs to no interrupt, and what waits
+# for a lock goes on afterwards. A clock that is set makes no timer late, and what a busy thread takes along is counted.
+# Filters let their own through and no others. Afterwards no tip is left.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 400
+# abi-alert: sleep 0.01
+# abi-has:  path="timer:
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+load_module
+# shellcheck source=tests/tree.sh
+. /lt/tests/tree.sh
+case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
+line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
+
+# The first time of everything is slow under emulation, and the thread moves to its CPU.
+for word in handler softirq thread hard soft work call wheel; do target 1 $word; done
+
+# With a threshold, since other things wake the task, too, but none of them late.
+control "t tree threshold=${late}us comm=lt_target"
+# A thread may help; on PREEMPT_RT there is one, or another task that has to serve softirqs then.
+# softirq NAME: the way through one.
+softirq() { echo "raise:$1 ((waking:\\d+ )?switch:\\d+\\((ksoftirqd|ktimers)/1\\)/\\d+ )?softirq:$1"; }
+# Only one thread calls timers there.
+timers="raise:HRTIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:HRTIMER"
+[ -n "$rt" ] || timers=$(softirq HRTIMER)
+by handler "irq:$line $woken" 'waking:\d+'
+grep -q " end=switch state=running origin=irq irq=$line action=\"lt_cause\" target_cpu=1 prio=120 policy=other preempted=0 merged=0 more=0 path=" \
+	/tmp/alerts || fail "what they say"
+by softirq "irq:$line $(softirq HI) $woken" 'raise:HI'
+by thread "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
+assert_eq "$(grep -c " origin=irq irq=$threaded action=\"lt_threaded\" " /tmp/alerts)" 3 "the name that ends with its page"
+# An interrupt whose thread is busy with an earlier one: nothing is woken for it, and the path says so.
+by busy "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
+assert_eq "$(grep -c ' merged=1 ' /tmp/alerts)" 3 "interrupts that a busy thread has taken along"
+# What a handler does after it has called another one is its own.
+by nested "irq:$line $woken" 'waking:\d+'
+# What a local interrupt does after a handler has returned is its own.
+by after "vector:irq_work $woken" 'waking:\d+'
+# A worker that the kernel has started inside of a process never gets to user space.
+if [ "$(cat $parameters/workers)" = Y ]; then
+	by worker "irq:$line waking:\\d+ switch:\\d+\\(lt_worker\\)/120 $woken" 'waking:\d+'
+fi
+# To a worker that sleeps, and to one that is busy with another work.
+by work "irq:$line queue:lt_on_item waking:\\d+ switch:\\d+\\(kworker/\\S+\\)/\\d+ work:lt_on_item $woken" 'queue:lt_on_item'
+by queue "irq:$line queue:lt_on_item work:lt_on_item $woken" 'work:lt_on_item'
+by call "irq:$line call:lt_on_call (vector:call_function_single )?called:lt_on_call $woken" 'call:lt_on_call'
+by hard "timer:lt_on_timer vector:local_timer expire:lt_on_timer $woken" 'vector:local_timer'
+by soft "timer:lt_on_timer vector:local_timer $timers expire:lt_on_timer $woken" 'vector:local_timer'
+control -t
+
+# A timer of the timer wheel is an origin if it is asked for: since the begin of a tick, whose timer turns the wheel.
+control "t tree threshold=${late}us comm=lt_target origin=wheel"
+wheel="expire:tick_\\w+ raise:TIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:TIMER"
+[ -n "$rt" ] || wheel="expire:tick_\\w+ $(softirq TIMER)"
+by wheel "wheel:lt_on_wheel vector:local_timer $wheel expire:lt_on_wheel $woken" 'vector:local_timer'
+grep -q ' origin=wheel ' /tmp/alerts || fail "its origin"
+awk -v tick="$(cat $parameters/tick)" '{ match($0, / time=[0-9]+/); time = substr($0, RSTART + 6, RLENGTH - 6)
+	match($0, / delay=[0-9]+/); delay = substr($0, RSTART + 7, RLENGTH - 7)
+	if ((time - delay) % tick) exit 1 }' /tmp/alerts || fail "it does not begin with a tick"
+control -t
+
+# One function's timers alone, and from their interrupt on.
+for timer in lt_on_timer hrtimer_wakeup; do
+	control "t tree threshold=${late}us comm=lt_target origin=timer timer=$timer"
+	case $timer in
+		lt_on_timer) by hard "timer:lt_on_timer vector:local_timer expire:lt_on_timer $woken" ;;
+		*) target 3 hard && assert_eq "$(stat t alerts)" 0 "alerts of timers with another function" ;;
+	esac
+	control -t
+done
+control "t tree threshold=0 comm=lt_target origin=timer timer=lt_on_timer from=vector"
+by hard "vector:local_timer expire:lt_on_timer $woken"
+by soft "vector:local_timer $timers expire:lt_on_timer $woken"
+control -t
+
+# A work that is cancelled is no longer on its way, and does not hang.
+control "t tree threshold=3600s timeout=1s origin=irq irq=$line"
+target 3 cancel
+wait_until 20 stat_is t pending -eq 0
+[ "$(stat t gone)" -ge 3 ] || fail "the works were not followed"
+assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
+control -t
+
+# Another line has raised the softirq first, and is not wanted.
+control "t tree threshold=${late}us comm=lt_target irq=$line"
+by shared "irq:$line $(softirq HI) $woken" 'raise:HI'
+control -t
+
+# Timers that are due since the clock was set are not late.
+control "t tree threshold=1s comm=lt_target origin=timer"
+target 3 clock
+assert_eq "$(stat t alerts)" 0 "alerts of a clock that was set"
+[ "$(stat t ended)" -ge 3 ] || fail "the timers were not followed"
+control -t
+
+# What the kinds of steps take, late or not.
+control "s tree threshold=3600s comm=lt_target irq=$line"
+target 3 handler
+cat $LT/s/steps
+assert_eq "$(stat s alerts) $(awk '{ print $1, $2 }' $LT/s/steps | tr '\n' ' ')" "0 step count irq 3 waking 3 " "kinds of steps"
+awk -v least="${late}000" '$1 == "irq" { exit !($3 >= least && $3 <= $5 && $4 >= $3 && $4 <= $5) }' $LT/s/steps || fail "the time in the handler"
+latency-tracker steps s
+control -s
+
+# Only the task itself has to do with that.
+control "t tree threshold=0 comm=lt_target origin=irq"
+target 5 task
+assert_eq "$(stat t alerts)" 0 "alerts of what a task does itself"
+control -t
+
+if [ -n "$rt" ]; then
+	echo 30000 >$parameters/us
+	control "t tree threshold=5ms comm=lt_target origin=irq irq=$threaded"
+	by wait "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ lock:\\d+ waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" \
+		'waking:\d+'
+	control -t
+	echo "$us" >$parameters/us
+fi
+
+# One filter each, which lets it pass, and one which does not.
+for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "irq=$line:irq=$threaded" \
+	"prio=120:prio=119" "cpu=1:cpu=0" "uid=0:uid=1" "comm=lt_target:comm=lt_other"; do
+	# Only its own: others may be late, too.
+	case $filters in comm=*) comm='' ;; *) comm=comm=lt_target ;; esac
+	control "yes tree threshold=${late}us $comm ${filters%%:*}"
+	control "no tree threshold=${late}us $comm ${filters#*:}"
+	target 2 handler
+	assert_eq "$(stat yes alerts) $(stat no alerts)" "2 0" "$filters"
+	control -yes
+	control -no
+done
+
+# To user space, and until it waits again.
+for end in user blocked; do
+	control "t tree threshold=${late}us comm=lt_target end=$end"
+	case $end in user) last='user:\d+' ;; *) last='blocked:\d+' ;; esac
+	# What the task itself does until it waits again takes as long on a slow kernel.
+	longest='waking:\d+'
+	[ $end = user ] || in_time || longest=
+	# There it may be preempted so often that the middle is left out, up to any step.
+	left=''
+	in_time || left='(more\(\d+\) ((waking:\d+ )?switch:\S+ )?)?'
+	by handler "irq:$line $woken $left((preempted:\\d+/\\d+ switch:\\d+|sleep:\\d+ waking:\\d+ switch:\\d+\\(lt_target\\))/120 )*$last" \
+		${longest:+"$longest"}
+	grep -q " end=$end " /tmp/alerts || fail "the end is not $end"
+	control -t
+done
+
+# Of many tips, all go: pending is 0 when no task is under way.
+control "t tree threshold=3600s comm=lt_target events=16384"
+target 5 fan
+wait_until 10 stat_is t pending -eq 0
+control "t tree enabled=0"
+sums_hold t
+[ "$(stat t gone)" -ge 40 ] || fail "the other threads left $(stat t gone) tips"
+assert_eq "$(stat t full) $(stat t negative) $(stat t unserved)" "0 0 0" "lost"
+control -t
+
+# What does not come to its end is found, with where it is.
+echo 300000 >$parameters/us
+control "t tree threshold=3600s timeout=50ms comm=lt_target irq=$threaded origin=irq"
+exec 3<$LT/t/alerts
+target 1 thread
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+python3 /lt/tests/tree.py sums /tmp/alerts || fail "it hangs, and they do not add up"
+grep -q "reason=timeout .* comm=\"irq/$threaded-lt_[a-z]*\" end=none state=running origin=irq irq=$threaded .* path=\"irq:$threaded@1+0 waking:" \
+	/tmp/alerts || fail "the thread that hangs is not found"
+control -t
+
+# What is under way, by what it began with.
+if in_time; then echo 5000000; else echo 15000000; fi >$parameters/us
+control "t tree threshold=3600s irq=$threaded origin=irq"
+target 1 thread &
+thread="irq/$threaded-lt_[a-z]*/[0-9]* (CPU 1) runs"
+wait_until 10 sh -c "latency-tracker tree t >/tmp/way && grep -q '^  $thread, for ' /tmp/way"
+cat /tmp/way
+assert_eq "$(head -n 1 /tmp/way)" "t: 1 path under way from 1 origin" "what is under way"
+grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "no root"
+grep -q "^    irq:$threaded@1 [0-9]*%, waking:[0-9]*@1 [0-9]*%, switch:.*@1 [0-9]*%\$" /tmp/way || fail "no steps"
+latency-tracker tree t --json >/tmp/way.json
+python3 /lt/tests/tree.py roots /tmp/way.json "irq:$threaded" || fail "as JSON: $(cat /tmp/way.json)"
+python3 /lt/tests/tree.py live 't: 1 path under way from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
+# On what is no terminal it is shown once.
+latency-tracker tree t --live >/tmp/way
+grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "$(cat /tmp/way)"
+wait $!
+latency-tracker tree t >/tmp/way 2>/tmp/said
+grep -q 't: nothing is under way' /tmp/said || fail "when it has ended: $(cat /tmp/way /tmp/said)"
+control -t
+control "w wakeup threshold=1s"
+if latency-tracker tree w 2>/tmp/said; then fail "another tracker has a tree"; fi
+grep -q 'w is of the tracker wakeup, and has no tree' /tmp/said || fail "$(cat /tmp/said)"
+control -w
+if latency-tracker tree t 2>/tmp/said; then fail "it shows what is gone"; fi
+grep -q 'no instance named "t"' /tmp/said || fail "$(cat /tmp/said)"
+
+for bad in 'origin=nmi' 'origin=' 'irq=timer' 'vec=reschedule' 'end=done' 'from=entry' 'prio=140' 'prio=low' 'timer=lt_no_function' 'hops=irq' \
+	'origin=wheel hops=work'; do
+	refused "$bad" control "bad tree $bad"
+done
+# Nor later.
+control "t tree hops=work origin=timer"
+refused "a change to origin=wheel" control "t tree origin=wheel"
+if echo wheel >$LT/t/origin; then fail "origin=wheel by its file"; fi
+assert_eq "$(cat $LT/t/origin)" timer "what was refused changes nothing"
+control "t tree origin=irq"
+control -t
+rmmod lt_causes
+unload_module

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The paths of the tracker `tree`: their steps add up, whatever happens.
+
+use crate::path::{
+    begin, cookie, each, note, of_split, settle, split, state, wait::LONGEST_WAIT, Counts, Kind,
+    Look, Origin, Path, Shown, Spent, State, Step, Words, COOKIE_MAX, LONGEST, MERGED, NOTES,
+    PLACES, SLEPT, STEPS, WOKEN, WORDS,
+};
+use proptest::prelude::*;
+
+/// What is done to a path.
+#[derive(Clone, Debug)]
+enum Act {
+    /// A step after this time; a negative one by a clock that is behind.
+    Step(i64, u32),
+    Named(i64, [u64; 2]),
+    /// A wait for a CPU of this time, which did that meanwhile, and a name perhaps.
+    Waited(i64, Spent, Option<[u64; 2]>),
+    /// It becomes the way to a timer that was due in the middle of it: this many thousandths.
+    Cut(u64),
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let time = prop_oneof![
+        8 => -1000i64..1_000_000,
+        1 => 0i64..1 << 50, // longer than there is room for in a step
+        1 => Just(0),
+    ];
+    let name = any::<[u8; 15]>().prop_map(|bytes| {
+        let mut name = [0; 16];
+        name[..15].copy_from_slice(&bytes);
+        // A name that is none cannot be told from no name.
+        name[0] |= 1;
+        let number = u128::from_le_bytes(name);
+        [number as u64, (number >> 64) as u64]
+    });
+    prop_oneof![
+        6 => (time.clone(), any::<u32>()).prop_map(|(time, tid)| Act::Step(time, tid)),
+        3 => (time.clone(), name.clone()).prop_map(|(time, name)| Act::Named(time, name)),
+        3 => (time, spent(), prop::option::of(name))
+            .prop_map(|(time, spent, name)| Act::Waited(time, spent, name)),
+        1 => (0u64..=1000).prop_map(Act::Cut),
+    ]
+}
+
+/// What a CPU did, at most so much more than before.
+fn spent() -> impl Strategy<Value = Spent> {
+    (0..1u64 << 20, 0..1u64 << 20, 0..1u64 << 20).prop_map(|(irq, softirq, idle)| Spent {
+        irq,
+        softirq,
+        idle,
+    })
+}
+
+/// What a reader sees of a path, by way of the words of an alert.
+fn shown(path: &Path) -> Vec<Shown> {
+    let (head, steps) = split(path, 0);
+    let (more, counts, ..) = of_split(&head);
+    let mut seen = Vec::new();
+    each(counts, more, steps, |one| seen.push(one));
+    seen
+}
+
+fn total(path: &Path) -> u64 {
+    let time = |one: &Shown| match one {
+        Shown::Step(_, time, _) | Shown::More(_, time) => *time,
+        Shown::Parts(_) => 0,
+    };
+    shown(path).iter().map(time).sum()
+}
+
+const ORIGIN: Step = Step {
+    kind: Kind::Irq,
+    cpu: 8191,
+    subject: 27,
+};
+
+fn begun(start: u64) -> Path {
+    let mut path = [0; WORDS];
+    path.begin(start, Origin::Irq);
+    path.push(start, ORIGIN);
+    path
+}
+
+proptest! {
+    #[test]
+    fn steps_add_up_to_the_delay(acts in prop::collection::vec(act(), 0..60)) {
+        let mut start = 1_000_000;
+        let mut path = begun(start);
+        let mut taken = 1u64;
+        for act in acts {
+            let last = path.last();
+            let step = |subject: u32| Step { kind: Kind::Switch, cpu: 3, subject: subject.into() };
+            match act {
+                Act::Step(time, tid) => path.push(last.saturating_add_signed(time), step(tid)),
+                Act::Named(time, name) => {
+                    path.push_named(last.saturating_add_signed(time), step(7), name);
+                    // What was left out may be shown behind it.
+                    let seen = shown(&path).into_iter().rev().find_map(|one| match one {
+                        Shown::Step(_, _, name) => Some(name),
+                        Shown::More(..) | Shown::Parts(_) => None,
+                    });
+                    prop_assert_eq!(seen, Some(name));
+                }
+                Act::Waited(time, spent, name) => {
+                    const NONE: Spent = Spent { irq: 0, softirq: 0, idle: 0 };
+                    let step = |kind| Step { kind, cpu: 3, subject: 9 };
+                    path.push(last, step(Kind::Waking));
+                    path.push_wait(3, NONE);
+                    prop_assert!(path.is_waiting());
+                    prop_assert_eq!(total(&path), last - start);
+                    path.push_waited(last.saturating_add_signed(time), step(Kind::Switch), name, spent);
+                    prop_assert!(!path.is_waiting());
+                    let took = path.last() - last;
+                    let mut seen = shown(&path).into_iter().rev().filter(|one| !matches!(one, Shown::More(..)));
+                    if took <= LONGEST_WAIT {
+                        let parts = NONE.until(spent, took).unwrap();
+                        prop_assert_eq!(seen.next(), Some(Shown::Parts(parts)));
+                        prop_assert_eq!(parts.irq + parts.softirq + parts.idle + parts.tasks(took), took);
+                    }
+                    // The rest is shown as what was left out.
+                    let in_step = took.min(LONGEST);
+                    let switch = Shown::Step(step(Kind::Switch), in_step, name.unwrap_or([0; 2]));
+                    prop_assert_eq!(seen.next(), Some(switch));
+                    taken += 1;
+                }
+                Act::Cut(part) => {
+                    let since = start + (last - start) / 1000 * part;
+                    let mut cut = begun(since);
+                    cut.append(start, &path, since);
+                    prop_assert!(cut.last() <= last.max(since));
+                    (path, start) = (cut, since);
+                }
+            }
+            taken += 1;
+            let counts = path.counts();
+            prop_assert!(counts.places() <= PLACES);
+            prop_assert!(split(&path, 0).1.len() <= STEPS);
+            prop_assert!(counts.more() < taken);
+            prop_assert_eq!(total(&path), path.last() - start);
+            let (mut times, mut steps) = (0, 0);
+            path.each_time(path.last() + 5, |_, time| {
+                times += time;
+                steps += 1;
+            });
+            let seen = shown(&path);
+            let seen: Vec<_> = seen.into_iter().filter(|one| !matches!(one, Shown::Parts(_))).collect();
+            let is_whole = !seen.iter().any(|one| matches!(one, Shown::More(..)));
+            if is_whole {
+                prop_assert_eq!((times, steps), (total(&path) + 5, seen.len()));
+            } else {
+                prop_assert!(times <= total(&path) + 5 && steps <= seen.len());
+            }
+        }
+    }
+}
+
+/// Kinds that are looked for below.
+const KINDS: [Kind; 6] = [
+    Kind::Irq,
+    Kind::Raise,
+    Kind::Softirq,
+    Kind::Waking,
+    Kind::Switch,
+    Kind::Preempted,
+];
+
+/// The kinds and times of a path that ends at `end`.
+fn times(path: &Path, end: u64) -> Vec<(Kind, u64)> {
+    let mut seen = Vec::new();
+    path.each_time(end, |number, time| {
+        let kind = KINDS.into_iter().find(|&kind| kind as u64 == number);
+        seen.push((kind.expect("a kind"), time));
+    });
+    seen
+}
+
+#[test]
+fn the_time_of_a_step_lasts_until_the_next_one() {
+    let mut path = begun(100);
+    let step = |kind| Step {
+        kind,
+        cpu: 1,
+        subject: 3,
+    };
+    path.push(150, step(Kind::Raise));
+    path.push(170, step(Kind::Softirq));
+    path.push(200, step(Kind::Waking));
+    let all = [
+        (Kind::Irq, 50),
+        (Kind::Raise, 20),
+        (Kind::Softirq, 30),
+        (Kind::Waking, 100),
+    ];
+    assert_eq!(times(&path, 300), all);
+    // A name is none.
+    path.push_named(300, step(Kind::Switch), [1, 2]);
+    assert_eq!(
+        times(&path, 307)[3..],
+        [(Kind::Waking, 100), (Kind::Switch, 7)]
+    );
+    // What is left out, and the step before that, has no time; what is behind it has.
+    for at in 1..20 {
+        path.push(300 + at, step(Kind::Preempted));
+    }
+    let counts = path.counts();
+    assert!(counts.more() > 0);
+    let seen = times(&path, 1_319);
+    assert_eq!(seen[..3], all[..3]);
+    assert_eq!(seen.last(), Some(&(Kind::Preempted, 1_000)));
+    assert!(seen[3..].iter().all(|(kind, _)| *kind == Kind::Preempted));
+    assert_eq!(seen.len(), counts.places() - 1);
+}
+
+#[test]
+fn the_first_and_the_last_steps_stay() {
+    let mut path = begun(100);
+    for tid in 1..=30u32 {
+        let step = Step {
+            kind: Kind::Waking,
+            cpu: 0,
+            subject: tid.into(),
+        };
+        path.push_named(
+            100 + u64::from(tid) * 10,
+            step,
+            [u64::from(tid) << 8 | 1, 0],
+        );
+    }
+    let seen: Vec<_> = shown(&path)
+        .into_iter()
+        .map(|one| match one {
+            Shown::Step(step, time, _) => (step.subject, time),
+            Shown::More(steps, time) => (steps + 1000, time),
+            Shown::Parts(_) => unreachable!(),
+        })
+        .collect();
+    let last: Vec<_> = (27..=30).map(|tid| (tid, 10)).collect();
+    // The line of the interrupt, and the two tasks whose names fit into the first places.
+    let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 240)];
+    expected.extend(last);
+    assert_eq!(seen, expected);
+    assert_eq!(path.counts().more(), 24);
+}
+
+proptest! {
+    /// Any bytes, after any way, with the end of the work.
+    #[test]
+    fn a_cookie_is_read_as_it_was_written(
+        bytes in prop::collection::vec(any::<u8>(), 1..=COOKIE_MAX),
+        steps in 0..40u64,
+        is_named: bool,
+    ) {
+        let mut path = begun(100);
+        let step = |kind, subject| Step { kind, cpu: 1, subject };
+        for at in 1..=steps {
+            if is_named {
+                path.push_named(100 + at, step(Kind::Switch, at), [at, at]);
+            } else {
+                path.push(100 + at, step(Kind::Waking, at));
+            }
+        }
+        let mut room = [0; COOKIE_MAX];
+        prop_assert_eq!(cookie(split(&path, 0).1, &mut room), b"");
+        path.push_cookie(200, step(Kind::Begin, begin(77, bytes.len())), &bytes);
+        path.push(300, step(Kind::Done, 78));
+        prop_assert_eq!(cookie(split(&path, 0).1, &mut room), &bytes[..]);
+        prop_assert_eq!(total(&path), 200);
+        let seen = shown(&path);
+        let last: Vec<_> = seen.iter().rev().filter_map(|one| match one {
+            Shown::Step(step, time, _) => Some((step.kind, *time)),
+            Shown::More(..) | Shown::Parts(_) => None,
+        }).take(2).collect();
+        prop_assert_eq!(last[0], (Kind::Done, 100));
+        prop_assert_eq!(last[1].0, Kind::Begin);
+        prop_assert_eq!(seen[0], Shown::Step(ORIGIN, 0, [0; 2]));
+    }
+}
+
+#[test]
+fn what_came_before_a_timer_was_due_is_not_on_its_way() {
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 0,
+        subject,
+    };
+    let mut base = begun(100);
+    base.push(200, step(Kind::Raise, 8));
+    base.push(300, step(Kind::Softirq, 8));
+    let mut way: Path = [0; WORDS];
+    way.begin(250, Origin::Timer);
+    way.push(250, step(Kind::Due, 1));
+    way.append(100, &base, 250);
+    way.push(400, step(Kind::Expire, 1));
+    let seen = shown(&way);
+    let expected = [
+        Shown::Step(step(Kind::Due, 1), 0, [0; 2]),
+        Shown::Step(step(Kind::Softirq, 8), 50, [0; 2]),
+        Shown::Step(step(Kind::Expire, 1), 100, [0; 2]),
+    ];
+    assert_eq!(seen, expected);
+    assert_eq!(way.counts().origin(), Origin::Timer);
+}
+
+/// A work waits for a worker that has been woken for another one before, or for this one.
+#[test]
+fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 0,
+        subject,
+    };
+    let mut worker: Path = [0; WORDS];
+    worker.begin(100, Origin::Timer);
+    worker.push(100, step(Kind::Due, 1));
+    worker.push(200, step(Kind::Waking, 7));
+    worker.push(300, step(Kind::Softirq, 8));
+    worker.push(400, step(Kind::Waking, 9));
+    worker.push_named(500, step(Kind::Switch, 9), [1, 2]);
+    worker.push(600, step(Kind::Preempted, 5));
+    let idle = |idle| Spent {
+        irq: 0,
+        softirq: 0,
+        idle,
+    };
+    worker.push_wait(0, idle(70));
+    worker.push_waited(700, step(Kind::Switch, 9), None, idle(100));
+    assert_eq!(shown(&worker).last(), Some(&Shown::Parts(idle(30))));
+    assert_eq!(worker.last_of(Kind::Waking), 3);
+    assert_eq!(worker.last_of(Kind::Queue), 0);
+    for (queued, first) in [(350, 3), (150, 3), (450, 4), (800, 8)] {
+        let mut way = begun(50);
+        way.push(queued, step(Kind::Queue, 77));
+        assert_eq!(way.last_subject(), 77);
+        way.append_from(100, &worker, way.last(), worker.last_of(Kind::Waking));
+        let seen = shown(&way);
+        let expected: Vec<_> = shown(&worker).into_iter().skip(first).collect();
+        let is_same = |pair: (&Shown, &Shown)| match pair {
+            (Shown::Step(one, _, name), Shown::Step(other, _, other_name)) => {
+                (one, name) == (other, other_name)
+            }
+            (one, other) => one == other,
+        };
+        assert_eq!(seen.len(), 2 + expected.len(), "queued at {queued}");
+        assert!(seen[2..].iter().zip(&expected).all(is_same), "{seen:?}");
+        assert_eq!(way.last(), queued.max(700));
+        assert_eq!(total(&way), way.last() - 50);
+        assert_eq!(way.counts().preempted(), u64::from(queued < 700));
+    }
+}
+
+#[test]
+fn a_refused_timer_stays_refused() {
+    let mut counts = Counts(0);
+    counts.set_origin(Origin::Wheel);
+    counts.set_refused();
+    counts.set_state(State::Queued);
+    for target in [true, false] {
+        counts.set_target(target);
+        assert_eq!((counts.is_target(), counts.is_refused()), (target, true));
+    }
+    assert_eq!(
+        (counts.origin(), counts.state()),
+        (Origin::Wheel, State::Queued)
+    );
+}
+
+#[test]
+fn counts_stay_at_their_most() {
+    let mut counts = Counts(0);
+    for _ in 0..300 {
+        counts.add_merged(1);
+    }
+    assert_eq!(counts.merged(), 255);
+    assert_eq!(
+        (counts.more(), counts.places(), counts.preempted()),
+        (0, 0, 0)
+    );
+    counts.set_begun();
+    assert!(counts.has_begun() && !counts.is_target());
+    counts.set_target(true);
+    assert!(counts.is_target() && !counts.has_begun());
+    assert_eq!(counts.merged(), 255);
+    counts.add_merged(u64::MAX);
+    assert_eq!((counts.merged(), counts.preempted()), (255, 0));
+}
+
+#[test]
+fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
+    // The name, of this many bytes, is at the begin of words that have other bytes behind it.
+    let name = |len: usize| {
+        let mut bytes = [b'x'; 32];
+        bytes[..len].copy_from_slice(&b"an action that has a name too long"[..len]);
+        if let Some(end) = bytes.get_mut(len) {
+            *end = 0;
+        }
+        bytes
+    };
+    for len in 0..=32 {
+        let bytes = name(len);
+        let words = core::array::from_fn(|at| {
+            u64::from_ne_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap())
+        });
+        let mut path = [0; WORDS];
+        let (kind, cpu, subject) = (Kind::Irq, 0, 27);
+        path.begin_with(Origin::Irq, 5, Step { kind, cpu, subject });
+        path.set_action(words);
+        let (.., action) = of_split(&split(&path, 0).0);
+        let shown: Vec<u8> = action.into_iter().flat_map(u64::to_ne_bytes).collect();
+        let len = len.min(31);
+        assert_eq!(shown[..len], bytes[..len]);
+        assert_eq!(shown[len..], [0; 32][len..], "behind {len} bytes");
+        // That of a path with another origin means nothing.
+        let mut counts = path.counts();
+        counts.set_origin(Origin::Timer);
+        path.set_counts(counts);
+        let (.., action) = of_split(&split(&path, 0).0);
+        assert_eq!(action, [0; 4]);
+    }
+}
+
+#[test]
+fn the_end_takes_nothing_from_the_rest() {
+    // The address of a function has all its bits.
+    let mut path = [0; WORDS];
+    path.begin(5, Origin::Timer);
+    let subject = 0xffff_ffff_8123_4567;
+    let (kind, cpu) = (Kind::Due, 8191);
+    path.push(5, Step { kind, cpu, subject });
+    let (head, steps) = split(&path, 3);
+    let (_, counts, ..) = of_split(&head);
+    assert_eq!((counts.end(), counts.origin()), (3, Origin::Timer));
+    assert_eq!(counts.places(), 1);
+    assert_eq!(steps[1], subject);
+    assert_eq!(path.counts().end(), 0);
+}
+
+#[test]
+fn notes_become_steps_in_their_order() {
+    let step = |kind, cpu| Step {
+        kind,
+        cpu,
+        subject: 77,
+    };
+    let mut path = begun(100);
+    path.push(200, step(Kind::Switch, 1));
+    let mut counts = path.counts();
+    counts.set_state(State::Running);
+    path.set_counts(counts);
+
+    let mut notes = [0; NOTES];
+    assert_eq!(state(path.counts(), &notes), State::Running);
+    // The waker is faster than what tells of the sleep, or its clock is behind.
+    notes[WOKEN] = note(Kind::Waking, 3, path.last(), 290);
+    notes[SLEPT] = note(Kind::Lock, 1, path.last(), 300);
+    notes[MERGED] = 2;
+    assert_eq!(state(path.counts(), &notes), State::Waking);
+    settle(&mut path, &mut notes, 77);
+    assert_eq!(notes, [0; NOTES]);
+    assert_eq!(path.counts().state(), State::Waking);
+    assert_eq!(path.counts().merged(), 2);
+    let expected = [
+        Shown::Step(ORIGIN, 0, [0; 2]),
+        Shown::Step(step(Kind::Switch, 1), 100, [0; 2]),
+        Shown::Step(step(Kind::Lock, 1), 100, [0; 2]),
+        Shown::Step(step(Kind::Waking, 3), 0, [0; 2]),
+    ];
+    assert_eq!(shown(&path), expected);
+    assert_eq!(total(&path), path.last() - 100);
+
+    notes[SLEPT] = note(Kind::Sleep, 1, path.last(), 350);
+    assert_eq!(state(path.counts(), &notes), State::Waiting);
+}
+
+proptest! {
+    /// As an alert of a timeout has it: a copy with notes, whatever they are, adds up.
+    #[test]
+    fn steps_add_up_with_notes(slept in any::<u64>(), woken in any::<u64>(), merged: u64) {
+        let mut path = begun(100);
+        path.push(1000, ORIGIN);
+        let last = path.last();
+        let mut notes = [0; NOTES];
+        notes[SLEPT] = note(Kind::Sleep, 1, last, slept);
+        notes[WOKEN] = note(Kind::Waking, 2, last, woken);
+        notes[MERGED] = merged;
+        // A time has an end, and a clock that is behind stands still.
+        let longest = last.saturating_add((1 << 46) - 1);
+        let until = slept.max(woken).clamp(last, longest);
+        settle(&mut path, &mut notes, 77);
+        prop_assert_eq!(path.last(), until);
+        prop_assert_eq!(total(&path), path.last() - 100);
+        prop_assert_eq!(path.counts().merged(), merged.min(255));
+    }
+}

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a CPU did while a task waited for it: the parts are right to the nanosecond, whatever the CPU
+//! does, and never more than the wait.
+
+use crate::path::{
+    wait::{begin, end, is_running, more, total, LONGEST_WAIT, MASK},
+    Kind, Look, Origin, Path, Spent, Step, Words, WORDS,
+};
+use proptest::prelude::*;
+
+/// The words of a CPU, changed as slots/spent.rs does it, and what really happened.
+#[derive(Clone, Copy)]
+struct Cpu {
+    now: u64,
+    words: [u64; 3],
+    /// Nanoseconds in interrupts, softirqs, idle, tasks: each in the innermost one.
+    truth: [u64; 4],
+}
+
+const IRQ: usize = 0;
+const SOFTIRQ: usize = 1;
+const IDLE: usize = 2;
+
+impl Cpu {
+    fn new(now: u64) -> Self {
+        let (words, truth) = ([0; 3], [0; 4]);
+        Self { now, words, truth }
+    }
+
+    fn is(&self, which: usize) -> bool {
+        is_running(self.words[which])
+    }
+
+    fn passes(&mut self, time: u64) {
+        let inner = [IRQ, SOFTIRQ, IDLE].into_iter().find(|&one| self.is(one));
+        self.truth[inner.unwrap_or(3)] += time;
+        self.now = self.now.wrapping_add(time);
+    }
+
+    /// The clock of one: it stands still while an inner one runs.
+    fn clock(&self, which: usize) -> u64 {
+        (0..which).fold(self.now, |clock, inner| {
+            clock.wrapping_sub(total(self.words[inner], clock))
+        })
+    }
+
+    /// One begins, or ends, if it can now: an inner one is over first.
+    fn toggle(&mut self, which: usize) {
+        if (0..which).any(|inner| self.is(inner)) {
+            return;
+        }
+        let change = if self.is(which) { end } else { begin };
+        let by = change(self.clock(which));
+        self.words[which] = self.words[which].wrapping_add(by);
+    }
+
+    /// An NMI, which is told of when it is over.
+    fn nmi(&mut self, time: u64) {
+        self.now = self.now.wrapping_add(time);
+        self.truth[IRQ] += time;
+        if !self.is(IRQ) {
+            self.words[IRQ] = self.words[IRQ].wrapping_add(more(time));
+        }
+    }
+
+    fn spent(&self) -> Spent {
+        Spent::of(self.words, self.now)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    Toggle(usize),
+    Nmi(u64),
+}
+
+fn acts() -> impl Strategy<Value = Vec<(u64, Act)>> {
+    let act = prop_oneof![
+        6 => (0..3usize).prop_map(Act::Toggle),
+        1 => (0..5_000u64).prop_map(Act::Nmi),
+    ];
+    let time = prop_oneof![8 => 0..100_000u64, 1 => Just(0), 1 => 0..2_000_000_000u64];
+    prop::collection::vec((time, act), 0..40)
+}
+
+fn all(spent: Spent) -> [u64; 3] {
+    [spent.irq, spent.softirq, spent.idle]
+}
+
+const NONE: Spent = Spent {
+    irq: 0,
+    softirq: 0,
+    idle: 0,
+};
+
+proptest! {
+    /// From any moment to any later one, at any time since boot: also when totals and clocks wrap.
+    #[test]
+    fn parts_are_what_the_cpu_did(
+        boot: u64,
+        before in acts(),
+        during in acts(),
+        half in 0..1000u64,
+    ) {
+        let mut cpu = Cpu::new(boot);
+        let run = |cpu: &mut Cpu, acts: Vec<(u64, Act)>| for (time, act) in acts {
+            cpu.passes(time);
+            match act {
+                Act::Toggle(which) => cpu.toggle(which),
+                Act::Nmi(time) => cpu.nmi(time),
+            }
+        };
+        run(&mut cpu, before);
+        cpu.passes(half);
+        let (noted, then) = (cpu.spent(), cpu);
+        run(&mut cpu, during);
+        cpu.passes(half);
+        let wait = cpu.now.wrapping_sub(then.now);
+        let parts = noted.until(cpu.spent(), wait);
+        if wait > LONGEST_WAIT {
+            prop_assert_eq!(parts, None);
+            return Ok(());
+        }
+        let parts = parts.unwrap();
+        let truth: Vec<_> = (0..4).map(|one| cpu.truth[one] - then.truth[one]).collect();
+        prop_assert_eq!(&all(parts)[..], &truth[..3]);
+        prop_assert_eq!(parts.tasks(wait), truth[3]);
+    }
+
+    /// What was read on another CPU may be anything: no part is more than the wait, nor all of them.
+    #[test]
+    fn parts_are_never_more_than_the_wait(
+        noted in prop::array::uniform3(0..=MASK),
+        now in prop::array::uniform3(0..=MASK),
+        wait in 0..=LONGEST_WAIT,
+    ) {
+        let spent = |[irq, softirq, idle]: [u64; 3]| Spent { irq, softirq, idle };
+        let parts = spent(noted).until(spent(now), wait).unwrap();
+        prop_assert!(all(parts).iter().sum::<u64>() <= wait);
+        prop_assert_eq!(all(parts).iter().sum::<u64>() + parts.tasks(wait), wait);
+    }
+
+    /// A task that is moved has waited for both, each for its time.
+    #[test]
+    fn a_wait_moves_along(
+        noted in prop::array::uniform3(0..1u64 << 30),
+        first in prop::array::uniform3(0..1u64 << 20),
+        other in prop::array::uniform3(0..=MASK),
+        second in prop::array::uniform3(0..1u64 << 20),
+    ) {
+        let step = |kind, cpu| Step { kind, cpu, subject: 7 };
+        let spent = |[irq, softirq, idle]: [u64; 3]| Spent { irq, softirq, idle };
+        let sum = |a: [u64; 3], b: [u64; 3]| core::array::from_fn(|at| (a[at] + b[at]) & MASK);
+        let mut path: Path = [0; WORDS];
+        path.begin_with(Origin::Irq, 100, step(Kind::Irq, 4));
+        path.push(100, step(Kind::Waking, 4));
+        path.push_wait(5, spent(noted));
+        path.move_wait(6, |cpu| match cpu {
+            5 => Some(spent(sum(noted, first))),
+            6 => Some(spent(other)),
+            _ => None,
+        });
+        prop_assert!(path.is_waiting());
+        let now = spent(sum(other, second));
+        path.push_waited(100 + (1 << 23), step(Kind::Switch, 6), None, now);
+        let words = [path.get(WORDS - 28 + 2 * 3), path.get(WORDS - 28 + 2 * 3 + 1)];
+        prop_assert_eq!(words, spent(sum(first, second)).to_words(Kind::Parts, 6));
+    }
+
+    #[test]
+    fn a_place_has_all_of_it(times in prop::array::uniform3(0..=MASK), cpu in 0..8192u32) {
+        let [irq, softirq, idle] = times;
+        let spent = Spent { irq, softirq, idle };
+        let words = spent.to_words(Kind::Wait, cpu);
+        prop_assert_eq!(words[0] >> 59, Kind::Wait as u64);
+        prop_assert_eq!(Spent::of_words(words), (cpu, spent));
+    }
+}
+
+/// A task that is switched in where nothing was noted has no parts: none are made up.
+#[test]
+fn what_is_not_known_is_not_told() {
+    let step = |kind, cpu| Step {
+        kind,
+        cpu,
+        subject: 7,
+    };
+    let waits = |noted: Option<u32>, wait: u64| {
+        let mut path: Path = [0; WORDS];
+        path.begin_with(Origin::Irq, 100, step(Kind::Irq, 4));
+        path.push(100, step(Kind::Waking, 4));
+        if let Some(cpu) = noted {
+            path.push_wait(cpu, NONE);
+        }
+        path.push_waited(100 + wait, step(Kind::Switch, 5), Some([1, 2]), NONE);
+        path.counts().places()
+    };
+    assert_eq!(waits(Some(5), 10), 5);
+    // It came from elsewhere, nothing was noted, or it has waited for too long.
+    for places in [
+        waits(Some(4), 10),
+        waits(None, 10),
+        waits(Some(5), LONGEST_WAIT + 1),
+    ] {
+        assert_eq!(places, 4);
+    }
+}

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A waking at the moment when its task goes to sleep: what the tracker `tree` makes of it.
+//!
+//! ```text
+//!   the waker   lock; state? -- probe: a tip in doubt -- on_rq? --> wakes it, or lets it run; unlock
+//!   the task    state=S -- on_rq=0 -- switched out: probe -- off its CPU     (or, if state=R: runs on)
+//! ```
+//!
+//! The kernel's part is what `try_to_wake_up` and `__schedule` do with these words; the probes' part
+//! is what rust/trackers/tree/doubts.rs says, with its words for the tip as one atomic. The property:
+//! a task that this waking has ended the sleep of has the tip, and one that has slept since has not.
+//! Each rule is left out once, and missed.
+
+use crate::{machine::run, path::Counts};
+use loom::{
+    sync::{
+        atomic::{
+            fence, AtomicBool, AtomicUsize,
+            Ordering::{Acquire, Relaxed, Release, SeqCst},
+        },
+        Mutex,
+    },
+    thread,
+};
+use std::sync::{
+    atomic::{AtomicUsize as StdUsize, Ordering as StdOrdering},
+    Arc, Mutex as StdMutex,
+};
+
+/// The states of a task.
+const RUNNING: usize = 0;
+const SLEEPS: usize = 1;
+const WAKING: usize = 2;
+
+/// The tip in doubt: none, made when the task had left its CPU an even or odd number of times.
+const NONE: usize = 0;
+const EVEN: usize = 1;
+const ODD: usize = 2;
+
+/// A rule that is left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Without {
+    Nothing,
+    /// The waker makes no tip for a task that is awake: as it was once.
+    Doubt,
+    /// The switch drops a tip in doubt without a look at the lock.
+    Lock,
+    /// Or without one at the state: the waker may have unlocked it.
+    State,
+    /// It leaves all of them in doubt.
+    Drop,
+    /// The switch takes the tip before it knows what to do with it.
+    Look,
+    /// It may look at the lock before others see that the task sleeps.
+    Fence,
+    /// The switch to the task believes what is in doubt.
+    Leaves,
+    /// The waker looks whether the task is awake, and then whether it has left its CPU: as it was once.
+    Order,
+}
+
+struct Machine {
+    without: Without,
+    pi_lock: Mutex<()>,
+    /// Whether it is held, for others.
+    is_locked: AtomicBool,
+    runqueue: Mutex<()>,
+    on_rq: AtomicUsize,
+    state: AtomicUsize,
+    leaves: AtomicUsize,
+    doubt: AtomicUsize,
+    /// How many tips there are without doubt.
+    known: AtomicUsize,
+}
+
+/// What the waker has done in truth.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Did {
+    Nothing,
+    /// The task ran on.
+    LetRun,
+    /// It had gone to sleep.
+    Woke,
+}
+
+impl Machine {
+    fn new(without: Without) -> Arc<Self> {
+        Arc::new(Self {
+            without,
+            pi_lock: Mutex::new(()),
+            is_locked: AtomicBool::new(false),
+            runqueue: Mutex::new(()),
+            on_rq: AtomicUsize::new(1),
+            state: AtomicUsize::new(SLEEPS),
+            leaves: AtomicUsize::new(0),
+            doubt: AtomicUsize::new(NONE),
+            known: AtomicUsize::new(0),
+        })
+    }
+
+    /// `woken`: the begin of a tip, in doubt if the task is awake.
+    fn waking(&self) {
+        // `forget_doubt`; a tip that is being taken is not found.
+        self.doubt.swap(NONE, SeqCst);
+        let is_awake = || self.on_rq.load(Acquire) != 0;
+        let seen = is_awake().then(|| self.leaves.load(Acquire));
+        let Some(leaves) = seen.filter(|_| is_awake()) else {
+            self.known.fetch_add(1, Release);
+            return;
+        };
+        if self.without == Without::Doubt {
+            return;
+        }
+        let is_odd = Self::counts(leaves).has_left(0);
+        self.doubt.store(if is_odd { ODD } else { EVEN }, Release);
+        fence(SeqCst);
+        let has_left = || self.leaves.load(Acquire) != leaves;
+        let (left, is_asleep) = if self.without == Without::Order {
+            let is_asleep = !is_awake();
+            (has_left(), is_asleep)
+        } else {
+            (has_left(), !is_awake())
+        };
+        if is_asleep {
+            self.resolve(Some(true));
+        } else if left {
+            self.resolve(Some(false));
+        }
+    }
+
+    fn counts(leaves: usize) -> Counts {
+        let mut counts = Counts(0);
+        counts.set_doubt(leaves as u64);
+        counts
+    }
+
+    /// Takes a tip in doubt, and decides.
+    fn resolve(&self, decision: Option<bool>) {
+        let tip = self.doubt.swap(NONE, SeqCst);
+        match decision {
+            _ if tip == NONE => (),
+            Some(true) => _ = self.known.fetch_add(1, Release),
+            Some(false) => (),
+            None => self.doubt.store(tip, Release),
+        }
+    }
+
+    /// `doubt_switched_out`, of a task that goes to sleep.
+    fn switched_out(&self) {
+        let without = self.without;
+        if self.doubt.load(Acquire) == NONE || without == Without::Drop {
+            return;
+        }
+        if without != Without::Fence {
+            fence(SeqCst);
+        }
+        let taken = (without == Without::Look).then(|| self.doubt.swap(NONE, SeqCst));
+        let may_be_woken = self.is_locked.load(Acquire) && without != Without::Lock;
+        let state = self.state.load(Relaxed);
+        let decision = if state == WAKING && without != Without::State {
+            Some(true)
+        } else {
+            (!may_be_woken).then_some(false)
+        };
+        if let Some(tip) = taken {
+            self.doubt.store(tip, Release);
+        }
+        if decision.is_some() {
+            self.resolve(decision);
+        }
+    }
+
+    /// `doubt_switched_in` and `switched_in`: on how many ways the task is.
+    fn switched_in(&self) -> usize {
+        let leaves = self.leaves.load(Relaxed) as u64;
+        let believed = match self.doubt.swap(NONE, SeqCst) {
+            NONE => false,
+            _ if self.without == Without::Leaves => true,
+            tip => Self::counts(tip - EVEN).has_left(leaves),
+        };
+        self.known.swap(0, SeqCst) + usize::from(believed)
+    }
+
+    /// `try_to_wake_up`.
+    fn wake(&self) -> Did {
+        let pi_lock = self.pi_lock.lock().unwrap();
+        self.is_locked.store(true, Relaxed);
+        fence(SeqCst);
+        let mut did = Did::Nothing;
+        if self.state.load(Relaxed) == SLEEPS {
+            self.waking();
+            if self.on_rq.load(Acquire) != 0 {
+                let _runqueue = self.runqueue.lock().unwrap();
+                if self.on_rq.load(Relaxed) != 0 {
+                    self.state.store(RUNNING, Relaxed);
+                    did = Did::LetRun;
+                }
+            }
+            if did == Did::Nothing {
+                self.state.store(WAKING, Relaxed);
+                did = Did::Woke;
+                // The CPU of the task does the rest: it is on its list.
+            }
+        }
+        self.is_locked.store(false, Release);
+        drop(pi_lock);
+        did
+    }
+
+    /// `schedule`, of a task that has announced to sleep; whether it has left its CPU.
+    fn schedule(&self) -> bool {
+        let runqueue = self.runqueue.lock().unwrap();
+        fence(SeqCst);
+        let sleeps = self.state.load(Relaxed) == SLEEPS;
+        if sleeps {
+            self.on_rq.store(0, Release);
+            self.leaves.store(self.leaves.load(Relaxed) + 1, Release);
+            self.switched_out();
+        }
+        drop(runqueue);
+        sleeps
+    }
+
+    /// It runs on without having slept, and sleeps for something else.
+    fn announce(&self) {
+        self.state.store(SLEEPS, Relaxed);
+        fence(SeqCst);
+    }
+}
+
+/// What is left out in the runs to come, and in how many of them a tip was dropped at the switch.
+static WITHOUT: StdMutex<Without> = StdMutex::new(Without::Nothing);
+static DROPPED: StdUsize = StdUsize::new(0);
+
+/// A waking while the task goes to sleep, and another one if the task was let run; the task then
+/// sleeps once more.
+fn waking_and_sleep() {
+    let machine = Machine::new(*WITHOUT.lock().unwrap());
+    let waker = machine.clone();
+    let waker = thread::spawn(move || match waker.wake() {
+        Did::LetRun => (true, waker.wake()),
+        did => (false, did),
+    });
+    if !machine.schedule() {
+        machine.announce();
+        machine.schedule();
+    }
+    match waker.join().unwrap() {
+        (_, Did::Woke) => assert_eq!(machine.switched_in(), 1, "one way for a waking"),
+        (was_let_run, _) => {
+            assert_eq!(machine.known.load(Relaxed), 0, "a way without a waking");
+            // The waker may not have unlocked it in time: then the next waking drops it.
+            if was_let_run && machine.doubt.swap(NONE, Relaxed) == NONE {
+                DROPPED.fetch_add(1, StdOrdering::Relaxed);
+            }
+        }
+    }
+}
+
+/// It was preempted, and has not slept when it is switched in.
+fn waking_and_preemption() {
+    let machine = Machine::new(*WITHOUT.lock().unwrap());
+    let waker = machine.clone();
+    let waker = thread::spawn(move || waker.wake());
+    assert_eq!(waker.join().unwrap(), Did::LetRun);
+    assert_eq!(machine.switched_in(), 0, "it was only preempted");
+}
+
+fn runs(without: Without, body: fn()) -> Result<u64, String> {
+    *WITHOUT.lock().unwrap() = without;
+    DROPPED.store(0, StdOrdering::Relaxed);
+    run(None, body)
+}
+
+#[test]
+fn what_a_waking_has_ended_is_known() {
+    for body in [waking_and_sleep as fn(), waking_and_preemption] {
+        let runs = runs(Without::Nothing, body).unwrap();
+        println!("holds   a waking in doubt: {runs} runs");
+    }
+    runs(Without::Nothing, waking_and_sleep).unwrap();
+    assert!(DROPPED.load(StdOrdering::Relaxed) > 0);
+    for (without, body, assertion) in [
+        (Without::Doubt, waking_and_sleep as fn(), "one way"),
+        (Without::Lock, waking_and_sleep, "one way"),
+        (Without::State, waking_and_sleep, "one way"),
+        (Without::Look, waking_and_sleep, "one way"),
+        (Without::Fence, waking_and_sleep, "one way"),
+        (Without::Leaves, waking_and_preemption, "only preempted"),
+        (Without::Order, waking_and_sleep, "one way"),
+    ] {
+        let message = runs(without, body).unwrap_err();
+        assert!(message.contains(assertion), "{without:?}: {message}");
+        println!("notices a waking in doubt without {without:?}");
+    }
+    runs(Without::Drop, waking_and_sleep).unwrap();
+    assert_eq!(DROPPED.load(StdOrdering::Relaxed), 0);
+}

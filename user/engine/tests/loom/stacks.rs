@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Keeps the stacks of loom's threads for the next run.
+//!
+//! Each thread of each run of a model is a coroutine with a stack of its own (crate generator),
+//! which is mapped, gets a guard page, and is unmapped when the run ends: with the page faults on
+//! it, that was half of the time of a few million runs. Neither crate can keep stacks. So this
+//! program has its own `mmap`, `mprotect` and `munmap`, which the linker prefers to those of the C
+//! library. They do what theirs do, except that a stack is not unmapped but kept, with its guard
+//! page, for the next one of that size.
+//!
+//! The C library's own memory and threads do not come here: it has other names for these calls.
+
+use crate::machine::run;
+use libc::{c_int, c_long, c_void, off_t, size_t};
+use std::{
+    ptr,
+    sync::{Mutex, MutexGuard},
+};
+
+/// A mapping that was made as a stack.
+struct Stack {
+    start: usize,
+    length: usize,
+    /// How much of it, from its start, is the guard.
+    guard: usize,
+    /// It is free.
+    free: bool,
+    /// It has been used before.
+    again: bool,
+}
+
+static STACKS: Mutex<Vec<Stack>> = Mutex::new(Vec::new());
+
+fn stacks() -> MutexGuard<'static, Vec<Stack>> {
+    STACKS.lock().unwrap()
+}
+
+// SAFETY: It is the C library's function of that name, and does the same.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mmap(
+    address: *mut c_void,
+    length: size_t,
+    protection: c_int,
+    flags: c_int,
+    file: c_int,
+    offset: off_t,
+) -> *mut c_void {
+    let is_stack = address.is_null() && flags & libc::MAP_STACK != 0;
+    let mut stacks = stacks();
+    if is_stack {
+        let fits = |stack: &&mut Stack| stack.free && stack.length == length;
+        if let Some(stack) = stacks.iter_mut().find(fits) {
+            stack.free = false;
+            stack.again = true;
+            return ptr::with_exposed_provenance_mut(stack.start);
+        }
+    }
+    let call = libc::SYS_mmap;
+    // A register each, of which the kernel reads all bits.
+    let [protection, flags, file] = [protection, flags, file].map(c_long::from);
+    // SAFETY: The caller promises what the system call needs.
+    let start = unsafe { libc::syscall(call, address, length, protection, flags, file, offset) };
+    let start = start as usize;
+    let mapped = ptr::with_exposed_provenance_mut(start);
+    if is_stack && mapped != libc::MAP_FAILED {
+        stacks.push(Stack {
+            start,
+            length,
+            guard: 0,
+            free: false,
+            again: false,
+        });
+    }
+    mapped
+}
+
+// SAFETY: It is the C library's function of that name, and does the same.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mprotect(address: *mut c_void, length: size_t, protection: c_int) -> c_int {
+    let mut stacks = stacks();
+    let starts = |stack: &&mut Stack| stack.start == address.addr();
+    let stack = stacks.iter_mut().find(starts);
+    let guard = if protection == libc::PROT_NONE {
+        length
+    } else {
+        0
+    };
+    if guard != 0 && stack.as_ref().is_some_and(|stack| stack.guard == guard) {
+        return 0;
+    }
+    let protection = c_long::from(protection);
+    // SAFETY: The caller promises what the system call needs.
+    let result = unsafe { libc::syscall(libc::SYS_mprotect, address, length, protection) };
+    if let (0, Some(stack)) = (result, stack) {
+        stack.guard = guard;
+    }
+    result as c_int
+}
+
+// SAFETY: It is the C library's function of that name. What it does not unmap is only given out
+// again, as a new mapping.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
+    let mut stacks = stacks();
+    let same = |stack: &&mut Stack| stack.start == address.addr() && stack.length == length;
+    if let Some(stack) = stacks.iter_mut().find(same) {
+        stack.free = true;
+        return 0;
+    }
+    // SAFETY: The caller promises what the system call needs.
+    unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
+}
+
+/// That the crate generator still maps its stacks by these functions.
+#[test]
+fn the_next_run_gets_the_stacks_of_the_last() {
+    for _ in 0..2 {
+        let body = || loom::thread::spawn(|| ()).join().unwrap();
+        run(None, body).unwrap();
+    }
+    let kept = stacks().iter().filter(|stack| stack.again).count();
+    assert!(kept >= 2, "{kept} stacks were used again");
+}

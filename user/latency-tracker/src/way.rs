@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The way from an interrupt or a timer to a task, one step a line, as an alert of `tree` has it.
+
+use lt_proc::{Alert, Nanos, WayStep, way};
+
+use crate::out;
+
+/// How wide the bar of a step is that took all the time.
+const BAR: usize = 16;
+
+/// One sentence: which step took the most; none, if the alert has no steps, or no time passed between them.
+pub(crate) fn verdict(alert: &Alert) -> Option<String> {
+    let steps = way(alert).ok()?;
+    let longest = steps.iter().max_by_key(|step| step.took)?;
+    if longest.took == 0 {
+        return None;
+    }
+    Some(format!(
+        "most of it ({}, {} %) passed {}",
+        Nanos(longest.took),
+        percent(longest.took, alert.delay),
+        out::printable(&longest.meanwhile(&action(alert)))
+    ))
+}
+
+/// One sentence: what the CPU did in the longest wait of which the alert tells that, if the wait matters.
+pub(crate) fn interference(alert: &Alert) -> Option<String> {
+    let steps = way(alert).ok()?;
+    let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
+    let (step, parts) = told.max_by_key(|(_, parts)| parts.wait())?;
+    let wait = parts.wait();
+    if wait == 0 || percent(wait, alert.delay) == 0 {
+        return None;
+    }
+    let mut parts = [
+        (parts.irq, "interrupts"),
+        (parts.softirq, "softirqs"),
+        (parts.tasks, "other tasks and switches"),
+        (parts.idle, "the way back from idle"),
+    ];
+    parts.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    let told = parts.iter().filter(|(time, _)| percent(*time, wait) > 0);
+    let told = told.enumerate().map(|(nth, (time, to))| {
+        let went = if nth == 0 { " went" } else { "" };
+        format!("{}{went} to {to}", Nanos(*time))
+    });
+    Some(format!(
+        "of the {} for which {} waited for CPU {}, {}",
+        Nanos(wait),
+        out::printable(&step.task()),
+        step.cpu.unwrap_or_default(),
+        told.collect::<Vec<_>>().join(", ")
+    ))
+}
+
+/// The steps and those sentences, each line indented; none for other trackers.
+pub(crate) fn lines(alert: &Alert) -> Vec<String> {
+    let mut lines = steps(alert);
+    if let Some(verdict) = verdict(alert) {
+        lines.extend(out::wrap(&verdict, 4));
+    }
+    if let Some(interference) = interference(alert) {
+        lines.extend(out::wrap(&interference, 4));
+    }
+    lines
+}
+
+/// The steps.
+pub(crate) fn steps(alert: &Alert) -> Vec<String> {
+    let Ok(steps) = way(alert) else {
+        return Vec::new();
+    };
+    if steps.is_empty() {
+        return Vec::new();
+    }
+    let row = |step: &WayStep| {
+        let part = u128::from(step.took) * BAR as u128 / u128::from(alert.delay.max(1));
+        let part = usize::try_from(part).unwrap_or(BAR).min(BAR);
+        vec![
+            format!("    +{}", Nanos(step.at)),
+            Nanos(step.took).to_string(),
+            percent(step.took, alert.delay).to_string(),
+            "#".repeat(part) + &".".repeat(BAR - part),
+            step.cpu.map_or_else(String::new, |cpu| cpu.to_string()),
+            out::printable(&step.what(&action(alert))),
+        ]
+    };
+    let rows: Vec<_> = steps.iter().map(row).collect();
+    let head = [">    AT", ">TOOK", ">%", "", ">CPU", "STEP"];
+    out::table(&head, &rows)
+}
+
+fn action(alert: &Alert) -> String {
+    alert.fields.text("action").unwrap_or_default().into_owned()
+}
+
+fn percent(part: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(part) * 100 / u128::from(of.max(1))).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alert(path: &str) -> Alert {
+        let line = format!(
+            "seq=4 time=7507454796 instance=t tracker=tree reason=threshold delay=3017490 threshold=2500000 cpu=1 \
+             pid=213 tid=213 comm=\"lt_target\" end=switch irq=29 action=\"lt_cause\" more=0 path=\"{path}\""
+        );
+        Alert::parse(&line).unwrap()
+    }
+
+    #[test]
+    fn each_step_is_a_line_and_the_longest_is_named() {
+        let alert = alert(
+            "irq:29@1+0 raise:HI@1+3001176 softirq:HI@1+3610 waking:213@1+966 switch:213(lt_target)/120@1+11738",
+        );
+        let lines = lines(&alert);
+        assert_eq!(lines.len(), 8, "{lines:#?}");
+        assert!(lines.iter().all(|l| l.len() < 100), "{lines:#?}");
+        assert!(
+            lines[1].contains("+0ns   3.00ms  99  ###############.")
+                && lines[1].ends_with("handler of interrupt 29 (lt_cause) is called"),
+            "{lines:#?}"
+        );
+        assert!(lines[5].ends_with("1  lt_target/213 runs"), "{lines:#?}");
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of it (3.00ms, 99 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
+        );
+        assert!(!alert.subject().contains("path="), "{}", alert.subject());
+    }
+
+    #[test]
+    fn what_kept_the_task_from_its_cpu_is_a_sentence() {
+        let path = |parts: &str| {
+            format!("irq:29@1+0 waking:213@1+990 switch:213(lt_target)/120@1+3016500{parts}")
+        };
+        let told = |parts: &str| interference(&alert(&path(parts)));
+        assert_eq!(
+            told("{irq:3001000,softirq:0,tasks:15500,idle:0}").unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 3.00ms went to interrupts"
+        );
+        assert_eq!(
+            told("{irq:1000000,softirq:0,tasks:2000000,idle:16500}").unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 2.00ms went to other tasks and switches, \
+             1.00ms to interrupts"
+        );
+        let lines = lines(&alert(&path("{irq:3001000,softirq:0,tasks:15500,idle:0}")));
+        let text = lines.join(" ");
+        let words: Vec<_> = text.split_whitespace().collect();
+        assert!(
+            words.join(" ").ends_with("3.00ms went to interrupts"),
+            "{lines:#?}"
+        );
+        // Nothing is known, or the wait does not matter.
+        assert_eq!(told(""), None);
+        assert_eq!(
+            interference(&alert(
+                "irq:29@1+0 switch:2(t)/120@1+10{irq:1,softirq:0,tasks:9,idle:0}"
+            )),
+            None
+        );
+    }
+
+    #[test]
+    fn an_alert_without_steps_has_no_lines() {
+        assert!(lines(&alert("")).is_empty());
+        assert!(lines(&alert("nonsense")).is_empty());
+        assert_eq!(verdict(&alert("irq:1@0+0")), None);
+    }
+}

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `measure`: what the probes themselves cost, by the processor's counters. There is such a file if the
+//! module was loaded with `measure=`.
+//!
+//! ```text
+//! counter branch-misses counted cpus=4
+//! probe wakeup sched_waking transition samples=1510 discarded=2
+//! value cycles count=1510 min=310 mean=352 p50=351 p99=639 max=2011 sum=531520 squares=... products=...
+//! value branch-misses count=1510 min=0 mean=0 p50=0 p99=2 max=9 sum=102 squares=... products=...
+//! bucket 320 352 1400 12
+//! ```
+//!
+//! A bucket: the cycles from which on it counts, those from which on the next one does, its samples, and
+//! the sum of each event of these.
+
+use serde::Serialize;
+
+use crate::ParseError;
+
+/// The file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Measure {
+    /// The cycles, and the events that were asked for.
+    pub counters: Vec<Counter>,
+    /// Probes that are not measured, for lack of memory.
+    pub unmeasured: u64,
+    /// In the order in which they were attached; `empty` is first.
+    pub probes: Vec<MeasuredProbe>,
+}
+
+/// A counter of the processor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Counter {
+    /// `branch-misses`
+    pub name: String,
+    /// On how many CPUs it is counted.
+    pub cpus: u64,
+    /// Why it is not, if it is counted on none: `absent`, `busy`, `error-22`.
+    pub missing: Option<String>,
+}
+
+/// The runs of a probe that began or ended an event, or the others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MeasuredProbe {
+    /// `wakeup`
+    pub tracker: String,
+    /// The tracepoint, or the function.
+    pub hook: String,
+    /// `transition` or `none`.
+    pub kind: String,
+    /// How many runs were measured.
+    pub samples: u64,
+    /// How many more were not, since an NMI or a machine check interrupted them.
+    pub discarded: u64,
+    /// By counter, in the order of those.
+    pub values: Vec<Taken>,
+    /// By cycles; those without samples are left out.
+    pub buckets: Vec<CycleBucket>,
+}
+
+/// What runs took, by one counter.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Taken {
+    /// `branch-misses`
+    pub counter: String,
+    /// How many runs it counted in; without any, the others are 0.
+    pub count: u64,
+    /// Exact, as are the mean, rounded down, and the maximum.
+    pub min: u64,
+    /// See above.
+    pub mean: u64,
+    /// Percentiles are upper bounds, at most 1/8 above the true value.
+    pub p50: u64,
+    /// See above.
+    pub p99: u64,
+    /// See above.
+    pub max: u64,
+    /// Of all values.
+    pub sum: u64,
+    /// The sum of the squares, where a value from [`SQUARED`] on counts as that.
+    pub squares: u64,
+    /// The same of the value times the cycles.
+    pub products: u64,
+}
+
+/// The largest value in sums of squares.
+const SQUARED: u64 = (1 << 24) - 1;
+
+/// Runs that took about as many cycles.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CycleBucket {
+    /// The lowest number of cycles in it.
+    pub low: u64,
+    /// The lowest above it.
+    pub high: u64,
+    /// Its runs.
+    pub count: u64,
+    /// Of each event, in the order of the counters.
+    pub sums: Vec<u64>,
+}
+
+/// What the slowest runs had, of one event.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Outliers {
+    /// How many they are.
+    pub runs: u64,
+    /// The event, for one of them, and for one of the others.
+    pub mean: f64,
+    /// See above.
+    pub others: f64,
+}
+
+impl Measure {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// Names the line and the word.
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
+        let mut this = Self {
+            counters: Vec::new(),
+            unmeasured: 0,
+            probes: Vec::new(),
+        };
+        for (at, line) in text.lines().enumerate() {
+            this.line(line).map_err(|error| error.at_line(at + 1))?;
+        }
+        Ok(this)
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), ParseError> {
+        let mut words = line.split(' ');
+        let kind = words.next().unwrap_or_default();
+        let mut word = |what| words.next().ok_or_else(|| ParseError::new("", what));
+        match kind {
+            "counter" => {
+                let name = word("a counter")?.to_string();
+                let mut counter = Counter {
+                    name,
+                    cpus: 0,
+                    missing: None,
+                };
+                match word("counted or missing")? {
+                    "counted" => counter.cpus = number(keyed(word("cpus=")?, "cpus")?)?,
+                    "missing" => counter.missing = Some(keyed(word("why=")?, "why")?.to_string()),
+                    other => return Err(ParseError::new(other, "counted or missing")),
+                }
+                self.counters.push(counter);
+            }
+            "unmeasured" => self.unmeasured = number(word("a number")?)?,
+            "probe" => self.probes.push(MeasuredProbe {
+                tracker: word("a tracker")?.to_string(),
+                hook: word("a tracepoint or a function")?.to_string(),
+                kind: word("transition or none")?.to_string(),
+                samples: number(keyed(word("samples=")?, "samples")?)?,
+                discarded: number(keyed(word("discarded=")?, "discarded")?)?,
+                values: Vec::new(),
+                buckets: Vec::new(),
+            }),
+            "value" | "bucket" => {
+                let probe = self.probes.last_mut();
+                let probe = probe.ok_or_else(|| ParseError::new(kind, "a probe first"))?;
+                if kind == "value" {
+                    probe.values.push(Taken::parse(words)?);
+                } else {
+                    probe.buckets.push(CycleBucket::parse(words)?);
+                }
+            }
+            // Of a newer module.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Why an event is not counted, for a person.
+    #[must_use]
+    pub fn why(missing: &str) -> String {
+        match missing {
+            "absent" => "this machine has no such counter".to_string(),
+            "busy" => "others use all counters of the processor".to_string(),
+            other => format!("the kernel refused it ({other})"),
+        }
+    }
+}
+
+impl Taken {
+    fn parse<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Self, ParseError> {
+        let counter = words.next().unwrap_or_default().to_string();
+        let mut this = Self {
+            counter,
+            ..Self::default()
+        };
+        for word in words {
+            let (key, value) = word
+                .split_once('=')
+                .ok_or_else(|| ParseError::new(word, "key=value"))?;
+            let field = match key {
+                "count" => &mut this.count,
+                "min" => &mut this.min,
+                "mean" => &mut this.mean,
+                "p50" => &mut this.p50,
+                "p99" => &mut this.p99,
+                "max" => &mut this.max,
+                "sum" => &mut this.sum,
+                "squares" => &mut this.squares,
+                "products" => &mut this.products,
+                _ => continue,
+            };
+            *field = number(value)?;
+        }
+        Ok(this)
+    }
+}
+
+impl CycleBucket {
+    fn parse<'a>(words: impl Iterator<Item = &'a str>) -> Result<Self, ParseError> {
+        let mut numbers = words.map(number);
+        let mut next = || {
+            let missing = || ParseError::new("", "low, high and count");
+            numbers.next().ok_or_else(missing)?
+        };
+        Ok(Self {
+            low: next()?,
+            high: next()?,
+            count: next()?,
+            sums: numbers.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl MeasuredProbe {
+    /// What the runs took by a counter.
+    #[must_use]
+    pub fn value(&self, counter: &str) -> Option<&Taken> {
+        self.values.iter().find(|value| value.counter == counter)
+    }
+
+    /// How closely an event goes with the cycles, from -1 to 1 (Pearson's coefficient). `None` if one of
+    /// them is the same in all runs, or an outlier is beyond what was squared.
+    #[must_use]
+    pub fn correlation(&self, event: &str) -> Option<f64> {
+        let (cycles, event) = (self.values.first()?, self.value(event)?);
+        if cycles.count != event.count || cycles.max.max(event.max) > SQUARED {
+            return None;
+        }
+        #[allow(clippy::cast_precision_loss)]
+        let float = |value: u64| value as f64;
+        let n = float(cycles.count);
+        let spread = |x: &Taken| n * float(x.squares) - float(x.sum) * float(x.sum);
+        let common = n * float(event.products) - float(event.sum) * float(cycles.sum);
+        let both = (spread(cycles) * spread(event)).sqrt();
+        (both > 0.0).then(|| (common / both).clamp(-1.0, 1.0))
+    }
+
+    /// What the slowest runs, those in buckets above that of p99, had of an event, and what the others
+    /// had. `None` if no run is so much slower.
+    #[must_use]
+    pub fn outliers(&self, event: &str) -> Option<Outliers> {
+        let nth = self
+            .values
+            .iter()
+            .position(|value| value.counter == event)?;
+        let (nth, p99) = (nth.checked_sub(1)?, self.values.first()?.p99);
+        let (mut slow, mut others) = ((0, 0), (0, 0));
+        for bucket in &self.buckets {
+            let to = if bucket.low > p99 {
+                &mut slow
+            } else {
+                &mut others
+            };
+            to.0 += bucket.count;
+            to.1 += bucket.sums.get(nth)?;
+        }
+        #[allow(clippy::cast_precision_loss)]
+        let mean = |(runs, sum): (u64, u64)| sum as f64 / runs.max(1) as f64;
+        (slow.0 > 0).then(|| Outliers {
+            runs: slow.0,
+            mean: mean(slow),
+            others: mean(others),
+        })
+    }
+}
+
+fn keyed<'a>(word: &'a str, key: &str) -> Result<&'a str, ParseError> {
+    let value = word.strip_prefix(key).and_then(|w| w.strip_prefix('='));
+    value.ok_or_else(|| ParseError::new(word, format!("{key}=")))
+}
+
+fn number(word: &str) -> Result<u64, ParseError> {
+    word.parse().map_err(|_| ParseError::new(word, "a number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "counter cycles counted cpus=2
+counter instructions missing why=absent
+counter branch-misses counted cpus=2
+unmeasured 0
+probe wakeup sched_waking transition samples=4 discarded=1
+value cycles count=4 min=100 mean=325 p50=103 p99=900 max=1000 sum=1300 squares=1030000 products=1030000
+value instructions count=0
+value branch-misses count=4 min=0 mean=2 p50=0 p99=8 max=8 sum=8 squares=64 products=8000
+bucket 96 104 3 0 0
+bucket 960 1024 1 0 8
+later this that
+probe wakeup sched_waking none samples=0 discarded=0
+";
+
+    #[test]
+    fn the_file_is_read() {
+        let measure = Measure::parse(TEXT).unwrap();
+        let missing: Vec<_> = measure
+            .counters
+            .iter()
+            .map(|c| c.missing.as_deref())
+            .collect();
+        assert_eq!(missing, [None, Some("absent"), None]);
+        assert_eq!(measure.probes.len(), 2);
+        let probe = &measure.probes[0];
+        assert_eq!((probe.samples, probe.discarded), (4, 1));
+        assert_eq!(probe.value("cycles").unwrap().p99, 900);
+        assert_eq!(probe.buckets[1].sums, [0, 8]);
+        assert!(measure.probes[1].values.is_empty());
+    }
+
+    #[test]
+    fn what_the_slow_runs_had_is_found() {
+        let measure = Measure::parse(TEXT).unwrap();
+        let probe = &measure.probes[0];
+        let correlation = probe.correlation("branch-misses").unwrap();
+        assert!(correlation > 0.999, "{correlation}");
+        let slow = probe.outliers("branch-misses").unwrap();
+        assert_eq!(slow.runs, 1);
+        assert!(
+            (slow.mean - 8.0).abs() < 1e-9 && slow.others.abs() < 1e-9,
+            "{slow:?}"
+        );
+        assert_eq!(probe.correlation("instructions"), None);
+        assert_eq!(probe.correlation("cycles").map(f64::round), Some(1.0));
+        assert_eq!(probe.outliers("cycles"), None);
+        assert_eq!(measure.probes[1].outliers("branch-misses"), None);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (text, line, word) in [
+            ("counter cycles", 1, ""),
+            ("counter cycles lost", 1, "lost"),
+            ("unmeasured x", 1, "x"),
+            ("unmeasured 0\nvalue cycles count=1", 2, "value"),
+            ("probe a b none samples=-1 discarded=0", 1, "-1"),
+            ("probe a b none samples=1 lost=0", 1, "lost=0"),
+            ("probe a b none samples=1 discarded=0\nbucket 1 2", 2, ""),
+            (
+                "probe a b none samples=1 discarded=0\nvalue cycles count",
+                2,
+                "count",
+            ),
+        ] {
+            let error = Measure::parse(text).unwrap_err();
+            assert_eq!((error.line, error.word.as_str()), (line, word), "{text:?}");
+        }
+    }
+}

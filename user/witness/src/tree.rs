@@ -1,0 +1,518 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The ways from interrupts and timers to tasks, from raw tracepoints alone, and the alerts of the
+//! tracker `tree` with threshold 0 about the same.
+//!
+//! ```text
+//!  trace --lines--> rebuild --> paths that have ended, by task --.
+//!                                                                compare, step by step
+//!  alerts --lt_proc--> path --> steps with their times ----------'
+//! ```
+//!
+//! What an alert has to say as the trace does: the task, the origin with its line and action, the
+//! CPU and the priority in the end, how often threads were preempted, and each step: what, where,
+//! and when. A timer was due exactly when it was started for; other times are those of two probes
+//! on one tracepoint.
+//!
+//! The trace cannot tell a wait for a lock of PREEMPT_RT from another sleep in the state `D`, and
+//! has no step that an alert has left out: then their number has to be right.
+
+mod path;
+mod rebuild;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context, Result};
+use lt_proc::{Alert, Nanos};
+
+use self::path::{Step, Told, told};
+use self::rebuild::{Ended, Rebuild, is_read};
+use crate::judge::{Limits, Verdict};
+use crate::lines;
+
+/// The trace has microseconds: this close to when a timer was due, a step may have been before or
+/// after that.
+const CLOSE: u64 = 3_000;
+
+/// Compares. `kthreads` has the thread ids of the threads of the kernel that were there before.
+pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) -> Result<Verdict> {
+    let kthreads: Result<BTreeSet<u32>, _> = kthreads.split_whitespace().map(str::parse).collect();
+    let kthreads = kthreads.context("thread ids")?;
+    let (lines, marks) = lines::read(trace, is_read)?;
+    let mut rebuild = Rebuild::new(kthreads);
+    for (at, line) in lines.iter().enumerate() {
+        rebuild.see(at, line).with_context(|| format!("{line:?}"))?;
+    }
+    let mut judge = Judge {
+        limits,
+        faults: Vec::new(),
+        differences: Vec::new(),
+        unknown: 0,
+    };
+    let mut by_task: BTreeMap<u32, (Vec<&Ended>, Vec<Alert>)> = BTreeMap::new();
+    let (mut ended, mut told) = (0, 0);
+    for path in &rebuild.ended {
+        if (marks.begin..=marks.end).contains(&path.end()) {
+            by_task.entry(path.tid).or_default().0.push(path);
+            ended += 1;
+        }
+    }
+    for alert in lines::stream(alerts)? {
+        if (marks.begin..=marks.end).contains(&alert.time) {
+            let tid = u32::try_from(alert.tid)?;
+            by_task.entry(tid).or_default().1.push(alert);
+            told += 1;
+        }
+    }
+    for (paths, alerts) in by_task.values() {
+        judge.task(paths, alerts)?;
+    }
+    Ok(judge.verdict(ended, told))
+}
+
+impl Ended {
+    fn last(&self) -> &Step {
+        // A path has a first step, and the switch.
+        &self.path.steps[self.path.steps.len() - 1]
+    }
+
+    /// When it ended.
+    fn end(&self) -> u64 {
+        self.last().time
+    }
+
+    /// The fields of its alert but the times and the steps.
+    fn head(&self) -> [(&'static str, String); 7] {
+        let origin = &self.path.origin;
+        [
+            ("end", "switch".into()),
+            ("origin", origin.kind.into()),
+            ("irq", origin.irq.to_string()),
+            ("action", origin.action.clone()),
+            ("target_cpu", self.last().cpu.to_string()),
+            ("prio", self.prio.clone()),
+            ("preempted", self.path.preempted.to_string()),
+        ]
+    }
+
+    /// Its steps as a reader would see them.
+    fn text(&self) -> String {
+        let steps = self.path.steps.iter();
+        let steps: Vec<String> = steps
+            .map(|step| format!("{}@{}:{}", step.what, step.cpu, step.time))
+            .collect();
+        steps.join(" ")
+    }
+}
+
+struct Judge<'a> {
+    limits: &'a Limits,
+    faults: Vec<String>,
+    /// The largest one of each pair.
+    differences: Vec<u64>,
+    /// How many began with a timer that was started before the trace was.
+    unknown: usize,
+}
+
+impl Judge<'_> {
+    /// The paths and the alerts of a task, both in order.
+    fn task(&mut self, paths: &[&Ended], alerts: &[Alert]) -> Result<()> {
+        let (mut paths, mut alerts) = (paths.iter().peekable(), alerts.iter().peekable());
+        loop {
+            // What has no counterpart is named alone, and the others are compared nevertheless.
+            let most = self.limits.most;
+            match (paths.peek(), alerts.peek()) {
+                (None, None) => return Ok(()),
+                (Some(path), alert) if alert.is_none_or(|a| a.time > path.end() + most) => {
+                    let text = path.text();
+                    self.faults
+                        .push(format!("no alert for tid {}: {text}", path.tid));
+                    paths.next();
+                }
+                (path, Some(alert)) if path.is_none_or(|p| p.end() > alert.time + most) => {
+                    let text = alert.fields.text("path").unwrap_or_default();
+                    let (seq, tid) = (alert.seq, alert.tid);
+                    let fault = format!("alert seq={seq} for tid {tid}: no such path: {text}");
+                    self.faults.push(fault);
+                    alerts.next();
+                }
+                _ => {
+                    if let (Some(path), Some(alert)) = (paths.next(), alerts.next()) {
+                        self.pair(path, alert)?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn pair(&mut self, path: &Ended, alert: &Alert) -> Result<()> {
+        let (seq, tid) = (alert.seq, alert.tid);
+        for (name, expected) in path.head() {
+            let said = alert.fields.text(name).unwrap_or_default();
+            if said != expected {
+                let fault = format!(
+                    "alert seq={seq} for tid {tid} has {name}={said}, the trace {expected}: {}",
+                    path.text()
+                );
+                self.faults.push(fault);
+            }
+        }
+        match self.steps(path, alert)? {
+            Ok(difference) => self.differences.push(difference),
+            Err(why) => {
+                let text = alert.fields.text("path").unwrap_or_default();
+                let (start, trace) = (alert.time - alert.delay, path.text());
+                self.faults.push(format!(
+                    "alert seq={seq} for tid {tid}, from {start}: {text}: {why}; the trace: {trace}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// The largest difference in time, or what else is different.
+    fn steps(&mut self, path: &Ended, alert: &Alert) -> Result<Result<u64, String>> {
+        let (told, start) = (told(alert)?, alert.time - alert.delay);
+        if path.path.origin.kind == "timer" {
+            match path.path.origin.start {
+                Some(due) if due != start => return Ok(Err(format!("due at {due}"))),
+                Some(_) => {}
+                None => self.unknown += 1,
+            }
+        }
+        // Steps before the start are not on the way from there.
+        let (first, rest) = path.path.steps.split_at(1);
+        let rest = rest.iter().filter(|step| step.time + CLOSE >= start);
+        let mut steps = first.iter().chain(rest).peekable();
+        let mut worst = 0;
+        for (at, one) in told.iter().enumerate() {
+            let (what, cpu, time) = match one {
+                Told::More(number) => {
+                    let left = steps.clone().count();
+                    if left != number + told.len() - at - 1 {
+                        return Ok(Err(format!("{left} steps follow the first {at}")));
+                    }
+                    steps.by_ref().take(*number).for_each(drop);
+                    continue;
+                }
+                Told::Step { what, cpu, time } => (what, *cpu, *time),
+            };
+            let is_it = |step: &&Step| step.what == *what && step.cpu == cpu;
+            while let Some(step) = steps.next_if(|step| !is_it(step)) {
+                if at == 0 || step.time > start + CLOSE {
+                    return Ok(Err(format!("{what} is {}", step.what)));
+                }
+            }
+            let Some(step) = steps.next() else {
+                return Ok(Err(format!("there is no {what}")));
+            };
+            if at > 0 || path.path.origin.kind != "timer" {
+                worst = worst.max(step.time.abs_diff(time));
+            }
+        }
+        Ok(match steps.next() {
+            Some(step) => Err(format!("{} follows", step.what)),
+            None if worst > self.limits.most => Err(format!("a step differs by {}", Nanos(worst))),
+            None => Ok(worst),
+        })
+    }
+
+    fn verdict(mut self, paths: usize, alerts: usize) -> Verdict {
+        let matched = self.differences.len();
+        let usual = self.limits.usual;
+        let close = self.differences.iter().filter(|d| **d <= usual).count();
+        if (matched - close) * 100 > matched {
+            let limit = Nanos(usual).exact();
+            let fault = format!("only {close} of {matched} paths agree within {limit}");
+            self.faults.push(fault);
+        }
+        if matched < self.limits.expect_at_least {
+            let wanted = self.limits.expect_at_least;
+            self.faults
+                .push(format!("{matched} paths agree, expected at least {wanted}"));
+        }
+        let worst = Nanos(self.differences.iter().copied().max().unwrap_or(0));
+        let summary = format!(
+            "paths={paths} alerts={alerts} matched={matched} worst={worst} usual={close} unknown={}",
+            self.unknown
+        );
+        Verdict::new(summary, self.faults)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 2_000_000_000;
+
+    /// A trace of lines `[CPU] FLAGS MICROSECONDS TID EVENT: FIELDS`, the times from two seconds on.
+    fn trace(lines: &[&str]) -> String {
+        let mut text = "# entries-in-buffer/entries-written: 9/9   #P:2\n".to_string();
+        text += "  sh-1  [000] .....  1.0: tracing_mark_write: lt-witness begin\n";
+        for line in lines {
+            let words: Vec<&str> = line.splitn(5, ' ').collect();
+            let [cpu, flags, time, tid, event] = words[..] else {
+                panic!("{line}");
+            };
+            let time: u32 = time.parse().unwrap();
+            text += &format!("  a b-{tid} {cpu} {flags} 2.{time:06}: {event}\n");
+        }
+        text + "  sh-1  [000] .....  9.0: tracing_mark_write: lt-witness end\n"
+    }
+
+    /// The alert of a path for a task, with the steps of one that begins at `start`.
+    fn alert(seq: u64, tid: u32, start: u64, head: &str, path: &str) -> String {
+        let delays = path.split(' ').map(|step| step.rsplit_once('+').unwrap().1);
+        let delay: u64 = delays.map(|ns| ns.parse::<u64>().unwrap()).sum();
+        let time = start + delay;
+        format!(
+            "seq={seq} time={time} instance=w tracker=tree reason=threshold delay={delay} threshold=0 cpu=1 \
+             pid={tid} tid={tid} comm=\"x\" end=switch state=running {head} policy=other merged=0 more=0 path=\"{path}\"\n"
+        )
+    }
+
+    fn faults(lines: &[&str], alerts: &str) -> Vec<String> {
+        let limits = Limits {
+            usual: 5_000,
+            most: 50_000,
+            ..Limits::default()
+        };
+        check(&trace(lines), alerts, "2 3\n27", &limits)
+            .unwrap()
+            .faults
+    }
+
+    const IDLE: &str = "[001] d..2. 0 9 sched_switch: prev_comm=x prev_pid=9 prev_prio=120 prev_state=S ==> \
+        next_comm=swapper/1 next_pid=0 next_prio=120";
+    const RUNS: &str = "[001] d..2. 90 0 sched_switch: prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> \
+        next_comm=x next_pid=9 next_prio=120";
+
+    const TIMER: [&str; 8] = [
+        "[001] d..1. 0 9 hrtimer_start: hrtimer=00000000ab function=hrtimer_wakeup expires=2000070000 \
+            softexpires=2000020000 mode=ABS was_armed=0",
+        IDLE,
+        "[001] d.h1. 71 0 local_timer_entry: vector=236",
+        "[001] d.h2. 72 0 hrtimer_expire_entry: hrtimer=00000000ab function=hrtimer_wakeup now=2000070800",
+        "[001] d.h3. 73 0 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+        "[001] d.h2. 74 0 hrtimer_expire_exit: hrtimer=00000000ab",
+        "[001] d.h1. 75 0 local_timer_exit: vector=236",
+        RUNS,
+    ];
+    const TIMER_HEAD: &str = "origin=timer irq=-1 action=\"\" target_cpu=1 prio=120 preempted=0";
+    const TIMER_PATH: &str = "timer:hrtimer_wakeup@1+0 vector:local_timer@1+51200 expire:hrtimer_wakeup@1+1000 \
+        waking:9@1+1000 switch:9(x)/120@1+17000";
+
+    #[test]
+    fn a_timer_is_followed_from_when_it_was_due() {
+        let due = START + 20_000;
+        let told = |head: &str, path: &str| faults(&TIMER, &alert(1, 9, due, head, path));
+        assert_eq!(told(TIMER_HEAD, TIMER_PATH), [""; 0]);
+        // One thing wrong at a time.
+        for (from, to, fault) in [
+            (
+                "vector:local_timer@1",
+                "vector:local_timer@0",
+                "local_timer",
+            ),
+            ("waking:9", "waking:8", "waking:8 is waking:9"),
+            ("vector:local_timer@1+51200 ", "", "no such path"),
+            ("+17000", "+80000", "no such path"),
+            ("expire:hrtimer_wakeup@1+1000 ", "", "expire"),
+            ("+51200", "+45000", "within 5us"),
+        ] {
+            let path = TIMER_PATH.replace(from, to);
+            let found = told(TIMER_HEAD, &path).join("\n");
+            assert!(found.contains(fault), "{from} {to}: {found}");
+        }
+        for (from, to) in [
+            ("irq=-1", "irq=0"),
+            ("target_cpu=1", "target_cpu=0"),
+            ("prio=120", "prio=119"),
+            ("preempted=0", "preempted=1"),
+            ("origin=timer", "origin=vector"),
+        ] {
+            let found = told(&TIMER_HEAD.replace(from, to), TIMER_PATH);
+            assert!(found[0].contains(to), "{found:?}");
+        }
+        // A nanosecond is too much.
+        let found = faults(&TIMER, &alert(1, 9, due + 1, TIMER_HEAD, TIMER_PATH));
+        assert!(found[0].contains("due at 2000020000"), "{found:?}");
+    }
+
+    #[test]
+    fn what_is_missing_and_what_is_invented_is_found() {
+        let found = faults(&TIMER, "");
+        assert!(found[0].contains("no alert for tid 9"), "{found:?}");
+        let due = START + 20_000;
+        let one = alert(1, 9, due, TIMER_HEAD, TIMER_PATH);
+        let twice = one.clone() + &one.replace("seq=1", "seq=2");
+        assert!(faults(&TIMER, &twice)[0].contains("no such path"));
+        let lost = one.clone() + &one.replace("seq=1", "seq=3");
+        assert!(check(&trace(&TIMER), &lost, "", &Limits::default()).is_err());
+    }
+
+    #[test]
+    fn steps_that_are_left_out_are_counted() {
+        let path = |number| {
+            format!(
+                "timer:hrtimer_wakeup@1+0 vector:local_timer@1+51200 more({number})+2000 switch:9(x)/120@1+17000"
+            )
+        };
+        let told = |number| {
+            let alert = alert(1, 9, START + 20_000, TIMER_HEAD, &path(number));
+            faults(&TIMER, &alert)
+        };
+        assert_eq!(told(2), [""; 0]);
+        assert!(told(1)[0].contains("3 steps follow the first 2"));
+    }
+
+    const IRQ_HEAD: &str = "origin=irq irq=27 action=\"eth0\" target_cpu=1 prio=120 preempted=0";
+
+    #[test]
+    fn a_thread_is_woken_after_its_handler() {
+        let lines = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] d.h2. 13 0 sched_waking: comm=irq/27-eth0 pid=27 prio=49 target_cpu=000",
+            "[000] d..2. 20 0 sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=irq/27-eth0 next_pid=27 next_prio=49",
+            "[000] d..3. 30 27 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            RUNS,
+        ];
+        let path = "irq:27@0+0 waking:27@0+3000 switch:27(irq/27-eth0)/49@0+7000 waking:9@0+10000 switch:9(x)/120@1+60000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        assert_eq!(faults(&lines, &told), [""; 0]);
+        // What is woken after another handler, or not in an interrupt, has no path.
+        let other = lines.map(|line| line.replace("irq/27", "irq/28"));
+        let other: Vec<&str> = other.iter().map(String::as_str).collect();
+        assert!(faults(&other, &told)[0].contains("no such path"));
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_that_is_made_meanwhile_is_a_hop() {
+        let lines = [
+            "[000] ..... 5 2 sched_process_fork: comm=kthreadd pid=2 child_comm=kthreadd child_pid=31",
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h2. 12 0 sched_waking: comm=z pid=31 prio=120 target_cpu=000",
+            "[000] d.h1. 13 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] d..2. 20 0 sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=z next_pid=31 next_prio=120",
+            "[000] d..3. 30 31 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            RUNS,
+        ];
+        let path = "irq:27@0+0 waking:31@0+2000 switch:31(z)/120@0+8000 waking:9@0+10000 switch:9(x)/120@1+60000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        assert_eq!(faults(&lines, &told), [""; 0]);
+        let by_another = lines.map(|line| line.replace("5 2 sched", "5 1 sched"));
+        let by_another: Vec<&str> = by_another.iter().map(String::as_str).collect();
+        assert_ne!(faults(&by_another, &told), [""; 0]);
+    }
+
+    #[test]
+    fn a_softirq_may_wait_for_its_thread() {
+        let lines = [
+            IDLE,
+            "[001] d.h1. 10 8 irq_handler_entry: irq=27 name=eth0",
+            "[001] d.h1. 11 8 softirq_raise: vec=3 [action=NET_RX]",
+            "[001] d.h1. 12 8 irq_handler_exit: irq=27 ret=handled",
+            "[001] d..2. 13 8 sched_waking: comm=ksoftirqd/1 pid=2 prio=120 target_cpu=001",
+            "[001] d..2. 20 8 sched_switch: prev_comm=y prev_pid=8 prev_prio=120 prev_state=R+ ==> \
+                next_comm=ksoftirqd/1 next_pid=2 next_prio=120",
+            "[001] ..s1. 22 2 softirq_entry: vec=3 [action=NET_RX]",
+            "[001] d.s2. 23 2 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            "[001] ..s1. 24 2 softirq_exit: vec=3 [action=NET_RX]",
+            &RUNS.replace("pid=0", "pid=2"),
+        ];
+        let path = "irq:27@1+0 raise:NET_RX@1+1000 waking:2@1+2000 switch:2(ksoftirqd/1)/120@1+7000 \
+            softirq:NET_RX@1+2000 waking:9@1+1000 switch:9(x)/120@1+67000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        assert_eq!(faults(&lines, &told), [""; 0]);
+    }
+
+    #[test]
+    fn a_work_is_followed_to_its_worker() {
+        let lines = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 workqueue_queue_work: work struct=00000000cd function=do_it workqueue=q req_cpu=8192 cpu=0",
+            "[000] d.h2. 13 0 sched_waking: comm=kworker/0:1 pid=3 prio=120 target_cpu=000",
+            "[000] d.h1. 14 0 irq_handler_exit: irq=27 ret=handled",
+            "[000] d..2. 20 0 sched_switch: prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                next_comm=kworker/0:1 next_pid=3 next_prio=120",
+            "[000] ..... 22 3 workqueue_execute_start: work struct 00000000cd: function do_it",
+            "[000] d..3. 30 3 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            "[000] ..... 31 3 workqueue_execute_end: work struct 00000000cd: function do_it",
+            RUNS,
+        ];
+        let path = "irq:27@0+0 queue:do_it@0+2000 waking:3@0+1000 switch:3(kworker/0:1)/120@0+7000 work:do_it@0+2000 \
+            waking:9@0+8000 switch:9(x)/120@1+60000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        assert_eq!(faults(&lines, &told), [""; 0]);
+        // What a worker does besides the work is not on its way.
+        for (at, to) in [
+            (6, "struct 00000000ef"),
+            (8, "_start: work struct 00000000ef"),
+        ] {
+            let mut lines = lines.map(str::to_string);
+            lines[at] = match at {
+                6 => lines[at].replace("struct 00000000cd", to),
+                _ => lines[at].replace("_end: work struct 00000000cd", to),
+            };
+            if at == 8 {
+                lines.swap(7, 8);
+                lines[7] = lines[7].replace(" 31 3 ", " 29 3 ");
+            }
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            assert!(faults(&lines, &told)[0].contains("no such path"), "{at}");
+        }
+    }
+
+    #[test]
+    fn a_call_is_followed_to_the_other_cpu() {
+        let lines = [
+            IDLE,
+            "[000] d.h1. 10 0 irq_handler_entry: irq=27 name=eth0",
+            "[000] d.h1. 12 0 csd_queue_cpu: cpu=1 callsite=f+0x1/0x2 func=do_it csd=00000000cd",
+            "[000] d.h1. 14 0 irq_handler_exit: irq=27 ret=handled",
+            "[001] d.h1. 20 0 call_function_single_entry: vector=251",
+            "[001] d.h1. 22 0 csd_function_entry: func=do_it, csd=00000000cd",
+            "[001] d.h2. 30 0 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
+            "[001] d.h1. 31 0 csd_function_exit: func=do_it, csd=00000000cd",
+            "[001] d.h1. 32 0 call_function_single_exit: vector=251",
+            RUNS,
+        ];
+        let path = "irq:27@0+0 call:do_it@0+2000 vector:call_function_single@1+8000 called:do_it@1+2000 \
+            waking:9@1+8000 switch:9(x)/120@1+60000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        assert_eq!(faults(&lines, &told), [""; 0]);
+        let other = lines
+            .map(|line| line.replace("func=do_it, csd=00000000cd", "func=do_it, csd=00000000ef"));
+        let other: Vec<&str> = other.iter().map(String::as_str).collect();
+        assert!(!faults(&other, &told).is_empty());
+    }
+
+    #[test]
+    fn what_comes_next_says_whether_a_running_task_was_asleep() {
+        let woken = "[000] d.h1. 5 0 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
+        let handler = [
+            "[000] d.h1. 4 0 irq_handler_entry: irq=27 name=eth0",
+            woken,
+            "[000] d.h1. 6 0 irq_handler_exit: irq=27 ret=handled",
+        ];
+        let ran = "[001] d..1. 1 9 softirq_raise: vec=1 [action=TIMER]";
+        let out = IDLE.replace(" 0 9 ", " 7 9 ");
+        let mut lines = vec![ran];
+        lines.extend(handler);
+        lines.extend([out.as_str(), RUNS]);
+        let path = "irq:27@0+0 waking:9@0+1000 switch:9(x)/120@1+85000";
+        let told = alert(1, 9, START + 4_000, IRQ_HEAD, path);
+        assert_eq!(faults(&lines, &told), [""; 0]);
+        // It was awake, and another waking came when it slept.
+        let later = "[000] ..... 50 1 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
+        lines.insert(5, later);
+        assert_eq!(faults(&lines, ""), ["0 paths agree, expected at least 1"]);
+    }
+}

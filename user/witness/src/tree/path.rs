@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Paths: as the witness builds them from the trace, and as an alert tells one.
+
+use std::rc::Rc;
+
+use anyhow::{Context, Result, bail};
+use lt_proc::Alert;
+
+/// A step that the trace shows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Step {
+    /// As in an alert: `waking:9`.
+    pub(super) what: String,
+    pub(super) cpu: u32,
+    /// When, ns.
+    pub(super) time: u64,
+    /// The position of its line in the trace, which orders those of one CPU exactly.
+    pub(super) at: usize,
+}
+
+/// A path from its origin on. Branches share what they have in common.
+#[derive(Debug, Clone)]
+pub(super) struct Path {
+    pub(super) steps: Rc<Vec<Step>>,
+    pub(super) origin: Rc<Origin>,
+    /// How often its threads were preempted.
+    pub(super) preempted: u32,
+}
+
+/// What it began with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// `irq`, `vector` or `timer`.
+    pub(super) kind: &'static str,
+    /// The line of an interrupt, else -1, and the name of its action.
+    pub(super) irq: i64,
+    pub(super) action: String,
+    /// When, ns; unknown for a timer that was started before the trace was.
+    pub(super) start: Option<u64>,
+}
+
+impl Path {
+    pub(super) fn new(origin: Origin, first: Step) -> Self {
+        Self {
+            steps: Rc::new(vec![first]),
+            origin: Rc::new(origin),
+            preempted: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        Rc::make_mut(&mut self.steps).push(step);
+    }
+
+    /// Appends what says how a worker came to what was queued last: its own steps since then, from
+    /// when it was woken.
+    pub(super) fn follow_worker(&mut self, worker: &Path) {
+        let woken = |step: &Step| step.what.starts_with("waking:");
+        let from = worker.steps.iter().rposition(woken).unwrap_or(0);
+        let queued = self.last_at();
+        for step in worker.steps[from..].iter().filter(|step| step.at > queued) {
+            self.preempted += u32::from(step.what.starts_with("preempted:"));
+            self.push(step.clone());
+        }
+    }
+
+    /// The position of the last step's line.
+    pub(super) fn last_at(&self) -> usize {
+        self.steps.last().map_or(0, |step| step.at)
+    }
+}
+
+/// A step that an alert tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Told {
+    Step {
+        what: String,
+        cpu: u32,
+        time: u64,
+    },
+    /// This many are left out.
+    More(usize),
+}
+
+/// The steps of an alert, each with the time when it was taken.
+pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
+    let text = alert.fields.text("path").context("no path=")?;
+    let mut time = alert.time - alert.delay;
+    let mut steps = Vec::new();
+    for word in text.split(' ') {
+        let expected = || format!("{word:?}: expected KIND:SUBJECT@CPU+NS");
+        let (head, ns) = word.rsplit_once('+').with_context(expected)?;
+        time += ns.parse::<u64>().with_context(expected)?;
+        if let Some(number) = head.strip_prefix("more(") {
+            let number = number.strip_suffix(')').with_context(expected)?;
+            steps.push(Told::More(number.parse().with_context(expected)?));
+            continue;
+        }
+        let (what, cpu) = head.rsplit_once('@').with_context(expected)?;
+        let cpu = cpu.parse().with_context(expected)?;
+        let what = plain(what);
+        steps.push(Told::Step { what, cpu, time });
+    }
+    if time != alert.time {
+        bail!("the steps end at {time}, the alert at {}", alert.time);
+    }
+    Ok(steps)
+}
+
+/// A step without the name of its task, which its thread id says as well; and a wait for a lock as
+/// what the trace has for it, a sleep.
+fn plain(what: &str) -> String {
+    if let Some(tid) = what.strip_prefix("lock:") {
+        return format!("sleep:{tid}");
+    }
+    match (what.find('('), what.rfind(')')) {
+        (Some(open), Some(close)) if what.starts_with("switch:") => {
+            format!("{}{}", &what[..open], &what[close + 1..])
+        }
+        _ => what.to_string(),
+    }
+}

@@ -1,0 +1,632 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Rebuilds the paths from interrupts and timers to tasks from raw tracepoints alone.
+//!
+//! ```text
+//!   what a CPU does         handlers, local interrupt, timer      begin ways
+//!   what a CPU has to do    softirqs that were raised             continue ways
+//!   what serves a softirq   by CPU and task
+//!   tasks                   asleep or awake, with their tips      end ways
+//!   works, calls            that wait for a worker or a CPU       continue ways
+//! ```
+//!
+//! Of a task that is woken while another CPU shows it running, only what comes next says whether it
+//! was asleep already: if it is switched out to sleep, and in again without another waking, it was.
+
+use std::collections::{BTreeSet, HashMap};
+
+use anyhow::{Context, Result};
+
+use super::path::{Origin, Path, Step};
+use crate::lines::Line;
+
+/// A path that has ended with a task of user space.
+#[derive(Debug, Clone)]
+pub(super) struct Ended {
+    pub(super) tid: u32,
+    pub(super) path: Path,
+    pub(super) prio: String,
+}
+
+/// A handler that was called.
+#[derive(Debug, Clone)]
+struct Handler {
+    irq: i64,
+    action: String,
+    step: Step,
+}
+
+/// A timer whose function runs.
+#[derive(Debug, Clone)]
+struct Timer {
+    /// When it was due, if that is known.
+    due: Option<u64>,
+    function: String,
+    expire: Step,
+    /// One of the timer wheel: no origin.
+    is_wheel: bool,
+}
+
+/// A thread that serves softirqs.
+#[derive(Debug, Clone)]
+struct Thread {
+    woken: Step,
+    switched: Option<Step>,
+}
+
+#[derive(Debug, Default)]
+struct Cpu {
+    handlers: Vec<Handler>,
+    /// The one that has returned last, whose thread may be woken.
+    left: Option<Handler>,
+    vector: Option<Step>,
+    timer: Option<Timer>,
+    raised: HashMap<String, Path>,
+    threads: HashMap<u32, Thread>,
+    /// The way to the function that another CPU has requested and that runs, if it is known.
+    call: Option<Path>,
+}
+
+/// A softirq that is served.
+#[derive(Debug, Default)]
+struct Serving {
+    way: Option<Path>,
+    timer: Option<Timer>,
+}
+
+/// Where a task is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Is {
+    /// Not known: it is taken to be asleep when it is woken.
+    #[default]
+    Unknown,
+    /// On this CPU.
+    Running(u32),
+    /// It waits for a CPU.
+    Queued,
+    /// It has gone to sleep for its next event.
+    Asleep,
+    /// It has gone to sleep in the middle of its work.
+    Waiting,
+}
+
+#[derive(Debug, Default)]
+struct Task {
+    is: Is,
+    tip: Option<Path>,
+    /// A waking while another CPU shows it running: the tip that it made, if it was asleep.
+    ahead: Option<(Step, Option<Path>)>,
+}
+
+/// See the head of this file.
+pub(super) struct Rebuild {
+    kthreads: BTreeSet<u32>,
+    cpus: HashMap<u32, Cpu>,
+    serving: HashMap<(u32, u32), Serving>,
+    tasks: HashMap<u32, Task>,
+    /// When the timer at an address is due, by its own clock.
+    due: HashMap<String, u64>,
+    /// The ways to the works that wait for a worker, and to the calls that another CPU has requested,
+    /// by their addresses.
+    works: HashMap<String, Path>,
+    calls: HashMap<String, Path>,
+    pub(super) ended: Vec<Ended>,
+}
+
+/// The thread that makes all others of the kernel.
+const KTHREADD: u32 = 2;
+
+/// Whether the witness reads an event.
+pub(super) fn is_read(event: &str) -> bool {
+    const EVENTS: [&str; 19] = [
+        "workqueue_queue_work",
+        "workqueue_execute_start",
+        "workqueue_execute_end",
+        "csd_queue_cpu",
+        "csd_function_entry",
+        "csd_function_exit",
+        "timer_expire_entry",
+        "timer_expire_exit",
+        "irq_handler_entry",
+        "irq_handler_exit",
+        "hrtimer_start",
+        "hrtimer_expire_entry",
+        "hrtimer_expire_exit",
+        "softirq_raise",
+        "softirq_entry",
+        "softirq_exit",
+        "sched_waking",
+        "sched_switch",
+        "sched_process_fork",
+    ];
+    EVENTS.contains(&event) || vector(event).is_some()
+}
+
+/// The name of a local interrupt, and whether it begins.
+fn vector(event: &str) -> Option<(&str, bool)> {
+    const VECTORS: [&str; 6] = [
+        "local_timer",
+        "x86_platform_ipi",
+        "irq_work",
+        "call_function",
+        "call_function_single",
+        "thermal_apic",
+    ];
+    let entry = event.strip_suffix("_entry").map(|name| (name, true));
+    let found = entry.or_else(|| event.strip_suffix("_exit").map(|name| (name, false)));
+    found.filter(|(name, _)| VECTORS.contains(name))
+}
+
+/// The word after `name`.
+fn word<'t>(fields: &'t str, name: &str) -> Result<&'t str> {
+    let (_, value) = fields
+        .rsplit_once(name)
+        .with_context(|| format!("no {name}"))?;
+    Ok(value.split([' ', ']']).next().unwrap_or(""))
+}
+
+/// Whether an address is none.
+fn is_null(address: &str) -> bool {
+    address.contains("null") || address.bytes().all(|digit| digit == b'0')
+}
+
+fn number(fields: &str, name: &str) -> Result<u64> {
+    let value = word(fields, name)?;
+    value
+        .parse()
+        .with_context(|| format!("{value:?}: expected a number after {name}"))
+}
+
+impl Rebuild {
+    /// `kthreads`: the threads of the kernel that were there before.
+    pub(super) fn new(kthreads: BTreeSet<u32>) -> Self {
+        Self {
+            kthreads,
+            cpus: HashMap::new(),
+            serving: HashMap::new(),
+            tasks: HashMap::new(),
+            due: HashMap::new(),
+            works: HashMap::new(),
+            calls: HashMap::new(),
+            ended: Vec::new(),
+        }
+    }
+
+    fn cpu(&mut self, line: &Line<'_>) -> &mut Cpu {
+        self.cpus.entry(line.cpu).or_default()
+    }
+
+    /// Follows a line, the one with this number.
+    pub(super) fn see(&mut self, at: usize, line: &Line<'_>) -> Result<()> {
+        let (cpu, time) = (line.cpu, line.time);
+        let step = |what: String| Step {
+            what,
+            cpu,
+            time,
+            at,
+        };
+        let by = self.tasks.entry(line.current).or_default();
+        if by.is == Is::Unknown {
+            by.is = Is::Running(cpu);
+        }
+        if let Some((name, begins)) = vector(line.event) {
+            let now = self.cpu(line);
+            if begins {
+                now.forget();
+            }
+            now.vector = begins.then(|| step(format!("vector:{name}")));
+            return Ok(());
+        }
+        match line.event {
+            "irq_handler_entry" => {
+                let (_, action) = line.fields.split_once("name=").context("no name=")?;
+                let irq = i64::try_from(number(line.fields, "irq=")?)?;
+                let handler = Handler {
+                    irq,
+                    action: action.to_string(),
+                    step: step(format!("irq:{irq}")),
+                };
+                self.cpu(line).handlers.push(handler);
+            }
+            "irq_handler_exit" => {
+                let now = self.cpu(line);
+                now.left = now.handlers.pop();
+            }
+            "hrtimer_start" => {
+                let timer = word(line.fields, "hrtimer=")?.to_string();
+                let due = number(line.fields, "softexpires=")?;
+                self.due.insert(timer, due);
+            }
+            "hrtimer_expire_entry" => self.expire(line, &step)?,
+            "workqueue_queue_work" => {
+                let function = word(line.fields, "function=")?;
+                let work = word(line.fields, "work struct=")?.to_string();
+                self.hand_on(line, work, step(format!("queue:{function}")), |it| {
+                    &mut it.works
+                });
+            }
+            "workqueue_execute_start" => self.start_work(line, &step)?,
+            "workqueue_execute_end" => {
+                if line.context == "task" {
+                    self.task(line.current).tip = None;
+                }
+            }
+            "csd_queue_cpu" => {
+                let function = word(line.fields, "func=")?;
+                // A waking, which has been seen where it was done.
+                if function != "sched_ttwu_pending" {
+                    let call = word(line.fields, "csd=")?.to_string();
+                    self.hand_on(line, call, step(format!("call:{function}")), |it| {
+                        &mut it.calls
+                    });
+                }
+            }
+            "csd_function_entry" => {
+                let function = word(line.fields, "func=")?.trim_end_matches(',');
+                if let Some(mut way) = self.calls.remove(word(line.fields, "csd=")?) {
+                    let now = self.cpu(line);
+                    if let Some(vector) = &now.vector
+                        && vector.at > way.last_at()
+                    {
+                        way.push(vector.clone());
+                    }
+                    way.push(step(format!("called:{function}")));
+                    now.call = Some(way);
+                }
+            }
+            // One that is called by the CPU itself, at once, inside of one that is not, has none.
+            "csd_function_exit" => {
+                if !is_null(word(line.fields, "csd=")?) {
+                    self.cpu(line).call = None;
+                }
+            }
+            "timer_expire_entry" => {
+                let function = word(line.fields, "function=")?;
+                let timer = Timer {
+                    due: None,
+                    function: function.to_string(),
+                    expire: step(format!("expire:{function}")),
+                    is_wheel: true,
+                };
+                if let Some(serving) = self.serving.get_mut(&(cpu, line.current)) {
+                    serving.timer = Some(timer);
+                }
+            }
+            "timer_expire_exit" => {
+                if let Some(serving) = self.serving.get_mut(&(cpu, line.current)) {
+                    serving.timer = None;
+                }
+            }
+            "hrtimer_expire_exit" => {
+                if line.context == "hardirq" {
+                    self.cpu(line).timer = None;
+                } else if let Some(serving) = self.serving.get_mut(&(cpu, line.current)) {
+                    serving.timer = None;
+                }
+            }
+            "softirq_raise" => {
+                let name = word(line.fields, "action=")?.to_string();
+                let way = self.way(line, None);
+                let own = format!("softirq:{name}");
+                if let Some(mut way) = way
+                    && way.steps.last().is_none_or(|last| last.what != own)
+                    && !self.cpu(line).raised.contains_key(&name)
+                {
+                    way.push(step(format!("raise:{name}")));
+                    self.cpu(line).raised.insert(name, way);
+                }
+            }
+            "softirq_entry" => {
+                let name = word(line.fields, "action=")?;
+                let now = self.cpu(line);
+                now.forget();
+                let way = now.raised.remove(name).map(|mut way| {
+                    now.follow_thread(&mut way, line.current);
+                    way.push(step(format!("softirq:{name}")));
+                    way
+                });
+                let timer = None;
+                self.serving
+                    .insert((cpu, line.current), Serving { way, timer });
+            }
+            "softirq_exit" => {
+                self.serving.remove(&(cpu, line.current));
+            }
+            "sched_waking" => self.waking(line, &step)?,
+            "sched_switch" => self.switch(line, &step)?,
+            "sched_process_fork" => {
+                let tid = u32::try_from(number(line.fields, " child_pid=")?)?;
+                // An id may be used again.
+                self.tasks.remove(&tid);
+                if line.current == KTHREADD {
+                    self.kthreads.insert(tid);
+                } else {
+                    self.kthreads.remove(&tid);
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn expire(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
+        let function = word(line.fields, "function=")?;
+        // By its own clock: it is CLOCK_MONOTONIC if that is about now.
+        let now = number(line.fields, "now=")?;
+        let is_monotonic = now.abs_diff(line.time) < 1_000_000_000;
+        let due = self.due.remove(word(line.fields, "hrtimer=")?);
+        let timer = Timer {
+            due: due.filter(|_| is_monotonic).map(|due| due.min(line.time)),
+            function: function.to_string(),
+            expire: step(format!("expire:{function}")),
+            is_wheel: false,
+        };
+        if line.context == "hardirq" {
+            self.cpu(line).timer = Some(timer);
+        } else if let Some(serving) = self.serving.get_mut(&(line.cpu, line.current)) {
+            serving.timer = Some(timer);
+        }
+        Ok(())
+    }
+
+    /// What is done here leaves something to be done elsewhere, which one of the maps knows by its
+    /// address.
+    fn hand_on(
+        &mut self,
+        line: &Line<'_>,
+        address: String,
+        step: Step,
+        map: fn(&mut Self) -> &mut HashMap<String, Path>,
+    ) {
+        match self.way(line, None) {
+            Some(mut way) => {
+                way.push(step);
+                map(self).insert(address, way);
+            }
+            // What was there before was cancelled.
+            None => {
+                map(self).remove(&address);
+            }
+        }
+    }
+
+    /// A worker begins a work: its own way ends, and that of the work goes on.
+    fn start_work(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
+        let work = word(line.fields, "work struct ")?.trim_end_matches(':');
+        let function = word(line.fields, "function ")?;
+        let queued = format!("queue:{function}");
+        let way = self.works.remove(work);
+        let way = way.filter(|way| way.steps.last().is_some_and(|last| last.what == queued));
+        // One that a softirq does is on the way of that softirq.
+        if line.context == "task" {
+            let worker = self.task(line.current).tip.take();
+            self.task(line.current).tip = way.map(|mut way| {
+                if let Some(worker) = worker {
+                    way.follow_worker(&worker);
+                }
+                way.push(step(format!("work:{function}")));
+                way
+            });
+        }
+        Ok(())
+    }
+
+    /// The way to what is done here; `thread` is the line whose thread is woken, if it is one.
+    fn way(&mut self, line: &Line<'_>, thread: Option<i64>) -> Option<Path> {
+        if let ("hardirq" | "task", Some(way)) = (line.context, &self.cpu(line).call) {
+            return Some(way.clone());
+        }
+        match line.context {
+            "hardirq" => self.cpu(line).way(thread),
+            "softirq" => {
+                let serving = self.serving.get(&(line.cpu, line.current))?;
+                with_timer(serving.way.clone(), serving.timer.as_ref())
+            }
+            "task" if self.kthreads.contains(&line.current) => {
+                let task = self.tasks.get(&line.current)?;
+                task.tip
+                    .clone()
+                    .filter(|_| matches!(task.is, Is::Running(_)))
+            }
+            _ => None,
+        }
+    }
+
+    fn waking(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
+        let tid = u32::try_from(number(line.fields, " pid=")?)?;
+        if tid == line.current {
+            return Ok(());
+        }
+        let (comm, _) = line.fields.rsplit_once(" pid=").context("no pid=")?;
+        let comm = comm.strip_prefix("comm=").context("no comm=")?;
+        let woken = step(format!("waking:{tid}"));
+        let is = self.tasks.entry(tid).or_default().is;
+        let of_softirqs = comm
+            .strip_prefix("ksoftirqd/")
+            .or_else(|| comm.strip_prefix("ktimers/"));
+        if let Some(cpu) = of_softirqs {
+            if cpu.parse() == Ok(line.cpu) && !matches!(is, Is::Running(_) | Is::Queued) {
+                let switched = None;
+                let thread = Thread { woken, switched };
+                self.cpu(line).threads.insert(tid, thread);
+                self.task(tid).is = Is::Queued;
+            }
+            return Ok(());
+        }
+        if is == Is::Queued {
+            return Ok(());
+        }
+        if is == Is::Waiting {
+            let task = self.task(tid);
+            if let Some(tip) = &mut task.tip {
+                tip.push(woken);
+                task.is = Is::Queued;
+                return Ok(());
+            }
+        }
+        let is_kthread = self.kthreads.contains(&tid);
+        let thread = comm
+            .strip_prefix("irq/")
+            .and_then(|rest| rest.split('-').next()?.parse().ok());
+        let way = self.way(line, thread.filter(|_| is_kthread));
+        let way = way.map(|mut way| {
+            way.push(woken.clone());
+            way
+        });
+        let task = self.task(tid);
+        if let Is::Running(_) = is {
+            task.ahead = Some((woken, way));
+        } else {
+            task.is = Is::Queued;
+            task.ahead = None;
+            task.tip = way;
+        }
+        Ok(())
+    }
+
+    fn task(&mut self, tid: u32) -> &mut Task {
+        self.tasks.entry(tid).or_default()
+    }
+
+    fn switch(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
+        let (prev, next) = line
+            .fields
+            .rsplit_once(" ==> next_comm=")
+            .context("no ==> next_comm=")?;
+        let state = word(prev, " prev_state=")?;
+        let prev = u32::try_from(number(prev, " prev_pid=")?)?;
+        let tid = u32::try_from(number(next, " next_pid=")?)?;
+        let prio = word(next, " next_prio=")?;
+        self.cpu(line).forget();
+        if prev != 0 {
+            let task = self.task(prev);
+            match state.chars().next() {
+                Some('R') => {
+                    task.is = Is::Queued;
+                    task.ahead = None;
+                    if let Some(tip) = &mut task.tip {
+                        tip.push(step(format!("preempted:{tid}/{prio}")));
+                        tip.preempted += 1;
+                    }
+                }
+                Some('D') => {
+                    task.is = Is::Waiting;
+                    if let Some(tip) = &mut task.tip {
+                        tip.push(step(format!("sleep:{prev}")));
+                    }
+                }
+                _ => {
+                    task.is = Is::Asleep;
+                    task.tip = None;
+                }
+            }
+        }
+        if tid == 0 {
+            return Ok(());
+        }
+        let switched = step(format!("switch:{tid}/{prio}"));
+        if let Some(thread) = self.cpu(line).threads.get_mut(&tid) {
+            thread.switched = Some(switched.clone());
+        }
+        let is_kthread = self.kthreads.contains(&tid);
+        let task = self.task(tid);
+        if let (Is::Asleep | Is::Waiting, Some((woken, way))) = (task.is, task.ahead.take()) {
+            match &mut task.tip {
+                // It slept in the middle of its work.
+                Some(tip) => tip.push(woken),
+                None => task.tip = way,
+            }
+        }
+        task.is = Is::Running(line.cpu);
+        if let Some(tip) = &mut task.tip {
+            tip.push(switched);
+            if !is_kthread && let Some(path) = task.tip.take() {
+                let prio = prio.to_string();
+                self.ended.push(Ended { tid, path, prio });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Cpu {
+    /// Any interrupt is over.
+    fn forget(&mut self) {
+        self.handlers.clear();
+        self.left = None;
+    }
+
+    /// The way to this hard interrupt, or to the thread of a line that is woken after its handler.
+    fn way(&mut self, thread: Option<i64>) -> Option<Path> {
+        let left = self.left.take_if(|left| Some(left.irq) == thread);
+        let handler = left.as_ref().or(self.handlers.last());
+        let base = if let Some(handler) = handler {
+            let origin = Origin {
+                kind: "irq",
+                irq: handler.irq,
+                action: handler.action.clone(),
+                start: Some(handler.step.time),
+            };
+            Some(Path::new(origin, handler.step.clone()))
+        } else {
+            let vector = self.vector.clone();
+            vector.map(|step| Path::new(Origin::of("vector", Some(step.time)), step))
+        };
+        with_timer(base, self.timer.as_ref())
+    }
+
+    /// Appends the steps of the thread that serves a softirq, those after the last one.
+    fn follow_thread(&self, way: &mut Path, tid: u32) {
+        let Some(thread) = self.threads.get(&tid) else {
+            return;
+        };
+        for step in [Some(&thread.woken), thread.switched.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            if step.at > way.last_at() {
+                way.push(step.clone());
+            }
+        }
+    }
+}
+
+impl Origin {
+    fn of(kind: &'static str, start: Option<u64>) -> Self {
+        Self {
+            kind,
+            irq: -1,
+            action: String::new(),
+            start,
+        }
+    }
+}
+
+/// The way to the function of a timer: from when it was due, with what came after that.
+fn with_timer(base: Option<Path>, timer: Option<&Timer>) -> Option<Path> {
+    let Some(timer) = timer else {
+        return base;
+    };
+    if timer.is_wheel {
+        return base.map(|mut base| {
+            base.push(timer.expire.clone());
+            base
+        });
+    }
+    let due = timer.due.unwrap_or(0);
+    let first = Step {
+        what: format!("timer:{}", timer.function),
+        time: due,
+        at: 0,
+        ..timer.expire
+    };
+    let mut path = Path::new(Origin::of("timer", timer.due), first);
+    if let Some(base) = base {
+        for step in base.steps.iter() {
+            path.push(step.clone());
+        }
+        path.preempted = base.preempted;
+    }
+    path.push(timer.expire.clone());
+    Some(path)
+}
