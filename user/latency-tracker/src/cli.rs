@@ -9,14 +9,16 @@ use lt_proc::{Nanos, Setting};
 
 use crate::action::Action;
 use crate::analyze::{self, AnalyzeArgs};
+use crate::bench::{self, BenchArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::profile::{self, ProfileArgs};
+use crate::readiness::RtArgs;
 use crate::record::RecordArgs;
 use crate::seconds::seconds;
 
 const EXAMPLES: &str = "\
-Exit status: 0 fine, 1 error, 2 an alert fired (watch, record), or profiles
-differ (profile compare).
+Exit status: 0 fine, 1 error, 2 an alert fired (watch, record), a limit was
+passed (bench), or profiles differ (profile compare).
 
 Examples:
   latency-tracker check
@@ -119,6 +121,9 @@ their CPUs, and their shares of the time.")]
     /// Answers from a trace of the kernel: what a thread waited for.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
+    /// Measures how long a CPU is kept from a task, how late a task is woken, and what LTTng can record.
+    #[command(after_help = bench::EXAMPLES)]
+    Bench(Box<BenchArgs>),
     /// Shows what the probes themselves cost, by the processor's counters.
     #[command(after_help = "Examples:\n  rmmod latency_tracker\n  \
 modprobe latency_tracker measure=cycles,instructions,branch-misses\n  \
@@ -130,7 +135,11 @@ correlation of an event with the cycles is from -1 to 1.")]
     Measure(MeasureArgs),
     /// Tells whether this machine is ready, and what to do if not.
     #[command(
-        after_help = "Exit status: 0 ready, 1 something is missing.\n\nExample:\n  latency-tracker check"
+        after_help = "Exit status: 0 ready, 1 something is missing or bad.\n\nExamples:\n  \
+latency-tracker check\n  latency-tracker check --rt\n  latency-tracker check --rt 2-3 --pid 1234\n  \
+latency-tracker check --rt 2-3 --print-fix > mend.sh\n  latency-tracker check --rt 2-3 --json\n\n\
+With --rt: bad is what makes real-time work pointless on these CPUs, warn what\n\
+may delay it, n/a what cannot be told here, or not without root."
     )]
     Check(CheckArgs),
     /// Prints the completions of a shell; `make install` puts them in place.
@@ -279,6 +288,8 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) real_time: RtArgs,
 }
 
 #[cfg(test)]

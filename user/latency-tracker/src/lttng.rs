@@ -6,6 +6,8 @@
 //! is dropped, on every way out. The user's own `~/.lttngrc` is left alone: our commands have their
 //! own `LTTNG_HOME`.
 
+pub(crate) mod recording;
+
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -86,6 +88,31 @@ pub(crate) fn sessions() -> Vec<String> {
     let listed = lttng(["--mi", "xml", "list"]).output();
     let names = listed.and_then(|xml| names_of("session", &xml));
     names.unwrap_or_else(|_| Vec::new())
+}
+
+/// How many events the tracer has discarded, in all channels of these sessions.
+pub(crate) fn discarded(sessions: &[String]) -> Result<u64> {
+    let mut sum = 0;
+    for session in sessions {
+        let xml = lttng(["--mi", "xml", "list", session]).output()?;
+        sum += discarded_in(&xml)?;
+    }
+    Ok(sum)
+}
+
+/// The sum of what the channels in `lttng --mi xml list SESSION` say.
+fn discarded_in(xml: &str) -> Result<u64> {
+    sum_of("discarded_events", xml)
+}
+
+/// The sum of all elements called `element`.
+fn sum_of(element: &str, xml: &str) -> Result<u64> {
+    let document = roxmltree::Document::parse(xml).context("what lttng says is not XML")?;
+    let counts = document
+        .descendants()
+        .filter(|node| node.tag_name().name() == element);
+    let counts = counts.filter_map(|node| node.text()?.trim().parse::<u64>().ok());
+    Ok(counts.sum())
 }
 
 /// Destroys a session that is not a value any more.
@@ -180,6 +207,17 @@ impl Session {
         .output()?;
         lttng(["start", name]).output()?;
         Ok(session)
+    }
+
+    /// Stops recording, or goes on with it.
+    pub(crate) fn record(&self, on: bool) -> Result<()> {
+        let word = if on { "start" } else { "stop" };
+        lttng([word, &self.name]).output().map(drop)
+    }
+
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Writes what the recorder holds below `directory`, as `directory/kernel`.
@@ -296,6 +334,17 @@ mod tests {
         let none = names_of("session", "<output><sessions/></output>").unwrap();
         assert!(none.is_empty());
         assert!(names_of("session", "Error: no daemon").is_err());
+    }
+
+    #[test]
+    fn what_channels_discarded_is_summed_up() {
+        let xml = "<command xmlns=\"https://lttng.org/xml/ns/lttng-mi\"><output><sessions><session><name>a</name>\
+            <domains><domain><channels><channel><name>c</name><attributes><discarded_events>3</discarded_events>\
+            <lost_packets>9</lost_packets></attributes></channel><channel><attributes><discarded_events>4\
+            </discarded_events></attributes></channel></channels></domain></domains></session></sessions></output>\
+            </command>";
+        assert_eq!(discarded_in(xml).unwrap(), 7);
+        assert!(discarded_in("Error").is_err());
     }
 
     #[test]

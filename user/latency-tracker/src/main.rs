@@ -7,6 +7,7 @@
 
 mod action;
 mod analyze;
+mod bench;
 mod cli;
 mod cmd;
 mod exec;
@@ -17,6 +18,7 @@ mod lttng;
 mod module;
 mod out;
 mod profile;
+mod readiness;
 mod record;
 mod rt;
 mod seconds;
@@ -37,7 +39,7 @@ pub(crate) enum Outcome {
     Fine,
     /// Something is wrong, and has been reported; exit status 1.
     Wrong,
-    /// An alert fired; exit status 2.
+    /// An alert fired, or a limit was passed; exit status 2.
     Alert,
 }
 
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Bench(args) => bench::run(&root, &args),
         Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: is this machine ready? One line a question: ok, warn or fail, and what to do.
+//! `check`: is this machine ready? One line a question: ok, warn or fail, and what to do. With `--rt`, is it
+//! ready for real-time work: [`readiness`].
 
 use std::fs;
 use std::path::Path;
@@ -15,6 +16,7 @@ use crate::cli::CheckArgs;
 use crate::exec::{self, Exec};
 use crate::module;
 use crate::out::{self, Colour};
+use crate::readiness;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -48,6 +50,9 @@ fn answer(
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
+    if let Some(cpus) = &args.real_time.rt {
+        return readiness::run(&args.real_time, cpus, args.json);
+    }
     let questions: [&dyn Fn() -> Answer; 8] = [
         &user,
         &|| the_module(root),

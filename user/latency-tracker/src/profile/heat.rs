@@ -7,10 +7,10 @@
 //! that a single slow operation is seen beside a million fast ones. Each cell has a title, which
 //! browsers show under the pointer.
 
+use lt_measure::{round, text};
 use lt_proc::Nanos;
 use svg::Document;
-use svg::node::Text as Words;
-use svg::node::element::{Group, Rectangle, Text, Title};
+use svg::node::element::{Group, Rectangle, Title};
 
 use super::file::{ProfileFile, Sample};
 use super::words::class_name;
@@ -283,18 +283,6 @@ fn clock(ns: u64) -> String {
     } else {
         format!("{minutes}:{seconds:02}")
     }
-}
-
-fn text(x: f64, y: f64, words: &str) -> Text {
-    Text::new("")
-        .set("x", round(x))
-        .set("y", round(y))
-        .add(Words::new(words))
-}
-
-/// Tenths are enough, and short.
-fn round(value: f64) -> f64 {
-    (value * 10.0).round() / 10.0
 }
 
 #[cfg(test)]

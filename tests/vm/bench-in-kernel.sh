@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker bench loop --in-kernel` measures with interrupts off: no handler is among what it measures, and an NMI is,
+# and is named. It wants --yes. The kernel's detectors of lockups and of RCU stalls, made impatient, stay silent. The loop
+# ends within 100 ms of a signal, and when the module goes. What is written to the file of the module in error is refused.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, a loop that has a CPU for itself takes most of the time of such a machine
+# timeout: 300
+
+. /lt/tests/lib.sh
+
+helper() { python3 /lt/tests/bench.py "$@"; }
+# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
+ended() {
+	_got=0
+	wait "$1" || _got=$?
+	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
+}
+# inside WORD...: such a loop on CPU 1, in the background.
+inside() {
+	: >/tmp/said
+	latency-tracker bench loop -c 1 --in-kernel --yes "$@" >/tmp/json 2>/tmp/said & pid=$!
+}
+
+# The loop has CPU 1 for itself.
+/usr/bin/taskset -p 1 $$ >/dev/null
+load_module
+insmod /lt/lt_causes.ko us=30000
+helper tasks >/tmp/tasks
+
+if latency-tracker bench loop -c 1 --in-kernel -d 1 2>/tmp/said; then fail "it turns interrupts off without --yes"; fi
+grep -q 'add --yes' /tmp/said || fail "without --yes: $(cat /tmp/said)"
+helper hostile || fail "see above"
+
+# The handler comes between slices, or after one. RCU warns after 3 s at the earliest, and this takes longer.
+rcu=/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout soft=/proc/sys/kernel/watchdog_thresh
+was_rcu=$(cat $rcu) was_soft=$(cat $soft)
+echo 3 >$rcu
+echo 1 >$soft
+inside --json -d 2s -t 5ms
+helper disturb /tmp/said 3 || fail "see above"
+ended $pid 0
+helper report /tmp/json calm inside || fail "see above"
+echo "$was_rcu" >$rcu
+echo "$was_soft" >$soft
+
+# An NMI comes in a slice. It takes longer than the emulator leaves one processor for the other, and than the kernel
+# tolerates without a message.
+longest=/sys/kernel/debug/x86/nmi_longest_ns
+was_longest=$(cat $longest)
+echo 100000000 >$longest
+echo 5000 >/sys/module/lt_causes/parameters/us
+inside --json -d 1h -t 4ms
+helper disturb /tmp/said how=nmi nmis=3 || fail "see above"
+kill -INT $pid
+ended $pid 2
+helper report /tmp/json inside nmi=5 || fail "see above"
+echo "$was_longest" >$longest
+
+# However it ends.
+for signal in INT TERM KILL; do
+	inside -d 1h -t 1h
+	helper runs $pid || fail "SIG$signal: $(cat /tmp/said)"
+	took=$(helper ends $pid $signal) || fail "see above"
+	case $signal in
+		KILL) ended $pid 137 ;;
+		*)
+			ended $pid 0
+			[ "$took" -le 100 ] || fail "SIG$signal ended the loop after $took ms"
+			;;
+	esac
+done
+inside -d 1h -t 1h
+helper runs $pid || fail "$(cat /tmp/said)"
+rmmod lt_causes
+unload_module
+ended $pid 1
+grep -q 'was it unloaded?' /tmp/said || fail "the module went: $(cat /tmp/said)"
+helper tasks >/tmp/tasks.now
+helper same /tmp/tasks /tmp/tasks.now || fail "tasks have changed"
+
+# Neither is there a module that could be loaded.
+if latency-tracker bench loop -c 1 --in-kernel --yes 2>/tmp/said; then fail "it runs without the module"; fi
+grep -q 'module is not loaded' /tmp/said || fail "without the module: $(cat /tmp/said)"

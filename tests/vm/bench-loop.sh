@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker bench loop` refuses CPUs that the rest of the system needs. The invariants of its statistics hold. A
+# peak that a handler of known length makes has that as its cause: by the counter that moved, and with --arm by the alert
+# of a tracker. The exit status is 0, 1 or 2. However it ends, by itself, by a signal in the middle of a slice, or killed,
+# priorities, affinities, /dev/cpu_dma_latency and instances are as they were.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, a loop that has a CPU for itself takes most of the time of such a machine
+# timeout: 300
+
+. /lt/tests/lib.sh
+
+helper() { python3 /lt/tests/bench.py "$@"; }
+# refuses TEXT WORD...: bench loop ends at once, with 1, and says so.
+refuses() {
+	_says=$1 _got=0
+	shift
+	latency-tracker bench loop "$@" >/tmp/json 2>/tmp/said || _got=$?
+	assert_eq "$_got" 1 "exit status of bench loop $*: $(cat /tmp/said)"
+	grep -qF -- "$_says" /tmp/said || fail "bench loop $* does not say '$_says': $(cat /tmp/said)"
+}
+# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
+ended() {
+	_got=0
+	wait "$1" || _got=$?
+	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
+}
+# held: what /dev/cpu_dma_latency demands.
+held() { od -An -td4 /dev/cpu_dma_latency | tr -d ' '; }
+# as_before: nothing of ours is left, and no task has changed.
+as_before() {
+	wait_until 10 sh -c '! grep -qx latency-tracker /proc/[0-9]*/comm 2>/dev/null'
+	[ ! -e $LT ] || wait_until 10 sh -c "[ \"\$(wc -l <$LT/control)\" -eq 0 ]"
+	assert_eq "$(held)" "$before" "/dev/cpu_dma_latency"
+	helper tasks >/tmp/tasks.now
+	helper same /tmp/tasks /tmp/tasks.now || fail "tasks have changed"
+}
+
+# The loop has CPU 1 for itself.
+/usr/bin/taskset -p 1 $$ >/dev/null
+
+refuses "are all that are not isolated" -c 0-1
+refuses "CPU 9 is not online (online: 0-1)" -c 9
+online 1 0
+refuses "this machine has one CPU"
+online 1 1
+echo +cpuset >/sys/fs/cgroup/cgroup.subtree_control
+mkdir /sys/fs/cgroup/rt
+echo 1 >/sys/fs/cgroup/rt/cpuset.cpus
+echo isolated >/sys/fs/cgroup/rt/cpuset.cpus.partition
+assert_eq "$(cat /sys/fs/cgroup/rt/cpuset.cpus.partition)" isolated "the partition"
+refuses "CPU 0 is the only one that is not isolated" -c 0
+refuses "is not among those that the cgroup of this shell may use" -c 1
+rmdir /sys/fs/cgroup/rt
+echo -cpuset >/sys/fs/cgroup/cgroup.subtree_control
+refuses "expected a time with a unit" -t 100 -c 1
+before=$(held)
+helper tasks >/tmp/tasks
+
+# Nothing takes an hour: 0, and as many loops as asked for.
+latency-tracker bench loop -c 1 --json -l 20000 -t 1h >/tmp/json 2>/tmp/said || fail "exit status $?: $(cat /tmp/said)"
+helper report /tmp/json calm loops=20000 || fail "see above"
+as_before
+
+# A handler of 30 ms, by its counter alone.
+load_module
+insmod /lt/lt_causes.ko us=30000
+: >/tmp/said
+latency-tracker bench loop -c 1 --json -d 1h -t 20ms >/tmp/json 2>/tmp/said & pid=$!
+helper disturb /tmp/said 3 || fail "see above"
+kill -INT $pid
+ended $pid 2
+helper report /tmp/json peaks=30 || fail "see above"
+
+# And by a tracker, against a baseline in the same run, whose slices take turns with it.
+: >/tmp/said
+latency-tracker bench loop -c 1 --json -d 1h -t 20ms --slice 500ms --arm --event syscall --rate 200 >/tmp/json 2>/tmp/said & pid=$!
+helper disturb /tmp/said 3 alert || fail "see above"
+kill -INT $pid
+ended $pid 2
+helper report /tmp/json peaks=30 alert || fail "see above"
+rmmod lt_causes
+as_before
+
+# However it ends, in the middle of a slice.
+for signal in INT TERM KILL; do
+	: >/tmp/said
+	latency-tracker bench loop -c 1 -d 1h -t 1h --slice 1h --arm >/tmp/out 2>/tmp/said & pid=$!
+	helper runs $pid || fail "SIG$signal: $(cat /tmp/said)"
+	assert_eq "$(wc -l <$LT/control)" 3 "instances while it runs"
+	assert_eq "$(held)" 0 "/dev/cpu_dma_latency while it runs"
+	took=$(helper ends $pid $signal) || fail "see above"
+	case $signal in
+		KILL) ended $pid 137 ;;
+		*)
+			ended $pid 0
+			[ "$took" -le 100 ] || fail "SIG$signal ended the loop after $took ms"
+			grep -q '^passed: no loop took' /tmp/out || fail "SIG$signal: $(cat /tmp/out)"
+			;;
+	esac
+	as_before
+done
+unload_module

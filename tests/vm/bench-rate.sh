@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker bench rate` counts what LTTng loses: nothing of events that fit into the buffers; of those that do not
+# while nobody reads, many, and LTTng and the trace say so, too. Rates are never judged. However it ends, no session, no
+# daemon and no trace is left; a daemon that was there stays.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# debug: no, LTTng's modules are not built for this kernel
+# timeout: 300
+
+. /lt/tests/lib.sh
+need lttng
+
+helper() { python3 /lt/tests/bench_rate.py "$@"; }
+rate() { latency-tracker bench rate -c 1 --json --repeat 1 "$@" >/tmp/json 2>/tmp/said; }
+# gives STATUS OPTION...: it ends so.
+gives() {
+	_want=$1 _got=0
+	shift
+	rate "$@" || _got=$?
+	assert_eq "$_got" "$_want" "bench rate $*: $(cat /tmp/said)"
+}
+no_trace() { [ -z "$(ls -d /var/tmp/latency-tracker-rate-* 2>/dev/null)" ]; }
+no_daemon() { ! pgrep lttng-sessiond >/dev/null; }
+nothing_left() {
+	wait_until 120 no_daemon
+	wait_until 10 no_trace
+}
+sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
+records() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -q '<enabled>true</enabled>'; }
+# begin OPTION...: it records.
+begin() {
+	latency-tracker bench rate -c 1 "$@" >/tmp/out 2>/tmp/said & pid=$!
+	wait_until 120 records
+}
+# ends SIGNAL: it ends by it, as it should.
+ends() {
+	kill "-$1" $pid
+	_got=0
+	wait $pid || _got=$?
+	case $1 in
+		KILL) assert_eq $_got 137 "exit status" ;;
+		*)
+			assert_eq $_got 1 "exit status: $(cat /tmp/said)"
+			grep -q '^ended early' /tmp/out || fail "SIG$1: $(cat /tmp/out)"
+			;;
+	esac
+}
+
+# Refusals, before anything is touched.
+gives 1 -b 4096x1G
+grep -q 'more than four fifths of the' /tmp/said || fail "$(cat /tmp/said)"
+PATH=/nowhere /lt/bin/latency-tracker bench rate -b 2x4K 2>/tmp/said && fail "without lttng"
+grep -q 'install the package lttng-tools' /tmp/said || fail "$(cat /tmp/said)"
+gives 1 -b 2x4K --traces /nowhere
+gives 1 -b 2x4K --read-timer 0ms
+refused "two CPUs" latency-tracker bench rate -c 0-1
+nothing_left
+
+# Killed, with a daemon that it has started.
+begin -r 100 -t 1h -b 8x64K
+ends KILL
+nothing_left
+
+# With the daemon of somebody else, who has a session.
+lttng-sessiond --daemonize
+lttng create other --output=/tmp/other
+begin --kind kernel -r 100 -t 1h -b 8x64K
+assert_eq "$(sessions)" 2 "sessions while it runs"
+ends INT
+
+# What fits into the buffers is not lost, read or not; nor by a search, which begins with the highest rate.
+gives 0 --kind kernel --rate 500 --events 200 -b 8x64K --read-timer 200ms
+helper /tmp/json kind=kernel verdict=found lossless events=200 || fail "$(cat /tmp/json)"
+gives 0 --events 1000 -b 8x64K --read-timer 200ms,4ms
+helper /tmp/json kind=syscall verdict=no_loss lossless modes=2 events=1000 || fail "$(cat /tmp/json)"
+
+# What does not fit is lost while the consumer sleeps, and LTTng and the trace say so. These would have to take a minute for the
+# consumer to wake often enough.
+for kind in syscall kernel; do
+	gives 2 --kind $kind --rate full --events 10000 -b 2x4K --read-timer 2s
+	helper /tmp/json kind=$kind verdict=lossy lossy events=10000 || fail "$(cat /tmp/json)"
+done
+
+assert_eq "$(sessions)" 1 "sessions"
+lttng destroy other
+no_trace || fail "a trace is left"

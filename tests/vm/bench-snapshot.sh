@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker bench loop --snapshot` saves what LTTng's flight recorder holds at a peak, and its explanation names what
+# the peak was due to: a handler of known length, and, where softirqs preempt tasks, a softirq. However the loop ends, no
+# session, no daemon and no instance is left.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, LTTng's modules are not built for this kernel
+# timeout: 400
+
+. /lt/tests/lib.sh
+need lttng
+
+helper() { python3 /lt/tests/bench.py "$@"; }
+# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
+ended() {
+	_got=0
+	wait "$1" || _got=$?
+	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
+}
+# nothing_left: no session, no daemon, no instance.
+nothing_left() {
+	wait_until 60 sh -c '! pgrep lttng-sessiond >/dev/null'
+	[ ! -e $LT ] || wait_until 10 sh -c "[ \"\$(wc -l <$LT/control)\" -eq 0 ]"
+}
+
+# The loop has CPU 1 for itself.
+/usr/bin/taskset -p 1 $$ >/dev/null
+load_module
+insmod /lt/lt_causes.ko us=30000
+line=$(cat /sys/module/lt_causes/parameters/number)
+
+# peak HOW NAME: that takes 30 ms, until a capture is there; its explanation is to have NAME.
+peak() {
+	: >/tmp/said
+	latency-tracker bench loop -c 1 --json -d 1h -t 20ms --slice 500ms --snapshot /tmp/peaks --max-snapshots 1 \
+		>/tmp/json 2>/tmp/said & pid=$!
+	helper disturb /tmp/said "how=$1" /tmp/peaks/0001/alert.json || fail "see above: $(cat /tmp/said)"
+	kill -INT $pid
+	ended $pid 2
+	helper report /tmp/json "captured=$2" || fail "see above"
+	nothing_left
+	# A person reads the same of it later.
+	latency-tracker explain /tmp/peaks/0001 >/tmp/later || fail "explain: exit status $?"
+	grep -Eq "$2" /tmp/later || fail "explain: $(cat /tmp/later)"
+	rm -r /tmp/peaks
+}
+peak handler "lt_cause \(interrupt $line\)"
+case $(uname -r) in
+	# There ksoftirqd does them, which has to wait for the loop to end.
+	*-rt-*) ;;
+	*) peak tasklet 'softirq HI' ;;
+esac
+rmmod lt_causes
+
+# However it ends. Its loop is in a slice with the recorder, or in one without.
+for signal in TERM KILL; do
+	: >/tmp/said
+	latency-tracker bench loop -c 1 -d 1h -t 1h --slice 1h --snapshot /tmp/peaks --arm >/tmp/out 2>/tmp/said & pid=$!
+	helper runs $pid || fail "SIG$signal: $(cat /tmp/said)"
+	helper ends $pid $signal >/dev/null || fail "see above"
+	case $signal in
+		KILL) ended $pid 137 ;;
+		*) ended $pid 0 ;;
+	esac
+	nothing_left
+done
+unload_module

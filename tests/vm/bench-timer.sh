@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker bench timer` finds how late a periodic task is: a cycle that a handler of known length delays is listed
+# with the path of the timer that woke it, whose first step took that long. The invariants of its statistics hold.
+# cyclictest runs in turns with it. However it ends, by itself, by a signal or killed, its instance is gone.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# debug: no, what it shares with bench-loop is not for such a machine
+# timeout: 300
+
+. /lt/tests/lib.sh
+need cyclictest
+
+helper() { python3 /lt/tests/bench.py "$@"; }
+# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
+ended() {
+	_got=0
+	wait "$1" || _got=$?
+	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
+}
+no_instance() { [ "$(wc -l <$LT/control)" -eq 0 ]; }
+
+# The task has CPU 1 for itself.
+/usr/bin/taskset -p 1 $$ >/dev/null
+refused "the only CPU that is left" latency-tracker bench timer -c 0-1
+load_module
+
+# cyclictest has as many cycles.
+latency-tracker bench timer -c 1 --json -i 2ms -l 300 -t 1h --compare >/tmp/json 2>/tmp/said ||
+	fail "exit status $?: $(cat /tmp/said)"
+helper report /tmp/json calm loops=300 compared=300 || fail "see above"
+assert "no instance" no_instance
+
+# A handler of 30 ms: the timer of the cycle that is due meanwhile is called afterwards.
+insmod /lt/lt_causes.ko us=30000
+: >/tmp/said
+latency-tracker bench timer -c 1 --json -i 5ms -d 1h -t 20ms >/tmp/json 2>/tmp/said & pid=$!
+helper disturb /tmp/said 3 || fail "see above"
+kill -INT $pid
+ended $pid 2
+helper report /tmp/json late=20 || fail "see above"
+rmmod lt_causes
+
+# However it ends.
+for signal in TERM KILL; do
+	: >/tmp/said
+	latency-tracker bench timer -c 1 -i 10ms -d 1h -t 1h >/tmp/out 2>/tmp/said & pid=$!
+	helper runs $pid || fail "SIG$signal: $(cat /tmp/said)"
+	assert_eq "$(wc -l <$LT/control)" 1 "instances while it runs"
+	took=$(helper ends $pid $signal) || fail "see above"
+	case $signal in
+		KILL) ended $pid 137 ;;
+		*)
+			ended $pid 0
+			[ "$took" -le 100 ] || fail "SIG$signal ended it after $took ms"
+			grep -q '^passed: no cycle was' /tmp/out || fail "SIG$signal: $(cat /tmp/out)"
+			;;
+	esac
+	wait_until 10 no_instance
+done
+unload_module

@@ -1,0 +1,245 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker check --rt` says what this machine is, and notices what the test changes: of the command line, of
+# cpuset partitions, the fair server, the watchdogs, work items, interrupts, tracing, and a process. Its commands mend what
+# they are for.
+# kernels: stock rt
+# cpus: 4
+# root: full
+# timeout: 500
+# append: isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=1-3 irqaffinity=0-1 skew_tick=1
+# debug: no, it needs a command line of its own
+# alone: it changes what is isolated, and where everything runs
+
+. /lt/tests/lib.sh
+
+# asked STATUS WORD...: the check ends with STATUS (any: 0 or 1). Its rows go to /tmp/rows, a line each; the commands to
+# files in /tmp/fix.
+asked() {
+	status=0
+	_want=$1
+	shift
+	latency-tracker check --json --rt "$@" >/tmp/json 2>/tmp/said || status=$?
+	case $_want:$status in
+		any:[01]|"$status:$status") ;;
+		*) fail "exit status of check --rt $*: $status, expected $_want: $(cat /tmp/said)" ;;
+	esac
+	python3 /tmp/rows.py </tmp/json >/tmp/rows
+}
+
+cat >/tmp/rows.py <<-'END'
+	import json, os, shutil, sys
+	shutil.rmtree("/tmp/fix", True)
+	os.mkdir("/tmp/fix")
+	for line in sys.stdin:
+	    row = json.loads(line)
+	    assert row["why"] and row["group"] and row["cpus"], row
+	    assert row["state"] in ("warn", "bad") or not row["fix"], row
+	    print("%(row)s=%(state)s: %(found)s" % row)
+	    open("/tmp/fix/" + row["row"], "w").write("".join(fix + "\n" for fix in row["fix"]))
+END
+
+# row NAME: "STATE: what was found".
+row() { sed -n "s/^$1=//p" /tmp/rows; }
+
+# says NAME START: what the row says begins so.
+says() {
+	case $(row "$1") in
+		"$2"*) ;;
+		*) fail "$1: '$(row "$1")', expected '$2'" ;;
+	esac
+}
+
+# mend NAME: executes the commands of a row.
+mend() {
+	[ -s "/tmp/fix/$1" ] || fail "no command for $1"
+	sh -eu "/tmp/fix/$1" || fail "the commands for $1 fail: $(cat "/tmp/fix/$1")"
+}
+
+cpu=/sys/devices/system/cpu
+servers=/sys/kernel/debug/sched
+
+# As it was booted: the isolated CPUs, unless told otherwise.
+asked any
+grep -q '"cpus":"2-3"' /tmp/json || fail "the isolated CPUs are not meant"
+case $(uname -v) in
+	*PREEMPT_RT*) says preemption "ok: PREEMPT_RT" ;;
+	*) says preemption "warn: not PREEMPT_RT; " ;;
+esac
+says isolated "ok: all of them"
+says housekeeping "ok: CPU 0-1"
+says "boot line" "ok: nohz_full and isolcpus as asked"
+says tick "ok: stops"
+says "RCU callbacks" "ok: offloaded"
+says "tick skew" "ok: skew_tick=1"
+says "new interrupts" "ok: elsewhere"
+case $(row "managed interrupts") in
+	"ok: elsewhere"*|"warn: "*"of queues that only these CPUs use"*) ;;
+	*) fail "managed interrupts: $(row "managed interrupts")" ;;
+esac
+says "timer migration" "ok: on, without these CPUs"
+says "lockup detector" "ok: elsewhere"
+says irqbalance "ok: does not run"
+says frequency "n/a: $cpu/cpu2/cpufreq/scaling_governor is not there"
+says swap "ok: none"
+says "BPF programs" "ok: none"
+says "EFI runtime" "ok: the machine was not booted by EFI"
+says caches "ok: "
+says "machine checks" "warn: polled every 300 s"
+mend "machine checks"
+says "hung tasks" "ok: every 120 s, elsewhere"
+says "virtual machine" "warn: yes"
+case $(uname -r) in
+	*rt*) says "huge pages" "n/a: /sys/kernel/mm/transparent_hugepage/enabled is not there" ;;
+	*) says "huge pages" "warn: always" ;;
+esac
+# Others, of which only the callbacks are where they should be.
+asked 1 1
+says isolated "bad: not CPU 1"
+says tick "warn: on CPU 1"
+says "RCU callbacks" "ok: offloaded"
+says "new interrupts" "warn: also on CPU 1"
+says "managed interrupts" "warn: "
+says "timer migration" "warn: on"
+asked 1 0-3
+says housekeeping "bad: these are all CPUs"
+asked 1 3,9
+grep -q 'CPU 9 is not online (online: 0-3)' /tmp/said || fail "CPU 9: $(cat /tmp/said)"
+if latency-tracker check --rt 3-2 2>/tmp/said; then fail "3-2 is a list"; fi
+grep -q 'the first CPU is above the last' /tmp/said || fail "3-2: $(cat /tmp/said)"
+
+# A partition isolates, and the kernel's own file of isolated CPUs does not show it.
+asked 1 1
+mend isolated
+assert_eq "$(cat /sys/fs/cgroup/rt/cpuset.cpus.partition)" isolated "the partition"
+assert_eq "$(cat $cpu/isolated)" 2-3 "what was isolated at boot"
+asked any 1
+says isolated "ok: all of them"
+says partitions "ok: 1, all valid"
+says "timer migration" "ok: on, without"
+says "work queues" "ok: elsewhere"
+asked any
+grep -q '"cpus":"1-3"' /tmp/json || fail "the partition is not of the isolated CPUs"
+# One that cannot be: it wants a CPU that the first one has.
+mkdir /sys/fs/cgroup/second
+echo 1 >/sys/fs/cgroup/second/cpuset.cpus
+echo isolated >/sys/fs/cgroup/second/cpuset.cpus.partition 2>/dev/null || :
+case $(cat /sys/fs/cgroup/second/cpuset.cpus.partition) in *invalid*) ;; *) fail "the second partition is valid" ;; esac
+asked 1 2-3
+says partitions "bad: /sys/fs/cgroup/second: isolated invalid"
+mend partitions
+rmdir /sys/fs/cgroup/second
+asked any 2-3
+says partitions "ok: 1, all valid"
+
+# What can be changed at run time: ok, then not, then mended by the command that is shown.
+# noticed ROW OK FILE VALUE BAD
+noticed() {
+	asked any 2-3
+	says "$1" "$2"
+	echo "$4" >"$3" || fail "$3 does not become $4"
+	asked any 2-3
+	says "$1" "$5"
+	mend "$1"
+	asked any 2-3
+	says "$1" ok:
+}
+for server in fair ext; do
+	name="$server server"
+	[ $server = fair ] || name="sched_ext server"
+	asked any 2-3
+	says "$name" "warn: up to 50 ms of a period on CPU 2-3;"
+	mend "$name"
+	noticed "$name" "ok: off" $servers/${server}_server/cpu3/runtime 20000000 "warn: up to 20 ms of a period on CPU 3;"
+	for n in 2 3; do echo 50000000 >$servers/${server}_server/cpu$n/runtime; done
+done
+noticed "lockup detector" ok: /proc/sys/kernel/watchdog_cpumask 0-2 "warn: on CPU 2"
+noticed "work queues" ok: /sys/devices/virtual/workqueue/cpumask f "bad: unbound ones may run on CPU 2-3"
+/usr/bin/taskset -pc 3 "$(pgrep khungtaskd)" >/dev/null
+asked any 2-3
+says "hung tasks" "warn: every 120 s"
+mend "hung tasks"
+noticed tracing "ok: none" /sys/kernel/tracing/events/sched/sched_switch/enable 1 "warn: events of ftrace"
+load_module
+latency-tracker start slow block threshold=10ms >/dev/null
+asked any 2-3
+says tracing "warn: our own instances: slow"
+mend tracing
+asked any 2-3
+says tracing "ok: none"
+unload_module
+
+says "hung tasks" "ok: every 600 s"
+says "machine checks" "ok: not polled"
+
+# An interrupt of a device, which comes where it is sent to from the next time on: that of the serial line.
+exec 4>/dev/ttyS0
+line=$(sed -n 's/^ *\([0-9]*\):.*ttyS0.*/\1/p' /proc/interrupts)
+[ -n "$line" ] || { cat /proc/interrupts; fail "no interrupt of ttyS0"; }
+moved() { echo >&4; [ "$(cat "/proc/irq/$line/effective_affinity_list")" = "$1" ]; }
+echo 3 >"/proc/irq/$line/smp_affinity_list"
+wait_until 10 moved 3
+asked 1 2-3
+says interrupts "bad: $line (ttyS0) on CPU 3"
+mend interrupts
+case $(cat "/proc/irq/$line/smp_affinity_list") in *[23]*) fail "interrupt $line may come to CPU 2 and 3 still" ;; esac
+wait_until 10 sh -c "echo >&4; ! grep -q '[23]' /proc/irq/$line/effective_affinity_list"
+exec 4>&-
+
+# A process: an ordinary one, and one that is as it should be. It says that it is ready, and sleeps.
+cat >/tmp/app.py <<-'END'
+	import ctypes, mmap, os, sys, time
+	if "locked" in sys.argv:
+	    assert ctypes.CDLL(None).mlockall(3) == 0
+	faults = "faults" in sys.argv
+	open("/tmp/ready", "w").close()
+	while True:
+	    time.sleep(0.05)
+	    if faults:
+	        mmap.mmap(-1, 4096).write(b"x")
+END
+app() {
+	rm -f /tmp/ready
+	"$@" & app=$!
+	wait_until 60 test -e /tmp/ready
+}
+app taskset -c 0 python3 /tmp/app.py faults
+asked 1 2-3 --pid $app
+says interrupts "ok: "
+says policy "bad: none of its 1 threads is real-time"
+says affinity "n/a: it has no real-time thread"
+says "locked memory" "bad: "
+says "page faults" "warn: "
+says preempted "n/a: it has no real-time thread"
+says "timer slack" "warn: up to 50 us: python3[$app]"
+says bandwidth "ok: no limit"
+mend "timer slack"
+mend policy
+asked 1 2-3 --pid $app
+says policy "ok: python3[$app] FIFO 80"
+says affinity "bad: python3[$app] on CPU 0"
+says "timer slack" "ok: none"
+mend affinity
+assert_eq "$(/usr/bin/taskset -pc $app | sed 's/.*: //')" 2,3 "the CPUs of the process"
+kill $app
+if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+	echo +cpu >/sys/fs/cgroup/cgroup.subtree_control
+	mkdir /sys/fs/cgroup/small
+	echo '50000 100000' >/sys/fs/cgroup/small/cpu.max
+fi
+app taskset -c 3 chrt -f 70 python3 /tmp/app.py locked
+asked any 2-3 --pid $app
+for row in policy affinity "locked memory" "page faults" preempted "timer slack" bandwidth limits; do says "$row" "ok: "; done
+says policy "ok: python3[$app] FIFO 70"
+if [ -d /sys/fs/cgroup/small ]; then
+	chrt -o -p 0 $app
+	echo $app >/sys/fs/cgroup/small/cgroup.procs
+	asked 1 2-3 --pid $app
+	says bandwidth "bad: /sys/fs/cgroup/small/cpu.max: 50000 100000 us"
+	mend bandwidth
+	assert_eq "$(cat /sys/fs/cgroup/small/cpu.max)" "max 100000" "the limit"
+fi
+kill $app
+wait $app || :
+refused "a process that has ended" latency-tracker check --rt 2-3 --pid $app

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The search for the highest rate at which nothing is lost: which rate to try next, given what was tried.
+//!
+//! ```text
+//!   FLOOR          lossless                        lossy          as fast as it can
+//!     |---------------o-------------?----------------x---------------x
+//!                     `---- the middle is next: each step halves the ratio of the two
+//! ```
+//!
+//! Whether a rate loses is not always the same: a run may have been disturbed, or lucky. One that lost anything counts as
+//! lossy for good, and so does every higher rate. The answer has been run as often as asked for, and never lost.
+//!
+//! It is a function of what was tried, so that a machine can stand in for LTTng in its tests.
+
+/// Nothing below is tried, in events a second.
+pub(super) const FLOOR: u64 = 100;
+/// A machine that gives another answer each time is not tried forever.
+const MOST: usize = 60;
+
+/// When to be satisfied.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// A lossless rate and a lossy one that differ by this factor or less are close enough.
+    pub(super) factor: f64,
+    /// How many runs without a loss the answer has.
+    pub(super) repeat: usize,
+}
+
+/// One run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Trial {
+    /// The rate that was asked for; none: as fast as it can.
+    pub(super) asked: Option<u64>,
+    /// The rate that it was.
+    pub(super) made: u64,
+    pub(super) lossless: bool,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// Run as fast as it can.
+    Full,
+    /// Run at this rate.
+    Try(u64),
+    Done(Answer),
+}
+
+/// How a search ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Verdict {
+    /// Nothing is lost, as fast as it can.
+    NoLoss,
+    /// There is a rate up to which nothing is lost.
+    Found,
+    /// Something is lost even at [`FLOOR`].
+    AlwaysLoses,
+    /// Something is lost at the one rate that was asked for.
+    Lossy,
+    /// The search was ended, or did not come to an end.
+    Unsettled,
+}
+
+/// What the search has found. Rates are those that were made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Answer {
+    pub(super) verdict: Verdict,
+    /// The highest rate without a loss.
+    pub(super) lossless: Option<u64>,
+    /// The lowest rate with one.
+    pub(super) lossy: Option<u64>,
+}
+
+/// What was tried, in order of the rate: asked for, and the slowest that was made.
+struct Known<'a> {
+    trials: &'a [Trial],
+    /// The lowest rate that lost something.
+    lossy: Option<u64>,
+    /// The highest below it that lost nothing.
+    lossless: Option<u64>,
+}
+
+impl<'a> Known<'a> {
+    fn new(trials: &'a [Trial]) -> Self {
+        let mut known = Self {
+            trials,
+            lossy: None,
+            lossless: None,
+        };
+        let lossy = trials.iter().filter(|t| !t.lossless);
+        known.lossy = lossy.map(|t| known.rate(t)).min();
+        let below = |rate: &u64| known.lossy.is_none_or(|lossy| *rate < lossy);
+        let lossless = trials.iter().filter(|t| t.lossless).map(|t| known.rate(t));
+        known.lossless = lossless.filter(below).max();
+        known
+    }
+
+    /// All runs as fast as it can are one rate, though none is as the other.
+    fn rate(&self, trial: &Trial) -> u64 {
+        let full = || self.trials.iter().find(|t| t.asked.is_none());
+        trial
+            .asked
+            .unwrap_or_else(|| full().map_or(trial.made, |t| t.made).max(FLOOR))
+    }
+
+    fn runs(&self, rate: u64) -> usize {
+        self.trials.iter().filter(|t| self.rate(t) == rate).count()
+    }
+
+    fn answer(&self, verdict: Verdict) -> Answer {
+        let made = |rate: Option<u64>, lossless: bool| {
+            let of = |t: &&Trial| Some(self.rate(t)) == rate && t.lossless == lossless;
+            self.trials.iter().filter(of).map(|t| t.made).min()
+        };
+        Answer {
+            verdict,
+            lossless: made(self.lossless, true),
+            lossy: made(self.lossy, false),
+        }
+    }
+}
+
+/// What to do after these trials.
+pub(super) fn next(rules: Rules, trials: &[Trial]) -> Next {
+    let known = Known::new(trials);
+    let repeat = rules.repeat.max(1);
+    let done = |verdict| Next::Done(known.answer(verdict));
+    if trials.len() >= MOST {
+        return done(Verdict::Unsettled);
+    }
+    let close = |low: u64, high: u64| high <= low + 1 || high as f64 <= low as f64 * rules.factor;
+    match (known.lossless, known.lossy) {
+        (None, None) => Next::Full,
+        (Some(rate), None) if known.runs(rate) >= repeat => done(Verdict::NoLoss),
+        (Some(_), None) => Next::Full,
+        (None, Some(lossy)) if lossy <= FLOOR => done(Verdict::AlwaysLoses),
+        (None, Some(lossy)) if close(FLOOR, lossy) => Next::Try(FLOOR),
+        (None, Some(lossy)) => Next::Try(middle(FLOOR, lossy)),
+        (Some(low), Some(high)) if !close(low, high) => Next::Try(middle(low, high)),
+        (Some(low), Some(_)) if known.runs(low) < repeat => Next::Try(low),
+        (Some(_), Some(_)) => done(Verdict::Found),
+    }
+}
+
+/// What is known when it is ended early.
+pub(super) fn so_far(trials: &[Trial]) -> Answer {
+    Known::new(trials).answer(Verdict::Unsettled)
+}
+
+/// The geometric mean; between the two if there is a number.
+fn middle(low: u64, high: u64) -> u64 {
+    let mean = (low as f64 * high as f64).sqrt() as u64;
+    mean.clamp(low + 1, high.saturating_sub(1).max(low + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const RULES: Rules = Rules {
+        factor: 1.05,
+        repeat: 2,
+    };
+
+    /// A machine that can make `full` events a second; whether a run at that rate loses nothing says `lossless`.
+    fn search(
+        rules: Rules,
+        full: u64,
+        mut lossless: impl FnMut(u64) -> bool,
+    ) -> (Answer, Vec<Trial>) {
+        let mut trials = Vec::new();
+        loop {
+            let asked = match next(rules, &trials) {
+                Next::Done(answer) => return (answer, trials),
+                Next::Full => None,
+                Next::Try(rate) => Some(rate),
+            };
+            let made = asked.unwrap_or(full).min(full);
+            trials.push(Trial {
+                asked,
+                made,
+                lossless: lossless(made),
+            });
+        }
+    }
+
+    #[test]
+    fn no_loss_at_full_rate_is_an_answer() {
+        let (answer, trials) = search(RULES, 3_000_000, |_| true);
+        assert_eq!(
+            (answer.verdict, answer.lossless, answer.lossy),
+            (Verdict::NoLoss, Some(3_000_000), None)
+        );
+        assert_eq!(trials.len(), 2);
+    }
+
+    #[test]
+    fn so_is_that_it_always_loses() {
+        let (answer, trials) = search(RULES, 3_000_000, |_| false);
+        assert_eq!(
+            (answer.verdict, answer.lossless, answer.lossy),
+            (Verdict::AlwaysLoses, None, Some(FLOOR))
+        );
+        assert!(trials.len() < 20, "{}", trials.len());
+        // A machine that is slower than the floor.
+        let (answer, _) = search(RULES, 5, |_| false);
+        assert_eq!(answer.verdict, Verdict::AlwaysLoses);
+    }
+
+    #[test]
+    fn it_ends_soon() {
+        let (answer, trials) = search(RULES, 10_000_000, |rate| rate <= 1_234_567);
+        assert_eq!(answer.verdict, Verdict::Found);
+        assert!(trials.len() <= 12, "{}", trials.len());
+    }
+
+    #[test]
+    fn a_rate_that_lost_once_is_no_answer() {
+        // Its first run at each rate up to 1,000,000 loses nothing, the second does, above 500,000.
+        let mut seen = Vec::new();
+        let (answer, trials) = search(RULES, 2_000_000, |rate| {
+            let again = seen.contains(&rate);
+            seen.push(rate);
+            rate <= if again { 500_000 } else { 1_000_000 }
+        });
+        assert_eq!(answer.verdict, Verdict::Found, "{trials:?}");
+        assert!(answer.lossless.is_some_and(|rate| rate <= 500_000));
+    }
+
+    #[test]
+    fn a_machine_without_an_answer_is_given_up() {
+        let mut coin = 7u64;
+        let (answer, trials) = search(
+            Rules {
+                factor: 1.0,
+                repeat: 50,
+            },
+            u64::MAX >> 12,
+            |_| {
+                coin = coin.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                coin >> 60 != 0
+            },
+        );
+        assert!(trials.len() <= MOST);
+        assert!(matches!(
+            answer.verdict,
+            Verdict::Unsettled | Verdict::Found | Verdict::AlwaysLoses
+        ));
+    }
+
+    #[test]
+    fn what_is_known_early_is_told() {
+        assert_eq!(so_far(&[]).lossless, None);
+        let trial = |asked, lossless| Trial {
+            asked,
+            made: asked.unwrap_or(9000),
+            lossless,
+        };
+        let answer = so_far(&[trial(None, false), trial(Some(950), true)]);
+        assert_eq!(
+            (answer.verdict, answer.lossless, answer.lossy),
+            (Verdict::Unsettled, Some(950), Some(9000))
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn the_answer_encloses_the_limit(full in 1000u64..50_000_000, limit in 1u64..50_000_000, percent in 1u32..50) {
+            let rules = Rules { factor: 1.0 + f64::from(percent) / 100.0, repeat: 2 };
+            let (answer, trials) = search(rules, full, |rate| rate <= limit);
+            prop_assert!(trials.len() < MOST);
+            match answer.verdict {
+                Verdict::NoLoss => prop_assert!(limit >= full),
+                Verdict::AlwaysLoses => prop_assert!(limit < FLOOR),
+                Verdict::Found => {
+                    let (low, high) = (answer.lossless.unwrap(), answer.lossy.unwrap());
+                    prop_assert!(low <= limit && limit < high);
+                    prop_assert!(high <= low + 1 || high as f64 <= low as f64 * rules.factor);
+                }
+                Verdict::Unsettled | Verdict::Lossy => prop_assert!(false, "{trials:?}"),
+            }
+        }
+
+        #[test]
+        fn however_noisy_it_is_the_answer_was_run_often_enough_and_never_lost(seed in any::<u64>(), limit in 1000u64..9_000_000, noise in 0.0f64..0.5) {
+            let mut state = seed;
+            let mut random = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 11) as f64 / (1u64 << 53) as f64
+            };
+            // Around the limit, either may come.
+            let (answer, trials) = search(RULES, 10_000_000, |rate| (rate as f64) < limit as f64 * (1.0 + noise * (random() - 0.5)));
+            prop_assert!(trials.len() <= MOST);
+            if answer.verdict == Verdict::Found {
+                let (low, high) = (answer.lossless.unwrap(), answer.lossy.unwrap());
+                prop_assert!(low < high);
+                prop_assert!(trials.iter().filter(|t| t.made == low && t.lossless).count() >= RULES.repeat);
+                prop_assert!(trials.iter().all(|t| t.lossless || t.made >= high));
+                prop_assert!(high <= low + 1 || high as f64 <= low as f64 * RULES.factor);
+            }
+        }
+    }
+}

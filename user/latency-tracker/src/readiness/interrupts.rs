@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Rows about what else runs on the CPUs: interrupts, work items and threads.
+
+use super::Target;
+use super::answer::{Found, Row, bad, boot, ok, some, warn};
+use super::isolation::managed;
+use super::root::{Missing, Root, missing};
+use super::tasks::{self, Task};
+
+const WORK: &str = "/sys/devices/virtual/workqueue/cpumask";
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "interrupts",
+        why: "a device's interrupt takes the CPU from every task, and its thread runs at FIFO 50",
+        question: interrupts,
+    },
+    Row {
+        name: "new interrupts",
+        why: "devices that appear later get this affinity",
+        question: new_interrupts,
+    },
+    Row {
+        name: "managed interrupts",
+        why: "the interrupts of queues that a driver spreads over all CPUs cannot be moved later",
+        question: managed_interrupts,
+    },
+    Row {
+        name: "irqbalance",
+        why: "it moves interrupts again, onto every CPU that it does not know to be banned",
+        question: irqbalance,
+    },
+    Row {
+        name: "work queues",
+        why: "work items of the whole kernel run where this mask permits",
+        question: work,
+    },
+    Row {
+        name: "other threads",
+        why: "a thread that may run on a CPU runs there sooner or later",
+        question: threads,
+    },
+    Row {
+        name: "highest priority",
+        why: "at FIFO 99 a task competes with the kernel's migration threads",
+        question: highest,
+    },
+];
+
+/// An interrupt that comes on the CPUs.
+struct Line {
+    shown: String,
+    /// The file that moves it.
+    file: String,
+    /// The kernel lets root move it: those that it manages have a file that cannot be written.
+    movable: bool,
+}
+
+/// The interrupts that come on the CPUs, and how many others there are.
+fn lines(root: &Root, target: &Target) -> Result<(Vec<Line>, usize), Missing> {
+    let (mut lines, mut others) = (Vec::new(), 0);
+    for irq in root.directories("/proc/irq")? {
+        let directory = format!("/proc/irq/{irq}");
+        // Each handler has a directory there; without one there is no interrupt.
+        let handlers = root.directories(&directory)?;
+        if handlers.is_empty() {
+            continue;
+        }
+        let file = format!("{directory}/smp_affinity_list");
+        // Where they come in fact; what is permitted is often all CPUs.
+        let effective = root.cpus(&format!("{directory}/effective_affinity_list"));
+        let Ok(cpus) = effective.or_else(|_| root.cpus(&file)) else {
+            continue;
+        };
+        let here = cpus.and(&target.cpus);
+        if here.is_empty() {
+            others += 1;
+            continue;
+        }
+        let shown = format!("{irq} ({}) on CPU {here}", handlers.join(" "));
+        let movable = root.is_for_writing(&file);
+        lines.push(Line {
+            shown,
+            file,
+            movable,
+        });
+    }
+    match lines.len() + others {
+        0 => Err(missing("/proc/irq shows no affinity")),
+        _ => Ok((lines, others)),
+    }
+}
+
+fn interrupts(root: &Root, target: &Target) -> Found {
+    let (mut lines, others) = lines(root, target)?;
+    lines.retain(|line| line.movable);
+    if lines.is_empty() {
+        return Ok(ok(format!("{others} elsewhere")));
+    }
+    let shown: Vec<String> = lines.iter().map(|line| line.shown.clone()).collect();
+    let rest = target.housekeeping();
+    let away = |line: &Line| format!("echo {rest} > {}", line.file);
+    Ok(bad(some(&shown)).fixes(lines.iter().map(away)))
+}
+
+fn new_interrupts(root: &Root, target: &Target) -> Found {
+    let file = "/proc/irq/default_smp_affinity";
+    let here = root.mask(file)?.and(&target.cpus);
+    if here.is_empty() {
+        return Ok(ok("elsewhere"));
+    }
+    let rest = target.housekeeping();
+    let answer = warn(format!("also on CPU {here}")).fix(format!("echo {} > {file}", rest.mask()));
+    Ok(answer.fix(boot(&format!("irqaffinity={rest}"))))
+}
+
+fn managed_interrupts(root: &Root, target: &Target) -> Found {
+    let open = target.cpus.without(&managed(root, target)?);
+    let (mut lines, _) = lines(root, target)?;
+    lines.retain(|line| !line.movable);
+    let shown: Vec<String> = lines.iter().map(|line| line.shown.clone()).collect();
+    if !open.is_empty() {
+        let words = format!("isolcpus=managed_irq,domain,{}", target.shielded());
+        let found = match shown.is_empty() {
+            true => format!("none now, but may come to CPU {open}"),
+            false => some(&shown),
+        };
+        return Ok(warn(found).fix(boot(&words)));
+    }
+    match shown.is_empty() {
+        true => Ok(ok("elsewhere (isolcpus=managed_irq)")),
+        false => Ok(warn(format!(
+            "{}: of queues that only these CPUs use; they come for their own requests",
+            some(&shown)
+        ))),
+    }
+}
+
+fn irqbalance(root: &Root, target: &Target) -> Found {
+    let running = tasks::all(root)?
+        .into_iter()
+        .find(|task| !task.kernel && task.name == "irqbalance");
+    let Some(irqbalance) = running else {
+        return Ok(ok("does not run"));
+    };
+    // It leaves alone what these list, and nothing that a cpuset partition isolates.
+    let cpu = "/sys/devices/system/cpu";
+    let mut banned = root.cpus(&format!("{cpu}/isolated")).unwrap_or_default();
+    banned = banned.or(&root.cpus(&format!("{cpu}/nohz_full")).unwrap_or_default());
+    let environment = root
+        .text(&format!("/proc/{}/environ", irqbalance.pid))
+        .unwrap_or_default();
+    let own = environment
+        .split('\0')
+        .find_map(|word| word.strip_prefix("IRQBALANCE_BANNED_CPULIST="));
+    if let Some(list) = own.and_then(|list| list.parse().ok()) {
+        banned = banned.or(&list);
+    }
+    match target.cpus.without(&banned) {
+        open if open.is_empty() => Ok(ok("runs, and leaves these CPUs alone")),
+        open => {
+            let ban = format!(
+                "echo IRQBALANCE_BANNED_CPULIST={} >> /etc/default/irqbalance && \
+                 systemctl restart irqbalance",
+                target.shielded()
+            );
+            Ok(bad(format!("runs, and uses CPU {open}")).fix(ban))
+        }
+    }
+}
+
+fn work(root: &Root, target: &Target) -> Found {
+    // The masks of single queues, as writeback's, are cut to this one (wqattrs_actualize_cpumask).
+    let here = root.mask(WORK)?.and(&target.cpus);
+    match here.is_empty() {
+        true => Ok(ok("elsewhere")),
+        false => {
+            let fix = format!("echo {} > {WORK}", target.housekeeping().mask());
+            Ok(bad(format!("unbound ones may run on CPU {here}")).fix(fix))
+        }
+    }
+}
+
+fn threads(root: &Root, target: &Target) -> Found {
+    let ours = target.pid.unwrap_or_else(std::process::id);
+    let foreign = |task: &Task| {
+        let may_run = !task.allowed.and(&target.cpus).is_empty();
+        may_run && !task.bound && task.pid != ours
+    };
+    let all: Vec<Task> = tasks::all(root)?.into_iter().filter(foreign).collect();
+    if all.is_empty() {
+        return Ok(ok("none but the kernel's own of each CPU"));
+    }
+    let names: Vec<String> = all.iter().map(Task::shown).collect();
+    let rest = target.housekeeping();
+    let away = |task: &Task| format!("taskset -pc {rest} {}", task.tid);
+    Ok(warn(some(&names)).fixes(all.iter().map(away)))
+}
+
+fn highest(root: &Root, target: &Target) -> Found {
+    let highest = |task: &Task| {
+        let here = !task.allowed.and(&target.cpus).is_empty();
+        here && !task.kernel && task.priority == 99
+    };
+    let all: Vec<Task> = tasks::all(root)?.into_iter().filter(highest).collect();
+    if all.is_empty() {
+        return Ok(ok("no task at 99 but the kernel's"));
+    }
+    let lower = |task: &Task| {
+        // chrt changes the policy, too, unless it is named.
+        let policy = if task.scheduling().starts_with("RR") {
+            "-r"
+        } else {
+            "-f"
+        };
+        format!("chrt {policy} -p 98 {}", task.tid)
+    };
+    let names: Vec<String> = all.iter().map(Task::shown).collect();
+    Ok(warn(some(&names)).fixes(all.iter().map(lower)))
+}

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Rows about the kernel: how it preempts, its clock, what slows all of it.
+
+use super::answer::{Found, Row, bad, boot, ok, some, warn};
+use super::root::{Root, chosen};
+use super::{Target, programs};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "preemption",
+        why: "without PREEMPT_RT the kernel holds off the scheduler in spinlocks and softirqs",
+        question: preemption,
+    },
+    Row {
+        name: "fair server",
+        why: "it gives ordinary tasks 50 ms of each second of a CPU that real-time tasks never leave",
+        question: |root, target| server(root, target, "fair_server"),
+    },
+    Row {
+        name: "sched_ext server",
+        why: "the same for the tasks of a BPF scheduler",
+        question: |root, target| server(root, target, "ext_server"),
+    },
+    Row {
+        name: "clock source",
+        why: "reading another clock than the processor's own takes microseconds",
+        question: clock,
+    },
+    Row {
+        name: "high resolution",
+        why: "without high-resolution timers a sleep ends at the next tick",
+        question: high_resolution,
+    },
+    Row {
+        name: "virtual machine",
+        why: "the host decides when these CPUs run: its scheduling is part of every latency",
+        question: hypervisor,
+    },
+    Row {
+        name: "debug options",
+        why: "these checks make locks and memory many times slower",
+        question: debug_options,
+    },
+    Row {
+        name: "tracing",
+        why: "what is traced costs time at each event, and patches code on all CPUs when it changes",
+        question: tracing,
+    },
+    Row {
+        name: "BPF programs",
+        why: "a program runs at each hit of what it traces, on these CPUs, too",
+        question: programs::tracing,
+    },
+];
+
+fn preemption(root: &Root, _: &Target) -> Found {
+    // The file /sys/kernel/realtime was of the patch set: no released kernel has it.
+    let version = root.text("/proc/sys/kernel/version")?;
+    if version.split_whitespace().any(|word| word == "PREEMPT_RT") {
+        return Ok(ok("PREEMPT_RT"));
+    }
+    let mode = root.text("/sys/kernel/debug/sched/preempt");
+    let (found, full) = match mode.as_deref().map(chosen) {
+        Ok("full") => (
+            "not PREEMPT_RT; full preemption is the second best".into(),
+            true,
+        ),
+        Ok(mode) => (format!("not PREEMPT_RT; {mode} preemption"), false),
+        Err(missing) => (format!("not PREEMPT_RT; {missing}"), false),
+    };
+    let answer = warn(found).fix("apt-get install linux-image-rt-amd64 # then boot it");
+    Ok(match full {
+        true => answer,
+        false => answer.fix("echo full > /sys/kernel/debug/sched/preempt"),
+    })
+}
+
+fn server(root: &Root, target: &Target, server: &str) -> Found {
+    let directory = format!("/sys/kernel/debug/sched/{server}");
+    let mut on = Vec::new();
+    for cpu in target.cpus.iter() {
+        let runtime: u64 = root.value(&format!("{directory}/cpu{cpu}/runtime"))?;
+        if runtime != 0 {
+            on.push((cpu, runtime));
+        }
+    }
+    let Some((_, most)) = on.iter().max_by_key(|(_, runtime)| *runtime) else {
+        return Ok(ok("off"));
+    };
+    let cpus: super::Cpus = on.iter().map(|(cpu, _)| *cpu).collect();
+    let found = format!(
+        "up to {} ms of a period on CPU {cpus}; off is for tasks that never sleep, and starves \
+         ordinary ones",
+        most / 1_000_000
+    );
+    let off = |(cpu, _): &(u32, u64)| format!("echo 0 > {directory}/cpu{cpu}/runtime");
+    Ok(warn(found).fixes(on.iter().map(off)))
+}
+
+fn clock(root: &Root, _: &Target) -> Found {
+    let directory = "/sys/devices/system/clocksource/clocksource0";
+    let clock = root.text(&format!("{directory}/current_clocksource"))?;
+    match clock.as_str() {
+        "arch_sys_counter" => Ok(ok(clock)),
+        "tsc" => {
+            let stable = root.cpu_flag("constant_tsc")? && root.cpu_flag("nonstop_tsc")?;
+            match stable {
+                true => Ok(ok("tsc, constant and nonstop")),
+                false => Ok(warn(
+                    "tsc, which may stop or change its rate on this processor",
+                )),
+            }
+        }
+        "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => {
+            let answer = bad(format!("{clock}: `dmesg | grep -i tsc` says why not tsc"));
+            Ok(answer.fix(boot("tsc=nowatchdog")))
+        }
+        _ => Ok(warn(clock).fix(format!("echo tsc > {directory}/current_clocksource"))),
+    }
+}
+
+fn high_resolution(root: &Root, _: &Target) -> Found {
+    if root
+        .parameter("highres")?
+        .is_some_and(|value| value == "off")
+    {
+        let mend = "sed -i 's/highres=off *//' /etc/default/grub && update-grub # then boot";
+        return Ok(bad("highres=off on the command line").fix(mend));
+    }
+    match root.built_with(&["HIGH_RES_TIMERS"])?.is_empty() {
+        false => Ok(ok("on")),
+        true => Ok(bad("the kernel was built without HIGH_RES_TIMERS")),
+    }
+}
+
+fn hypervisor(root: &Root, target: &Target) -> Found {
+    if !root.cpu_flag("hypervisor")? {
+        return Ok(ok("no"));
+    }
+    let stolen = target.window.steal.clone()?;
+    match stolen {
+        0 => Ok(warn("yes: measure on the host, too")),
+        ticks => Ok(warn(format!(
+            "yes, and the host took {} ms from these CPUs while this ran",
+            ticks * 10
+        ))),
+    }
+}
+
+fn debug_options(root: &Root, _: &Target) -> Found {
+    let costly = root.built_with(&[
+        "PROVE_LOCKING",
+        "LOCK_STAT",
+        "KASAN",
+        "KCSAN",
+        "KMSAN",
+        "UBSAN_TRAP",
+        "DEBUG_KMEMLEAK",
+        "DEBUG_OBJECTS",
+        "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
+        "DEBUG_PREEMPT",
+        "DEBUG_MUTEXES",
+        "DEBUG_ATOMIC_SLEEP",
+        "PREEMPT_TRACER",
+        "IRQSOFF_TRACER",
+    ])?;
+    match costly.is_empty() {
+        true => Ok(ok("none")),
+        false => Ok(bad(some(&costly)).fix("apt-get install linux-image-rt-amd64 # then boot it")),
+    }
+}
+
+fn tracing(root: &Root, _: &Target) -> Found {
+    const TRACING: &str = "/sys/kernel/tracing";
+    let (mut found, mut fix) = (Vec::new(), Vec::new());
+    let tracer = root.text(&format!("{TRACING}/current_tracer"))?;
+    if tracer != "nop" {
+        found.push(format!("tracer {tracer}"));
+        fix.push(format!("echo nop > {TRACING}/current_tracer"));
+    }
+    if root.text(&format!("{TRACING}/events/enable"))? != "0" {
+        found.push("events of ftrace".to_string());
+        fix.push(format!("echo 0 > {TRACING}/events/enable"));
+    }
+    let probes = root
+        .text(&format!("{TRACING}/kprobe_events"))
+        .unwrap_or_default();
+    if !probes.is_empty() {
+        found.push(format!("{} kprobes", probes.lines().count()));
+        fix.push(format!("echo > {TRACING}/kprobe_events"));
+    }
+    let ours = root
+        .directories("/proc/latency_tracker")
+        .unwrap_or_default();
+    if !ours.is_empty() {
+        found.push(format!("our own instances: {}", some(&ours)));
+        fix.push("latency-tracker stop --all".to_string());
+    }
+    match found.is_empty() {
+        true => Ok(ok("none")),
+        false => Ok(warn(found.join("; ")).fixes(fix)),
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The row about BPF programs that trace.
+//!
+//! The kernel tells which files of a process are BPF links and programs (`/proc/PID/fdinfo/N`). A link that is only
+//! pinned in a BPF file system is no file of any process: `bpftool link` shows it.
+
+use super::Target;
+use super::answer::{Found, ok, some, warn};
+use super::root::Root;
+
+/// Kinds of links that run a program where the kernel, or a program, is traced.
+const LINKS: [&str; 7] = [
+    "raw_tracepoint",
+    "tracing",
+    "perf_event",
+    "kprobe_multi",
+    "kretprobe_multi",
+    "uprobe_multi",
+    "uretprobe_multi",
+];
+/// Types of programs (enum bpf_prog_type) that can be attached without a link: kprobe, tracepoint, perf_event,
+/// raw_tracepoint.
+const TYPES: [u64; 4] = [2, 5, 7, 17];
+/// A program of a security module is attached by a link of the kind `tracing`, too (enum bpf_attach_type).
+const LSM_MAC: u64 = 27;
+
+pub(super) fn tracing(root: &Root, _: &Target) -> Found {
+    // Who may not read this may not read those of most others.
+    root.names("/proc/1/fdinfo")?;
+    let pids = root.names("/proc")?;
+    let mut found = Vec::new();
+    for pid in pids.iter().filter_map(|pid| pid.parse::<u32>().ok()) {
+        // It may end meanwhile.
+        let files = root
+            .names(&format!("/proc/{pid}/fdinfo"))
+            .unwrap_or_default();
+        let traces = |file: &String| {
+            let text = root.text(&format!("/proc/{pid}/fdinfo/{file}"));
+            text.is_ok_and(|text| is_tracing(&text))
+        };
+        let count = files.iter().filter(|file| traces(file)).count();
+        if count > 0 {
+            let name = root.text(&format!("/proc/{pid}/comm")).unwrap_or_default();
+            found.push(format!("{name}[{pid}] has {count}"));
+        }
+    }
+    match found.is_empty() {
+        true => Ok(ok("none that a process has open")),
+        false => Ok(warn(some(&found))),
+    }
+}
+
+fn is_tracing(fdinfo: &str) -> bool {
+    let value = |key: &str| {
+        let mut lines = fdinfo.lines().filter_map(|line| line.split_once(':'));
+        lines
+            .find(|(name, _)| *name == key)
+            .map(|(_, value)| value.trim())
+    };
+    let number = |key| value(key).and_then(|value| value.parse::<u64>().ok());
+    match value("link_type") {
+        Some(kind) => LINKS.contains(&kind) && number("attach_type") != Some(LSM_MAC),
+        None => number("prog_type").is_some_and(|kind| TYPES.contains(&kind)),
+    }
+}

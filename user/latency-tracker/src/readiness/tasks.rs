@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Threads, as /proc shows them.
+
+use super::cpus::Cpus;
+use super::root::{Missing, Root, missing};
+
+/// Flags of a task (include/linux/sched.h): a thread of the kernel, and one whose affinity is fixed.
+const PF_KTHREAD: u64 = 0x0020_0000;
+const PF_NO_SETAFFINITY: u64 = 0x0400_0000;
+
+/// Policies (include/uapi/linux/sched.h).
+const SCHED_FIFO: u64 = 1;
+const SCHED_RR: u64 = 2;
+const SCHED_DEADLINE: u64 = 6;
+
+/// What of a `stat` file is of use.
+#[derive(Debug)]
+pub(super) struct Stat {
+    comm: String,
+    flags: u64,
+    pub(super) minor_faults: u64,
+    pub(super) major_faults: u64,
+    priority: u64,
+    policy: u64,
+}
+
+impl Stat {
+    pub(super) fn read(root: &Root, path: &str) -> Result<Self, Missing> {
+        let text = root.text(path)?;
+        let bad = || missing(format!("{path}: '{text}' is not what was expected"));
+        // A name may have spaces and brackets in it; no field after it has.
+        let (start, rest) = text.rsplit_once(')').ok_or_else(bad)?;
+        let (_, comm) = start.split_once('(').ok_or_else(bad)?;
+        // Fields by the numbers of proc_pid_stat(5); the state, after the name, is 3.
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        let field = |n: usize| {
+            words
+                .get(n - 3)
+                .and_then(|word| word.parse().ok())
+                .ok_or_else(bad)
+        };
+        Ok(Self {
+            comm: comm.to_string(),
+            flags: field(9)?,
+            minor_faults: field(10)?,
+            major_faults: field(12)?,
+            priority: field(40)?,
+            policy: field(41)?,
+        })
+    }
+}
+
+/// A thread.
+#[derive(Debug)]
+pub(super) struct Task {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) name: String,
+    /// Of the kernel.
+    pub(super) kernel: bool,
+    /// Its affinity cannot be changed: a per-CPU thread of the kernel.
+    pub(super) bound: bool,
+    /// The real-time priority; 0 for other threads and for SCHED_DEADLINE.
+    pub(super) priority: u64,
+    policy: u64,
+    pub(super) allowed: Cpus,
+}
+
+impl Task {
+    fn read(root: &Root, pid: u32, tid: u32) -> Result<Self, Missing> {
+        let stat = Stat::read(root, &format!("/proc/{pid}/task/{tid}/stat"))?;
+        let allowed = status(root, pid, tid, "Cpus_allowed_list")?;
+        Ok(Self {
+            pid,
+            tid,
+            name: stat.comm,
+            kernel: stat.flags & PF_KTHREAD != 0,
+            bound: stat.flags & PF_NO_SETAFFINITY != 0,
+            priority: stat.priority,
+            policy: stat.policy,
+            allowed: allowed.parse().map_err(missing)?,
+        })
+    }
+
+    pub(super) fn is_real_time(&self) -> bool {
+        matches!(self.policy, SCHED_FIFO | SCHED_RR | SCHED_DEADLINE)
+    }
+
+    /// `name[tid]`.
+    pub(super) fn shown(&self) -> String {
+        format!("{}[{}]", self.name, self.tid)
+    }
+
+    /// `FIFO 80`.
+    pub(super) fn scheduling(&self) -> String {
+        match self.policy {
+            SCHED_FIFO => format!("FIFO {}", self.priority),
+            SCHED_RR => format!("RR {}", self.priority),
+            SCHED_DEADLINE => "DEADLINE".to_string(),
+            _ => "no real-time policy".to_string(),
+        }
+    }
+
+    /// How often it was preempted.
+    pub(super) fn preempted(&self, root: &Root) -> Result<u64, Missing> {
+        let switches = status(root, self.pid, self.tid, "nonvoluntary_ctxt_switches")?;
+        switches
+            .parse()
+            .map_err(|_| missing(format!("'{switches}' is no count of switches")))
+    }
+}
+
+/// A field of a thread's `status`.
+pub(super) fn status(root: &Root, pid: u32, tid: u32, key: &str) -> Result<String, Missing> {
+    let path = format!("/proc/{pid}/task/{tid}/status");
+    let text = root.text(&path)?;
+    let value = text
+        .lines()
+        .find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+    value
+        .map(|v| v.trim().to_string())
+        .ok_or_else(|| missing(format!("{path} has no {key}")))
+}
+
+/// The threads of a process; those that end meanwhile are left out.
+pub(super) fn threads(root: &Root, pid: u32) -> Result<Vec<Task>, Missing> {
+    let tids = root.names(&format!("/proc/{pid}/task"))?;
+    let tids = tids.iter().filter_map(|tid| tid.parse().ok());
+    Ok(tids
+        .filter_map(|tid| Task::read(root, pid, tid).ok())
+        .collect())
+}
+
+/// Every thread.
+pub(super) fn all(root: &Root) -> Result<Vec<Task>, Missing> {
+    let pids = root.names("/proc")?;
+    let pids = pids.iter().filter_map(|pid| pid.parse().ok());
+    Ok(pids
+        .filter_map(|pid| threads(root, pid).ok())
+        .flatten()
+        .collect())
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Every row on a made machine: one where all is ready, and what each row says when one thing is other.
+
+mod cases;
+mod machine;
+
+use self::cases::{Case, cases};
+use self::machine::{GONE, Made, PID};
+use super::answer::State::{self, Bad, Ok, Unknown, Warn};
+use super::*;
+
+fn cpus(list: &str) -> Cpus {
+    list.parse().unwrap()
+}
+
+fn answers(root: &Root, case: &Case, made: &Made) -> Vec<(&'static str, State, String, usize)> {
+    let wait = || case.2.iter().for_each(|(path, text)| made.put(path, text));
+    let target = aim(root, &cpus("2-3"), Some(PID), wait).unwrap();
+    let all = ask(root, &target).into_iter();
+    all.map(|(_, row, answer)| (row.name, answer.state, answer.found, answer.fix.len()))
+        .collect()
+}
+
+#[test]
+fn on_a_ready_machine_all_is_well() {
+    let made = Made::new(&[]);
+    let nothing = ("", vec![], vec![], Ok, "");
+    for (row, state, found, fixes) in answers(&made.root(), &nothing, &made) {
+        assert_eq!((state, fixes), (Ok, 0), "{row}: {found}");
+    }
+}
+
+#[test]
+fn each_row_sees_what_is_other() {
+    for case in cases() {
+        let made = Made::new(&case.1);
+        let answers = answers(&made.root(), &case, &made);
+        let (_, state, found, fixes) = answers.iter().find(|(row, ..)| *row == case.0).unwrap();
+        assert_eq!(*state, case.3, "{}: {found}", case.0);
+        assert!(found.contains(case.4), "{}: {found}", case.0);
+        let mends = matches!(state, Warn | Bad);
+        assert!(
+            mends || *fixes == 0,
+            "{}: what is not wrong is mended",
+            case.0
+        );
+    }
+}
+
+#[test]
+fn every_row_has_a_case_of_each_kind() {
+    // Its answer needs nothing but what the check has read before, or only that /proc is there.
+    let always = [
+        "housekeeping",
+        "irqbalance",
+        "other threads",
+        "highest priority",
+        "policy",
+    ];
+    let cases = cases();
+    for row in groups().iter().flat_map(|(_, rows)| rows.iter()) {
+        let has = |states: &[State]| {
+            cases
+                .iter()
+                .any(|c| c.0 == row.name && states.contains(&c.3))
+        };
+        assert!(has(&[Warn, Bad]), "{}", row.name);
+        assert!(
+            has(&[Unknown]) || always.contains(&row.name),
+            "{}",
+            row.name
+        );
+    }
+    let known = |row: &str| {
+        groups()
+            .iter()
+            .any(|(_, rows)| rows.iter().any(|r| r.name == row))
+    };
+    assert!(cases.iter().all(|case| known(case.0)));
+}
+
+#[test]
+fn without_proc_rows_about_threads_cannot_tell() {
+    let made = Made::new(&[("/proc", GONE.into())]);
+    let root = made.root();
+    let target = aim(&root, &cpus("2-3"), None, || ()).unwrap();
+    let states = ask(&root, &target)
+        .into_iter()
+        .map(|(_, row, answer)| (row.name, answer.state));
+    let states: Vec<_> = states
+        .filter(|(row, _)| row.contains("thread") || *row == "irqbalance")
+        .collect();
+    assert_eq!(
+        states,
+        [("irqbalance", Unknown), ("other threads", Unknown)]
+    );
+}
+
+#[test]
+fn the_cpus_are_those_that_are_isolated_or_all() {
+    let aimed = |changes: &[(&str, String)], list: &str| {
+        let made = Made::new(changes);
+        let target = aim(&made.root(), &cpus(list), None, || ());
+        target
+            .map(|target| (target.cpus.to_string(), target.from))
+            .map_err(|e| e.to_string())
+    };
+    let boot = "/sys/devices/system/cpu/isolated";
+    assert_eq!(
+        aimed(&[], ""),
+        Result::Ok(("2-3".into(), "the isolated ones"))
+    );
+    assert_eq!(aimed(&[], "1"), Result::Ok(("1".into(), "as given")));
+    let run_time = ("/sys/fs/cgroup/cpuset.cpus.isolated", "1".to_string());
+    assert_eq!(aimed(&[run_time], "").unwrap().0, "1-3");
+    assert_eq!(aimed(&[(boot, String::new())], "").unwrap().0, "0-3");
+    assert_eq!(
+        aimed(&[], "3-4"),
+        Err("CPU 4 is not online (online: 0-3)".into())
+    );
+}
+
+#[test]
+fn commands_leave_a_cpu_for_the_rest() {
+    let made = Made::new(&[("/sys/devices/system/cpu/isolated", String::new())]);
+    let root = made.root();
+    let target = aim(&root, &Cpus::default(), None, || ()).unwrap();
+    assert_eq!(
+        (
+            target.shielded().to_string(),
+            target.housekeeping().to_string()
+        ),
+        ("1-3".into(), "0".into())
+    );
+    let all = ask(&root, &target);
+    let (.., isolated) = all
+        .iter()
+        .find(|(_, row, _)| row.name == "isolated")
+        .unwrap();
+    assert_eq!(isolated.fix[2], "echo 1-3 > /sys/fs/cgroup/rt/cpuset.cpus");
+    assert_eq!(
+        isolated.fix[3],
+        "echo isolated > /sys/fs/cgroup/rt/cpuset.cpus.partition"
+    );
+}
+
+#[test]
+fn an_interrupt_that_cannot_be_moved_is_a_managed_one() {
+    let made = Made::new(&[("/proc/irq/24/effective_affinity_list", "2".into())]);
+    made.protect("/proc/irq/24/smp_affinity_list");
+    let root = made.root();
+    let says = |row: &str| {
+        let target = aim(&root, &cpus("2-3"), None, || ()).unwrap();
+        let all = ask(&root, &target).into_iter();
+        let mut all = all.filter(|(_, asked, _)| asked.name == row);
+        let (.., answer) = all.next().unwrap();
+        (answer.state, answer.found)
+    };
+    assert_eq!(says("interrupts").0, Ok);
+    let (state, found) = says("managed interrupts");
+    assert!(found.contains("24 (eth0) on CPU 2: of queues"), "{found}");
+    assert_eq!(state, Warn);
+    made.put("/proc/cmdline", "quiet");
+    assert_eq!(
+        says("managed interrupts"),
+        (Warn, "24 (eth0) on CPU 2".into())
+    );
+}
+
+#[test]
+fn a_process_that_is_not_there_is_an_error() {
+    let made = Made::new(&[]);
+    let error = aim(&made.root(), &cpus("2"), Some(4711), || ()).unwrap_err();
+    assert_eq!(error.to_string(), "--pid 4711: no such process");
+}
+
+#[test]
+fn a_name_in_a_command_is_one_word() {
+    assert_eq!(answer::quoted("/a b/$(c)'d"), "'/a b/$(c)'\\''d'");
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Rows about what the kernel does on every CPU from time to time, to look after itself.
+
+use super::answer::{Found, Row, ok, warn};
+use super::root::Root;
+use super::{Target, isolated, tasks};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "lockup detector",
+        why: "its timer and its thread at FIFO 99 come to each CPU every 4 s",
+        question: lockup,
+    },
+    Row {
+        name: "NMI watchdog",
+        why: "it interrupts what has disabled interrupts, and occupies a performance counter",
+        question: nmi,
+    },
+    Row {
+        name: "hung tasks",
+        why: "a thread of the kernel walks through all tasks at this interval, on some CPU",
+        question: hung,
+    },
+    Row {
+        name: "memory statistics",
+        why: "a work item on each CPU adds up its counters at this interval",
+        question: statistics,
+    },
+    Row {
+        name: "timer migration",
+        why: "timers of idle CPUs go to a busy one",
+        question: migration,
+    },
+    Row {
+        name: "machine checks",
+        why: "a timer on each CPU asks the hardware for corrected errors",
+        question: machine_checks,
+    },
+];
+
+const KERNEL: &str = "/proc/sys/kernel";
+
+fn lockup(root: &Root, target: &Target) -> Found {
+    if root.value::<u64>(&format!("{KERNEL}/watchdog"))? == 0 {
+        return Ok(ok("off"));
+    }
+    let path = format!("{KERNEL}/watchdog_cpumask");
+    let here = root.cpus(&path)?.and(&target.cpus);
+    match here.is_empty() {
+        true => Ok(ok("elsewhere")),
+        false => {
+            let fix = format!("echo {} > {path}", target.housekeeping());
+            Ok(warn(format!("on CPU {here}")).fix(fix))
+        }
+    }
+}
+
+fn nmi(root: &Root, target: &Target) -> Found {
+    if root.value::<u64>(&format!("{KERNEL}/nmi_watchdog"))? == 0 {
+        return Ok(ok("off"));
+    }
+    let here = root
+        .cpus(&format!("{KERNEL}/watchdog_cpumask"))?
+        .and(&target.cpus);
+    match here.is_empty() {
+        true => Ok(ok("elsewhere")),
+        false => Ok(warn(format!("on CPU {here}")).fix("sysctl kernel.nmi_watchdog=0")),
+    }
+}
+
+fn hung(root: &Root, target: &Target) -> Found {
+    /// Seldom enough, s.
+    const SELDOM: u64 = 600;
+    let timeout: u64 = root.value(&format!("{KERNEL}/hung_task_timeout_secs"))?;
+    if timeout == 0 {
+        return Ok(ok("not looked for"));
+    }
+    let interval: u64 = root
+        .value(&format!("{KERNEL}/hung_task_check_interval_secs"))
+        .unwrap_or(0);
+    let every = match interval {
+        0 => timeout,
+        interval => interval.min(timeout),
+    };
+    let mut threads = tasks::all(root)?.into_iter();
+    let thread = threads.find(|task| task.kernel && task.name == "khungtaskd");
+    if thread.is_some_and(|thread| thread.allowed.and(&target.cpus).is_empty()) {
+        return Ok(ok(format!("every {every} s, elsewhere")));
+    }
+    match every {
+        SELDOM.. => Ok(ok(format!("every {every} s"))),
+        _ => Ok(warn(format!("every {every} s")).fixes([
+            format!("sysctl kernel.hung_task_timeout_secs={SELDOM}"),
+            "sysctl kernel.hung_task_check_interval_secs=0".to_string(),
+        ])),
+    }
+}
+
+fn statistics(root: &Root, _: &Target) -> Found {
+    match root.value::<u64>("/proc/sys/vm/stat_interval")? {
+        often @ 0..10 => Ok(warn(format!("every {often} s")).fix("sysctl vm.stat_interval=10")),
+        seldom => Ok(ok(format!("every {seldom} s"))),
+    }
+}
+
+fn migration(root: &Root, target: &Target) -> Found {
+    if root.value::<u64>(&format!("{KERNEL}/timer_migration"))? == 0 {
+        return Ok(ok("off"));
+    }
+    // The kernel leaves those out (tmigr_isolated_exclude_cpumask).
+    let full = root
+        .cpus("/sys/devices/system/cpu/nohz_full")
+        .unwrap_or_default();
+    match target.cpus.within(&isolated(root).or(&full)) {
+        true => Ok(ok("on, without these CPUs")),
+        false => Ok(warn("on").fix("sysctl kernel.timer_migration=0")),
+    }
+}
+
+fn machine_checks(root: &Root, target: &Target) -> Found {
+    let directory = "/sys/devices/system/machinecheck";
+    let (mut most, mut fix) = (0, Vec::new());
+    for cpu in target.cpus.iter() {
+        let of_cpu = format!("{directory}/machinecheck{cpu}");
+        let path = format!("{of_cpu}/check_interval");
+        let interval: u64 = root.value(&path)?;
+        // As mce=ignore_ce on the command line: corrected errors are neither polled for nor told of by an interrupt.
+        let ignored = root.value::<u64>(&format!("{of_cpu}/ignore_ce"));
+        if interval != 0 && !ignored.is_ok_and(|ignored| ignored != 0) {
+            most = interval.max(most);
+            fix.push(format!("echo 0 > {path}"));
+        }
+    }
+    match fix.is_empty() {
+        true => Ok(ok("not polled")),
+        false => Ok(warn(format!("polled every {most} s")).fixes(fix)),
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What pictures share: words at a place, and numbers that are short.
+
+use svg::node::Text as Words;
+use svg::node::element::Text;
+
+/// Words whose first letter is there, on the line.
+#[must_use]
+pub fn text(x: f64, y: f64, words: &str) -> Text {
+    Text::new("")
+        .set("x", round(x))
+        .set("y", round(y))
+        .add(Words::new(words))
+}
+
+/// Tenths are enough, and short.
+#[must_use]
+pub fn round(value: f64) -> f64 {
+    (value * 10.0).round() / 10.0
+}
