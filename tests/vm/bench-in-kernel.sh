@@ -12,14 +12,8 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
+. /lt/tests/bench.sh
 
-helper() { python3 /lt/tests/bench.py "$@"; }
-# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
-ended() {
-	_got=0
-	wait "$1" || _got=$?
-	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
-}
 # inside WORD...: such a loop on CPU 1, in the background.
 inside() {
 	: >/tmp/said

@@ -13,8 +13,8 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
+. /lt/tests/bench.sh
 
-helper() { python3 /lt/tests/bench.py "$@"; }
 # refuses TEXT WORD...: bench loop ends at once, with 1, and says so.
 refuses() {
 	_says=$1 _got=0
@@ -22,12 +22,6 @@ refuses() {
 	latency-tracker bench loop "$@" >/tmp/json 2>/tmp/said || _got=$?
 	assert_eq "$_got" 1 "exit status of bench loop $*: $(cat /tmp/said)"
 	grep -qF -- "$_says" /tmp/said || fail "bench loop $* does not say '$_says': $(cat /tmp/said)"
-}
-# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
-ended() {
-	_got=0
-	wait "$1" || _got=$?
-	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
 }
 # held: what /dev/cpu_dma_latency demands.
 held() { od -An -td4 /dev/cpu_dma_latency | tr -d ' '; }

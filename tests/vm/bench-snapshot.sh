@@ -12,15 +12,9 @@
 # timeout: 400
 
 . /lt/tests/lib.sh
+. /lt/tests/bench.sh
 need lttng
 
-helper() { python3 /lt/tests/bench.py "$@"; }
-# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
-ended() {
-	_got=0
-	wait "$1" || _got=$?
-	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
-}
 # nothing_left: no session, no daemon, no instance.
 nothing_left() {
 	wait_until 60 sh -c '! pgrep lttng-sessiond >/dev/null'

@@ -12,15 +12,9 @@
 # timeout: 300
 
 . /lt/tests/lib.sh
+. /lt/tests/bench.sh
 need cyclictest
 
-helper() { python3 /lt/tests/bench.py "$@"; }
-# ended PID STATUS: it ended so. PID is the command itself, and no shell that waits for it.
-ended() {
-	_got=0
-	wait "$1" || _got=$?
-	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
-}
 no_instance() { [ "$(wc -l <$LT/control)" -eq 0 ]; }
 
 # The task has CPU 1 for itself.

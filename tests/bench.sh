@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# bench.sh: how `latency-tracker bench` is watched and how it ends, for tests inside the virtual machine. Sourced after
+# lib.sh.
+
+helper() { python3 /lt/tests/bench.py "$@"; }
+
+# ended PID STATUS: it ended so; what it said is in /tmp/said. PID is the command itself, and no shell that waits for it.
+ended() {
+	_got=0
+	wait "$1" || _got=$?
+	assert_eq "$_got" "$2" "exit status: $(cat /tmp/said)"
+}
