@@ -80,7 +80,7 @@ does() {
 		        client.recv(size)
 		    connection.close()
 		    waits.poll(1000)
-		    # Packets of another protocol: more than there is room for, and one that nobody waits for.
+		    # Packets of another protocol: more than fit into a buffer, and one to a port without a socket.
 		    full = socket.socket(family, socket.SOCK_DGRAM)
 		    full.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
 		    full.bind((address, 0))
