@@ -6,6 +6,8 @@ usage: tree.py sums FILE                      checks that the steps of each path
        tree.py like FILE COUNT PATTERN        checks that this many paths are like that: a regular expression for the
                                               kinds and subjects of all steps, with a space in between, without CPU and time
        tree.py longest FILE STEP NANOSECONDS  checks that the longest step of each is this kind, and takes at least so long
+       tree.py are FILE COUNT PATTERN [STEP NANOSECONDS]
+                                              all of these, and that there are no other paths
        tree.py parts FILE SLACK TRACE THREAD [PART=NS...]
                                               checks that the last step of each path tells what its CPU did before it: so long
                                               in each of these parts, within SLACK; at most SLACK in others. With +SLACK
@@ -93,7 +95,7 @@ def sums(file):
     if number == 0:
         sys.exit("no alerts")
     print(f"{number} paths add up to their delays")
-
+    return number
 
 
 def like(file, count, pattern):
@@ -101,6 +103,15 @@ def like(file, count, pattern):
     found = [path for path in paths if re.fullmatch(pattern, path)]
     if len(found) != int(count):
         sys.exit(f"{len(found)} of {count} paths are like {pattern}:\n" + "\n".join(paths))
+
+
+def are(file, count, pattern, *step):
+    number = sums(file)
+    if number != int(count):
+        sys.exit(f"{number} paths instead of {count}")
+    like(file, count, pattern)
+    if step:
+        longest(file, *step)
 
 
 def longest(file, kind, nanoseconds):
@@ -208,7 +219,7 @@ def live(text, *command):
 
 def main(words):
     what, *arguments = words
-    functions = (sums, like, longest, parts, roots, live)
+    functions = (sums, like, longest, are, parts, roots, live)
     {function.__name__: function for function in functions}[what](*arguments)
 
 
