@@ -8,7 +8,11 @@ lttng-sessiond --daemonize
 lttng create trace --output=/lt/out/trace
 lttng enable-channel --kernel --subbuf-size=1M --num-subbuf=16 channel
 lttng add-context --kernel --channel=channel --type=pid --type=tid --type=procname
-lttng enable-event --kernel --channel=channel --all --tracepoint
+# Without those of writeback: their probes run in tasks that can be preempted, and then damage the trace
+# (Documentation/upstream/lttng-probe-preempt.patch).
+lttng --mi xml list --kernel | grep -o '<name>[^<]*' | cut -d'>' -f2 | grep -v '^writeback_' >/tmp/events
+[ "$(wc -l </tmp/events)" -ge 100 ]
+lttng enable-event --kernel --channel=channel "$(paste -sd, /tmp/events)"
 lttng enable-event --kernel --channel=channel --all --syscall
 lttng start
 for _ in 1 2 3 4 5 6; do
