@@ -174,6 +174,11 @@ impl Builder {
         }
         let clock = Clock {
             name: name.clone().or_else(|| id.clone()).unwrap_or_default(),
+            // A draft of CTF 2 had another name for it, and bytes instead of text.
+            uid: fragment
+                .get("uid")
+                .or_else(|| fragment.get("uuid"))
+                .map(Value::to_string),
             frequency,
             offset_seconds,
             offset_cycles,

@@ -168,6 +168,8 @@ pub(crate) enum Role {
 pub struct Clock {
     /// `monotonic` for a trace by LTTng.
     pub name: String,
+    /// What tells it from other clocks of that name, as it is written: for LTTng, which boot of which machine.
+    pub uid: Option<String>,
     /// Cycles a second.
     pub frequency: u64,
     /// What to add to its value for the time since its origin, in whole seconds ...

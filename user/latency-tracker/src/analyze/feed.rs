@@ -223,10 +223,12 @@ impl Source {
             .open(trace);
         line.clear();
         let reader = opened?;
+        let kernels = kernels(&reader);
+        one_machine(trace, &reader, &kernels)?;
         Ok(Self {
             keep,
             kinds: reader.classes().map(kind).collect(),
-            kernels: kernels(&reader),
+            kernels,
             releases: releases(&reader),
             frequencies: frequencies(&reader),
             reader,
@@ -359,6 +361,34 @@ const NEW: Release = Release(6, 0);
 fn kernels(reader: &Reader) -> Vec<bool> {
     let is = |t: &lt_ctf::Trace| t.schema.environment("domain") != Some("ust");
     reader.traces().iter().map(is).collect()
+}
+
+/// Refuses what comes from several machines, or from several boots of one: each has its own threads, and its own time.
+fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
+    let of_kernel = reader.traces().iter().zip(kernels);
+    let mut of_kernel = of_kernel.filter(|(_, is)| **is).map(|(trace, _)| trace);
+    let host = |trace: &lt_ctf::Trace| trace.schema.environment("hostname").map(str::to_string);
+    let boot = |trace: &lt_ctf::Trace| trace.schema.clocks().first().and_then(|c| c.uid.clone());
+    let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
+    let Some(first) = of_kernel.next() else {
+        return Ok(());
+    };
+    let other = of_kernel
+        .find(|other| differ(&host(first), &host(other)) || differ(&boot(first), &boot(other)));
+    let Some(other) = other else {
+        return Ok(());
+    };
+    let name = |trace: &lt_ctf::Trace| {
+        let host = host(trace).map(|host| format!(" (of {})", out::printable(&host)));
+        format!("{}{}", trace.directory.display(), host.unwrap_or_default())
+    };
+    bail!(
+        "{}: the traces below are not of one boot of one machine, each of which has threads and times of its own: name \
+         one of them, such as {} or {}",
+        trace.display(),
+        name(first),
+        name(other)
+    )
 }
 
 fn releases(reader: &Reader) -> Vec<Release> {
