@@ -3,22 +3,25 @@
 //! `analyze`: answers from a trace of the kernel, however it was recorded.
 //!
 //! ```text
-//! trace --feed.rs--> lt_model::Model --lt_analyze--> pieces --show.rs-----> text, or JSON
-//!                                                           `--picture.rs--> a trace for Perfetto
+//! trace --feed.rs--> lt_model::Model --lt_analyze--> pieces --fold.rs, show.rs--> text, or JSON
+//!                                                          |--verdict.rs-------> a sentence
+//!                                                          `--picture.rs-------> a trace for Perfetto
 //! ```
 
 mod args;
 pub(crate) mod feed;
+mod fold;
 mod kinds;
 #[cfg(test)]
 pub(crate) mod made;
 pub(crate) mod picture;
 pub(crate) mod show;
+mod verdict;
 
 pub(crate) use self::args::{AnalyzeArgs, EXAMPLES};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
 use lt_model::{Class, Model, ThreadId};
@@ -90,12 +93,8 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     if args.json {
         out::json(&shown.json())?;
     } else {
-        for line in shown.lines() {
-            if interrupted.load(Ordering::Relaxed) {
-                bail!("interrupted");
-            }
-            out::line(&line)?;
-        }
+        let lines = shown.lines(args.part(), args.depth.unwrap_or(usize::MAX));
+        out::lines(&lines, &interrupted)?;
     }
     if from < model.span.0 || to > model.span.1 {
         let (begin, end) = model.span;
@@ -143,6 +142,7 @@ fn choose(
     let (from, to) = (from.unwrap_or(0), to.unwrap_or(u64::MAX));
     let span = |id| model.thread(id)?.span();
     let spans: Vec<(u64, u64)> = model.by_tid(tid).filter_map(span).collect();
+    let is_dead = |id| model.thread(id).is_some_and(|thread| thread.dead);
     match lt_analyze::thread_in(model, tid, from, to).and_then(|id| Some((id, span(id)?))) {
         Some((id, (begin, end))) => {
             let there = spans.iter().filter(|(a, b)| *a < to && *b > from);
@@ -152,6 +152,10 @@ fn choose(
                 )
             });
             Ok((id, (begin, end), several))
+        }
+        // What ended before the time that is asked for was not kept.
+        None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
+            bail!("thread {tid} ended before {from}, where the path is to begin")
         }
         None if spans.is_empty() => bail!("no thread {tid} in the trace; {}", busiest(model)),
         None => {

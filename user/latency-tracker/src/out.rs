@@ -9,9 +9,10 @@
 pub(crate) mod file;
 
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use lt_proc::{Nanos, Stats};
 
 /// The width of help and of paragraphs.
@@ -43,6 +44,23 @@ pub(crate) fn line(text: &str) -> Result<()> {
     let mut out = anstream::stdout().lock();
     writeln!(out, "{}", text.trim_end_matches(' '))?;
     out.flush()?;
+    Ok(())
+}
+
+/// Prints lines as [`line()`] does, many at a time, until a signal has set `interrupted`.
+pub(crate) fn lines(lines: &[String], interrupted: &AtomicBool) -> Result<()> {
+    /// In one write(2), about.
+    const BLOCK: usize = 256;
+    let mut out = anstream::stdout().lock();
+    for block in lines.chunks(BLOCK) {
+        if interrupted.load(Ordering::Relaxed) {
+            bail!("interrupted");
+        }
+        let lines = block.iter().map(|line| line.trim_end_matches(' '));
+        let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+        out.write_all(text.as_bytes())?;
+        out.flush()?;
+    }
     Ok(())
 }
 

@@ -138,22 +138,66 @@ fn steps(json: &Value, from: u64) -> Vec<(u64, u64, String, String)> {
 }
 
 #[test]
-fn a_person_reads_a_table_and_then_the_path() {
+fn a_person_reads_a_sentence_a_table_and_then_the_path() {
     let dir = Dir::with_traces("text");
     let tid = &busiest(&dir, "compact")[0];
     let args = ["--tid", tid.as_str(), "--from", "+0", "--verbose"];
     let (status, text, said) = terminal::on_a_terminal(dir.path("compact", &args), 80);
     assert_eq!(status, 0, "{said}");
     let parts: Vec<_> = text.split("\n\n").collect();
-    assert_eq!(parts.len(), 3, "{text}");
+    assert_eq!(parts.len(), 4, "{text}");
     assert!(parts[0].contains(&format!("/{tid} from ")), "{text}");
-    assert!(parts[1].trim_start().starts_with("TIME"), "{text}");
-    assert!(parts[2].trim_start().starts_with("AT"), "{text}");
+    assert!(parts[1].contains(" % of it ("), "{text}");
+    assert!(parts[2].trim_start().starts_with("TIME"), "{text}");
+    assert!(parts[3].trim_start().starts_with("AT"), "{text}");
     assert!(text.lines().all(|l| l.chars().count() <= 80), "{text}");
     assert!(
         said.contains("events in ") && said.contains(" a second"),
         "{said}"
     );
+}
+
+#[test]
+fn a_long_path_is_folded_unless_all_of_it_is_asked_for() {
+    let dir = Dir::with_traces("fold");
+    let shown = |tid: &str, args: &[&str]| {
+        let (status, text, said) = run(&mut dir.path("compact", &[&["--tid", tid], args].concat()));
+        assert_eq!((status, said.as_str()), (0, ""), "{args:?}");
+        let path = text.split("\n\n").nth(3).unwrap();
+        path.lines().skip(1).map(str::to_string).collect::<Vec<_>>()
+    };
+    let summed = |lines: &[String]| -> usize {
+        let last = lines.last().unwrap();
+        let Some((left, _)) = last.split_once(" steps are summed up; --all shows them") else {
+            return 0;
+        };
+        left.split(' ')
+            .next()
+            .unwrap()
+            .replace(',', "")
+            .parse()
+            .unwrap()
+    };
+    let mut long = 0;
+    for tid in busiest(&dir, "compact") {
+        let (_, json, _) = run(&mut dir.path("compact", &["--tid", &tid, "--json"]));
+        let json: Value = serde_json::from_str(&json).unwrap();
+        let steps = json["path"].as_array().unwrap();
+        let all = shown(&tid, &["--all"]);
+        assert_eq!((all.len(), summed(&all)), (steps.len(), 0));
+        let few = shown(&tid, &[]);
+        assert!(few.len() <= 25 + 26 + 1, "{few:?}");
+        long += usize::from(summed(&few) > 0);
+        let none = shown(&tid, &["--min", "1h"]);
+        match steps.len() {
+            1 => assert_eq!(none, all),
+            n => assert_eq!((none.len(), summed(&none)), (2, n)),
+        }
+        let own = shown(&tid, &["--all", "--depth", "0"]);
+        let deeper = steps.iter().filter(|s| s["depth"] != 0).count();
+        assert_eq!(summed(&own), deeper);
+    }
+    assert!(long > 0);
 }
 
 #[test]
@@ -171,6 +215,14 @@ fn what_cannot_be_answered_is_said() {
     let empty = wrong("empty", &["--tid", "1"]);
     assert!(empty.contains("empty: no trace: there is"), "{empty}");
     assert!(wrong("compact", &["--tid", "1", "--from", "2s"]).contains("expected a time"));
+    // These are of two boots.
+    let several = wrong(".", &["--tid", "1"]);
+    assert!(
+        several.contains("not of one boot of one machine")
+            && several.contains("./all/kernel (of vm) or ")
+            && several.contains("/rare"),
+        "{several}"
+    );
     let tid = &busiest(&dir, "compact")[0];
     let before = wrong("compact", &["--tid", tid, "--to", "5"]);
     assert!(before.contains("does not reach the time"), "{before}");

@@ -5,7 +5,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lt_proc::Nanos;
 
+use super::fold::Part;
 use crate::size::Size;
 
 pub(crate) const EXAMPLES: &str = "\
@@ -16,6 +18,7 @@ const PATH_EXAMPLES: &str = "\
 Examples:
   latency-tracker analyze path /srv/slow/0001/trace --tid 812
   latency-tracker analyze path trace --tid 812 --from +2s --to +2500ms
+  latency-tracker analyze path trace --tid 812 --min 1ms --depth 1
   latency-tracker analyze path trace --tid 812 --json | jq .causes
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
   latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
@@ -57,7 +60,16 @@ pub(crate) struct PathArgs {
     /// End there; where the thread does when left out.
     #[arg(long, value_name = "TIME", value_parser = when)]
     pub(crate) to: Option<When>,
-    /// One JSON object.
+    /// Show the steps that took this long or longer; when left out, the longest. Those between them are summed up.
+    #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration, conflicts_with = "json")]
+    pub(crate) min: Option<Nanos>,
+    /// Follow chains of threads that wait for each other only so far: 0 shows the thread itself.
+    #[arg(long, value_name = "THREADS", conflicts_with = "json")]
+    pub(crate) depth: Option<usize>,
+    /// Show all causes and all steps.
+    #[arg(short, long, conflicts_with_all = ["min", "json"])]
+    pub(crate) all: bool,
+    /// One JSON object, with all steps.
     #[arg(short, long)]
     pub(crate) json: bool,
     /// Also draw it, for ui.perfetto.dev; the file is replaced if it exists.
@@ -70,6 +82,19 @@ pub(crate) struct PathArgs {
     /// Say at the end how much was read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,
+}
+
+/// This many steps are shown unless others are asked for: with those that sum up the rest, a screen or two.
+const STEPS: usize = 25;
+
+impl PathArgs {
+    pub(crate) fn part(&self) -> Part {
+        match self.min {
+            _ if self.all => Part::All,
+            Some(least) => Part::From(least.0),
+            None => Part::Longest(STEPS),
+        }
+    }
 }
 
 /// A time of a trace.

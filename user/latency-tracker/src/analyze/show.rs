@@ -2,15 +2,22 @@
 
 //! A path as a person reads it, and as a program does.
 
+use std::collections::HashMap;
+
 use lt_analyze::{Cause, Leaf, Piece, causes, instead};
 use lt_model::{Context, Handler, Model, Name, ThreadId, Use, Vector};
 use lt_proc::Nanos;
 use serde::Serialize;
 
+use super::fold::{self, Part, Row};
 use crate::out;
 
 /// Threads that wait for each other are indented by one column each, up to this.
 const DEEPEST: usize = 12;
+/// Causes are shown until what is left is less than this part of the time,
+const MOST: u64 = 20;
+/// and no more than this number of them.
+const CAUSES: usize = 12;
 
 /// What is to be shown.
 pub(crate) struct Shown<'a> {
@@ -18,6 +25,53 @@ pub(crate) struct Shown<'a> {
     pub(crate) thread: ThreadId,
     pub(crate) range: (u64, u64),
     pub(crate) pieces: &'a [Piece],
+}
+
+/// A cause, of one thread or of several with one name.
+struct Group {
+    threads: Vec<ThreadId>,
+    cause: Cause,
+    time: u64,
+    count: u64,
+    longest: u64,
+}
+
+impl Group {
+    fn new(sum: &lt_analyze::Sum) -> Self {
+        Self {
+            threads: vec![sum.thread],
+            cause: sum.cause,
+            time: sum.time,
+            count: sum.count,
+            longest: sum.longest,
+        }
+    }
+
+    fn add(&mut self, sum: &lt_analyze::Sum) {
+        self.threads.push(sum.thread);
+        self.time += sum.time;
+        self.count += sum.count;
+        self.longest = self.longest.max(sum.longest);
+    }
+
+    /// `fio/812`, or `fio (12 threads)`.
+    fn who(&self, model: &Model) -> String {
+        let called = |id: &ThreadId| model.thread(*id).and_then(|t| t.name);
+        match (&self.threads[..], self.threads.first().and_then(called)) {
+            ([_, _, ..], Some(name)) => {
+                let name = out::printable(model.names.text(name));
+                format!("{name} ({} threads)", self.threads.len())
+            }
+            (threads, _) => threads
+                .first()
+                .map_or_else(String::new, |id| name(model, *id)),
+        }
+    }
+}
+
+/// Deeper in a chain of threads that wait for each other.
+fn indented(depth: usize, text: &str) -> String {
+    format!("{:indent$}{text}", "", indent = depth.min(DEEPEST))
 }
 
 /// `fio/812`, or the number alone.
@@ -72,48 +126,140 @@ impl Shown<'_> {
         out::printable(self.model.names.text(name))
     }
 
-    /// A table of causes, and then the path.
-    pub(crate) fn lines(&self) -> Vec<String> {
+    /// A sentence, a table of causes, and then the path.
+    pub(crate) fn lines(&self, part: Part, depth: usize) -> Vec<String> {
         let (from, to) = self.range;
-        let all = to - from;
         let mut lines = vec![format!(
             "{} from {from} to {to}: {}",
             name(self.model, self.thread),
-            Nanos(all)
+            Nanos(to - from)
         )];
-        let row = |sum: lt_analyze::Sum| {
+        if let Some(verdict) = self.verdict() {
+            lines.push(String::new());
+            lines.extend(out::wrap(&verdict, 0));
+        }
+        lines.push(String::new());
+        self.causes(part == Part::All, &mut lines);
+        lines.push(String::new());
+        self.path(part, depth, &mut lines);
+        lines
+    }
+
+    /// What the time went to. Unless all are asked for, threads of one name are one, and what is rare is summed up.
+    fn causes(&self, all: bool, lines: &mut Vec<String>) {
+        let took = self.range.1 - self.range.0;
+        let mut groups = self.groups(all);
+        let mut seen = 0;
+        let is_rare = |group: &Group| {
+            let before = seen;
+            seen += group.time;
+            !all && before >= took - took / MOST
+        };
+        let frequent = groups.iter().position(is_rare).unwrap_or(groups.len());
+        let rare = groups.split_off(match all {
+            true => groups.len(),
+            false => frequent.min(CAUSES),
+        });
+        let row = |group: &Group| {
             vec![
-                Nanos(sum.time).to_string(),
-                format!("{:.1}", sum.time as f64 * 100.0 / all.max(1) as f64),
-                out::thousands(sum.count),
-                Nanos(sum.longest).to_string(),
-                name(self.model, sum.thread),
-                self.what(sum.cause),
+                Nanos(group.time).to_string(),
+                format!("{:.1}", group.time as f64 * 100.0 / took.max(1) as f64),
+                out::thousands(group.count),
+                Nanos(group.longest).to_string(),
+                group.who(self.model),
+                self.what(group.cause),
             ]
         };
-        let rows: Vec<_> = causes(self.pieces).into_iter().map(row).collect();
-        lines.push(String::new());
+        let rows: Vec<_> = groups.iter().map(row).collect();
         lines.extend(out::table(
             &[">TIME", ">%", ">COUNT", ">LONGEST", "THREAD", "CAUSE"],
             &rows,
         ));
-        let step = |piece: &Piece| {
-            vec![
-                format!("+{}", Nanos(piece.begin - from)),
-                Nanos(piece.end - piece.begin).to_string(),
-                format!(
-                    "{:indent$}{}",
-                    "",
-                    name(self.model, piece.thread),
-                    indent = piece.depth.min(DEEPEST)
-                ),
-                self.step(piece),
-            ]
+        if !rare.is_empty() {
+            lines.push(format!(
+                "and {}, {} in all",
+                out::plural(rare.len(), "more cause"),
+                Nanos(rare.iter().map(|group| group.time).sum())
+            ));
+        }
+    }
+
+    /// The causes, those that took most first; if not `each`, those of threads of one name together.
+    fn groups(&self, each: bool) -> Vec<Group> {
+        let mut groups: Vec<Group> = Vec::new();
+        let mut places = HashMap::new();
+        for sum in causes(self.pieces) {
+            let called = self.model.thread(sum.thread).and_then(|t| t.name);
+            let key = match called.filter(|_| !each) {
+                Some(name) => (Some(name), None, sum.cause),
+                None => (None, Some(sum.thread), sum.cause),
+            };
+            let place = *places.entry(key).or_insert(groups.len());
+            match groups.get_mut(place) {
+                Some(group) => group.add(&sum),
+                None => groups.push(Group::new(&sum)),
+            }
+        }
+        groups.sort_by_key(|group| std::cmp::Reverse(group.time));
+        groups
+    }
+
+    /// The steps, one a line, and a line for those between them that are not shown.
+    fn path(&self, part: Part, depth: usize, lines: &mut Vec<String>) {
+        let rows = fold::rows(self.pieces, part, depth);
+        let begin = |row: &Row<'_>| match row {
+            Row::Step(piece) => piece.begin,
+            Row::Folded(steps) => steps.first().map_or(0, |piece| piece.begin),
         };
-        let rows: Vec<_> = self.pieces.iter().map(step).collect();
-        lines.push(String::new());
-        lines.extend(out::table(&[">AT", ">TOOK", "THREAD", "STEP"], &rows));
-        lines
+        let begins: Vec<u64> = rows.iter().map(|row| begin(row) - self.range.0).collect();
+        let mut left = 0;
+        let cells = |(at, row): (String, &Row<'_>)| match row {
+            Row::Step(piece) => vec![
+                at,
+                Nanos(piece.end - piece.begin).to_string(),
+                indented(piece.depth, &name(self.model, piece.thread)),
+                self.step(piece),
+            ],
+            Row::Folded(steps) => {
+                left += steps.len();
+                let mut threads: Vec<ThreadId> = steps.iter().map(|p| p.thread).collect();
+                threads.sort_unstable();
+                threads.dedup();
+                let who = match threads[..] {
+                    [one] => name(self.model, one),
+                    _ => format!("{} threads", threads.len()),
+                };
+                let depth = steps.iter().map(|p| p.depth).min().unwrap_or(0);
+                let time = |piece: &Piece| piece.end - piece.begin;
+                let longest = steps.iter().map(time).max().unwrap_or(0);
+                vec![
+                    at,
+                    Nanos(steps.iter().map(time).sum()).to_string(),
+                    indented(depth, &who),
+                    match steps.len() {
+                        1 => "1 step".into(),
+                        n => format!(
+                            "{} steps, up to {}",
+                            out::thousands(n as u64),
+                            Nanos(longest)
+                        ),
+                    },
+                ]
+            }
+        };
+        let cells: Vec<_> = fold::offsets(&begins)
+            .into_iter()
+            .zip(&rows)
+            .map(cells)
+            .collect();
+        lines.extend(out::table(&[">AT", ">TOOK", "THREAD", "STEP"], &cells));
+        if left > 0 {
+            lines.push(format!(
+                "{} of {} steps are summed up; --all shows them",
+                out::thousands(left as u64),
+                out::thousands(self.pieces.len() as u64)
+            ));
+        }
     }
 
     /// What a piece is, and who had the processor that it waited for.

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Which steps of a path are shown, and which are folded into one line with their neighbours.
+//!
+//! ```text
+//! steps  9ms  2us 5us 1us  30ms  3us  7ms
+//! rows   9ms  [3 steps]    30ms  3us  7ms
+//! ```
+
+use lt_analyze::Piece;
+
+/// What is shown of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The longest steps, at most this number.
+    Longest(usize),
+    /// Those that took this long or longer, ns.
+    From(u64),
+    /// All.
+    All,
+}
+
+/// A line of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Row<'p> {
+    Step(&'p Piece),
+    /// Steps that follow each other; never none.
+    Folded(&'p [Piece]),
+}
+
+/// The lines of a path. What threads did that are deeper than `depth` in a chain of threads that wait for each other is
+/// folded, however long it took.
+pub(crate) fn rows(pieces: &[Piece], part: Part, depth: usize) -> Vec<Row<'_>> {
+    let is_near = |piece: &Piece| piece.depth <= depth;
+    // Of those that took just as long as the shortest that is shown, the first.
+    let (least, mut of_least) = match part {
+        Part::All => (0, usize::MAX),
+        Part::From(least) => (least, usize::MAX),
+        Part::Longest(most) => {
+            let near = pieces.iter().filter(|piece| is_near(piece)).map(took);
+            let mut times: Vec<u64> = near.collect();
+            times.sort_unstable_by_key(|time| std::cmp::Reverse(*time));
+            times.truncate(most);
+            match times.last() {
+                Some(least) => (*least, times.iter().filter(|time| *time == least).count()),
+                None => (u64::MAX, 0),
+            }
+        }
+    };
+    let mut is_shown = |piece: &Piece| {
+        let time = took(piece);
+        let room = time != least || of_least > 0;
+        let shown = is_near(piece) && time >= least && room;
+        if shown && time == least {
+            of_least -= 1;
+        }
+        shown
+    };
+    let mut rows = Vec::new();
+    let mut begin = 0;
+    for (i, piece) in pieces.iter().enumerate() {
+        if is_shown(piece) {
+            folded(&pieces[begin..i], is_near, &mut rows);
+            rows.push(Row::Step(piece));
+            begin = i + 1;
+        }
+    }
+    folded(&pieces[begin..], is_near, &mut rows);
+    rows
+}
+
+fn took(piece: &Piece) -> u64 {
+    piece.end - piece.begin
+}
+
+/// A line for these. One step alone takes no more room than what it would be folded into.
+fn folded<'p>(steps: &'p [Piece], is_near: impl Fn(&Piece) -> bool, rows: &mut Vec<Row<'p>>) {
+    match steps {
+        [] => {}
+        [one] if is_near(one) => rows.push(Row::Step(one)),
+        _ => rows.push(Row::Folded(steps)),
+    }
+}
+
+/// The times after the begin, with as many digits as tell each from the one after it.
+pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
+    let longest = times.last().copied().unwrap_or(0);
+    let (unit, scale) = match longest {
+        1_000_000_000.. => ("s", 9),
+        1_000_000.. => ("ms", 6),
+        1_000.. => ("us", 3),
+        _ => ("ns", 0),
+    };
+    let write = |time: u64, digits: u32| {
+        // What is left out is cut, not rounded: the order stays.
+        let units = time / 10u64.pow(scale - digits);
+        let one = 10u64.pow(digits);
+        match digits {
+            0 => format!("+{units}{unit}"),
+            _ => format!(
+                "+{}.{:0width$}{unit}",
+                units / one,
+                units % one,
+                width = digits as usize
+            ),
+        }
+    };
+    let mut all = Vec::new();
+    for digits in (0..=scale).step_by(3).filter(|d| *d > 0 || scale == 0) {
+        all = times.iter().map(|time| write(*time, digits)).collect();
+        if all.windows(2).all(|pair| pair[0] != pair[1]) {
+            break;
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lt_analyze::Cause;
+    use lt_model::ThreadId;
+    use proptest::prelude::*;
+
+    /// Steps of these lengths and depths, one after the other.
+    fn steps(of: &[(u64, usize)]) -> Vec<Piece> {
+        let mut at = 0;
+        let step = |(time, depth): &(u64, usize)| {
+            let begin = at;
+            at += time;
+            Piece {
+                begin,
+                end: at,
+                thread: ThreadId(0),
+                cause: Cause::Preempted,
+                cpu: None,
+                depth: *depth,
+                inside: (0, u64::MAX),
+            }
+        };
+        of.iter().map(step).collect()
+    }
+
+    /// The lengths of what is shown; of what is folded, how many, less than 0.
+    fn shown(of: &[(u64, usize)], part: Part, depth: usize) -> Vec<i64> {
+        let steps = steps(of);
+        let number = |row: &Row<'_>| match row {
+            Row::Step(step) => took(step) as i64,
+            Row::Folded(steps) => -(steps.len() as i64),
+        };
+        rows(&steps, part, depth).iter().map(number).collect()
+    }
+
+    #[test]
+    fn the_longest_are_shown_and_the_rest_is_where_it_was() {
+        let path = [9, 2, 5, 1, 30, 3, 7].map(|time| (time, 0));
+        assert_eq!(shown(&path, Part::Longest(3), 9), [9, -3, 30, 3, 7]);
+        assert_eq!(shown(&path, Part::Longest(1), 9), [-4, 30, -2]);
+        assert_eq!(shown(&path, Part::Longest(7), 9), [9, 2, 5, 1, 30, 3, 7]);
+        assert_eq!(shown(&path, Part::From(5), 9), [9, 2, 5, 1, 30, 3, 7]);
+        assert_eq!(shown(&path, Part::From(6), 9), [9, -3, 30, 3, 7]);
+        assert_eq!(shown(&path, Part::All, 9).len(), 7);
+        assert!(shown(&[], Part::Longest(3), 9).is_empty());
+    }
+
+    #[test]
+    fn of_steps_of_one_length_the_first_are_shown() {
+        assert_eq!(shown(&[(4, 0); 9], Part::Longest(3), 9), [4, 4, 4, -6]);
+    }
+
+    #[test]
+    fn what_is_deeper_is_folded_however_long_it_took() {
+        let path = [(5, 0), (100, 1), (200, 2), (50, 1), (6, 0)];
+        assert_eq!(shown(&path, Part::All, 1), [5, 100, -1, 50, 6]);
+        assert_eq!(shown(&path, Part::Longest(2), 0), [5, -3, 6]);
+    }
+
+    #[test]
+    fn times_have_the_digits_that_tell_neighbours_apart() {
+        assert_eq!(offsets(&[0, 6_012_345_678]), ["+0.000s", "+6.012s"]);
+        assert_eq!(
+            offsets(&[6_012_345_678, 6_012_999_999]),
+            ["+6.012345s", "+6.012999s"]
+        );
+        assert_eq!(
+            offsets(&[1_000_000_000, 1_000_000_001]),
+            ["+1.000000000s", "+1.000000001s"]
+        );
+        assert_eq!(offsets(&[5, 1_500]), ["+0.005us", "+1.500us"]);
+        assert_eq!(offsets(&[0, 999]), ["+0ns", "+999ns"]);
+        assert!(offsets(&[]).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn rows_are_all_of_the_path_in_its_order(
+            of in prop::collection::vec((1..20u64, 0..4usize), 0..60), most in 0..30usize, depth in 0..4usize
+        ) {
+            let steps = steps(&of);
+            let mut all = Vec::new();
+            let mut long = 0;
+            for row in rows(&steps, Part::Longest(most), depth) {
+                match row {
+                    Row::Step(step) => {
+                        prop_assert!(step.depth <= depth);
+                        long += 1;
+                        all.push(*step);
+                    }
+                    Row::Folded(some) => {
+                        prop_assert!(!some.is_empty());
+                        all.extend(some);
+                    }
+                }
+            }
+            prop_assert_eq!(&all, &steps);
+            // One that is alone between two that are shown is shown, too.
+            prop_assert!(long <= 2 * most + 1);
+        }
+
+        #[test]
+        fn times_are_in_order_and_told_apart(mut times in prop::collection::vec(0..u64::MAX / 4, 1..20)) {
+            times.sort_unstable();
+            times.dedup();
+            let texts = offsets(&times);
+            prop_assert_eq!(texts.len(), times.len());
+            prop_assert!(texts.windows(2).all(|pair| pair[0] != pair[1]), "{:?}", texts);
+        }
+    }
+}
