@@ -193,8 +193,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What this thread did in that time; for a handler, if that has left it a softirq.
-    fn thread(&mut self, id: ThreadId, inside: (u64, u64), left_by: Option<Handler>) {
+    /// What this thread did in that time; for whom, if that was left to it.
+    fn thread(&mut self, id: ThreadId, inside: (u64, u64), left_by: Option<Leaf>) {
         let (from, to) = inside;
         self.chain.push(id);
         let mut at = from;
@@ -239,7 +239,7 @@ impl Walk<'_> {
         interval: &Interval,
         part: (u64, u64),
         inside: (u64, u64),
-        left_by: Option<Handler>,
+        left_by: Option<Leaf>,
     ) {
         if part != (interval.begin, interval.end) {
             self.cut.push((id, interval.begin, interval.end));
@@ -252,7 +252,7 @@ impl Walk<'_> {
                 let follows = part.0 < acted;
                 self.ended(id, part, number, follows.then_some(by));
                 if follows {
-                    self.thread(by, (part.0, acted), left_by_handler(waker.context));
+                    self.thread(by, (part.0, acted), left_to(waker.context));
                 }
                 self.piece(id, (acted, part.1), Cause::Transit, None, inside);
             }
@@ -262,10 +262,10 @@ impl Walk<'_> {
                 }
                 let mut cause = Cause::of(self.model, interval);
                 // What happened to be the last before ksoftirqd was woken is not what it was woken for.
-                if let (Some(Handler(number, name)), Cause::For(leaf, call)) = (left_by, cause)
+                if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
                     && is_of_softirq(leaf)
                 {
-                    cause = Cause::For(Leaf::Irq(number, name), call);
+                    cause = Cause::For(left, call);
                 }
                 self.piece(id, part, cause, None, inside);
             }
@@ -314,11 +314,21 @@ impl Walk<'_> {
     }
 }
 
-/// The handler for which a thread wakes somebody, in a softirq that it does for that.
-fn left_by_handler(context: Option<Context>) -> Option<Handler> {
-    match context {
-        Some(Context::Softirq { own: true, by, .. }) => by,
-        _ => None,
+/// For whom a thread wakes somebody, in a softirq that was left to it: the handler that has raised it, else what such
+/// softirqs are for. Packets may be those that the thread itself sends.
+fn left_to(context: Option<Context>) -> Option<Leaf> {
+    let Some(Context::Softirq {
+        vector,
+        own: true,
+        by,
+    }) = context
+    else {
+        return None;
+    };
+    match (by, vector) {
+        (Some(Handler(number, name)), _) => Some(Leaf::Irq(number, name)),
+        (None, Vector::NET_TX | Vector::NET_RX) => None,
+        (None, _) => context.map(Leaf::from),
     }
 }
 

@@ -172,6 +172,7 @@ fn the_paths_of_published_lists_of_events() {
 #[test]
 fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
     const HI: u32 = 0;
+    const TIMER: u32 = 1;
     let named = |time| {
         let tid = 3;
         let name = b"ksoftirqd/0";
@@ -187,7 +188,7 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
         },
     };
     let name = b"disk";
-    let path_of = |handler: [Event<'static>; 3]| {
+    let path_of = |vector, handler: [Event<'static>; 3]| {
         let begin = [
             named(1),
             switch(5, 0, 3, S, 7),
@@ -199,9 +200,9 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
             at(62, 0, What::SoftirqEnd { vector: 9 }),
             wakes,
             switch(70, 0, 0, R, 3),
-            at(71, 0, What::Softirq { vector: HI }),
+            at(71, 0, What::Softirq { vector }),
             waking(75, 0, 7, 0),
-            at(76, 0, What::SoftirqEnd { vector: HI }),
+            at(76, 0, What::SoftirqEnd { vector }),
             switch(80, 0, 3, S, 7),
         ];
         told(&model(&[&begin[..], &handler, &end].concat()), 7, 10, 80)
@@ -212,14 +213,18 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
         at(60, 0, What::IrqEnd { number: 24 }),
     ];
     assert_eq!(
-        path_of([entry, raise, exit]),
+        path_of(HI, [entry, raise, exit]),
         "3 irq 24 64, 3 P 70, 3 R 75, 7 P 80"
     );
-    // It is not known whose it was.
+    // It is not known whose it was, but what it was.
     let late = Event { time: 60, ..raise };
     assert_eq!(
-        path_of([entry, exit, late]),
-        "3 For(Softirq(9, None), None) 64, 3 P 70, 3 R 75, 7 P 80"
+        path_of(HI, [entry, exit, late]),
+        "3 For(Softirq(0, None), None) 64, 3 P 70, 3 R 75, 7 P 80"
+    );
+    assert_eq!(
+        path_of(TIMER, [entry, exit, late]),
+        "3 For(Timer, None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
 }
 
