@@ -96,6 +96,8 @@ pub enum Leaf {
     Softirq(u32, Option<Handler>),
     /// Another processor.
     Ipi(Name),
+    /// An interrupt or a fault that the trace does not show.
+    Unseen,
 }
 
 impl From<Context> for Leaf {
@@ -105,6 +107,7 @@ impl From<Context> for Leaf {
             Context::Irq { number, name } => Self::Irq(number, name),
             Context::Ipi(name) => Self::Ipi(name),
             Context::Disk(disk) => Self::Disk(Some(disk)),
+            Context::Unseen => Self::Unseen,
             Context::Softirq { vector, by, .. } => match vector {
                 Vector::NET_TX | Vector::NET_RX => Self::Network,
                 Vector(1 | 8) => Self::Timer,

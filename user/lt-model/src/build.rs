@@ -22,6 +22,8 @@
 //! - *A disk says in many ways that it is done*: by its own interrupt or its thread, a softirq, another processor's
 //!   call, a timer. Whom that wakes before it is over, the disk has woken.
 //! - *A softirq may be interrupted by the scheduler* (PREEMPT_RT). It goes on when its thread does.
+//! - *In user mode a thread wakes nobody.* If it seems to, an interrupt does that the events do not show, or a fault. It
+//!   is known to be there only if the events have all system calls.
 //! - *In a gap anything may have happened.* The thread that ran there is not known from then on, until it is seen again;
 //!   one that waited for that processor may have had it, and is not known either. A sleeper is still taken for one: its
 //!   end is told where it is woken, mostly on other processors.
@@ -32,7 +34,7 @@ mod tasks;
 
 use std::sync::Arc;
 
-use self::cpus::Cpus;
+use self::cpus::{Cpus, TAIL};
 use self::tasks::Tasks;
 use crate::context::{Context, Vector, Waker, is_for_softirqs, is_left_to};
 use crate::event::{Event, What};
@@ -96,6 +98,8 @@ pub struct Builder {
     wakings: bool,
     /// There is `softirq_raise`.
     raises: bool,
+    /// There are all system calls.
+    all_calls: bool,
 }
 
 impl Builder {
@@ -103,6 +107,11 @@ impl Builder {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The events have each system call of each thread. Then it is known when a thread is in user mode.
+    pub fn has_all_calls(&mut self) {
+        self.all_calls = true;
     }
 
     /// What ended at `time` or before is of no interest from now on: it takes no memory.
@@ -219,6 +228,11 @@ impl Builder {
                 self.call(time, cpu, Some(name));
             }
             What::Return => self.call(time, cpu, None),
+            What::Exit => {
+                if let Some(thread) = self.cpus.at(cpu).thread() {
+                    self.tasks.of(thread).user_since = None;
+                }
+            }
             What::Irq { number, name } => {
                 let name = self.names.number(name);
                 self.enter(time, cpu, Context::Irq { number, name });
@@ -343,6 +357,7 @@ impl Builder {
         }
         let held = std::mem::take(&mut task.held);
         let call = task.call;
+        task.user_since = task.user_since.map(|_| time);
         self.cpus.at(cpu).contexts = held;
         self.cpus.go(cpu, time, Some(Some(next)));
         let above = self.cpus.at(cpu).above();
@@ -373,6 +388,9 @@ impl Builder {
             && waker.by().is_none_or(|by| self.is_for_softirqs(by))
         {
             waker.context = Some(Context::Disk(disk));
+        }
+        if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
+            waker.context = Some(Context::Unseen);
         }
         // The sleep that it ends is not kept either.
         if time <= self.tasks.keep
@@ -449,6 +467,7 @@ impl Builder {
         let above = self.cpus.at(cpu).above();
         let task = self.tasks.of(thread);
         task.call = call;
+        task.user_since = call.is_none().then_some(time);
         task.pending = None;
         if above.is_none() {
             self.tasks.go(thread, time, State::Running(call));
@@ -485,6 +504,16 @@ impl Builder {
         }
     }
 
+    /// Whether a thread is in user mode. What it does in the kernel on its way there, after a system call, an interrupt or
+    /// a switch, takes some microseconds; the same time is given to it as to the tail of an interrupt.
+    fn is_in_user_mode(&mut self, time: u64, thread: Option<ThreadId>) -> bool {
+        let Some(thread) = thread.filter(|_| self.all_calls) else {
+            return false;
+        };
+        let since = self.tasks.of(thread).user_since;
+        since.is_some_and(|since| time.saturating_sub(since) > TAIL)
+    }
+
     /// Whether a thread does only what interrupts leave behind.
     fn is_for_softirqs(&self, thread: ThreadId) -> bool {
         let thread = self.tasks.threads.get(thread.0 as usize);
@@ -509,6 +538,10 @@ impl Builder {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
             at.completed = at.completed.filter(|(_, depth)| *depth <= place);
+            if let Some(thread) = at.thread() {
+                let task = self.tasks.of(thread);
+                task.user_since = task.user_since.map(|_| time);
+            }
             self.show(time, cpu);
         }
     }

@@ -33,6 +33,9 @@ pub enum Context {
     Ipi(Name),
     /// What a disk does when it has completed a request, in any kind of interrupt. Only a waker is that.
     Disk(Disk),
+    /// An interrupt or a fault that the events do not show: the thread was in user mode, where it wakes nobody. Only a
+    /// waker is that.
+    Unseen,
 }
 
 /// The handler of a hard interrupt: the number of the interrupt, and the name of the handler.

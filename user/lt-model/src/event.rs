@@ -71,6 +71,8 @@ pub enum What<'a> {
     },
     /// It ends.
     Return,
+    /// `sched_process_exit`: the present thread ends, and is in the kernel until then.
+    Exit,
     /// A hard interrupt's handler begins.
     Irq {
         /// The number of the interrupt.

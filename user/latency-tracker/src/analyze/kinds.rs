@@ -19,6 +19,7 @@ pub(super) enum Kind {
     There(Thread),
     Call(String),
     Return,
+    Exit,
     Irq(FieldIndex, Option<FieldIndex>),
     IrqEnd(FieldIndex),
     Raise(FieldIndex),
@@ -57,6 +58,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             Kind::Wakeup(thread("tid", "comm")?, field("target_cpu"))
         }
         "sched_process_fork" => Kind::Fork(thread("child_tid", "child_comm")?),
+        "sched_process_exit" => Kind::Exit,
         "lttng_statedump_process_state" => Kind::There(thread("tid", "name")?),
         "irq_handler_entry" => Kind::Irq(field("irq")?, field("name")),
         "irq_handler_exit" => Kind::IrqEnd(field("irq")?),
@@ -132,6 +134,7 @@ impl Kind {
                 name: call.as_bytes(),
             },
             Self::Return => What::Return,
+            Self::Exit => What::Exit,
             Self::Irq(irq, of) => What::Irq {
                 number: number(*irq)?,
                 name: name(*of),

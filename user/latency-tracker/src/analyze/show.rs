@@ -101,6 +101,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         ),
         Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
         Leaf::Ipi(name) => format!("interrupt {}", text(name)),
+        Leaf::Unseen => "an interrupt or a fault that is not in the trace".into(),
     }
 }
 
@@ -379,6 +380,7 @@ impl Shown<'_> {
                 });
                 json.name = Some(text(name));
             }
+            Some(Leaf::Unseen) => json.by = Some("unseen"),
             None => {}
         }
         json

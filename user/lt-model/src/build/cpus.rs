@@ -10,7 +10,7 @@ use crate::tiles::{Kinds, Tiles, with_room};
 
 /// As long after its end, ns, what an interrupt has left to a thread is given to that. It takes some microseconds; a
 /// waking that comes later is what the interrupted thread does.
-const TAIL: u64 = 100_000;
+pub(super) const TAIL: u64 = 100_000;
 
 /// More softirqs than any kernel has.
 const VECTORS: usize = 16;

@@ -28,6 +28,8 @@ pub(super) struct Task {
     pub(super) queued: bool,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
+    /// It is in user mode, or on its way there, and since when nothing has kept it in the kernel.
+    pub(super) user_since: Option<u64>,
     /// Somebody woke it while it ran, for that processor.
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
     /// It waits for a processor if that waking was its end of sleep; else it still sleeps so.
@@ -103,6 +105,7 @@ impl Tasks {
             cpu: None,
             queued: false,
             call: None,
+            user_since: None,
             pending: None,
             assumed: None,
             held: Vec::new(),
@@ -170,6 +173,7 @@ impl Tasks {
         task.pending = None;
         task.held.clear();
         task.call = None;
+        task.user_since = None;
         self.go(thread, since, State::Unknown);
     }
 

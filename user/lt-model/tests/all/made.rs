@@ -102,5 +102,6 @@ fn context(model: &Model, context: Context) -> String {
         Context::Timer => "timer".into(),
         Context::Ipi(name) => format!("ipi {}", model.names.text(name)),
         Context::Disk(disk) => format!("disk {disk}"),
+        Context::Unseen => "unseen".into(),
     }
 }

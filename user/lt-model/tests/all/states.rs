@@ -2,7 +2,7 @@
 
 //! What threads and processors do, by tables of events.
 
-use lt_model::{Class, Sleep, SwitchedOut, Use, What};
+use lt_model::{Builder, Class, Sleep, SwitchedOut, Use, What};
 
 use crate::made::*;
 
@@ -397,4 +397,44 @@ fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
         told(&m, 4),
         "made by 7: 10..28 unknown by 8, 28..30 waiting"
     );
+}
+
+/// 7 sleeps; 8 returns to user mode at 1000, is interrupted, and is said to wake 7, so long after the interrupt.
+#[test]
+fn a_thread_in_user_mode_wakes_nobody() {
+    const LONG: u64 = 200_000;
+    let events = |before: What<'static>, after: u64| {
+        let irq = What::Irq {
+            number: 24,
+            name: b"disk",
+        };
+        [
+            switch(0, 0, 0, R, 7),
+            switch(500, 0, 7, S, 8),
+            at(900, 0, What::Call { name: b"read" }),
+            at(1000, 0, before),
+            at(LONG, 0, irq),
+            at(2 * LONG, 0, What::IrqEnd { number: 24 }),
+            waking(2 * LONG + after, 0, 7),
+            switch(9 * LONG, 0, 8, S, 7),
+        ]
+    };
+    let woken_by = |all_calls: bool, before, after| {
+        let mut builder = Builder::new();
+        if all_calls {
+            builder.has_all_calls();
+        }
+        events(before, after).iter().for_each(|e| builder.feed(e));
+        let told = told(&builder.finish(), 7);
+        let (_, by) = told.split_once(" by ").unwrap();
+        by.split(',').next().unwrap().to_string()
+    };
+    assert_eq!(woken_by(true, What::Return, LONG), "unseen");
+    // It is on its way back to user mode.
+    assert_eq!(woken_by(true, What::Return, 90_000), "8");
+    // In the kernel it is what it seems to be.
+    assert_eq!(woken_by(true, What::Call { name: b"write" }, LONG), "8");
+    assert_eq!(woken_by(true, What::Exit, LONG), "8");
+    // Other system calls may not be recorded.
+    assert_eq!(woken_by(false, What::Return, LONG), "8");
 }
