@@ -156,7 +156,7 @@ struct Holder {
 ///
 /// - `current` is the address of a level in `holders`, and that level stays for a grace period
 ///   after `current` was changed.
-/// - Only who holds `busy` changes `current`, `others`, `sealed` and the holders.
+/// - Only the holder of `busy` changes `current`, `others`, `sealed` and the holders.
 pub(crate) struct Table<P: Platform> {
     current: Atomic<u64>,
     /// A bit for each holder whose level is not current and may still have events.
@@ -382,19 +382,19 @@ impl<P: Platform> Table<P> {
         there.filter_map(|(_, holder)| holder.get::<P>(guard))
     }
 
-    /// Sees to it that the table is large enough for `cells` live events, and returns whether it
-    /// had to grow for that. Sleeps; fails with `ENOMEM`, or with `EBUSY` while another call of
-    /// this or of `reap` is under way, and then all is as before.
+    /// Ensures room for `cells` live events, and returns whether the table had to grow for that.
+    /// Sleeps; fails with `ENOMEM`, or with `EBUSY` while another call of this or of `reap` is under
+    /// way, and then all is as before.
     pub(crate) fn grow(&self, cells: u32) -> Result<bool> {
         let _busy = Busy::enter(&self.busy)?;
         let len = buckets_for(cells);
-        // Relaxed, here and below: only who is busy writes these.
+        // Relaxed, here and below: only the holder of `busy` writes these.
         let current = self.current.load(Relaxed);
         let of_current = |holder: &Holder| holder.address.load(Relaxed) == current;
         let is_empty = |holder: &Holder| holder.address.load(Relaxed) == 0;
         let old = self.holders.iter().position(of_current).ok_or(EINVAL)?;
         let new = self.holders.iter().position(is_empty).ok_or(ENOSPC)?;
-        // SAFETY: Only who is busy changes the owner, and that is us.
+        // SAFETY: Only the holder of `busy` changes the owner, and we hold it.
         let owner = unsafe { &*self.holders[old].owner.get() };
         if owner.as_ref().is_some_and(|level| level[0].mask >= len - 1) {
             return Ok(false);

@@ -3,7 +3,7 @@
 """A server that answers in all the ways that there are, for tests inside the virtual machine.
 
 usage: serve.py CLIENTS MS [WAY...]   threads and processes that serve CLIENTS clients at a time for each way, and
-                                      each of the sockets below; who is to take time takes MS to the first byte
+                                      each of the sockets below; one that is to take time takes MS to the first byte
 
 Clients come over IPv4, IPv6 and a socket of the file system. A way is how a connection is answered, see the functions
 whose names begin with `by_`. Prints how many connections were accepted, how many of those were `answered`, how many

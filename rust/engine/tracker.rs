@@ -53,7 +53,7 @@ pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
     table: Table<P>,
     stats: Stats,
     seed: Seed,
-    /// Delays above this, or below zero, are handled apart. It is the threshold that was set: it is
+    /// Delays above this, or below zero, take the slow path. It is the threshold that was set: it is
     /// below one that `keep_worst` has raised, which is checked again.
     limit: Atomic<u64>,
     threshold: Atomic<u64>,

@@ -623,7 +623,7 @@ static int lt_set_clock(void *arg)
 }
 
 /*
- * Holds the lock. It is preempted by who waits for it, and who is called only
+ * Holds the lock. The thread that waits for it preempts it, and is called only
  * once the lock is held and the writer waits.
  */
 static int lt_hold(void *arg)

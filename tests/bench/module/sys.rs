@@ -171,7 +171,7 @@ impl Request {
         Ok(Self(NonNull::new(rq).ok_or(ENOMEM)?))
     }
 
-    /// Passes the tracepoint block_rq_insert. Who is attached there may look at the address of
+    /// Passes the tracepoint block_rq_insert. A probe that is attached there may look at the address of
     /// the request only, as our probe does with a request that it does not follow.
     #[inline(always)]
     pub(crate) fn inserted(&self) {

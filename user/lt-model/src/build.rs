@@ -558,7 +558,7 @@ impl Builder {
         }
     }
 
-    /// What was before the gap need not be so any more.
+    /// What was known before the gap is no longer valid.
     fn lost(&mut self, since: u64, until: u64, cpu: u32) {
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();

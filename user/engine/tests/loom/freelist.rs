@@ -21,7 +21,7 @@ use std::sync::{
 
 const FREELIST: Mutate = source!("freelist.rs");
 
-/// A cell that knows whether it is in somebody's hands, and what that one wrote last.
+/// A cell that knows whether it is held, and what its holder wrote last.
 struct Checked {
     link: Link,
     word: Atomic<u64>,
