@@ -39,9 +39,10 @@ ours() { sed -n 's/^\(latency_tracker\|lt_[a-z]*\) .*/\1/p' /proc/modules; }
 put_back() {
 	# Not us, nor the processes that wait for us, nor kernel threads, which have no program. By one command: a
 	# process for each of them would take longer than all else here.
+	killed=''
 	for pid in $(ls -l /proc/[0-9]*/exe 2>/dev/null | sed -n 's|.* /proc/\([0-9]*\)/exe -> .*|\1|p'); do
 		case $pid in 1|"$$"|"$PPID") continue ;; esac
-		kill -KILL "$pid" 2>/dev/null
+		kill -KILL "$pid" 2>/dev/null && killed="$killed $pid"
 	done
 	# Ours first: it may watch the disks. One may be in use by another, whose functions it calls or follows, or by
 	# a task that was killed right now: so more than once.
@@ -55,6 +56,15 @@ put_back() {
 		[ -d "$disk" ] || continue
 		echo 0 >"$disk/power"
 		rmdir "$disk" || return 1
+	done
+	# The last one that closes a disk gives up its module before the disk itself, which needs the module once more
+	# (Documentation/upstream/block-module-put.patch). So those that were killed have to be done with that.
+	for pid in $killed; do
+		for pause in 0 0.1 0.3 1 3 6 12; do
+			read -r task 2>/dev/null <"/proc/$pid/stat" || break
+			case ${task##*) } in [ZX]*) break ;; esac
+			sleep $pause
+		done
 	done
 	for module in scsi_debug dm_delay null_blk; do
 		! grep -q "^$module " /proc/modules || rmmod $module || return 1
