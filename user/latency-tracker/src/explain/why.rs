@@ -215,7 +215,7 @@ impl<'a> Why<'a> {
                 Nanos(time)
             ));
             lines.push(format!(
-                "  latency-tracker analyze path TRACE --tid {} --from {} --to {}",
+                "  latency-tracker analyze path TRACE --tid {} --from {} --to {} --all",
                 self.alert.tid, self.from, self.to
             ));
         }
