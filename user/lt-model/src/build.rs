@@ -22,8 +22,8 @@
 //! - *A disk says in many ways that it is done*: by its own interrupt or its thread, a softirq, another processor's
 //!   call, a timer. Whom that wakes before it is over, the disk has woken.
 //! - *A softirq may be interrupted by the scheduler* (PREEMPT_RT). It goes on when its thread does.
-//! - *In user mode a thread wakes nobody.* If it seems to, an interrupt does that the events do not show, or a fault. It
-//!   is known to be there only if the events have all system calls.
+//! - *A thread in user mode cannot wake a task.* A waking on its processor then comes from an interrupt or a fault that
+//!   the events do not show. That it is in user mode is known only if the events have all system calls.
 //! - *In a gap anything may have happened.* The thread that ran there is not known from then on, until it is seen again;
 //!   one that waited for that processor may have had it, and is not known either. A sleeper is still taken for one: its
 //!   end is told where it is woken, mostly on other processors.
