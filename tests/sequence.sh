@@ -66,6 +66,23 @@ put_back() {
 			sleep $pause
 		done
 	done
+	# A worker removes the files of a target later, in scsi_debug's code, and removing the module does not wait for
+	# it (Documentation/upstream/scsi-debug-cleanup.patch). So the targets go first, and their files have to be gone.
+	hosts=/sys/bus/pseudo/drivers/scsi_debug/add_host
+	if [ -e $hosts ]; then
+		files=''
+		for target in /sys/bus/scsi/devices/target*; do
+			files="$files $(find $kernel/debug/scsi_debug -maxdepth 1 -name "${target##*/}")"
+		done
+		read -r count <$hosts
+		while [ "$count" -gt 0 ]; do echo -1 >$hosts; count=$((count - 1)); done
+		for pause in 0 0.1 0.3 1 3 6 12; do
+			gone=yes
+			for target in $files; do [ ! -e "$target" ] || gone=no; done
+			[ $gone = no ] || break
+			sleep $pause
+		done
+	fi
 	for module in scsi_debug dm_delay null_blk; do
 		! grep -q "^$module " /proc/modules || rmmod $module || return 1
 	done
