@@ -33,11 +33,16 @@ impl Dir {
 
     /// With the traces of lt-ctf's tests.
     fn with_traces(name: &str) -> Self {
+        Self::with("traces.tar.xz", name)
+    }
+
+    /// With those of one of its archives.
+    fn with(archive: &str, name: &str) -> Self {
         let dir = Self::new(name);
-        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lt-ctf/testdata/traces.tar.xz");
+        let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lt-ctf/testdata");
         let mut tar = Command::new("tar");
-        let done = tar.arg("-C").arg(&dir.0).arg("-xJf").arg(traces).status();
-        assert!(done.unwrap().success());
+        tar.arg("-C").arg(&dir.0).arg("-xJf");
+        assert!(tar.arg(traces.join(archive)).status().unwrap().success());
         dir
     }
 
@@ -135,6 +140,38 @@ fn steps(json: &Value, from: u64) -> Vec<(u64, u64, String, String)> {
     };
     let all = json["path"].as_array().unwrap().iter().map(step);
     all.filter(|(begin, end, ..)| begin < end).collect()
+}
+
+/// A trace of perf, with its names: a program waits for five children, one after the other, that sleep for 20 ms.
+#[test]
+fn what_perf_recorded_is_read_too() {
+    let dir = Dir::with("perf.tar.xz", "perf");
+    let (status, json, error) = run(&mut dir.path("perf", &["--tid", "177", "--json"]));
+    assert_eq!((status, error.as_str()), (0, ""));
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["thread"]["comm"], "python3");
+    let ms = |step: &Value| {
+        let number = |name: &str| step[name].as_u64().unwrap();
+        (number("end") - number("begin")) / 1_000_000
+    };
+    let steps = json["path"].as_array().unwrap();
+    let causes: Vec<_> = steps.iter().map(|s| s["cause"].to_string()).collect();
+    let sleeps = steps.iter().filter(|step| {
+        step["thread"]["tid"] != 177
+            && step["cause"]["by"] == "timer"
+            && step["cause"]["syscall"] == "clock_nanosleep"
+            && (15..25).contains(&ms(step))
+    });
+    assert_eq!(sleeps.count(), 5, "{causes:?}");
+    for of in ["virtio1-req.0", "read", "softirq", "interrupted"] {
+        assert!(
+            causes.iter().any(|cause| cause.contains(of)),
+            "no {of}: {causes:?}"
+        );
+    }
+    // The name of a thread that was there before, by its own event; the trace begins later than that.
+    let (_, text, _) = run(&mut dir.path("perf", &["--tid", "42"]));
+    assert!(text.starts_with("khugepaged/42 from 134"), "{text}");
 }
 
 #[test]

@@ -29,11 +29,14 @@ interrupted or waits for a processor. While it is blocked, the path is that of
 the thread that woke it, indented, down to a timer, a device or the network.
 The trace needs sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
 timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add to the answer.
+Of perf (perf data convert --to-ctf), it takes the same, as perf names them:
+sched:*, irq:*, timer:hrtimer_expire_*, irq_vectors:*, syscalls:sys_*, block:*;
+not raw_syscalls:*, which have numbers only.
 
 https://ui.perfetto.dev opens the file of --perfetto: the path, and in the same
 time each CPU and each thread that did something; arrows are wakings.";
 
-/// Answers from a trace of the kernel (LTTng's, or any in the Common Trace Format).
+/// Answers from a trace of the kernel (LTTng's, or perf's in the Common Trace Format).
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
     #[command(subcommand)]

@@ -2,6 +2,7 @@
 
 //! From the events of a trace to those of the model.
 
+use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -288,6 +289,8 @@ impl Source {
         // A second pass tells the same of this.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);
         let (mut looked, mut fed) = (0, 0u64);
+        // Threads that perf found before it began: at time 0, whenever that is.
+        let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
         loop {
             looked += 1;
             if looked % OFTEN == 0 {
@@ -315,19 +318,27 @@ impl Source {
                     let frequency = self.frequencies.get(of).copied().unwrap_or(SECOND);
                     if let Some(what) = kind.what(&event, release) {
                         let time = nanoseconds(event.cycles(), frequency);
-                        match self.keep {
-                            _ if fed > 0 => {}
-                            Keep::All => {}
-                            Keep::Since(from) => builder.forget_before(from.since(time)),
-                            Keep::Nothing => builder.forget_before(u64::MAX),
+                        if let What::There { tid, name } = what
+                            && time == 0
+                        {
+                            found.insert(tid, name.to_vec());
+                            continue;
+                        }
+                        let cpu = event.cpu().unwrap_or(0);
+                        if fed == 0 {
+                            match self.keep {
+                                Keep::All => {}
+                                Keep::Since(from) => builder.forget_before(from.since(time)),
+                                Keep::Nothing => builder.forget_before(u64::MAX),
+                            }
+                            for (tid, name) in std::mem::take(&mut found) {
+                                let what = What::There { tid, name: &name };
+                                builder.feed(&Event { time, cpu, what });
+                            }
                         }
                         fed += 1;
                         told.switches |= matches!(what, What::Switch { .. });
-                        builder.feed(&Event {
-                            time,
-                            cpu: event.cpu().unwrap_or(0),
-                            what,
-                        });
+                        builder.feed(&Event { time, cpu, what });
                     }
                 }
                 Ok(Some(Item::Lost(lost))) => {
@@ -374,7 +385,8 @@ fn kernels(reader: &Reader) -> Vec<bool> {
 fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
     let of_kernel = reader.traces().iter().zip(kernels);
     let mut of_kernel = of_kernel.filter(|(_, is)| **is).map(|(trace, _)| trace);
-    let host = |trace: &lt_ctf::Trace| trace.schema.environment("hostname").map(str::to_string);
+    let host =
+        |trace: &lt_ctf::Trace| environment(trace, &["hostname", "host"]).map(str::to_string);
     let boot = |trace: &lt_ctf::Trace| trace.schema.clocks().first().and_then(|c| c.uid.clone());
     let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
     let Some(first) = of_kernel.next() else {
@@ -398,12 +410,14 @@ fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
     )
 }
 
+/// What the environment says by one of these names: that of LTTng, or that of perf.
+fn environment<'a>(trace: &'a lt_ctf::Trace, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| trace.schema.environment(name))
+}
+
 fn releases(reader: &Reader) -> Vec<Release> {
-    let release = |t: &lt_ctf::Trace| {
-        t.schema
-            .environment("kernel_release")
-            .and_then(Release::parse)
-    };
+    let release =
+        |t: &lt_ctf::Trace| environment(t, &["kernel_release", "release"]).and_then(Release::parse);
     reader
         .traces()
         .iter()

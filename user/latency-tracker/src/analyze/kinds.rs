@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which events of LTTng's kernel tracer the model wants, and in which fields they say it. Names and fields are looked
-//! up once for each class, not for each event.
+//! Which events of the kernel the model wants, and in which fields they say it: as LTTng writes them, and as perf does
+//! (`perf data convert --to-ctf`). Names and fields are looked up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
 use lt_model::{Disk, Release, What};
@@ -40,14 +40,23 @@ pub(super) struct Thread {
 
 /// What an event class is, if it says something of threads or interrupts.
 pub(super) fn kind(class: &Class) -> Option<Kind> {
+    // perf writes `sched:sched_switch`, and `pid` where LTTng writes `tid`.
+    let (system, name) = match class.name.split_once(':') {
+        Some((system, name)) => (Some(system), name),
+        None => (None, class.name.as_str()),
+    };
     let field = |name| class.field(name);
-    let thread = |tid, name| {
+    let thread = |tid: &str, name| {
+        let tid = match system {
+            Some(_) => class.field(&tid.replace("tid", "pid")),
+            None => class.field(tid),
+        };
         Some(Thread {
-            tid: class.field(tid)?,
+            tid: tid?,
             name: class.field(name),
         })
     };
-    Some(match class.name.as_str() {
+    Some(match name {
         "sched_switch" => Kind::Switch {
             prev: thread("prev_tid", "prev_comm")?,
             state: field("prev_state")?,
@@ -60,34 +69,56 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "sched_process_fork" => Kind::Fork(thread("child_tid", "child_comm")?),
         "sched_process_exit" => Kind::Exit,
         "lttng_statedump_process_state" => Kind::There(thread("tid", "name")?),
+        "perf_comm" => Kind::There(thread("tid", "comm")?),
         "irq_handler_entry" => Kind::Irq(field("irq")?, field("name")),
         "irq_handler_exit" => Kind::IrqEnd(field("irq")?),
         "irq_softirq_raise" | "softirq_raise" => Kind::Raise(field("vec")?),
         "irq_softirq_entry" | "softirq_entry" => Kind::Softirq(field("vec")?),
         "irq_softirq_exit" | "softirq_exit" => Kind::SoftirqEnd(field("vec")?),
-        "timer_hrtimer_expire_entry"
-        | "hrtimer_expire_entry"
-        | "x86_irq_vectors_local_timer_entry" => Kind::Timer,
-        "timer_hrtimer_expire_exit"
-        | "hrtimer_expire_exit"
-        | "x86_irq_vectors_local_timer_exit" => Kind::TimerEnd,
+        "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => Kind::Timer,
+        "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => Kind::TimerEnd,
         "block_rq_complete" => Kind::Completed(field("dev")?),
         // As LTTng called all ends of system calls before 2.3.
         "exit_syscall" => Kind::Return,
-        name => {
-            let call = |begins: [&str; 3]| begins.iter().find_map(|b| name.strip_prefix(b));
-            if let Some(call) = call(["syscall_entry_", "compat_syscall_entry_", "sys_"]) {
-                Kind::Call(call.to_string())
-            } else if call(["syscall_exit_", "compat_syscall_exit_", "\0"]).is_some() {
-                Kind::Return
-            } else {
-                let ipi = name.strip_prefix("x86_irq_vectors_")?;
-                match ipi.strip_suffix("_entry") {
-                    Some(ipi) => Kind::Ipi(ipi.to_string()),
-                    None => ipi.strip_suffix("_exit").map(|_| Kind::IpiEnd)?,
-                }
-            }
-        }
+        _ => call_or_vector(system, name)?,
+    })
+}
+
+/// Those of which there are many: the begin or the end of a system call, or of an interrupt that is none of a device.
+fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
+    let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
+    let (calls, returns, vectors): (&[_], &[_], _) = match system {
+        // The last one is older than LTTng 2.3.
+        None => (
+            &["syscall_entry_", "compat_syscall_entry_", "sys_"],
+            &["syscall_exit_", "compat_syscall_exit_"],
+            "x86_irq_vectors_",
+        ),
+        Some("syscalls") => (&["sys_enter_"], &["sys_exit_"], "\0"),
+        Some("irq_vectors") => (&[], &[], ""),
+        // Not raw_syscalls, for one, which tell only numbers.
+        Some(_) => return None,
+    };
+    if let Some(call) = begins(calls) {
+        return Some(Kind::Call(call.to_string()));
+    }
+    if begins(returns).is_some() {
+        return Some(Kind::Return);
+    }
+    vector(name.strip_prefix(vectors)?)
+}
+
+/// The begin or the end of such an interrupt, by what follows its system.
+fn vector(name: &str) -> Option<Kind> {
+    if let Some(name) = name.strip_suffix("_entry") {
+        return Some(match name {
+            "local_timer" => Kind::Timer,
+            _ => Kind::Ipi(name.to_string()),
+        });
+    }
+    name.strip_suffix("_exit").map(|name| match name {
+        "local_timer" => Kind::TimerEnd,
+        _ => Kind::IpiEnd,
     })
 }
 
@@ -161,5 +192,53 @@ impl Kind {
                 disk: Disk(unsigned(*dev)?),
             },
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_and_vectors_are_known_by_their_names() {
+        fn is(system: Option<&str>, name: &str, what: fn(&Kind) -> bool) {
+            let kind = call_or_vector(system, name);
+            assert!(kind.as_ref().is_some_and(what), "{system:?} {name}");
+        }
+        let (calls, vectors) = (Some("syscalls"), Some("irq_vectors"));
+        let read: fn(&Kind) -> bool = |kind| matches!(kind, Kind::Call(call) if call == "read");
+        for (system, begin, end) in [
+            (None, "syscall_entry_read", "syscall_exit_read"),
+            (
+                None,
+                "compat_syscall_entry_read",
+                "compat_syscall_exit_read",
+            ),
+            (None, "sys_read", "syscall_exit_read"),
+            (calls, "sys_enter_read", "sys_exit_read"),
+        ] {
+            is(system, begin, read);
+            is(system, end, |kind| matches!(kind, Kind::Return));
+        }
+        for (system, begin) in [(None, "x86_irq_vectors_"), (vectors, "")] {
+            let vector = |name: &str, what| is(system, &format!("{begin}{name}"), what);
+            vector("local_timer_entry", |kind| matches!(kind, Kind::Timer));
+            vector("local_timer_exit", |kind| matches!(kind, Kind::TimerEnd));
+            vector(
+                "reschedule_entry",
+                |kind| matches!(kind, Kind::Ipi(name) if name == "reschedule"),
+            );
+            vector("reschedule_exit", |kind| matches!(kind, Kind::IpiEnd));
+        }
+        for (system, name) in [
+            (Some("raw_syscalls"), "sys_enter"),
+            (Some("raw_syscalls"), "sys_exit"),
+            (calls, "local_timer_entry"),
+            (vectors, "sys_enter_read"),
+            (None, "reschedule_entry"),
+            (None, "x86_irq_vectors_vector_alloc"),
+        ] {
+            assert!(call_or_vector(system, name).is_none(), "{system:?} {name}");
+        }
     }
 }
