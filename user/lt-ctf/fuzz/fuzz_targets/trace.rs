@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Any bytes as a trace: up to the last 0x1d the metadata, behind it a stream. Every event is visited.
+//! Any bytes as a trace: up to the first 0x1d, which JSON never has, the metadata; behind it a stream. Every event is
+//! visited. `scripts/fuzz` builds and runs it.
 #![no_main]
 
 use std::fs;
@@ -9,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use lt_ctf::{Item, Options};
 
 fuzz_target!(|bytes: &[u8]| {
-    let at = bytes.iter().rposition(|b| *b == 0x1d).unwrap_or(bytes.len());
+    let at = bytes.iter().position(|b| *b == 0x1d).unwrap_or(bytes.len());
     let (metadata, stream) = bytes.split_at(at);
     let growing = bytes.len() % 2 == 1;
     let dir = std::env::temp_dir().join(format!("lt-ctf-fuzz-{}", std::process::id()));
