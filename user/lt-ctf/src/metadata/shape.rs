@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Recognizes LTTng's two event headers, which stand before nearly every event that is ever read.
+//! Recognizes LTTng's two event headers, and that of traces which babeltrace2 has converted. They stand before nearly
+//! every event that is ever read.
 
 use crate::bits::Order;
 use crate::schema::{Choice, Fast, Int, Kind, Member, Node, NodeId, Role, Schema, Shape, Slot};
@@ -15,6 +16,19 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
         return None;
     };
     let (id_int, id_align) = integer(schema, id.node, Role::EventClass)?;
+    if let Some((time, time_align)) = integer(schema, v.node, Role::Time) {
+        let wide = |int: Int| int.len == 64 && int.order == Order::Little && !int.signed;
+        let kept = [id, v]
+            .into_iter()
+            .any(|m| schema.node(m.node).slot.is_some());
+        let fits = id_align >= 8 && (8..=64).contains(&time_align);
+        return (wide(id_int) && wide(time) && fits && !kept).then_some(Fast {
+            align: node.align,
+            order: Order::Little,
+            shape: Shape::Wide,
+            extended: (node.align, id_align, time_align),
+        });
+    }
     let Kind::Variant { choices, selector } = &schema.node(v.node).kind else {
         return None;
     };
@@ -130,6 +144,11 @@ mod tests {
                     {"name": "timestamp", "field-class": clock(64, 8)}])),
             ]}},
         ]});
+        parse(&header, payload)
+    }
+
+    /// The short way of that header, with one event of that payload.
+    fn parse(header: &Value, payload: &Value) -> Option<Shape> {
         let fragments = [
             json!({"type": "preamble", "version": 2}),
             json!({"type": "data-stream-class", "event-record-header-field-class": header}),
@@ -138,6 +157,35 @@ mod tests {
         let text: String = fragments.iter().map(|f| format!("\x1e{f}\n")).collect();
         let schema = crate::metadata::parse(Path::new("made"), text.as_bytes(), false).unwrap();
         schema.streams[0].fast.map(|f| f.shape)
+    }
+
+    /// Two integers, with one event of that payload.
+    fn pair(id: Value, time: Value, payload: &Value) -> Option<Shape> {
+        let header = json!({"type": "structure", "minimum-alignment": 8, "member-classes": [
+            {"name": "id", "field-class": id}, {"name": "timestamp", "field-class": time}]});
+        parse(&header, payload)
+    }
+
+    #[test]
+    fn the_header_of_converted_traces_is_recognized() {
+        let id = |length, align| integer(length, align, "event-record-class-id");
+        let time = |length, align| integer(length, align, "default-clock-timestamp");
+        let payload = json!({"type": "structure"});
+        assert_eq!(pair(id(64, 8), time(64, 8), &payload), Some(Shape::Wide));
+        assert_eq!(pair(id(64, 64), time(64, 64), &payload), Some(Shape::Wide));
+        assert_eq!(pair(id(32, 8), time(64, 8), &payload), None);
+        assert_eq!(pair(id(64, 8), time(32, 8), &payload), None);
+        assert_eq!(pair(id(64, 1), time(64, 8), &payload), None);
+        assert_eq!(pair(id(64, 8), time(64, 128), &payload), None);
+        let mut big = time(64, 8);
+        big["byte-order"] = json!("big-endian");
+        assert_eq!(pair(id(64, 8), big, &payload), None);
+        for path in [json!(["id"]), json!(["timestamp"])] {
+            let length = json!({"origin": "event-record-header", "path": path});
+            let payload = json!({"type": "structure", "member-classes": [{"name": "x",
+                "field-class": {"type": "dynamic-length-blob", "length-field-location": length}}]});
+            assert_eq!(pair(id(64, 8), time(64, 8), &payload), None, "{path}");
+        }
     }
 
     #[test]

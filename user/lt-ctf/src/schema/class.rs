@@ -54,7 +54,7 @@ impl Events {
     }
 }
 
-/// The two event headers of LTTng, which are worth a way of their own.
+/// The event headers of LTTng and of converted traces, which are worth a way of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fast {
     /// Of the whole, in bits.
@@ -69,7 +69,7 @@ impl Fast {
     /// The fields begin at a multiple of this many bits, a power of two.
     pub(crate) fn end(&self) -> u64 {
         let short = match self.shape {
-            Shape::Compact => self.align,
+            Shape::Compact | Shape::Wide => self.align,
             Shape::Large { time_align } => time_align,
         };
         u64::from(short.min(self.extended.2).min(32))
@@ -82,6 +82,8 @@ pub(crate) enum Shape {
     Compact,
     /// 16 bits of class, 32 of time with this alignment; class 65535 is the escape.
     Large { time_align: u32 },
+    /// 64 bits of class, 64 of time, without an escape: as babeltrace2 writes them.
+    Wide,
 }
 
 /// One kind of event.

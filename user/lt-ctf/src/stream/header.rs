@@ -6,7 +6,7 @@ use crate::bits::{self, Order};
 use crate::program::{FUEL, Roles, State, Stop, Window, align, tick, walk};
 use crate::schema::{Fast, Schema, Shape, StreamClass};
 
-/// LTTng's own headers: the number of the class, the clock, and where the fields begin.
+/// LTTng's headers, and babeltrace2's: the number of the class, the clock, and where the fields begin.
 #[inline]
 pub(super) fn fast(
     window: Window<'_>,
@@ -20,6 +20,11 @@ pub(super) fn fast(
             let after = window.after(pos, 32)?;
             let word = word(window.bytes, pos);
             (word & 31, word >> 5, 27, 31, after)
+        }
+        Shape::Wide => {
+            let after = window.after(pos, 128)?;
+            let (number, time) = (long(window.bytes, pos), long(window.bytes, pos + 64));
+            return Ok((number, time, after));
         }
         Shape::Large { time_align } => {
             let at = align(pos + 16, time_align);
@@ -57,6 +62,15 @@ fn word(bytes: &[u8], pos: u64) -> u64 {
         .get((pos >> 3) as usize..)
         .and_then(<[u8]>::first_chunk::<4>);
     four.map_or(0, |b| u64::from(u32::from_le_bytes(*b)))
+}
+
+/// 64 bits on a byte, which are there.
+#[inline]
+fn long(bytes: &[u8], pos: u64) -> u64 {
+    let eight = bytes
+        .get((pos >> 3) as usize..)
+        .and_then(<[u8]>::first_chunk::<8>);
+    eight.map_or(0, |b| u64::from_le_bytes(*b))
 }
 
 /// Any header.

@@ -279,6 +279,60 @@ fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
     }
 }
 
+/// More than a window, so that headers lie across its end; and times that go back, which only a whole clock can say.
+#[test]
+fn the_header_of_converted_traces_is_read_in_the_quick_way_as_in_the_slow_one() {
+    for align in [8, 32, 64] {
+        let part = |role_of: &str| {
+            role(
+                with(int(64, false, false), "alignment", json!(align)),
+                role_of,
+            )
+        };
+        let header = with(
+            structure(&[
+                ("id", part("event-record-class-id")),
+                ("timestamp", part("default-clock-timestamp")),
+            ]),
+            "minimum-alignment",
+            json!(align),
+        );
+        let mut odd = header.clone();
+        odd["member-classes"]
+            .as_array_mut()
+            .unwrap()
+            .push(json!({"name": "x", "field-class": structure(&[])}));
+        let stream = packet(Packet::default(), |bits| {
+            for number in 0..40_000u64 {
+                let time = if number % 3 == 2 {
+                    7
+                } else {
+                    (1 << 40) + number
+                };
+                bits.align(align).put(number % 2, 64, false);
+                bits.put(time, 64, false).u8(number as u8);
+            }
+        });
+        let read = |header| {
+            let dir = Dir::new();
+            write(
+                &dir.0,
+                &metadata_with(header, &[("a", number()), ("b", number())]),
+                std::slice::from_ref(&stream),
+            );
+            told(&dir.0, false).unwrap()
+        };
+        let quick = read(header);
+        assert_eq!(quick.len(), 40_000);
+        assert!(
+            quick[3].starts_with("[00000001099511627779] made b:"),
+            "{}",
+            quick[3]
+        );
+        assert_eq!(quick, read(odd));
+    }
+}
+
 #[test]
 fn packets_larger_than_the_window_are_read() {
     // Text before and after the end of the window, and one piece larger than it.
