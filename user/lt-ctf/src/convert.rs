@@ -3,11 +3,13 @@
 //! CTF 1.8, of older tracers and of perf, becomes CTF 2 in a directory of our own: babeltrace2 can do that.
 
 use std::fs::{self, DirBuilder};
+use std::io::Read;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::mpsc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::{Error, Result, What};
 
@@ -16,7 +18,7 @@ use crate::error::{Error, Result, What};
 pub struct Progress {
     /// Written so far.
     pub done: u64,
-    /// What the older trace has; the new one is of about this size.
+    /// What the older traces have; the new ones are of about this size.
     pub of: u64,
 }
 
@@ -31,7 +33,6 @@ pub(crate) struct Watch<'a> {
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
-    traces: u32,
 }
 
 impl Scratch {
@@ -50,7 +51,7 @@ impl Scratch {
             let path = std::env::temp_dir().join(name);
             // Fails if there is anything of that name, be it a link.
             match DirBuilder::new().mode(0o700).create(&path) {
-                Ok(()) => return Ok(Self { path, traces: 0 }),
+                Ok(()) => return Ok(Self { path }),
                 Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => last = e,
                 Err(e) => return Err(wrong(e)),
             }
@@ -66,68 +67,85 @@ impl Drop for Scratch {
 }
 
 /// babeltrace2 at work; it ends with its owner.
-struct Running(Child);
+struct Running {
+    child: Child,
+    /// Which trace it converts.
+    trace: usize,
+}
 
 impl Drop for Running {
     fn drop(&mut self) {
         // Fails when it has ended, which is as good.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-/// Converts the trace in `directory`; where the new one is.
+/// How often somebody is told of the progress, and may end it.
+const OFTEN: Duration = Duration::from_millis(200);
+/// Of what babeltrace2 complains about, bytes.
+const SAID: u64 = 2000;
+
+/// Converts the traces in `directories`, as many at a time as there are processors; where the new ones are.
 pub(crate) fn convert(
-    directory: &Path,
-    scratch: &mut Scratch,
+    directories: &[&Path],
+    scratch: &Scratch,
     watch: &mut Watch<'_>,
-) -> Result<PathBuf> {
-    let wrong = |what: String| Error::new(directory, 0, What::Convert(what));
-    let to = scratch.path.join(scratch.traces.to_string());
-    scratch.traces += 1;
-    let said = scratch.path.join("said");
-    let mut child = start(directory, &to, &said)?;
-    let of = size(directory);
-    let mut pause = Duration::from_millis(2);
-    let status = loop {
-        let ended = child.0.try_wait();
+) -> Result<Vec<PathBuf>> {
+    let at_a_time = std::thread::available_parallelism().map_or(1, |n| n.get());
+    let to: Vec<PathBuf> = (0..directories.len())
+        .map(|trace| scratch.path.join(trace.to_string()))
+        .collect();
+    let of = directories.iter().map(|directory| size(directory)).sum();
+    let mut waiting = directories.iter().zip(&to).enumerate();
+    let mut running: Vec<Running> = Vec::new();
+    let (ends, ended) = mpsc::channel();
+    let mut told_at = Instant::now();
+    loop {
+        while running.len() < at_a_time
+            && let Some((trace, (directory, to))) = waiting.next()
+        {
+            running.push(start(trace, directory, to, ends.clone())?);
+        }
+        if running.is_empty() {
+            return Ok(to);
+        }
+        let end = ended.recv_timeout(OFTEN).ok();
         // Before the status is looked at: Ctrl-C at a terminal ends babeltrace2, too.
         if watch.cancelled.is_some_and(|c| c.load(Ordering::Relaxed)) {
+            let directory = directories.first().copied().unwrap_or(&scratch.path);
             return Err(Error::new(directory, 0, What::Cancelled));
         }
-        match ended {
-            Ok(Some(status)) => break status,
-            Ok(None) => {}
-            Err(e) => return Err(wrong(format!("babeltrace2: {e}"))),
+        if let Some((trace, said)) = end {
+            let is = |running: &Running| running.trace == trace;
+            if let Some(mut done) = running.iter().position(is).map(|at| running.remove(at)) {
+                let directory = directories.get(trace).copied().unwrap_or(&scratch.path);
+                finish(&mut done.child, directory, &said)?;
+            }
         }
-        std::thread::sleep(pause);
-        pause = (2 * pause).min(Duration::from_millis(250));
         if let Some(told) = watch
             .progress
             .as_mut()
-            .filter(|_| pause > Duration::from_millis(200))
+            .filter(|_| told_at.elapsed() > OFTEN)
         {
+            told_at = Instant::now();
             told(Progress {
-                done: size(&to).min(of),
+                done: size(&scratch.path).min(of),
                 of,
             });
         }
-    };
-    if !status.success() {
-        let said = fs::read(&said).unwrap_or_default();
-        let said = String::from_utf8_lossy(&said[..said.len().min(2000)]).into_owned();
-        return Err(wrong(format!(
-            "babeltrace2 cannot convert this trace ({status}): {}",
-            said.trim()
-        )));
     }
-    Ok(to)
 }
 
-/// Has babeltrace2 begin to write the trace into `to`, and what it complains about into `said`.
-fn start(directory: &Path, to: &Path, said: &Path) -> Result<Running> {
+/// Has babeltrace2 begin to write a trace into `to`. When it ends, or says that it does, `ends` gets the number of the
+/// trace and what it complained about.
+fn start(
+    trace: usize,
+    directory: &Path,
+    to: &Path,
+    ends: mpsc::Sender<(usize, Vec<u8>)>,
+) -> Result<Running> {
     let wrong = |what: String| Error::new(directory, 0, What::Convert(what));
-    let file = fs::File::create(said).map_err(|e| Error::new(said, 0, What::Io(e)))?;
     let shown = to
         .to_str()
         .ok_or_else(|| wrong("the temporary directory has a name that is not UTF-8".into()))?;
@@ -140,13 +158,40 @@ fn start(directory: &Path, to: &Path, said: &Path) -> Result<Running> {
         .arg(format!("--params=path=\"{quoted}\",quiet=yes"))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
-        .stderr(file);
-    let cannot = |e| {
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| {
         wrong(format!(
             "this is CTF 1.8, and babeltrace2, which converts it, cannot be run: {e}"
         ))
-    };
-    command.spawn().map(Running).map_err(cannot)
+    })?;
+    if let Some(stderr) = child.stderr.take() {
+        std::thread::spawn(move || {
+            let mut said = Vec::new();
+            let mut stderr = stderr.take(SAID);
+            let _ = stderr.read_to_end(&mut said);
+            // The rest, too: it ends with the process.
+            let _ = std::io::copy(&mut stderr.into_inner(), &mut std::io::sink());
+            // Nobody listens if the conversion was given up.
+            let _ = ends.send((trace, said));
+        });
+    }
+    Ok(Running { child, trace })
+}
+
+/// Whether it went well.
+fn finish(child: &mut Child, directory: &Path, said: &[u8]) -> Result<()> {
+    let wrong = |what: String| Error::new(directory, 0, What::Convert(what));
+    let status = child
+        .wait()
+        .map_err(|e| wrong(format!("babeltrace2: {e}")))?;
+    if status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(said);
+    Err(wrong(format!(
+        "babeltrace2 cannot convert this trace ({status}): {}",
+        said.trim()
+    )))
 }
 
 /// The size of the files in and below a directory, as far as it can be told.

@@ -63,8 +63,15 @@ impl<'a> Options<'a> {
             return Err(Error::new(path, 0, crate::What::Nowhere));
         }
         let mut reader = Reader::default();
-        for directory in directories {
-            reader.add(&directory, self.growing, &mut self.watch)?;
+        let converted = reader.convert(&directories, &mut self.watch)?;
+        for (directory, converted) in directories.iter().zip(converted) {
+            match converted {
+                Some(new) => reader.add_converted(directory, &new)?,
+                None => {
+                    let text = read_metadata(&directory.join("metadata"))?;
+                    reader.add(directory, directory, &text, self.growing)?;
+                }
+            }
         }
         reader.ready();
         Ok(reader)
@@ -94,36 +101,44 @@ fn find(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
 }
 
 impl Reader {
-    fn add(&mut self, directory: &Path, growing: bool, watch: &mut Watch<'_>) -> Result<()> {
-        let file = directory.join("metadata");
-        let text = read_metadata(&file)?;
-        if metadata::is_ctf2(&text) || text.is_empty() {
-            return self.add_ctf2(directory, directory, &text, growing);
+    /// Converts those of the older format; where each of these is then.
+    fn convert(
+        &mut self,
+        directories: &[PathBuf],
+        watch: &mut Watch<'_>,
+    ) -> Result<Vec<Option<PathBuf>>> {
+        let mut new = vec![None; directories.len()];
+        let mut old = Vec::new();
+        for (directory, new) in directories.iter().zip(&mut new) {
+            let text = read_metadata(&directory.join("metadata"))?;
+            if !metadata::is_ctf2(&text) && !text.is_empty() {
+                old.push((directory.as_path(), new));
+            }
         }
-        if self.scratch.is_none() {
-            self.scratch = Some(Scratch::new(directory)?);
+        if let Some((first, _)) = old.first() {
+            let scratch = self.scratch.insert(Scratch::new(first)?);
+            let directories: Vec<_> = old.iter().map(|(directory, _)| *directory).collect();
+            let converted = convert::convert(&directories, scratch, watch)?;
+            for ((_, new), converted) in old.iter_mut().zip(converted) {
+                **new = Some(converted);
+            }
         }
-        let Some(scratch) = &mut self.scratch else {
-            return Ok(());
-        };
-        let converted = convert::convert(directory, scratch, watch)?;
-        let mut directories = Vec::new();
-        find(&converted, 0, &mut directories)?;
-        for found in directories {
-            let file = found.join("metadata");
-            let text = read_metadata(&file)?;
-            self.add_ctf2(directory, &found, &text, false)?;
+        Ok(new)
+    }
+
+    /// Adds what has become of the trace in `directory`.
+    fn add_converted(&mut self, directory: &Path, new: &Path) -> Result<()> {
+        let mut found = Vec::new();
+        find(new, 0, &mut found)?;
+        for found in found {
+            let text = read_metadata(&found.join("metadata"))?;
+            self.add(directory, &found, &text, false)?;
         }
         Ok(())
     }
 
-    fn add_ctf2(
-        &mut self,
-        shown: &Path,
-        directory: &Path,
-        text: &[u8],
-        growing: bool,
-    ) -> Result<()> {
+    /// Adds the trace in `directory`, which is called `shown`.
+    fn add(&mut self, shown: &Path, directory: &Path, text: &[u8], growing: bool) -> Result<()> {
         let schema = metadata::parse(&directory.join("metadata"), text, growing)?;
         let trace = self.traces.len();
         let mut streams: Vec<Stream> = Vec::new();

@@ -83,6 +83,69 @@ fn a_trace_of_the_older_format_is_converted() {
     }
 }
 
+/// Several at a time: each stays what it is called, between those that need no conversion.
+#[test]
+fn many_traces_of_the_older_format_are_converted_together() {
+    let dir = unpack();
+    let many = dir.0.join("many");
+    let mut expected = 0;
+    for number in 0..12 {
+        let trace = ["ust-1.8", "rare-1.8", "rare"][number % 3];
+        let text = std::fs::read_to_string(dir.0.join(format!("{trace}.txt"))).unwrap();
+        expected += text.lines().count();
+        let to = many.join(format!("{number:02}"));
+        std::fs::create_dir_all(&to).unwrap();
+        let mut copy = Command::new("cp");
+        assert!(
+            copy.arg("-r")
+                .arg(dir.0.join(trace))
+                .arg(&to)
+                .status()
+                .unwrap()
+                .success()
+        );
+    }
+    let mut reader = Reader::open(&many).unwrap();
+    let order: Vec<_> = reader
+        .traces()
+        .iter()
+        .map(|trace| {
+            let below = trace.directory.strip_prefix(&many).unwrap();
+            let name = below.components().nth(1).unwrap().as_os_str();
+            let tracer = trace.schema.environment("domain");
+            assert_eq!(
+                tracer,
+                Some(if name == "ust-1.8" { "ust" } else { "kernel" }),
+                "{below:?}"
+            );
+            below.components().next().unwrap().as_os_str().to_owned()
+        })
+        .collect();
+    assert_eq!(order.len(), 12);
+    assert!(order.is_sorted(), "{order:?}");
+    let mut events = 0;
+    while let Some(item) = reader.next().unwrap() {
+        events += usize::from(matches!(item, Item::Event(_)));
+    }
+    assert_eq!(events, expected);
+    // One that cannot be converted is named.
+    let bad = many.join("04");
+    let mut find = Command::new("find");
+    let found = find
+        .arg(&bad)
+        .args(["-name", "metadata"])
+        .output()
+        .unwrap()
+        .stdout;
+    let metadata = String::from_utf8(found).unwrap();
+    std::fs::write(metadata.trim(), "/* CTF 1.8 */\n\ntrace { broken").unwrap();
+    let error = Reader::open(&many).err().unwrap().to_string();
+    assert!(
+        error.contains("many/04/rare-1.8/kernel: ") && error.contains("babeltrace2 cannot convert"),
+        "{error}"
+    );
+}
+
 fn compare(dir: &Path, trace: &str) {
     let (lines, gone) = read(&dir.join(trace));
     let expected = std::fs::read(dir.join(format!("{trace}.txt"))).unwrap();
