@@ -40,11 +40,8 @@ pub(super) struct Thread {
 
 /// What an event class is, if it says something of threads or interrupts.
 pub(super) fn kind(class: &Class) -> Option<Kind> {
-    // perf writes `sched:sched_switch`, and `pid` where LTTng writes `tid`.
-    let (system, name) = match class.name.split_once(':') {
-        Some((system, name)) => (Some(system), name),
-        None => (None, class.name.as_str()),
-    };
+    let (system, name) = split(&class.name)?;
+    // perf writes `pid` where LTTng writes `tid`.
     let field = |name| class.field(name);
     let thread = |tid: &str, name| {
         let tid = match system {
@@ -84,6 +81,15 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
     })
 }
 
+/// perf writes `sched:sched_switch`, LTTng `sched_switch`. A program's event, `provider:event`, is not the kernel's.
+fn split(name: &str) -> Option<(Option<&str>, &str)> {
+    const SYSTEMS: [&str; 6] = ["sched", "irq", "irq_vectors", "timer", "block", "syscalls"];
+    match name.split_once(':') {
+        Some((system, name)) => SYSTEMS.contains(&system).then_some((Some(system), name)),
+        None => Some((None, name)),
+    }
+}
+
 /// Those of which there are many: the begin or the end of a system call, or of an interrupt that is none of a device.
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
@@ -96,7 +102,6 @@ fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
         ),
         Some("syscalls") => (&["sys_enter_"], &["sys_exit_"], "\0"),
         Some("irq_vectors") => (&[], &[], ""),
-        // Not raw_syscalls, for one, which tell only numbers.
         Some(_) => return None,
     };
     if let Some(call) = begins(calls) {
@@ -231,8 +236,7 @@ mod tests {
             vector("reschedule_exit", |kind| matches!(kind, Kind::IpiEnd));
         }
         for (system, name) in [
-            (Some("raw_syscalls"), "sys_enter"),
-            (Some("raw_syscalls"), "sys_exit"),
+            (Some("sched"), "sys_enter_read"),
             (calls, "local_timer_entry"),
             (vectors, "sys_enter_read"),
             (None, "reschedule_entry"),
@@ -240,5 +244,15 @@ mod tests {
         ] {
             assert!(call_or_vector(system, name).is_none(), "{system:?} {name}");
         }
+    }
+
+    #[test]
+    fn a_system_is_one_of_the_kernel() {
+        assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
+        let perf = Some((Some("sched"), "sched_switch"));
+        assert_eq!(split("sched:sched_switch"), perf);
+        // A program's event, and one that tells only a number.
+        assert_eq!(split("app:sched_process_exit"), None);
+        assert_eq!(split("raw_syscalls:sys_enter"), None);
     }
 }
