@@ -137,8 +137,8 @@ pub(crate) fn convert(
     }
 }
 
-/// Has babeltrace2 begin to write a trace into `to`. When it ends, or says that it does, `ends` gets the number of the
-/// trace and what it complained about.
+/// Has babeltrace2 begin to write a trace into `to`. When it ends, and so closes its standard error, `ends` gets the
+/// number of the trace and what it complained about.
 fn start(
     trace: usize,
     directory: &Path,
@@ -164,18 +164,23 @@ fn start(
             "this is CTF 1.8, and babeltrace2, which converts it, cannot be run: {e}"
         ))
     })?;
-    if let Some(stderr) = child.stderr.take() {
-        std::thread::spawn(move || {
+    let stderr = child.stderr.take();
+    let running = Running { child, trace };
+    if let Some(stderr) = stderr {
+        let wait = move || {
             let mut said = Vec::new();
             let mut stderr = stderr.take(SAID);
             let _ = stderr.read_to_end(&mut said);
             // The rest, too: it ends with the process.
             let _ = std::io::copy(&mut stderr.into_inner(), &mut std::io::sink());
-            // Nobody listens if the conversion was given up.
+            // The receiver is gone if the conversion was given up.
             let _ = ends.send((trace, said));
-        });
+        };
+        std::thread::Builder::new()
+            .spawn(wait)
+            .map_err(|e| wrong(format!("cannot wait for babeltrace2: {e}")))?;
     }
-    Ok(Running { child, trace })
+    Ok(running)
 }
 
 /// Whether it went well.
