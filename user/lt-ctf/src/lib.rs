@@ -48,5 +48,5 @@ pub use error::{Error, Result, What};
 pub use event::{Event, Names, Part, Show};
 pub use reader::{Item, Options, Reader};
 pub use schema::{Class, Clock, Field, FieldIndex, Schema, Scope};
-pub use stream::{Lost, Missing};
+pub use stream::{Lost, Missing, Span};
 pub use trace::Trace;

@@ -19,7 +19,7 @@ use crate::convert::Scratch;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::schema::Class;
-use crate::stream::{Index, Lost, Next, Stream};
+use crate::stream::{Index, Lost, Next, Span, Stream};
 use crate::trace::Trace;
 
 /// What comes next in a trace.
@@ -73,6 +73,27 @@ impl Reader {
     #[must_use]
     pub fn streams(&self) -> usize {
         self.streams.len()
+    }
+
+    /// How far it has read, and how far there is to read, bytes. What is read of a packet counts when it begins.
+    #[must_use]
+    pub fn progress(&self) -> (u64, u64) {
+        let each = self.streams.iter().map(Stream::progress);
+        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Whether a file has become longer since the trace was opened: it is still being written, and was read as far as it
+    /// was there. Known at the end.
+    #[must_use]
+    pub fn grew(&self) -> bool {
+        self.streams.iter().any(|stream| stream.grew)
+    }
+
+    /// From where to where each stream reaches that has a packet. Reads the begins of all packets.
+    #[must_use]
+    pub fn spans(&self) -> Vec<Span> {
+        let span = |s: &Stream| s.span(&self.traces.get(s.trace)?.schema);
+        self.streams.iter().filter_map(span).collect()
     }
 
     /// All classes of events; the number of each is that of [`Event::class_index`].

@@ -223,11 +223,25 @@ impl Schema {
         self.streams.iter().position(|s| s.id == id)
     }
 
+    /// The number that the tracer gave the trace. LTTng gives all snapshots of a session the same one, and all chunks of
+    /// one that is rotated.
+    #[must_use]
+    pub fn uuid(&self) -> Option<[u8; 16]> {
+        self.uuid
+    }
+
     /// A value of the environment: `hostname`, `kernel_release`, `tracer_name`, `domain`, ...
     #[must_use]
     pub fn environment(&self, key: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(k, _)| k == key);
         found.map(|(_, v)| v.as_str())
+    }
+
+    /// The classes of the events that streams of a class have, by the number in [`crate::Span::stream`].
+    pub fn classes_of(&self, stream: usize) -> impl Iterator<Item = &Class> {
+        let events = self.streams.get(stream).map(|stream| &stream.events);
+        let places = events.into_iter().flat_map(Events::classes);
+        places.filter_map(|place| self.classes.get(place as usize))
     }
 
     /// The clocks of the trace.

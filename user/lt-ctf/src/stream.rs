@@ -18,6 +18,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 pub(crate) use self::index::Index;
+pub use self::index::Span;
 pub use self::lost::{Lost, Missing};
 use self::packet::Packet;
 use crate::error::{Error, Result, What};
@@ -56,6 +57,8 @@ pub(crate) struct Stream {
     pub(crate) parts: Vec<Part>,
     pub(crate) cpu: Option<u32>,
     growing: bool,
+    /// A file of it is longer now than it was when the trace was opened.
+    pub(crate) grew: bool,
     /// Takes the class that its first packet names.
     any: bool,
     clock: Option<Clock>,
@@ -110,6 +113,7 @@ impl Stream {
             parts,
             cpu: None,
             growing,
+            grew: false,
             any: false,
             clock: clock.cloned(),
             offset: clock.map_or(Some(0), Clock::offset),
@@ -144,6 +148,14 @@ impl Stream {
     /// With many streams the windows are smaller.
     pub(crate) fn limit_window(&mut self, size: usize) {
         self.size = size;
+    }
+
+    /// How many bytes are before the next packet, and in all.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let size = |parts: &[Part]| parts.iter().map(|part| part.size).sum::<u64>();
+        let (part, offset) = self.at;
+        let before = self.parts.get(..part).map_or(0, size);
+        (before + offset, size(&self.parts))
     }
 
     #[inline]

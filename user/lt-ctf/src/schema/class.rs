@@ -52,6 +52,12 @@ impl Events {
             None => self.other.get(&id).copied(),
         }
     }
+
+    /// All classes; those with small numbers first, in their order.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = u32> {
+        let dense = self.dense.iter().filter(|class| **class != NONE);
+        dense.chain(self.other.values()).copied()
+    }
 }
 
 /// The event headers of LTTng and of converted traces, which are worth a way of their own.

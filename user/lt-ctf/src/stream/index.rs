@@ -43,7 +43,52 @@ impl Index {
     }
 }
 
+/// From which packet to which a stream reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Span {
+    /// The number of its trace, as of [`crate::Event::trace`].
+    pub trace: usize,
+    /// Which one of its trace it is: the number of its class, and its own, if packets say that.
+    pub stream: (usize, Option<u64>),
+    /// The CPU of the stream.
+    pub cpu: Option<u32>,
+    /// From the begin of the first packet to the end of the last one, cycles of the trace's clock.
+    pub cycles: (u64, u64),
+    /// The numbers of these two, if packets have one.
+    pub numbers: Option<(u64, u64)>,
+}
+
 impl Stream {
+    /// From which packet to which it reaches; `None` if it has none that can be read. Reads the begin of each.
+    pub(crate) fn span(&self, schema: &Schema) -> Option<Span> {
+        let mut walker = Self::new(schema, self.class, self.parts.clone(), true);
+        walker.size = PAGE as usize;
+        let mut span: Option<Span> = None;
+        loop {
+            match walker.next_packet(schema) {
+                Ok(true) => {}
+                Ok(false) => return span,
+                // The next file may be better.
+                Err(_) => continue,
+            }
+            let packet = &walker.packet;
+            let begin = packet.begin.unwrap_or(walker.cycles);
+            let end = packet.end.unwrap_or(begin);
+            let span = span.get_or_insert(Span {
+                trace: self.trace,
+                stream: (self.class, walker.id),
+                cpu: walker.cpu,
+                cycles: (begin, end),
+                numbers: packet.number.map(|number| (number, number)),
+            });
+            span.cycles.1 = span.cycles.1.max(end);
+            span.numbers = span
+                .numbers
+                .zip(packet.number)
+                .map(|((first, _), last)| (first, last));
+        }
+    }
+
     /// The packets of this stream, in order, up to the first that cannot be read.
     pub(crate) fn index(&self, schema: &Schema) -> Index {
         let mut index = Index::default();

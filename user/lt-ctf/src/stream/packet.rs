@@ -2,6 +2,8 @@
 
 //! Packets: where they are, and what their headers and contexts say of them.
 
+use std::fs;
+
 use super::Stream;
 use crate::error::{Result, What};
 use crate::program::{FUEL, Roles, Stop, Window, align, walk};
@@ -50,8 +52,24 @@ impl Stream {
             self.at = (self.at.0 + 1, 0);
             opened?;
         }
+        self.grew |= self.grows(self.parts.len().wrapping_sub(1));
         self.close();
         Ok(false)
+    }
+
+    /// Whether a file is longer now than it was when the trace was opened: then it is still being written.
+    fn grows(&self, part: usize) -> bool {
+        let Some(part) = self.parts.get(part) else {
+            return false;
+        };
+        fs::metadata(&part.path).is_ok_and(|facts| facts.len() > part.size)
+    }
+
+    /// Whether a packet of which the end is missing is not there yet, rather than cut off.
+    #[cold]
+    fn is_incomplete(&mut self, part: usize) -> bool {
+        self.grew |= self.grows(part);
+        self.growing || self.grew
     }
 
     /// Reads the begin of the packet at `at`. False when it is not there yet.
@@ -71,10 +89,9 @@ impl Stream {
         loop {
             match self.packet_header(schema) {
                 Ok(()) => break,
-                Err(stop @ Stop::More(_))
-                    if self.growing && self.base + self.filled as u64 >= left =>
+                Err(Stop::More(_))
+                    if self.base + self.filled as u64 >= left && self.is_incomplete(part) =>
                 {
-                    let _ = stop;
                     return Ok(false);
                 }
                 Err(Stop::More(want)) if want > self.packet.content => {
@@ -104,7 +121,7 @@ impl Stream {
             return Err(self.fault(0, What::Data(what)));
         }
         if total / 8 > left {
-            if self.growing {
+            if self.is_incomplete(part) {
                 return Ok(false);
             }
             return Err(self.fault(

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use lt_ctf::{Item, Reader};
+use lt_ctf::{Item, Reader, Span};
 use serde_json::{Value, json};
 
 use crate::made::*;
@@ -408,6 +408,74 @@ fn what_grows_is_read_as_far_as_it_is_there() {
     write(&dir.0, &fragment, &[first]);
     assert_eq!(told(&dir.0, true).unwrap().len(), 3);
     assert!(told(&dir.0, false).is_err());
+}
+
+#[test]
+fn what_grows_meanwhile_is_no_fault() {
+    let dir = Dir::new();
+    let first = numbered(Packet::default(), &[1, 2, 3]);
+    let second = numbered(
+        Packet {
+            number: 1,
+            begin: 4,
+            end: 5,
+            ..Packet::default()
+        },
+        &[4, 5],
+    );
+    let both = [first.clone(), second.clone()].concat();
+    for cut in 0..second.len() {
+        let there = &both[..first.len() + cut];
+        write(&dir.0, &metadata(&[("e", number())]), &[there.to_vec()]);
+        let mut reader = Reader::open(&dir.0).unwrap();
+        assert_eq!(reader.progress(), (0, there.len() as u64));
+        fs::write(dir.0.join("stream_0"), &both).unwrap();
+        assert_eq!(times(&mut reader), [1, 2, 3], "{cut}");
+        assert!(reader.grew());
+        assert_eq!(reader.progress(), (there.len() as u64, there.len() as u64));
+    }
+    let mut reader = Reader::open(&dir.0).unwrap();
+    assert_eq!(times(&mut reader), [1, 2, 3, 4, 5]);
+    assert!(!reader.grew());
+}
+
+#[test]
+fn it_is_told_from_where_to_where_streams_reach() {
+    let dir = Dir::new();
+    let facts = |instance, number, begin, end, cpu| Packet {
+        instance,
+        number,
+        begin,
+        end,
+        cpu,
+        ..Packet::default()
+    };
+    let streams = [
+        [
+            numbered(facts(3, 4, 10, 20, 1), &[11]),
+            numbered(facts(3, 5, 20, 25, 1), &[21, 22]),
+            numbered(facts(3, 7, 30, 40, 1), &[]),
+        ]
+        .concat(),
+        numbered(facts(2, 9, 5, 6, 0), &[5]),
+        Vec::new(),
+    ];
+    write(&dir.0, &metadata(&[("e", number())]), &streams);
+    let mut reader = Reader::open(&dir.0).unwrap();
+    let span = |id, cpu, cycles, numbers| Span {
+        trace: 0,
+        stream: (0, Some(id)),
+        cpu: Some(cpu),
+        cycles,
+        numbers: Some(numbers),
+    };
+    let spans = [span(2, 0, (5, 6), (9, 9)), span(3, 1, (10, 40), (4, 7))];
+    assert_eq!(reader.spans(), spans);
+    let trace = &reader.traces()[0];
+    let names: Vec<_> = trace.schema.classes_of(0).map(|c| &c.name).collect();
+    assert_eq!(names, ["e"]);
+    // Nothing was read.
+    assert_eq!(times(&mut reader), [5, 11, 21, 22]);
 }
 
 #[test]
