@@ -15,6 +15,7 @@ mod kinds;
 #[cfg(test)]
 pub(crate) mod made;
 pub(crate) mod picture;
+mod several;
 pub(crate) mod show;
 mod verdict;
 

@@ -14,6 +14,7 @@ use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
 
 use super::args::When;
 use super::kinds::{Kind, kind};
+use super::several::{self, Gap, NEW, SECOND, nanoseconds};
 use crate::out::{self, note};
 
 /// How often the clock, and whether somebody wants us to end, are looked at, in events.
@@ -33,6 +34,10 @@ pub(crate) struct Told {
     packets: u64,
     /// Packets of which only a part could be read.
     damaged: u64,
+    /// The trace is still being written.
+    grew: bool,
+    /// Between traces that were made one after the other.
+    gaps: Vec<Gap>,
     /// The first thing that could not be read.
     pub(crate) fault: Option<lt_ctf::Error>,
     took: Duration,
@@ -67,6 +72,23 @@ impl Told {
                 out::plural(usize::try_from(self.packets).unwrap_or(usize::MAX), "packet")
             ));
         }
+        if let Some(first) = self.gaps.first() {
+            caveats.push(format!(
+                "what happened between the traces below is not known: on CPU {} from {} to {}{}",
+                first.cpu,
+                first.from,
+                first.until,
+                match self.gaps.len() {
+                    1 => String::new(),
+                    n => format!(", and {}", out::plural(n - 1, "other time")),
+                }
+            ));
+        }
+        if self.grew {
+            caveats.push(
+                "the trace is still being written: it was read as far as it was there".into(),
+            );
+        }
         if let Some(fault) = &self.fault {
             let part = match self.damaged {
                 0 | 1 => "a part of the trace".into(),
@@ -95,6 +117,8 @@ impl Told {
             lost,
             packets: 0,
             damaged: 0,
+            grew: false,
+            gaps: Vec::new(),
             fault: None,
             took: Duration::ZERO,
         }
@@ -227,14 +251,14 @@ impl Source {
             .open(trace);
         line.clear();
         let reader = opened?;
-        let kernels = kernels(&reader);
-        one_machine(trace, &reader, &kernels)?;
+        let kernels = several::kernels(&reader);
+        let gaps = several::check(trace, &reader, &kernels)?;
         Ok(Self {
             keep,
             kinds: reader.classes().map(kind).collect(),
             kernels,
-            releases: releases(&reader),
-            frequencies: frequencies(&reader),
+            releases: several::releases(&reader),
+            frequencies: several::frequencies(&reader),
             reader,
             line,
             begin,
@@ -245,6 +269,8 @@ impl Source {
                 lost: 0,
                 packets: 0,
                 damaged: 0,
+                grew: false,
+                gaps,
                 fault: None,
                 took: Duration::ZERO,
             },
@@ -288,6 +314,8 @@ impl Source {
         let told = &mut self.told;
         // A second pass tells the same of this.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);
+        let gaps = told.gaps.clone();
+        let mut gaps = gaps.into_iter().peekable();
         let (mut looked, mut fed) = (0, 0u64);
         // Threads that perf found before it began: at time 0, whenever that is.
         let mut found: BTreeMap<i32, Vec<u8>> = BTreeMap::new();
@@ -299,7 +327,10 @@ impl Source {
                 }
                 if self.begin.elapsed() > Duration::from_secs(1) {
                     let events = out::thousands(told.events);
-                    self.line.show(&format!("reading: {events} events"));
+                    let (done, of) = self.reader.progress();
+                    let percent = u128::from(done) * 100 / u128::from(of.max(1));
+                    self.line
+                        .show(&format!("reading: {percent} %, {events} events"));
                 }
             }
             match self.reader.next() {
@@ -336,6 +367,11 @@ impl Source {
                                 builder.feed(&Event { time, cpu, what });
                             }
                         }
+                        while let Some(gap) = gaps.next_if(|gap| gap.from <= time) {
+                            let (time, cpu, until) = (gap.from, gap.cpu, gap.until);
+                            let what = What::Lost { until };
+                            builder.feed(&Event { time, cpu, what });
+                        }
                         fed += 1;
                         told.switches |= matches!(what, What::Switch { .. });
                         builder.feed(&Event { time, cpu, what });
@@ -367,75 +403,9 @@ impl Source {
                 Err(_) => {}
             }
         }
+        told.grew = self.reader.grew();
         Ok(builder)
     }
-}
-
-const SECOND: u64 = 1_000_000_000;
-/// What is taken for granted of a trace that does not say which kernel it is of.
-const NEW: Release = Release(6, 0);
-
-/// LTTng says of the traces of programs that they are that.
-fn kernels(reader: &Reader) -> Vec<bool> {
-    let is = |t: &lt_ctf::Trace| t.schema.environment("domain") != Some("ust");
-    reader.traces().iter().map(is).collect()
-}
-
-/// Refuses what comes from several machines, or from several boots of one: each has its own threads, and its own time.
-fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
-    let of_kernel = reader.traces().iter().zip(kernels);
-    let mut of_kernel = of_kernel.filter(|(_, is)| **is).map(|(trace, _)| trace);
-    let host =
-        |trace: &lt_ctf::Trace| environment(trace, &["hostname", "host"]).map(str::to_string);
-    let boot = |trace: &lt_ctf::Trace| trace.schema.clocks().first().and_then(|c| c.uid.clone());
-    let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
-    let Some(first) = of_kernel.next() else {
-        return Ok(());
-    };
-    let other = of_kernel
-        .find(|other| differ(&host(first), &host(other)) || differ(&boot(first), &boot(other)));
-    let Some(other) = other else {
-        return Ok(());
-    };
-    let name = |trace: &lt_ctf::Trace| {
-        let host = host(trace).map(|host| format!(" (of {})", out::printable(&host)));
-        format!("{}{}", trace.directory.display(), host.unwrap_or_default())
-    };
-    bail!(
-        "{}: the traces below are not of one boot of one machine, each of which has threads and times of its own: name \
-         one of them, such as {} or {}",
-        trace.display(),
-        name(first),
-        name(other)
-    )
-}
-
-/// What the environment says by one of these names: that of LTTng, or that of perf.
-fn environment<'a>(trace: &'a lt_ctf::Trace, names: &[&str]) -> Option<&'a str> {
-    names.iter().find_map(|name| trace.schema.environment(name))
-}
-
-fn releases(reader: &Reader) -> Vec<Release> {
-    let release =
-        |t: &lt_ctf::Trace| environment(t, &["kernel_release", "release"]).and_then(Release::parse);
-    reader
-        .traces()
-        .iter()
-        .map(|t| release(t).unwrap_or(NEW))
-        .collect()
-}
-
-fn frequencies(reader: &Reader) -> Vec<u64> {
-    let frequency = |t: &lt_ctf::Trace| t.schema.clocks().first().map_or(SECOND, |c| c.frequency);
-    reader.traces().iter().map(frequency).collect()
-}
-
-fn nanoseconds(cycles: u64, frequency: u64) -> u64 {
-    if frequency == SECOND {
-        return cycles;
-    }
-    let ns = u128::from(cycles) * u128::from(SECOND) / u128::from(frequency.max(1));
-    u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
 /// A line on a terminal that tells how far we are.
@@ -460,14 +430,14 @@ impl Line {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::fs;
     use std::process::Command;
 
     use super::*;
 
     /// The traces of lt-ctf's tests.
-    fn traces() -> tempfile::TempDir {
+    pub(crate) fn traces() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         let traces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../lt-ctf/testdata/traces.tar.xz");
         let mut tar = Command::new("tar");

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Several traces that are read as one: of which kernel each is, and whether they can be one.
+//!
+//! ```text
+//! kernel and program, one session     ---------------     read as one
+//! chunks of a session that rotates    ----|----|-----     read as one
+//! one recording after the other       -----    ------     read as one; what was between them is not known
+//! snapshots of one session            ------              refused: what both have would count twice
+//!                                        ------
+//! two machines, or two boots of one                       refused
+//! ```
+
+use std::path::Path;
+
+use anyhow::{Result, anyhow, bail};
+use lt_ctf::{Reader, Span, Trace};
+use lt_model::Release;
+
+use super::kinds::{self, Kind};
+use crate::out;
+
+pub(super) const SECOND: u64 = 1_000_000_000;
+/// What is taken for granted of a trace that does not say which kernel it is of.
+pub(super) const NEW: Release = Release(6, 0);
+
+/// LTTng says of the traces of programs that they are that.
+pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
+    let is = |t: &Trace| t.schema.environment("domain") != Some("ust");
+    reader.traces().iter().map(is).collect()
+}
+
+/// A time of which a processor has recorded nothing, between two traces, ns of their clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Gap {
+    pub(super) cpu: u32,
+    pub(super) from: u64,
+    pub(super) until: u64,
+}
+
+/// Refuses what cannot be read as one. Returns what is between the traces, in the order of time.
+pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<Vec<Gap>> {
+    one_machine(trace, reader, kernels)?;
+    if kernels.iter().filter(|is| **is).count() < 2 {
+        return Ok(Vec::new());
+    }
+    let mut spans = reader.spans();
+    spans.retain(|span| kernels.get(span.trace) == Some(&true) && tells_who_runs(reader, span));
+    spans.sort_by_key(|span| (span.cpu, span.cycles));
+    let of_cpus: Vec<_> = spans.chunk_by(|a, b| a.cpu == b.cpu).collect();
+    for of_cpu in &of_cpus {
+        for (at, one) in of_cpu.iter().enumerate() {
+            let mut later = of_cpu[at + 1..].iter();
+            if let Some(other) = later.find(|other| is_twice(reader, one, other)) {
+                return Err(twice(trace, reader, one, other));
+            }
+        }
+    }
+    let frequencies = frequencies(reader);
+    let at = |span: &Span, cycles| {
+        let frequency = frequencies.get(span.trace).copied();
+        nanoseconds(cycles, frequency.unwrap_or(SECOND))
+    };
+    let pairs = of_cpus.iter().flat_map(|of_cpu| of_cpu.windows(2));
+    let gap = |pair: &[Span]| match pair {
+        [one, next] if one.trace != next.trace && !follows(reader, one, next) => Some(Gap {
+            cpu: one.cpu?,
+            from: at(one, one.cycles.1),
+            until: at(next, next.cycles.0),
+        }),
+        _ => None,
+    };
+    let mut gaps: Vec<Gap> = pairs
+        .filter_map(gap)
+        .filter(|gap| gap.from < gap.until)
+        .collect();
+    gaps.sort_by_key(|gap| (gap.from, gap.cpu));
+    Ok(gaps)
+}
+
+/// Whether switches of threads are among the events of a stream.
+fn tells_who_runs(reader: &Reader, span: &Span) -> bool {
+    let trace = reader.traces().get(span.trace);
+    let mut classes = trace
+        .into_iter()
+        .flat_map(|t| t.schema.classes_of(span.stream.0));
+    classes.any(|class| matches!(kinds::kind(class), Some(Kind::Switch { .. })))
+}
+
+/// The numbers of the packets of two streams, if both are parts of one.
+fn numbers(reader: &Reader, one: &Span, other: &Span) -> Option<[(u64, u64); 2]> {
+    let uuid = |span: &Span| reader.traces().get(span.trace)?.schema.uuid();
+    let is_one = one.stream == other.stream && uuid(one)? == uuid(other)?;
+    is_one.then_some([one.numbers?, other.numbers?])
+}
+
+/// Whether two traces have the same events of a processor; the `other` does not begin before.
+fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
+    one.trace != other.trace
+        && match numbers(reader, one, other) {
+            Some([one, other]) => one.0 <= other.1 && other.0 <= one.1,
+            None => other.cycles.0 < one.cycles.1,
+        }
+}
+
+/// Whether nothing is between two traces: the `next` has the packet after the last of the other one.
+fn follows(reader: &Reader, one: &Span, next: &Span) -> bool {
+    numbers(reader, one, next).is_some_and(|[one, next]| one.1.checked_add(1) == Some(next.0))
+}
+
+#[cold]
+fn twice(trace: &Path, reader: &Reader, one: &Span, other: &Span) -> anyhow::Error {
+    let name = |span: &Span| {
+        let trace = reader.traces().get(span.trace);
+        trace.map_or_else(String::new, |trace| trace.directory.display().to_string())
+    };
+    let cpu = one
+        .cpu
+        .map_or(String::new(), |cpu| format!(" of CPU {cpu}"));
+    anyhow!(
+        "{}: the traces below have recorded the same events{cpu}, which would count twice: name one of them, such as {} \
+         or {}",
+        trace.display(),
+        name(one),
+        name(other)
+    )
+}
+
+/// Refuses what comes from several machines, or from several boots of one: each has its own threads, and its own time.
+fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
+    let of_kernel = reader.traces().iter().zip(kernels);
+    let mut of_kernel = of_kernel.filter(|(_, is)| **is).map(|(trace, _)| trace);
+    let host = |trace: &Trace| environment(trace, &["hostname", "host"]).map(str::to_string);
+    let boot = |trace: &Trace| trace.schema.clocks().first().and_then(|c| c.uid.clone());
+    let differ = |a: &Option<String>, b: &Option<String>| a.is_some() && b.is_some() && a != b;
+    let Some(first) = of_kernel.next() else {
+        return Ok(());
+    };
+    let other = of_kernel
+        .find(|other| differ(&host(first), &host(other)) || differ(&boot(first), &boot(other)));
+    let Some(other) = other else {
+        return Ok(());
+    };
+    let name = |trace: &Trace| {
+        let host = host(trace).map(|host| format!(" (of {})", out::printable(&host)));
+        format!("{}{}", trace.directory.display(), host.unwrap_or_default())
+    };
+    bail!(
+        "{}: the traces below are not of one boot of one machine, each of which has threads and times of its own: name \
+         one of them, such as {} or {}",
+        trace.display(),
+        name(first),
+        name(other)
+    )
+}
+
+/// What the environment says by one of these names: that of LTTng, or that of perf.
+fn environment<'a>(trace: &'a Trace, names: &[&str]) -> Option<&'a str> {
+    names.iter().find_map(|name| trace.schema.environment(name))
+}
+
+pub(super) fn releases(reader: &Reader) -> Vec<Release> {
+    let release =
+        |t: &Trace| environment(t, &["kernel_release", "release"]).and_then(Release::parse);
+    reader
+        .traces()
+        .iter()
+        .map(|t| release(t).unwrap_or(NEW))
+        .collect()
+}
+
+pub(super) fn frequencies(reader: &Reader) -> Vec<u64> {
+    let frequency = |t: &Trace| t.schema.clocks().first().map_or(SECOND, |c| c.frequency);
+    reader.traces().iter().map(frequency).collect()
+}
+
+pub(super) fn nanoseconds(cycles: u64, frequency: u64) -> u64 {
+    if frequency == SECOND {
+        return cycles;
+    }
+    let ns = u128::from(cycles) * u128::from(SECOND) / u128::from(frequency.max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::AtomicBool;
+
+    use crate::analyze::feed::{Told, read, tests::traces};
+
+    use super::*;
+
+    /// Of each packet of the trace `compact`, bytes.
+    const PACKET: usize = 16384;
+
+    /// The trace `compact`, whose streams go on in another directory, from these packets on; each is how many of the first
+    /// one's the other one has, too, or lacks.
+    fn two_parts(of_both: isize) -> tempfile::TempDir {
+        let dir = traces();
+        let whole = dir.path().join("compact/kernel");
+        for part in ["first", "second"] {
+            let part = dir.path().join("parts").join(part);
+            fs::create_dir_all(&part).unwrap();
+            fs::copy(whole.join("metadata"), part.join("metadata")).unwrap();
+        }
+        for channel in ["channel_0", "channel_1"] {
+            let bytes = fs::read(whole.join(channel)).unwrap();
+            let packets = bytes.len() / PACKET;
+            assert!(packets >= 4, "{packets}");
+            let to = packets / 2 * PACKET;
+            let from = to.checked_add_signed(-of_both * PACKET as isize).unwrap();
+            let parts = dir.path().join("parts");
+            fs::write(parts.join("first").join(channel), &bytes[..to]).unwrap();
+            fs::write(parts.join("second").join(channel), &bytes[from..]).unwrap();
+        }
+        dir
+    }
+
+    fn told(trace: &Path) -> Result<Told> {
+        read(trace, None, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn the_chunks_of_a_recording_are_one() {
+        let dir = two_parts(0);
+        let whole = told(&dir.path().join("compact")).unwrap();
+        let parts = told(&dir.path().join("parts")).unwrap();
+        assert_eq!(parts.caveats(), [""; 0]);
+        assert_eq!(parts.model.threads, whole.model.threads);
+        assert_eq!(parts.model.processors, whole.model.processors);
+    }
+
+    #[test]
+    fn what_two_traces_have_both_does_not_count_twice() {
+        let dir = two_parts(1);
+        let refused = told(&dir.path().join("parts")).err().unwrap().to_string();
+        assert!(
+            refused
+                .contains("have recorded the same events of CPU 0, which would count twice: name")
+                && refused.contains("parts/first or ")
+                && refused.ends_with("parts/second"),
+            "{refused}"
+        );
+    }
+
+    #[test]
+    fn what_is_between_two_traces_is_not_known() {
+        let dir = two_parts(-1);
+        let whole = told(&dir.path().join("compact")).unwrap();
+        let parts = told(&dir.path().join("parts")).unwrap();
+        let said = parts.caveats();
+        assert!(
+            said.len() == 1
+                && said[0]
+                    .starts_with("what happened between the traces below is not known: on CPU ")
+                && said[0].ends_with(", and 1 other time"),
+            "{said:?}"
+        );
+        // As with packets that are missing in a trace.
+        for channel in ["channel_0", "channel_1"] {
+            let file = dir.path().join("compact/kernel").join(channel);
+            let mut bytes = fs::read(&file).unwrap();
+            let middle = bytes.len() / PACKET / 2 * PACKET;
+            bytes.drain(middle..middle + PACKET);
+            fs::write(file, bytes).unwrap();
+        }
+        let missing = told(&dir.path().join("compact")).unwrap();
+        assert_ne!(missing.model.processors, whole.model.processors);
+        assert_eq!(parts.model.processors, missing.model.processors);
+        assert_eq!(parts.model.threads, missing.model.threads);
+    }
+}
