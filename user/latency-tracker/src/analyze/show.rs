@@ -28,10 +28,10 @@ pub(crate) struct Shown<'a> {
 }
 
 /// A cause, of one thread or of several with one name.
-struct Group {
-    threads: Vec<ThreadId>,
-    cause: Cause,
-    time: u64,
+pub(super) struct Group {
+    pub(super) threads: Vec<ThreadId>,
+    pub(super) cause: Cause,
+    pub(super) time: u64,
     count: u64,
     longest: u64,
 }
@@ -55,7 +55,7 @@ impl Group {
     }
 
     /// `fio/812`, or `fio (12 threads)`.
-    fn who(&self, model: &Model) -> String {
+    pub(super) fn who(&self, model: &Model) -> String {
         let called = |id: &ThreadId| model.thread(*id).and_then(|t| t.name);
         match (&self.threads[..], self.threads.first().and_then(called)) {
             ([_, _, ..], Some(name)) => {
@@ -186,7 +186,7 @@ impl Shown<'_> {
     }
 
     /// The causes, those that took most first; if not `each`, those of threads of one name together.
-    fn groups(&self, each: bool) -> Vec<Group> {
+    pub(super) fn groups(&self, each: bool) -> Vec<Group> {
         let mut groups: Vec<Group> = Vec::new();
         let mut places = HashMap::new();
         for sum in causes(self.pieces) {

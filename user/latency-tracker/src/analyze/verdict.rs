@@ -2,54 +2,55 @@
 
 //! A path in one sentence: where most of the time went.
 
-use lt_analyze::{Cause, Piece, Sum, causes, held_back, used};
-use lt_model::{Model, ThreadId, Use};
+use std::collections::HashSet;
 
-use super::show::{Shown, leaf_name, name, used_by};
+use lt_analyze::{Cause, Piece, held_back, used};
+use lt_model::{Model, Use};
+
+use super::show::{Group, Shown, leaf_name, name, used_by};
 use crate::out;
 
 impl Shown<'_> {
     /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.`
     pub(crate) fn verdict(&self) -> Option<String> {
-        let all = causes(self.pieces);
+        let all = self.groups(false);
         let most = all.first()?;
         Some(format!(
             "{}: {}{}.",
             out::share(most.time, self.range.1 - self.range.0),
-            self.who(most.thread),
+            self.who(most),
             self.did(most)
         ))
     }
 
-    /// The subject of the sentence: the thread itself, or the one that it waited for.
-    fn who(&self, of: ThreadId) -> String {
-        let (model, thread) = (self.model, self.thread);
-        if thread == of {
-            return format!("{} ", name(model, thread));
+    /// The subject of the sentence: the thread itself, or those that it waited for.
+    fn who(&self, of: &Group) -> String {
+        let itself = name(self.model, self.thread);
+        match (&of.threads[..], of.threads.contains(&self.thread)) {
+            ([_], true) => format!("{itself} "),
+            // Those of its name, too.
+            (_, true) => format!("{} ", of.who(self.model)),
+            (_, false) => format!("{itself} waited for {}, which ", of.who(self.model)),
         }
-        format!(
-            "{} waited for {}, which ",
-            name(model, thread),
-            name(model, of)
-        )
     }
 
     /// The rest of it.
-    fn did(&self, sum: &Sum) -> String {
+    fn did(&self, most: &Group) -> String {
         let model = self.model;
         let call = |call: Option<lt_model::Name>| {
             let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
             call.unwrap_or_default()
         };
+        let threads: HashSet<_> = most.threads.iter().collect();
         let of_it = self
             .pieces
             .iter()
-            .filter(|p| (p.thread, p.cause) == (sum.thread, sum.cause));
+            .filter(|p| p.cause == most.cause && threads.contains(&p.thread));
         // Who had the processor, in all of these pieces together.
         let had = had(model, of_it.clone());
         // Nothing else makes a processor idle that has work; the trace does not tell which limit it was.
         let held: u64 = of_it.map(|p| held_back(model, p)).sum();
-        let limit = had.filter(|_| held > sum.time / 2).map(|(cpu, _)| {
+        let limit = had.filter(|_| held > most.time / 2).map(|(cpu, _)| {
             format!("but was held back while CPU {cpu} was idle, as by cpu.max of a cgroup")
         });
         let processor = had.map_or("a CPU".into(), |(cpu, used)| {
@@ -61,7 +62,7 @@ impl Shown<'_> {
             };
             format!("CPU {cpu}, which {did}")
         });
-        match sum.cause {
+        match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),
             Cause::Interrupted(leaf) => format!("was interrupted: {}", leaf_name(model, leaf)),
             Cause::Preempted => match limit {
@@ -98,4 +99,64 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u3
         .rev()
         .max_by_key(|(_, time)| *time)
         .map(|(who, _)| who)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analyze::{
+        fold::Part,
+        made::{R, S, at, model, waking},
+    };
+    use lt_model::{SwitchedOut, What};
+
+    /// `late/7` waits for three workers, 4 each, and for `hog/8`, 7.
+    #[test]
+    fn threads_of_one_name_are_one_cause() {
+        let named = |tid| match tid {
+            0 => &b""[..],
+            7 => b"late",
+            8 => b"hog",
+            _ => b"worker",
+        };
+        let switch = |time, prev, out: SwitchedOut, next| {
+            let what = What::Switch {
+                prev,
+                prev_name: named(prev),
+                out,
+                next,
+                next_name: named(next),
+            };
+            at(time, 0, what)
+        };
+        let mut events = vec![switch(1, 0, R, 7)];
+        let mut time = 2;
+        for (tid, takes) in [(20, 5), (8, 8), (21, 5), (22, 5)] {
+            events.push(switch(time, 7, S, tid));
+            time += takes;
+            events.push(waking(time - 1, 0, 7));
+            events.push(switch(time, tid, S, 7));
+            time += 1;
+        }
+        events.push(switch(time, 7, S, 0));
+        let model = model(&events);
+        let thread = model.by_tid(7).next().unwrap();
+        let range = (1, time);
+        let pieces = lt_analyze::path(&model, thread, range.0, range.1);
+        let shown = Shown {
+            model: &model,
+            thread,
+            range,
+            pieces: &pieces,
+        };
+        let said = shown.verdict().unwrap();
+        assert_eq!(
+            said,
+            "42 % of it (12ns): late/7 waited for worker (3 threads), which ran."
+        );
+        // As the table has it.
+        let lines = shown.lines(Part::Longest(9), 9);
+        let row = |line: &String| line.starts_with("12ns") && line.contains("worker (3 threads)");
+        assert!(lines.iter().any(row), "{lines:?}");
+    }
 }
