@@ -52,13 +52,18 @@
 #include <asm/syscall.h>
 #include <asm/word-at-a-time.h>
 
+/* Since 7.3, linux/hrtimer.h does not have the clock bases any more. */
+#if __has_include(<linux/hrtimer_bases.h>)
+#include <linux/hrtimer_bases.h>
+#endif
+
 #include "helpers.h"
 
 /* CPU and nodes */
 
 /*
- * rust/sys/platform.rs and memory.rs access these per-CPU variables by
- * instructions of their own, which rust/sys/compat.rs fits to the version.
+ * rust/sys/platform.rs, memory.rs and task.rs access these per-CPU variables
+ * by instructions of their own, which rust/sys/compat.rs fits to the version.
  */
 #if defined(CONFIG_X86_64) && defined(CONFIG_SMP)
 #ifdef CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS
