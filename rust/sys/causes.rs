@@ -113,7 +113,7 @@ unsafe extern "C" fn vector_entered<T: Observer, const N: usize, const TIMED: bo
     let observer = unsafe { &*data.cast::<T>() };
     // SAFETY: Interrupts are off, see "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    observer.vector_entered::<TIMED>(&guard, N);
+    observer.vector_entered::<TIMED>(guard, N);
 }
 
 /// # Safety
@@ -125,7 +125,7 @@ unsafe extern "C" fn vector_left<T: Observer, const TIMED: bool>(data: *mut c_vo
     let observer = unsafe { &*data.cast::<T>() };
     // SAFETY: As in `vector_entered`.
     let guard = unsafe { PreemptGuard::already() };
-    observer.vector_left::<TIMED>(&guard);
+    observer.vector_left::<TIMED>(guard);
 }
 
 /// # Safety
@@ -165,7 +165,7 @@ unsafe extern "C" fn raised<T: Observer>(data: *mut c_void, vector: c_uint) {
     let observer = unsafe { &*data.cast::<T>() };
     // SAFETY: Interrupts are off, see "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    observer.raised(&guard, vector as usize);
+    observer.raised(guard, vector as usize);
 }
 
 /// # Safety

@@ -144,7 +144,7 @@ unsafe extern "C" fn entered<S, F: Observer<S>>(
     // SAFETY: They are from fprobe.
     let call = unsafe { Call::new(function, caller, regs) };
     let frame = Frame(data.addr() as u64);
-    let kept = apart(&guard, |guard| observer.entered(guard, &call, frame));
+    let kept = apart(guard, |guard| observer.entered(guard, &call, frame));
     match kept {
         Some(Some(word)) => {
             if let Some(data) = NonNull::new(data.cast::<u64>()) {
@@ -155,7 +155,7 @@ unsafe extern "C" fn entered<S, F: Observer<S>>(
         }
         Some(None) => 1,
         None => {
-            observer.within_ourselves(&guard);
+            observer.within_ourselves(guard);
             1
         }
     }
@@ -191,9 +191,9 @@ unsafe extern "C" fn returned<S, F: Observer<S>>(
     let frame = Frame(data.addr() as u64);
     // SAFETY: `entered` has written it, for this probe or a former one.
     let word = unsafe { word.read() };
-    let done = apart(&guard, |guard| observer.returned(guard, &call, frame, word));
+    let done = apart(guard, |guard| observer.returned(guard, &call, frame, word));
     if done.is_none() {
-        observer.within_ourselves(&guard);
+        observer.within_ourselves(guard);
     }
 }
 

@@ -107,7 +107,7 @@ unsafe extern "C" fn call_entered<T: Observer>(
         let function = function.map_or(0, |function| function as usize as u64);
         // SAFETY: Interrupts are off, see "Contexts" above.
         let guard = unsafe { PreemptGuard::already() };
-        observer.call_entered(&guard, csd.addr() as u64, function);
+        observer.call_entered(guard, csd.addr() as u64, function);
     }
 }
 
@@ -125,7 +125,7 @@ unsafe extern "C" fn call_left<T: Observer>(
     if !csd.is_null() {
         // SAFETY: As in `call_entered`.
         let guard = unsafe { PreemptGuard::already() };
-        observer.call_left(&guard);
+        observer.call_left(guard);
     }
 }
 

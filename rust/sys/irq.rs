@@ -151,7 +151,7 @@ unsafe extern "C" fn handler_entered<T: Observer, const TIMED: bool>(
     let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
     // SAFETY: Interrupts are off, see "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    observer.entered::<TIMED>(&guard, irq as u32, &action);
+    observer.entered::<TIMED>(guard, irq as u32, &action);
 }
 
 /// # Safety
@@ -167,7 +167,7 @@ unsafe extern "C" fn handler_left<T: Observer, const TIMED: bool>(
     let (observer, action) = unsafe { (&*data.cast::<T>(), Action::from_raw(action)) };
     // SAFETY: As in `handler_entered`.
     let guard = unsafe { PreemptGuard::already() };
-    observer.left::<TIMED>(&guard, irq as u32, &action, ret as u32);
+    observer.left::<TIMED>(guard, irq as u32, &action, ret as u32);
 }
 
 /// The probes of handlers, the end first: nothing begins whose end would be missed. `TIMED` is

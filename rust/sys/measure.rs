@@ -54,16 +54,16 @@ pub(crate) fn around<R>(
     interrupts::off(|| {
         // SAFETY: With interrupts off nothing preempts.
         let guard = unsafe { PreemptGuard::already() };
-        let before = changes(&guard);
+        let before = changes(guard);
         let mut sample = bindings::lt_sample::default();
         // SAFETY: It can be written, and interrupts are off.
         unsafe { bindings::lt_measure_begin(&mut sample) };
         let result = run();
         // SAFETY: As above.
         unsafe { bindings::lt_measure_end(&mut sample) };
-        let has_changed = changes(&guard) != before;
+        let has_changed = changes(guard) != before;
         if sample.breaks != 0 {
-            meter.take(&guard, has_changed, None);
+            meter.take(guard, has_changed, None);
             return result;
         }
         let mut values = [None; COUNTERS];
@@ -72,7 +72,7 @@ pub(crate) fn around<R>(
         for (nth, (value, event)) in events.enumerate() {
             *value = (sample.counted & 1 << nth != 0).then_some(event);
         }
-        meter.take(&guard, has_changed, Some(&values));
+        meter.take(guard, has_changed, Some(&values));
         result
     })
 }

@@ -178,7 +178,7 @@ unsafe extern "C" fn waking<T: Observer>(data: *mut c_void, wakee: *mut bindings
     // SAFETY: Preemption is off until the probe returns: by a raw spinlock of the wakee, or, when a
     // task wakes itself, by the `guard(preempt)` of `try_to_wake_up`. See "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    observer.waking(&guard, wakee);
+    observer.waking(guard, wakee);
 }
 
 /// # Safety
@@ -199,7 +199,7 @@ unsafe extern "C" fn switched<T: Observer, const TIMED: bool>(
     // SAFETY: `__schedule` holds the runqueue's raw spinlock, and has interrupts off.
     let guard = unsafe { PreemptGuard::already() };
     let state = State { preempt, state };
-    observer.switched::<TIMED>(&guard, Switch { prev, next, state });
+    observer.switched::<TIMED>(guard, Switch { prev, next, state });
 }
 
 /// The probes that an observer needs, the end of the event first: nothing begins whose end would be

@@ -184,7 +184,7 @@ unsafe extern "C" fn switched<T: Observer>(
     let (observer, next) = unsafe { (&*data.cast::<T>(), TaskRef::from_raw(next)) };
     // SAFETY: Preemption is off, see "Contexts" in sys/sched.rs.
     let guard = unsafe { PreemptGuard::already() };
-    observer.switched_in(&guard, next);
+    observer.switched_in(guard, next);
 }
 
 /// Attached only for observers that want it.

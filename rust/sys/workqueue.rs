@@ -165,7 +165,7 @@ unsafe extern "C" fn queued<T: Observer>(
     };
     // SAFETY: A raw spinlock is held, see "Contexts" above.
     let guard = unsafe { PreemptGuard::already() };
-    observer.queued(&guard, &work, &queue);
+    observer.queued(guard, &work, &queue);
 }
 
 /// # Safety
