@@ -75,6 +75,7 @@ static_assert(__same_type(__preempt_count, int));
 static_assert((unsigned long)PREEMPT_NEED_RESCHED ==
 	      1UL << (8 * sizeof(__preempt_count) - 1));
 static_assert(__same_type(cpu_number, int));
+static_assert(__same_type(current_task, struct task_struct *));
 static_assert(__same_type(this_cpu_off, unsigned long));
 #endif
 

@@ -9,6 +9,7 @@
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
 
+#include <linux/preempt.h>
 #include <linux/smp.h>
 #include <linux/types.h>
 
@@ -63,6 +64,13 @@ void lt_current(struct lt_task *out);
 
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
 u32 lt_context(void);
+/* What it looks at in the preemption counter, unless on PREEMPT_RT. */
+enum {
+	LT_NMI_MASK = NMI_MASK,
+	LT_HARDIRQ_MASK = HARDIRQ_MASK,
+	LT_SOFTIRQ_OFFSET = SOFTIRQ_OFFSET,
+};
+
 u32 lt_task_cpu(const struct task_struct *task);
 bool lt_task_waking_locked(struct task_struct *task);
 u32 lt_task_uid(const struct task_struct *task);

@@ -52,8 +52,97 @@ pub(crate) fn current() -> Option<Task> {
 /// The address of the task that the CPU is running, or was when an interrupt came: identifies it
 /// while it runs. Any context.
 pub(crate) fn current_address() -> u64 {
-    // SAFETY: Reads a per-CPU variable that always exists; on any CPU, `current` is the caller's.
-    unsafe { bindings::get_current() as u64 }
+    in_place::current().addr() as u64
+}
+
+/// Instructions of our own, without a call.
+#[cfg(all(target_arch = "x86_64", CONFIG_SMP))]
+mod in_place {
+    use core::arch::asm;
+    use kernel::bindings;
+
+    extern "C" {
+        // A per-CPU variable of arch/x86: its address is an offset from %gs. helpers.c asserts its
+        // type.
+        static current_task: *mut core::ffi::c_void;
+    }
+
+    /// `current`.
+    #[inline(always)]
+    pub(super) fn current() -> *mut bindings::task_struct {
+        let task;
+        // SAFETY: Reads a per-CPU variable. It is the same on every CPU where the caller may run, so
+        // reads may be merged and moved: `pure` and `nomem`.
+        unsafe {
+            asm!(
+                "mov {task}, qword ptr gs:[rip + {current}]",
+                current = sym current_task,
+                task = out(reg) task,
+                options(nostack, pure, nomem, preserves_flags),
+            );
+        }
+        task
+    }
+
+    /// As lt_context(). On PREEMPT_RT, what tells of softirqs is not in the preemption counter.
+    #[cfg(not(CONFIG_PREEMPT_RT))]
+    #[inline(always)]
+    pub(super) fn context() -> super::Context {
+        use super::Context;
+        use crate::sys::{
+            bindings::{LT_HARDIRQ_MASK, LT_NMI_MASK, LT_SOFTIRQ_OFFSET},
+            compat::PreemptCount,
+        };
+
+        extern "C" {
+            // As above.
+            static __preempt_count: PreemptCount;
+        }
+        let count: u32;
+        // SAFETY: Reads a per-CPU variable, whose lower half, if there is another one, has all that
+        // is tested here: that is the same on every CPU where the caller may run.
+        unsafe {
+            asm!(
+                "mov {count:e}, dword ptr gs:[rip + {counter}]",
+                counter = sym __preempt_count,
+                count = out(reg) count,
+                options(nostack, readonly, preserves_flags),
+            );
+        }
+        if count & (LT_NMI_MASK | LT_HARDIRQ_MASK | LT_SOFTIRQ_OFFSET) == 0 {
+            Context::Task
+        } else if count & LT_NMI_MASK != 0 {
+            Context::Nmi
+        } else if count & LT_HARDIRQ_MASK != 0 {
+            Context::Hardirq
+        } else {
+            Context::Softirq
+        }
+    }
+
+    #[cfg(CONFIG_PREEMPT_RT)]
+    pub(super) use super::called::context;
+}
+
+#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+use called as in_place;
+
+/// The same, by calls.
+#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP, not(CONFIG_PREEMPT_RT))))]
+mod called {
+    use super::Context;
+    use crate::sys::bindings as helpers;
+
+    #[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
+    pub(super) fn current() -> *mut kernel::bindings::task_struct {
+        // SAFETY: It always exists; on any CPU it is the caller's.
+        unsafe { kernel::bindings::get_current() }
+    }
+
+    pub(super) fn context() -> Context {
+        // SAFETY: Reads the preemption counter.
+        Context::from_number(unsafe { helpers::lt_context() })
+    }
 }
 
 /// What the CPU is doing, at the innermost level.
@@ -67,9 +156,9 @@ pub(crate) enum Context {
 
 impl Context {
     /// The context of the caller. Any context.
+    #[inline(always)]
     pub(crate) fn current() -> Self {
-        // SAFETY: Reads the preemption counter.
-        Self::from_number(unsafe { helpers::lt_context() })
+        in_place::context()
     }
 
     /// From its number.
@@ -131,7 +220,7 @@ impl<'a> TaskRef<'a> {
     #[inline(always)]
     pub(crate) fn with_current<R>(see: impl FnOnce(TaskRef<'_>) -> R) -> R {
         // SAFETY: `current` is valid as long as it runs, and it runs while `see` does.
-        see(unsafe { TaskRef::from_raw(bindings::get_current()) })
+        see(unsafe { TaskRef::from_raw(in_place::current()) })
     }
 
     /// For the functions of the C side.
