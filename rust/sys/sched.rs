@@ -88,6 +88,15 @@ impl State {
         self.state & bindings::TASK_UNINTERRUPTIBLE != 0 && self.state & IDLE == 0
     }
 
+    /// Whether it is none of the states in which a task may be in the middle of its work, or frozen:
+    /// one test for most sleeps.
+    #[inline(always)]
+    pub(crate) fn is_plain(self) -> bool {
+        const OTHERS: u32 =
+            bindings::TASK_UNINTERRUPTIBLE | bindings::TASK_RTLOCK_WAIT | bindings::TASK_FROZEN;
+        self.state & OTHERS == 0
+    }
+
     /// What a task sleeps in that is being woken.
     #[inline(always)]
     pub(crate) fn of_sleeper(task: &TaskRef<'_>) -> Self {

@@ -83,7 +83,7 @@ ROWS = {
     ("engine", "accept_other"): ("accept, a send of another socket", None),
     ("engine", "tree_irq"): ("tree, an interrupt that wakes no task", None),
     **{("engine", f"{which}tree_{name}"): (what.format(title), None)
-       for name, title in (("switch", "a switch"), ("chain", "irq to switch"),
+       for name, title in (("switch", "a switch"), ("waking", "a waking"), ("chain", "irq to switch"),
                            ("life", "irq to sleep"), ("preempted", "irq to sleep, preempted"))
        for which, what in (("no_", "calling the probes of {}"), ("", "tree, {}"))},
     **{("engine", f"tree_timed_{name}"): (f"tree interference=1, {title}", None)
@@ -169,6 +169,7 @@ ALONE = [
 ALONE_TREE = [
     ("tree_irq", "no_irq", "tree, interrupt without waking", 80),
     ("tree_switch", "no_tree_switch", "tree, switch of a task without tip", 45),
+    ("tree_waking", "no_tree_waking", "tree, waking by a task without tip", 45),
     ("tree_chain", "no_tree_chain", "tree, irq to switch", 1200),
     ("tree_life", "no_tree_life", "tree, irq to sleep", None),
     ("tree_timed_irq", "no_irq", "tree interference=1, interrupt", None),

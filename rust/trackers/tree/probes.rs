@@ -16,7 +16,7 @@ use super::{
     doubts::is_running_copy,
     path::{Kind, Look, Step, Words},
     settled, tasks,
-    tips::key,
+    tips::{is_softirq_thread, key},
     Extra, Guard, Probes, Timing, END, USER,
 };
 use crate::{
@@ -100,8 +100,7 @@ impl causes::Observer for Probes {
             return;
         }
         TaskRef::with_current(|current| {
-            let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
-            let context = Context::current();
+            let (cpu, context) = (tasks::this_cpu(guard), Context::current());
             // What a softirq leaves to itself is the rest of its work, of which it cannot be said
             // what it came with.
             let first = self.own.raise(guard, vector, |path| {
@@ -110,7 +109,7 @@ impl causes::Observer for Probes {
                     return None;
                 }
                 let (kind, subject) = (Kind::Raise, vector as u64);
-                path.push(now, Step { kind, cpu, subject });
+                path.push(Kernel::now(), Step { kind, cpu, subject });
                 Some((start, self.is_origin_wanted(path)))
             });
             if !first {
@@ -123,11 +122,9 @@ impl causes::Observer for Probes {
         // Any other interrupt is over (trap 3).
         let on_cpu = self.own.now(guard);
         on_cpu.forget_handlers();
-        let now = if TIMED {
-            on_cpu.time_softirq(guard)
-        } else {
-            Kernel::now()
-        };
+        let timed = TIMED.then(|| on_cpu.time_softirq(guard));
+        // Most softirqs are on no known path, and need no time.
+        let now = || timed.unwrap_or_else(Kernel::now);
         TaskRef::with_current(|current| {
             let cpu = tasks::this_cpu(guard);
             let task = current.address();
@@ -176,14 +173,9 @@ impl sched::Observer for Probes {
 
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
-        // Our own readers (trap 9).
-        if is_waking(guard) {
-            return;
-        }
         TaskRef::with_current(|current| {
-            // It keeps running, in spite of its state.
-            if !current.is(&wakee) {
-                self.woken(guard, &current, &wakee);
+            if !self.is_waking_off_paths(guard, &current, &wakee) {
+                self.woken(guard, current, wakee);
             }
         });
     }
@@ -206,6 +198,24 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
+    /// Whether a task that is on no path wakes one that sleeps, and on whose tip, if it has one, this
+    /// notes nothing: nearly all wakings by tasks. What [`Probes::woken`] would find out, in line and
+    /// without a call.
+    #[inline(always)]
+    fn is_waking_off_paths(
+        &self,
+        guard: &Guard,
+        current: &TaskRef<'_>,
+        wakee: &TaskRef<'_>,
+    ) -> bool {
+        Context::current() == Context::Task
+            && !self.may_be_on_a_way(guard, current)
+            && !self.has_doubts()
+            && !is_softirq_thread(wakee)
+            && !wakee.is_awake()
+            && State::of_sleeper(wakee).is_plain()
+    }
+
     /// A handler has returned, and the thread of its action is to be woken. Out of the way, so that
     /// most interrupts need no memory on the stack.
     #[inline(never)]

@@ -267,14 +267,15 @@ impl Slots {
         is_first
     }
 
-    /// The current task begins to serve a softirq. Returns `false` if there is no room to note it.
+    /// The current task begins to serve a softirq; `now` is called if it is on a known path. Returns
+    /// `false` if there is no room to note it.
     pub(super) fn serve(
         &self,
         guard: &Guard,
         vector: usize,
         task: u64,
         cpu: u32,
-        now: u64,
+        now: impl FnOnce() -> u64,
     ) -> bool {
         let raised = self.raised.this::<Kernel>(guard);
         let ways = self.ways.this::<Kernel>(guard);
@@ -294,6 +295,7 @@ impl Slots {
         slot[SERVED_FUNCTION].store(0, Relaxed);
         let way = way_of(slot);
         if is_taken {
+            let now = now();
             let raised = &ways[(state & WHICH) as usize];
             let mut path = path_of(way);
             path.copy_from(&path_of(raised));

@@ -61,7 +61,8 @@ use crate::{
         causes,
         platform::Kernel,
         sched::State as Sleep,
-        task::{Context, TaskRef}, //
+        task::{Context, TaskRef},
+        waker::is_waking, //
     },
 };
 use core::cell::Cell;
@@ -245,6 +246,12 @@ pub(super) fn goes_on(sleep: Sleep) -> bool {
     sleep.is_lock_wait() || sleep.is_uninterruptible()
 }
 
+/// Whether it is a thread that runs softirqs.
+#[inline(always)]
+pub(super) fn is_softirq_thread(task: &TaskRef<'_>) -> bool {
+    task.is_kthread() && [KSOFTIRQD, KTIMERS].contains(&task.comm()[0])
+}
+
 /// Stores the path of a tip whose notes it contains. The number of wakings belongs to the wakers.
 fn store(tip: &mut Tip<'_>, path: &Path) {
     const _: () = assert!(PATH_AT + path::WORDS == NOTES_AT && MERGED == NOTES - 1);
@@ -254,10 +261,16 @@ fn store(tip: &mut Tip<'_>, path: &Path) {
 
 impl Probes {
     /// Another task is woken.
-    pub(super) fn woken(&self, guard: &Guard, current: &TaskRef<'_>, wakee: &TaskRef<'_>) {
+    #[inline(never)]
+    pub(super) fn woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        let (current, wakee) = (&current, &wakee);
+        // Our own readers (trap 9); and one that wakes itself keeps running, in spite of its state.
+        if is_waking(guard) || current.is(wakee) {
+            return;
+        }
         let (cpu, is_kthread) = (tasks::this_cpu(guard), wakee.is_kthread());
         let [name, _] = wakee.comm();
-        if is_kthread && (name == KSOFTIRQD || name == KTIMERS) {
+        if is_softirq_thread(wakee) {
             // After an interrupt, on top of a task that has nothing to do with it (trap 2). The way
             // is that of the softirq.
             if wakee.cpu() == cpu && !wakee.is_awake() {
@@ -274,7 +287,7 @@ impl Probes {
         // Read between two looks: if it is awake in the second one, it had not left before.
         let seen = wakee.is_awake().then(|| wakee.leaves());
         let doubt = seen.filter(|_| wakee.is_awake());
-        let (now, sleep) = (Kernel::now(), Sleep::of_sleeper(wakee));
+        let sleep = Sleep::of_sleeper(wakee);
         if doubt.is_some() {
             // If it continues, this has not made it run (trap 8).
             if self.merge(guard, wakee.address()) {
@@ -284,7 +297,7 @@ impl Probes {
             // It slept in the middle of its work, and goes on with that. (What the freezer keeps
             // has no tip if it slept otherwise.)
             let tracker = self.core.tracker();
-            let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), now);
+            let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), Kernel::now());
             if tracker.note(guard, &key(wakee), is_running, NOTES_AT + WOKEN, waking) {
                 return;
             }
@@ -296,7 +309,7 @@ impl Probes {
         let waking = Waking {
             wakee,
             context,
-            now,
+            now: Kernel::now(),
             step: Step { kind, cpu, subject },
             is_thread: is_kthread && name & IRQ_MASK == IRQ && context == Context::Hardirq,
             is_ours: is_kthread && name == IRQ_WORK,

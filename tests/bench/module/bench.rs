@@ -104,6 +104,7 @@ enum What {
     Packet,
     Send,
     Switch,
+    Waking,
     Chain,
     Life,
     Preempted,
@@ -111,7 +112,7 @@ enum What {
 
 /// What happens, and its row: no probe attached, or followed by a tracker, in the order of
 /// scripts/bench.
-const WAYS: [(What, &str); 41] = [
+const WAYS: [(What, &str); 43] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),
     (What::Irq, "irq_followed"),
@@ -144,6 +145,8 @@ const WAYS: [(What, &str); 41] = [
     (What::Irq, "tree_irq"),
     (What::Switch, "no_tree_switch"),
     (What::Switch, "tree_switch"),
+    (What::Waking, "no_tree_waking"),
+    (What::Waking, "tree_waking"),
     (What::Chain, "no_tree_chain"),
     (What::Chain, "tree_chain"),
     (What::Life, "no_tree_life"),

@@ -206,6 +206,7 @@ static bool ltb_way_find(struct ltb_way *way)
 		[LTB_PACKET] = { "netif_receive_skb", "consume_skb" },
 		[LTB_SEND] = { "sock_send_length" },
 		[LTB_SWITCH] = { "sched_switch" },
+		[LTB_WAKING] = { "sched_waking" },
 		[LTB_CHAIN] = { "irq_handler_entry", "irq_handler_exit",
 				"sched_waking", "sched_switch",
 				"softirq_raise", "softirq_entry",
@@ -363,6 +364,9 @@ void ltb_way_pass(const struct ltb_way *way)
 	case LTB_SWITCH:
 		ltb_switched(points[0], way->kthreadd, way->init,
 			     TASK_INTERRUPTIBLE);
+		break;
+	case LTB_WAKING:
+		ltb_call(points[0], (unsigned long)way->init, 0, 0);
 		break;
 	case LTB_CHAIN:
 		ltb_interrupt(way, &action, points[4], NET_RX_SOFTIRQ);

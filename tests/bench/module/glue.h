@@ -57,6 +57,8 @@ enum ltb_what {
 	LTB_SEND,
 	/* The first process is switched in. */
 	LTB_SWITCH,
+	/* A task wakes it. */
+	LTB_WAKING,
 	/* It was woken by a softirq after an interrupt. */
 	LTB_CHAIN,
 	/* It was woken by an interrupt, runs, and sleeps; is preempted in between. */
