@@ -283,7 +283,10 @@ static void lt_worker_stop(void)
 }
 #endif
 
-/* Of this queue one work is done at a time. */
+/*
+ * Of this queue one work is done at a time. Hardly any other queue has its
+ * workers, so they sleep when they have nothing to do for us.
+ */
 static struct workqueue_struct *lt_queue;
 static DECLARE_COMPLETION(lt_has_next);
 
@@ -851,7 +854,7 @@ static int __init lt_causes_init(void)
 	}
 	lt_poll_init();
 	err = -ENOMEM;
-	lt_queue = alloc_ordered_workqueue("lt_queue", 0);
+	lt_queue = alloc_ordered_workqueue("lt_queue", WQ_HIGHPRI);
 	if (!lt_queue)
 		goto free_third;
 	err = register_nmi_handler(NMI_LOCAL, lt_on_nmi, 0, "lt_causes");
