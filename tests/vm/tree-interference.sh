@@ -65,7 +65,7 @@ by late-nmi irq tasks
 [ -n "$rt" ] || by late-softirq irq softirq
 
 # The thread of the interrupt keeps it from CPU 1, until it may run on CPU 0. The thread has been called once more then.
-echo 600000 >$parameters/us
+echo "$(patiently 600000)" >$parameters/us
 interrupts() { awk '$NF == "lt_threaded" { print $2 + $3 }' /proc/interrupts; }
 before=$(interrupts)
 exec 3<$LT/t/alerts
