@@ -89,6 +89,10 @@ ROWS = {
     **{("engine", f"tree_timed_{name}"): (f"tree interference=1, {title}", None)
        for name, title in (("irq", "an interrupt that wakes no task"), ("switch", "a switch"),
                            ("chain", "irq to switch"))},
+    **{("engine", f"empty_{name}"): (f"the same with empty probes: {title}", None)
+       for name, title in (("irq", "an interrupt"), ("switch", "a switch"), ("waking", "a waking"),
+                           ("chain", "irq to switch"), ("life", "irq to sleep"),
+                           ("preempted", "irq to sleep, preempted"))},
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),
@@ -165,16 +169,17 @@ ALONE = [
     ("accept_other", "no_accept", "accept, a send of another socket"),
 ]
 
-# the same with a goal
+# (name, the last part of the names of the same with no probe attached and with empty ones, what, goal): of all probes
+# together, what they add; and what they add to the calls of as many empty ones
 ALONE_TREE = [
-    ("tree_irq", "no_irq", "tree, interrupt without waking", 80),
-    ("tree_switch", "no_tree_switch", "tree, switch of a task without tip", 45),
-    ("tree_waking", "no_tree_waking", "tree, waking by a task without tip", 45),
-    ("tree_chain", "no_tree_chain", "tree, irq to switch", 1200),
-    ("tree_life", "no_tree_life", "tree, irq to sleep", None),
-    ("tree_timed_irq", "no_irq", "tree interference=1, interrupt", None),
-    ("tree_timed_switch", "no_tree_switch", "tree interference=1, switch", None),
-    ("tree_timed_chain", "no_tree_chain", "tree interference=1, irq to switch", None),
+    ("tree_irq", "irq", "tree, interrupt without waking", 80),
+    ("tree_switch", "switch", "tree, switch of a task without tip", 45),
+    ("tree_waking", "waking", "tree, waking by a task without tip", 45),
+    ("tree_chain", "chain", "tree, irq to switch", 1200),
+    ("tree_life", "life", "tree, irq to sleep", None),
+    ("tree_timed_irq", "irq", "tree interference=1, interrupt", None),
+    ("tree_timed_switch", "switch", "tree interference=1, switch", None),
+    ("tree_timed_chain", "chain", "tree interference=1, irq to switch", None),
 ]
 
 # (part, name, unit, what, goal): a figure made of others, by a function of
@@ -213,12 +218,19 @@ RATIOS = [
     *(("engine", f"alone_{name}", "instructions", f"{title}, alone", None,
        lambda value, name=name, base=base: value("engine", name) - value("engine", base))
       for name, base, title in ALONE),
-    *(("engine", f"alone_{name}", "instructions", f"{title}, alone", goal,
-       lambda value, name=name, base=base: value("engine", name) - value("engine", base))
+    *(("engine", f"alone_{name}", "instructions", f"{title}, alone", None,
+       lambda value, name=name, base=base: value("engine", name)
+       - value("engine", "no_irq" if base == "irq" else f"no_tree_{base}"))
+      for name, base, title, _ in ALONE_TREE),
+    *(("engine", f"bare_{name}", "instructions", f"{title}, without the calls", goal,
+       lambda value, name=name, base=base: value("engine", name) - value("engine", f"empty_{base}"))
       for name, base, title, goal in ALONE_TREE),
-    ("engine", "tree_transition", "instructions", "tree, preempted or back, each", 300,
+    ("engine", "tree_transition", "instructions", "tree, preempted or back, each", None,
      lambda value: (value("engine", "tree_preempted") - value("engine", "no_tree_preempted")
                     - value("engine", "tree_life") + value("engine", "no_tree_life")) / 2),
+    ("engine", "bare_tree_transition", "instructions", "the same, without the calls", 300,
+     lambda value: (value("engine", "tree_preempted") - value("engine", "empty_preempted")
+                    - value("engine", "tree_life") + value("engine", "empty_life")) / 2),
     *(("trace", f"{what}_ratio_{name}", "ratio", f"{title}: {which} / babeltrace2", goal,
        lambda value, what=what, name=name: value("trace", f"{what}_{name}") / value("trace", f"{what}_babeltrace2"))
       for what, title, goals in (("one", "one trace", (0.125, None)), ("many", "merged", (0.05, None)))

@@ -158,6 +158,16 @@ const WAYS: [(What, &str); 43] = [
     (What::Chain, "tree_timed_chain"),
 ];
 
+/// The same with probes that do nothing, in the same order, behind those.
+const EMPTY_WAYS: [(What, &str); 6] = [
+    (What::Irq, "empty_irq"),
+    (What::Switch, "empty_switch"),
+    (What::Waking, "empty_waking"),
+    (What::Chain, "empty_chain"),
+    (What::Life, "empty_life"),
+    (What::Preempted, "empty_preempted"),
+];
+
 /// How many events are live while pairs are measured.
 const LIVE: [u64; 3] = [1, 1_000, 64_000];
 
@@ -188,8 +198,13 @@ impl kernel::Module for Bench {
             match probe.checked_sub(1) {
                 None => whole::tracepoint(&meter, "probe")?,
                 Some(at @ 8..) => {
-                    let (what, name) = *WAYS.get(at as usize - 8).ok_or(EINVAL)?;
-                    whole::way(&meter, what as u32, name)?;
+                    let at = at as usize - 8;
+                    if let Some(&(what, name)) = WAYS.get(at) {
+                        whole::way(&meter, what as u32, name)?;
+                    } else {
+                        let (what, name) = *EMPTY_WAYS.get(at - WAYS.len()).ok_or(EINVAL)?;
+                        whole::empty_way(&meter, what as u32, name)?;
+                    }
                 }
                 Some(6) => whole::full(&meter)?,
                 Some(at) => {

@@ -16,6 +16,7 @@
 #include <linux/sched/task_stack.h>
 #include <linux/skbuff.h>
 #include <linux/slab.h>
+#include <linux/tracepoint.h>
 #include <linux/workqueue.h>
 #include <net/net_namespace.h>
 
@@ -138,6 +139,8 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 struct ltb_way {
 	enum ltb_what what;
 	struct tracepoint *points[LTB_POINTS];
+	/* At how many of them, from the first one on, an empty function is called. */
+	int empties;
 	/* What it is about, of system calls, of works and of packets. */
 	struct pt_regs regs;
 	struct work_struct work;
@@ -259,8 +262,32 @@ struct ltb_way *ltb_way_new(enum ltb_what what)
 	return way;
 }
 
+/* What it is passed stays in registers. */
+static notrace void ltb_empty(void *data)
+{
+}
+
+bool ltb_way_attach(struct ltb_way *way)
+{
+	while (way->empties < LTB_POINTS && way->points[way->empties]) {
+		struct tracepoint *point = way->points[way->empties];
+
+		if (tracepoint_probe_register(point, ltb_empty, NULL))
+			return false;
+		way->empties++;
+	}
+	return true;
+}
+
 void ltb_way_free(struct ltb_way *way)
 {
+	if (way->empties) {
+		do
+			tracepoint_probe_unregister(way->points[--way->empties],
+						    ltb_empty, NULL);
+		while (way->empties);
+		tracepoint_synchronize_unregister();
+	}
 	kfree_skb(way->skb);
 	free_page((unsigned long)way->wq);
 	free_page((unsigned long)way->pwq);

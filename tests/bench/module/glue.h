@@ -69,6 +69,8 @@ enum ltb_what {
 
 /* One, or NULL. Sleeps. */
 struct ltb_way *ltb_way_new(enum ltb_what what);
+/* Attaches a function that does nothing to each of its tracepoints. Sleeps. */
+bool ltb_way_attach(struct ltb_way *way);
 /* Preemption off. */
 void ltb_way_pass(const struct ltb_way *way);
 void ltb_way_free(struct ltb_way *way);

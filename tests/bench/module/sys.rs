@@ -65,6 +65,7 @@ mod glue {
         pub(super) fn ltb_switch_find() -> *mut Tracepoint;
         pub(super) fn ltb_switch(tp: *mut Tracepoint, prev: c_int, next: c_int, state: u32);
         pub(super) fn ltb_way_new(what: c_uint) -> *mut Way;
+        pub(super) fn ltb_way_attach(way: *mut Way) -> bool;
         pub(super) fn ltb_way_pass(way: *const Way);
         pub(super) fn ltb_way_free(way: *mut Way);
     }
@@ -227,6 +228,14 @@ impl Way {
         let way = unsafe { glue::ltb_way_new(what) };
         // INVARIANT: Just made.
         Ok(Self(NonNull::new(way).ok_or(ENODEV)?))
+    }
+
+    /// Attaches a function that does nothing to each of its tracepoints. Sleeps; fails with `ENOMEM`.
+    pub(crate) fn attach_empty(&self) -> Result {
+        // SAFETY: By the type invariant; called by a task, when the module loads.
+        unsafe { glue::ltb_way_attach(self.0.as_ptr()) }
+            .then_some(())
+            .ok_or(ENOMEM)
     }
 
     /// It begins and ends.

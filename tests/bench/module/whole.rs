@@ -176,7 +176,17 @@ pub(crate) fn switches(meter: &Meter, name: &str) -> Result {
 /// What happens from a begin to its end, by its number in glue.h; the name says which tracker
 /// follows it.
 pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
+    pass(meter, &Way::new(what)?, name)
+}
+
+/// The same with a probe at each of its tracepoints that does nothing: what calling them takes.
+pub(crate) fn empty_way(meter: &Meter, what: u32, name: &str) -> Result {
     let way = Way::new(what)?;
+    way.attach_empty()?;
+    pass(meter, &way, name)
+}
+
+fn pass(meter: &Meter, way: &Way, name: &str) -> Result {
     meter.row(name, 0, |_| way.pass(&Kernel::guard()));
     Ok(())
 }
