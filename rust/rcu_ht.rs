@@ -282,26 +282,35 @@ impl<P: Platform> Table<P> {
         &'a self,
         guard: &'a P::Guard,
         hash: u64,
-        take: impl FnMut(Candidate<'a>) -> Option<R>,
+        mut take: impl FnMut(Candidate<'a>) -> Option<R>,
     ) -> Option<R> {
         let hits = self.look(guard, hash)?;
-        self.find_among(guard, hash, hits, take)
+        if let Some(found) = self.find_at_home(hits, &mut take) {
+            return Some(found);
+        }
+        if self.is_perhaps_beyond(hits) {
+            return self.find_beyond(guard, hash, &mut take);
+        }
+        None
     }
 
-    /// The rest of [`Table::find`] after [`Table::look`].
+    /// The rest of [`Table::find`] after [`Table::look`], for a `take` without a state.
     #[inline(always)]
     pub(crate) fn find_among<'a, R>(
         &'a self,
         guard: &'a P::Guard,
         hash: u64,
         hits: Hits<'a>,
-        mut take: impl FnMut(Candidate<'a>) -> Option<R>,
+        take: impl Fn(Candidate<'a>) -> Option<R> + Copy,
     ) -> Option<R> {
-        if let Some(found) = self.find_at_home(hits, &mut take) {
+        // A copy for each part: that for the second one needs memory, but is hardly ever made.
+        let mut at_home = take;
+        if let Some(found) = self.find_at_home(hits, &mut at_home) {
             return Some(found);
         }
         if self.is_perhaps_beyond(hits) {
-            return self.find_beyond(guard, hash, &mut take);
+            let mut beyond = take;
+            return self.find_beyond(guard, hash, &mut beyond);
         }
         None
     }
