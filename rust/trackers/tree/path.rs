@@ -77,11 +77,11 @@ const CPU_BITS: u32 = 13;
 /// The longest time in a step, in nanoseconds: 19 hours.
 pub(crate) const LONGEST: u64 = (1 << CPU_AT) - 1;
 
-/// The first word of a step.
+/// The first word of a step. The time is at most [`LONGEST`].
 #[inline(always)]
 fn tag_of(kind: Kind, cpu: u32, time: u64) -> u64 {
     let cpu = u64::from(cpu) & ((1 << CPU_BITS) - 1);
-    (kind as u64) << KIND_AT | cpu << CPU_AT | time.min(LONGEST)
+    (kind as u64) << KIND_AT | cpu << CPU_AT | time
 }
 
 /// The bytes of a name that fit in the place of a step, and the bits of those in its first word.
@@ -168,31 +168,39 @@ pub(crate) trait Look {
     #[inline(always)]
     fn each_time(&self, end: u64, mut see: impl FnMut(u64, u64)) {
         let counts = self.counts();
-        let used = counts.places();
-        let gap = if counts.more() > 0 {
-            self.boundary(used)
-        } else {
-            PLACES + 1
-        };
-        // 0 is no kind.
-        let mut before = 0;
-        for at in 0..used {
-            if at == gap {
-                before = 0;
-            }
+        let (used, mut from) = (counts.places(), 0);
+        if counts.more() > 0 {
+            from = self.boundary(used);
+            self.each_time_before(from, &mut see);
+        }
+        if let Some(last) = self.each_time_of(from, used, &mut see) {
+            see(last, end.saturating_sub(self.last()));
+        }
+    }
+
+    /// The same for the steps before those that are left out.
+    #[cold]
+    #[inline(never)]
+    fn each_time_before(&self, end: usize, see: &mut impl FnMut(u64, u64)) {
+        self.each_time_of(0, end, see);
+    }
+
+    /// The same for the steps from one place to another, but for the last one: returns its kind, if
+    /// there is one.
+    #[inline(always)]
+    fn each_time_of(&self, from: usize, end: usize, see: &mut impl FnMut(u64, u64)) -> Option<u64> {
+        if from >= end {
+            return None;
+        }
+        let mut kind = self.get(FIRST_STEP + 2 * from) >> KIND_AT;
+        for at in from + 1..end {
             let tag = self.get(FIRST_STEP + 2 * at);
-            let kind = tag >> KIND_AT;
-            if is_attached(tag) {
-                continue;
+            if !is_attached(tag) {
+                see(kind, tag & LONGEST);
+                kind = tag >> KIND_AT;
             }
-            if before != 0 {
-                see(before, tag & LONGEST);
-            }
-            before = kind;
         }
-        if before != 0 && gap != used {
-            see(before, end.saturating_sub(self.last()));
-        }
+        Some(kind)
     }
 
     /// The place from which steps are left out.
@@ -376,9 +384,10 @@ pub(crate) trait Words: Look {
     fn put(&mut self, at: usize, now: u64, step: Step) {
         let last = self.get(LAST);
         let now = now.max(last);
-        let time = now - last;
+        let mut time = now - last;
         if time > LONGEST {
             self.set(MORE, self.get(MORE).wrapping_add(time - LONGEST));
+            time = LONGEST;
         }
         self.set(LAST, now);
         self.set(FIRST_STEP + 2 * at, tag_of(step.kind, step.cpu, time));
@@ -392,7 +401,9 @@ pub(crate) trait Words: Look {
         if used + places <= PLACES {
             used
         } else {
+            // There is room now: said once more for the compiler.
             self.leave_out(used, places)
+                .min(PLACES.saturating_sub(places))
         }
     }
 

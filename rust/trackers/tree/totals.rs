@@ -56,24 +56,6 @@ const KINDS: [(Kind, &str); 17] = [
     (Kind::Called, "called"),
 ];
 
-/// The position of each kind among these, by its number, from 1; 0 for those that are not.
-const POSITIONS: [u8; Kind::Called as usize + 1] = {
-    let mut positions = [0; Kind::Called as usize + 1];
-    let mut at = 0;
-    while at < KINDS.len() {
-        positions[KINDS[at].0 as usize] = at as u8 + 1;
-        at += 1;
-    }
-    positions
-};
-
-/// The position of a kind among these.
-#[inline(always)]
-fn position(kind: u64) -> Option<usize> {
-    let position = POSITIONS.get(kind as usize)?;
-    usize::from(*position).checked_sub(1)
-}
-
 /// Two buckets of the engine's histogram are one here.
 const MERGED: usize = 2;
 /// Longer times, of more than four minutes, are in the last one.
@@ -85,7 +67,8 @@ const MAX: usize = 1;
 const FIRST_GROUP: usize = 2;
 const ONE: usize = FIRST_GROUP + GROUPS;
 
-type Local = [[Atomic<u64>; ONE]; KINDS.len()];
+/// By the number of the kind; a few of these remain 0.
+type Local = [[Atomic<u64>; ONE]; Kind::Called as usize + 1];
 
 /// See the head of this file.
 pub(super) struct Totals {
@@ -100,11 +83,11 @@ impl Totals {
     }
 
     /// Counts the steps of a path that ends at `end`.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn count(&self, guard: &Guard, path: &impl Look, end: u64) {
         let words = self.cpus.this::<Kernel>(guard);
         path.each_time(end, |kind, time| {
-            let Some(one) = position(kind).and_then(|at| words.get(at)) else {
+            let Some(one) = words.get(kind as usize) else {
                 return;
             };
             let group = (bucket_of(time) / MERGED).min(GROUPS - 1);
@@ -130,7 +113,7 @@ impl Totals {
         values.max().unwrap_or(0)
     }
 
-    /// The upper bound of the 99th percentile of a kind, by its position and its count.
+    /// The upper bound of the 99th percentile of a kind, by its number and its count.
     fn p99(&self, kind: usize, count: u64, max: u64) -> u64 {
         let rank = count - count / 100;
         let mut seen = 0;
@@ -148,7 +131,8 @@ impl Totals {
 impl Table for Totals {
     fn show(&self, out: &SeqFile) {
         seq_print!(out, "step count mean p99 max\n");
-        for (kind, (_, name)) in KINDS.into_iter().enumerate() {
+        for (kind, name) in KINDS {
+            let kind = kind as usize;
             let groups = (0..GROUPS).map(|group| self.sum_of(kind, FIRST_GROUP + group));
             let count: u64 = groups.sum();
             if let Some(mean) = self.sum_of(kind, SUM).checked_div(count) {

@@ -14,7 +14,7 @@
 //! copy whenever they like. A word says what a step does, relative to the last step; the subject of
 //! both is the task.
 
-use super::{of_tag, tag_of, Counts, Kind, State, Step, Words};
+use super::{of_tag, tag_of, Counts, Kind, State, Step, Words, LONGEST};
 
 /// The words of notes.
 pub(crate) const NOTES: usize = 3;
@@ -26,7 +26,7 @@ pub(crate) const MERGED: usize = 2;
 /// The note of a step without a subject, at `now`, on a path whose last step was taken at `last`.
 #[inline(always)]
 pub(crate) fn note(kind: Kind, cpu: u32, last: u64, now: u64) -> u64 {
-    tag_of(kind, cpu, now.saturating_sub(last))
+    tag_of(kind, cpu, now.saturating_sub(last).min(LONGEST))
 }
 
 /// What the task is doing, in consideration of the notes.
