@@ -119,7 +119,7 @@ pub(super) fn is_wanted<const K: usize, const D: usize>(
     task: &TaskRef<'_>,
     cpu: u32,
 ) -> bool {
-    let [only_cpu, uid, cgroup] = [CPU, UID, CGROUP].map(|param| core.value(param));
+    let (only_cpu, uid, cgroup) = (core.value(CPU), core.value(UID), core.value(CGROUP));
     (only_cpu == ALL || only_cpu == u64::from(cpu))
         && (uid == ALL || uid == u64::from(task.uid()))
         && (cgroup == ALL || task.is_in_cgroup(cgroup))

@@ -20,7 +20,7 @@
 //! at words that no one notes. Any context, including NMI.
 //!
 //! For callers that mostly find nothing, [`Tracker::seek`] is the part of a step that tells, small
-//! enough to be in line; [`Sought::step`] is the rest.
+//! enough to be in line; [`Tracker::step_sought`] is the rest.
 
 use super::{Late, Open, Tracker};
 use crate::engine::{
@@ -77,7 +77,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// The rest of a step of an event that may be live.
     #[inline(never)]
-    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
+    #[allow(clippy::too_many_arguments, reason = "as above")]
     fn step_hit(
         &self,
         guard: &P::Guard,
@@ -88,33 +88,55 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         change: impl FnOnce(&mut Open<'_, K, D>) -> Next,
         late: impl FnOnce(&Late<K, D>),
     ) -> Option<Next> {
-        let sought = Sought {
-            tracker: self,
-            guard,
-            key: *key,
-            hash,
-            hits,
-        };
-        sought.step(is_meant, change, late)
+        self.step_sought(guard, hash, hits, key, is_meant, change, late)
     }
 
-    /// An event of this key that may be live, to make a step; `None` if there is none, which most
-    /// calls find.
+    /// Where an event of this key may be live, with the hash of the key, for [`Tracker::step_sought`];
+    /// `None` if there is none, which most calls find.
     #[inline(always)]
     pub(crate) fn seek<'a>(
         &'a self,
         guard: &'a P::Guard,
         key: &[u64; K],
-    ) -> Option<Sought<'a, K, D, P>> {
+    ) -> Option<(u64, Hits<'a>)> {
         let hash = self.seed.hash(key);
         let hits = self.table.look_in_vain(guard, hash)?;
-        Some(Sought {
-            tracker: self,
-            guard,
-            key: *key,
-            hash,
-            hits,
-        })
+        Some((hash, hits))
+    }
+
+    /// The rest of [`Tracker::step`], for the key that [`Tracker::seek`] was called with.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
+    pub(crate) fn step_sought(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        hits: Hits<'_>,
+        key: &[u64; K],
+        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
+        change: impl FnOnce(&mut Open<'_, K, D>) -> Next,
+        late: impl FnOnce(&Late<K, D>),
+    ) -> Option<Next> {
+        let claim = |event: &Event<K, D>, life: Life| {
+            let claims = is_meant(&Open { event });
+            claims.then(|| event.claim_to_change(life)).flatten()
+        };
+        let take = |found| self.take_by(key, found, claim);
+        let (won, event) = self.table.find_among(guard, hash, hits, take)?;
+        let next = change(&mut Open { event });
+        match next {
+            Next::Keep => event.republish(won.life, false),
+            Next::Gone => {
+                event.has_ended();
+                self.release(guard, hash, won, event);
+                self.stats.here::<P>(guard).count(Counter::GONE);
+            }
+            Next::End(end) => {
+                event.has_ended();
+                self.finish(guard, hash, won, event, end, |_| true, late);
+            }
+        }
+        Some(next)
     }
 
     /// Writes one word of the data of an event of this key that `is_meant`, which remains what it
@@ -169,53 +191,5 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         event.set_word(at, word(&Open { event }));
         self.let_go(guard, index);
         true
-    }
-}
-
-/// An event that may be live, see [`Tracker::seek`].
-pub(crate) struct Sought<'a, const K: usize, const D: usize, P: Platform> {
-    tracker: &'a Tracker<K, D, P>,
-    guard: &'a P::Guard,
-    key: [u64; K],
-    hash: u64,
-    hits: Hits<'a>,
-}
-
-impl<const K: usize, const D: usize, P: Platform> Sought<'_, K, D, P> {
-    /// See [`Tracker::step`].
-    #[inline(always)]
-    pub(crate) fn step(
-        self,
-        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
-        change: impl FnOnce(&mut Open<'_, K, D>) -> Next,
-        late: impl FnOnce(&Late<K, D>),
-    ) -> Option<Next> {
-        let Self {
-            tracker,
-            guard,
-            key,
-            hash,
-            hits,
-        } = self;
-        let claim = |event: &Event<K, D>, life: Life| {
-            let claims = is_meant(&Open { event });
-            claims.then(|| event.claim_to_change(life)).flatten()
-        };
-        let take = |found| tracker.take_by(&key, found, claim);
-        let (won, event) = tracker.table.find_among(guard, hash, hits, take)?;
-        let next = change(&mut Open { event });
-        match next {
-            Next::Keep => event.republish(won.life, false),
-            Next::Gone => {
-                event.has_ended();
-                tracker.release(guard, hash, won, event);
-                tracker.stats.here::<P>(guard).count(Counter::GONE);
-            }
-            Next::End(end) => {
-                event.has_ended();
-                tracker.finish(guard, hash, won, event, end, |_| true, late);
-            }
-        }
-        Some(next)
     }
 }

@@ -88,7 +88,13 @@ impl Probes {
     /// Whether there may be a tip in doubt.
     #[inline(always)]
     pub(super) fn has_doubts(&self) -> bool {
-        self.own.doubts.load(Relaxed) != 0
+        self.has_doubts_or(0)
+    }
+
+    /// Whether there may be a tip in doubt, or a word is not 0: one test for both.
+    #[inline(always)]
+    pub(super) fn has_doubts_or(&self, word: u64) -> bool {
+        self.own.doubts.load(Relaxed) | word != 0
     }
 
     /// Begins the tip of a task that had left its CPU so often, and seems to be awake.

@@ -36,7 +36,7 @@ impl irq::Observer for Probes {
     #[inline(always)]
     fn entered<const TIMED: bool>(&self, guard: &Guard, irq: u32, action: &Action<'_>) {
         let now = self.own.now(guard);
-        let at = now.enter_handler(irq, action, Kernel::now);
+        let at = now.enter_handler(irq, *action, Kernel::now);
         if TIMED {
             now.time_interrupt(guard, at);
         }
@@ -105,7 +105,8 @@ impl causes::Observer for Probes {
             // what it came with.
             let first = self.own.raise(guard, vector, |path| {
                 let start = self.way(guard, context, &current, path, cpu, false)?;
-                if path.is_last(Kind::Softirq, vector as u64) {
+                let is_soft = context == Context::Softirq;
+                if is_soft && path.is_last(Kind::Softirq, vector as u64) {
                     return None;
                 }
                 let (kind, subject) = (Kind::Raise, vector as u64);
@@ -188,12 +189,13 @@ impl sched::Observer for Probes {
         if TIMED {
             now.time_switch(guard, prev.is_idle(), next.is_idle());
         }
-        if now.is_running(prev.address()) || self.has_doubts() {
-            self.leaves(guard, prev, next, state);
+        // Most switches are from a task without a tip to another one. They need no frame: what others
+        // need is called last.
+        if self.has_doubts_or(now.running()) || now.is_thread(next.address()) {
+            self.switched_further(guard, prev, next, state);
+        } else if !next.is_idle() {
+            self.switched_in(guard, next);
         }
-        now.switch_thread(next.address(), Kernel::now);
-        let goes_on = !next.is_idle() && self.switched_in(guard, next);
-        now.set_running(if goes_on { next.address() } else { 0 });
     }
 }
 
@@ -227,16 +229,26 @@ impl Probes {
         }
     }
 
-    /// A task is switched out that has a tip, or may have one in doubt. Out of the way, so that most
-    /// switches, which find nothing, keep little in registers.
+    /// A switch from a task with a tip, or to a thread of softirqs; or there are tips in doubt.
     #[inline(never)]
-    fn leaves(&self, guard: &Guard, prev: TaskRef<'_>, next: TaskRef<'_>, state: State) {
-        if self.own.now(guard).is_running(prev.address()) {
+    fn switched_further(&self, guard: &Guard, prev: TaskRef<'_>, next: TaskRef<'_>, state: State) {
+        let now = self.own.now(guard);
+        if now.is_running(prev.address()) {
             self.switched_out(guard, prev, next, state);
         }
-        if self.has_doubts() {
+        now.set_running(0);
+        now.switch_thread(next.address(), Kernel::now);
+        let has_doubts = self.has_doubts();
+        if has_doubts {
             self.doubt_switched_out(guard, prev, state);
         }
+        if next.is_idle() {
+            return;
+        }
+        if has_doubts {
+            self.doubt_switched_in(guard, next);
+        }
+        self.switched_in(guard, next);
     }
 
     /// Makes the path to what is done here, if it is known; returns when it begins. `wakes_thread`:

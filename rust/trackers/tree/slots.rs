@@ -7,7 +7,8 @@
 //!   Now        one hard interrupt, and the timer in it       written with interrupts off
 //!              the task that runs, if it has a tip; when the threads of softirqs were woken
 //!   Serving    softirqs that run: by their task, since on PREEMPT_RT one may preempt another
-//!   Raised     for each vector: whether, and the path to it, twice
+//!   Raised     for each vector: whether
+//!   Ways       one belongs to each vector, and one to each softirq that may run: the path to it
 //!   Spending   how much of its time was for interrupts, softirqs, nothing: the words of Now that
 //!              other CPUs read, see spent.rs
 //!   Calls      the path to the function that another CPU has requested and that runs, if it is known
@@ -18,8 +19,8 @@
 //!
 //! All words but those belong to one CPU, and a probe that accesses them holds the guard, so only interrupts
 //! of this CPU come in between; relaxed atomics are enough for that, since a CPU sees its own stores
-//! in their order. A hard interrupt may raise a softirq while a probe copies what an earlier one has
-//! left: it finds that taken, and writes to the other of the two places.
+//! in their order. When a softirq begins to run, it takes the way of its vector, which gets that of the
+//! last one in exchange: a hard interrupt that raises the vector again writes there.
 
 use super::{
     path::{self, Kind, Look, Spent, Step, Words, WORDS},
@@ -89,27 +90,30 @@ fn path_of(way: &Way) -> Kept<'_> {
     Kept(path)
 }
 
-/// The bits of the word of what was raised: which of its two ways is next, or taken; that it is
-/// taken; by a way that is not wanted.
-const WHICH: u64 = 1;
-const TAKEN: u64 = 2;
-const UNWANTED: u64 = 4;
+/// The bits of the word of what was raised: that its way is taken; by one that is not wanted. Above
+/// them is the position of its way.
+const TAKEN: u64 = 1;
+const UNWANTED: u64 = 2;
+const WAY_AT: u32 = 2;
 
 /// How many softirqs can run on a CPU at once, each preempted by the next.
 const SERVING: usize = 4;
-/// The words of one: its task, its timer, the way.
+/// The words of one: its task, its timer, the position of its way.
 const SERVED_TIMER: usize = 1;
 const SERVED_FUNCTION: usize = SERVED_TIMER + 2;
 const SERVED_WAY: usize = SERVED_TIMER + 5;
-const SERVED: usize = SERVED_WAY + WAY;
+const SERVED: usize = SERVED_WAY + 1;
 
 type Served = [Word; SERVED];
 
-/// The way of what is served.
+/// The ways of a CPU: no two vectors or softirqs that run ever have the same.
+type Ways = [Way; SOFTIRQS + SERVING];
+
+/// A way by its position.
 #[inline(always)]
-fn way_of(served: &Served) -> &Way {
-    let [_, _, _, _, _, _, way @ ..] = served;
-    way
+fn way_at(ways: &Ways, at: u64) -> &Way {
+    // All positions are among them.
+    ways.get(at as usize).unwrap_or(&ways[0])
 }
 
 /// A path in per-CPU memory.
@@ -135,7 +139,7 @@ impl Words for Kept<'_> {
 pub(super) struct Slots {
     now: PerCpu<Now>,
     raised: PerCpu<[Word; SOFTIRQS]>,
-    ways: PerCpu<[[Way; 2]; SOFTIRQS]>,
+    ways: PerCpu<Ways>,
     served: PerCpu<[Served; SERVING]>,
     calls: PerCpu<Way>,
     /// How many tips are in doubt, on all CPUs (doubts.rs).
@@ -149,8 +153,13 @@ pub(super) struct Slots {
     pub(super) jobs: Option<KBox<Jobs>>,
 }
 
+/// The ways stay whose they are, even if the CPU exchanges them at this moment.
 fn forget_raised(raised: &[Word; SOFTIRQS]) {
-    raised.iter().for_each(|word| word.store(0, Relaxed));
+    for word in raised {
+        let state = word.load(Relaxed);
+        // Relaxed: nothing else is read or written by it. If it fails, the CPU is back.
+        _ = word.cmpxchg(state, state & !(TAKEN | UNWANTED), Relaxed);
+    }
 }
 
 fn forget_served(served: &[Served; SERVING]) {
@@ -164,9 +173,19 @@ impl Slots {
     pub(super) fn new(values: &Values) -> Result<Self> {
         Ok(Self {
             now: PerCpu::try_new::<Kernel>(|_| Ok(Now::new()))?,
-            raised: PerCpu::zeroed::<Kernel>()?,
+            raised: PerCpu::try_new::<Kernel>(|_| {
+                Ok(core::array::from_fn(|vector| {
+                    Atomic::new((vector as u64) << WAY_AT)
+                }))
+            })?,
             ways: PerCpu::zeroed::<Kernel>()?,
-            served: PerCpu::zeroed::<Kernel>()?,
+            served: PerCpu::try_new::<Kernel>(|_| {
+                Ok(core::array::from_fn(|nth| {
+                    let served: Served = core::array::from_fn(|_| word());
+                    served[SERVED_WAY].store((SOFTIRQS + nth) as u64, Relaxed);
+                    served
+                }))
+            })?,
             calls: PerCpu::zeroed::<Kernel>()?,
             doubts: word(),
             wanted: core::array::from_fn(|_| word()),
@@ -246,7 +265,7 @@ impl Slots {
             self.raised.this::<Kernel>(guard),
             self.ways.this::<Kernel>(guard),
         );
-        let (Some(raised), Some(ways)) = (raised.get(vector), ways.get(vector)) else {
+        let Some(raised) = raised.get(vector) else {
             return true;
         };
         let state = raised.load(Relaxed);
@@ -254,16 +273,17 @@ impl Slots {
         if !is_first && state & UNWANTED == 0 {
             return false;
         }
-        // `serve` reads only a way that is taken, and interrupts are off. One that is not wanted is
+        // `serve` takes only a way that is taken, and interrupts are off. One that is not wanted is
         // given up here, even if the new one turns out to be unknown.
-        let place = &ways[(state & WHICH) as usize];
-        raised.store(state & WHICH, Relaxed);
+        let at = state >> WAY_AT;
+        let place = way_at(ways, at);
+        raised.store(at << WAY_AT, Relaxed);
         let Some((start, is_wanted)) = way(&mut path_of(place)) else {
             return is_first;
         };
         place[0].store(start, Relaxed);
         let unwanted = if is_wanted { 0 } else { UNWANTED };
-        raised.store(state & WHICH | TAKEN | unwanted, Relaxed);
+        raised.store(at << WAY_AT | TAKEN | unwanted, Relaxed);
         is_first
     }
 
@@ -277,39 +297,32 @@ impl Slots {
         cpu: u32,
         now: impl FnOnce() -> u64,
     ) -> bool {
-        let raised = self.raised.this::<Kernel>(guard);
-        let ways = self.ways.this::<Kernel>(guard);
-        let (Some(raised), Some(ways)) = (raised.get(vector), ways.get(vector)) else {
+        let Some(raised) = self.raised.this::<Kernel>(guard).get(vector) else {
             return true;
         };
-        // An interrupt that raises it again writes to the other way from now on.
-        let state = raised.load(Relaxed);
-        let is_taken = state & TAKEN != 0;
-        if is_taken {
-            raised.store((state ^ WHICH) & WHICH, Relaxed);
-        }
         let mut slots = self.served.this::<Kernel>(guard).iter();
-        let Some(slot) = slots.find(|slot| [0, task].contains(&slot[0].load(Relaxed))) else {
+        let slot = slots.find(|slot| [0, task].contains(&slot[0].load(Relaxed)));
+        let state = raised.load(Relaxed);
+        let Some(slot) = slot else {
+            raised.store(state & !(TAKEN | UNWANTED), Relaxed);
             return false;
         };
         slot[SERVED_FUNCTION].store(0, Relaxed);
-        let way = way_of(slot);
+        let mut at = slot[SERVED_WAY].load(Relaxed);
+        let is_taken = state & TAKEN != 0;
         if is_taken {
-            let now = now();
-            let raised = &ways[(state & WHICH) as usize];
-            let mut path = path_of(way);
-            path.copy_from(&path_of(raised));
+            // An interrupt that raises it again writes to the other way from now on. Before, it may
+            // have replaced one that was not wanted.
+            raised.store(at << WAY_AT, Relaxed);
+            at = state >> WAY_AT;
+            slot[SERVED_WAY].store(at, Relaxed);
+        }
+        let way = way_at(self.ways.this::<Kernel>(guard), at);
+        if is_taken {
+            let (now, mut path) = (now(), path_of(way));
             self.now(guard).append_thread(&mut path, task, cpu);
-            let subject = vector as u64;
-            path.push(
-                now,
-                Step {
-                    kind: Kind::Softirq,
-                    cpu,
-                    subject,
-                },
-            );
-            way[0].store(raised[0].load(Relaxed), Relaxed);
+            let (kind, subject) = (Kind::Softirq, vector as u64);
+            path.push(now, Step { kind, cpu, subject });
         } else {
             way[0].store(0, Relaxed);
         }
@@ -368,7 +381,10 @@ impl Slots {
         timers: impl FnOnce(Timing, u64) -> Timers,
     ) -> Option<u64> {
         let slot = self.served_by(guard, task)?;
-        let way = way_of(slot);
+        let way = way_at(
+            self.ways.this::<Kernel>(guard),
+            slot[SERVED_WAY].load(Relaxed),
+        );
         let start = way[0].load(Relaxed);
         let base = (start != 0).then(|| {
             path.copy_from(&path_of(way));
@@ -377,6 +393,18 @@ impl Slots {
         if slot[SERVED_FUNCTION].load(Relaxed) == 0 {
             return base;
         }
+        Self::soft_timer(slot, base, path, cpu, timers)
+    }
+
+    /// The same, if the function of a timer runs there, on the path that began at `base`.
+    #[inline(never)]
+    fn soft_timer(
+        slot: &Served,
+        base: Option<u64>,
+        path: &mut impl Words,
+        cpu: u32,
+        timers: impl FnOnce(Timing, u64) -> Timers,
+    ) -> Option<u64> {
         let [due, latest, function, called, timing] =
             core::array::from_fn(|at| Atomic::new(slot[SERVED_TIMER + at].load(Relaxed)));
         let timer = Expiring {

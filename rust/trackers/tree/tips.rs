@@ -51,11 +51,8 @@ use crate::{
     control::ALL,
     engine::{
         platform::Platform,
-        tracker::{
-            step::{Next, Sought},
-            Late,
-            Open, //
-        },
+        rcu_ht::Hits,
+        tracker::{step::Next, Late, Open}, //
     },
     sys::{
         causes,
@@ -144,6 +141,7 @@ fn is_settled(tip: &Tip<'_>) -> bool {
 }
 
 /// Another task is woken.
+#[derive(Clone, Copy)]
 struct Waking<'a> {
     wakee: &'a TaskRef<'a>,
     context: Context,
@@ -316,6 +314,8 @@ impl Probes {
             doubt,
         };
         let Some(mut draft) = self.core.tracker().draft(guard) else {
+            // A copy: this one stays in registers.
+            let waking = waking;
             return self.woken_colder(guard, current, &waking);
         };
         let mut path = InDraft(draft.open());
@@ -327,10 +327,12 @@ impl Probes {
         let InDraft(mut tip) = path;
         tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(wakee).to_words());
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
-        let begin = || draft.begin(&key(wakee), start);
         match doubt {
-            None => _ = begin(),
-            Some(leaves) => self.begin_in_doubt(guard, wakee, leaves, begin),
+            None => _ = draft.begin(&key(wakee), start),
+            Some(leaves) => {
+                let begin = || draft.begin(&key(wakee), start);
+                self.begin_in_doubt(guard, wakee, leaves, begin);
+            }
         }
     }
 
@@ -400,10 +402,12 @@ impl Probes {
                 Some(leaves) => counts.set_doubt(leaves),
             }
         });
-        // The CPU where it has been; should it move, `moved` is next.
-        let waits_for = wakee.cpu();
-        if let Some(spent) = self.own.spent(waits_for, waking.now) {
-            path.push_wait(waits_for, spent);
+        if self.own.keeps_spending {
+            // The CPU where it has been; should it move, `moved` is next.
+            let waits_for = wakee.cpu();
+            if let Some(spent) = self.own.spent(waits_for, waking.now) {
+                path.push_wait(waits_for, spent);
+            }
         }
         true
     }
@@ -452,27 +456,24 @@ impl Probes {
         });
     }
 
-    /// A task is switched in. Returns whether it has a tip then.
+    /// A task is switched in, which is not the idle one; none that runs is known to have a tip yet.
     #[inline(always)]
-    pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) -> bool {
-        if self.has_doubts() {
-            self.doubt_switched_in(guard, next);
+    pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
+        if let Some((hash, hits)) = self.core.tracker().seek(guard, &key(&next)) {
+            self.switched_in_on_path(guard, next, hash, hits);
         }
-        let sought = self.core.tracker().seek(guard, &key(&next));
-        sought.is_some_and(|sought| self.switched_in_on_path(guard, sought, next))
     }
 
     /// The rest of that, for a task that may have a tip.
     #[inline(never)]
-    fn switched_in_on_path(
-        &self,
-        guard: &Guard,
-        sought: Sought<'_, 1, DATA, Kernel>,
-        next: TaskRef<'_>,
-    ) -> bool {
+    fn switched_in_on_path(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
         // The time, which is read only if there is a tip.
         let at = Cell::new(0);
-        let found = sought.step(
+        let found = self.core.tracker().step_sought(
+            guard,
+            hash,
+            hits,
+            &key(&next),
             |tip| !is_in_doubt(tip),
             |tip| self.switch_in(guard, tip, &next, &at),
             |late| {
@@ -483,7 +484,9 @@ impl Probes {
                 });
             },
         );
-        found == Some(Next::Keep)
+        if found == Some(Next::Keep) {
+            self.own.now(guard).set_running(next.address());
+        }
     }
 
     /// A task with a tip is switched in; notes when.
@@ -547,18 +550,23 @@ impl Probes {
     }
 
     /// The path of a tip ends now. Counts its steps.
+    #[inline(always)]
     fn ends(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
-        let totals = &self.own.totals;
-        let end = if is_settled(tip) {
-            let end = now.max(last(tip));
-            totals.count(guard, &InTip(tip), end);
-            end
-        } else {
-            let path = settled_path(tip);
-            let end = now.max(path.last());
-            totals.count(guard, &path, end);
-            end
-        };
+        if !is_settled(tip) {
+            return self.ends_unsettled(guard, tip, now);
+        }
+        let end = now.max(last(tip));
+        self.own.totals.count(guard, &InTip(tip), end);
+        Next::End(end)
+    }
+
+    /// The same with steps that are noted.
+    #[cold]
+    #[inline(never)]
+    fn ends_unsettled(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
+        let path = settled_path(tip);
+        let end = now.max(path.last());
+        self.own.totals.count(guard, &path, end);
         Next::End(end)
     }
 

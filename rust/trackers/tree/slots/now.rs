@@ -15,16 +15,13 @@ use crate::sys::{
     timer::{Timer, CLOCKS}, //
 };
 
-/// What came of the handler that has returned last.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Left {
-    /// Nothing that matters now.
-    None = 0,
-    /// Its thread is about to be woken.
-    Wakes = 1,
-    /// It is over.
-    Over = 2,
-}
+/// How many handlers run, in a word; and above that, what came of the one that has returned last:
+/// nothing that matters now, or one of these.
+const DEPTH: u64 = u32::MAX as u64;
+/// Its thread is about to be woken.
+const WAKES: u64 = 1 << 32;
+/// It is over.
+const OVER: u64 = 2 << 32;
 
 /// How many handlers are known, each called by the one before: those of controllers that find out
 /// which of their own lines it is. Those further inside are taken for the last one that is known.
@@ -36,6 +33,26 @@ struct Called {
     entered: Word,
     /// Its name, uncut: most are never needed.
     action: [Word; NAME_WORDS],
+}
+
+impl Called {
+    /// It is called now. Returns the time.
+    ///
+    /// The name of the action is copied, though few interrupts need it: the action may be freed once
+    /// the handler has returned.
+    #[inline(always)]
+    fn enter(&self, irq: u32, action: Action<'_>, now: impl FnOnce() -> u64) -> u64 {
+        self.irq.store(irq.into(), Relaxed);
+        action.with_uncut_name(|name| {
+            for (word, value) in self.action.iter().zip(name) {
+                word.store(value, Relaxed);
+            }
+        });
+        // Last: less has to be kept in registers during the call.
+        let now = now();
+        self.entered.store(now, Relaxed);
+        now
+    }
 }
 
 /// The clocks that can be set: their times minus `CLOCK_MONOTONIC`.
@@ -208,10 +225,9 @@ const THREADS: usize = 2;
 
 /// What a CPU is doing.
 pub(crate) struct Now {
-    /// How many handlers run, the last one inside of the others.
-    depth: Word,
+    /// How many handlers run, the last one inside of the others; see [`DEPTH`].
+    handlers: Word,
     called: [Called; NESTED],
-    left: Word,
     /// The position of the local interrupt, from 1; 0 for none.
     vector: Word,
     vector_entered: Word,
@@ -229,13 +245,12 @@ pub(crate) struct Now {
 impl Now {
     pub(super) fn new() -> Self {
         Self {
-            depth: word(),
+            handlers: word(),
             called: core::array::from_fn(|_| Called {
                 irq: word(),
                 entered: word(),
                 action: core::array::from_fn(|_| word()),
             }),
-            left: word(),
             vector: word(),
             vector_entered: word(),
             timer: Expiring::new(),
@@ -274,54 +289,49 @@ impl Now {
     }
 
     /// A handler is called, perhaps by another one. Returns the time.
-    ///
-    /// The name of the action is copied, though few interrupts need it: the action may be freed once
-    /// the handler has returned.
     #[inline(always)]
     pub(crate) fn enter_handler(
         &self,
         irq: u32,
-        action: &Action<'_>,
+        action: Action<'_>,
         now: impl FnOnce() -> u64,
     ) -> u64 {
-        let depth = self.depth.load(Relaxed);
-        self.depth.store(depth.wrapping_add(1), Relaxed);
+        let depth = self.depth();
+        self.handlers.store(depth.wrapping_add(1), Relaxed);
+        if depth != 0 {
+            return self.enter_nested(depth, irq, action, now);
+        }
         let [outermost, ..] = &self.called;
-        let called = match depth {
-            0 => Some(outermost),
-            _ => self.nested(depth),
-        };
-        let Some(called) = called else { return now() };
-        called.irq.store(irq.into(), Relaxed);
-        let now = now();
-        called.entered.store(now, Relaxed);
-        action.with_uncut_name(|name| {
-            for (word, value) in called.action.iter().zip(name) {
-                word.store(value, Relaxed);
-            }
-        });
-        now
+        outermost.enter(irq, action, now)
     }
 
     /// A handler that was called by another one, if it is among those that are known.
     #[cold]
     #[inline(never)]
-    fn nested(&self, depth: u64) -> Option<&Called> {
-        self.called.get(depth as usize)
+    fn enter_nested(
+        &self,
+        depth: u64,
+        irq: u32,
+        action: Action<'_>,
+        now: impl FnOnce() -> u64,
+    ) -> u64 {
+        match self.called.get(depth as usize) {
+            Some(called) => called.enter(irq, action, now),
+            None => now(),
+        }
     }
 
     /// It has returned. The one that has called it, if any, goes on.
     #[inline(always)]
     pub(crate) fn leave_handler(&self) {
-        let depth = self.depth.load(Relaxed);
-        self.depth.store(depth.saturating_sub(1), Relaxed);
-        self.left.store(Left::Over as u64, Relaxed);
+        self.handlers
+            .store(self.depth().saturating_sub(1) | OVER, Relaxed);
     }
 
     /// The thread of the action of the handler that has just returned is woken next (trap 1).
     #[inline(always)]
     pub(crate) fn wakes_thread(&self) {
-        self.left.store(Left::Wakes as u64, Relaxed);
+        self.handlers.store(self.depth() | WAKES, Relaxed);
     }
 
     /// An interrupt begins, perhaps in another one: its time is that of interrupts.
@@ -333,7 +343,7 @@ impl Now {
     /// It has ended, and left.
     #[inline(always)]
     pub(crate) fn time_after_interrupt(&self, guard: &Guard) {
-        if self.depth.load(Relaxed) == 0 && self.vector.load(Relaxed) == 0 {
+        if self.depth() == 0 && self.vector.load(Relaxed) == 0 {
             self.spending.leave_irq(guard);
         }
     }
@@ -373,28 +383,33 @@ impl Now {
     /// the last one (trap 3).
     #[inline(always)]
     pub(crate) fn forget_handlers(&self) {
-        self.depth.store(0, Relaxed);
-        self.left.store(Left::None as u64, Relaxed);
+        self.handlers.store(0, Relaxed);
     }
 
     /// Whether a handler has returned, and nothing else has been seen since.
     pub(crate) fn is_stale(&self) -> bool {
-        let has_left = self.left.load(Relaxed) != Left::None as u64;
-        has_left && self.depth.load(Relaxed) == 0 && self.vector.load(Relaxed) == 0
+        let handlers = self.handlers.load(Relaxed);
+        handlers != 0 && handlers & DEPTH == 0 && self.vector.load(Relaxed) == 0
+    }
+
+    /// How many handlers run.
+    #[inline(always)]
+    fn depth(&self) -> u64 {
+        self.handlers.load(Relaxed) & DEPTH
     }
 
     /// The handler that a waking comes from, or the waking of a thread, which comes after the
     /// handler has returned or from one that runs (`irq_wake_thread`).
     fn handler(&self, wakes_thread: bool) -> Option<&Called> {
-        let depth = self.depth.load(Relaxed) as usize;
-        let nth = if wakes_thread && self.left.load(Relaxed) == Left::Wakes as u64 {
+        let (handlers, depth) = (self.handlers.load(Relaxed), self.depth());
+        let nth = if wakes_thread && handlers & !DEPTH == WAKES {
             // It is woken once.
-            self.left.store(Left::Over as u64, Relaxed);
+            self.handlers.store(depth | OVER, Relaxed);
             depth
         } else {
             depth.checked_sub(1)?
         };
-        self.called.get(nth.min(NESTED - 1))
+        self.called.get((nth as usize).min(NESTED - 1))
     }
 
     /// When a clock was last seen to be set, 0 for not yet: its timers that were due before only
@@ -465,10 +480,17 @@ impl Now {
         self.timer.way(path, base, cpu, timers)
     }
 
-    /// The task that runs, if it has a tip.
+    /// The address of the task that runs, if it has a tip; 0 if not. A switch finds there the task
+    /// that it leaves, or 0.
+    #[inline(always)]
+    pub(crate) fn running(&self) -> u64 {
+        self.running.load(Relaxed)
+    }
+
+    /// Whether that is this task.
     #[inline(always)]
     pub(crate) fn is_running(&self, task: u64) -> bool {
-        self.running.load(Relaxed) == task
+        self.running() == task
     }
 
     #[inline(always)]
@@ -514,26 +536,31 @@ impl Now {
         thread.task.store(task, Relaxed);
     }
 
-    /// A task is switched in.
+    /// Whether a task is one of its threads of softirqs that it has woken.
     #[inline(always)]
-    pub(crate) fn switch_thread(&self, task: u64, now: impl FnOnce() -> u64) {
+    pub(crate) fn is_thread(&self, task: u64) -> bool {
         let mut threads = self.threads.iter();
-        if threads.any(|thread| thread.task.load(Relaxed) == task) {
-            self.thread_switched(task, now());
-        }
+        threads.any(|thread| thread.task.load(Relaxed) == task)
     }
 
-    #[cold]
-    #[inline(never)]
-    fn thread_switched(&self, task: u64, now: u64) {
+    /// A task is switched in.
+    pub(crate) fn switch_thread(&self, task: u64, now: impl FnOnce() -> u64) {
         let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
         if let Some(thread) = self.threads.iter().find(of) {
-            thread.switched.store(now, Relaxed);
+            thread.switched.store(now(), Relaxed);
         }
     }
 
     /// The steps of the thread that serves a softirq, as far as they came after it was raised.
+    #[inline(always)]
     pub(super) fn append_thread(&self, path: &mut impl Words, task: u64, cpu: u32) {
+        if self.is_thread(task) {
+            self.append_steps_of(task, path, cpu);
+        }
+    }
+
+    #[inline(never)]
+    fn append_steps_of(&self, task: u64, path: &mut impl Words, cpu: u32) {
         let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
         let Some(thread) = self.threads.iter().find(of) else {
             return;
