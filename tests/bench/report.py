@@ -129,9 +129,11 @@ ROWS = {
     ("analyze", "path"): ("analyze path, a byte", 10),
     ("analyze", "space"): ("peak memory / the trace", 1),
     ("analyze", "bent"): ("1 - R2 of time by events", 0.01),
+    ("analyze", "read_bent"): ("the same, path of one second", 0.01),
     ("analyze", "load_path"): ("made-up trace: a byte", 10),
     ("analyze", "load_space"): ("made-up trace: peak memory / it", 1),
     ("analyze", "load_bent"): ("made-up trace: 1 - R2", 0.01),
+    ("analyze", "load_read_bent"): ("made-up trace: 1 - R2, path of one second", 0.01),
     **{("structures", name): (what, None) for name, what in structures.ROWS.items()},
     ("native", "engine"): ("engine", None),
     ("native", "lfht"): ("cds_lfht insert + lookup + delete", None),
@@ -151,8 +153,8 @@ UNITS = {
     **{f"{what}_{load}_{name}": "number" for what in ("paths", "lost") for load in LOADS for name in ("ours", "bpf")},
     **{name: "of 1,000" for name in structures.ROWS if name.startswith(("lost", "worst"))},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
-    "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "load_space": "ratio",
-    "load_bent": "ratio",
+    "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "read_bent": "ratio", "load_space": "ratio",
+    "load_bent": "ratio", "load_read_bent": "ratio",
 }
 
 # (name, name of the same with no probe attached, what): of all probes of a begin and its end, what they add
