@@ -436,6 +436,9 @@ pub(super) mod tests {
 
     use super::*;
 
+    /// Of each packet of the trace `compact`, bytes.
+    const PACKET: usize = 16384;
+
     /// The traces of lt-ctf's tests.
     pub(crate) fn traces() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -468,7 +471,6 @@ pub(super) mod tests {
 
     #[test]
     fn damaged_packets_cost_what_they_hold_and_are_told() {
-        const PACKET: usize = 16384;
         let dir = traces();
         let trace = dir.path().join("compact");
         let whole = told(&trace);
@@ -501,8 +503,6 @@ pub(super) mod tests {
 
     #[test]
     fn packets_that_are_missing_are_told() {
-        /// Of each packet of that trace, bytes.
-        const PACKET: usize = 16384;
         let dir = traces();
         let trace = dir.path().join("compact");
         assert_eq!(told(&trace).caveats(), [""; 0]);
@@ -515,5 +515,38 @@ pub(super) mod tests {
             said.len() == 1 && said[0].starts_with("2 packets are missing"),
             "{said:?}"
         );
+    }
+
+    /// Writes the rest of a file when the trace has been opened.
+    struct Writes<'a>(&'a Path, &'a [u8]);
+
+    impl Beside for Writes<'_> {
+        fn begin(&mut self, _: &Reader) {
+            fs::write(self.0, self.1).unwrap();
+        }
+
+        fn see(&mut self, _: &lt_ctf::Event<'_>) {}
+    }
+
+    #[test]
+    fn a_trace_that_grows_while_it_is_read_is_told() {
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let whole = told(&trace);
+        let file = trace.join("kernel/channel_0");
+        let bytes = fs::read(&file).unwrap();
+        // The last packet is not there yet, or only a part of it.
+        for missing in [PACKET, PACKET / 2] {
+            fs::write(&file, &bytes[..bytes.len() - missing]).unwrap();
+            let interrupted = AtomicBool::new(false);
+            let mut writes = Writes(&file, &bytes);
+            let grown = read_beside(&trace, Keep::All, &interrupted, Some(&mut writes)).unwrap();
+            assert_eq!(
+                grown.caveats(),
+                ["the trace is still being written: it was read as far as it was there"]
+            );
+            assert!(grown.events > 0 && grown.events < whole.events);
+        }
+        assert_eq!(told(&trace).caveats(), [""; 0]);
     }
 }
