@@ -362,19 +362,24 @@ fn packets_larger_than_the_window_are_read() {
     assert!(reader.next().unwrap().is_none());
 }
 
+/// Those of a stream that grows: the second may not be there yet, or not all of it.
+fn two_packets() -> [Vec<u8>; 2] {
+    let facts = Packet {
+        number: 1,
+        begin: 4,
+        end: 5,
+        ..Packet::default()
+    };
+    [
+        numbered(Packet::default(), &[1, 2, 3]),
+        numbered(facts, &[4, 5]),
+    ]
+}
+
 #[test]
 fn what_grows_is_read_as_far_as_it_is_there() {
     let dir = Dir::new();
-    let first = numbered(Packet::default(), &[1, 2, 3]);
-    let second = numbered(
-        Packet {
-            number: 1,
-            begin: 4,
-            end: 5,
-            ..Packet::default()
-        },
-        &[4, 5],
-    );
+    let [first, second] = two_packets();
     let both = [first.clone(), second.clone()].concat();
     let metadata = metadata(&[("e", number())]);
     for cut in 0..second.len() {
@@ -413,16 +418,7 @@ fn what_grows_is_read_as_far_as_it_is_there() {
 #[test]
 fn what_grows_meanwhile_is_no_fault() {
     let dir = Dir::new();
-    let first = numbered(Packet::default(), &[1, 2, 3]);
-    let second = numbered(
-        Packet {
-            number: 1,
-            begin: 4,
-            end: 5,
-            ..Packet::default()
-        },
-        &[4, 5],
-    );
+    let [first, second] = two_packets();
     let both = [first.clone(), second.clone()].concat();
     for cut in 0..second.len() {
         let there = &both[..first.len() + cut];
