@@ -110,8 +110,8 @@ impl Reader {
         let mut new = vec![None; directories.len()];
         let mut old = Vec::new();
         for (directory, new) in directories.iter().zip(&mut new) {
-            let text = read_metadata(&directory.join("metadata"))?;
-            if !metadata::is_ctf2(&text) && !text.is_empty() {
+            let begin = head(&directory.join("metadata"), 1)?;
+            if !metadata::is_ctf2(&begin) && !begin.is_empty() {
                 old.push((directory.as_path(), new));
             }
         }
@@ -201,12 +201,7 @@ impl Reader {
 
 /// Metadata, of no more than is reasonable.
 fn read_metadata(file: &Path) -> Result<Vec<u8>> {
-    let wrong = |e| Error::new(file, 0, crate::What::Io(e));
-    let mut text = Vec::new();
-    let open = fs::File::open(file).map_err(wrong)?;
-    open.take(metadata::LIMIT + 1)
-        .read_to_end(&mut text)
-        .map_err(wrong)?;
+    let text = head(file, metadata::LIMIT + 1)?;
     if text.len() as u64 > metadata::LIMIT {
         return Err(Error::metadata(
             file,
@@ -214,5 +209,14 @@ fn read_metadata(file: &Path) -> Result<Vec<u8>> {
             "far too much metadata",
         ));
     }
+    Ok(text)
+}
+
+/// The first bytes of a file, at most this many.
+fn head(file: &Path, bytes: u64) -> Result<Vec<u8>> {
+    let wrong = |e| Error::new(file, 0, crate::What::Io(e));
+    let mut text = Vec::new();
+    let open = fs::File::open(file).map_err(wrong)?;
+    open.take(bytes).read_to_end(&mut text).map_err(wrong)?;
     Ok(text)
 }
