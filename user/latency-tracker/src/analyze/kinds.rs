@@ -202,6 +202,12 @@ impl Kind {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use lt_ctf::{Item, Reader};
+    use serde_json::{Value, json};
+
+    use super::super::several::SECOND;
     use super::*;
 
     #[test]
@@ -244,6 +250,82 @@ mod tests {
         ] {
             assert!(call_or_vector(system, name).is_none(), "{system:?} {name}");
         }
+    }
+
+    /// A trace with one event as perf writes them: numbers have 32 or 64 bits, arrays of characters are text.
+    fn trace_of(name: &str, fields: &[(&str, Value, &[u8])]) -> tempfile::TempDir {
+        let structure = |members: &[(&str, Value, &[u8])]| {
+            let member = |(name, class, _): &(&str, Value, &[u8])| json!({"name": name, "field-class": class});
+            json!({"type": "structure", "member-classes": members.iter().map(member).collect::<Vec<_>>()})
+        };
+        let mut time = unsigned(64);
+        time["roles"] = json!(["default-clock-timestamp"]);
+        let header = [("timestamp", time, &7u64.to_le_bytes()[..])];
+        let fragments = [
+            json!({"type": "preamble", "version": 2}),
+            json!({"type": "clock-class", "id": "c", "frequency": SECOND, "origin": "unix-epoch"}),
+            json!({"type": "data-stream-class", "default-clock-class-id": "c",
+                "event-record-header-field-class": structure(&header)}),
+            json!({"type": "event-record-class", "name": name, "payload-field-class": structure(fields)}),
+        ];
+        let metadata: String = fragments.iter().map(|f| format!("\x1e{f}\n")).collect();
+        let stream: Vec<&[u8]> = header
+            .iter()
+            .chain(fields)
+            .map(|(.., bytes)| *bytes)
+            .collect();
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("metadata"), metadata).unwrap();
+        fs::write(dir.path().join("perf_stream_0"), stream.concat()).unwrap();
+        dir
+    }
+
+    fn unsigned(bits: u32) -> Value {
+        json!({"type": "fixed-length-unsigned-integer", "length": bits, "byte-order": "little-endian"})
+    }
+
+    fn signed(bits: u32) -> Value {
+        json!({"type": "fixed-length-signed-integer", "length": bits, "byte-order": "little-endian"})
+    }
+
+    /// There is no such event in the recorded trace of perf.
+    #[test]
+    fn the_end_of_a_request_names_its_disk_in_a_trace_of_perf() {
+        let text = || json!({"type": "null-terminated-string"});
+        // 254:3, as the kernel counts
+        let disk = 254 << 20 | 3u32;
+        let fields = [
+            ("perf_ip", unsigned(64), &(1u64 << 63).to_le_bytes()[..]),
+            ("perf_tid", signed(32), &9i32.to_le_bytes()),
+            ("perf_pid", signed(32), &9i32.to_le_bytes()),
+            ("perf_id", unsigned(64), &5u64.to_le_bytes()),
+            ("perf_period", unsigned(64), &1u64.to_le_bytes()),
+            ("common_type", unsigned(32), &1234u32.to_le_bytes()),
+            ("common_flags", unsigned(32), &1u32.to_le_bytes()),
+            ("common_preempt_count", unsigned(32), &0u32.to_le_bytes()),
+            ("common_pid", signed(32), &9i32.to_le_bytes()),
+            ("dev", unsigned(32), &disk.to_le_bytes()),
+            ("sector", unsigned(64), &128_056u64.to_le_bytes()),
+            ("nr_sector", unsigned(32), &8u32.to_le_bytes()),
+            ("error", signed(32), &(-5i32).to_le_bytes()),
+            ("ioprio", unsigned(32), &0u32.to_le_bytes()),
+            ("rwbs", text(), b"R\0"),
+            ("cmd", text(), b"\0"),
+        ];
+        let said = |name, fields: &[_]| {
+            let dir = trace_of(name, fields);
+            let mut reader = Reader::open(dir.path()).unwrap();
+            let kind = kind(reader.classes().next().unwrap())?;
+            let Some(Item::Event(event)) = reader.next().unwrap() else {
+                panic!("no event");
+            };
+            let what = kind.what(&event, Release(7, 2));
+            Some(matches!(what, Some(What::Completed { disk: Disk(found) }) if found == disk))
+        };
+        assert_eq!(said("block:block_rq_complete", &fields), Some(true));
+        assert_eq!(said("block:block_rq_issue", &fields), None);
+        // Without the number it tells nothing.
+        assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 
     #[test]
