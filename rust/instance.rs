@@ -147,6 +147,8 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     values: [Atomic<u64>; PARAMS_MAX],
     /// The upper halves of the values.
     uppers: [Atomic<u64>; PARAMS_MAX],
+    /// Which values are not the default, a bit each.
+    changed: Atomic<u64>,
     /// These never change.
     texts: Texts,
     alerts: Arc<Alerts>,
@@ -208,6 +210,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
                 Atomic::new(if off(at) { 0 } else { given[at] as u64 })
             }),
             uppers: core::array::from_fn(|at| Atomic::new((given[at] >> 64) as u64)),
+            changed: Atomic::new(given.changed(kind.params)),
             texts: given.texts.clone(),
             alerts,
             all,
@@ -307,6 +310,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         [self.value(param), self.uppers[param].load(Relaxed)]
     }
 
+    /// Whether all of these parameters, a bit each, have the default: one test for a filter that is
+    /// mostly not used. Any context.
+    #[inline(always)]
+    pub(crate) fn are_default(&self, params: u64) -> bool {
+        // Relaxed: as in `value`.
+        self.changed.load(Relaxed) & params == 0
+    }
+
     /// The most entries of a stack. Any context.
     #[inline(always)]
     pub(crate) fn depth(&self) -> usize {
@@ -346,6 +357,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
                 self.uppers[i].store((*value >> 64) as u64, Relaxed);
             }
         }
+        self.changed
+            .store(values.changed(self.kind.params), Relaxed);
         // Only if it is given: an alert may have raised it since the values were read.
         if changes.get(common::THRESHOLD).is_some() {
             let threshold = values[common::THRESHOLD] as u64;

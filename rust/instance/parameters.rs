@@ -52,6 +52,14 @@ impl Values {
         }
     }
 
+    /// Those of these parameters whose number is not the default, a bit each.
+    pub(super) fn changed(&self, params: &[Param]) -> u64 {
+        const { assert!(PARAMS_MAX <= u64::BITS as usize) };
+        let is_changed = |&at: &usize| self.numbers[at] != Number::from(params[at].default);
+        let changed = (0..params.len().min(PARAMS_MAX)).filter(is_changed);
+        changed.fold(0, |bits, at| bits | 1 << at)
+    }
+
     /// The value of a parameter that is a text, if it is given.
     pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
         self.texts[param].as_ref().map(|text| &***text)

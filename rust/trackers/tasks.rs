@@ -38,6 +38,9 @@ const CPU: usize = CGROUP + 1;
 const UID: usize = CPU + 1;
 pub(super) const KTHREADS: usize = UID + 1;
 
+/// Those that let all tasks pass by default, as bits.
+const TASKS: u64 = 1 << PID | 1 << TID | 1 << COMM | 1 << CGROUP | 1 << CPU | 1 << UID;
+
 /// How many parameters the filter has.
 pub(super) const FILTER: usize = 7;
 
@@ -106,9 +109,7 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
         let wanted = core.halves(COMM);
         wanted == [0; 2] || wanted == task.comm()
     };
-    is_one(PID, task.pid())
-        && is_one(TID, task.tid())
-        && is_named()
+    (core.are_default(TASKS) || (is_one(PID, task.pid()) && is_one(TID, task.tid()) && is_named()))
         && (core.value(KTHREADS) != 0 || !task.is_kthread())
 }
 
@@ -119,6 +120,9 @@ pub(super) fn is_wanted<const K: usize, const D: usize>(
     task: &TaskRef<'_>,
     cpu: u32,
 ) -> bool {
+    if core.are_default(TASKS) {
+        return true;
+    }
     let (only_cpu, uid, cgroup) = (core.value(CPU), core.value(UID), core.value(CGROUP));
     (only_cpu == ALL || only_cpu == u64::from(cpu))
         && (uid == ALL || uid == u64::from(task.uid()))

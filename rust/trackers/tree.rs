@@ -400,6 +400,9 @@ impl Probes {
     /// Whether a path with this origin is wanted.
     #[inline(always)]
     fn is_origin_wanted(&self, path: &impl Look) -> bool {
+        if self.core.are_default(1 << ORIGIN | 1 << IRQ | 1 << VEC) {
+            return !path.counts().is_refused();
+        }
         let origin = path.counts().origin();
         if self.is_origin_chosen() && !is_listed(self.core.halves(ORIGIN), origin as u16) {
             return false;
