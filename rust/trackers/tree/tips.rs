@@ -449,11 +449,15 @@ impl Probes {
                 Next::Gone
             }
         };
-        let (kind, subject) = (Kind::Block, subject(&prev));
-        let step = Step { kind, cpu, subject };
-        tracker.step(guard, &key, is_running, change, |late| {
+        let report = |late: &Late<1, DATA>| {
+            let (kind, subject) = (Kind::Block, subject(&prev));
+            let step = Step { kind, cpu, subject };
             self.report(guard, late, End::Blocked, |path| path.push(now, step));
-        });
+        };
+        // In line: it has a tip.
+        if let Some((hash, hits)) = tracker.seek(guard, &key) {
+            tracker.step_sought(guard, hash, hits, &key, is_running, change, report);
+        }
     }
 
     /// A task is switched in, which is not the idle one; none that runs is known to have a tip yet.
