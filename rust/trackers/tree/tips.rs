@@ -200,8 +200,14 @@ impl Taken<'_> {
     #[inline(always)]
     fn append(&self, tip: &mut Tip<'_>, now: u64) {
         if is_settled(tip) {
-            return self.append_to(&mut InTip(tip), now);
+            self.append_to(&mut InTip(tip), now);
+        } else {
+            self.append_unsettled(tip, now);
         }
+    }
+
+    #[inline(never)]
+    fn append_unsettled(&self, tip: &mut Tip<'_>, now: u64) {
         let mut path = settled_path(tip);
         self.append_to(&mut path, now);
         store(tip, &path);
@@ -494,7 +500,7 @@ impl Probes {
     }
 
     /// A task with a tip is switched in; notes when.
-    #[inline(never)]
+    #[inline(always)]
     fn switch_in(
         &self,
         guard: &Guard,
