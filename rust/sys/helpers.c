@@ -333,6 +333,9 @@ enum lt_waking {
 
 static DEFINE_PER_CPU(struct task_struct *[LT_WAKINGS], lt_waking);
 
+/* How many callbacks run, on all CPUs: mostly none, which a probe sees at once. */
+atomic_t lt_callbacks;
+
 /*
  * Both callbacks stay on one CPU, and neither is nested in itself. An irq_work
  * may interrupt a timer, and ends before that continues: one place for both is
@@ -351,7 +354,10 @@ static notrace void lt_waker_call(struct lt_waker *waker, lt_waker_fn fn,
 	place = &(*raw_cpu_ptr(&lt_waking))[kind];
 	outer = READ_ONCE(*place);
 	WRITE_ONCE(*place, current);
+	/* A probe that is called from here is in the same task, so sees this. */
+	atomic_inc(&lt_callbacks);
 	fn(waker, waker->owner);
+	atomic_dec(&lt_callbacks);
 	WRITE_ONCE(*place, outer);
 }
 

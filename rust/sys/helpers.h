@@ -112,7 +112,11 @@ void lt_waker_sync(struct lt_waker *waker);
 int lt_waker_wait(struct lt_waker *waker, bool (*ready)(void *arg), void *arg);
 void lt_waker_poll(struct lt_waker *waker, struct file *file,
 		   struct poll_table_struct *table);
-/* Whether this CPU is waking a task in this context. With preemption off. */
+/*
+ * Whether this CPU is waking a task in this context. With preemption off. Not if
+ * no callback of a waker runs, on any CPU.
+ */
+extern atomic_t lt_callbacks;
 bool lt_is_waking(void);
 
 /* Work in a kernel thread, repeated when a schedule (periodic.rs) decides. */

@@ -10,14 +10,20 @@
 //! kernel thread on PREEMPT_RT) and may wake, or arm the timer to do it later.
 
 use crate::sys::{bindings, platform::PreemptGuard};
-use core::{ops::Deref, ptr::NonNull};
+use core::{
+    ops::Deref,
+    ptr::{addr_of, NonNull}, //
+};
 use kernel::{error::to_result, ffi::c_void, prelude::*};
 
 /// Whether the caller is within [`Handle::wake`], by a callback on this CPU.
 #[allow(dead_code, reason = "for trackers that see what waking does")]
+#[inline(always)]
 pub(crate) fn is_waking(_: &PreemptGuard) -> bool {
+    // SAFETY: The variable is static, and a number; atomics of C may be read while they change.
+    let callbacks = unsafe { addr_of!(bindings::lt_callbacks.counter).read_volatile() };
     // SAFETY: Preemption is off.
-    unsafe { bindings::lt_is_waking() }
+    callbacks != 0 && unsafe { bindings::lt_is_waking() }
 }
 
 /// What happens after [`Handle::queue`] and [`Handle::arm`].

@@ -371,7 +371,7 @@ impl Slots {
     }
 
     /// Makes the path to the softirq that the current task serves. Returns when it begins.
-    #[inline]
+    #[inline(always)]
     pub(super) fn soft(
         &self,
         guard: &Guard,
