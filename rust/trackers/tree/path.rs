@@ -168,21 +168,24 @@ pub(crate) trait Look {
     #[inline(always)]
     fn each_time(&self, end: u64, mut see: impl FnMut(u64, u64)) {
         let counts = self.counts();
-        let (used, mut from) = (counts.places(), 0);
+        let used = counts.places();
         if counts.more() > 0 {
-            from = self.boundary(used);
-            self.each_time_before(from, &mut see);
+            return self.each_time_around(used, end, see);
         }
-        if let Some(last) = self.each_time_of(from, used, &mut see) {
+        if let Some(last) = self.each_time_of(0, used, &mut see) {
             see(last, end.saturating_sub(self.last()));
         }
     }
 
-    /// The same for the steps before those that are left out.
+    /// The same of a path that has left out steps.
     #[cold]
     #[inline(never)]
-    fn each_time_before(&self, end: usize, see: &mut impl FnMut(u64, u64)) {
-        self.each_time_of(0, end, see);
+    fn each_time_around(&self, used: usize, end: u64, mut see: impl FnMut(u64, u64)) {
+        let boundary = self.boundary(used);
+        self.each_time_of(0, boundary, &mut see);
+        if let Some(last) = self.each_time_of(boundary, used, &mut see) {
+            see(last, end.saturating_sub(self.last()));
+        }
     }
 
     /// The same for the steps from one place to another, but for the last one: returns its kind, if

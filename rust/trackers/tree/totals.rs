@@ -83,7 +83,7 @@ impl Totals {
     }
 
     /// Counts the steps of a path that ends at `end`.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn count(&self, guard: &Guard, path: &impl Look, end: u64) {
         let words = self.cpus.this::<Kernel>(guard);
         path.each_time(end, |kind, time| {
