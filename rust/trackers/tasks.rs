@@ -94,6 +94,12 @@ pub(super) const fn cpu_only() -> Param {
     }
 }
 
+/// Whether the filter accepts all tasks, but perhaps for threads of the kernel. Any context.
+#[inline(always)]
+pub(super) fn takes_any<const K: usize, const D: usize>(core: &Core<K, D>) -> bool {
+    core.are_default(TASKS)
+}
+
 /// Whether the filter may accept a task, by the fields of the task itself: mostly this decides. If
 /// so, [`is_wanted`] must be checked. Any context.
 #[inline(always)]
@@ -109,7 +115,7 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
         let wanted = core.halves(COMM);
         wanted == [0; 2] || wanted == task.comm()
     };
-    (core.are_default(TASKS) || (is_one(PID, task.pid()) && is_one(TID, task.tid()) && is_named()))
+    (takes_any(core) || (is_one(PID, task.pid()) && is_one(TID, task.tid()) && is_named()))
         && (core.value(KTHREADS) != 0 || !task.is_kthread())
 }
 
@@ -120,7 +126,7 @@ pub(super) fn is_wanted<const K: usize, const D: usize>(
     task: &TaskRef<'_>,
     cpu: u32,
 ) -> bool {
-    if core.are_default(TASKS) {
+    if takes_any(core) {
         return true;
     }
     let (only_cpu, uid, cgroup) = (core.value(CPU), core.value(UID), core.value(CGROUP));

@@ -390,13 +390,13 @@ impl Probes {
     #[inline(always)]
     fn branch(&self, path: &mut impl Words, waking: &Waking<'_>) -> bool {
         let (core, wakee) = (&self.core, waking.wakee);
-        let is_worker = wakee.is_user_worker();
+        let (is_worker, is_kthread) = (wakee.is_user_worker(), wakee.is_kthread());
         let is_target = !waking.is_ours
             && (!is_worker || core.value(tasks::KTHREADS) != 0)
             && tasks::may_be_wanted(core, wakee)
-            && tasks::is_wanted(core, wakee, path.first_cpu())
+            && (tasks::takes_any(core) || tasks::is_wanted(core, wakee, path.first_cpu()))
             && self.is_urgent(wakee);
-        let is_hop = is_worker || wakee.is_kthread();
+        let is_hop = is_worker || is_kthread;
         if !self.is_origin_wanted(path) || !(is_target || is_hop) {
             return false;
         }
