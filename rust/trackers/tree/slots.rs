@@ -106,14 +106,17 @@ const SERVED: usize = SERVED_WAY + 1;
 
 type Served = [Word; SERVED];
 
+/// How many ways a CPU has: one for each vector, and for each softirq that may run; as many more as
+/// make it a power of two, so that a position needs no check.
+const WAYS: usize = (SOFTIRQS + SERVING).next_power_of_two();
+
 /// The ways of a CPU: no two vectors or softirqs that run ever have the same.
-type Ways = [Way; SOFTIRQS + SERVING];
+type Ways = [Way; WAYS];
 
 /// A way by its position.
 #[inline(always)]
 fn way_at(ways: &Ways, at: u64) -> &Way {
-    // All positions are among them.
-    ways.get(at as usize).unwrap_or(&ways[0])
+    &ways[at as usize % WAYS]
 }
 
 /// A path in per-CPU memory.
@@ -273,17 +276,18 @@ impl Slots {
         if !is_first && state & UNWANTED == 0 {
             return false;
         }
-        // `serve` takes only a way that is taken, and interrupts are off. One that is not wanted is
-        // given up here, even if the new one turns out to be unknown.
         let at = state >> WAY_AT;
         let place = way_at(ways, at);
-        raised.store(at << WAY_AT, Relaxed);
-        let Some((start, is_wanted)) = way(&mut path_of(place)) else {
-            return is_first;
+        let taken = match way(&mut path_of(place)) {
+            Some((start, is_wanted)) => {
+                place[0].store(start, Relaxed);
+                TAKEN | if is_wanted { 0 } else { UNWANTED }
+            }
+            // One that is not wanted is given up all the same.
+            None => 0,
         };
-        place[0].store(start, Relaxed);
-        let unwanted = if is_wanted { 0 } else { UNWANTED };
-        raised.store(at << WAY_AT | TAKEN | unwanted, Relaxed);
+        // Only now: interrupts are off, so `serve` takes the way before or after all this.
+        raised.store(at << WAY_AT | taken, Relaxed);
         is_first
     }
 
