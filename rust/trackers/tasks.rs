@@ -94,12 +94,6 @@ pub(super) const fn cpu_only() -> Param {
     }
 }
 
-/// Whether the filter accepts all tasks, but perhaps for threads of the kernel. Any context.
-#[inline(always)]
-pub(super) fn takes_any<const K: usize, const D: usize>(core: &Core<K, D>) -> bool {
-    core.are_default(TASKS)
-}
-
 /// Whether the filter may accept a task, by the fields of the task itself: mostly this decides. If
 /// so, [`is_wanted`] must be checked. Any context.
 #[inline(always)]
@@ -115,7 +109,9 @@ pub(super) fn may_be_wanted<const K: usize, const D: usize>(
         let wanted = core.halves(COMM);
         wanted == [0; 2] || wanted == task.comm()
     };
-    (takes_any(core) || (is_one(PID, task.pid()) && is_one(TID, task.tid()) && is_named()))
+    is_one(PID, task.pid())
+        && is_one(TID, task.tid())
+        && is_named()
         && (core.value(KTHREADS) != 0 || !task.is_kthread())
 }
 
@@ -126,13 +122,28 @@ pub(super) fn is_wanted<const K: usize, const D: usize>(
     task: &TaskRef<'_>,
     cpu: u32,
 ) -> bool {
-    if takes_any(core) {
+    if core.are_default(TASKS) {
         return true;
     }
     let (only_cpu, uid, cgroup) = (core.value(CPU), core.value(UID), core.value(CGROUP));
     (only_cpu == ALL || only_cpu == u64::from(cpu))
         && (uid == ALL || uid == u64::from(task.uid()))
         && (cgroup == ALL || task.is_in_cgroup(cgroup))
+}
+
+/// Whether the filter accepts a task, on a CPU: both of these, with one test if the filter is not
+/// used, as it mostly is not. Any context.
+#[inline(always)]
+pub(super) fn is_wanted_mostly<const K: usize, const D: usize>(
+    core: &Core<K, D>,
+    task: &TaskRef<'_>,
+    cpu: impl FnOnce() -> u32,
+) -> bool {
+    if core.are_default(TASKS) {
+        core.value(KTHREADS) != 0 || !task.is_kthread()
+    } else {
+        may_be_wanted(core, task) && is_wanted(core, task, cpu())
+    }
 }
 
 /// The CPU that the guard holds.

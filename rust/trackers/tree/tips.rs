@@ -393,8 +393,7 @@ impl Probes {
         let (is_worker, is_kthread) = (wakee.is_user_worker(), wakee.is_kthread());
         let is_target = !waking.is_ours
             && (!is_worker || core.value(tasks::KTHREADS) != 0)
-            && tasks::may_be_wanted(core, wakee)
-            && (tasks::takes_any(core) || tasks::is_wanted(core, wakee, path.first_cpu()))
+            && tasks::is_wanted_mostly(core, wakee, || path.first_cpu())
             && self.is_urgent(wakee);
         let is_hop = is_worker || is_kthread;
         if !self.is_origin_wanted(path) || !(is_target || is_hop) {
