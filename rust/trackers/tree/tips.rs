@@ -320,9 +320,8 @@ impl Probes {
             doubt,
         };
         let Some(mut draft) = self.core.tracker().draft(guard) else {
-            // A copy: this one stays in registers.
-            let waking = waking;
-            return self.woken_colder(guard, current, &waking);
+            // By value: a copy, for which this one need not be in memory.
+            return self.woken_colder(guard, current, waking);
         };
         let mut path = InDraft(draft.open());
         let start = self.way(guard, context, current, &mut path, cpu, waking.is_thread);
@@ -353,10 +352,10 @@ impl Probes {
     /// The rest of a waking, if this CPU has no cell at hand.
     #[cold]
     #[inline(never)]
-    fn woken_colder(&self, guard: &Guard, current: &TaskRef<'_>, waking: &Waking<'_>) {
+    fn woken_colder(&self, guard: &Guard, current: &TaskRef<'_>, waking: Waking<'_>) {
         let mut data = [0; DATA];
         let mut path = InData(&mut data);
-        let &Waking {
+        let Waking {
             wakee,
             context,
             step,
@@ -366,7 +365,7 @@ impl Probes {
         let start = self.way(guard, context, current, &mut path, step.cpu, is_thread);
         let Some(start) = start else { return };
         let tracker = self.core.tracker();
-        if !self.branch(&mut path, waking) {
+        if !self.branch(&mut path, &waking) {
             return tracker.filtered(guard);
         }
         data[..Owner::WORDS].copy_from_slice(&tasks::owner(wakee).to_words());
