@@ -307,13 +307,16 @@ impl Slots {
         let mut slots = self.served.this::<Kernel>(guard).iter();
         let slot = slots.find(|slot| [0, task].contains(&slot[0].load(Relaxed)));
         let state = raised.load(Relaxed);
+        let is_taken = state & TAKEN != 0;
         let Some(slot) = slot else {
-            raised.store(state & !(TAKEN | UNWANTED), Relaxed);
+            // If it is not taken yet, an interrupt may take it at this moment.
+            if is_taken {
+                raised.store(state & !(TAKEN | UNWANTED), Relaxed);
+            }
             return false;
         };
         slot[SERVED_FUNCTION].store(0, Relaxed);
         let mut at = slot[SERVED_WAY].load(Relaxed);
-        let is_taken = state & TAKEN != 0;
         if is_taken {
             // An interrupt that raises it again writes to the other way from now on. Before, it may
             // have replaced one that was not wanted.
