@@ -6,7 +6,7 @@
 # time, whose path has exactly the steps of this kernel, in their order; the longest step is the one that took long; the
 # steps add up to the delay. What of a work that is cancelled is left goes away. A softirq that a task raises belongs to no interrupt, and what waits
 # for a lock goes on afterwards. A clock that is set makes no timer late, and what a busy thread takes along is counted.
-# Filters let their own through and no others. Afterwards no tip is left.
+# Afterwards no tip is left.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -129,19 +129,6 @@ if [ -n "$rt" ]; then
 	control -t
 	echo "$us" >$parameters/us
 fi
-
-# One filter each, which lets it pass, and one which does not.
-for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "irq=$line:irq=$threaded" \
-	"prio=120:prio=119" "cpu=1:cpu=0" "uid=0:uid=1" "comm=lt_target:comm=lt_other"; do
-	# Only its own: others may be late, too.
-	case $filters in comm=*) comm='' ;; *) comm=comm=lt_target ;; esac
-	control "yes tree threshold=${late}us $comm ${filters%%:*}"
-	control "no tree threshold=${late}us $comm ${filters#*:}"
-	target 2 handler
-	assert_eq "$(stat yes alerts) $(stat no alerts)" "2 0" "$filters"
-	control -yes
-	control -no
-done
 
 # To user space, and until it waits again.
 for end in user blocked; do

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Each filter of `tree` lets its own paths through and no others, both from the creation of an instance on and while
+# it is on: a filter that is set applies from then on, and one that is taken back no longer does.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 240
+
+. /lt/tests/lib.sh
+. /lt/tests/sched.sh
+
+grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
+mkdir -p /sys/fs/cgroup/other
+load_module
+# shellcheck source=tests/tree.sh
+. /lt/tests/tree.sh
+line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
+# The first time of everything is slow under emulation.
+target 1 handler
+
+# One filter each, which lets it pass, and one which does not.
+for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "irq=$line:irq=$threaded" \
+	"prio=120:prio=119" "cpu=1:cpu=0" "uid=0:uid=1" "comm=lt_target:comm=lt_other"; do
+	# Only its own: others may be late, too.
+	case $filters in comm=*) comm='' ;; *) comm=comm=lt_target ;; esac
+	control "yes tree threshold=${late}us $comm ${filters%%:*}"
+	control "no tree threshold=${late}us $comm ${filters#*:}"
+	target 2 handler
+	assert_eq "$(stat yes alerts) $(stat no alerts)" "2 0" "$filters"
+	control -yes
+	control -no
+done
+
+# reported WHAT WANTED: of two waits of the target this many are reported with WHAT.
+reported() {
+	before=$(stat t alerts)
+	exec 3<$LT/t/alerts
+	target 2 handler
+	: >/tmp/alerts
+	[ "$(stat t alerts)" -eq "$before" ] || alerts_of t /tmp/alerts
+	exec 3<&-
+	assert_eq "$(grep -c ' comm="lt_target" ' /tmp/alerts)" "$2" "reports with $1"
+}
+# Without any filter at first: that is a way of its own through the probes.
+control "t tree threshold=${late}us"
+reported "no filter" 2
+for filter in pid=1 tid=1 comm=lt_other cgroup=/other cpu=0 uid=1 prio=119 origin=timer irq="$threaded"; do
+	control "t tree $filter"
+	reported "$filter" 0
+	control "t tree ${filter%%=*}=all"
+	reported "${filter%%=*}=all" 2
+done
+# Of two that refuse it, taking back one is not enough.
+control "t tree pid=1 irq=$threaded"
+reported "two filters" 0
+echo all >$LT/t/pid
+reported "one of two" 0
+echo all >$LT/t/irq
+reported "none of two" 2
+assert_eq "$(stat t negative) $(stat t unserved)" "0 0" "lost"
+control -t
+rmmod lt_causes
+unload_module
