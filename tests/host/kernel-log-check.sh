@@ -65,6 +65,9 @@ expect clean "$(race ' [lt_stress]' 'hrtimer_wakeup / schedule_hrtimeout_range_c
 expect bad "$(race ' [lt_selftest]' 'ktime_get_mono_fast_ns / begin [lt_selftest]')"
 expect clean "$(race ' [latency_tracker]' '0x0 / capable')"
 expect bad "$(race ' [latency_tracker]' 'lt_open [latency_tracker] / capable')"
+expect clean "$(race ' [latency_tracker]' 'capable / rcu_core')"
+expect bad "$(race ' [latency_tracker]' 'capable / lt_open [latency_tracker]')"
+expect clean "$(race ' [lt_contexts]' 'tick_nohz_handler / tick_nohz_idle_got_tick')"
 workqueue=$'\n[    2.0] Workqueue: latency_tracker lt_periodic_work [latency_tracker]'
 expect clean "$(race "$workqueue")"
 expect bad "$(race " [latency_tracker]$workqueue")"
