@@ -211,7 +211,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             }),
             uppers: core::array::from_fn(|at| Atomic::new((given[at] >> 64) as u64)),
             changed: Atomic::new(given.changed(kind.params)),
-            texts: given.texts.clone(),
+            texts: given.texts().clone(),
             alerts,
             all,
             measure,
@@ -335,12 +335,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// The values of all parameters.
-    pub(crate) fn values(&self) -> Values {
-        Values {
-            numbers: core::array::from_fn(|at| self.shown(at)),
-            texts: self.texts.clone(),
-        }
+    /// The values of all parameters. `ENOMEM`. Sleeps.
+    pub(crate) fn values(&self) -> Result<Values> {
+        Values::new(|at| self.shown(at), &self.texts)
     }
 
     /// The value of a parameter that is a text.
@@ -351,7 +348,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Stores the values of all parameters but `enabled`, as they are after `changes`, or were
     /// before them.
     pub(crate) fn set_values(&self, values: &Values, changes: &Changes) {
-        for (i, value) in values.numbers.iter().enumerate() {
+        for (i, value) in values.numbers().iter().enumerate() {
             if i != common::ENABLED {
                 self.values[i].store(*value as u64, Relaxed);
                 self.uppers[i].store((*value >> 64) as u64, Relaxed);

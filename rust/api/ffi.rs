@@ -295,7 +295,7 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
         "min_event_timeout is at most a year, not {shortest} ns"
     );
 
-    let mut values: Values = Values::defaults(KIND.params);
+    let mut values = Values::defaults(KIND.params)?;
     values[common::THRESHOLD] = config.threshold.into();
     values[common::EVENTS] = capacity.into();
     values[common::MAX_EVENTS] = capacity.max(most).into();
@@ -393,7 +393,7 @@ unsafe extern "C" fn latency_tracker_set_threshold(raw: *mut RawTracker, ns: u64
 /// Changes one parameter.
 fn change(raw: *mut RawTracker, at: usize, value: u64) -> Result {
     may_wait("a module changes")?;
-    let mut changes = Changes::none();
+    let mut changes = Changes::none()?;
     changes.set(at, value.into());
     let instance = the_registry()?.find(|by| by.handle == raw.addr());
     Instance::apply(&*instance.ok_or(ENODEV)?, &changes)

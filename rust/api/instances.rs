@@ -112,7 +112,7 @@ impl Instance for ModuleTracker {
 
     fn apply(&self, changes: &Changes) -> Result {
         let mut state = self.state.lock();
-        let values = &changes.over(each_class!(&*self.any, client => client.core.values()));
+        let values = &changes.over(each_class!(&*self.any, client => client.core.values())?);
         let enable = values[common::ENABLED] != 0;
         let work = match &*state {
             State::Retired => return Err(ENODEV),

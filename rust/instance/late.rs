@@ -254,6 +254,23 @@ impl<const K: usize, const D: usize> Core<K, D> {
         details: &Details,
         stack: &[u64],
     ) {
+        if self.value(common::WORST) == 0 {
+            // Without a copy: this may be deep in the kernel.
+            return self.raise_kept(guard, time, late, details, stack);
+        }
+        self.raise_worst(guard, time, late, details, stack);
+    }
+
+    /// The same, if only the worst are wanted.
+    #[inline(never)]
+    fn raise_worst(
+        &self,
+        guard: &<Kernel as Platform>::Guard,
+        time: u64,
+        late: &Late<K, D>,
+        details: &Details,
+        stack: &[u64],
+    ) {
         let mut late = *late;
         if self.keep_worst(&mut late) {
             self.raise_kept(guard, time, &late, details, stack);

@@ -32,37 +32,65 @@ pub(crate) const PARAMS_MAX: usize = 27;
 pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];
 
 /// The values of an instance's parameters, in the order of its tracker's list.
-#[derive(Clone)]
-pub(crate) struct Values {
-    pub(super) numbers: [Number; PARAMS_MAX],
-    pub(super) texts: Texts,
+///
+/// They are not on the stack: what enables an instance goes deep into the kernel, and the probes that it
+/// attaches run on top of that.
+pub(crate) struct Values(KBox<Content>);
+
+struct Content {
+    numbers: [Number; PARAMS_MAX],
+    texts: Texts,
 }
 
 impl Values {
-    /// The values if nothing is given.
-    pub(crate) fn defaults(params: &[Param]) -> Self {
+    /// From the number at each position. `ENOMEM`.
+    ///
+    /// Out of line: what is put together on the stack goes away with its frame.
+    #[inline(never)]
+    pub(super) fn new(number: impl Fn(usize) -> Number, texts: &Texts) -> Result<Self> {
+        let content = Content {
+            numbers: core::array::from_fn(number),
+            texts: texts.clone(),
+        };
+        Ok(Self(KBox::new(content, GFP_KERNEL)?))
+    }
+
+    /// The values if nothing is given. `ENOMEM`.
+    pub(crate) fn defaults(params: &[Param]) -> Result<Self> {
         let default = |at| {
             params
                 .get(at)
                 .map_or(0, |param: &Param| param.default.into())
         };
-        Self {
-            numbers: core::array::from_fn(default),
-            texts: Texts::default(),
-        }
+        Self::new(default, &Texts::default())
+    }
+
+    /// A copy. `ENOMEM`.
+    pub(crate) fn try_clone(&self) -> Result<Self> {
+        Self::new(|at| self[at], &self.0.texts)
     }
 
     /// Those of these parameters whose number is not the default, a bit each.
     pub(super) fn changed(&self, params: &[Param]) -> u64 {
         const { assert!(PARAMS_MAX <= u64::BITS as usize) };
-        let is_changed = |&at: &usize| self.numbers[at] != Number::from(params[at].default);
+        let is_changed = |&at: &usize| self[at] != Number::from(params[at].default);
         let changed = (0..params.len().min(PARAMS_MAX)).filter(is_changed);
         changed.fold(0, |bits, at| bits | 1 << at)
     }
 
+    /// The numbers.
+    pub(super) fn numbers(&self) -> &[Number; PARAMS_MAX] {
+        &self.0.numbers
+    }
+
+    /// The texts among them.
+    pub(super) fn texts(&self) -> &Texts {
+        &self.0.texts
+    }
+
     /// The value of a parameter that is a text, if it is given.
     pub(crate) fn text(&self, param: usize) -> Option<&CStr> {
-        self.texts[param].as_ref().map(|text| &***text)
+        self.0.texts[param].as_ref().map(|text| &***text)
     }
 }
 
@@ -70,13 +98,13 @@ impl Index<usize> for Values {
     type Output = Number;
 
     fn index(&self, param: usize) -> &Number {
-        &self.numbers[param]
+        &self.0.numbers[param]
     }
 }
 
 impl IndexMut<usize> for Values {
     fn index_mut(&mut self, param: usize) -> &mut Number {
-        &mut self.numbers[param]
+        &mut self.0.numbers[param]
     }
 }
 
@@ -87,23 +115,20 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
-    /// No change.
-    pub(crate) fn none() -> Self {
-        Self {
+    /// No change. `ENOMEM`.
+    pub(crate) fn none() -> Result<Self> {
+        Ok(Self {
             given: [false; PARAMS_MAX],
-            values: Values {
-                numbers: [0; PARAMS_MAX],
-                texts: Texts::default(),
-            },
-        }
+            values: Values::new(|_| 0, &Texts::default())?,
+        })
     }
 
-    /// Changes of all values.
-    pub(crate) fn all(values: &Values) -> Self {
-        Self {
+    /// Changes of all values. `ENOMEM`.
+    pub(crate) fn all(values: &Values) -> Result<Self> {
+        Ok(Self {
             given: [true; PARAMS_MAX],
-            values: values.clone(),
-        }
+            values: values.try_clone()?,
+        })
     }
 
     /// The new value of a parameter, if there is one.
@@ -119,7 +144,7 @@ impl Changes {
 
     /// Gives a parameter that is a text a new value.
     pub(crate) fn set_text(&mut self, at: usize, text: CString) -> Result {
-        self.values.texts[at] = Some(Arc::new(text, GFP_KERNEL)?);
+        self.values.0.texts[at] = Some(Arc::new(text, GFP_KERNEL)?);
         self.set(at, 0);
         Ok(())
     }
@@ -134,8 +159,8 @@ impl Changes {
     pub(crate) fn over(&self, mut old: Values) -> Values {
         for at in (0..PARAMS_MAX).filter(|&at| self.given[at]) {
             old[at] = self.values[at];
-            if let Some(text) = &self.values.texts[at] {
-                old.texts[at] = Some(text.clone());
+            if let Some(text) = &self.values.0.texts[at] {
+                old.0.texts[at] = Some(text.clone());
             }
         }
         old

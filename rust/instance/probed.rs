@@ -265,8 +265,8 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
     fn apply(&self, changes: &Changes) -> Result {
         let core = &self.live.core;
         let mut state = self.state.lock();
-        let before = core.values();
-        let values = &changes.over(before.clone());
+        let before = core.values()?;
+        let values = &changes.over(before.try_clone()?);
         let enable = values[common::ENABLED] != 0;
         // Probes run from within `attach` on, and until `detach` returns: new values are set before
         // the first of them runs, old ones remain until after the last one.

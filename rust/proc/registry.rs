@@ -200,12 +200,12 @@ impl Registry {
                 let key = param.name.as_bytes();
                 return Err(control::unknown(EINVAL, AT_CREATION, key));
             }
-            check(kind, &changes.over(numbers_of(instance)))?;
+            check(kind, &changes.over(numbers_of(instance)?))?;
             return instance
                 .apply(&changes)
                 .map_err(|error| failed(error, name));
         }
-        let mut values = changes.over(Values::defaults(kind.params));
+        let mut values = changes.over(defaults(kind)?);
         let mut params = kind.params.iter().enumerate();
         let lacks =
             |(at, param): &(usize, &Param)| param.kind.is_required() && values.text(*at).is_none();
@@ -330,7 +330,7 @@ impl Registry {
         if let Some(work) = entry.instance.work() {
             entry.listed = Some(self.works.add(work)?);
         }
-        entry.instance.apply(&Changes::all(values))?;
+        entry.instance.apply(&Changes::all(values)?)?;
         Ok(entry)
     }
 
@@ -444,7 +444,7 @@ const KERNEL: Lookup<'static> = &look_up;
 /// Checks all settings of a line; one that is given twice is a fault. May sleep for a long time,
 /// when a disk or a cgroup is looked up.
 fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Changes, Fault<'a>> {
-    let mut changes = Changes::none();
+    let mut changes = none(kind)?;
     for setting in settings {
         let (key, text) = setting?;
         let named = |param: &Param| param.name.as_bytes() == key;
@@ -475,14 +475,24 @@ fn parse<'a>(kind: &Kind, settings: Settings<'a>) -> core::result::Result<Change
     Ok(changes)
 }
 
+/// No changes for an instance.
+fn none(kind: &Kind) -> core::result::Result<Changes, Fault<'static>> {
+    Changes::none().map_err(|error| failed(error, kind.name.as_bytes()))
+}
+
+/// The default values of an instance.
+fn defaults(kind: &Kind) -> core::result::Result<Values, Fault<'static>> {
+    Values::defaults(kind.params).map_err(|error| failed(error, kind.name.as_bytes()))
+}
+
 /// The parameters of an instance, without texts.
-fn numbers_of(instance: &dyn Instance) -> Values {
-    let params = instance.kind().params;
-    let mut values = Values::defaults(params);
-    for at in 0..params.len() {
+fn numbers_of(instance: &dyn Instance) -> core::result::Result<Values, Fault<'static>> {
+    let kind = instance.kind();
+    let mut values = defaults(kind)?;
+    for at in 0..kind.params.len() {
         values[at] = instance.value(at);
     }
-    values
+    Ok(values)
 }
 
 /// Whether the values go together, see [`Kind::check`].
@@ -509,9 +519,10 @@ pub(crate) fn set_param<'a>(
         // Root may write, whatever the mode of the file is.
         return Err(control::unknown(EPERM, AT_CREATION, text));
     }
-    let mut changes = Changes::none();
+    let kind = instance.kind();
+    let mut changes = none(kind)?;
     changes.set(at, param.parse(text, KERNEL)?);
-    check(instance.kind(), &changes.over(numbers_of(instance)))?;
+    check(kind, &changes.over(numbers_of(instance)?))?;
     instance
         .apply(&changes)
         .map_err(|error| failed(error, param.name.as_bytes()))

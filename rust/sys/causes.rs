@@ -320,15 +320,27 @@ pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
 }
 
 fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attachment<T>> {
+    let probes = all::<T, TIMED>(&observer)?;
+    Attachment::new(observer.clone(), probes)
+}
+
+/// All probes, those of an end first. `ENOMEM`.
+///
+/// Out of line: so many iterators take up more of the stack than they may while probes run on top of it.
+#[inline(never)]
+fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>>> {
     // SAFETY: It has the arguments of this tracepoint.
     let returns = unsafe { probe!(sys_exit: returned::<T>) };
     let returns = observer.wants_returns().then_some(returns);
     let is_there = |probe: &Probe<'_, T>| Tracepoint::find(probe.tracepoint()).is_some();
     let times = TIMED.then(of_times::<T>).into_iter().flatten();
     let mut local = Iterator::chain(local::<T, TIMED>(), times).filter(is_there);
-    let mut further = Iterator::chain(handed::probes(&*observer), returns);
+    let mut further = Iterator::chain(handed::probes(observer), returns);
     // The name of the whole type would be too long for a symbol.
     let rest: [&mut dyn Iterator<Item = Probe<'_, T>>; 2] = [&mut local, &mut further];
-    let probes = Iterator::chain(common::<T, TIMED>(), rest.into_iter().flatten());
-    Attachment::new(observer.clone(), probes)
+    let mut probes = KVec::new();
+    for probe in Iterator::chain(common::<T, TIMED>(), rest.into_iter().flatten()) {
+        probes.push(probe, GFP_KERNEL)?;
+    }
+    Ok(probes)
 }

@@ -1,0 +1,53 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The module leaves room on a kernel's stack, of which there are 16 KiB: what is on it while an instance is enabled, which
+# goes deep into the kernel, and what an alert takes, which any interrupt may put on top of that, or of anything else.
+# timeout: 300
+
+set -euo pipefail
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# frames MODULE: the size of the frame of each of its functions, and the name.
+frames() {
+	"$top/scripts/in-tree" objdump --disassemble --no-show-raw-insn "$1" |
+		awk 'function number(hex,	at, value) {
+				for (at = 1; at <= length(hex); at++) value = value * 16 + index("0123456789abcdef", substr(hex, at, 1)) - 1
+				return value
+			}
+			/^[0-9a-f]+ <.*>:$/ { if (name != "") print pushed + 8, name; name = substr($2, 2, length($2) - 3); pushed = 0; next }
+			name == "" { next }
+			# the call that saves it, the registers, and the rest
+			$2 == "push" { pushed += 8 }
+			$2 == "sub" && match($3, /^\$0x[0-9a-f]+,%rsp$/) {
+				print number(substr($3, 4, length($3) - 8)) + pushed + 8, name
+				name = ""
+			}'
+}
+
+# at_most LIMIT WHAT PATTERN...: the largest frame for each pattern, which take no more than this together.
+at_most() {
+	local limit=$1 what=$2 pattern sum=0 size name
+	shift 2
+	for pattern; do
+		read -r size name < <(grep -E " .*$pattern" "$work/frames" | sort -rn | head -n 1) ||
+			{ echo "$kernel: no function is like $pattern, of $what"; exit 1; }
+		echo "  $size $name"
+		sum=$((sum + size))
+	done
+	echo "$kernel: $what: $sum bytes of stack"
+	[ "$sum" -le "$limit" ] || { echo "that is more than $limit"; exit 1; }
+}
+
+for kernel in stock rt; do
+	"$top/scripts/build-module" "$kernel" 2>&1 | cat >&2
+	release=$("$top/scripts/kernel-tree" --release "$kernel")
+	frames "$top/build/$release/latency_tracker.ko" >"$work/frames"
+	[ "$(wc -l <"$work/frames")" -gt 500 ] || { echo "$kernel: only $(wc -l <"$work/frames") frames"; exit 1; }
+	at_most 3072 "a line for control that enables an instance" \
+		'11ControlFile.*5write$' '8Registry6create' '6Probed.*8Instance5apply' '10Attachment.*3new'
+	at_most 4096 "an alert of tree" \
+		'7Tracker.*12finish_oddly' '4tree4tips.*6report' '4Core.*5raise' '4Core.*8raise_as[^s]' '4Core.*8raise_ass_0'
+done
