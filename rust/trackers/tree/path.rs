@@ -157,6 +157,17 @@ pub(crate) trait Look {
         places.find(is_it).unwrap_or(0)
     }
 
+    /// Its step, if it has just one.
+    #[inline(always)]
+    fn only_step(&self) -> Option<Step> {
+        if self.counts().places() != 1 {
+            return None;
+        }
+        let (kind, cpu, _) = of_tag(self.get(FIRST_STEP))?;
+        let subject = self.first_subject();
+        Some(Step { kind, cpu, subject })
+    }
+
     /// The CPU of the first step.
     #[inline(always)]
     fn first_cpu(&self) -> u32 {

@@ -184,15 +184,17 @@ impl Expiring {
         };
         // The clock of the interrupt may be a little ahead of ours.
         let start = start.min(called);
-        let base = base.map(|begin| {
-            let mut before = [0; WORDS];
-            before.copy_from(path);
-            (begin, before)
-        });
-        path.begin_with(origin, start, step(kind));
-        timers.mark(path, origin);
-        if let Some((begin, before)) = base {
-            path.append(begin, &before, start);
+        let due = step(kind);
+        match base.map(|begin| (begin, path.only_step())) {
+            None => timers.begin(path, origin, start, due),
+            // Mostly the local interrupt, and nothing else.
+            Some((begin, Some(only))) => {
+                timers.begin(path, origin, start, due);
+                if begin >= start {
+                    path.push(begin, only);
+                }
+            }
+            Some((begin, None)) => timers.begin_before(path, origin, start, due, begin),
         }
         path.push(called, step(Kind::Expire));
         Some(start)
@@ -200,6 +202,23 @@ impl Expiring {
 }
 
 impl Timers {
+    /// Begins the path of the timer.
+    #[inline(always)]
+    fn begin(self, path: &mut impl Words, origin: Origin, start: u64, due: Step) {
+        path.begin_with(origin, start, due);
+        self.mark(path, origin);
+    }
+
+    /// The same, for a timer that is called on a path that began at `base`: what of that came later
+    /// follows.
+    #[inline(never)]
+    fn begin_before(self, path: &mut impl Words, origin: Origin, start: u64, due: Step, base: u64) {
+        let mut before = [0; WORDS];
+        before.copy_from(path);
+        self.begin(path, origin, start, due);
+        path.append(base, &before, start);
+    }
+
     /// The path is that of the timer.
     fn mark(self, path: &mut impl Words, origin: Origin) {
         let mut counts = path.counts();

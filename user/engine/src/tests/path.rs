@@ -279,6 +279,33 @@ proptest! {
 }
 
 #[test]
+fn an_only_step_is_all_of_its_path() {
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 3,
+        subject,
+    };
+    let mut base: Path = [0; WORDS];
+    base.begin(100, Origin::Vector);
+    assert_eq!(base.only_step(), None, "of a path without steps");
+    base.begin_with(Origin::Vector, 100, step(Kind::Vector, 5));
+    for due in [50, 100, 101] {
+        let mut way: Path = [0; WORDS];
+        way.begin_with(Origin::Timer, due, step(Kind::Due, 1));
+        let mut short = way;
+        way.append(100, &base, due);
+        let only = base.only_step().expect("it has one");
+        if due <= 100 {
+            short.push(100, only);
+        }
+        assert_eq!(shown(&short), shown(&way), "due at {due}");
+        assert_eq!(short.last(), way.last());
+    }
+    base.push(200, step(Kind::Raise, 8));
+    assert_eq!(base.only_step(), None, "of a path of two");
+}
+
+#[test]
 fn what_came_before_a_timer_was_due_is_not_on_its_way() {
     let step = |kind, subject| Step {
         kind,
