@@ -95,26 +95,13 @@ impl causes::Observer for Probes {
         }
     }
 
+    #[inline(always)]
     fn raised(&self, guard: &Guard, vector: usize) {
-        if is_waking(guard) {
-            return;
-        }
         TaskRef::with_current(|current| {
-            let (cpu, context) = (tasks::this_cpu(guard), Context::current());
-            // What a softirq leaves to itself is the rest of its work, of which it cannot be said
-            // what it came with.
-            let first = self.own.raise(guard, vector, |path| {
-                let start = self.way(guard, context, &current, path, cpu, false)?;
-                let is_soft = context == Context::Softirq;
-                if is_soft && path.is_last(Kind::Softirq, vector as u64) {
-                    return None;
-                }
-                let (kind, subject) = (Kind::Raise, vector as u64);
-                path.push(Kernel::now(), Step { kind, cpu, subject });
-                Some((start, self.is_origin_wanted(path)))
-            });
-            if !first {
-                self.core.count_extra(guard, Extra::Merged as usize);
+            let context = Context::current();
+            // Most are raised off paths, by tasks that send something.
+            if !self.is_off_paths(guard, context, &current) || self.own.is_raised(guard, vector) {
+                self.raised_further(guard, vector, context, current);
             }
         });
     }
@@ -200,9 +187,43 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
-    /// Whether a task that is on no path wakes one that sleeps, and on whose tip, if it has one, this
-    /// notes nothing: nearly all wakings by tasks. What [`Probes::woken`] would find out, in line and
-    /// without a call.
+    /// Whether what a task does, or the softirq that it serves, is certainly on no path.
+    #[inline(always)]
+    fn is_off_paths(&self, guard: &Guard, context: Context, current: &TaskRef<'_>) -> bool {
+        match context {
+            Context::Task => !self.may_be_on_a_way(guard, current),
+            Context::Softirq => self.own.is_serving_off_paths(guard, current.address()),
+            Context::Hardirq | Context::Nmi => false,
+        }
+    }
+
+    /// A softirq is raised on a path, or once more.
+    #[inline(never)]
+    fn raised_further(&self, guard: &Guard, vector: usize, context: Context, current: TaskRef<'_>) {
+        if is_waking(guard) {
+            return;
+        }
+        let cpu = tasks::this_cpu(guard);
+        // What a softirq leaves to itself is the rest of its work, of which it cannot be said what it
+        // came with.
+        let first = self.own.raise(guard, vector, |path| {
+            let start = self.way(guard, context, &current, path, cpu, false)?;
+            let is_soft = context == Context::Softirq;
+            if is_soft && path.is_last(Kind::Softirq, vector as u64) {
+                return None;
+            }
+            let (kind, subject) = (Kind::Raise, vector as u64);
+            path.push(Kernel::now(), Step { kind, cpu, subject });
+            Some((start, self.is_origin_wanted(path)))
+        });
+        if !first {
+            self.core.count_extra(guard, Extra::Merged as usize);
+        }
+    }
+
+    /// Whether on no path a task is woken that sleeps, and on whose tip, if it has one, this notes
+    /// nothing: nearly all wakings by tasks, and by the softirqs that they raise. What
+    /// [`Probes::woken`] would find out, in line and without a call.
     #[inline(always)]
     fn is_waking_off_paths(
         &self,
@@ -210,8 +231,7 @@ impl Probes {
         current: &TaskRef<'_>,
         wakee: &TaskRef<'_>,
     ) -> bool {
-        Context::current() == Context::Task
-            && !self.may_be_on_a_way(guard, current)
+        self.is_off_paths(guard, Context::current(), current)
             && !self.has_doubts()
             && !is_softirq_thread(wakee)
             && !wakee.is_awake()

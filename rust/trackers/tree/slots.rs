@@ -255,6 +255,13 @@ impl Slots {
         Some(self.now.get(cpu as usize)?.spent(now))
     }
 
+    /// Whether a softirq is raised already, on a known path.
+    #[inline(always)]
+    pub(super) fn is_raised(&self, guard: &Guard, vector: usize) -> bool {
+        let raised = self.raised.this::<Kernel>(guard).get(vector);
+        raised.is_some_and(|raised| raised.load(Relaxed) & TAKEN != 0)
+    }
+
     /// A softirq is raised on the path that `way` makes, which says when it begins, and whether it is
     /// wanted. Returns `false` if it had been raised before: then it stays on the first one that is
     /// wanted. Interrupts are off.
@@ -341,6 +348,17 @@ impl Slots {
     fn served_by(&self, guard: &Guard, task: u64) -> Option<&Served> {
         let mut slots = self.served.this::<Kernel>(guard).iter();
         slots.find(|slot| slot[0].load(Relaxed) == task)
+    }
+
+    /// Whether what the current task serves, in a softirq, is on no known path.
+    #[inline(always)]
+    pub(super) fn is_serving_off_paths(&self, guard: &Guard, task: u64) -> bool {
+        let Some(slot) = self.served_by(guard, task) else {
+            return true;
+        };
+        let ways = self.ways.this::<Kernel>(guard);
+        let way = way_at(ways, slot[SERVED_WAY].load(Relaxed));
+        way[0].load(Relaxed) == 0 && slot[SERVED_FUNCTION].load(Relaxed) == 0
     }
 
     /// The current task has served a softirq.
