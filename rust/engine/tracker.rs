@@ -178,6 +178,12 @@ pub(crate) enum Verdict {
 }
 
 impl<const K: usize, const D: usize> Open<'_, K, D> {
+    /// The same access by value, for callees that keep it in a register.
+    #[inline(always)]
+    pub(crate) fn again(&mut self) -> Open<'_, K, D> {
+        Open { event: self.event }
+    }
+
     /// The data.
     pub(crate) fn data(&self) -> [u64; D] {
         self.event.data()

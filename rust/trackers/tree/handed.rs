@@ -37,7 +37,7 @@ use super::{
     follows,
     path::{Counts, Kind, Look, Path, State, Step, Words, COUNTS, LAST, NOTES, PLACE},
     tasks,
-    tips::{counts, is_running, key, settled_path, InDraft, InTip, Tip},
+    tips::{counts, is_running, key, settled_path, InTip, Tip},
     Data, Guard, InData, Probes, Timing, CALLS, DATA, HOPS, NOTES_AT, PATH_AT, WHEEL, WORKS,
 };
 use crate::{
@@ -106,7 +106,7 @@ impl handed::Observer for Probes {
         let enter = |tip: &mut Tip<'_>| {
             let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
             let start = tip.start();
-            let path = InTip(tip);
+            let path = InTip(tip.again());
             self.own.enter_call(guard, start, &path, function, cpu, now);
             Next::Gone
         };
@@ -193,10 +193,10 @@ impl Probes {
             }
             return;
         };
-        let mut path = InDraft(draft.open());
+        let mut path = InTip(draft.open());
         let start = self.way_on(guard, context, current, &mut path, now, step);
         let Some(start) = start else { return };
-        let InDraft(mut tip) = path;
+        let InTip(mut tip) = path;
         tip.set_words::<0, { Owner::WORDS }>(&[0; Owner::WORDS]);
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
         draft.begin(&[key], start);
@@ -255,7 +255,7 @@ impl Probes {
             }
         }
         let found = tracker.rename(guard, &waiting, &key(current), |tip| {
-            let mut path = InTip(tip);
+            let mut path = InTip(tip.again());
             if function(&path) != work.function() {
                 return Verdict::Gone;
             }

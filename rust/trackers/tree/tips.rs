@@ -62,7 +62,6 @@ use crate::{
         waker::is_waking, //
     },
 };
-use core::cell::Cell;
 
 /// Kinds of threads of the kernel, by the begin of their name, as a word of 8 bytes.
 const KSOFTIRQD: u64 = u64::from_le_bytes(*b"ksoftirq");
@@ -89,17 +88,17 @@ pub(super) fn counts(tip: &Tip<'_>) -> Counts {
     Counts(tip.word(PATH_AT + COUNTS))
 }
 
-/// The path of a tip, without what is noted.
-pub(super) struct InTip<'a, 'b>(pub(super) &'a mut Tip<'b>);
+/// The path of a tip, without what is noted; or of an event that may begin.
+pub(super) struct InTip<'a>(pub(super) Tip<'a>);
 
-impl Look for InTip<'_, '_> {
+impl Look for InTip<'_> {
     #[inline(always)]
     fn get(&self, at: usize) -> u64 {
         self.0.word(PATH_AT + at)
     }
 }
 
-impl Words for InTip<'_, '_> {
+impl Words for InTip<'_> {
     #[inline(always)]
     fn set(&mut self, at: usize, word: u64) {
         self.0.set_word(PATH_AT + at, word);
@@ -116,28 +115,10 @@ impl Look for Seen<'_, '_> {
     }
 }
 
-/// The path of an event that may begin.
-pub(super) struct InDraft<'a>(pub(super) Tip<'a>);
-
-impl Look for InDraft<'_> {
-    #[inline(always)]
-    fn get(&self, at: usize) -> u64 {
-        self.0.word(PATH_AT + at)
-    }
-}
-
-impl Words for InDraft<'_> {
-    #[inline(always)]
-    fn set(&mut self, at: usize, word: u64) {
-        self.0.set_word(PATH_AT + at, word);
-    }
-}
-
 /// Whether a tip's path is all that is known of it, but for the number of wakings.
 #[inline(always)]
 fn is_settled(tip: &Tip<'_>) -> bool {
-    let [slept, woken, _] = notes(tip);
-    slept | woken == 0
+    tip.word(NOTES_AT + SLEPT) | tip.word(NOTES_AT + WOKEN) == 0
 }
 
 /// Another task is woken.
@@ -156,6 +137,7 @@ struct Waking<'a> {
 }
 
 /// A step of a task that has a tip.
+#[derive(Clone, Copy)]
 enum Taken<'a> {
     /// It was preempted, on a CPU that has spent so much, if that is known.
     Preempted(Step, Option<Spent>),
@@ -166,13 +148,10 @@ enum Taken<'a> {
 impl Taken<'_> {
     /// Appends it to a path, at `now`.
     #[inline(always)]
-    fn append_to(&self, path: &mut impl Words, now: u64) {
-        match *self {
+    fn append_to(self, path: &mut impl Words, now: u64) {
+        match self {
             Taken::Preempted(step, spent) => {
-                let mut counts = path.counts();
-                counts.add_preempted();
-                path.set_counts(counts);
-                path.push(now, step);
+                path.push_and(now, step, Counts::add_preempted);
                 if let Some(spent) = spent {
                     path.push_wait(step.cpu, spent);
                 }
@@ -180,17 +159,19 @@ impl Taken<'_> {
             Taken::Switch(cpu, next, is_named, spent) => {
                 let (kind, subject) = (Kind::Switch, subject(next));
                 let step = Step { kind, cpu, subject };
+                let runs = |counts: &mut Counts| counts.set_state(State::Running);
+                path.set(PLACE, tasks::place(next, cpu).to_word());
+                if spent.is_none() && !is_named {
+                    return path.push_and(now, step, runs);
+                }
                 if let Some(spent) = spent {
                     let name = is_named.then(|| next.comm());
                     path.push_waited(now, step, name, spent);
-                } else if is_named {
-                    path.push_named(now, step, next.comm());
                 } else {
-                    path.push(now, step);
+                    path.push_named(now, step, next.comm());
                 }
-                path.set(PLACE, tasks::place(next, cpu).to_word());
                 let mut counts = path.counts();
-                counts.set_state(State::Running);
+                runs(&mut counts);
                 path.set_counts(counts);
             }
         }
@@ -198,19 +179,20 @@ impl Taken<'_> {
 
     /// The same for a tip: in place, unless something is noted.
     #[inline(always)]
-    fn append(&self, tip: &mut Tip<'_>, now: u64) {
+    fn append(self, tip: &mut Tip<'_>, now: u64) {
         if is_settled(tip) {
-            self.append_to(&mut InTip(tip), now);
+            self.append_to(&mut InTip(tip.again()), now);
         } else {
-            self.append_unsettled(tip, now);
+            self.append_unsettled(tip.again(), now);
         }
     }
 
+    /// By value: so none of it need be in memory otherwise.
     #[inline(never)]
-    fn append_unsettled(&self, tip: &mut Tip<'_>, now: u64) {
-        let mut path = settled_path(tip);
+    fn append_unsettled(self, mut tip: Tip<'_>, now: u64) {
+        let mut path = settled_path(&tip);
         self.append_to(&mut path, now);
-        store(tip, &path);
+        store(&mut tip, &path);
     }
 }
 
@@ -323,13 +305,13 @@ impl Probes {
             // By value: a copy, for which this one need not be in memory.
             return self.woken_colder(guard, current, waking);
         };
-        let mut path = InDraft(draft.open());
+        let mut path = InTip(draft.open());
         let start = self.way(guard, context, current, &mut path, cpu, waking.is_thread);
         let Some(start) = start else { return };
         if !self.branch(&mut path, &waking) {
             return self.core.tracker().filtered(guard);
         }
-        let InDraft(mut tip) = path;
+        let InTip(mut tip) = path;
         tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(wakee).to_words());
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
         match doubt {
@@ -453,10 +435,10 @@ impl Probes {
                 Next::Gone
             }
         };
-        let report = |late: &Late<1, DATA>| {
+        let report = move |late: &Late<1, DATA>| {
             let (kind, subject) = (Kind::Block, subject(&prev));
             let step = Step { kind, cpu, subject };
-            self.report(guard, late, End::Blocked, |path| path.push(now, step));
+            self.report(guard, late, End::Blocked, |path, end| path.push(end, step));
         };
         // In line: it has a tip.
         if let Some((hash, hits)) = tracker.seek(guard, &key) {
@@ -475,20 +457,18 @@ impl Probes {
     /// The rest of that, for a task that may have a tip.
     #[inline(never)]
     fn switched_in_on_path(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
-        // The time, which is read only if there is a tip.
-        let at = Cell::new(0);
         let found = self.core.tracker().step_sought(
             guard,
             hash,
             hits,
             &key(&next),
             |tip| !is_in_doubt(tip),
-            |tip| self.switch_in(guard, tip, &next, &at),
-            |late| {
-                self.report(guard, late, End::Switch, |path| {
-                    let (cpu, now) = (tasks::this_cpu(guard), at.get());
-                    let spent = self.own.spent(cpu, now);
-                    Taken::Switch(cpu, &next, true, spent).append_to(path, now);
+            |tip| self.switch_in(guard, tip, &next),
+            move |late| {
+                self.report(guard, late, End::Switch, |path, end| {
+                    let cpu = tasks::this_cpu(guard);
+                    let spent = self.own.spent(cpu, end);
+                    Taken::Switch(cpu, &next, true, spent).append_to(path, end);
                 });
             },
         );
@@ -497,20 +477,13 @@ impl Probes {
         }
     }
 
-    /// A task with a tip is switched in; notes when.
+    /// A task with a tip is switched in.
     #[inline(always)]
-    fn switch_in(
-        &self,
-        guard: &Guard,
-        tip: &mut Tip<'_>,
-        next: &TaskRef<'_>,
-        at: &Cell<u64>,
-    ) -> Next {
+    fn switch_in(&self, guard: &Guard, tip: &mut Tip<'_>, next: &TaskRef<'_>) -> Next {
         if !is_of(tip, next) {
             return Next::Gone;
         }
         let now = Kernel::now();
-        at.set(now);
         let (counts, notes) = (counts(tip), notes(tip));
         let is_end = match self.core.value(END) {
             SWITCH => true,
@@ -535,7 +508,7 @@ impl Probes {
         let waits = |tip: &Tip<'_>| !is_in_doubt(tip) && Seen(tip).is_waiting();
         let change = |tip: &mut Tip<'_>| {
             let now = Kernel::now();
-            InTip(tip).move_wait(to, |cpu| self.own.spent(cpu, now));
+            InTip(tip.again()).move_wait(to, |cpu| self.own.spent(cpu, now));
             Next::Keep
         };
         let tracker = self.core.tracker();
@@ -552,7 +525,7 @@ impl Probes {
             &key(current),
             is_running,
             |tip| self.ends(guard, tip, now),
-            |late| self.report(guard, late, End::User, |path| path.push(now, step)),
+            |late| self.report(guard, late, End::User, |path, end| path.push(end, step)),
         );
         self.own.now(guard).set_running(0);
     }
@@ -561,18 +534,18 @@ impl Probes {
     #[inline(always)]
     fn ends(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
         if !is_settled(tip) {
-            return self.ends_unsettled(guard, tip, now);
+            return self.ends_unsettled(guard, tip.again(), now);
         }
         let end = now.max(last(tip));
-        self.own.totals.count(guard, &InTip(tip), end);
+        self.own.totals.count(guard, &InTip(tip.again()), end);
         Next::End(end)
     }
 
     /// The same with steps that are noted.
     #[cold]
     #[inline(never)]
-    fn ends_unsettled(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
-        let path = settled_path(tip);
+    fn ends_unsettled(&self, guard: &Guard, tip: Tip<'_>, now: u64) -> Next {
+        let path = settled_path(&tip);
         let end = now.max(path.last());
         self.own.totals.count(guard, &path, end);
         Next::End(end)
@@ -604,27 +577,27 @@ impl Probes {
         start
     }
 
-    /// Reports a path that has ended late, after the `last` step.
+    /// Reports a path that has ended late, after the `last` step, which is taken at its end.
     #[cold]
     pub(super) fn report(
         &self,
         guard: &Guard,
         late: &Late<1, DATA>,
         end: End,
-        last: impl FnOnce(&mut Path),
+        last: impl FnOnce(&mut Path, u64),
     ) {
         if !tasks::is_reported(&self.core, guard, &owner(&late.data)) {
             return;
         }
         let mut path = settled(&late.data);
-        last(&mut path);
+        let time = late.start.wrapping_add(late.delay);
+        last(&mut path, time);
         let mut late = *late;
         late.data = with_path(&late.data, &path);
         if path.counts().more() > 0 {
             self.count(guard, Extra::Shortened);
         }
         let details = show::details(&late.data, end);
-        let time = late.start.wrapping_add(late.delay);
         self.core.raise(guard, time, &late, &details, &[]);
     }
 }

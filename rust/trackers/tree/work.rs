@@ -207,7 +207,11 @@ impl Probes {
                 self.own.totals.count(guard, &path, end);
                 Next::End(end)
             },
-            |late| self.report(guard, &as_tip(late), End::Work, |path| path.push(now, step)),
+            |late| {
+                self.report(guard, &as_tip(late), End::Work, |path, end| {
+                    path.push(end, step)
+                })
+            },
         );
         if found.is_none() {
             tracker.unmatched(guard);

@@ -159,7 +159,9 @@ impl Counts {
     }
 
     pub(crate) fn add_preempted(&mut self) {
-        self.set::<24, 16>(self.preempted() + 1);
+        if self.preempted() < u64::from(u16::MAX) {
+            self.0 = self.0.wrapping_add(1 << 24);
+        }
     }
 
     pub(crate) fn add_merged(&mut self, times: u64) {
