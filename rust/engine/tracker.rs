@@ -245,14 +245,20 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let Some(index) = self.pool.get_hot(guard) else {
             return self.event_in_colder(guard, key, start, data);
         };
-        self.pool.cell(index).fill(key, start, data);
-        self.event_in_cell(guard, key, index)
+        let event = self.pool.cell(index);
+        event.fill(key, start, data);
+        self.event_in_cell(guard, key, index, event)
     }
 
-    /// The rest of a begin whose cell is filled.
+    /// The rest of a begin whose cell, that of `event`, is filled.
     #[inline(always)]
-    fn event_in_cell(&self, guard: &P::Guard, key: &[u64; K], index: Index) -> Begin {
-        let event = self.pool.cell(index);
+    fn event_in_cell(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        index: Index,
+        event: &Event<K, D>,
+    ) -> Begin {
         let hash = self.seed.hash(key);
         if !self.table.insert_at_home(guard, hash, index, event.link()) {
             return self.event_in_beyond(guard, hash, index);

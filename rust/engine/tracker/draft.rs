@@ -61,7 +61,7 @@ impl<const K: usize, const D: usize, P: Platform> Draft<'_, K, D, P> {
         } = *ManuallyDrop::new(self);
         tracker.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         event.fill(key, start, &[]);
-        tracker.event_in_cell(guard, key, index)
+        tracker.event_in_cell(guard, key, index, event)
     }
 }
 
