@@ -326,7 +326,7 @@ fn attach_with<T: Observer, const TIMED: bool>(observer: Arc<T>) -> Result<Attac
 
 /// All probes, those of an end first. `ENOMEM`.
 ///
-/// Out of line: so many iterators take up more of the stack than they may while probes run on top of it.
+/// Out of line: the iterators take up more of the stack than they may while probes run on top of it.
 #[inline(never)]
 fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>>> {
     // SAFETY: It has the arguments of this tracepoint.
