@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The module leaves room on a kernel's stack, of which there are 16 KiB: what is on it while an instance is enabled, which
-# goes deep into the kernel, and what an alert takes, which any interrupt may put on top of that, or of anything else.
-# timeout: 300
+# The module leaves room on a kernel's stack, of which there are 16 KiB: what is on it while an instance is made, for which
+# memory may have to be reclaimed, or enabled, which goes deep into the kernel, and what an alert takes, which any
+# interrupt may put on top of that, or of anything else.
+# timeout: 900
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -48,6 +49,7 @@ for kernel in stock rt; do
 	[ "$(wc -l <"$work/frames")" -gt 500 ] || { echo "$kernel: only $(wc -l <"$work/frames") frames"; exit 1; }
 	at_most 3072 "a line for control that enables an instance" \
 		'11ControlFile.*5write$' '8Registry6create' '6Probed.*8Instance5apply' '10Attachment.*3new'
+	at_most 4096 "a line for control that makes an instance" '11ControlFile.*5write$' '8Registry6create' '6Probed.*6create'
 	at_most 4096 "an alert of tree" \
 		'7Tracker.*12finish_oddly' '4tree4tips.*6report' '4Core.*5raise' '4Core.*8raise_as[^s]' '4Core.*8raise_ass_0'
 done
