@@ -255,7 +255,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         stack: &[u64],
     ) {
         if self.value(common::WORST) == 0 {
-            // Without a copy: this may be deep in the kernel.
+            // No copy: little of the stack may be left.
             return self.raise_kept(guard, time, late, details, stack);
         }
         self.raise_worst(guard, time, late, details, stack);

@@ -33,8 +33,8 @@ pub(super) type Texts = [Option<Arc<CString>>; PARAMS_MAX];
 
 /// The values of an instance's parameters, in the order of its tracker's list.
 ///
-/// They are not on the stack: what enables an instance goes deep into the kernel, and the probes that it
-/// attaches run on top of that.
+/// They are not on the stack: enabling an instance goes deep into the kernel, and the probes that
+/// are attached run on top of that.
 pub(crate) struct Values(KBox<Content>);
 
 struct Content {
@@ -45,7 +45,7 @@ struct Content {
 impl Values {
     /// From the number at each position. `ENOMEM`.
     ///
-    /// Out of line: what is put together on the stack goes away with its frame.
+    /// Out of line, so that the copy on the stack goes away with its frame.
     #[inline(never)]
     pub(super) fn new(number: impl Fn(usize) -> Number, texts: &Texts) -> Result<Self> {
         let content = Content {

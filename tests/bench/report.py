@@ -107,7 +107,7 @@ ROWS = {
     ("bpf", "pair"): ("start (clock, update) + end (lookup, delete)", None),
     ("bpf", "unknown_out"): ("end, unknown key", None),
     ("bpf", "empty"): ("a program that does nothing", None),
-    ("hackbench", "none"): ("nobody watches", None),
+    ("hackbench", "none"): ("no tracer", None),
     ("hackbench", "ours"): ("wakeup and offcpu", None),
     ("hackbench", "bpf_facts"): ("BPF, hash maps, the same facts", None),
     ("hackbench", "bpf_hash"): ("BPF, hash maps, times only", None),
@@ -119,7 +119,7 @@ ROWS = {
                            ("bpf_hash", "BPF, hash maps"), ("bpf_storage", "BPF, storage"),
                            ("hist", "hist triggers"))},
     **{("chains", f"{load}_{name}"): (f"{load}: {title}", None)
-       for load in LOADS for name, title in (("none", "nobody watches"), ("ours", "tree"), ("bpf", "BPF"))},
+       for load in LOADS for name, title in (("none", "no tracer"), ("ours", "tree"), ("bpf", "BPF"))},
     **{("chains", f"{what}_{load}_{name}"): (f"{what}: {load}, {title}", None)
        for what in ("paths", "lost") for load in LOADS for name, title in (("ours", "tree"), ("bpf", "BPF"))},
     **{("trace", f"{what}_{name}"): (f"{title}: {which}", None)

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The module leaves room on a kernel's stack, of which there are 16 KiB: what is on it while an instance is made, for which
-# memory may have to be reclaimed, or enabled, which goes deep into the kernel, and what an alert takes, which any
-# interrupt may put on top of that, or of anything else.
+# The module leaves room on the kernel's stack of 16 KiB. Its frames have limits where the stack gets deep: while an
+# instance is made, for which memory may have to be reclaimed; while it is enabled, which attaches probes; and in an
+# alert, which may come on top of that or of any other code.
 # timeout: 900
 
 set -euo pipefail

@@ -99,7 +99,7 @@ impl causes::Observer for Probes {
     fn raised(&self, guard: &Guard, vector: usize) {
         TaskRef::with_current(|current| {
             let context = Context::current();
-            // Most are raised off paths, by tasks that send something.
+            // A task that sends a packet raises one off all paths.
             if !self.is_off_paths(guard, context, &current) || self.own.is_raised(guard, vector) {
                 self.raised_further(guard, vector, context, current);
             }
@@ -221,9 +221,9 @@ impl Probes {
         }
     }
 
-    /// Whether on no path a task is woken that sleeps, and on whose tip, if it has one, this notes
-    /// nothing: nearly all wakings by tasks, and by the softirqs that they raise. What
-    /// [`Probes::woken`] would find out, in line and without a call.
+    /// Whether this is a waking off all paths, of a task that sleeps, and needs no note on the tip that
+    /// the task may have: nearly all wakings by tasks, and by the softirqs that they raise.
+    /// [`Probes::woken`] would come to the same result; this is in line and calls nothing.
     #[inline(always)]
     fn is_waking_off_paths(
         &self,

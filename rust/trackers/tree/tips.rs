@@ -187,7 +187,7 @@ impl Taken<'_> {
         }
     }
 
-    /// By value: so none of it need be in memory otherwise.
+    /// By value, so that the other case keeps all of it in registers.
     #[inline(never)]
     fn append_unsettled(self, mut tip: Tip<'_>, now: u64) {
         let mut path = settled_path(&tip);

@@ -209,8 +209,8 @@ impl Timers {
         self.mark(path, origin);
     }
 
-    /// The same, for a timer that is called on a path that began at `base`: what of that came later
-    /// follows.
+    /// The same, for a timer that is called on a path that began at `base`, and with the steps of
+    /// that path that came later.
     #[inline(never)]
     fn begin_before(self, path: &mut impl Words, origin: Origin, start: u64, due: Step, base: u64) {
         let mut before = [0; WORDS];
