@@ -309,9 +309,21 @@ impl<const K: usize, const D: usize> Event<K, D> {
         }
     }
 
-    /// The event that was claimed to be changed is not published again. Only for the owner.
-    pub(crate) fn has_ended(&self) {
-        // Relaxed, both: it orders nothing. Those who hold references may return them meanwhile.
+    /// The event that was claimed to be changed is not published again. Only for the owner, who has
+    /// claimed `life`.
+    #[inline(always)]
+    pub(crate) fn has_ended(&self, life: Life) {
+        if life.is_held() {
+            return self.has_ended_held();
+        }
+        // Relaxed: it orders nothing. Only the owner writes a state that is neither live nor held.
+        self.state.store(life.0 & !LIVE, Relaxed);
+    }
+
+    /// Those who hold references may return them meanwhile.
+    #[cold]
+    fn has_ended_held(&self) {
+        // Relaxed, both: it orders nothing.
         let mut now = self.state.load(Relaxed);
         while let Err(found) = self.state.cmpxchg(now, now & !CHANGING, Relaxed) {
             now = found;

@@ -585,7 +585,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let (won, event) = self.table.find_among(guard, hash, hits, take)?;
         let verdict = change(&mut Open { event });
         if verdict == Verdict::Gone {
-            event.has_ended();
+            event.has_ended(won.life);
             self.release(guard, hash, won, event);
             self.stats.here::<P>(guard).count(Counter::GONE);
         } else {

@@ -49,7 +49,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
                 return Some(verdict);
             }
         }
-        event.has_ended();
+        event.has_ended(won.life);
         self.recycle(guard, won, event);
         self.stats.here::<P>(guard).count(Counter::GONE);
         Some(Verdict::Gone)

@@ -127,12 +127,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         match next {
             Next::Keep => event.republish(won.life, false),
             Next::Gone => {
-                event.has_ended();
+                event.has_ended(won.life);
                 self.release(guard, hash, won, event);
                 self.stats.here::<P>(guard).count(Counter::GONE);
             }
             Next::End(end) => {
-                event.has_ended();
+                event.has_ended(won.life);
                 self.finish(guard, hash, won, event, end, |_| true, late);
             }
         }
