@@ -34,12 +34,12 @@ use crate::{
         irq,
         platform::{Kernel, PreemptGuard},
         sched,
-        task::TaskRef,
-        timer::Timer,
+        task::{Context, TaskRef},
+        timer::HighRes,
         tracepoint::{self, probe, Attachment, Probe, Tracepoint}, //
     },
 };
-use core::{ffi::CStr, mem::MaybeUninit};
+use core::ffi::CStr;
 use kernel::{
     bindings,
     ffi::{c_int, c_long, c_uint, c_void},
@@ -70,9 +70,13 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + handed::Observer {
     fn vector_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
     fn vector_left<const TIMED: bool>(&self, guard: &PreemptGuard);
 
-    /// The function of a timer is about to be called.
-    fn timer_entered(&self, guard: &PreemptGuard, timer: &Timer);
+    /// The function of a timer is about to be called, in a hard interrupt.
+    fn timer_entered(&self, guard: &PreemptGuard, timer: HighRes<'_>);
     fn timer_left(&self, guard: &PreemptGuard);
+
+    /// The same in a softirq.
+    fn soft_timer_entered(&self, guard: &PreemptGuard, timer: HighRes<'_>);
+    fn soft_timer_left(&self, guard: &PreemptGuard);
 
     /// A softirq is to be called on this CPU.
     fn raised(&self, guard: &PreemptGuard, vector: usize);
@@ -136,16 +140,15 @@ unsafe extern "C" fn timer_entered<T: Observer>(
     timer: *mut bindings::hrtimer,
     _now: i64,
 ) {
-    let mut raw = MaybeUninit::<helpers::lt_timer>::uninit();
-    // SAFETY: The function's contract; `lt_hrtimer` fills all of the structure. The base runs this
-    // timer, so the timer stays in memory and keeps its base until its function has returned.
-    // The lock of the base is not held: another CPU may start the timer again meanwhile, and then
-    // its expiry is the next one. Each word is read once, so a wrong time is the worst outcome.
-    let (observer, raw) = unsafe {
-        helpers::lt_hrtimer(timer, raw.as_mut_ptr());
-        (&*data.cast::<T>(), raw.assume_init())
-    };
-    observer.timer_entered(&Kernel::guard(), &Timer::of(&raw));
+    // SAFETY: The function's contract. The base runs this timer, so the timer stays in memory and
+    // keeps its base until its function has returned.
+    let (observer, timer) = unsafe { (&*data.cast::<T>(), HighRes::from_raw(timer)) };
+    if Context::current() != Context::Hardirq {
+        return observer.soft_timer_entered(&Kernel::guard(), timer);
+    }
+    // SAFETY: Interrupts are off.
+    let guard = unsafe { PreemptGuard::already() };
+    observer.timer_entered(guard, timer);
 }
 
 /// # Safety
@@ -154,7 +157,12 @@ unsafe extern "C" fn timer_entered<T: Observer>(
 unsafe extern "C" fn timer_left<T: Observer>(data: *mut c_void, _: *mut bindings::hrtimer) {
     // SAFETY: The function's contract.
     let observer = unsafe { &*data.cast::<T>() };
-    observer.timer_left(&Kernel::guard());
+    if Context::current() != Context::Hardirq {
+        return observer.soft_timer_left(&Kernel::guard());
+    }
+    // SAFETY: Interrupts are off.
+    let guard = unsafe { PreemptGuard::already() };
+    observer.timer_left(guard);
 }
 
 /// # Safety

@@ -50,8 +50,6 @@ notrace void lt_wheel_timer(const struct timer_list *timer, unsigned long basecl
 	out->due = lt_jiffy_begins(READ_ONCE(timer->expires));
 	out->latest = lt_jiffy_begins(baseclk);
 	out->function = (unsigned long)READ_ONCE(timer->function);
-	out->offset = 0;
-	out->clock = 0;
 }
 
 notrace bool lt_wheel_timer_is_deferrable(const struct timer_list *timer)

@@ -61,12 +61,13 @@ pub(crate) trait Observer: workqueue::Observer {
     fn call_left(&self, guard: &PreemptGuard);
 
     /// The function of a timer of the wheel is about to be called.
-    fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: &WheelTimer);
+    fn wheel_timer_entered(&self, guard: &PreemptGuard, timer: WheelTimer);
     fn wheel_timer_left(&self, guard: &PreemptGuard);
 }
 
 /// A timer of the timer wheel, which knows no time but that of ticks: `due` is the begin of the tick
 /// that was asked for, `latest` of the one that the wheel has made of that.
+#[derive(Clone, Copy)]
 pub(crate) struct WheelTimer {
     pub(crate) timer: Timer,
     /// Whether it may be as late as it likes while its CPU is idle.
@@ -149,10 +150,10 @@ unsafe extern "C" fn timer_entered<T: Observer>(
         )
     };
     let timer = WheelTimer {
-        timer: Timer::of(&raw),
+        timer: Timer::of_wheel(&raw),
         is_deferrable,
     };
-    observer.wheel_timer_entered(&Kernel::guard(), &timer);
+    observer.wheel_timer_entered(&Kernel::guard(), timer);
 }
 
 /// # Safety

@@ -600,43 +600,17 @@ notrace bool lt_task_in_syscall(struct task_struct *task)
 
 /* Interrupts and timers */
 
-static const struct {
-	clockid_t id;
-	enum tk_offsets offset;
-} lt_clocks[LT_CLOCKS] = {
-	{ CLOCK_REALTIME, TK_OFFS_REAL },
-	{ CLOCK_BOOTTIME, TK_OFFS_BOOT },
-	{ CLOCK_TAI, TK_OFFS_TAI },
-};
-
-/*
- * The lock of the base is not held: another CPU may start the timer again. Each
- * word is read once, and is one that the timer has had.
- */
-notrace void lt_hrtimer(struct hrtimer *timer, struct lt_timer *out)
-{
-	const struct hrtimer_clock_base *base = READ_ONCE(timer->base);
-	ktime_t offset = READ_ONCE(base->offset);
-	unsigned int i;
-
-	out->due = ktime_to_ns(ktime_sub(READ_ONCE(timer->_softexpires), offset));
-	out->latest = ktime_to_ns(ktime_sub(READ_ONCE(timer->node.expires), offset));
-	out->function = (unsigned long)READ_ONCE(ACCESS_PRIVATE(timer, function));
-	out->offset = ktime_to_ns(offset);
-	out->clock = 0;
-	if (base->clockid == CLOCK_MONOTONIC)
-		return;
-	for (i = 0; i < LT_CLOCKS; i++)
-		if (base->clockid == lt_clocks[i].id)
-			out->clock = i + 1;
-}
-
 void lt_clock_offsets(u64 out[LT_CLOCKS])
 {
+	static const enum tk_offsets clocks[LT_CLOCKS] = {
+		TK_OFFS_REAL,
+		TK_OFFS_BOOT,
+		TK_OFFS_TAI,
+	};
 	unsigned int i;
 
 	for (i = 0; i < LT_CLOCKS; i++)
-		out[i] = ktime_to_ns(ktime_mono_to_any(0, lt_clocks[i].offset));
+		out[i] = ktime_to_ns(ktime_mono_to_any(0, clocks[i]));
 }
 
 /*

@@ -217,21 +217,17 @@ bool lt_syscall_is_compat(void);
 /* The name of an action of an interrupt line, terminated, into 32 bytes of 0. */
 void lt_irq_action_name(const void *action, u64 out[4]);
 
-/* A timer whose function is called. Times are of CLOCK_MONOTONIC. */
-struct lt_timer {
-	u64 due;	/* from when on it may be called: what was asked for */
-	u64 latest;	/* with the slack that it may be late to save wake-ups */
-	u64 function;
-	u64 offset;	/* of its clock to CLOCK_MONOTONIC, on this CPU */
-	u32 clock;	/* from 1 if it is one of those below, else 0 */
-};
-
-void lt_hrtimer(struct hrtimer *timer, struct lt_timer *out);
-
 /* Clocks that may be set: real time, boot time, TAI. */
 #define LT_CLOCKS 3
 
 void lt_clock_offsets(u64 out[LT_CLOCKS]);
+
+/* A timer of the timer wheel whose function is called. Times are of CLOCK_MONOTONIC. */
+struct lt_timer {
+	u64 due;	/* from when on it may be called: what was asked for */
+	u64 latest;	/* with the slack that it may be late to save wake-ups */
+	u64 function;
+};
 
 /*
  * A timer of the timer wheel whose function is called, on a base whose clock

@@ -6,6 +6,11 @@
 //! [`include/linux/timer.h`](srctree/include/linux/timer.h)
 
 use crate::sys::bindings as helpers;
+use core::{
+    marker::PhantomData,
+    ptr::{addr_of, NonNull}, //
+};
+use kernel::bindings;
 
 /// A timer whose function is about to be called. Times are `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy)]
@@ -23,15 +28,100 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    pub(super) fn of(raw: &helpers::lt_timer) -> Self {
+    /// A timer of the wheel.
+    pub(super) fn of_wheel(raw: &helpers::lt_timer) -> Self {
         Self {
             due: raw.due,
             latest: raw.latest,
             function: raw.function,
-            clock: raw.clock as usize,
-            offset: raw.offset,
+            clock: 0,
+            offset: 0,
         }
     }
+}
+
+/// A high-resolution timer whose function is about to be called, during the tracepoint of that.
+///
+/// # Invariants
+///
+/// The timer, and its base, are valid for `'a`.
+#[derive(Clone, Copy)]
+pub(crate) struct HighRes<'a> {
+    raw: NonNull<bindings::hrtimer>,
+    _during: PhantomData<&'a bindings::hrtimer>,
+}
+
+impl<'a> HighRes<'a> {
+    /// # Safety
+    ///
+    /// The timer, and its base, are valid for `'a`.
+    #[inline(always)]
+    pub(super) unsafe fn from_raw(raw: *mut bindings::hrtimer) -> Self {
+        // INVARIANT: The function's contract.
+        Self {
+            // SAFETY: The function's contract: it is not null.
+            raw: unsafe { NonNull::new_unchecked(raw) },
+            _during: PhantomData,
+        }
+    }
+
+    /// What there is to know of it.
+    pub(crate) fn read(self) -> Timer {
+        self.read_with(clock_of)
+    }
+
+    /// The same, if its clock is `CLOCK_MONOTONIC`, which nearly all have.
+    #[inline(always)]
+    pub(crate) fn read_monotonic(self) -> Option<Timer> {
+        let mut is_monotonic = false;
+        let timer = self.read_with(|id| {
+            is_monotonic = id as u32 == bindings::CLOCK_MONOTONIC;
+            0
+        });
+        is_monotonic.then_some(timer)
+    }
+
+    /// The lock of the base is not held: another CPU may start the timer again meanwhile, and then
+    /// its expiry is the next one. Each word is read once, so a wrong time is the worst outcome.
+    #[inline(always)]
+    fn read_with(self, clock: impl FnOnce(bindings::clockid_t) -> usize) -> Timer {
+        let raw = self.raw.as_ptr();
+        // SAFETY: The type invariant; these fields are numbers and pointers.
+        let (base, due, latest, function) = unsafe {
+            (
+                addr_of!((*raw).base).read_volatile(),
+                addr_of!((*raw)._softexpires).read_volatile(),
+                addr_of!((*raw).node.expires).read_volatile(),
+                addr_of!((*raw).function).read_volatile(),
+            )
+        };
+        // SAFETY: As above.
+        let (offset, id) = unsafe {
+            (
+                addr_of!((*base).offset).read_volatile(),
+                addr_of!((*base).clockid).read_volatile(),
+            )
+        };
+        Timer {
+            due: due.wrapping_sub(offset) as u64,
+            latest: latest.wrapping_sub(offset) as u64,
+            function: function.map_or(0, |function| function as usize as u64),
+            clock: clock(id),
+            offset: offset as u64,
+        }
+    }
+}
+
+/// See [`Timer::clock`].
+fn clock_of(id: bindings::clockid_t) -> usize {
+    // In the order of lt_clock_offsets().
+    const IDS: [u32; CLOCKS] = [
+        bindings::CLOCK_REALTIME,
+        bindings::CLOCK_BOOTTIME,
+        bindings::CLOCK_TAI,
+    ];
+    let at = IDS.iter().position(|&one| one == id as u32);
+    at.map_or(0, |at| at + 1)
 }
 
 /// How many clocks there are that may be set: `CLOCK_REALTIME`, `CLOCK_BOOTTIME`, `CLOCK_TAI`.

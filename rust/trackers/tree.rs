@@ -375,7 +375,23 @@ impl Own for Slots {
 
 impl Probes {
     /// From when on the delay of a timer counts, by its function and by what is known of its time.
+    #[inline(always)]
     fn timers(&self, timing: Timing, function: u64) -> Timers {
+        // Mostly they are all wanted, from when they are due.
+        let is_plain =
+            self.own.is_each_timer_wanted() && self.core.are_default(1 << ORIGIN | 1 << FROM);
+        if timing == Timing::Exact && is_plain {
+            return Timers {
+                since: Since::Due,
+                is_refused: false,
+            };
+        }
+        self.timers_chosen(timing, function)
+    }
+
+    /// The same, if not all parameters have their defaults, or of a timer of the wheel.
+    #[inline(never)]
+    fn timers_chosen(&self, timing: Timing, function: u64) -> Timers {
         let halves = self.core.halves(ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),

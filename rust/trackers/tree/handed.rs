@@ -118,24 +118,20 @@ impl handed::Observer for Probes {
         self.own.now(guard).set_calling(false);
     }
 
-    fn wheel_timer_entered(&self, guard: &Guard, timer: &WheelTimer) {
+    fn wheel_timer_entered(&self, guard: &Guard, timer: WheelTimer) {
         let timing = if timer.is_deferrable {
             Timing::Any
         } else {
             Timing::Tick
         };
         if Context::current() == Context::Softirq {
-            TaskRef::with_current(|current| {
-                let (task, now) = (current.address(), Kernel::now());
-                self.own
-                    .enter_soft_timer(guard, task, &timer.timer, timing, now);
-            });
+            self.enter_soft_timer(guard, &timer.timer, timing);
         }
     }
 
     fn wheel_timer_left(&self, guard: &Guard) {
         if Context::current() == Context::Softirq {
-            TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
+            self.leave_soft_timer(guard);
         }
     }
 }

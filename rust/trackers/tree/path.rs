@@ -157,17 +157,6 @@ pub(crate) trait Look {
         places.find(is_it).unwrap_or(0)
     }
 
-    /// Its step, if it has just one.
-    #[inline(always)]
-    fn only_step(&self) -> Option<Step> {
-        if self.counts().places() != 1 {
-            return None;
-        }
-        let (kind, cpu, _) = of_tag(self.get(FIRST_STEP))?;
-        let subject = self.first_subject();
-        Some(Step { kind, cpu, subject })
-    }
-
     /// The CPU of the first step.
     #[inline(always)]
     fn first_cpu(&self) -> u32 {
@@ -260,19 +249,33 @@ pub(crate) trait Words: Look {
     /// of its action, too.
     #[inline(always)]
     fn begin(&mut self, start: u64, origin: Origin) {
-        self.set(LAST, start);
-        self.set(MORE, 0);
-        self.set(PLACE, 0);
-        self.set_counts(Counts::of(origin, 0));
+        self.begin_counted(start, 0, Counts::of(origin, 0));
     }
 
-    /// A path that begins with a step at `start`.
+    /// A path of these steps, each with the time when it was taken: it begins with the first. As with
+    /// [`Words::push`], a clock that is behind stands still.
     #[inline(always)]
-    fn begin_with(&mut self, origin: Origin, start: u64, step: Step) {
-        self.begin(start, origin);
-        self.set(FIRST_STEP, tag_of(step.kind, step.cpu, 0));
-        self.set(FIRST_STEP + 1, step.subject);
-        self.set_counts(Counts::of(origin, 1));
+    fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N]) {
+        const { assert!(0 < N && N <= PLACES) };
+        let (mut last, mut more) = (steps[0].0, 0);
+        for (at, (now, step)) in steps.into_iter().enumerate() {
+            let now = now.max(last);
+            let time = (now - last).min(LONGEST);
+            more = (now - last - time).wrapping_add(more);
+            last = now;
+            self.set(FIRST_STEP + 2 * at, tag_of(step.kind, step.cpu, time));
+            self.set(FIRST_STEP + 2 * at + 1, step.subject);
+        }
+        self.begin_counted(last, more, Counts::of(origin, N));
+    }
+
+    /// What a path has besides its steps, of which the last one was at `last`.
+    #[inline(always)]
+    fn begin_counted(&mut self, last: u64, more: u64, counts: Counts) {
+        self.set(LAST, last);
+        self.set(MORE, more);
+        self.set(PLACE, 0);
+        self.set_counts(counts);
     }
 
     /// The name of the action of the interrupt that it began with, perhaps with more behind its end.

@@ -27,7 +27,7 @@ use crate::{
         platform::Kernel,
         sched::{self, State, Switch},
         task::{Context, TaskRef},
-        timer::Timer,
+        timer::{HighRes, Timer},
         waker::is_waking, //
     },
 };
@@ -74,25 +74,27 @@ impl causes::Observer for Probes {
         }
     }
 
-    fn timer_entered(&self, guard: &Guard, timer: &Timer) {
-        let now = Kernel::now();
-        if Context::current() == Context::Hardirq {
-            self.own.now(guard).enter_timer(timer, now);
-        } else {
-            TaskRef::with_current(|current| {
-                let task = current.address();
-                self.own
-                    .enter_soft_timer(guard, task, timer, Timing::Exact, now);
-            });
+    #[inline(always)]
+    fn timer_entered(&self, guard: &Guard, timer: HighRes<'_>) {
+        // The clock first: less has to be kept in registers during the call.
+        let (called, now) = (Kernel::now(), self.own.now(guard));
+        match timer.read_monotonic() {
+            Some(timer) => now.enter_timer(&timer, 0, called),
+            None => now.enter_timer_of_clock(timer, called),
         }
     }
 
+    #[inline(always)]
     fn timer_left(&self, guard: &Guard) {
-        if Context::current() == Context::Hardirq {
-            self.own.now(guard).leave_timer();
-        } else {
-            TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
-        }
+        self.own.now(guard).leave_timer();
+    }
+
+    fn soft_timer_entered(&self, guard: &Guard, timer: HighRes<'_>) {
+        self.enter_soft_timer(guard, &timer.read(), Timing::Exact);
+    }
+
+    fn soft_timer_left(&self, guard: &Guard) {
+        self.leave_soft_timer(guard);
     }
 
     #[inline(always)]
@@ -187,6 +189,21 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
+    /// The function of a timer is about to be called in a softirq.
+    #[inline(never)]
+    pub(super) fn enter_soft_timer(&self, guard: &Guard, timer: &Timer, timing: Timing) {
+        TaskRef::with_current(|current| {
+            let (task, now) = (current.address(), Kernel::now());
+            self.own.enter_soft_timer(guard, task, timer, timing, now);
+        });
+    }
+
+    /// It has returned.
+    #[inline(never)]
+    pub(super) fn leave_soft_timer(&self, guard: &Guard) {
+        TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
+    }
+
     /// Whether what a task does, or the softirq that it serves, is certainly on no path.
     #[inline(always)]
     fn is_off_paths(&self, guard: &Guard, context: Context, current: &TaskRef<'_>) -> bool {

@@ -47,7 +47,7 @@ mod spent;
 
 pub(super) use now::{Now, Timing};
 
-use now::Expiring;
+use now::{Base, Expired};
 
 pub(super) type Guard = <Kernel as Platform>::Guard;
 
@@ -209,6 +209,12 @@ impl Slots {
             word.store(address, Relaxed);
         }
         Ok(())
+    }
+
+    /// Whether timers are wanted whatever their function is.
+    #[inline(always)]
+    pub(super) fn is_each_timer_wanted(&self) -> bool {
+        self.wanted[0].load(Relaxed) == 0
     }
 
     /// Whether timers with this function are wanted.
@@ -411,35 +417,40 @@ impl Slots {
             slot[SERVED_WAY].load(Relaxed),
         );
         let start = way[0].load(Relaxed);
-        let base = (start != 0).then(|| {
-            path.copy_from(&path_of(way));
-            start
-        });
-        if slot[SERVED_FUNCTION].load(Relaxed) == 0 {
-            return base;
+        if slot[SERVED_FUNCTION].load(Relaxed) != 0 {
+            return Self::soft_timer(slot, way, path, cpu, timers);
         }
-        Self::soft_timer(slot, base, path, cpu, timers)
+        if start == 0 {
+            return None;
+        }
+        path.copy_from(&path_of(way));
+        Some(start)
     }
 
-    /// The same, if the function of a timer runs there, on the path that began at `base`.
+    /// The same, if the function of a timer runs there.
     #[inline(never)]
     fn soft_timer(
         slot: &Served,
-        base: Option<u64>,
+        way: &Way,
         path: &mut impl Words,
         cpu: u32,
         timers: impl FnOnce(Timing, u64) -> Timers,
     ) -> Option<u64> {
         let [due, latest, function, called, timing] =
-            core::array::from_fn(|at| Atomic::new(slot[SERVED_TIMER + at].load(Relaxed)));
-        let timer = Expiring {
+            core::array::from_fn(|at| slot[SERVED_TIMER + at].load(Relaxed));
+        let timing = Timing::of(timing);
+        let timer = Expired {
             due,
             latest,
             function,
             called,
             timing,
         };
-        timer.way(path, base, cpu, timers)
+        let base = match way[0].load(Relaxed) {
+            0 => Base::Unknown,
+            start => Base::Path(start, path_of(way)),
+        };
+        timer.way(path, base, cpu, timers(timing, function))
     }
 }
 

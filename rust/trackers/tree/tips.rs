@@ -484,7 +484,7 @@ impl Probes {
             return Next::Gone;
         }
         let now = Kernel::now();
-        let (counts, notes) = (counts(tip), notes(tip));
+        let counts = counts(tip);
         let is_end = match self.core.value(END) {
             SWITCH => true,
             USER => !causes::is_in_syscall(next),
@@ -494,7 +494,7 @@ impl Probes {
             return self.ends(guard, tip, now);
         }
         // It was named when it was switched in first.
-        let is_named = path::state(counts, &notes) != State::Running;
+        let is_named = path::state(counts, &notes(tip)) != State::Running;
         let cpu = tasks::this_cpu(guard);
         let spent = self.own.spent(cpu, now);
         Taken::Switch(cpu, next, is_named, spent).append(tip, now);

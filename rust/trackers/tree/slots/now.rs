@@ -5,14 +5,14 @@
 //! See the head of slots.rs.
 
 use super::{
-    super::path::{Kind, Origin, Spent, Step, Words, WORDS},
+    super::path::{Kind, Origin, Spent, Step, Words},
     spent::Spending,
-    word, Guard, Since, Timers, Word,
+    word, Guard, Kept, Since, Timers, Word,
 };
 use crate::sys::{
     atomic::Relaxed,
     irq::{Action, NAME_WORDS},
-    timer::{Timer, CLOCKS}, //
+    timer::{HighRes, Timer, CLOCKS}, //
 };
 
 /// How many handlers run, in a word; and above that, what came of the one that has returned last:
@@ -62,15 +62,13 @@ struct Clock {
     since: Word,
 }
 
-/// A timer whose function runs.
-pub(super) struct Expiring {
-    pub(super) due: Word,
-    pub(super) latest: Word,
+/// The words of a timer whose function runs.
+struct Expiring {
+    due: Word,
+    latest: Word,
     /// 0 if there is none.
-    pub(super) function: Word,
-    pub(super) called: Word,
-    /// A [`Timing`].
-    pub(super) timing: Word,
+    function: Word,
+    called: Word,
 }
 
 /// What is known of when a timer was due.
@@ -85,7 +83,7 @@ pub(crate) enum Timing {
 }
 
 impl Timing {
-    fn of(word: u64) -> Self {
+    pub(super) fn of(word: u64) -> Self {
         match word {
             0 => Timing::Exact,
             1 => Timing::Tick,
@@ -101,132 +99,177 @@ impl Expiring {
             latest: word(),
             function: word(),
             called: word(),
-            timing: word(),
         }
     }
 
     /// Its function is called, and it was not due before `since`.
     #[inline(always)]
-    pub(super) fn enter(&self, timer: &Timer, timing: Timing, since: u64, now: u64) {
+    fn enter(&self, timer: &Timer, since: u64, now: u64) {
         self.due.store(timer.due.max(since), Relaxed);
         self.latest.store(timer.latest.max(since), Relaxed);
         self.called.store(now, Relaxed);
-        self.timing.store(timing as u64, Relaxed);
         self.function.store(timer.function, Relaxed);
     }
 
     #[inline(always)]
-    pub(super) fn leave(&self) {
+    fn leave(&self) {
         self.function.store(0, Relaxed);
     }
 
-    /// Continues the path to where the timer was called: it began at `base`, if there is one.
-    /// Returns when the path begins.
+    /// What is known of the timer with this function.
     #[inline(always)]
-    pub(super) fn way(
-        &self,
-        path: &mut impl Words,
-        base: Option<u64>,
-        cpu: u32,
-        timers: impl FnOnce(Timing, u64) -> Timers,
-    ) -> Option<u64> {
-        let function = self.function.load(Relaxed);
-        if function == 0 {
-            return base;
+    fn expired(&self, function: u64) -> Expired {
+        Expired {
+            due: self.due.load(Relaxed),
+            latest: self.latest.load(Relaxed),
+            function,
+            called: self.called.load(Relaxed),
+            timing: Timing::Exact,
         }
-        let timing = Timing::of(self.timing.load(Relaxed));
-        self.way_of(function, path, base, cpu, timing, timers(timing, function))
+    }
+}
+
+/// The interrupt that a path begins with.
+struct First<'a> {
+    origin: Origin,
+    at: u64,
+    step: Step,
+    /// The handler, if it is that of a device.
+    called: Option<&'a Called>,
+}
+
+impl<'a> First<'a> {
+    #[inline(always)]
+    fn of_handler(called: &'a Called, cpu: u32) -> Self {
+        let (kind, subject) = (Kind::Irq, called.irq.load(Relaxed));
+        Self {
+            origin: Origin::Irq,
+            at: called.entered.load(Relaxed),
+            step: Step { kind, cpu, subject },
+            called: Some(called),
+        }
     }
 
-    #[inline(never)]
-    fn way_of(
-        &self,
-        function: u64,
+    /// Begins the path. Returns when.
+    #[inline(always)]
+    fn begin(self, path: &mut impl Words) -> u64 {
+        path.begin_with(self.origin, [(self.at, self.step)]);
+        if let Some(called) = self.called {
+            path.set_action(core::array::from_fn(|at| called.action[at].load(Relaxed)));
+        }
+        self.at
+    }
+}
+
+/// The path on which a timer is called.
+pub(super) enum Base<'a> {
+    /// It is not known.
+    Unknown,
+    /// It is this interrupt, without another step.
+    First(First<'a>),
+    /// It began at this time.
+    Path(u64, Kept<'a>),
+}
+
+impl Base<'_> {
+    /// Makes the path. Returns when it begins.
+    #[inline(always)]
+    fn begin(self, path: &mut impl Words) -> Option<u64> {
+        match self {
+            Base::Unknown => None,
+            Base::First(first) => Some(first.begin(path)),
+            Base::Path(start, from) => {
+                path.copy_from(&from);
+                Some(start)
+            }
+        }
+    }
+}
+
+/// A timer whose function runs.
+#[derive(Clone, Copy)]
+pub(super) struct Expired {
+    pub(super) due: u64,
+    pub(super) latest: u64,
+    pub(super) function: u64,
+    pub(super) called: u64,
+    pub(super) timing: Timing,
+}
+
+impl Expired {
+    /// Makes the path to what its function does. Returns when the path begins.
+    #[inline(always)]
+    pub(super) fn way(
+        self,
         path: &mut impl Words,
-        base: Option<u64>,
+        base: Base<'_>,
         cpu: u32,
-        timing: Timing,
         timers: Timers,
     ) -> Option<u64> {
+        let called = self.called;
         let step = |kind| Step {
             kind,
             cpu,
-            subject: function,
+            subject: self.function,
         };
-        let called = self.called.load(Relaxed);
-        let (origin, kind) = match timing {
+        let (origin, kind) = match self.timing {
             Timing::Exact => (Origin::Timer, Kind::Due),
             _ => (Origin::Wheel, Kind::Wheel),
         };
         let start = match timers.since {
             Since::NoOrigin => {
-                let start = base?;
+                let start = base.begin(path)?;
                 path.push(called, step(Kind::Expire));
                 return Some(start);
             }
             Since::Vector => {
-                let start = match base {
-                    Some(start) => {
-                        path.push(called, step(Kind::Expire));
-                        start
-                    }
+                let start = if let Some(start) = base.begin(path) {
+                    path.push(called, step(Kind::Expire));
+                    start
+                } else {
                     // It is called by none that is known: nothing earlier is.
-                    None => {
-                        path.begin_with(origin, called, step(Kind::Expire));
-                        called
-                    }
+                    path.begin_with(origin, [(called, step(Kind::Expire))]);
+                    called
                 };
-                timers.mark(path, origin);
+                let mut counts = path.counts();
+                counts.set_origin(origin);
+                path.set_counts(counts);
+                timers.mark(path);
                 return Some(start);
             }
-            Since::Due => self.due.load(Relaxed),
-            Since::Latest => self.latest.load(Relaxed),
+            Since::Due => self.due,
+            Since::Latest => self.latest,
         };
         // The clock of the interrupt may be a little ahead of ours.
         let start = start.min(called);
-        let due = step(kind);
-        match base.map(|begin| (begin, path.only_step())) {
-            None => timers.begin(path, origin, start, due),
-            // Mostly the local interrupt, and nothing else.
-            Some((begin, Some(only))) => {
-                timers.begin(path, origin, start, due);
-                if begin >= start {
-                    path.push(begin, only);
-                }
+        let (due, expire) = ((start, step(kind)), (called, step(Kind::Expire)));
+        match base {
+            // Mostly a local interrupt, and nothing else.
+            Base::First(First { at, step, .. }) if at >= start => {
+                path.begin_with(origin, [due, (at, step), expire]);
             }
-            Some((begin, None)) => timers.begin_before(path, origin, start, due, begin),
+            Base::First(_) | Base::Unknown => path.begin_with(origin, [due, expire]),
+            Base::Path(begin, before) => {
+                path.begin_with(origin, [due]);
+                // What came before the timer was due is not on the way from there.
+                path.append(begin, &before, start);
+                path.push(called, step(Kind::Expire));
+            }
         }
-        path.push(called, step(Kind::Expire));
+        timers.mark(path);
         Some(start)
     }
 }
 
 impl Timers {
-    /// Begins the path of the timer.
+    /// Marks the path of a timer.
     #[inline(always)]
-    fn begin(self, path: &mut impl Words, origin: Origin, start: u64, due: Step) {
-        path.begin_with(origin, start, due);
-        self.mark(path, origin);
-    }
-
-    /// The same, for a timer that is called on a path that began at `base`, and with the steps of
-    /// that path that came later.
-    #[inline(never)]
-    fn begin_before(self, path: &mut impl Words, origin: Origin, start: u64, due: Step, base: u64) {
-        let mut before = [0; WORDS];
-        before.copy_from(path);
-        self.begin(path, origin, start, due);
-        path.append(base, &before, start);
-    }
-
-    /// The path is that of the timer.
-    fn mark(self, path: &mut impl Words, origin: Origin) {
-        let mut counts = path.counts();
-        counts.set_origin(origin);
+    fn mark(self, path: &mut impl Words) {
         if self.is_refused {
+            let mut counts = path.counts();
             counts.set_refused();
+            path.set_counts(counts);
         }
-        path.set_counts(counts);
     }
 }
 
@@ -458,10 +501,17 @@ impl Now {
         self.vector.store(0, Relaxed);
     }
 
+    /// The function of a timer is called, which was not due before `since`.
     #[inline(always)]
-    pub(crate) fn enter_timer(&self, timer: &Timer, now: u64) {
-        let since = self.clock_set(timer, now);
-        self.timer.enter(timer, Timing::Exact, since, now);
+    pub(crate) fn enter_timer(&self, timer: &Timer, since: u64, now: u64) {
+        self.timer.enter(timer, since, now);
+    }
+
+    /// The same of a timer whose clock may be set.
+    #[inline(never)]
+    pub(crate) fn enter_timer_of_clock(&self, timer: HighRes<'_>, now: u64) {
+        let timer = timer.read();
+        self.enter_timer(&timer, self.clock_set(&timer, now), now);
     }
 
     #[inline(always)]
@@ -479,24 +529,56 @@ impl Now {
         timers: impl FnOnce(Timing, u64) -> Timers,
         wakes_thread: bool,
     ) -> Option<u64> {
-        let vector = self.vector.load(Relaxed);
-        // A handler is inside of the local interrupt that has called it, if there is one.
-        let base = if let Some(called) = self.handler(wakes_thread) {
-            let (kind, subject) = (Kind::Irq, called.irq.load(Relaxed));
-            let start = called.entered.load(Relaxed);
-            path.begin_with(Origin::Irq, start, Step { kind, cpu, subject });
-            let action = core::array::from_fn(|at| called.action[at].load(Relaxed));
-            path.set_action(action);
-            Some(start)
-        } else if vector != 0 {
-            let (kind, subject) = (Kind::Vector, vector - 1);
-            let start = self.vector_entered.load(Relaxed);
-            path.begin_with(Origin::Vector, start, Step { kind, cpu, subject });
-            Some(start)
+        match self.timer.function.load(Relaxed) {
+            0 => Some(self.first(cpu, wakes_thread)?.begin(path)),
+            function => self.timer_in_hard(function, path, cpu, timers, wakes_thread),
+        }
+    }
+
+    /// The same, if the function of a timer runs there.
+    #[inline(never)]
+    fn timer_in_hard(
+        &self,
+        function: u64,
+        path: &mut impl Words,
+        cpu: u32,
+        timers: impl FnOnce(Timing, u64) -> Timers,
+        wakes_thread: bool,
+    ) -> Option<u64> {
+        let timer = self.timer.expired(function);
+        let timers = timers(timer.timing, function);
+        let mut way = |base| timer.way(path, base, cpu, timers);
+        // Called apart, so that each is in line with what is known of the base.
+        if let Some(called) = self.handler(wakes_thread) {
+            way(Base::First(First::of_handler(called, cpu)))
+        } else if let Some(first) = self.first_of_vector(cpu) {
+            way(Base::First(first))
         } else {
-            None
-        };
-        self.timer.way(path, base, cpu, timers)
+            way(Base::Unknown)
+        }
+    }
+
+    /// The interrupt that the path begins with.
+    #[inline(always)]
+    fn first(&self, cpu: u32, wakes_thread: bool) -> Option<First<'_>> {
+        // A handler is inside of the local interrupt that has called it, if there is one.
+        match self.handler(wakes_thread) {
+            Some(called) => Some(First::of_handler(called, cpu)),
+            None => self.first_of_vector(cpu),
+        }
+    }
+
+    /// The same, if no handler runs.
+    #[inline(always)]
+    fn first_of_vector(&self, cpu: u32) -> Option<First<'_>> {
+        let vector = self.vector.load(Relaxed).checked_sub(1)?;
+        let (kind, subject) = (Kind::Vector, vector);
+        Some(First {
+            origin: Origin::Vector,
+            at: self.vector_entered.load(Relaxed),
+            step: Step { kind, cpu, subject },
+            called: None,
+        })
     }
 
     /// The address of the task that runs, if it has a tip; 0 if not. A switch finds there the task

@@ -5,7 +5,7 @@
 use crate::path::{
     begin, cookie, each, note, of_split, settle, split, state, wait::LONGEST_WAIT, Counts, Kind,
     Look, Origin, Path, Shown, Spent, State, Step, Words, COOKIE_MAX, LONGEST, MERGED, NOTES,
-    PLACES, SLEPT, STEPS, WOKEN, WORDS,
+    PLACE, PLACES, SLEPT, STEPS, WOKEN, WORDS,
 };
 use proptest::prelude::*;
 
@@ -278,31 +278,35 @@ proptest! {
     }
 }
 
-#[test]
-fn an_only_step_is_all_of_its_path() {
-    let step = |kind, subject| Step {
-        kind,
-        cpu: 3,
-        subject,
-    };
-    let mut base: Path = [0; WORDS];
-    base.begin(100, Origin::Vector);
-    assert_eq!(base.only_step(), None, "of a path without steps");
-    base.begin_with(Origin::Vector, 100, step(Kind::Vector, 5));
-    for due in [50, 100, 101] {
-        let mut way: Path = [0; WORDS];
-        way.begin_with(Origin::Timer, due, step(Kind::Due, 1));
-        let mut short = way;
-        way.append(100, &base, due);
-        let only = base.only_step().expect("it has one");
-        if due <= 100 {
-            short.push(100, only);
+proptest! {
+    /// Also with a clock that is behind, and with times that are too long for a step.
+    #[test]
+    fn steps_at_the_begin_are_as_pushed_ones(
+        start in 0..1u64 << 40,
+        times in prop::array::uniform2(prop_oneof![0..1000u64, 0..4 * LONGEST]),
+        behind in prop::array::uniform2(0..2000u64),
+    ) {
+        let step = |kind, subject| Step { kind, cpu: 8191, subject };
+        let second = (start + times[0]).saturating_sub(behind[0]);
+        let third = (second + times[1]).saturating_sub(behind[1]);
+        let steps = [
+            (start, step(Kind::Due, 1)),
+            (second, step(Kind::Vector, u64::MAX)),
+            (third, step(Kind::Expire, 1)),
+        ];
+        let mut at_once: Path = [!0; WORDS];
+        at_once.begin_with(Origin::Timer, steps);
+        let mut pushed: Path = [0; WORDS];
+        pushed.begin(start, Origin::Timer);
+        for (now, step) in steps {
+            pushed.push(now, step);
         }
-        assert_eq!(shown(&short), shown(&way), "due at {due}");
-        assert_eq!(short.last(), way.last());
+        prop_assert_eq!(shown(&at_once), shown(&pushed));
+        prop_assert_eq!(at_once.last(), pushed.last());
+        prop_assert_eq!(at_once.counts().places(), 3);
+        prop_assert_eq!(at_once.counts().origin(), Origin::Timer);
+        prop_assert_eq!(at_once.get(PLACE), 0);
     }
-    base.push(200, step(Kind::Raise, 8));
-    assert_eq!(base.only_step(), None, "of a path of two");
 }
 
 #[test]
@@ -431,7 +435,7 @@ fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
         });
         let mut path = [0; WORDS];
         let (kind, cpu, subject) = (Kind::Irq, 0, 27);
-        path.begin_with(Origin::Irq, 5, Step { kind, cpu, subject });
+        path.begin_with(Origin::Irq, [(5, Step { kind, cpu, subject })]);
         path.set_action(words);
         let (.., action) = of_split(&split(&path, 0).0);
         let shown: Vec<u8> = action.into_iter().flat_map(u64::to_ne_bytes).collect();

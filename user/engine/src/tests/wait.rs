@@ -153,7 +153,7 @@ proptest! {
         let spent = |[irq, softirq, idle]: [u64; 3]| Spent { irq, softirq, idle };
         let sum = |a: [u64; 3], b: [u64; 3]| core::array::from_fn(|at| (a[at] + b[at]) & MASK);
         let mut path: Path = [0; WORDS];
-        path.begin_with(Origin::Irq, 100, step(Kind::Irq, 4));
+        path.begin_with(Origin::Irq, [(100, step(Kind::Irq, 4))]);
         path.push(100, step(Kind::Waking, 4));
         path.push_wait(5, spent(noted));
         path.move_wait(6, |cpu| match cpu {
@@ -188,7 +188,7 @@ fn what_is_not_known_is_not_told() {
     };
     let waits = |noted: Option<u32>, wait: u64| {
         let mut path: Path = [0; WORDS];
-        path.begin_with(Origin::Irq, 100, step(Kind::Irq, 4));
+        path.begin_with(Origin::Irq, [(100, step(Kind::Irq, 4))]);
         path.push(100, step(Kind::Waking, 4));
         if let Some(cpu) = noted {
             path.push_wait(cpu, NONE);
