@@ -42,12 +42,15 @@ use crate::{
 };
 use kernel::{prelude::*, sync::Arc};
 
+mod handlers;
 mod now;
 mod spent;
+mod timers;
 
-pub(super) use now::{Now, Timing};
+pub(super) use now::Now;
+pub(super) use timers::{Since, Timers, Timing};
 
-use now::{Base, Expired};
+use timers::{Base, Expired};
 
 pub(super) type Guard = <Kernel as Platform>::Guard;
 
@@ -55,24 +58,6 @@ type Word = Atomic<u64>;
 
 fn word() -> Word {
     Atomic::new(0)
-}
-
-/// From when on the delay of a timer counts.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Since {
-    Due,
-    Latest,
-    /// From the interrupt that calls it.
-    Vector,
-    /// Not at all: what it does begins with its interrupt.
-    NoOrigin,
-}
-
-/// The same, and whether the filter refuses the timer.
-#[derive(Clone, Copy)]
-pub(super) struct Timers {
-    pub(super) since: Since,
-    pub(super) is_refused: bool,
 }
 
 /// How many functions of one name can be told from others: of static functions there may be several.

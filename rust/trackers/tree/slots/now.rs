@@ -5,13 +5,15 @@
 //! See the head of slots.rs.
 
 use super::{
-    super::path::{Kind, Origin, Spent, Step, Words},
+    super::path::{Kind, Spent, Step, Words},
+    handlers::{Called, First},
     spent::Spending,
-    word, Guard, Kept, Since, Timers, Word,
+    timers::{Base, Expiring, Timers, Timing},
+    word, Guard, Word,
 };
 use crate::sys::{
     atomic::Relaxed,
-    irq::{Action, NAME_WORDS},
+    irq::Action,
     timer::{HighRes, Timer, CLOCKS}, //
 };
 
@@ -27,250 +29,11 @@ const OVER: u64 = 2 << 32;
 /// which of their own lines it is. Those further inside are taken for the last one that is known.
 const NESTED: usize = 3;
 
-/// A handler that was called.
-struct Called {
-    irq: Word,
-    entered: Word,
-    /// Its name, uncut: most are never needed.
-    action: [Word; NAME_WORDS],
-}
-
-impl Called {
-    /// It is called now. Returns the time.
-    ///
-    /// The name of the action is copied, though few interrupts need it: the action may be freed once
-    /// the handler has returned.
-    #[inline(always)]
-    fn enter(&self, irq: u32, action: Action<'_>, now: impl FnOnce() -> u64) -> u64 {
-        self.irq.store(irq.into(), Relaxed);
-        action.with_uncut_name(|name| {
-            for (word, value) in self.action.iter().zip(name) {
-                word.store(value, Relaxed);
-            }
-        });
-        // Last: less has to be kept in registers during the call.
-        let now = now();
-        self.entered.store(now, Relaxed);
-        now
-    }
-}
-
 /// The clocks that can be set: their times minus `CLOCK_MONOTONIC`.
 struct Clock {
     offset: Word,
     /// When that was seen to change.
     since: Word,
-}
-
-/// The words of a timer whose function runs.
-struct Expiring {
-    due: Word,
-    latest: Word,
-    /// 0 if there is none.
-    function: Word,
-    called: Word,
-}
-
-/// What is known of when a timer was due.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Timing {
-    /// To the nanosecond.
-    Exact = 0,
-    /// The tick.
-    Tick = 1,
-    /// Nothing: it may be as late as it likes.
-    Any = 2,
-}
-
-impl Timing {
-    pub(super) fn of(word: u64) -> Self {
-        match word {
-            0 => Timing::Exact,
-            1 => Timing::Tick,
-            _ => Timing::Any,
-        }
-    }
-}
-
-impl Expiring {
-    fn new() -> Self {
-        Self {
-            due: word(),
-            latest: word(),
-            function: word(),
-            called: word(),
-        }
-    }
-
-    /// Its function is called, and it was not due before `since`.
-    #[inline(always)]
-    fn enter(&self, timer: &Timer, since: u64, now: u64) {
-        self.due.store(timer.due.max(since), Relaxed);
-        self.latest.store(timer.latest.max(since), Relaxed);
-        self.called.store(now, Relaxed);
-        self.function.store(timer.function, Relaxed);
-    }
-
-    #[inline(always)]
-    fn leave(&self) {
-        self.function.store(0, Relaxed);
-    }
-
-    /// What is known of the timer with this function.
-    #[inline(always)]
-    fn expired(&self, function: u64) -> Expired {
-        Expired {
-            due: self.due.load(Relaxed),
-            latest: self.latest.load(Relaxed),
-            function,
-            called: self.called.load(Relaxed),
-            timing: Timing::Exact,
-        }
-    }
-}
-
-/// The interrupt that a path begins with.
-struct First<'a> {
-    origin: Origin,
-    at: u64,
-    step: Step,
-    /// The handler, if it is that of a device.
-    called: Option<&'a Called>,
-}
-
-impl<'a> First<'a> {
-    #[inline(always)]
-    fn of_handler(called: &'a Called, cpu: u32) -> Self {
-        let (kind, subject) = (Kind::Irq, called.irq.load(Relaxed));
-        Self {
-            origin: Origin::Irq,
-            at: called.entered.load(Relaxed),
-            step: Step { kind, cpu, subject },
-            called: Some(called),
-        }
-    }
-
-    /// Begins the path. Returns when.
-    #[inline(always)]
-    fn begin(self, path: &mut impl Words) -> u64 {
-        path.begin_with(self.origin, [(self.at, self.step)]);
-        if let Some(called) = self.called {
-            path.set_action(core::array::from_fn(|at| called.action[at].load(Relaxed)));
-        }
-        self.at
-    }
-}
-
-/// The path on which a timer is called.
-pub(super) enum Base<'a> {
-    /// It is not known.
-    Unknown,
-    /// It is this interrupt, without another step.
-    First(First<'a>),
-    /// It began at this time.
-    Path(u64, Kept<'a>),
-}
-
-impl Base<'_> {
-    /// Makes the path. Returns when it begins.
-    #[inline(always)]
-    fn begin(self, path: &mut impl Words) -> Option<u64> {
-        match self {
-            Base::Unknown => None,
-            Base::First(first) => Some(first.begin(path)),
-            Base::Path(start, from) => {
-                path.copy_from(&from);
-                Some(start)
-            }
-        }
-    }
-}
-
-/// A timer whose function runs.
-#[derive(Clone, Copy)]
-pub(super) struct Expired {
-    pub(super) due: u64,
-    pub(super) latest: u64,
-    pub(super) function: u64,
-    pub(super) called: u64,
-    pub(super) timing: Timing,
-}
-
-impl Expired {
-    /// Makes the path to what its function does. Returns when the path begins.
-    #[inline(always)]
-    pub(super) fn way(
-        self,
-        path: &mut impl Words,
-        base: Base<'_>,
-        cpu: u32,
-        timers: Timers,
-    ) -> Option<u64> {
-        let called = self.called;
-        let step = |kind| Step {
-            kind,
-            cpu,
-            subject: self.function,
-        };
-        let (origin, kind) = match self.timing {
-            Timing::Exact => (Origin::Timer, Kind::Due),
-            _ => (Origin::Wheel, Kind::Wheel),
-        };
-        let start = match timers.since {
-            Since::NoOrigin => {
-                let start = base.begin(path)?;
-                path.push(called, step(Kind::Expire));
-                return Some(start);
-            }
-            Since::Vector => {
-                let start = if let Some(start) = base.begin(path) {
-                    path.push(called, step(Kind::Expire));
-                    start
-                } else {
-                    // It is called by none that is known: nothing earlier is.
-                    path.begin_with(origin, [(called, step(Kind::Expire))]);
-                    called
-                };
-                let mut counts = path.counts();
-                counts.set_origin(origin);
-                path.set_counts(counts);
-                timers.mark(path);
-                return Some(start);
-            }
-            Since::Due => self.due,
-            Since::Latest => self.latest,
-        };
-        // The clock of the interrupt may be a little ahead of ours.
-        let start = start.min(called);
-        let (due, expire) = ((start, step(kind)), (called, step(Kind::Expire)));
-        match base {
-            // Mostly a local interrupt, and nothing else.
-            Base::First(First { at, step, .. }) if at >= start => {
-                path.begin_with(origin, [due, (at, step), expire]);
-            }
-            Base::First(_) | Base::Unknown => path.begin_with(origin, [due, expire]),
-            Base::Path(begin, before) => {
-                path.begin_with(origin, [due]);
-                // What came before the timer was due is not on the way from there.
-                path.append(begin, &before, start);
-                path.push(called, step(Kind::Expire));
-            }
-        }
-        timers.mark(path);
-        Some(start)
-    }
-}
-
-impl Timers {
-    /// Marks the path of a timer.
-    #[inline(always)]
-    fn mark(self, path: &mut impl Words) {
-        if self.is_refused {
-            let mut counts = path.counts();
-            counts.set_refused();
-            path.set_counts(counts);
-        }
-    }
 }
 
 /// A thread of softirqs.
@@ -308,11 +71,7 @@ impl Now {
     pub(super) fn new() -> Self {
         Self {
             handlers: word(),
-            called: core::array::from_fn(|_| Called {
-                irq: word(),
-                entered: word(),
-                action: core::array::from_fn(|_| word()),
-            }),
+            called: core::array::from_fn(|_| Called::new()),
             vector: word(),
             vector_entered: word(),
             timer: Expiring::new(),
@@ -572,13 +331,8 @@ impl Now {
     #[inline(always)]
     fn first_of_vector(&self, cpu: u32) -> Option<First<'_>> {
         let vector = self.vector.load(Relaxed).checked_sub(1)?;
-        let (kind, subject) = (Kind::Vector, vector);
-        Some(First {
-            origin: Origin::Vector,
-            at: self.vector_entered.load(Relaxed),
-            step: Step { kind, cpu, subject },
-            called: None,
-        })
+        let entered = self.vector_entered.load(Relaxed);
+        Some(First::of_vector(vector, entered, cpu))
     }
 
     /// The address of the task that runs, if it has a tip; 0 if not. A switch finds there the task

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The handler of an interrupt that a CPU runs, and the interrupt that a path begins with: a handler,
+//! or a local interrupt.
+//!
+//! See the head of slots.rs.
+
+use super::{
+    super::path::{Kind, Origin, Step, Words},
+    word, Word,
+};
+use crate::sys::{
+    atomic::Relaxed,
+    irq::{Action, NAME_WORDS}, //
+};
+
+/// A handler that was called.
+pub(super) struct Called {
+    irq: Word,
+    entered: Word,
+    /// Its name, uncut: most are never needed.
+    action: [Word; NAME_WORDS],
+}
+
+impl Called {
+    pub(super) fn new() -> Self {
+        Self {
+            irq: word(),
+            entered: word(),
+            action: core::array::from_fn(|_| word()),
+        }
+    }
+
+    /// It is called now. Returns the time.
+    ///
+    /// The name of the action is copied, though few interrupts need it: the action may be freed once
+    /// the handler has returned.
+    #[inline(always)]
+    pub(super) fn enter(&self, irq: u32, action: Action<'_>, now: impl FnOnce() -> u64) -> u64 {
+        self.irq.store(irq.into(), Relaxed);
+        action.with_uncut_name(|name| {
+            for (word, value) in self.action.iter().zip(name) {
+                word.store(value, Relaxed);
+            }
+        });
+        // Last: less has to be kept in registers during the call.
+        let now = now();
+        self.entered.store(now, Relaxed);
+        now
+    }
+}
+
+/// The interrupt that a path begins with.
+pub(super) struct First<'a> {
+    origin: Origin,
+    pub(super) at: u64,
+    pub(super) step: Step,
+    /// The handler, if it is that of a device.
+    called: Option<&'a Called>,
+}
+
+impl<'a> First<'a> {
+    #[inline(always)]
+    pub(super) fn of_handler(called: &'a Called, cpu: u32) -> Self {
+        let (kind, subject) = (Kind::Irq, called.irq.load(Relaxed));
+        Self {
+            origin: Origin::Irq,
+            at: called.entered.load(Relaxed),
+            step: Step { kind, cpu, subject },
+            called: Some(called),
+        }
+    }
+
+    /// A local interrupt, by its position.
+    #[inline(always)]
+    pub(super) fn of_vector(vector: u64, at: u64, cpu: u32) -> Self {
+        let (kind, subject) = (Kind::Vector, vector);
+        Self {
+            origin: Origin::Vector,
+            at,
+            step: Step { kind, cpu, subject },
+            called: None,
+        }
+    }
+
+    /// Begins the path. Returns when.
+    #[inline(always)]
+    pub(super) fn begin(self, path: &mut impl Words) -> u64 {
+        path.begin_with(self.origin, [(self.at, self.step)]);
+        if let Some(called) = self.called {
+            path.set_action(core::array::from_fn(|at| called.action[at].load(Relaxed)));
+        }
+        self.at
+    }
+}

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A timer whose function runs, and the path to what that does.
+//!
+//! ```text
+//!   due             interrupt or softirq       function called      what it does
+//!    |-----------------------|-----------------------|------------------->
+//!    `from=softexpires`, or the end of the slack     steps
+//! ```
+//!
+//! See the head of slots.rs.
+
+use super::{
+    super::path::{Kind, Origin, Step, Words},
+    handlers::First,
+    word, Kept, Word,
+};
+use crate::sys::{
+    atomic::Relaxed,
+    timer::Timer, //
+};
+
+/// From when on the delay of a timer counts.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Since {
+    Due,
+    Latest,
+    /// From the interrupt that calls it.
+    Vector,
+    /// Not at all: what it does begins with its interrupt.
+    NoOrigin,
+}
+
+/// The same, and whether the filter refuses the timer.
+#[derive(Clone, Copy)]
+pub(crate) struct Timers {
+    pub(crate) since: Since,
+    pub(crate) is_refused: bool,
+}
+
+/// The words of a timer whose function runs.
+pub(super) struct Expiring {
+    due: Word,
+    latest: Word,
+    /// 0 if there is none.
+    pub(super) function: Word,
+    called: Word,
+}
+
+/// What is known of when a timer was due.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Timing {
+    /// To the nanosecond.
+    Exact = 0,
+    /// The tick.
+    Tick = 1,
+    /// Nothing: it may be as late as it likes.
+    Any = 2,
+}
+
+impl Timing {
+    pub(super) fn of(word: u64) -> Self {
+        match word {
+            0 => Timing::Exact,
+            1 => Timing::Tick,
+            _ => Timing::Any,
+        }
+    }
+}
+
+impl Expiring {
+    pub(super) fn new() -> Self {
+        Self {
+            due: word(),
+            latest: word(),
+            function: word(),
+            called: word(),
+        }
+    }
+
+    /// Its function is called, and it was not due before `since`.
+    #[inline(always)]
+    pub(super) fn enter(&self, timer: &Timer, since: u64, now: u64) {
+        self.due.store(timer.due.max(since), Relaxed);
+        self.latest.store(timer.latest.max(since), Relaxed);
+        self.called.store(now, Relaxed);
+        self.function.store(timer.function, Relaxed);
+    }
+
+    #[inline(always)]
+    pub(super) fn leave(&self) {
+        self.function.store(0, Relaxed);
+    }
+
+    /// What is known of the timer with this function.
+    #[inline(always)]
+    pub(super) fn expired(&self, function: u64) -> Expired {
+        Expired {
+            due: self.due.load(Relaxed),
+            latest: self.latest.load(Relaxed),
+            function,
+            called: self.called.load(Relaxed),
+            timing: Timing::Exact,
+        }
+    }
+}
+
+/// The path on which a timer is called.
+pub(super) enum Base<'a> {
+    /// It is not known.
+    Unknown,
+    /// It is this interrupt, without another step.
+    First(First<'a>),
+    /// It began at this time.
+    Path(u64, Kept<'a>),
+}
+
+impl Base<'_> {
+    /// Makes the path. Returns when it begins.
+    #[inline(always)]
+    fn begin(self, path: &mut impl Words) -> Option<u64> {
+        match self {
+            Base::Unknown => None,
+            Base::First(first) => Some(first.begin(path)),
+            Base::Path(start, from) => {
+                path.copy_from(&from);
+                Some(start)
+            }
+        }
+    }
+}
+
+/// A timer whose function runs.
+#[derive(Clone, Copy)]
+pub(super) struct Expired {
+    pub(super) due: u64,
+    pub(super) latest: u64,
+    pub(super) function: u64,
+    pub(super) called: u64,
+    pub(super) timing: Timing,
+}
+
+impl Expired {
+    /// Makes the path to what its function does. Returns when the path begins.
+    #[inline(always)]
+    pub(super) fn way(
+        self,
+        path: &mut impl Words,
+        base: Base<'_>,
+        cpu: u32,
+        timers: Timers,
+    ) -> Option<u64> {
+        let called = self.called;
+        let step = |kind| Step {
+            kind,
+            cpu,
+            subject: self.function,
+        };
+        let (origin, kind) = match self.timing {
+            Timing::Exact => (Origin::Timer, Kind::Due),
+            _ => (Origin::Wheel, Kind::Wheel),
+        };
+        let start = match timers.since {
+            Since::NoOrigin => {
+                let start = base.begin(path)?;
+                path.push(called, step(Kind::Expire));
+                return Some(start);
+            }
+            Since::Vector => {
+                let start = if let Some(start) = base.begin(path) {
+                    path.push(called, step(Kind::Expire));
+                    start
+                } else {
+                    // It is called by none that is known: nothing earlier is.
+                    path.begin_with(origin, [(called, step(Kind::Expire))]);
+                    called
+                };
+                let mut counts = path.counts();
+                counts.set_origin(origin);
+                path.set_counts(counts);
+                timers.mark(path);
+                return Some(start);
+            }
+            Since::Due => self.due,
+            Since::Latest => self.latest,
+        };
+        // The clock of the interrupt may be a little ahead of ours.
+        let start = start.min(called);
+        let (due, expire) = ((start, step(kind)), (called, step(Kind::Expire)));
+        match base {
+            // Mostly a local interrupt, and nothing else.
+            Base::First(First { at, step, .. }) if at >= start => {
+                path.begin_with(origin, [due, (at, step), expire]);
+            }
+            Base::First(_) | Base::Unknown => path.begin_with(origin, [due, expire]),
+            Base::Path(begin, before) => {
+                path.begin_with(origin, [due]);
+                // What came before the timer was due is not on the way from there.
+                path.append(begin, &before, start);
+                path.push(called, step(Kind::Expire));
+            }
+        }
+        timers.mark(path);
+        Some(start)
+    }
+}
+
+impl Timers {
+    /// Marks the path of a timer.
+    #[inline(always)]
+    fn mark(self, path: &mut impl Words) {
+        if self.is_refused {
+            let mut counts = path.counts();
+            counts.set_refused();
+            path.set_counts(counts);
+        }
+    }
+}
