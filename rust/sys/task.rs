@@ -318,6 +318,12 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
     }
 
+    /// Whether it is a thread of the kernel, or one that works for it in a process: no thread of a program.
+    #[inline(always)]
+    pub(crate) fn is_of_kernel(&self) -> bool {
+        read!(self, flags) & (bindings::PF_KTHREAD | bindings::PF_USER_WORKER) != 0
+    }
+
     /// Whether it is a thread that the kernel has started inside a process, for io_uring or vhost:
     /// it never returns to user space.
     #[inline(always)]

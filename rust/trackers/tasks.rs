@@ -39,7 +39,7 @@ const UID: usize = CPU + 1;
 pub(super) const KTHREADS: usize = UID + 1;
 
 /// Those that let all tasks pass by default, as bits.
-const TASKS: u64 = 1 << PID | 1 << TID | 1 << COMM | 1 << CGROUP | 1 << CPU | 1 << UID;
+pub(super) const TASKS: u64 = 1 << PID | 1 << TID | 1 << COMM | 1 << CGROUP | 1 << CPU | 1 << UID;
 
 /// How many parameters the filter has.
 pub(super) const FILTER: usize = 7;
@@ -129,21 +129,6 @@ pub(super) fn is_wanted<const K: usize, const D: usize>(
     (only_cpu == ALL || only_cpu == u64::from(cpu))
         && (uid == ALL || uid == u64::from(task.uid()))
         && (cgroup == ALL || task.is_in_cgroup(cgroup))
-}
-
-/// Whether the filter accepts a task, on a CPU: both of these, with one test if the filter is not
-/// used, as it mostly is not. Any context.
-#[inline(always)]
-pub(super) fn is_wanted_mostly<const K: usize, const D: usize>(
-    core: &Core<K, D>,
-    task: &TaskRef<'_>,
-    cpu: impl FnOnce() -> u32,
-) -> bool {
-    if core.are_default(TASKS) {
-        core.value(KTHREADS) != 0 || !task.is_kthread()
-    } else {
-        may_be_wanted(core, task) && is_wanted(core, task, cpu())
-    }
 }
 
 /// The CPU that the guard holds.

@@ -370,13 +370,17 @@ impl Probes {
     /// A task is woken on this path: continues it, for a new tip. Returns whether that is wanted.
     #[inline(always)]
     fn branch(&self, path: &mut impl Words, waking: &Waking<'_>) -> bool {
-        let (core, wakee) = (&self.core, waking.wakee);
-        let (is_worker, is_kthread) = (wakee.is_user_worker(), wakee.is_kthread());
-        let is_target = !waking.is_ours
-            && (!is_worker || core.value(tasks::KTHREADS) != 0)
-            && tasks::is_wanted_mostly(core, wakee, || path.first_cpu())
-            && self.is_urgent(wakee);
-        let is_hop = is_worker || is_kthread;
+        let wakee = waking.wakee;
+        let is_hop = wakee.is_of_kernel();
+        // Mostly there is no filter, and all others are targets.
+        let is_target = if self
+            .core
+            .are_default(tasks::TASKS | 1 << tasks::KTHREADS | 1 << PRIO)
+        {
+            !is_hop
+        } else {
+            self.is_target(waking, path.first_cpu())
+        };
         if !self.is_origin_wanted(path) || !(is_target || is_hop) {
             return false;
         }
@@ -396,6 +400,17 @@ impl Probes {
             }
         }
         true
+    }
+
+    /// Whether the filter accepts a task that is woken, on a path that began on this CPU, as a target.
+    #[inline(never)]
+    fn is_target(&self, waking: &Waking<'_>, first_cpu: u32) -> bool {
+        let (core, wakee) = (&self.core, waking.wakee);
+        !waking.is_ours
+            && (!wakee.is_user_worker() || core.value(tasks::KTHREADS) != 0)
+            && tasks::may_be_wanted(core, wakee)
+            && tasks::is_wanted(core, wakee, first_cpu)
+            && self.is_urgent(wakee)
     }
 
     /// Whether a task has the priority that a target must have.
