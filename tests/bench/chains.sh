@@ -9,10 +9,14 @@
 # In each round the contenders take turns with each load: no tracer, our `tree`, and the BPF programs of chain.bpf.c.
 # Nothing is late. The loads are hackbench, iperf3 between two network namespaces, and fio on a disk whose requests a
 # timer completes. The machine has one processor, whose clock counts instructions, and soak takes all that it has left:
-# what a load takes is what soak does not get, however long the load waits in between.
+# what a load takes is what soak does not get, however long the load waits in between. Each does enough that what a
+# tracer adds is many times what differs from run to run: of one request in ten thousand, not of the start of fio.
 #
 # Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and what each has measured and lost in all runs:
-# `result paths_LOAD_NAME 0 NUMBER ROUNDS`, `result lost_LOAD_NAME 0 NUMBER 1`.
+# `result paths_LOAD_NAME 0 NUMBER ROUNDS`, `result lost_LOAD_NAME 0 NUMBER 1`. What our tracker adds to a load divided
+# by what BPF adds, both compared with the run of the same round without a tracer, is `result ours_to_bpf_LOAD 0 MEDIAN
+# 1`, and with `from_` and `to_` the interval in which the median lies with 95 % confidence, from 6 rounds on. The runs
+# themselves are the lines `time`.
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -26,10 +30,10 @@ busy() {
 }
 
 # At a real-time priority, hackbench switches as often with each contender.
-hackbench_load() { chrt --fifo 1 hackbench --process --groups 2 --fds 4 --loops 1000 >/dev/null; }
+hackbench_load() { chrt --fifo 1 hackbench --process --groups 2 --fds 4 --loops 3000 >/dev/null; }
 iperf3_load() { iperf3 --client 10.9.0.2 --udp --length 1400 --bitrate 20M --time 2 >/dev/null; }
 fio_load() {
-	fio --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=1 --size=4m --number_ios=3000 \
+	fio --readonly --rw=randread --bs=4k --direct=1 --ioengine=libaio --iodepth=1 --size=4m --io_size=40m \
 		--name=timer --filename=/dev/nullb0 >/dev/null
 }
 
@@ -37,7 +41,35 @@ fio_load() {
 run() {
 	before=$(busy)
 	"$1_load"
-	echo "time $1_$2 $(($(busy) - before))" >>/tmp/runs
+	echo "time $1_$2 $(($(busy) - before))" | tee -a /tmp/runs
+}
+
+# compare LOAD: the ratios of its rounds. With confidence 0.95 the median lies between the k-th smallest and the k-th
+# greatest of n, whatever the distribution, if as many of n coins show less than k heads or tails in 1 of 20 cases.
+compare() {
+	awk -v load="$1" '
+		$1 == "time" && split($2, name, "_") && name[1] == load { took[name[2], ++runs[name[2]]] = $3 }
+		END {
+			n = runs["none"]
+			for (round = 1; round <= n; round++) {
+				alone = took["none", round]
+				ratio = (took["ours", round] - alone) / (took["bpf", round] - alone)
+				for (at = round; at > 1 && sorted[at - 1] > ratio; at--)
+					sorted[at] = sorted[at - 1]
+				sorted[at] = ratio
+			}
+			all = ways = 1
+			for (coin = 0; coin < n; coin++)
+				all *= 2
+			for (k = 0; 2 * (less + ways) / all <= 0.05; ways *= (n - k + 1) / k) {
+				less += ways
+				k++
+			}
+			k = k ? k : 1
+			print "result ours_to_bpf_" load " 0 " sorted[int((n + 1) / 2)] " 1"
+			print "result from_ours_to_bpf_" load " 0 " sorted[k] " 1"
+			print "result to_ours_to_bpf_" load " 0 " sorted[n + 1 - k] " 1"
+		}' /tmp/runs
 }
 
 none() { run "$1" none; }
@@ -68,7 +100,7 @@ bpf() {
 echo 4608 >/proc/sys/net/core/wmem_default
 echo -1 >/proc/sys/kernel/sched_rt_runtime_us
 load_module
-null_disk nullb0 100000
+null_disk nullb0 20000
 between_namespaces
 /lt/soak /dev/shm/soak &
 soak=$!
@@ -86,6 +118,7 @@ for load in hackbench iperf3 fio; do
 		bpf $load
 		round=$((round + 1))
 	done
+	compare $load
 	for name in none ours bpf; do
 		echo "result ${load}_$name 0 $(awk -v name=${load}_$name '$1 == "time" && $2 == name { print $3 }' /tmp/runs |
 			sort -n | awk '{ time[NR] = $1 } END { print time[int((NR + 1) / 2)] }') 1000000"

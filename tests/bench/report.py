@@ -84,7 +84,8 @@ ROWS = {
     ("engine", "tree_irq"): ("tree, an interrupt that wakes no task", None),
     **{("engine", f"{which}tree_{name}"): (what.format(title), None)
        for name, title in (("switch", "a switch"), ("waking", "a waking"), ("chain", "irq to switch"),
-                           ("life", "irq to sleep"), ("preempted", "irq to sleep, preempted"))
+                           ("life", "irq to sleep"), ("preempted", "irq to sleep, preempted"),
+                           ("timer", "timer to switch"))
        for which, what in (("no_", "calling the probes of {}"), ("", "tree, {}"))},
     **{("engine", f"tree_timed_{name}"): (f"tree interference=1, {title}", None)
        for name, title in (("irq", "an interrupt that wakes no task"), ("switch", "a switch"),
@@ -92,7 +93,7 @@ ROWS = {
     **{("engine", f"empty_{name}"): (f"the same with empty probes: {title}", None)
        for name, title in (("irq", "an interrupt"), ("switch", "a switch"), ("waking", "a waking"),
                            ("chain", "irq to switch"), ("life", "irq to sleep"),
-                           ("preempted", "irq to sleep, preempted"))},
+                           ("preempted", "irq to sleep, preempted"), ("timer", "timer to switch"))},
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),
@@ -122,6 +123,10 @@ ROWS = {
        for load in LOADS for name, title in (("none", "no tracer"), ("ours", "tree"), ("bpf", "BPF"))},
     **{("chains", f"{what}_{load}_{name}"): (f"{what}: {load}, {title}", None)
        for what in ("paths", "lost") for load in LOADS for name, title in (("ours", "tree"), ("bpf", "BPF"))},
+    **{("chains", f"{which}ours_to_bpf_{load}"): (what.format(load), goal)
+       for load in LOADS
+       for which, what, goal in (("", "{}: added by tree / BPF", 0.5), ("from_", "  between", None),
+                                 ("to_", "  and", None))},
     **{("trace", f"{what}_{name}"): (f"{title}: {which}", None)
        for what, title in (("one", "one trace"), ("many", "merged"))
        for name, which in (("count", "lt-ctf decodes"), ("fields", "and takes every field"),
@@ -151,6 +156,7 @@ UNITS = {
     **{f"{what}_{name}": "number" for what in ("delays", "lost")
        for name in ("ours", "bpf_facts", "bpf_hash", "bpf_storage", "hist")},
     **{f"{what}_{load}_{name}": "number" for what in ("paths", "lost") for load in LOADS for name in ("ours", "bpf")},
+    **{f"{which}ours_to_bpf_{load}": "ratio" for which in ("", "from_", "to_") for load in LOADS},
     **{name: "of 1,000" for name in structures.ROWS if name.startswith(("lost", "worst"))},
     "memory": "bytes", "engine_to_lfht": "ratio", "engine_to_locked": "ratio",
     "threads_ratio": "ratio", "space": "ratio", "bent": "ratio", "read_bent": "ratio", "load_space": "ratio",
@@ -178,6 +184,7 @@ ALONE_TREE = [
     ("tree_switch", "switch", "tree, switch of a task without tip", 45),
     ("tree_waking", "waking", "tree, waking by a task without tip", 45),
     ("tree_chain", "chain", "tree, irq to switch", 1200),
+    ("tree_timer", "timer", "tree, timer to switch", None),
     ("tree_life", "life", "tree, irq to sleep", None),
     ("tree_timed_irq", "irq", "tree interference=1, interrupt", None),
     ("tree_timed_switch", "switch", "tree interference=1, switch", None),
@@ -211,10 +218,6 @@ RATIOS = [
        / (value("hackbench", name) - value("hackbench", "none")))
       for name, title, goal in (("bpf_facts", "BPF, the same facts", 0.5), ("bpf_hash", "BPF, hash maps", None),
                                 ("bpf_storage", "BPF, storage", None), ("hist", "hist triggers", 0.5))),
-    *(("chains", f"ours_to_bpf_{load}", "ratio", f"{load}: added by tree / BPF", 0.5,
-       lambda value, load=load: (value("chains", f"{load}_ours") - value("chains", f"{load}_none"))
-       / (value("chains", f"{load}_bpf") - value("chains", f"{load}_none")))
-      for load in LOADS),
     ("engine", "alone_switch_syscall", "instructions", "syscall probe of a switch, alone", 80,
      lambda value: value("engine", "switch_syscall") - value("engine", "no_switch")),
     *(("engine", f"alone_{name}", "instructions", f"{title}, alone", None,

@@ -108,11 +108,12 @@ enum What {
     Chain,
     Life,
     Preempted,
+    Timer,
 }
 
 /// What happens, and its row: no probe attached, or followed by a tracker, in the order of
 /// scripts/bench.
-const WAYS: [(What, &str); 43] = [
+const WAYS: [(What, &str); 45] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),
     (What::Irq, "irq_followed"),
@@ -153,19 +154,22 @@ const WAYS: [(What, &str); 43] = [
     (What::Life, "tree_life"),
     (What::Preempted, "no_tree_preempted"),
     (What::Preempted, "tree_preempted"),
+    (What::Timer, "no_tree_timer"),
+    (What::Timer, "tree_timer"),
     (What::Irq, "tree_timed_irq"),
     (What::Switch, "tree_timed_switch"),
     (What::Chain, "tree_timed_chain"),
 ];
 
 /// The same with probes that do nothing, in the same order, behind those.
-const EMPTY_WAYS: [(What, &str); 6] = [
+const EMPTY_WAYS: [(What, &str); 7] = [
     (What::Irq, "empty_irq"),
     (What::Switch, "empty_switch"),
     (What::Waking, "empty_waking"),
     (What::Chain, "empty_chain"),
     (What::Life, "empty_life"),
     (What::Preempted, "empty_preempted"),
+    (What::Timer, "empty_timer"),
 ];
 
 /// How many events are live while pairs are measured.

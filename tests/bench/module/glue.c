@@ -5,6 +5,7 @@
  */
 #include <linux/bpf.h>
 #include <linux/filter.h>
+#include <linux/hrtimer.h>
 #include <linux/if_ether.h>
 #include <linux/in.h>
 #include <linux/interrupt.h>
@@ -147,6 +148,7 @@ struct ltb_way {
 	void **pwq;
 	void *wq;
 	struct sk_buff *skb;
+	struct hrtimer timer;
 	/* A task of user space, and one of the kernel. */
 	struct task_struct *init;
 	struct task_struct *kthreadd;
@@ -196,6 +198,19 @@ static bool ltb_packet_new(struct ltb_way *way)
 	return true;
 }
 
+static enum hrtimer_restart ltb_timer_run(struct hrtimer *timer)
+{
+	return HRTIMER_NORESTART;
+}
+
+/* It was due long ago, and is never started. */
+static void ltb_timer_new(struct ltb_way *way)
+{
+	hrtimer_setup(&way->timer, ltb_timer_run, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS_HARD);
+	hrtimer_set_expires(&way->timer, 1);
+}
+
 static bool ltb_way_find(struct ltb_way *way)
 {
 	static const char *const names[LTB_WHATS][LTB_POINTS] = {
@@ -218,6 +233,12 @@ static bool ltb_way_find(struct ltb_way *way)
 			       "sched_waking", "sched_switch" },
 		[LTB_PREEMPTED] = { "irq_handler_entry", "irq_handler_exit",
 				    "sched_waking", "sched_switch" },
+		[LTB_TIMER] = { "hrtimer_expire_entry", "hrtimer_expire_exit",
+				"sched_waking", "sched_switch",
+#ifdef CONFIG_X86_LOCAL_APIC
+				"local_timer_entry", "local_timer_exit",
+#endif
+		},
 	};
 	const char *const *name = names[way->what];
 
@@ -240,6 +261,9 @@ static bool ltb_way_find(struct ltb_way *way)
 		return ltb_work_new(way);
 	case LTB_PACKET:
 		return ltb_packet_new(way);
+	case LTB_TIMER:
+		ltb_timer_new(way);
+		return true;
 	default:
 		return true;
 	}
@@ -343,6 +367,23 @@ static void ltb_interrupt(const struct ltb_way *way, struct irqaction *action,
 	preempt_count_sub(HARDIRQ_OFFSET);
 }
 
+/* A local interrupt calls the function of a timer, which wakes a task. */
+static void ltb_expire(const struct ltb_way *way)
+{
+	struct tracepoint *const *points = way->points;
+	unsigned long timer = (unsigned long)&way->timer;
+
+	preempt_count_add(HARDIRQ_OFFSET);
+	if (points[4])
+		ltb_call(points[4], 0, 0, 0);
+	ltb_call(points[0], timer, 0, 0);
+	ltb_call(points[2], (unsigned long)way->init, 0, 0);
+	ltb_call(points[1], timer, 0, 0);
+	if (points[5])
+		ltb_call(points[5], 0, 0, 0);
+	preempt_count_sub(HARDIRQ_OFFSET);
+}
+
 void ltb_way_pass(const struct ltb_way *way)
 {
 	static struct irqaction action = { .name = "virtio0-req.0" };
@@ -417,6 +458,11 @@ void ltb_way_pass(const struct ltb_way *way)
 				     TASK_INTERRUPTIBLE);
 		}
 		ltb_switched(points[3], way->init, way->kthreadd,
+			     TASK_INTERRUPTIBLE);
+		break;
+	case LTB_TIMER:
+		ltb_expire(way);
+		ltb_switched(points[3], way->kthreadd, way->init,
 			     TASK_INTERRUPTIBLE);
 		break;
 	default:

@@ -64,6 +64,8 @@ enum ltb_what {
 	/* It was woken by an interrupt, runs, and sleeps; is preempted in between. */
 	LTB_LIFE,
 	LTB_PREEMPTED,
+	/* It was woken by a timer, whose function a local interrupt calls. */
+	LTB_TIMER,
 	LTB_WHATS
 };
 
