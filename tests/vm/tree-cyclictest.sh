@@ -15,6 +15,7 @@
 # root: full
 # icount: 1
 # debug: no, a sanitizer takes longer to return to user space than the comparison allows
+# kcsan: no, as debug
 # timeout: 200
 
 . /lt/tests/lib.sh

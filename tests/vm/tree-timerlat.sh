@@ -17,6 +17,7 @@
 # root: full
 # icount: 1
 # debug: no, that kernel has no such tracer
+# kcsan: no, as debug
 # timeout: 200
 
 . /lt/tests/lib.sh

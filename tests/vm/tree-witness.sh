@@ -15,6 +15,7 @@
 # root: full
 # icount: 1
 # debug: no, a sanitizer takes longer between two probes than the comparison allows
+# kcsan: no, as debug
 # timeout: 300
 
 . /lt/tests/lib.sh
