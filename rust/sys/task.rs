@@ -84,8 +84,7 @@ mod in_place {
         task
     }
 
-    /// As lt_context(). On PREEMPT_RT, what tells of softirqs is not in the preemption counter.
-    #[cfg(not(CONFIG_PREEMPT_RT))]
+    /// As lt_context().
     #[inline(always)]
     pub(super) fn context() -> super::Context {
         use super::Context;
@@ -109,7 +108,8 @@ mod in_place {
                 options(nostack, readonly, preserves_flags),
             );
         }
-        if count & (LT_NMI_MASK | LT_HARDIRQ_MASK | LT_SOFTIRQ_OFFSET) == 0 {
+        let softirqs = softirqs(count);
+        if count & (LT_NMI_MASK | LT_HARDIRQ_MASK) | softirqs & LT_SOFTIRQ_OFFSET == 0 {
             Context::Task
         } else if count & LT_NMI_MASK != 0 {
             Context::Nmi
@@ -120,20 +120,31 @@ mod in_place {
         }
     }
 
+    /// What tells of softirqs: on PREEMPT_RT it is not in the preemption counter, since they can be
+    /// preempted.
     #[cfg(CONFIG_PREEMPT_RT)]
-    pub(super) use super::called::context;
+    #[inline(always)]
+    fn softirqs(_: u32) -> u32 {
+        // SAFETY: The current task is valid, and the field is a number, which only it writes.
+        unsafe { core::ptr::addr_of!((*current()).softirq_disable_cnt).read_volatile() as u32 }
+    }
+
+    #[cfg(not(CONFIG_PREEMPT_RT))]
+    #[inline(always)]
+    fn softirqs(count: u32) -> u32 {
+        count
+    }
 }
 
 #[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
 use called as in_place;
 
 /// The same, by calls.
-#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP, not(CONFIG_PREEMPT_RT))))]
+#[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
 mod called {
     use super::Context;
     use crate::sys::bindings as helpers;
 
-    #[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
     pub(super) fn current() -> *mut kernel::bindings::task_struct {
         // SAFETY: It always exists; on any CPU it is the caller's.
         unsafe { kernel::bindings::get_current() }
