@@ -24,7 +24,8 @@
 //! # Contexts
 //!
 //! Interrupts are off when a handler or a local interrupt is entered or left, and when a softirq is
-//! raised. On PREEMPT_RT softirqs, and the timers that are called in them, are preemptible.
+//! raised. A timer is called in a hard interrupt or in a softirq. On PREEMPT_RT softirqs, and the
+//! timers that are called in them, are preemptible.
 
 use crate::{
     engine::platform::Platform,
@@ -146,7 +147,7 @@ unsafe extern "C" fn timer_entered<T: Observer>(
     if Context::current() != Context::Hardirq {
         return observer.soft_timer_entered(&Kernel::guard(), timer);
     }
-    // SAFETY: Interrupts are off.
+    // SAFETY: A hard interrupt cannot be preempted.
     let guard = unsafe { PreemptGuard::already() };
     observer.timer_entered(guard, timer);
 }
@@ -160,7 +161,7 @@ unsafe extern "C" fn timer_left<T: Observer>(data: *mut c_void, _: *mut bindings
     if Context::current() != Context::Hardirq {
         return observer.soft_timer_left(&Kernel::guard());
     }
-    // SAFETY: Interrupts are off.
+    // SAFETY: A hard interrupt cannot be preempted.
     let guard = unsafe { PreemptGuard::already() };
     observer.timer_left(guard);
 }

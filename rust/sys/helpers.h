@@ -64,7 +64,10 @@ void lt_current(struct lt_task *out);
 
 /* 0 in a task, 1 in a softirq, 2 in a hard interrupt, 3 in an NMI. */
 u32 lt_context(void);
-/* What it looks at in the preemption counter, unless on PREEMPT_RT. */
+/*
+ * What it looks at in the preemption counter; on PREEMPT_RT the last one is in
+ * softirq_disable_cnt of the task.
+ */
 enum {
 	LT_NMI_MASK = NMI_MASK,
 	LT_HARDIRQ_MASK = HARDIRQ_MASK,

@@ -99,7 +99,7 @@ mod in_place {
         }
         let count: u32;
         // SAFETY: Reads a per-CPU variable, whose lower half, if there is another one, has all that
-        // is tested here: that is the same on every CPU where the caller may run.
+        // is tested of it: that is the same on every CPU where the caller may run.
         unsafe {
             asm!(
                 "mov {count:e}, dword ptr gs:[rip + {counter}]",
@@ -329,7 +329,8 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_in_cgroup(self.raw.as_ptr(), number) }
     }
 
-    /// Whether it is a thread of the kernel, or one that works for it in a process: no thread of a program.
+    /// Whether it is a thread of the kernel, or one that works for it in a process: no thread of a
+    /// program.
     #[inline(always)]
     pub(crate) fn is_of_kernel(&self) -> bool {
         read!(self, flags) & (bindings::PF_KTHREAD | bindings::PF_USER_WORKER) != 0

@@ -9,8 +9,8 @@
 # In each round the contenders take turns with each load: no tracer, our `tree`, and the BPF programs of chain.bpf.c.
 # Nothing is late. The loads are hackbench, iperf3 between two network namespaces, and fio on a disk whose requests a
 # timer completes. The machine has one processor, whose clock counts instructions, and soak takes all that it has left:
-# what a load takes is what soak does not get, however long the load waits in between. Each does enough that what a
-# tracer adds is many times what differs from run to run: of one request in ten thousand, not of the start of fio.
+# what a load takes is what soak does not get, however long the load waits in between. fio makes ten
+# thousand requests: what a tracer adds to them is many times what its start differs by from run to run.
 #
 # Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and what each has measured and lost in all runs:
 # `result paths_LOAD_NAME 0 NUMBER ROUNDS`, `result lost_LOAD_NAME 0 NUMBER 1`. What our tracker adds to a load divided
