@@ -52,11 +52,6 @@
 #include <asm/syscall.h>
 #include <asm/word-at-a-time.h>
 
-/* Since 7.3, linux/hrtimer.h does not have the clock bases any more. */
-#if __has_include(<linux/hrtimer_bases.h>)
-#include <linux/hrtimer_bases.h>
-#endif
-
 #include "helpers.h"
 
 /* CPU and nodes */
@@ -600,6 +595,11 @@ notrace bool lt_task_in_syscall(struct task_struct *task)
 
 /* Interrupts and timers */
 
+/* Read by rust/sys/timer.rs. */
+static_assert(__same_type(((struct hrtimer_clock_base *)0)->offset, ktime_t));
+static_assert(__same_type(((struct hrtimer_clock_base *)0)->clockid, clockid_t));
+
+/* In the order of IDS there. */
 void lt_clock_offsets(u64 out[LT_CLOCKS])
 {
 	static const enum tk_offsets clocks[LT_CLOCKS] = {

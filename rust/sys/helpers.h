@@ -9,12 +9,18 @@
 #ifndef _LATENCY_TRACKER_HELPERS_H
 #define _LATENCY_TRACKER_HELPERS_H
 
+#include <linux/hrtimer.h>
 #include <linux/preempt.h>
 #include <linux/smp.h>
+#include <linux/stddef.h>
 #include <linux/types.h>
 
+/* Since 7.3, linux/hrtimer.h does not have the clock bases any more. */
+#if __has_include(<linux/hrtimer_bases.h>)
+#include <linux/hrtimer_bases.h>
+#endif
+
 struct file;
-struct hrtimer;
 struct inode;
 struct module;
 struct poll_table_struct;
@@ -219,6 +225,15 @@ bool lt_syscall_is_compat(void);
 
 /* The name of an action of an interrupt line, terminated, into 32 bytes of 0. */
 void lt_irq_action_name(const void *action, u64 out[4]);
+
+/*
+ * Where the base of a high-resolution timer has its clock, and the offset of
+ * that to CLOCK_MONOTONIC: the kernel crate has not known it since 7.3.
+ */
+enum {
+	LT_CLOCK_BASE_OFFSET = offsetof(struct hrtimer_clock_base, offset),
+	LT_CLOCK_BASE_CLOCK = offsetof(struct hrtimer_clock_base, clockid),
+};
 
 /* Clocks that may be set: real time, boot time, TAI. */
 #define LT_CLOCKS 3

@@ -95,11 +95,16 @@ impl<'a> HighRes<'a> {
                 addr_of!((*raw).function).read_volatile(),
             )
         };
-        // SAFETY: As above.
+        let base = base.cast::<u8>();
+        // SAFETY: As above: this is where the base has them, and helpers.c asserts their types.
         let (offset, id) = unsafe {
             (
-                addr_of!((*base).offset).read_volatile(),
-                addr_of!((*base).clockid).read_volatile(),
+                base.add(helpers::LT_CLOCK_BASE_OFFSET as usize)
+                    .cast::<bindings::ktime_t>()
+                    .read_volatile(),
+                base.add(helpers::LT_CLOCK_BASE_CLOCK as usize)
+                    .cast::<bindings::clockid_t>()
+                    .read_volatile(),
             )
         };
         Timer {
