@@ -85,7 +85,7 @@ ROWS = {
     **{("engine", f"{which}tree_{name}"): (what.format(title), None)
        for name, title in (("switch", "a switch"), ("waking", "a waking"), ("chain", "irq to switch"),
                            ("life", "irq to sleep"), ("preempted", "irq to sleep, preempted"),
-                           ("timer", "timer to switch"))
+                           ("timer", "timer to switch"), ("soft_timer", "timer in ksoftirqd to switch"))
        for which, what in (("no_", "calling the probes of {}"), ("", "tree, {}"))},
     **{("engine", f"tree_timed_{name}"): (f"tree interference=1, {title}", None)
        for name, title in (("irq", "an interrupt that wakes no task"), ("switch", "a switch"),
@@ -93,7 +93,8 @@ ROWS = {
     **{("engine", f"empty_{name}"): (f"the same with empty probes: {title}", None)
        for name, title in (("irq", "an interrupt"), ("switch", "a switch"), ("waking", "a waking"),
                            ("chain", "irq to switch"), ("life", "irq to sleep"),
-                           ("preempted", "irq to sleep, preempted"), ("timer", "timer to switch"))},
+                           ("preempted", "irq to sleep, preempted"), ("timer", "timer to switch"),
+                           ("soft_timer", "timer in ksoftirqd to switch"))},
     ("engine", "pool"): ("pool get + put", None),
     ("engine", "objpool"): ("lib/objpool pop + push", None),
     ("engine", "table"): ("table insert + find + remove", None),
@@ -185,6 +186,7 @@ ALONE_TREE = [
     ("tree_waking", "waking", "tree, waking by a task without tip", 45),
     ("tree_chain", "chain", "tree, irq to switch", 1200),
     ("tree_timer", "timer", "tree, timer to switch", None),
+    ("tree_soft_timer", "soft_timer", "tree, timer in ksoftirqd to switch", None),
     ("tree_life", "life", "tree, irq to sleep", None),
     ("tree_timed_irq", "irq", "tree interference=1, interrupt", None),
     ("tree_timed_switch", "switch", "tree interference=1, switch", None),

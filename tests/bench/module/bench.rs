@@ -109,11 +109,12 @@ enum What {
     Life,
     Preempted,
     Timer,
+    SoftTimer,
 }
 
 /// What happens, and its row: no probe attached, or followed by a tracker, in the order of
 /// scripts/bench.
-const WAYS: [(What, &str); 45] = [
+const WAYS: [(What, &str); 47] = [
     (What::Irq, "no_irq"),
     (What::Irq, "irq_other"),
     (What::Irq, "irq_followed"),
@@ -156,13 +157,15 @@ const WAYS: [(What, &str); 45] = [
     (What::Preempted, "tree_preempted"),
     (What::Timer, "no_tree_timer"),
     (What::Timer, "tree_timer"),
+    (What::SoftTimer, "no_tree_soft_timer"),
+    (What::SoftTimer, "tree_soft_timer"),
     (What::Irq, "tree_timed_irq"),
     (What::Switch, "tree_timed_switch"),
     (What::Chain, "tree_timed_chain"),
 ];
 
 /// The same with probes that do nothing, in the same order, behind those.
-const EMPTY_WAYS: [(What, &str); 7] = [
+const EMPTY_WAYS: [(What, &str); 8] = [
     (What::Irq, "empty_irq"),
     (What::Switch, "empty_switch"),
     (What::Waking, "empty_waking"),
@@ -170,6 +173,7 @@ const EMPTY_WAYS: [(What, &str); 7] = [
     (What::Life, "empty_life"),
     (What::Preempted, "empty_preempted"),
     (What::Timer, "empty_timer"),
+    (What::SoftTimer, "empty_soft_timer"),
 ];
 
 /// How many events are live while pairs are measured.

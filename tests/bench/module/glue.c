@@ -135,7 +135,7 @@ void ltb_switch(struct tracepoint *tp, int prev, int next, unsigned int state)
 				       tasks[next], state);
 }
 
-#define LTB_POINTS 7
+#define LTB_POINTS 9
 
 struct ltb_way {
 	enum ltb_what what;
@@ -149,6 +149,8 @@ struct ltb_way {
 	void *wq;
 	struct sk_buff *skb;
 	struct hrtimer timer;
+	/* The name of the current task, which is a thread of softirqs meanwhile. */
+	char comm[TASK_COMM_LEN];
 	/* A task of user space, and one of the kernel. */
 	struct task_struct *init;
 	struct task_struct *kthreadd;
@@ -204,11 +206,24 @@ static enum hrtimer_restart ltb_timer_run(struct hrtimer *timer)
 }
 
 /* It was due long ago, and is never started. */
-static void ltb_timer_new(struct ltb_way *way)
+static void ltb_timer_new(struct ltb_way *way, enum hrtimer_mode mode)
 {
-	hrtimer_setup(&way->timer, ltb_timer_run, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS_HARD);
+	hrtimer_setup(&way->timer, ltb_timer_run, CLOCK_MONOTONIC, mode);
 	hrtimer_set_expires(&way->timer, 1);
+}
+
+/* The current task seems to be a thread of softirqs, until it is itself again. */
+static void ltb_thread_begin(struct ltb_way *way)
+{
+	memcpy(way->comm, current->comm, sizeof(way->comm));
+	strscpy_pad(current->comm, "ksoftirqd/0");
+	current->flags |= PF_KTHREAD;
+}
+
+static void ltb_thread_end(const struct ltb_way *way)
+{
+	current->flags &= ~PF_KTHREAD;
+	memcpy(current->comm, way->comm, sizeof(way->comm));
 }
 
 static bool ltb_way_find(struct ltb_way *way)
@@ -239,6 +254,14 @@ static bool ltb_way_find(struct ltb_way *way)
 				"local_timer_entry", "local_timer_exit",
 #endif
 		},
+		[LTB_SOFT_TIMER] = { "hrtimer_expire_entry",
+				     "hrtimer_expire_exit", "sched_waking",
+				     "sched_switch", "softirq_raise",
+				     "softirq_entry", "softirq_exit",
+#ifdef CONFIG_X86_LOCAL_APIC
+				     "local_timer_entry", "local_timer_exit",
+#endif
+		},
 	};
 	const char *const *name = names[way->what];
 
@@ -262,7 +285,11 @@ static bool ltb_way_find(struct ltb_way *way)
 	case LTB_PACKET:
 		return ltb_packet_new(way);
 	case LTB_TIMER:
-		ltb_timer_new(way);
+		ltb_timer_new(way, HRTIMER_MODE_ABS_HARD);
+		return true;
+	case LTB_SOFT_TIMER:
+		ltb_timer_new(way, HRTIMER_MODE_ABS_SOFT);
+		ltb_thread_begin(way);
 		return true;
 	default:
 		return true;
@@ -312,6 +339,8 @@ void ltb_way_free(struct ltb_way *way)
 		while (way->empties);
 		tracepoint_synchronize_unregister();
 	}
+	if (way->comm[0])
+		ltb_thread_end(way);
 	kfree_skb(way->skb);
 	free_page((unsigned long)way->wq);
 	free_page((unsigned long)way->pwq);
@@ -382,6 +411,41 @@ static void ltb_expire(const struct ltb_way *way)
 	if (points[5])
 		ltb_call(points[5], 0, 0, 0);
 	preempt_count_sub(HARDIRQ_OFFSET);
+}
+
+/*
+ * The task that seems to run. Interrupts are off, and nothing but probes is
+ * called that depends on it.
+ */
+static void ltb_run_as(struct task_struct *task)
+{
+#ifdef CONFIG_X86
+	this_cpu_write(current_task, task);
+#endif
+}
+
+/*
+ * A local interrupt raises a softirq, and wakes the current task for it, which
+ * does not seem to run meanwhile.
+ */
+static void ltb_raise(const struct ltb_way *way)
+{
+	struct tracepoint *const *points = way->points;
+	struct task_struct *thread = current;
+	int on_rq = thread->on_rq;
+
+	ltb_run_as(way->kthreadd);
+	thread->on_rq = 0;
+	preempt_count_add(HARDIRQ_OFFSET);
+	if (points[7])
+		ltb_call(points[7], 0, 0, 0);
+	ltb_call(points[4], HRTIMER_SOFTIRQ, 0, 0);
+	ltb_call(points[2], (unsigned long)thread, 0, 0);
+	if (points[8])
+		ltb_call(points[8], 0, 0, 0);
+	preempt_count_sub(HARDIRQ_OFFSET);
+	thread->on_rq = on_rq;
+	ltb_run_as(thread);
 }
 
 void ltb_way_pass(const struct ltb_way *way)
@@ -464,6 +528,19 @@ void ltb_way_pass(const struct ltb_way *way)
 		ltb_expire(way);
 		ltb_switched(points[3], way->kthreadd, way->init,
 			     TASK_INTERRUPTIBLE);
+		break;
+	case LTB_SOFT_TIMER:
+		ltb_raise(way);
+		ltb_switched(points[3], way->kthreadd, current,
+			     TASK_INTERRUPTIBLE);
+		ltb_softirq(true);
+		ltb_call(points[5], HRTIMER_SOFTIRQ, 0, 0);
+		ltb_call(points[0], (unsigned long)&way->timer, 0, 0);
+		ltb_call(points[2], (unsigned long)way->init, 0, 0);
+		ltb_call(points[1], (unsigned long)&way->timer, 0, 0);
+		ltb_call(points[6], HRTIMER_SOFTIRQ, 0, 0);
+		ltb_softirq(false);
+		ltb_switched(points[3], current, way->init, TASK_INTERRUPTIBLE);
 		break;
 	default:
 		break;

@@ -66,6 +66,11 @@ enum ltb_what {
 	LTB_PREEMPTED,
 	/* It was woken by a timer, whose function a local interrupt calls. */
 	LTB_TIMER,
+	/*
+	 * A local interrupt raised a softirq, a thread of softirqs was switched in to
+	 * run it, and the function of a timer that it called woke the first process.
+	 */
+	LTB_SOFT_TIMER,
 	LTB_WHATS
 };
 
