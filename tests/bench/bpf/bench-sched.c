@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * bench-sched: attaches the programs of sched.bpf.c or chain.bpf.c, prints `ready`,
- * and at the end of its input what they have counted, and lost.
+ * and at the end of its input what they have counted, and lost. Those of
+ * chain.bpf.c are told the threads that run softirqs.
  *
  * usage: bench-sched PROGRAMS.BPF.O
  */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <err.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
+
+/* The threads of a CPU in chain.bpf.c, and the size of one. */
+#define THREADS 2
+#define THREAD 24
 
 /* The sum of the values of an array of each CPU. */
 static __u64 sum_of(struct bpf_object *object, const char *name)
@@ -28,6 +35,58 @@ static __u64 sum_of(struct bpf_object *object, const char *name)
 	return sum;
 }
 
+/* Where the value of a CPU has the number of a thread. */
+static __u32 *place_of(char *values, size_t size, int cpu, int thread)
+{
+	return (__u32 *)(values + cpu * size + thread * THREAD);
+}
+
+/* Stores a thread at its place, if it is one that runs softirqs. */
+static void tell(char *values, size_t size, const char *name, int tid)
+{
+	static const char *const format[THREADS] = { "ksoftirqd/%d", "ktimers/%d" };
+	int cpu;
+
+	for (int at = 0; at < THREADS; at++)
+		if (sscanf(name, format[at], &cpu) == 1 && cpu >= 0 &&
+		    cpu < libbpf_num_possible_cpus())
+			*place_of(values, size, cpu, at) = tid;
+}
+
+/* Tells the programs the threads that run softirqs, if they want to know. */
+static void tell_threads(struct bpf_object *object)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(object, "cpus");
+	int cpus = libbpf_num_possible_cpus();
+	const __u32 key = 0;
+	char name[32], *values;
+	glob_t found;
+	size_t size;
+
+	if (!map)
+		return;
+	size = (bpf_map__value_size(map) + 7) & ~7u;
+	values = calloc(cpus > 0 ? cpus : 1, size);
+	if (cpus < 1 || !values || glob("/proc/[0-9]*/comm", 0, NULL, &found))
+		errx(1, "the threads of softirqs are not found");
+	/* One that is not there: stock kernels have no ktimers. */
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (int at = 0; at < THREADS; at++)
+			*place_of(values, size, cpu, at) = ~0u;
+	for (size_t at = 0; at < found.gl_pathc; at++) {
+		FILE *file = fopen(found.gl_pathv[at], "r");
+
+		if (file && fgets(name, sizeof(name), file))
+			tell(values, size, name, atoi(found.gl_pathv[at] + strlen("/proc/")));
+		if (file)
+			fclose(file);
+	}
+	if (bpf_map_update_elem(bpf_map__fd(map), &key, values, 0))
+		err(1, "the threads of softirqs");
+	globfree(&found);
+	free(values);
+}
+
 int main(int argc, char **argv)
 {
 	struct bpf_object *object;
@@ -41,6 +100,7 @@ int main(int argc, char **argv)
 		err(1, "%s", argv[1]);
 	if (bpf_object__load(object))
 		err(1, "the kernel does not take the programs");
+	tell_threads(object);
 	bpf_object__for_each_program(program, object) {
 		if (!bpf_program__attach(program))
 			err(1, "%s cannot be attached", bpf_program__name(program));

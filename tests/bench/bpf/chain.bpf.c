@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * What the tracker `tree` follows with end=switch, as BPF programs do it: from
- * an interrupt or a timer's programmed expiry over handlers and softirqs to the
- * switch to a task that it woke, with all steps on the way and their times; the
- * delay goes into a histogram of powers of two.
+ * an interrupt or a timer's programmed expiry over handlers and softirqs, also
+ * those in a thread, to the switch to a task that it woke, with all steps on the
+ * way and their times; the delay goes into a histogram of powers of two.
  *
  * They are given every advantage: typed tracepoints, which need no copies; an
- * interrupt that wakes nobody touches one per-CPU map; what comes after a waking
- * is kept in a hash map by task, in place. They keep no names, do not look for
- * paths that do not end, take the waking of ksoftirqd for one by the interrupted
- * task, and forget a task that dies only when its number is used again.
+ * interrupt that wakes nobody touches one per-CPU map; a timer in a softirq adds
+ * to the softirq's path where it is; what comes after a waking is kept in a hash
+ * map by task, in place. They keep no names, do not look for paths that do not
+ * end, take what preempts a softirq on PREEMPT_RT for a part of it, and forget a
+ * task that dies only when its number is used again.
  */
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -21,8 +22,11 @@
 #define SLOTS 64
 /* There are ten; as a power of two, a mask bounds the index. */
 #define SOFTIRQS 16
-#define EARLY 5
+/* The first is the expiry of a timer, if there is one. */
+#define EARLY 8
 #define STEPS 14
+/* ksoftirqd, and on PREEMPT_RT ktimers. */
+#define THREADS 2
 
 struct task_struct {
 	int pid;
@@ -35,10 +39,12 @@ struct hrtimer_clock_base {
 
 struct hrtimer {
 	struct hrtimer_clock_base *base;
+	bool is_soft;
 	__s64 _softexpires;
 } __attribute__((preserve_access_index));
 
 enum kind {
+	NONE,
 	IRQ,
 	VECTOR,
 	TIMER,
@@ -58,11 +64,18 @@ struct step {
 	__u16 cpu;
 };
 
-/* A path up to a waking; none, if it has no steps. */
+/* A path up to a waking; none, if the number of its steps is 0. */
 struct start {
 	__u64 begin;
 	__u32 number;
 	struct step steps[EARLY];
+};
+
+/* A thread that runs softirqs; bench-sched.c knows where its number is. */
+struct thread {
+	__u32 tid;
+	__u64 woken;
+	__u64 switched;
 };
 
 /* A path of a task that was woken. */
@@ -75,11 +88,17 @@ struct path {
 
 /* What a CPU is doing, and what it has left for later. */
 struct cpu {
+	struct thread threads[THREADS];
+	__u32 running;
+	/* The softirq's path before its timer: how many steps, since when. */
+	__u32 number;
+	__u64 begin;
+	__u64 vector;
+	struct start local;
 	struct start irq;
 	struct start timer;
 	struct start softirq;
 	struct start raised[SOFTIRQS];
-	__u64 vector;
 };
 
 struct {
@@ -152,6 +171,27 @@ static __always_inline void add(struct start *start, enum kind kind,
 	start->number = at + 1;
 }
 
+/* A path without a timer: its first place stays free. */
+static __always_inline void begin(struct start *start, enum kind kind,
+				  __u32 subject, __u64 now)
+{
+	start->begin = now;
+	start->number = 1;
+	start->steps[0].kind = NONE;
+	add(start, kind, subject, now);
+}
+
+static __always_inline void copy(struct start *to, const struct start *from)
+{
+	to->begin = from->begin;
+	to->number = from->number;
+	for (__u32 at = 0; at < EARLY; at++) {
+		if (at >= from->number)
+			break;
+		to->steps[at] = from->steps[at];
+	}
+}
+
 /* What a path that begins here would have behind it: the innermost one. */
 static __always_inline struct start *current_start(struct cpu *cpu)
 {
@@ -159,8 +199,20 @@ static __always_inline struct start *current_start(struct cpu *cpu)
 		return &cpu->timer;
 	if (cpu->irq.number)
 		return &cpu->irq;
+	if (cpu->vector) {
+		begin(&cpu->local, VECTOR, 0, cpu->vector);
+		return &cpu->local;
+	}
 	if (cpu->softirq.number)
 		return &cpu->softirq;
+	return NULL;
+}
+
+static __always_inline struct thread *thread_of(struct cpu *cpu, __u32 tid)
+{
+	for (int at = 0; at < THREADS; at++)
+		if (cpu->threads[at].tid == tid)
+			return &cpu->threads[at];
 	return NULL;
 }
 
@@ -169,11 +221,8 @@ int BPF_PROG(irq_entry, int irq)
 {
 	struct cpu *cpu = this_cpu();
 
-	if (!cpu)
-		return 0;
-	cpu->irq.begin = bpf_ktime_get_ns();
-	cpu->irq.number = 0;
-	add(&cpu->irq, IRQ, irq, cpu->irq.begin);
+	if (cpu)
+		begin(&cpu->irq, IRQ, irq, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -211,15 +260,29 @@ SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(expire, struct hrtimer *timer)
 {
 	struct cpu *cpu = this_cpu();
+	struct start *start;
+	__u64 due;
 
 	if (!cpu)
 		return 0;
-	cpu->timer.begin = timer->_softexpires - timer->base->offset;
-	cpu->timer.number = 0;
-	add(&cpu->timer, TIMER, 0, cpu->timer.begin);
-	if (cpu->vector)
-		add(&cpu->timer, VECTOR, 0, cpu->vector);
-	add(&cpu->timer, EXPIRE, 0, bpf_ktime_get_ns());
+	due = timer->_softexpires - timer->base->offset;
+	if (timer->is_soft) {
+		start = &cpu->softirq;
+		cpu->begin = start->begin;
+		cpu->number = start->number;
+		start->number += !start->number;
+	} else {
+		start = &cpu->timer;
+		start->number = 1;
+	}
+	start->begin = due;
+	start->steps[0].time = due;
+	start->steps[0].subject = 0;
+	start->steps[0].kind = TIMER;
+	start->steps[0].cpu = bpf_get_smp_processor_id();
+	if (!timer->is_soft && cpu->vector)
+		add(start, VECTOR, 0, cpu->vector);
+	add(start, EXPIRE, 0, bpf_ktime_get_ns());
 	return 0;
 }
 
@@ -228,8 +291,16 @@ int BPF_PROG(expired)
 {
 	struct cpu *cpu = this_cpu();
 
-	if (cpu)
+	if (!cpu)
+		return 0;
+	/* Only one in an interrupt comes in the middle of another. */
+	if (cpu->timer.number) {
 		cpu->timer.number = 0;
+		return 0;
+	}
+	cpu->softirq.begin = cpu->begin;
+	cpu->softirq.number = cpu->number;
+	cpu->softirq.steps[0].kind = NONE;
 	return 0;
 }
 
@@ -245,7 +316,7 @@ int BPF_PROG(raise, unsigned int number)
 	start = current_start(cpu);
 	if (raised->number || !start)
 		return 0;
-	*raised = *start;
+	copy(raised, start);
 	add(raised, RAISE, number, bpf_ktime_get_ns());
 	return 0;
 }
@@ -254,15 +325,26 @@ SEC("tp_btf/softirq_entry")
 int BPF_PROG(softirq, unsigned int number)
 {
 	struct cpu *cpu = this_cpu();
+	struct thread *thread;
 	struct start *raised;
+	__u64 last;
+	__u32 at;
 
 	if (!cpu)
 		return 0;
 	raised = &cpu->raised[number & (SOFTIRQS - 1)];
-	if (!raised->number)
+	at = raised->number - 1;
+	if (at >= EARLY)
 		return 0;
-	cpu->softirq = *raised;
+	last = raised->steps[at].time;
+	copy(&cpu->softirq, raised);
 	raised->number = 0;
+	thread = thread_of(cpu, cpu->running);
+	/* What came after the raise is on the way. */
+	if (thread && thread->woken >= last)
+		add(&cpu->softirq, WAKING, thread->tid, thread->woken);
+	if (thread && thread->switched >= last)
+		add(&cpu->softirq, SWITCH, thread->tid, thread->switched);
 	add(&cpu->softirq, SOFTIRQ, number, bpf_ktime_get_ns());
 	return 0;
 }
@@ -296,19 +378,29 @@ int BPF_PROG(waking, struct task_struct *task)
 {
 	struct cpu *cpu = this_cpu();
 	struct path path = {};
+	struct thread *thread;
 	struct start *start;
 	__u32 tid = task->pid;
 
 	if (!cpu)
 		return 0;
+	thread = thread_of(cpu, tid);
+	if (thread) {
+		thread->woken = bpf_ktime_get_ns();
+		thread->switched = 0;
+		return 0;
+	}
 	start = current_start(cpu);
 	if (!start)
 		return 0;
 	path.begin = start->begin;
 	path.number = start->number;
 	path.prio = task->prio;
-	for (int at = 0; at < EARLY; at++)
+	for (__u32 at = 0; at < EARLY; at++) {
+		if (at >= start->number)
+			break;
 		path.steps[at] = start->steps[at];
+	}
 	follow(&path, WAKING, tid, bpf_ktime_get_ns());
 	/* one that it has already is older */
 	if (bpf_map_update_elem(&paths, &tid, &path, BPF_NOEXIST) == -E2BIG)
@@ -321,9 +413,17 @@ int BPF_PROG(switched, bool preempt, struct task_struct *prev,
 	     struct task_struct *next)
 {
 	__u32 from = prev->pid, to = next->pid;
+	struct cpu *cpu = this_cpu();
+	struct thread *thread;
 	struct path *path;
 	__u64 now;
 
+	if (!cpu)
+		return 0;
+	cpu->running = to;
+	thread = thread_of(cpu, to);
+	if (thread)
+		thread->switched = bpf_ktime_get_ns();
 	path = from && preempt ? bpf_map_lookup_elem(&paths, &from) : NULL;
 	if (path)
 		follow(path, PREEMPTED, to, bpf_ktime_get_ns());
