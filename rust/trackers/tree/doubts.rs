@@ -103,7 +103,7 @@ impl Probes {
     pub(super) fn begin_in_doubt(
         &self,
         guard: &Guard,
-        wakee: &TaskRef<'_>,
+        wakee: TaskRef<'_>,
         leaves: u64,
         begin: impl FnOnce() -> Begin,
     ) {
@@ -119,18 +119,18 @@ impl Probes {
         // begins with an acquire.
         let has_left = wakee.leaves() != leaves;
         if !wakee.is_awake() {
-            let sleep = Sleep::of_sleeper(wakee);
-            self.resolve(guard, wakee, |_| has_slept(sleep));
+            let sleep = Sleep::of_sleeper(&wakee);
+            self.resolve(guard, &wakee, |_| has_slept(sleep));
         } else if has_left {
-            self.resolve(guard, wakee, |_| Some(false));
+            self.resolve(guard, &wakee, |_| Some(false));
         }
     }
 
     /// A task is woken again, or for another cause: it has not slept since the last time.
     #[cold]
     #[inline(never)]
-    pub(super) fn forget_doubt(&self, guard: &Guard, wakee: &TaskRef<'_>) {
-        self.resolve(guard, wakee, |_| Some(false));
+    pub(super) fn forget_doubt(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        self.resolve(guard, &wakee, |_| Some(false));
     }
 
     /// A task is switched out that may have a tip in doubt.

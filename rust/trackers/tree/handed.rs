@@ -125,7 +125,7 @@ impl handed::Observer for Probes {
             Timing::Tick
         };
         if Context::current() == Context::Softirq {
-            self.enter_soft_timer(guard, &timer.timer, timing);
+            self.enter_wheel_timer(guard, &timer.timer, timing);
         }
     }
 

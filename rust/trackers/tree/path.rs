@@ -23,6 +23,8 @@ mod counts;
 mod notes;
 #[path = "path/read.rs"]
 mod read;
+#[path = "path/row.rs"]
+mod row;
 #[path = "path/step.rs"]
 mod step;
 #[path = "path/wait.rs"]
@@ -39,6 +41,7 @@ pub(crate) use self::{
     step::{begin, of_task, task, Kind, Step},
     wait::Spent,
 };
+use row::Row;
 use step::is_attached;
 
 /// How many steps there is room for.
@@ -93,6 +96,14 @@ pub(crate) const COOKIE_MAX: usize = 64;
 // With it there is room for what is never left out, with a name, and for the begin and the end of
 // the work.
 const _: () = assert!(FIRST + 3 + COOKIE_MAX.div_ceil(NAME_BYTES) <= PLACES);
+
+/// The words of such a place.
+#[inline(always)]
+fn place_of_name([low, high]: [u64; 2]) -> [u64; 2] {
+    // The first 7 bytes fit besides the kind.
+    let tag = (Kind::Name as u64) << KIND_AT | low & ((1 << NAME_BITS) - 1);
+    [tag, low >> NAME_BITS | high << (64 - NAME_BITS)]
+}
 
 /// The name in the words of such a place.
 #[inline(always)]
@@ -255,18 +266,102 @@ pub(crate) trait Words: Look {
     /// A path of these steps, each with the time when it was taken: it begins with the first. As with
     /// [`Words::push`], a clock that is behind stands still.
     #[inline(always)]
-    fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N]) {
+    fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N])
+    where
+        Self: Sized,
+    {
         const { assert!(0 < N && N <= PLACES) };
-        let (mut last, mut more) = (steps[0].0, 0);
-        for (at, (now, step)) in steps.into_iter().enumerate() {
-            let now = now.max(last);
-            let time = (now - last).min(LONGEST);
-            more = (now - last - time).wrapping_add(more);
-            last = now;
-            self.set(FIRST_STEP + 2 * at, tag_of(step.kind, step.cpu, time));
-            self.set(FIRST_STEP + 2 * at + 1, step.subject);
+        let mut row = self.new_row(steps[0].0);
+        for (now, step) in steps {
+            row.step(now, step);
         }
+        let (last, more) = (row.last, row.more);
         self.begin_counted(last, more, Counts::of(origin, N));
+    }
+
+    /// A path of the step `first`, of those of another one, which began at `begin`, that were not taken
+    /// before it, and of the step `last`.
+    #[inline(always)]
+    fn begin_around(
+        &mut self,
+        origin: Origin,
+        first: (u64, Step),
+        (begin, path): (u64, &impl Look),
+        last: (u64, Step),
+    ) where
+        Self: Sized,
+    {
+        let (counts, tag) = (path.counts(), path.get(FIRST_STEP));
+        let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
+        // Mostly all of it: nothing was left out, or taken before.
+        let is_whole = counts.more() == 0 && path.get(MORE) == 0 && begin >= first.0;
+        let fits =
+            used != 0 && used + 2 <= PLACES && (tag & LONGEST).saturating_add(gap) <= LONGEST;
+        if !is_whole || !fits {
+            return self.begin_around_part(origin, first.0, first.1, begin, path, last.0, last.1);
+        }
+        let mut row = self.new_row(first.0);
+        row.step(first.0, first.1);
+        row.place([tag.wrapping_add(gap), path.get(FIRST_STEP + 1)]);
+        for place in 1..used {
+            row.place([0, 1].map(|word| path.get(FIRST_STEP + 2 * place + word)));
+        }
+        row.last = path.last();
+        row.step(last.0, last.1);
+        let (last, more) = (row.last, row.more);
+        let mut counts = Counts::of(origin, used + 2);
+        counts.set_preempted(path.counts().preempted());
+        self.begin_counted(last, more, counts);
+    }
+
+    /// The same in general. None of its arguments is a pair, which would have to be in memory.
+    #[cold]
+    #[inline(never)]
+    #[allow(clippy::too_many_arguments, reason = "see above")]
+    fn begin_around_part(
+        &mut self,
+        origin: Origin,
+        since: u64,
+        first: Step,
+        begin: u64,
+        path: &impl Look,
+        now: u64,
+        last: Step,
+    ) where
+        Self: Sized,
+    {
+        self.begin_with(origin, [(since, first)]);
+        self.append(begin, path, since);
+        self.push(now, last);
+    }
+
+    /// The places of a path that begins at `start`.
+    #[inline(always)]
+    fn new_row(&mut self, start: u64) -> Row<'_, Self>
+    where
+        Self: Sized,
+    {
+        Row {
+            path: self,
+            at: 0,
+            last: start,
+            more: 0,
+        }
+    }
+
+    /// Makes room for this many places behind the last step; all of them have to be filled.
+    #[inline(always)]
+    fn row<const N: usize>(&mut self) -> Row<'_, Self>
+    where
+        Self: Sized,
+    {
+        let at = self.room(N);
+        Row {
+            at,
+            last: self.last(),
+            more: 0,
+            path: self,
+        }
     }
 
     /// What a path has besides its steps, of which the last one was at `last`.
@@ -390,10 +485,8 @@ pub(crate) trait Words: Look {
 
     /// Stores a name, or a part of one, at a free place, the first.
     #[inline(always)]
-    fn put_name(&mut self, at: usize, [low, high]: [u64; 2]) {
-        // The first 7 bytes fit besides the kind.
-        let name = (Kind::Name as u64) << KIND_AT | low & ((1 << NAME_BITS) - 1);
-        self.attach(at, [name, low >> NAME_BITS | high << (64 - NAME_BITS)]);
+    fn put_name(&mut self, at: usize, name: [u64; 2]) {
+        self.attach(at, place_of_name(name));
     }
 
     /// Stores a step at a free place, the first, which is not counted yet.

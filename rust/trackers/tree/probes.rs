@@ -89,10 +89,23 @@ impl causes::Observer for Probes {
         self.own.now(guard).leave_timer();
     }
 
+    #[inline(always)]
     fn soft_timer_entered(&self, guard: &Guard, timer: HighRes<'_>) {
-        self.enter_soft_timer(guard, &timer.read(), Timing::Exact);
+        let (called, task) = (
+            Kernel::now(),
+            TaskRef::with_current(|current| current.address()),
+        );
+        match timer.read_monotonic() {
+            Some(timer) => self
+                .own
+                .enter_soft_timer(guard, task, &timer, Timing::Exact, 0, called),
+            None => self
+                .own
+                .enter_soft_timer_of_clock(guard, task, timer, called),
+        }
     }
 
+    #[inline(always)]
     fn soft_timer_left(&self, guard: &Guard) {
         self.leave_soft_timer(guard);
     }
@@ -180,8 +193,11 @@ impl sched::Observer for Probes {
         }
         // Most switches are from a task without a tip to another one. They need no frame: what others
         // need is called last.
-        if self.has_doubts_or(now.running()) || now.is_thread(next.address()) {
+        if self.has_doubts_or(now.running()) {
             self.switched_further(guard, prev, next, state);
+        } else if now.is_thread(next.address()) {
+            // It never has a tip.
+            now.switch_thread(next.address());
         } else if !next.is_idle() {
             self.switched_in(guard, next);
         }
@@ -189,17 +205,17 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
-    /// The function of a timer is about to be called in a softirq.
-    #[inline(never)]
-    pub(super) fn enter_soft_timer(&self, guard: &Guard, timer: &Timer, timing: Timing) {
+    /// The function of a timer of the wheel is about to be called in a softirq.
+    pub(super) fn enter_wheel_timer(&self, guard: &Guard, timer: &Timer, timing: Timing) {
         TaskRef::with_current(|current| {
             let (task, now) = (current.address(), Kernel::now());
-            self.own.enter_soft_timer(guard, task, timer, timing, now);
+            self.own
+                .enter_soft_timer(guard, task, timer, timing, 0, now);
         });
     }
 
-    /// It has returned.
-    #[inline(never)]
+    /// The function of a timer in a softirq has returned.
+    #[inline(always)]
     pub(super) fn leave_soft_timer(&self, guard: &Guard) {
         TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
     }
@@ -266,7 +282,7 @@ impl Probes {
         }
     }
 
-    /// A switch from a task with a tip, or to a thread of softirqs; or there are tips in doubt.
+    /// A switch from a task with a tip, or there are tips in doubt.
     #[inline(never)]
     fn switched_further(&self, guard: &Guard, prev: TaskRef<'_>, next: TaskRef<'_>, state: State) {
         let now = self.own.now(guard);
@@ -274,7 +290,9 @@ impl Probes {
             self.switched_out(guard, prev, next, state);
         }
         now.set_running(0);
-        now.switch_thread(next.address(), Kernel::now);
+        if now.is_thread(next.address()) {
+            now.switch_thread(next.address());
+        }
         let has_doubts = self.has_doubts();
         if has_doubts {
             self.doubt_switched_out(guard, prev, state);
@@ -317,17 +335,19 @@ impl Probes {
                 let task = current.address();
                 self.own.soft(guard, task, path, cpu, timers)
             }
-            Context::Task if now.is_running(current.address()) => self.way_of(guard, current, path),
+            Context::Task if now.is_running(current.address()) => {
+                self.way_of(guard, *current, path)
+            }
             Context::Task => None,
         }
     }
 
     /// Makes the path to a thread of the kernel that runs; returns when it begins.
     #[inline(never)]
-    fn way_of(&self, guard: &Guard, current: &TaskRef<'_>, path: &mut impl Words) -> Option<u64> {
+    fn way_of(&self, guard: &Guard, current: TaskRef<'_>, path: &mut impl Words) -> Option<u64> {
         // Not the next one, in doubt.
         let tracker = self.core.tracker();
-        let event = tracker.copy_of(guard, &key(current), is_running_copy)?;
+        let event = tracker.copy_of(guard, &key(&current), is_running_copy)?;
         path.copy_from(&settled(&event.data));
         // With a target it has ended; what that does next is its own.
         (!path.counts().is_target()).then_some(event.start)

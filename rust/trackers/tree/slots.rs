@@ -37,7 +37,7 @@ use crate::{
         irq::NAME_WORDS,
         memory::PerCpu,
         platform::Kernel,
-        timer::{clock_offsets, Timer}, //
+        timer::{clock_offsets, HighRes, Timer}, //
     },
 };
 use kernel::{prelude::*, sync::Arc};
@@ -325,9 +325,9 @@ impl Slots {
         let way = way_at(self.ways.this::<Kernel>(guard), at);
         if is_taken {
             let (now, mut path) = (now(), path_of(way));
-            self.now(guard).append_thread(&mut path, task, cpu);
             let (kind, subject) = (Kind::Softirq, vector as u64);
-            path.push(now, Step { kind, cpu, subject });
+            let step = Step { kind, cpu, subject };
+            self.now(guard).append_served(&mut path, task, (now, step));
         } else {
             way[0].store(0, Relaxed);
         }
@@ -359,19 +359,21 @@ impl Slots {
         }
     }
 
-    /// The function of a timer is called in a softirq that the current task serves.
+    /// The function of a timer is called in a softirq that the current task serves; it was not due
+    /// before `since`.
+    #[inline(always)]
     pub(super) fn enter_soft_timer(
         &self,
         guard: &Guard,
         task: u64,
         timer: &Timer,
         timing: Timing,
+        since: u64,
         now: u64,
     ) {
         let Some(slot) = self.served_by(guard, task) else {
             return;
         };
-        let since = self.now(guard).clock_set(timer, now);
         let (due, latest) = (timer.due.max(since), timer.latest.max(since));
         let words = [due, latest, timer.function, now, timing as u64];
         for (at, value) in words.into_iter().enumerate() {
@@ -379,7 +381,22 @@ impl Slots {
         }
     }
 
+    /// The same of a timer whose clock may be set.
+    #[inline(never)]
+    pub(super) fn enter_soft_timer_of_clock(
+        &self,
+        guard: &Guard,
+        task: u64,
+        timer: HighRes<'_>,
+        now: u64,
+    ) {
+        let timer = timer.read();
+        let since = self.now(guard).clock_set(&timer, now);
+        self.enter_soft_timer(guard, task, &timer, Timing::Exact, since, now);
+    }
+
     /// It has returned.
+    #[inline(always)]
     pub(super) fn leave_soft_timer(&self, guard: &Guard, task: u64) {
         if let Some(slot) = self.served_by(guard, task) {
             slot[SERVED_FUNCTION].store(0, Relaxed);

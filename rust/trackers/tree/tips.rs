@@ -122,18 +122,29 @@ fn is_settled(tip: &Tip<'_>) -> bool {
 }
 
 /// Another task is woken.
-#[derive(Clone, Copy)]
 struct Waking<'a> {
-    wakee: &'a TaskRef<'a>,
-    context: Context,
+    wakee: TaskRef<'a>,
     now: u64,
     step: Step,
     /// The thread of an interrupt, after its handler.
     is_thread: bool,
-    /// That of irq_work, which wakes our readers, too.
-    is_ours: bool,
     /// How often it had left its CPU of itself, if it seems to be awake.
     doubt: Option<u64>,
+}
+
+impl<'a> Waking<'a> {
+    #[inline(always)]
+    fn new(wakee: TaskRef<'a>, context: Context, cpu: u32, now: u64, doubt: Option<u64>) -> Self {
+        let (is_kthread, [name, _]) = (wakee.is_kthread(), wakee.comm());
+        let (kind, subject) = (Kind::Waking, subject(&wakee));
+        Self {
+            wakee,
+            now,
+            step: Step { kind, cpu, subject },
+            is_thread: is_kthread && name & IRQ_MASK == IRQ && context == Context::Hardirq,
+            doubt,
+        }
+    }
 }
 
 /// A step of a task that has a tip.
@@ -249,23 +260,27 @@ impl Probes {
     /// Another task is woken.
     #[inline(never)]
     pub(super) fn woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
-        let (current, wakee) = (&current, &wakee);
         // Our own readers (trap 9); and one that wakes itself keeps running, in spite of its state.
-        if is_waking(guard) || current.is(wakee) {
+        if is_waking(guard) || current.is(&wakee) {
             return;
         }
-        let (cpu, is_kthread) = (tasks::this_cpu(guard), wakee.is_kthread());
-        let [name, _] = wakee.comm();
-        if is_softirq_thread(wakee) {
+        if is_softirq_thread(&wakee) {
             // After an interrupt, on top of a task that has nothing to do with it (trap 2). The way
             // is that of the softirq.
-            if wakee.cpu() == cpu && !wakee.is_awake() {
+            if wakee.cpu() == tasks::this_cpu(guard) && !wakee.is_awake() {
                 let now = self.own.now(guard);
-                let address = wakee.address();
-                now.wake_thread(address, subject(wakee), wakee.comm(), Kernel::now());
+                now.wake_thread(wakee.address(), subject(&wakee), wakee.comm());
             }
             return;
         }
+        // Last, so that a thread of softirqs needs no frame.
+        self.task_woken(guard, current, wakee);
+    }
+
+    /// The same for one that runs no softirqs.
+    #[inline(never)]
+    fn task_woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        let cpu = tasks::this_cpu(guard);
         if self.has_doubts() {
             self.forget_doubt(guard, wakee);
         }
@@ -273,7 +288,7 @@ impl Probes {
         // Read between two looks: if it is awake in the second one, it had not left before.
         let seen = wakee.is_awake().then(|| wakee.leaves());
         let doubt = seen.filter(|_| wakee.is_awake());
-        let sleep = Sleep::of_sleeper(wakee);
+        let sleep = Sleep::of_sleeper(&wakee);
         if doubt.is_some() {
             // If it continues, this has not made it run (trap 8).
             if self.merge(guard, wakee.address()) {
@@ -284,40 +299,31 @@ impl Probes {
             // has no tip if it slept otherwise.)
             let tracker = self.core.tracker();
             let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), Kernel::now());
-            if tracker.note(guard, &key(wakee), is_running, NOTES_AT + WOKEN, waking) {
+            if tracker.note(guard, &key(&wakee), is_running, NOTES_AT + WOKEN, waking) {
                 return;
             }
         }
-        if context == Context::Task && !self.may_be_on_a_way(guard, current) {
+        if context == Context::Task && !self.may_be_on_a_way(guard, &current) {
             return;
         }
-        let (kind, subject) = (Kind::Waking, subject(wakee));
-        let waking = Waking {
-            wakee,
-            context,
-            now: Kernel::now(),
-            step: Step { kind, cpu, subject },
-            is_thread: is_kthread && name & IRQ_MASK == IRQ && context == Context::Hardirq,
-            is_ours: is_kthread && name == IRQ_WORK,
-            doubt,
-        };
+        let waking = Waking::new(wakee, context, cpu, Kernel::now(), doubt);
         let Some(mut draft) = self.core.tracker().draft(guard) else {
-            // By value: a copy, for which this one need not be in memory.
-            return self.woken_colder(guard, current, waking);
+            // By its parts, so that it need not be in memory here.
+            return self.woken_colder(guard, current, wakee, context, waking.now, doubt);
         };
         let mut path = InTip(draft.open());
-        let start = self.way(guard, context, current, &mut path, cpu, waking.is_thread);
+        let start = self.way(guard, context, &current, &mut path, cpu, waking.is_thread);
         let Some(start) = start else { return };
         if !self.branch(&mut path, &waking) {
             return self.core.tracker().filtered(guard);
         }
         let InTip(mut tip) = path;
-        tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(wakee).to_words());
+        tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(&wakee).to_words());
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
         match doubt {
-            None => _ = draft.begin(&key(wakee), start),
+            None => _ = draft.begin(&key(&wakee), start),
             Some(leaves) => {
-                let begin = || draft.begin(&key(wakee), start);
+                let begin = || draft.begin(&key(&wakee), start);
                 self.begin_in_doubt(guard, wakee, leaves, begin);
             }
         }
@@ -334,24 +340,27 @@ impl Probes {
     /// The rest of a waking, if this CPU has no cell at hand.
     #[cold]
     #[inline(never)]
-    fn woken_colder(&self, guard: &Guard, current: &TaskRef<'_>, waking: Waking<'_>) {
+    fn woken_colder(
+        &self,
+        guard: &Guard,
+        current: TaskRef<'_>,
+        wakee: TaskRef<'_>,
+        context: Context,
+        now: u64,
+        doubt: Option<u64>,
+    ) {
+        let waking = Waking::new(wakee, context, tasks::this_cpu(guard), now, doubt);
         let mut data = [0; DATA];
         let mut path = InData(&mut data);
-        let Waking {
-            wakee,
-            context,
-            step,
-            is_thread,
-            ..
-        } = waking;
-        let start = self.way(guard, context, current, &mut path, step.cpu, is_thread);
+        let (cpu, is_thread) = (waking.step.cpu, waking.is_thread);
+        let start = self.way(guard, context, &current, &mut path, cpu, is_thread);
         let Some(start) = start else { return };
         let tracker = self.core.tracker();
         if !self.branch(&mut path, &waking) {
             return tracker.filtered(guard);
         }
-        data[..Owner::WORDS].copy_from_slice(&tasks::owner(wakee).to_words());
-        let begin = || tracker.event_in(guard, &key(wakee), start, &data);
+        data[..Owner::WORDS].copy_from_slice(&tasks::owner(&wakee).to_words());
+        let begin = || tracker.event_in(guard, &key(&wakee), start, &data);
         match waking.doubt {
             None => _ = begin(),
             Some(leaves) => self.begin_in_doubt(guard, wakee, leaves, begin),
@@ -379,12 +388,12 @@ impl Probes {
         {
             !is_hop
         } else {
-            self.is_target(waking, path.first_cpu())
+            self.is_target(wakee, path.first_cpu())
         };
         if !self.is_origin_wanted(path) || !(is_target || is_hop) {
             return false;
         }
-        path.set(PLACE, tasks::place(wakee, waking.step.cpu).to_word());
+        path.set(PLACE, tasks::place(&wakee, waking.step.cpu).to_word());
         path.push_and(waking.now, waking.step, |counts| {
             counts.set_target(is_target);
             match waking.doubt {
@@ -404,13 +413,14 @@ impl Probes {
 
     /// Whether the filter accepts a task that is woken, on a path that began on this CPU, as a target.
     #[inline(never)]
-    fn is_target(&self, waking: &Waking<'_>, first_cpu: u32) -> bool {
-        let (core, wakee) = (&self.core, waking.wakee);
-        !waking.is_ours
+    fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
+        let core = &self.core;
+        // The thread of irq_work wakes our readers, too.
+        !(wakee.is_kthread() && wakee.comm()[0] == IRQ_WORK)
             && (!wakee.is_user_worker() || core.value(tasks::KTHREADS) != 0)
-            && tasks::may_be_wanted(core, wakee)
-            && tasks::is_wanted(core, wakee, first_cpu)
-            && self.is_urgent(wakee)
+            && tasks::may_be_wanted(core, &wakee)
+            && tasks::is_wanted(core, &wakee, first_cpu)
+            && self.is_urgent(&wakee)
     }
 
     /// Whether a task has the priority that a target must have.

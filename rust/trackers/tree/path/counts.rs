@@ -158,6 +158,10 @@ impl Counts {
         self.set::<8, 16>(self.more() + steps);
     }
 
+    pub(super) fn set_preempted(&mut self, times: u64) {
+        self.set::<24, 16>(times);
+    }
+
     pub(crate) fn add_preempted(&mut self) {
         if self.preempted() < u64::from(u16::MAX) {
             self.0 = self.0.wrapping_add(1 << 24);

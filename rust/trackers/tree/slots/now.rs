@@ -11,10 +11,14 @@ use super::{
     timers::{Base, Expiring, Timers, Timing},
     word, Guard, Word,
 };
-use crate::sys::{
-    atomic::Relaxed,
-    irq::Action,
-    timer::{HighRes, Timer, CLOCKS}, //
+use crate::{
+    engine::platform::Platform,
+    sys::{
+        atomic::Relaxed,
+        irq::Action,
+        platform::Kernel,
+        timer::{HighRes, Timer, CLOCKS}, //
+    },
 };
 
 /// How many handlers run, in a word; and above that, what came of the one that has returned last:
@@ -377,7 +381,9 @@ impl Now {
     }
 
     /// A thread of softirqs of this CPU is woken.
-    pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2], now: u64) {
+    #[inline(never)]
+    pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2]) {
+        let now = Kernel::now();
         let of = |thread: &&Thread| [0, task].contains(&thread.task.load(Relaxed));
         let Some(thread) = self.threads.iter().find(of) else {
             return;
@@ -398,37 +404,52 @@ impl Now {
         threads.any(|thread| thread.task.load(Relaxed) == task)
     }
 
-    /// A task is switched in.
-    pub(crate) fn switch_thread(&self, task: u64, now: impl FnOnce() -> u64) {
+    /// One of its threads of softirqs is switched in.
+    #[inline(never)]
+    pub(crate) fn switch_thread(&self, task: u64) {
+        let now = Kernel::now();
         let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
         if let Some(thread) = self.threads.iter().find(of) {
-            thread.switched.store(now(), Relaxed);
+            thread.switched.store(now, Relaxed);
         }
     }
 
-    /// The steps of the thread that serves a softirq, as far as they came after it was raised.
+    /// Appends the step that a softirq is served; before it those of the thread that does so, as far
+    /// as they came after it was raised.
     #[inline(always)]
-    pub(super) fn append_thread(&self, path: &mut impl Words, task: u64, cpu: u32) {
-        if self.is_thread(task) {
-            self.append_steps_of(task, path, cpu);
-        }
-    }
-
-    #[inline(never)]
-    fn append_steps_of(&self, task: u64, path: &mut impl Words, cpu: u32) {
+    pub(super) fn append_served(
+        &self,
+        path: &mut impl Words,
+        task: u64,
+        (now, served): (u64, Step),
+    ) {
         let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
         let Some(thread) = self.threads.iter().find(of) else {
-            return;
+            return path.push(now, served);
         };
-        let subject = thread.subject.load(Relaxed);
-        let step = |kind| Step { kind, cpu, subject };
+        let (subject, raised) = (thread.subject.load(Relaxed), path.last());
+        let step = |kind| Step {
+            subject,
+            kind,
+            ..served
+        };
         let (woken, switched) = (thread.woken.load(Relaxed), thread.switched.load(Relaxed));
-        if woken >= path.last() {
+        let name = core::array::from_fn(|at| thread.name[at].load(Relaxed));
+        if woken >= raised && switched >= woken {
+            let mut row = path.row::<4>();
+            row.step(woken, step(Kind::Waking));
+            row.step(switched, step(Kind::Switch));
+            row.name(name);
+            row.step(now, served);
+            return row.end();
+        }
+        // It was awake, or ran already; or it is switched out again before it serves.
+        if woken >= raised {
             path.push(woken, step(Kind::Waking));
         }
-        if switched >= path.last() {
-            let name = core::array::from_fn(|at| thread.name[at].load(Relaxed));
+        if switched >= raised {
             path.push_named(switched, step(Kind::Switch), name);
         }
+        path.push(now, served);
     }
 }

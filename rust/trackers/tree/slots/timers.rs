@@ -193,12 +193,8 @@ impl Expired {
                 path.begin_with(origin, [due, (at, step), expire]);
             }
             Base::First(_) | Base::Unknown => path.begin_with(origin, [due, expire]),
-            Base::Path(begin, before) => {
-                path.begin_with(origin, [due]);
-                // What came before the timer was due is not on the way from there.
-                path.append(begin, &before, start);
-                path.push(called, step(Kind::Expire));
-            }
+            // What came before the timer was due is not on the way from there.
+            Base::Path(begin, before) => path.begin_around(origin, due, (begin, &before), expire),
         }
         timers.mark(path);
         Some(start)

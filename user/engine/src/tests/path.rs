@@ -156,6 +156,27 @@ proptest! {
     }
 }
 
+/// Steps after the first one of a path: their times, and names of those that have one.
+fn more_steps() -> impl Strategy<Value = Vec<(u64, Option<[u64; 2]>)>> {
+    let time = prop_oneof![8 => 0..1_000_000u64, 1 => 0..4 * LONGEST];
+    let name = prop::option::of((1..1u64 << 56, 0..1u64 << 56).prop_map(|(low, high)| [low, high]));
+    prop::collection::vec((time, name), 0..PLACES)
+}
+
+/// A path with these steps; those without a name are preemptions.
+fn grown(start: u64, steps: &[(u64, Option<[u64; 2]>)]) -> Path {
+    let mut path = begun(start);
+    for &(time, name) in steps {
+        let (now, cpu, subject) = (path.last() + time, 3, 9);
+        let step = |kind| Step { kind, cpu, subject };
+        match name {
+            Some(name) => path.push_named(now, step(Kind::Switch), name),
+            None => path.push_and(now, step(Kind::Preempted), Counts::add_preempted),
+        }
+    }
+    path
+}
+
 /// Kinds that are looked for below.
 const KINDS: [Kind; 6] = [
     Kind::Irq,
@@ -306,6 +327,69 @@ proptest! {
         prop_assert_eq!(at_once.counts().places(), 3);
         prop_assert_eq!(at_once.counts().origin(), Origin::Timer);
         prop_assert_eq!(at_once.get(PLACE), 0);
+    }
+}
+
+proptest! {
+    /// A path around another one is as one that is made step by step, whatever the other one is like.
+    #[test]
+    fn a_path_around_another_one_is_as_if_made_step_by_step(
+        start in 0..1u64 << 40,
+        steps in more_steps(),
+        earlier in prop_oneof![Just(0), 0..1000u64, 0..4 * LONGEST],
+        is_earlier: bool,
+        last in prop_oneof![0..1000u64, 0..4 * LONGEST],
+    ) {
+        let step = |kind, subject| Step { kind, cpu: 8191, subject };
+        let base = grown(start, &steps);
+        let since = if is_earlier { start.saturating_sub(earlier) } else { start + earlier };
+        let (first, last) = ((since, step(Kind::Due, 1)), (base.last() + last, step(Kind::Expire, u64::MAX)));
+        let mut around: Path = [!0; WORDS];
+        around.begin_around(Origin::Timer, first, (start, &base), last);
+        let mut pushed: Path = [0; WORDS];
+        pushed.begin(since, Origin::Timer);
+        pushed.push(first.0, first.1);
+        pushed.append(start, &base, since);
+        pushed.push(last.0, last.1);
+        prop_assert_eq!(shown(&around), shown(&pushed));
+        prop_assert_eq!(around.last(), pushed.last());
+        prop_assert_eq!(around.counts(), pushed.counts());
+        prop_assert_eq!(around.get(PLACE), 0);
+    }
+
+    /// Places that are filled in one go are as those of steps one by one, also with a clock that is
+    /// behind, when times are too long for a step, and when others are left out for them.
+    #[test]
+    fn a_row_is_as_its_steps(
+        start in 0..1u64 << 40,
+        steps in more_steps(),
+        times in prop::array::uniform3(prop_oneof![0..1000u64, 0..4 * LONGEST]),
+        behind in prop::array::uniform3(0..2000u64),
+    ) {
+        let mut one_by_one = grown(start, &steps);
+        let (mut at_once, mut now) = (one_by_one, one_by_one.last());
+        let step = |kind| Step { kind, cpu: 3, subject: 7 };
+        let name = [u64::from_le_bytes(*b"ktimers/"), u64::from_le_bytes(*b"0\0\0\0\0\0\0\0")];
+        let mut at = [0; 3];
+        for (nth, at) in at.iter_mut().enumerate() {
+            now = (now + times[nth]).saturating_sub(behind[nth]);
+            *at = now;
+        }
+        one_by_one.push(at[0], step(Kind::Waking));
+        one_by_one.push_named(at[1], step(Kind::Switch), name);
+        one_by_one.push(at[2], step(Kind::Softirq));
+        let mut row = at_once.row::<4>();
+        row.step(at[0], step(Kind::Waking));
+        row.step(at[1], step(Kind::Switch));
+        row.name(name);
+        row.step(at[2], step(Kind::Softirq));
+        row.end();
+        prop_assert_eq!(total(&at_once), total(&one_by_one));
+        prop_assert_eq!(at_once.last(), one_by_one.last());
+        if one_by_one.counts().more() == 0 {
+            prop_assert_eq!(shown(&at_once), shown(&one_by_one));
+            prop_assert_eq!(at_once.counts(), one_by_one.counts());
+        }
     }
 }
 
