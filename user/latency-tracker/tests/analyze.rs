@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::fs;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, Instant};
@@ -17,9 +17,11 @@ use serde_json::Value;
 #[allow(unreachable_pub, clippy::panic, clippy::expect_used)]
 #[path = "../src/analyze/picture/pftrace.rs"]
 mod pftrace;
+mod program;
 mod terminal;
 
 use pftrace::Pftrace;
+use program::program;
 
 /// A directory of its own for each test.
 struct Dir(PathBuf);
@@ -382,8 +384,7 @@ fn ctrl_c_during_a_conversion_leaves_nothing_behind() {
          echo half >\"$to/stream\"\necho $$ >{0}.part\nmv {0}.part {0}\nexec sleep 60\n",
         started.display()
     );
-    fs::write(bin.join("babeltrace2"), script).unwrap();
-    fs::set_permissions(bin.join("babeltrace2"), fs::Permissions::from_mode(0o755)).unwrap();
+    program(&bin.join("babeltrace2"), script);
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
     let mut command = dir.path("old", &["--tid", "1"]);
     let command = command.env("PATH", path).env("TMPDIR", &temporary);

@@ -5,12 +5,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
+mod program;
 mod terminal;
 
 use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+
+use program::program;
 
 const STATS: &str = "attempts 12\nstarted 12\nfull 0\nfiltered 0\noff 0\nended 10\npending 2\nreplaced 0\ncleared 0\n\
     gone 0\nunmatched 0\nnegative 0\ntimed_out 0\nlate 0\nalerts 1\nalerts_lost 0\nwakes 1\nwakes_suppressed 0\n\
@@ -417,7 +420,10 @@ fn not_permitted_is_not_missing() {
     // Root is refused nothing by modes; another user has to be able to run the command, wherever it is.
     let root = nix::unistd::geteuid().is_root();
     let bin = std::env::temp_dir().join(format!("lt-cli-denied-bin-{}", std::process::id()));
-    fs::copy(env!("CARGO_BIN_EXE_latency-tracker"), &bin).unwrap();
+    program(
+        &bin,
+        fs::read(env!("CARGO_BIN_EXE_latency-tracker")).unwrap(),
+    );
     let mode = |mode| fs::set_permissions(&tree.0, fs::Permissions::from_mode(mode)).unwrap();
     mode(0o500);
     let run = |args: &[&str]| {
@@ -514,8 +520,6 @@ fn watch_begins_with_what_is_recorded_unless_told_not_to() {
 /// What `--help` shows as the action of an alert, run with a name that a user chose.
 #[test]
 fn the_example_of_the_help_passes_a_name_on_as_one_word() {
-    use std::os::unix::fs::PermissionsExt;
-
     let tree = Tree::new("injection");
     let (_, help, _) = tree.run(&["watch", "--help"]);
     let (_, rest) = help.split_once("shell,command='").unwrap();
@@ -527,8 +531,7 @@ fn the_example_of_the_help_passes_a_name_on_as_one_word() {
         "#!/bin/sh\nfor word; do printf '<%s>\\n' \"$word\"; done >{}\n",
         log.display()
     );
-    fs::write(bin.join("logger"), script).unwrap();
-    fs::set_permissions(bin.join("logger"), fs::Permissions::from_mode(0o755)).unwrap();
+    program(&bin.join("logger"), script);
     let alert = ALERT.replace("comm=\"fio\"", "comm=\"x -f /etc/issue \"");
     fs::write(tree.0.join("slow/alerts"), &alert).unwrap();
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
