@@ -443,7 +443,7 @@ impl Now {
             row.step(now, served);
             return row.end();
         }
-        // It was awake, or ran already; or it is switched out again before it serves.
+        // It was woken before the raise; perhaps it has run since then.
         if woken >= raised {
             path.push(woken, step(Kind::Waking));
         }
