@@ -228,7 +228,7 @@ void lt_irq_action_name(const void *action, u64 out[4]);
 
 /*
  * Where the base of a high-resolution timer has its clock, and the offset of
- * that to CLOCK_MONOTONIC: the kernel crate has not known it since 7.3.
+ * that to CLOCK_MONOTONIC: since 7.3 the kernel crate has no fields of it.
  */
 enum {
 	LT_CLOCK_BASE_OFFSET = offsetof(struct hrtimer_clock_base, offset),

@@ -273,7 +273,7 @@ impl Probes {
             }
             return;
         }
-        // Last, so that a thread of softirqs needs no frame.
+        // Apart: a thread of softirqs does not need its large frame.
         self.task_woken(guard, current, wakee);
     }
 

@@ -6,8 +6,8 @@
  * way and their times; the delay goes into a histogram of powers of two.
  *
  * They are given every advantage: typed tracepoints, which need no copies; an
- * interrupt that wakes nobody touches one per-CPU map; a timer in a softirq adds
- * to the softirq's path where it is; what comes after a waking is kept in a hash
+ * interrupt that wakes no task touches one per-CPU map; a timer in a softirq
+ * extends the softirq's path in place; what comes after a waking is kept in a hash
  * map by task, in place. They keep no names, do not look for paths that do not
  * end, take what preempts a softirq on PREEMPT_RT for a part of it, and forget a
  * task that dies only when its number is used again.
