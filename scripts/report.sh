@@ -141,7 +141,7 @@ one_of_them() {
 # several RESULTS NAME... -- COMMAND...: like `beside`, for a command that has several results, which it writes to the
 # file RESULTS, one per line: NAME LOG STATUS SECONDS [CPU].
 several() {
-	local results=$1 names=()
+	local results=$1 names=() pid
 	shift
 	while [ "$1" != -- ]; do names+=("$1"); shift; done
 	shift
@@ -149,16 +149,31 @@ several() {
 	mkdir -p "${results%/*}"
 	rm -f "$results"
 	"$@" &
-	running[$!]="$results ${names[*]}"
+	pid=$!
+	# if a running one had this number, it has ended
+	[ -z "${running[$pid]:-}" ] || reported "$pid"
+	running[$pid]="$results ${names[*]}"
 }
 
-# reap: wait for one of the running commands, and report its results; with the function in judges[NAME], if there is
-# one, which is called as `verdict` is.
+# reap: wait for one of the running commands, and report its results. `jobs` decides which one has ended: `wait` does not
+# know a command any more that ended some time ago, if a signal killed it, or if a child of ours got its number since.
 reap() {
-	local pid='' results names name log
-	wait -n -p pid "${!running[@]}" || :
-	read -r results names <<<"${running[$pid]}"
-	unset "running[$pid]"
+	local pid known
+	while :; do
+		known=" $(jobs -p | tr '\n' ' ')"
+		for pid in "${!running[@]}"; do
+			[[ $known == *" $pid "* ]] || { reported "$pid"; return; }
+		done
+		wait -n "${!running[@]}" || :
+	done
+}
+
+# reported PID: report the results of a command that has ended; with the function in judges[NAME], if there is one, which is
+# called as `verdict` is.
+reported() {
+	local results names name log
+	read -r results names <<<"${running[$1]}"
+	unset "running[$1]"
 	touch "$results"
 	while read -r name log status seconds cpu; do
 		"${judges[$name]:-verdict}" "$name" "$status" "$seconds" "$log" "$cpu"

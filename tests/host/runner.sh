@@ -146,4 +146,38 @@ for wrong in '--repeat' '--repeat 0 host/often' '--repeat 3' '--repeat 2 nothing
 	# shellcheck disable=SC2086 # words
 	run 1 $wrong
 done
+# A command that bash itself has forgotten when its turn comes: a signal killed it, or its number belongs to another child.
+cat >"$work/forgotten" <<'END'
+set -euo pipefail
+. "$1/scripts/lib.sh"
+. "$1/scripts/report.sh"
+LOGS=$2/log JOBS=3
+die_at_once() { kill -KILL "$BASHPID"; }
+ended() { while [ -e "/proc/$1" ] && ! grep -q '^State:.Z' "/proc/$1/status"; do sleep 0.1; done 2>/dev/null; sleep 0.1; }
+several "$LOGS/killed.results" killed -- die_at_once
+ended $!
+beside first "$LOGS/first.log" true
+first=$!
+ended $first
+# next NUMBER: the next process gets it, unless another program forks first; some containers do not let us choose.
+next() { { echo $(($1 - 1)) >/proc/sys/kernel/ns_last_pid; } 2>/dev/null; }
+for ((try = 0; try < 1000; try++)); do
+	next $first || { echo "note: the number of the next process cannot be set here"; break; }
+	[ "$(echo $BASHPID)" -ne $first ] || break
+done
+[ $try -lt 1000 ] || die "no process got the number $first"
+next $first || :
+beside second "$LOGS/second.log" sleep 1
+for ((try = 0; try < 3; try++)); do beside other$try "$LOGS/other$try.log" true; done
+reap_all
+closing
+END
+status=0
+bash "$work/forgotten" "$top" "$work" >"$work/said" 2>&1 || status=$?
+cat "$work/said"
+[ "$status" -eq 1 ] || { echo "exit status $status, expected 1"; exit 1; }
+check '^FAIL killed '
+check '\| It has no result'
+for test in first second other0 other1 other2; do check "^PASS $test "; done
+last '5 passed, 1 failed'
 ! pgrep -f "$work" >/dev/null || { echo "processes are left:"; pgrep -fa "$work"; exit 1; }
