@@ -18,7 +18,7 @@ pub(crate) const BUCKETS: usize = (TOP_BIT - SUB_BITS + 2) as usize * SUB;
 pub(crate) const fn bucket_of(delay: u64) -> usize {
     // Without a branch: the leading bit of what is left after the shift counts as the first
     // bucket of its power of two. Below `SUB` nothing is shifted.
-    let shift = (delay | SUB as u64).ilog2() - SUB_BITS;
+    let shift = ((delay | SUB as u64).ilog2() - SUB_BITS) as u64;
     (shift as usize * SUB).wrapping_add((delay >> shift) as usize)
 }
 

@@ -19,11 +19,18 @@ use kernel::{error::to_result, ffi::c_void, prelude::*};
 /// Whether the caller is within [`Handle::wake`], by a callback on this CPU.
 #[allow(dead_code, reason = "for trackers that see what waking does")]
 #[inline(always)]
-pub(crate) fn is_waking(_: &PreemptGuard) -> bool {
+pub(crate) fn is_waking(guard: &PreemptGuard) -> bool {
+    // SAFETY: Preemption is off.
+    may_be_waking(guard) && unsafe { bindings::lt_is_waking() }
+}
+
+/// Whether a callback runs on some CPU, so that it may be this one. Calls nothing.
+#[allow(dead_code, reason = "as above")]
+#[inline(always)]
+pub(crate) fn may_be_waking(_: &PreemptGuard) -> bool {
     // SAFETY: The variable is static, and a number; atomics of C may be read while they change.
     let callbacks = unsafe { addr_of!(bindings::lt_callbacks.counter).read_volatile() };
-    // SAFETY: Preemption is off.
-    callbacks != 0 && unsafe { bindings::lt_is_waking() }
+    callbacks != 0
 }
 
 /// What happens after [`Handle::queue`] and [`Handle::arm`].

@@ -381,10 +381,7 @@ impl Probes {
         let is_plain =
             self.own.is_each_timer_wanted() && self.core.are_default(1 << ORIGIN | 1 << FROM);
         if timing == Timing::Exact && is_plain {
-            return Timers {
-                since: Since::Due,
-                is_refused: false,
-            };
+            return Timers::PLAIN;
         }
         self.timers_chosen(timing, function)
     }

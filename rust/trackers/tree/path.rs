@@ -97,9 +97,9 @@ pub(crate) const COOKIE_MAX: usize = 64;
 // the work.
 const _: () = assert!(FIRST + 3 + COOKIE_MAX.div_ceil(NAME_BYTES) <= PLACES);
 
-/// The words of such a place.
+/// The words of the place of a name, which has at most [`NAME_BYTES`].
 #[inline(always)]
-fn place_of_name([low, high]: [u64; 2]) -> [u64; 2] {
+pub(crate) fn place_of_name([low, high]: [u64; 2]) -> [u64; 2] {
     // The first 7 bytes fit besides the kind.
     let tag = (Kind::Name as u64) << KIND_AT | low & ((1 << NAME_BITS) - 1);
     [tag, low >> NAME_BITS | high << (64 - NAME_BITS)]
@@ -271,12 +271,11 @@ pub(crate) trait Words: Look {
         Self: Sized,
     {
         const { assert!(0 < N && N <= PLACES) };
-        let mut row = self.new_row(steps[0].0);
+        let mut row = self.new_row(steps[0].0, origin);
         for (now, step) in steps {
             row.step(now, step);
         }
-        let (last, more) = (row.last, row.more);
-        self.begin_counted(last, more, Counts::of(origin, N));
+        row.begin();
     }
 
     /// A path of the step `first`, of those of another one, which began at `begin`, that were not taken
@@ -300,7 +299,8 @@ pub(crate) trait Words: Look {
         if !is_whole || !fits {
             return self.begin_around_part(origin, first.0, first.1, begin, path, last.0, last.1);
         }
-        let mut row = self.new_row(first.0);
+        let mut row = self.new_row(first.0, origin);
+        row.counts.set_preempted(counts.preempted());
         row.step(first.0, first.1);
         row.place([tag.wrapping_add(gap), path.get(FIRST_STEP + 1)]);
         for place in 1..used {
@@ -308,10 +308,7 @@ pub(crate) trait Words: Look {
         }
         row.last = path.last();
         row.step(last.0, last.1);
-        let (last, more) = (row.last, row.more);
-        let mut counts = Counts::of(origin, used + 2);
-        counts.set_preempted(path.counts().preempted());
-        self.begin_counted(last, more, counts);
+        row.begin();
     }
 
     /// The same in general. None of its arguments is a pair, which would have to be in memory.
@@ -337,15 +334,17 @@ pub(crate) trait Words: Look {
 
     /// The places of a path that begins at `start`.
     #[inline(always)]
-    fn new_row(&mut self, start: u64) -> Row<'_, Self>
+    fn new_row(&mut self, start: u64, origin: Origin) -> Row<'_, Self>
     where
         Self: Sized,
     {
         Row {
             path: self,
+            from: 0,
             at: 0,
             last: start,
             more: 0,
+            counts: Counts::of(origin, 0),
         }
     }
 
@@ -355,12 +354,14 @@ pub(crate) trait Words: Look {
     where
         Self: Sized,
     {
-        let at = self.room(N);
+        let (at, counts) = self.room(N);
         Row {
-            at,
             last: self.last(),
-            more: 0,
             path: self,
+            from: at,
+            at,
+            more: 0,
+            counts,
         }
     }
 
@@ -389,17 +390,16 @@ pub(crate) trait Words: Look {
     /// As [`Words::push`]; `change` also changes the counts.
     #[inline(always)]
     fn push_and(&mut self, now: u64, step: Step, change: impl FnOnce(&mut Counts)) {
-        let at = self.room(1);
+        let (at, mut counts) = self.room(1);
         self.put(at, now, step);
-        let mut counts = self.counts();
-        counts.set_places(at + 1);
+        counts.add_places(1);
         change(&mut counts);
         self.set_counts(counts);
     }
 
     /// As [`Words::push`], with the name of the task, which has at most [`NAME_BYTES`].
     fn push_named(&mut self, now: u64, step: Step, name: [u64; 2]) {
-        let at = self.room(2);
+        let (at, _) = self.room(2);
         self.put(at, now, step);
         self.put_name(at + 1, name);
     }
@@ -407,7 +407,7 @@ pub(crate) trait Words: Look {
     /// As [`Words::push`], with a cookie of at most [`COOKIE_MAX`] bytes.
     fn push_cookie(&mut self, now: u64, step: Step, cookie: &[u8]) {
         let parts = cookie.chunks(NAME_BYTES);
-        let at = self.room(1 + parts.len());
+        let (at, _) = self.room(1 + parts.len());
         self.put(at, now, step);
         for (nth, part) in parts.enumerate() {
             let mut bytes = [0; 16];
@@ -420,7 +420,7 @@ pub(crate) trait Words: Look {
     /// Notes what the CPU has done for which the task waits from the last step on.
     #[inline(always)]
     fn push_wait(&mut self, cpu: u32, spent: Spent) {
-        let at = self.room(1);
+        let (at, _) = self.room(1);
         self.attach(at, spent.to_words(Kind::Wait, cpu));
     }
 
@@ -433,7 +433,7 @@ pub(crate) trait Words: Look {
             (cpu == step.cpu).then(|| before.until(spent, wait))?
         });
         let places = 1 + usize::from(parts.is_some()) + usize::from(name.is_some());
-        let at = self.room(places);
+        let (at, _) = self.room(places);
         self.put(at, now, step);
         let mut next = at + 1;
         if let Some(parts) = parts {
@@ -504,16 +504,17 @@ pub(crate) trait Words: Look {
         self.set(FIRST_STEP + 2 * at + 1, step.subject);
     }
 
-    /// The first free place, behind which there are `places`.
+    /// The first free place, which has `places` behind it with itself, and the counts.
     #[inline(always)]
-    fn room(&mut self, places: usize) -> usize {
-        let used = self.counts().places();
-        if used + places <= PLACES {
-            used
-        } else {
-            // There is room now: said once more for the compiler.
-            self.leave_out(used, places)
-                .min(PLACES.saturating_sub(places))
+    fn room(&mut self, places: usize) -> (usize, Counts) {
+        let counts = self.counts();
+        match counts.free_place(places) {
+            Some(at) => (at, counts),
+            None => {
+                let at = self.leave_out(counts.places(), places);
+                // There is room now: said once more for the compiler.
+                (at.min(PLACES.saturating_sub(places)), self.counts())
+            }
         }
     }
 
@@ -589,7 +590,7 @@ pub(crate) trait Words: Look {
             self.push(now, Step { kind, cpu, subject });
             for next in (at + 1..used).take_while(|&next| path.is_attached(next)) {
                 let words = [0, 1].map(|word| path.get(FIRST_STEP + 2 * next + word));
-                let at = self.room(1);
+                let (at, _) = self.room(1);
                 self.attach(at, words);
             }
             if kind == Kind::Preempted {

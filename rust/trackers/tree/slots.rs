@@ -448,11 +448,30 @@ impl Slots {
             called,
             timing,
         };
+        let (start, timers) = (way[0].load(Relaxed), timers(timing, function));
+        if start != 0 && timing == Timing::Exact && timers.is_plain() {
+            return Some(timer.due_on(path, (start, &path_of(way)), cpu));
+        }
+        Self::soft_timer_in_general(timer, way, path, cpu, timers)
+    }
+}
+
+impl Slots {
+    /// The same for all timers. Apart, so that what holds for nearly all of them is known to the
+    /// compiler above.
+    #[inline(never)]
+    fn soft_timer_in_general(
+        timer: Expired,
+        way: &Way,
+        path: &mut impl Words,
+        cpu: u32,
+        timers: Timers,
+    ) -> Option<u64> {
         let base = match way[0].load(Relaxed) {
             0 => Base::Unknown,
             start => Base::Path(start, path_of(way)),
         };
-        timer.way(path, base, cpu, timers(timing, function))
+        timer.way(path, base, cpu, timers)
     }
 }
 

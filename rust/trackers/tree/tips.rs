@@ -59,7 +59,7 @@ use crate::{
         platform::Kernel,
         sched::State as Sleep,
         task::{Context, TaskRef},
-        waker::is_waking, //
+        waker::{is_waking, may_be_waking}, //
     },
 };
 
@@ -260,21 +260,43 @@ impl Probes {
     /// Another task is woken.
     #[inline(never)]
     pub(super) fn woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
-        // Our own readers (trap 9); and one that wakes itself keeps running, in spite of its state.
-        if is_waking(guard) || current.is(&wakee) {
+        // All that is called is called last, so this needs no frame.
+        if may_be_waking(guard) {
+            return self.woken_meanwhile(guard, current, wakee);
+        }
+        self.woken_by_another(guard, current, wakee);
+    }
+
+    /// The same while our readers may be woken.
+    #[cold]
+    #[inline(never)]
+    fn woken_meanwhile(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        // Our own readers (trap 9).
+        if !is_waking(guard) {
+            self.woken_by_another(guard, current, wakee);
+        }
+    }
+
+    #[inline(always)]
+    fn woken_by_another(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        // One that wakes itself keeps running, in spite of its state.
+        if current.is(&wakee) {
             return;
         }
         if is_softirq_thread(&wakee) {
-            // After an interrupt, on top of a task that has nothing to do with it (trap 2). The way
-            // is that of the softirq.
-            if wakee.cpu() == tasks::this_cpu(guard) && !wakee.is_awake() {
-                let now = self.own.now(guard);
-                now.wake_thread(wakee.address(), subject(&wakee), wakee.comm());
-            }
-            return;
+            return self.softirq_thread_woken(guard, wakee);
         }
-        // Apart: a thread of softirqs does not need its large frame.
         self.task_woken(guard, current, wakee);
+    }
+
+    /// After an interrupt, on top of a task that has nothing to do with it (trap 2). The way is that of
+    /// the softirq.
+    #[inline(never)]
+    fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        if wakee.cpu() == tasks::this_cpu(guard) && !wakee.is_awake() {
+            let now = self.own.now(guard);
+            now.wake_thread(wakee.address(), subject(&wakee), wakee.comm());
+        }
     }
 
     /// The same for one that runs no softirqs.

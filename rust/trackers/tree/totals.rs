@@ -91,8 +91,8 @@ impl Totals {
                 return;
             };
             let group = (bucket_of(time) / MERGED).min(GROUPS - 1);
-            Kernel::add_local(guard, &one[FIRST_GROUP + group], 1);
-            Kernel::add_local(guard, &one[SUM], time);
+            Kernel::count_nth::<FIRST_GROUP, ONE>(guard, one, group);
+            Kernel::add_word::<SUM, ONE>(guard, one, time);
             // Relaxed, and without an exchange: only this CPU writes it, and ends of paths do not
             // interrupt each other: they are in the scheduler, on the way to user space, or in a
             // system call with the guard.

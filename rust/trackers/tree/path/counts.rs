@@ -98,6 +98,19 @@ impl Counts {
         (self.field::<0, 8>() as usize).min(PLACES)
     }
 
+    /// The first free place, if there are this many; at least one.
+    #[inline(always)]
+    pub(super) fn free_place(self, places: usize) -> Option<usize> {
+        let used = self.field::<0, 8>() as usize;
+        (used + places <= PLACES).then_some(used)
+    }
+
+    /// This many of the free places are in use, too.
+    #[inline(always)]
+    pub(super) fn add_places(&mut self, places: usize) {
+        self.0 = self.0.wrapping_add(places as u64);
+    }
+
     /// How many steps were left out, at most 65535.
     pub(crate) fn more(self) -> u64 {
         self.field::<8, 16>()

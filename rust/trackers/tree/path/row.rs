@@ -3,16 +3,19 @@
 //! Several steps that are appended in one go: room is made once, and what a path has besides its
 //! steps is stored once, at the end.
 
-use super::{place_of_name, tag_of, Step, Words, FIRST_STEP, LAST, LONGEST, MORE};
+use super::{tag_of, Counts, Step, Words, FIRST_STEP, LAST, LONGEST, MORE};
 
 /// The places of steps, filled one after another. A path in memory is as before until [`Row::end`].
 pub(crate) struct Row<'a, W> {
     pub(super) path: &'a mut W,
-    /// The next place, which is free.
+    /// The first place, and the next one, which is free.
+    pub(super) from: usize,
     pub(super) at: usize,
     pub(super) last: u64,
     /// The time that does not fit in its step.
     pub(super) more: u64,
+    /// Those of the path before.
+    pub(super) counts: Counts,
 }
 
 impl<W: Words> Row<'_, W> {
@@ -29,15 +32,9 @@ impl<W: Words> Row<'_, W> {
         self.place([tag_of(step.kind, step.cpu, time), step.subject]);
     }
 
-    /// The name of the task of the step before.
+    /// Appends the words of a place: a step of another path, or a [`super::place_of_name`].
     #[inline(always)]
-    pub(crate) fn name(&mut self, name: [u64; 2]) {
-        self.place(place_of_name(name));
-    }
-
-    /// Appends the words of a place.
-    #[inline(always)]
-    pub(super) fn place(&mut self, words: [u64; 2]) {
+    pub(crate) fn place(&mut self, words: [u64; 2]) {
         for (word, value) in words.into_iter().enumerate() {
             self.path.set(FIRST_STEP + 2 * self.at + word, value);
         }
@@ -46,15 +43,21 @@ impl<W: Words> Row<'_, W> {
 
     /// The path has these steps from now on.
     #[inline(always)]
-    pub(crate) fn end(self) {
-        let (path, more) = (self.path, self.more);
-        path.set(LAST, self.last);
+    pub(crate) fn end(mut self) {
+        self.counts.add_places(self.at - self.from);
+        let Self { path, last, more, counts, .. } = self;
+        path.set(LAST, last);
         if more != 0 {
             path.set(MORE, path.get(MORE).wrapping_add(more));
         }
-        let mut counts = path.counts();
-        counts.set_places(self.at);
         path.set_counts(counts);
+    }
+
+    /// The same of a new path, which has nothing else.
+    #[inline(always)]
+    pub(super) fn begin(mut self) {
+        self.counts.add_places(self.at - self.from);
+        self.path.begin_counted(self.last, self.more, self.counts);
     }
 }
 

@@ -5,7 +5,7 @@
 //! See the head of slots.rs.
 
 use super::{
-    super::path::{Kind, Spent, Step, Words},
+    super::path::{place_of_name, Kind, Spent, Step, Words},
     handlers::{Called, First},
     spent::Spending,
     timers::{Base, Expiring, Timers, Timing},
@@ -46,6 +46,7 @@ struct Thread {
     subject: Word,
     woken: Word,
     switched: Word,
+    /// Its name, as a path has it.
     name: [Word; 2],
 }
 
@@ -381,7 +382,7 @@ impl Now {
     }
 
     /// A thread of softirqs of this CPU is woken.
-    #[inline(never)]
+    #[inline(always)]
     pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2]) {
         let now = Kernel::now();
         let of = |thread: &&Thread| [0, task].contains(&thread.task.load(Relaxed));
@@ -391,10 +392,13 @@ impl Now {
         thread.subject.store(subject, Relaxed);
         thread.switched.store(0, Relaxed);
         thread.woken.store(now, Relaxed);
-        for (word, value) in thread.name.iter().zip(name) {
-            word.store(value, Relaxed);
+        if thread.task.load(Relaxed) != task {
+            // It keeps its name.
+            for (word, value) in thread.name.iter().zip(place_of_name(name)) {
+                word.store(value, Relaxed);
+            }
+            thread.task.store(task, Relaxed);
         }
-        thread.task.store(task, Relaxed);
     }
 
     /// Whether a task is one of its threads of softirqs that it has woken.
@@ -439,7 +443,7 @@ impl Now {
             let mut row = path.row::<4>();
             row.step(woken, step(Kind::Waking));
             row.step(switched, step(Kind::Switch));
-            row.name(name);
+            row.place(name);
             row.step(now, served);
             return row.end();
         }
@@ -448,7 +452,10 @@ impl Now {
             path.push(woken, step(Kind::Waking));
         }
         if switched >= raised {
-            path.push_named(switched, step(Kind::Switch), name);
+            let mut row = path.row::<2>();
+            row.step(switched, step(Kind::Switch));
+            row.place(name);
+            row.end();
         }
         path.push(now, served);
     }

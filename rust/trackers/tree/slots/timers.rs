@@ -141,6 +141,22 @@ pub(super) struct Expired {
 }
 
 impl Expired {
+    /// Makes the path to what the function of a timer does whose delay counts from when it was due, on
+    /// a path that has begun. Returns when the path begins.
+    #[inline(always)]
+    pub(super) fn due_on(self, path: &mut impl Words, base: (u64, &Kept<'_>), cpu: u32) -> u64 {
+        let step = |kind| Step {
+            kind,
+            cpu,
+            subject: self.function,
+        };
+        // The clock of the interrupt may be a little ahead of ours.
+        let start = self.due.min(self.called);
+        let (due, expire) = (step(Kind::Due), step(Kind::Expire));
+        path.begin_around(Origin::Timer, (start, due), base, (self.called, expire));
+        start
+    }
+
     /// Makes the path to what its function does. Returns when the path begins.
     #[inline(always)]
     pub(super) fn way(
@@ -202,6 +218,18 @@ impl Expired {
 }
 
 impl Timers {
+    /// What holds unless parameters say something else.
+    pub(crate) const PLAIN: Self = Self {
+        since: Since::Due,
+        is_refused: false,
+    };
+
+    /// Whether it is that.
+    #[inline(always)]
+    pub(super) fn is_plain(self) -> bool {
+        self.since == Since::Due && !self.is_refused
+    }
+
     /// Marks the path of a timer.
     #[inline(always)]
     fn mark(self, path: &mut impl Words) {

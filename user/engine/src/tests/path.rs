@@ -3,7 +3,7 @@
 //! The paths of the tracker `tree`: their steps add up, whatever happens.
 
 use crate::path::{
-    begin, cookie, each, note, of_split, settle, split, state, wait::LONGEST_WAIT, Counts, Kind,
+    begin, cookie, each, note, of_split, place_of_name, settle, split, state, wait::LONGEST_WAIT, Counts, Kind,
     Look, Origin, Path, Shown, Spent, State, Step, Words, COOKIE_MAX, LONGEST, MERGED, NOTES,
     PLACE, PLACES, SLEPT, STEPS, WOKEN, WORDS,
 };
@@ -381,7 +381,7 @@ proptest! {
         let mut row = at_once.row::<4>();
         row.step(at[0], step(Kind::Waking));
         row.step(at[1], step(Kind::Switch));
-        row.name(name);
+        row.place(place_of_name(name));
         row.step(at[2], step(Kind::Softirq));
         row.end();
         prop_assert_eq!(total(&at_once), total(&one_by_one));
