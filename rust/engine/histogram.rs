@@ -5,6 +5,8 @@
 //! Values below 8 ns have a bucket each; above, a bucket is at most one eighth of its lower bound
 //! wide, so a percentile read from it is at most 12.5 % too high. There is one array for each CPU,
 //! which only that CPU writes, and the reader sums up: no event is ever lost or waited for.
+//!
+//! [`group_of`] is a coarser one for times that are counted by the dozen.
 
 const SUB_BITS: u32 = 3;
 const SUB: usize = 1 << SUB_BITS;
@@ -39,4 +41,29 @@ pub(crate) fn bounds(bucket: usize) -> (u64, u64) {
         low(bucket + 1)
     };
     (low(bucket), high)
+}
+
+/// Four groups for each power of two, of the time and this.
+const GROUPED: u64 = 4;
+/// The first group: without this offset, and its subtraction, it would be 0.
+pub(crate) const FIRST_GROUP: usize = group_of(0);
+
+/// The group of a time in nanoseconds, of less than 146 years: as [`bucket_of`], with fewer
+/// instructions. A group is at most a quarter of its lower bound wide, and 1 ns.
+#[inline(always)]
+pub(crate) const fn group_of(time: u64) -> usize {
+    let time = time.saturating_add(GROUPED);
+    // The leading bit, of which there is one, and the two below it.
+    let top = time.leading_zeros() ^ 63;
+    let lead = time.wrapping_mul(GROUPED) >> top;
+    (top as usize * GROUPED as usize).wrapping_add(lead as usize)
+}
+
+/// The lowest time in a group, from the first one on, and the lowest above it.
+pub(crate) fn group_bounds(group: usize) -> (u64, u64) {
+    let low = |group: usize| {
+        let (shift, lead) = (group / 4, group % 4);
+        ((GROUPED + lead as u64) << shift) - GROUPED
+    };
+    (low(group - FIRST_GROUP), low(group + 1 - FIRST_GROUP))
 }

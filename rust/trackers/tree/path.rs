@@ -174,47 +174,62 @@ pub(crate) trait Look {
         (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)
     }
 
-    /// Calls `see` with the number of the kind of each step and the time until the next one; the last
-    /// one has the time until `end`. Not with steps that are left out, nor with the one before these.
+    /// Calls `see` for each step: with what `of` returns for the number of its kind, and with the time
+    /// until the next step, at most [`LONGEST`]; the last one has the time until `end`. Not for steps
+    /// that are left out, nor for the one before these. `of` returns `None` for kinds that are not
+    /// steps.
     #[inline(always)]
-    fn each_time(&self, end: u64, mut see: impl FnMut(u64, u64)) {
+    fn each_time<T>(&self, end: u64, of: impl Fn(u64) -> Option<T>, mut see: impl FnMut(T, u64)) {
         let counts = self.counts();
         let used = counts.places();
         if counts.more() > 0 {
-            return self.each_time_around(used, end, see);
+            return self.each_time_around(used, end, of, see);
         }
-        if let Some(last) = self.each_time_of(0, used, &mut see) {
-            see(last, end.saturating_sub(self.last()));
+        if let Some(last) = self.each_time_of(0, used, &of, &mut see) {
+            see(last, end.saturating_sub(self.last()).min(LONGEST));
         }
     }
 
     /// The same of a path that has left out steps.
     #[cold]
     #[inline(never)]
-    fn each_time_around(&self, used: usize, end: u64, mut see: impl FnMut(u64, u64)) {
+    fn each_time_around<T>(
+        &self,
+        used: usize,
+        end: u64,
+        of: impl Fn(u64) -> Option<T>,
+        mut see: impl FnMut(T, u64),
+    ) {
         let boundary = self.boundary(used);
-        self.each_time_of(0, boundary, &mut see);
-        if let Some(last) = self.each_time_of(boundary, used, &mut see) {
-            see(last, end.saturating_sub(self.last()));
+        self.each_time_of(0, boundary, &of, &mut see);
+        if let Some(last) = self.each_time_of(boundary, used, &of, &mut see) {
+            see(last, end.saturating_sub(self.last()).min(LONGEST));
         }
     }
 
-    /// The same for the steps from one place to another, but for the last one: returns its kind, if
-    /// there is one.
+    /// The same for the steps from one place to another, but for the last one: returns what `of` does
+    /// for it, if there is one.
     #[inline(always)]
-    fn each_time_of(&self, from: usize, end: usize, see: &mut impl FnMut(u64, u64)) -> Option<u64> {
+    fn each_time_of<T>(
+        &self,
+        from: usize,
+        end: usize,
+        of: &impl Fn(u64) -> Option<T>,
+        see: &mut impl FnMut(T, u64),
+    ) -> Option<T> {
         if from >= end {
             return None;
         }
-        let mut kind = self.get(FIRST_STEP + 2 * from) >> KIND_AT;
+        let mut step = of(self.get(FIRST_STEP + 2 * from) >> KIND_AT)?;
         for at in from + 1..end {
             let tag = self.get(FIRST_STEP + 2 * at);
-            if !is_attached(tag) {
-                see(kind, tag & LONGEST);
-                kind = tag >> KIND_AT;
+            // The comparison that `of` has to make anyway says whether it is a step.
+            if let Some(next) = of(tag >> KIND_AT) {
+                see(step, tag & LONGEST);
+                step = next;
             }
         }
-        Some(kind)
+        Some(step)
     }
 
     /// The place from which steps are left out.
@@ -294,15 +309,17 @@ pub(crate) trait Words: Look {
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
         // Mostly all of it: nothing was left out, or taken before.
         let is_whole = counts.more() == 0 && path.get(MORE) == 0 && begin >= first.0;
-        let fits =
-            used != 0 && used + 2 <= PLACES && (tag & LONGEST).saturating_add(gap) <= LONGEST;
+        // Its first step's time does not reach the bits above it. (It would have to be of centuries to
+        // do so and to leave them as they were.)
+        let tag_after = tag.wrapping_add(gap);
+        let fits = used != 0 && used + 2 <= PLACES && tag ^ tag_after <= LONGEST;
         if !is_whole || !fits {
             return self.begin_around_part(origin, first.0, first.1, begin, path, last.0, last.1);
         }
         let mut row = self.new_row(first.0, origin);
         row.counts.set_preempted(counts.preempted());
         row.step(first.0, first.1);
-        row.place([tag.wrapping_add(gap), path.get(FIRST_STEP + 1)]);
+        row.place([tag_after, path.get(FIRST_STEP + 1)]);
         for place in 1..used {
             row.place([0, 1].map(|word| path.get(FIRST_STEP + 2 * place + word)));
         }

@@ -9,8 +9,7 @@
 //!                      sum, maximum, and a histogram for each kind, on each CPU ---> NAME/steps
 //! ```
 //!
-//! The histogram is that of the engine with half as many buckets, so a percentile is at most a
-//! quarter too high. What a path has left out, and the step before that, is not counted: nothing
+//! The histogram is the engine's coarse one, so a percentile is at most a quarter and 1 ns too high. What a path has left out, and the step before that, is not counted: nothing
 //! tells how long each of those took.
 //!
 //! # Contexts
@@ -23,7 +22,7 @@ use super::{
 };
 use crate::{
     engine::{
-        histogram::{bounds, bucket_of},
+        histogram::{group_bounds, group_of, FIRST_GROUP},
         platform::Platform,
     },
     instance::Table,
@@ -56,16 +55,14 @@ const KINDS: [(Kind, &str); 17] = [
     (Kind::Called, "called"),
 ];
 
-/// Two buckets of the engine's histogram are one here.
-const MERGED: usize = 2;
-/// Longer times, of more than four minutes, are in the last one.
-const GROUPS: usize = 144;
-
-// The words of a kind.
+// The words of a kind: the sum, the maximum, and the groups, each at its own number. Some before the
+// first group remain 0.
 const SUM: usize = 0;
 const MAX: usize = 1;
-const FIRST_GROUP: usize = 2;
-const ONE: usize = FIRST_GROUP + GROUPS;
+/// Longer times, of more than four minutes, are in the last one.
+const LAST_GROUP: usize = FIRST_GROUP + 143;
+const ONE: usize = LAST_GROUP + 1;
+const _: () = assert!(MAX < FIRST_GROUP);
 
 /// By the number of the kind; a few of these remain 0.
 type Local = [[Atomic<u64>; ONE]; Kind::Called as usize + 1];
@@ -86,12 +83,9 @@ impl Totals {
     #[inline(always)]
     pub(super) fn count(&self, guard: &Guard, path: &impl Look, end: u64) {
         let words = self.cpus.this::<Kernel>(guard);
-        path.each_time(end, |kind, time| {
-            let Some(one) = words.get(kind as usize) else {
-                return;
-            };
-            let group = (bucket_of(time) / MERGED).min(GROUPS - 1);
-            Kernel::count_nth::<FIRST_GROUP, ONE>(guard, one, group);
+        let of = |kind: u64| words.get(kind as usize);
+        path.each_time(end, of, |one, time| {
+            Kernel::count_nth::<0, ONE>(guard, one, group_of(time).min(LAST_GROUP));
             Kernel::add_word::<SUM, ONE>(guard, one, time);
             // Relaxed, and without an exchange: only this CPU writes it, and ends of paths do not
             // interrupt each other: they are in the scheduler, on the way to user space, or in a
@@ -117,10 +111,10 @@ impl Totals {
     fn p99(&self, kind: usize, count: u64, max: u64) -> u64 {
         let rank = count - count / 100;
         let mut seen = 0;
-        for group in 0..GROUPS - 1 {
-            seen += self.sum_of(kind, FIRST_GROUP + group);
+        for group in FIRST_GROUP..LAST_GROUP {
+            seen += self.sum_of(kind, group);
             if seen >= rank {
-                let (_, above) = bounds(MERGED * group + MERGED - 1);
+                let (_, above) = group_bounds(group);
                 return max.min(above - 1);
             }
         }
@@ -133,7 +127,7 @@ impl Table for Totals {
         seq_print!(out, "step count mean p99 max\n");
         for (kind, name) in KINDS {
             let kind = kind as usize;
-            let groups = (0..GROUPS).map(|group| self.sum_of(kind, FIRST_GROUP + group));
+            let groups = (FIRST_GROUP..ONE).map(|group| self.sum_of(kind, group));
             let count: u64 = groups.sum();
             if let Some(mean) = self.sum_of(kind, SUM).checked_div(count) {
                 let max = self.max_of(kind);

@@ -45,7 +45,13 @@ impl<W: Words> Row<'_, W> {
     #[inline(always)]
     pub(crate) fn end(mut self) {
         self.counts.add_places(self.at - self.from);
-        let Self { path, last, more, counts, .. } = self;
+        let Self {
+            path,
+            last,
+            more,
+            counts,
+            ..
+        } = self;
         path.set(LAST, last);
         if more != 0 {
             path.set(MORE, path.get(MORE).wrapping_add(more));

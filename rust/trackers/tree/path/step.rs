@@ -55,10 +55,10 @@ pub(crate) enum Kind {
     Name = 31,
 }
 
-/// Whether the word of this tag belongs to the step before.
+/// Whether the word of this tag belongs to the step before: it is of none of the kinds of steps.
 #[inline(always)]
 pub(super) fn is_attached(tag: u64) -> bool {
-    tag >> KIND_AT >= Kind::Parts as u64
+    tag >> KIND_AT > Kind::Called as u64
 }
 
 impl Kind {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-use crate::engine::histogram::{bounds, bucket_of, BUCKETS};
+use crate::engine::histogram::{bounds, bucket_of, group_bounds, group_of, BUCKETS, FIRST_GROUP};
 use proptest::prelude::*;
 
 fn lies_in_its_bucket(delay: u64) {
@@ -50,7 +50,34 @@ fn it_reaches_to_the_longest_delay() {
     assert!(bucket_of(u64::MAX >> 1) < BUCKETS - 1);
 }
 
+fn lies_in_its_group(time: u64) {
+    let (low, high) = group_bounds(group_of(time));
+    assert!((low..high).contains(&time), "{time} in [{low}, {high})");
+    assert!(high - low <= 1 + low / 4, "[{low}, {high}) is wide");
+}
+
+#[test]
+fn groups_join_without_gap() {
+    assert_eq!(group_bounds(FIRST_GROUP).0, 0);
+    for group in FIRST_GROUP..group_of((1 << 62) - 5) {
+        let (low, high) = group_bounds(group);
+        assert!(low < high);
+        assert_eq!((group_of(low), group_of(high - 1)), (group, group));
+        assert_eq!(group_bounds(group + 1).0, high);
+    }
+    // The first ones are exact.
+    for time in 0..4 {
+        assert_eq!(group_bounds(group_of(time)), (time, time + 1));
+    }
+}
+
 proptest! {
+    #[test]
+    fn any_time_lies_in_its_group(time in 0u64..(1 << 62) - 4, shift in 0u32..62) {
+        lies_in_its_group(time);
+        lies_in_its_group(time >> shift);
+    }
+
     #[test]
     fn any_delay_lies_in_its_bucket(delay: u64, shift in 0u32..64) {
         lies_in_its_bucket(delay);

@@ -3,9 +3,9 @@
 //! The paths of the tracker `tree`: their steps add up, whatever happens.
 
 use crate::path::{
-    begin, cookie, each, note, of_split, place_of_name, settle, split, state, wait::LONGEST_WAIT, Counts, Kind,
-    Look, Origin, Path, Shown, Spent, State, Step, Words, COOKIE_MAX, LONGEST, MERGED, NOTES,
-    PLACE, PLACES, SLEPT, STEPS, WOKEN, WORDS,
+    begin, cookie, each, note, of_split, place_of_name, settle, split, state, wait::LONGEST_WAIT,
+    Counts, Kind, Look, Origin, Path, Shown, Spent, State, Step, Words, COOKIE_MAX, LONGEST,
+    MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WOKEN, WORDS,
 };
 use proptest::prelude::*;
 
@@ -140,7 +140,7 @@ proptest! {
             prop_assert!(counts.more() < taken);
             prop_assert_eq!(total(&path), path.last() - start);
             let (mut times, mut steps) = (0, 0);
-            path.each_time(path.last() + 5, |_, time| {
+            path.each_time(path.last() + 5, kind_of_step, |_, time| {
                 times += time;
                 steps += 1;
             });
@@ -154,6 +154,11 @@ proptest! {
             }
         }
     }
+}
+
+/// The number of a kind of steps.
+fn kind_of_step(number: u64) -> Option<u64> {
+    (number <= Kind::Called as u64).then_some(number)
 }
 
 /// Steps after the first one of a path: their times, and names of those that have one.
@@ -190,7 +195,7 @@ const KINDS: [Kind; 6] = [
 /// The kinds and times of a path that ends at `end`.
 fn times(path: &Path, end: u64) -> Vec<(Kind, u64)> {
     let mut seen = Vec::new();
-    path.each_time(end, |number, time| {
+    path.each_time(end, kind_of_step, |number, time| {
         let kind = KINDS.into_iter().find(|&kind| kind as u64 == number);
         seen.push((kind.expect("a kind"), time));
     });
