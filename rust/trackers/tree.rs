@@ -72,7 +72,7 @@ use crate::{
     },
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
-use slots::{Since, Timers, Timing};
+use slots::{Choice, Since, Timers, Timing};
 
 const END: usize = common::COUNT + tasks::FILTER;
 const ORIGIN: usize = END + 1;
@@ -373,22 +373,14 @@ impl Own for Slots {
     }
 }
 
-impl Probes {
-    /// From when on the delay of a timer counts, by its function and by what is known of its time.
+impl Choice for Probes {
     #[inline(always)]
-    fn timers(&self, timing: Timing, function: u64) -> Timers {
-        // Mostly they are all wanted, from when they are due.
-        let is_plain =
-            self.own.is_each_timer_wanted() && self.core.are_default(1 << ORIGIN | 1 << FROM);
-        if timing == Timing::Exact && is_plain {
-            return Timers::PLAIN;
-        }
-        self.timers_chosen(timing, function)
+    fn is_plain(&self) -> bool {
+        self.own.is_each_timer_wanted() && self.core.are_default(1 << ORIGIN | 1 << FROM)
     }
 
-    /// The same, if not all parameters have their defaults, or of a timer of the wheel.
     #[inline(never)]
-    fn timers_chosen(&self, timing: Timing, function: u64) -> Timers {
+    fn timers(&self, timing: Timing, function: u64) -> Timers {
         let halves = self.core.halves(ORIGIN);
         let is_origin = match timing {
             Timing::Exact => !self.is_origin_chosen() || is_listed(halves, Origin::Timer as u16),
@@ -405,15 +397,20 @@ impl Probes {
         let is_refused = !self.own.is_timer_wanted(function);
         Timers { since, is_refused }
     }
+}
 
+impl Probes {
     fn is_origin_chosen(&self) -> bool {
         self.core.halves(ORIGIN) != [0; 2]
     }
 
+    /// The parameters that say which origins are wanted.
+    const ORIGINS: u64 = 1 << ORIGIN | 1 << IRQ | 1 << VEC;
+
     /// Whether a path with this origin is wanted.
     #[inline(always)]
     fn is_origin_wanted(&self, path: &impl Look) -> bool {
-        if self.core.are_default(1 << ORIGIN | 1 << IRQ | 1 << VEC) {
+        if self.core.are_default(Self::ORIGINS) {
             return !path.counts().is_refused();
         }
         let origin = path.counts().origin();

@@ -209,7 +209,7 @@ impl Probes {
         now: u64,
         step: Step,
     ) -> Option<u64> {
-        let start = self.way(guard, context, current, path, step.cpu, false)?;
+        let start = self.way(guard, context, current, path, step.cpu, || false)?;
         if !self.is_origin_wanted(path) {
             return None;
         }

@@ -240,13 +240,20 @@ impl Probes {
         // What a softirq leaves to itself is the rest of its work, of which it cannot be said what it
         // came with.
         let first = self.own.raise(guard, vector, |path| {
-            let start = self.way(guard, context, &current, path, cpu, false)?;
+            let (kind, subject) = (Kind::Raise, vector as u64);
+            let (step, now) = (Step { kind, cpu, subject }, self.own.now(guard));
+            // Mostly in an interrupt that does nothing else: both steps at once.
+            if context == Context::Hardirq && !now.is_calling() {
+                if let Some(start) = now.hard_with(path, cpu, step) {
+                    return Some((start, self.is_origin_wanted(path)));
+                }
+            }
+            let start = self.way(guard, context, &current, path, cpu, || false)?;
             let is_soft = context == Context::Softirq;
-            if is_soft && path.is_last(Kind::Softirq, vector as u64) {
+            if is_soft && path.is_last(Kind::Softirq, subject) {
                 return None;
             }
-            let (kind, subject) = (Kind::Raise, vector as u64);
-            path.push(Kernel::now(), Step { kind, cpu, subject });
+            path.push(Kernel::now(), step);
             Some((start, self.is_origin_wanted(path)))
         });
         if !first {
@@ -316,16 +323,15 @@ impl Probes {
         current: &TaskRef<'_>,
         path: &mut impl Words,
         cpu: u32,
-        wakes_thread: bool,
+        wakes_thread: impl FnOnce() -> bool,
     ) -> Option<u64> {
         let now = self.own.now(guard);
-        let timers = |timing, function| self.timers(timing, function);
         match context {
             Context::Nmi => None,
             // Interrupts are off: it is this function, in an interrupt or the idle task.
             Context::Hardirq | Context::Task if now.is_calling() => self.own.call(guard, path),
             Context::Hardirq => {
-                let start = now.hard(path, cpu, timers, wakes_thread);
+                let start = now.hard(path, cpu, self, wakes_thread());
                 if start.is_none() && now.is_stale() {
                     self.count(guard, Extra::Stale);
                 }
@@ -333,7 +339,7 @@ impl Probes {
             }
             Context::Softirq => {
                 let task = current.address();
-                self.own.soft(guard, task, path, cpu, timers)
+                self.own.soft(guard, task, path, cpu, self)
             }
             Context::Task if now.is_running(current.address()) => {
                 self.way_of(guard, *current, path)

@@ -48,7 +48,7 @@ mod spent;
 mod timers;
 
 pub(super) use now::Now;
-pub(super) use timers::{Since, Timers, Timing};
+pub(super) use timers::{Choice, Since, Timers, Timing};
 
 use timers::{Base, Expired};
 
@@ -411,7 +411,7 @@ impl Slots {
         task: u64,
         path: &mut impl Words,
         cpu: u32,
-        timers: impl FnOnce(Timing, u64) -> Timers,
+        choice: &impl Choice,
     ) -> Option<u64> {
         let slot = self.served_by(guard, task)?;
         let way = way_at(
@@ -420,7 +420,7 @@ impl Slots {
         );
         let start = way[0].load(Relaxed);
         if slot[SERVED_FUNCTION].load(Relaxed) != 0 {
-            return Self::soft_timer(slot, way, path, cpu, timers);
+            return Self::soft_timer(slot, way, path, cpu, choice);
         }
         if start == 0 {
             return None;
@@ -436,23 +436,13 @@ impl Slots {
         way: &Way,
         path: &mut impl Words,
         cpu: u32,
-        timers: impl FnOnce(Timing, u64) -> Timers,
+        choice: &impl Choice,
     ) -> Option<u64> {
-        let [due, latest, function, called, timing] =
-            core::array::from_fn(|at| slot[SERVED_TIMER + at].load(Relaxed));
-        let timing = Timing::of(timing);
-        let timer = Expired {
-            due,
-            latest,
-            function,
-            called,
-            timing,
-        };
-        let (start, timers) = (way[0].load(Relaxed), timers(timing, function));
-        if start != 0 && timing == Timing::Exact && timers.is_plain() {
+        let (start, timer) = (way[0].load(Relaxed), expired(slot));
+        if start != 0 && timer.timing == Timing::Exact && choice.is_plain() {
             return Some(timer.due_on(path, (start, &path_of(way)), cpu));
         }
-        Self::soft_timer_in_general(timer, way, path, cpu, timers)
+        Self::soft_timer_in_general(slot, way, path, cpu, choice)
     }
 }
 
@@ -461,17 +451,33 @@ impl Slots {
     /// compiler above.
     #[inline(never)]
     fn soft_timer_in_general(
-        timer: Expired,
+        slot: &Served,
         way: &Way,
         path: &mut impl Words,
         cpu: u32,
-        timers: Timers,
+        choice: &impl Choice,
     ) -> Option<u64> {
+        let timer = expired(slot);
+        let timers = choice.timers(timer.timing, timer.function);
         let base = match way[0].load(Relaxed) {
             0 => Base::Unknown,
             start => Base::Path(start, path_of(way)),
         };
         timer.way(path, base, cpu, timers)
+    }
+}
+
+/// The timer whose function runs in a softirq.
+#[inline(always)]
+fn expired(slot: &Served) -> Expired {
+    let [due, latest, function, called, timing] =
+        core::array::from_fn(|at| slot[SERVED_TIMER + at].load(Relaxed));
+    Expired {
+        due,
+        latest,
+        function,
+        called,
+        timing: Timing::of(timing),
     }
 }
 

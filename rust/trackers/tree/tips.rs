@@ -121,29 +121,34 @@ fn is_settled(tip: &Tip<'_>) -> bool {
     tip.word(NOTES_AT + SLEPT) | tip.word(NOTES_AT + WOKEN) == 0
 }
 
+/// The parameters that say which tasks are targets.
+const TARGETS: u64 = tasks::TASKS | 1 << tasks::KTHREADS | 1 << PRIO;
+
 /// Another task is woken.
 struct Waking<'a> {
     wakee: TaskRef<'a>,
     now: u64,
     step: Step,
-    /// The thread of an interrupt, after its handler.
-    is_thread: bool,
     /// How often it had left its CPU of itself, if it seems to be awake.
     doubt: Option<u64>,
 }
 
 impl<'a> Waking<'a> {
     #[inline(always)]
-    fn new(wakee: TaskRef<'a>, context: Context, cpu: u32, now: u64, doubt: Option<u64>) -> Self {
-        let (is_kthread, [name, _]) = (wakee.is_kthread(), wakee.comm());
+    fn new(wakee: TaskRef<'a>, cpu: u32, now: u64, doubt: Option<u64>) -> Self {
         let (kind, subject) = (Kind::Waking, subject(&wakee));
         Self {
             wakee,
             now,
             step: Step { kind, cpu, subject },
-            is_thread: is_kthread && name & IRQ_MASK == IRQ && context == Context::Hardirq,
             doubt,
         }
+    }
+
+    /// Whether it is the thread of an interrupt, which is woken after its handler.
+    #[inline(always)]
+    fn is_of_thread(&self) -> bool {
+        self.wakee.is_kthread() && self.wakee.comm()[0] & IRQ_MASK == IRQ
     }
 }
 
@@ -328,13 +333,17 @@ impl Probes {
         if context == Context::Task && !self.may_be_on_a_way(guard, &current) {
             return;
         }
-        let waking = Waking::new(wakee, context, cpu, Kernel::now(), doubt);
+        let now = Kernel::now();
+        if doubt.is_some() {
+            return self.woken_colder(guard, current, wakee, context, now, doubt);
+        }
         let Some(mut draft) = self.core.tracker().draft(guard) else {
-            // By its parts, so that it need not be in memory here.
-            return self.woken_colder(guard, current, wakee, context, waking.now, doubt);
+            return self.woken_colder(guard, current, wakee, context, now, None);
         };
+        let waking = Waking::new(wakee, cpu, now, None);
         let mut path = InTip(draft.open());
-        let start = self.way(guard, context, &current, &mut path, cpu, waking.is_thread);
+        let is_of_thread = || waking.is_of_thread();
+        let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
         let Some(start) = start else { return };
         if !self.branch(&mut path, &waking) {
             return self.core.tracker().filtered(guard);
@@ -342,13 +351,7 @@ impl Probes {
         let InTip(mut tip) = path;
         tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(&wakee).to_words());
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
-        match doubt {
-            None => _ = draft.begin(&key(&wakee), start),
-            Some(leaves) => {
-                let begin = || draft.begin(&key(&wakee), start);
-                self.begin_in_doubt(guard, wakee, leaves, begin);
-            }
-        }
+        draft.begin(&key(&wakee), start);
     }
 
     /// Whether what is done here by a task, or on top of the idle one with interrupts off, may be on
@@ -359,7 +362,7 @@ impl Probes {
         now.is_running(current.address()) || now.is_calling()
     }
 
-    /// The rest of a waking, if this CPU has no cell at hand.
+    /// The rest of a waking, if this CPU has no cell at hand, or the task seems to be awake.
     #[cold]
     #[inline(never)]
     fn woken_colder(
@@ -371,11 +374,12 @@ impl Probes {
         now: u64,
         doubt: Option<u64>,
     ) {
-        let waking = Waking::new(wakee, context, tasks::this_cpu(guard), now, doubt);
+        let cpu = tasks::this_cpu(guard);
+        let waking = Waking::new(wakee, cpu, now, doubt);
         let mut data = [0; DATA];
         let mut path = InData(&mut data);
-        let (cpu, is_thread) = (waking.step.cpu, waking.is_thread);
-        let start = self.way(guard, context, &current, &mut path, cpu, is_thread);
+        let is_of_thread = || waking.is_of_thread();
+        let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
         let Some(start) = start else { return };
         let tracker = self.core.tracker();
         if !self.branch(&mut path, &waking) {
@@ -403,16 +407,15 @@ impl Probes {
     fn branch(&self, path: &mut impl Words, waking: &Waking<'_>) -> bool {
         let wakee = waking.wakee;
         let is_hop = wakee.is_of_kernel();
-        // Mostly there is no filter, and all others are targets.
-        let is_target = if self
-            .core
-            .are_default(tasks::TASKS | 1 << tasks::KTHREADS | 1 << PRIO)
-        {
-            !is_hop
+        let mut is_target = !is_hop;
+        // Mostly there is no filter.
+        let is_wanted = if self.core.are_default(Self::ORIGINS | TARGETS) {
+            !path.counts().is_refused()
         } else {
-            self.is_target(wakee, path.first_cpu())
+            is_target = self.is_target(wakee, path.first_cpu());
+            self.is_origin_wanted(path) && (is_target || is_hop)
         };
-        if !self.is_origin_wanted(path) || !(is_target || is_hop) {
+        if !is_wanted {
             return false;
         }
         path.set(PLACE, tasks::place(&wakee, waking.step.cpu).to_word());
@@ -437,6 +440,10 @@ impl Probes {
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
+        // Mostly all of those that are not of the kernel are.
+        if core.are_default(TARGETS) {
+            return !wakee.is_of_kernel();
+        }
         // The thread of irq_work wakes our readers, too.
         !(wakee.is_kthread() && wakee.comm()[0] == IRQ_WORK)
             && (!wakee.is_user_worker() || core.value(tasks::KTHREADS) != 0)

@@ -87,6 +87,19 @@ impl<'a> First<'a> {
     #[inline(always)]
     pub(super) fn begin(self, path: &mut impl Words) -> u64 {
         path.begin_with(self.origin, [(self.at, self.step)]);
+        self.name(path)
+    }
+
+    /// The same, with a step that is made `now`.
+    #[inline(always)]
+    pub(super) fn begin_with(self, path: &mut impl Words, now: u64, step: Step) -> u64 {
+        path.begin_with(self.origin, [(self.at, self.step), (now, step)]);
+        self.name(path)
+    }
+
+    /// The path has the name of the handler's action. Returns when it begins.
+    #[inline(always)]
+    fn name(self, path: &mut impl Words) -> u64 {
         if let Some(called) = self.called {
             path.set_action(core::array::from_fn(|at| called.action[at].load(Relaxed)));
         }

@@ -8,7 +8,7 @@ use super::{
     super::path::{place_of_name, Kind, Spent, Step, Words},
     handlers::{Called, First},
     spent::Spending,
-    timers::{Base, Expiring, Timers, Timing},
+    timers::{Base, Choice, Expiring, Timers},
     word, Guard, Word,
 };
 use crate::{
@@ -227,7 +227,8 @@ impl Now {
     /// The handler that a waking comes from, or the waking of a thread, which comes after the
     /// handler has returned or from one that runs (`irq_wake_thread`).
     fn handler(&self, wakes_thread: bool) -> Option<&Called> {
-        let (handlers, depth) = (self.handlers.load(Relaxed), self.depth());
+        let handlers = self.handlers.load(Relaxed);
+        let depth = handlers & DEPTH;
         let nth = if wakes_thread && handlers & !DEPTH == WAKES {
             // It is woken once.
             self.handlers.store(depth | OVER, Relaxed);
@@ -290,12 +291,12 @@ impl Now {
         &self,
         path: &mut impl Words,
         cpu: u32,
-        timers: impl FnOnce(Timing, u64) -> Timers,
+        choice: &impl Choice,
         wakes_thread: bool,
     ) -> Option<u64> {
         match self.timer.function.load(Relaxed) {
             0 => Some(self.first(cpu, wakes_thread)?.begin(path)),
-            function => self.timer_in_hard(function, path, cpu, timers, wakes_thread),
+            function => self.timer_in_hard(function, path, cpu, choice, wakes_thread),
         }
     }
 
@@ -306,11 +307,15 @@ impl Now {
         function: u64,
         path: &mut impl Words,
         cpu: u32,
-        timers: impl FnOnce(Timing, u64) -> Timers,
+        choice: &impl Choice,
         wakes_thread: bool,
     ) -> Option<u64> {
         let timer = self.timer.expired(function);
-        let timers = timers(timer.timing, function);
+        let timers = if choice.is_plain() {
+            Timers::PLAIN
+        } else {
+            choice.timers(timer.timing, function)
+        };
         let mut way = |base| timer.way(path, base, cpu, timers);
         // Called apart, so that each is in line with what is known of the base.
         if let Some(called) = self.handler(wakes_thread) {
@@ -320,6 +325,17 @@ impl Now {
         } else {
             way(Base::Unknown)
         }
+    }
+
+    /// Makes the path to where this hard interrupt is, and the step that it makes now, unless the
+    /// function of a timer runs there. Returns when it begins.
+    #[inline(always)]
+    pub(crate) fn hard_with(&self, path: &mut impl Words, cpu: u32, step: Step) -> Option<u64> {
+        if self.timer.function.load(Relaxed) != 0 {
+            return None;
+        }
+        let first = self.first(cpu, false)?;
+        Some(first.begin_with(path, Kernel::now(), step))
     }
 
     /// The interrupt that the path begins with.
@@ -438,12 +454,13 @@ impl Now {
             ..served
         };
         let (woken, switched) = (thread.woken.load(Relaxed), thread.switched.load(Relaxed));
-        let name = core::array::from_fn(|at| thread.name[at].load(Relaxed));
+        // Read where it is needed: what is read before has to be kept somewhere.
+        let name = || core::array::from_fn(|at| thread.name[at].load(Relaxed));
         if woken >= raised && switched >= woken {
             let mut row = path.row::<4>();
             row.step(woken, step(Kind::Waking));
             row.step(switched, step(Kind::Switch));
-            row.place(name);
+            row.place(name());
             row.step(now, served);
             return row.end();
         }
@@ -454,7 +471,7 @@ impl Now {
         if switched >= raised {
             let mut row = path.row::<2>();
             row.step(switched, step(Kind::Switch));
-            row.place(name);
+            row.place(name());
             row.end();
         }
         path.push(now, served);

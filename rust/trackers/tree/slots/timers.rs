@@ -38,6 +38,15 @@ pub(crate) struct Timers {
     pub(crate) is_refused: bool,
 }
 
+/// Says so of timers.
+pub(crate) trait Choice {
+    /// Whether all timers whose time is exact are wanted, from when they are due. Calls nothing.
+    fn is_plain(&self) -> bool;
+
+    /// From when on the delay of the timer with this function counts.
+    fn timers(&self, timing: Timing, function: u64) -> Timers;
+}
+
 /// The words of a timer whose function runs.
 pub(super) struct Expiring {
     due: Word,
@@ -223,12 +232,6 @@ impl Timers {
         since: Since::Due,
         is_refused: false,
     };
-
-    /// Whether it is that.
-    #[inline(always)]
-    pub(super) fn is_plain(self) -> bool {
-        self.since == Since::Due && !self.is_refused
-    }
 
     /// Marks the path of a timer.
     #[inline(always)]
