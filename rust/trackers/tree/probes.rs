@@ -28,7 +28,7 @@ use crate::{
         sched::{self, State, Switch},
         task::{Context, TaskRef},
         timer::{HighRes, Timer},
-        waker::is_waking, //
+        waker::{is_waking, may_be_waking}, //
     },
 };
 
@@ -195,9 +195,9 @@ impl sched::Observer for Probes {
         // need is called last.
         if self.has_doubts_or(now.running()) {
             self.switched_further(guard, prev, next, state);
-        } else if now.is_thread(next.address()) {
+        } else if let Some(thread) = now.thread(next.address()) {
             // It never has a tip.
-            now.switch_thread(next.address());
+            thread.switch_in();
         } else if !next.is_idle() {
             self.switched_in(guard, next);
         }
@@ -233,24 +233,42 @@ impl Probes {
     /// A softirq is raised on a path, or once more.
     #[inline(never)]
     fn raised_further(&self, guard: &Guard, vector: usize, context: Context, current: TaskRef<'_>) {
+        // Mostly in an interrupt that does nothing else. What is rare is called last.
+        let now = self.own.now(guard);
+        if may_be_waking(guard) || context != Context::Hardirq || !now.is_plain_interrupt() {
+            return self.raised_elsewhere(guard, vector, context, current);
+        }
+        let step = raise(vector, tasks::this_cpu(guard));
+        let first = self.own.raise(guard, vector, |path| {
+            let start = now.hard_with(path, step)?;
+            // No interrupt is refused by its name, as a timer can be.
+            let is_plain = self.core.are_default(Self::ORIGINS);
+            Some((start, is_plain || self.is_origin_wanted(path)))
+        });
+        if !first {
+            self.core.count_extra(guard, Extra::Merged as usize);
+        }
+    }
+
+    /// The same anywhere.
+    #[inline(never)]
+    fn raised_elsewhere(
+        &self,
+        guard: &Guard,
+        vector: usize,
+        context: Context,
+        current: TaskRef<'_>,
+    ) {
         if is_waking(guard) {
             return;
         }
-        let cpu = tasks::this_cpu(guard);
+        let step = raise(vector, tasks::this_cpu(guard));
         // What a softirq leaves to itself is the rest of its work, of which it cannot be said what it
         // came with.
         let first = self.own.raise(guard, vector, |path| {
-            let (kind, subject) = (Kind::Raise, vector as u64);
-            let (step, now) = (Step { kind, cpu, subject }, self.own.now(guard));
-            // Mostly in an interrupt that does nothing else: both steps at once.
-            if context == Context::Hardirq && !now.is_calling() {
-                if let Some(start) = now.hard_with(path, cpu, step) {
-                    return Some((start, self.is_origin_wanted(path)));
-                }
-            }
-            let start = self.way(guard, context, &current, path, cpu, || false)?;
+            let start = self.way(guard, context, &current, path, step.cpu, || false)?;
             let is_soft = context == Context::Softirq;
-            if is_soft && path.is_last(Kind::Softirq, subject) {
+            if is_soft && path.is_last(Kind::Softirq, step.subject) {
                 return None;
             }
             path.push(Kernel::now(), step);
@@ -297,8 +315,8 @@ impl Probes {
             self.switched_out(guard, prev, next, state);
         }
         now.set_running(0);
-        if now.is_thread(next.address()) {
-            now.switch_thread(next.address());
+        if let Some(thread) = now.thread(next.address()) {
+            thread.switch_in();
         }
         let has_doubts = self.has_doubts();
         if has_doubts {
@@ -358,4 +376,11 @@ impl Probes {
         // With a target it has ended; what that does next is its own.
         (!path.counts().is_target()).then_some(event.start)
     }
+}
+
+/// The step that a softirq is raised.
+#[inline(always)]
+fn raise(vector: usize, cpu: u32) -> Step {
+    let (kind, subject) = (Kind::Raise, vector as u64);
+    Step { kind, cpu, subject }
 }

@@ -298,9 +298,12 @@ impl Probes {
     /// the softirq.
     #[inline(never)]
     fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
-        if wakee.cpu() == tasks::this_cpu(guard) && !wakee.is_awake() {
-            let now = self.own.now(guard);
-            now.wake_thread(wakee.address(), subject(&wakee), wakee.comm());
+        if wakee.is_awake() {
+            return;
+        }
+        let (now, task, subject) = (self.own.now(guard), wakee.address(), subject(&wakee));
+        if !now.wake_known_thread(task, subject) && wakee.cpu() == tasks::this_cpu(guard) {
+            now.wake_thread(task, subject, wakee.comm());
         }
     }
 
@@ -311,7 +314,6 @@ impl Probes {
         if self.has_doubts() {
             self.forget_doubt(guard, wakee);
         }
-        let context = Context::current();
         // Read between two looks: if it is awake in the second one, it had not left before.
         let seen = wakee.is_awake().then(|| wakee.leaves());
         let doubt = seen.filter(|_| wakee.is_awake());
@@ -330,19 +332,21 @@ impl Probes {
                 return;
             }
         }
-        if context == Context::Task && !self.may_be_on_a_way(guard, &current) {
+        if Context::current() == Context::Task && !self.may_be_on_a_way(guard, &current) {
             return;
         }
         let now = Kernel::now();
         if doubt.is_some() {
-            return self.woken_colder(guard, current, wakee, context, now, doubt);
+            return self.woken_colder(guard, current, wakee, now, doubt);
         }
         let Some(mut draft) = self.core.tracker().draft(guard) else {
-            return self.woken_colder(guard, current, wakee, context, now, None);
+            return self.woken_colder(guard, current, wakee, now, None);
         };
         let waking = Waking::new(wakee, cpu, now, None);
         let mut path = InTip(draft.open());
         let is_of_thread = || waking.is_of_thread();
+        // Asked for once more, where it is needed: before, it would have to be kept.
+        let context = Context::current();
         let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
         let Some(start) = start else { return };
         if !self.branch(&mut path, &waking) {
@@ -370,7 +374,6 @@ impl Probes {
         guard: &Guard,
         current: TaskRef<'_>,
         wakee: TaskRef<'_>,
-        context: Context,
         now: u64,
         doubt: Option<u64>,
     ) {
@@ -378,7 +381,7 @@ impl Probes {
         let waking = Waking::new(wakee, cpu, now, doubt);
         let mut data = [0; DATA];
         let mut path = InData(&mut data);
-        let is_of_thread = || waking.is_of_thread();
+        let (context, is_of_thread) = (Context::current(), || waking.is_of_thread());
         let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
         let Some(start) = start else { return };
         let tracker = self.core.tracker();

@@ -41,13 +41,21 @@ struct Clock {
 }
 
 /// A thread of softirqs.
-struct Thread {
+pub(crate) struct Thread {
     task: Word,
     subject: Word,
     woken: Word,
     switched: Word,
     /// Its name, as a path has it.
     name: [Word; 2],
+}
+
+impl Thread {
+    /// It is switched in.
+    #[inline(never)]
+    pub(crate) fn switch_in(&self) {
+        self.switched.store(Kernel::now(), Relaxed);
+    }
 }
 
 /// The threads of softirqs of a CPU.
@@ -327,14 +335,18 @@ impl Now {
         }
     }
 
-    /// Makes the path to where this hard interrupt is, and the step that it makes now, unless the
-    /// function of a timer runs there. Returns when it begins.
+    /// Whether an interrupt is here that is known, and no function runs that it has called.
     #[inline(always)]
-    pub(crate) fn hard_with(&self, path: &mut impl Words, cpu: u32, step: Step) -> Option<u64> {
-        if self.timer.function.load(Relaxed) != 0 {
-            return None;
-        }
-        let first = self.first(cpu, false)?;
+    pub(crate) fn is_plain_interrupt(&self) -> bool {
+        let function = self.timer.function.load(Relaxed) | self.calls.load(Relaxed);
+        function == 0 && self.depth() | self.vector.load(Relaxed) != 0
+    }
+
+    /// Makes the path to where this interrupt is, which is a plain one, and the step that it makes
+    /// now. Returns when it begins.
+    #[inline(always)]
+    pub(crate) fn hard_with(&self, path: &mut impl Words, step: Step) -> Option<u64> {
+        let first = self.first(step.cpu, false)?;
         Some(first.begin_with(path, Kernel::now(), step))
     }
 
@@ -397,8 +409,22 @@ impl Now {
         }
     }
 
-    /// A thread of softirqs of this CPU is woken.
+    /// A thread of softirqs is woken, perhaps one that was woken on this CPU before: it is never on
+    /// another one. Returns whether it was.
     #[inline(always)]
+    pub(crate) fn wake_known_thread(&self, task: u64, subject: u64) -> bool {
+        let Some(thread) = self.thread(task) else {
+            return false;
+        };
+        thread.subject.store(subject, Relaxed);
+        thread.switched.store(0, Relaxed);
+        thread.woken.store(Kernel::now(), Relaxed);
+        true
+    }
+
+    /// A thread of softirqs of this CPU is woken for the first time, or its place is free again.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn wake_thread(&self, task: u64, subject: u64, name: [u64; 2]) {
         let now = Kernel::now();
         let of = |thread: &&Thread| [0, task].contains(&thread.task.load(Relaxed));
@@ -408,30 +434,17 @@ impl Now {
         thread.subject.store(subject, Relaxed);
         thread.switched.store(0, Relaxed);
         thread.woken.store(now, Relaxed);
-        if thread.task.load(Relaxed) != task {
-            // It keeps its name.
-            for (word, value) in thread.name.iter().zip(place_of_name(name)) {
-                word.store(value, Relaxed);
-            }
-            thread.task.store(task, Relaxed);
+        for (word, value) in thread.name.iter().zip(place_of_name(name)) {
+            word.store(value, Relaxed);
         }
+        thread.task.store(task, Relaxed);
     }
 
-    /// Whether a task is one of its threads of softirqs that it has woken.
+    /// The thread of softirqs with this task, if it was woken here.
     #[inline(always)]
-    pub(crate) fn is_thread(&self, task: u64) -> bool {
+    pub(crate) fn thread(&self, task: u64) -> Option<&Thread> {
         let mut threads = self.threads.iter();
-        threads.any(|thread| thread.task.load(Relaxed) == task)
-    }
-
-    /// One of its threads of softirqs is switched in.
-    #[inline(never)]
-    pub(crate) fn switch_thread(&self, task: u64) {
-        let now = Kernel::now();
-        let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
-        if let Some(thread) = self.threads.iter().find(of) {
-            thread.switched.store(now, Relaxed);
-        }
+        threads.find(|thread| thread.task.load(Relaxed) == task)
     }
 
     /// Appends the step that a softirq is served; before it those of the thread that does so, as far
@@ -443,8 +456,7 @@ impl Now {
         task: u64,
         (now, served): (u64, Step),
     ) {
-        let of = |thread: &&Thread| thread.task.load(Relaxed) == task;
-        let Some(thread) = self.threads.iter().find(of) else {
+        let Some(thread) = self.thread(task) else {
             return path.push(now, served);
         };
         let (subject, raised) = (thread.subject.load(Relaxed), path.last());
