@@ -9,8 +9,9 @@
 //!                      sum, maximum, and a histogram for each kind, on each CPU ---> NAME/steps
 //! ```
 //!
-//! The histogram is the engine's coarse one, so a percentile is at most a quarter and 1 ns too high. What a path has left out, and the step before that, is not counted: nothing
-//! tells how long each of those took.
+//! The histogram is the engine's coarse one, so a percentile is at most a quarter too high. What a
+//! path has left out, and the step before that, is not counted: nothing tells how long each of those
+//! took.
 //!
 //! # Contexts
 //!
