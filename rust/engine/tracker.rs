@@ -495,7 +495,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             return Ended::of(won.life);
         }
         let delay = end.wrapping_sub(event.start());
-        // Made where it is called: what it has of the caller would be stored before all this.
+        // A closure around the caller's, so that the captures are stored on the cold path only.
         let late = move |report: &Late<K, D>| late(report);
         if won.life.has_timed_out() {
             return self.finish_oddly(guard, hash, won.found, won.life, delay, late);

@@ -282,6 +282,7 @@ impl Probes {
         }
     }
 
+    /// The same unless our readers are woken.
     #[inline(always)]
     fn woken_by_another(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         // One that wakes itself keeps running, in spite of its state.
