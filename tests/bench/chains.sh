@@ -10,7 +10,9 @@
 # Nothing is late. The loads are hackbench, iperf3 between two network namespaces, and fio on a disk whose requests a
 # timer completes. The machine has one processor, whose clock counts instructions, and soak takes all that it has left:
 # what a load takes is what soak does not get, however long the load waits in between. fio makes ten
-# thousand requests: what a tracer adds to them is many times what its start differs by from run to run.
+# thousand requests: what a tracer adds to them is many times what its start differs by from run to run. The server of
+# iperf3 has a real-time priority: whether it preempts its client is then not for the scheduler to decide, by which
+# whole streams of the same contender differed as much as by a tracer.
 #
 # Prints `result LOAD_NAME 0 MEDIAN 1000000` in instructions, and what each has measured and lost in all runs:
 # `result paths_LOAD_NAME 0 NUMBER ROUNDS`, `result lost_LOAD_NAME 0 NUMBER 1`. What our tracker adds to a load divided
@@ -104,7 +106,8 @@ null_disk nullb0 20000
 between_namespaces
 /lt/soak /dev/shm/soak &
 soak=$!
-ip netns exec inner iperf3 --server >/dev/null &
+# It preempts its client.
+ip netns exec inner chrt --fifo 1 iperf3 --server >/dev/null &
 server=$!
 sleep 1
 for load in hackbench iperf3 fio; do
