@@ -492,9 +492,14 @@ static struct hrtimer lt_trigger;
 static struct irq_work *lt_triggered;
 static struct task_struct *lt_writer;
 
+static bool lt_writer_is_awake(void)
+{
+	return READ_ONCE(lt_writer->on_rq) && !READ_ONCE(lt_writer->se.sched_delayed);
+}
+
 static enum hrtimer_restart lt_on_trigger(struct hrtimer *timer)
 {
-	if (READ_ONCE(lt_writer->on_rq) && !READ_ONCE(lt_writer->se.sched_delayed)) {
+	if (lt_writer_is_awake()) {
 		hrtimer_forward_now(timer, ms_to_ktime(1));
 		return HRTIMER_RESTART;
 	}
@@ -564,12 +569,24 @@ static enum hrtimer_restart lt_on_timer(struct hrtimer *timer)
 static struct hrtimer lt_timer;
 static enum hrtimer_mode lt_mode;
 
+/* For what runs beside the writer: whether that sleeps now, and has not given up. */
+static bool lt_writer_sleeps(void)
+{
+	do {
+		if (kthread_should_stop())
+			return false;
+		fsleep(2000);
+	} while (lt_writer_is_awake());
+	return true;
+}
+
 /* The timer is due while interrupts are off. */
 static int lt_arm(void *arg)
 {
 	u64 due;
 
-	fsleep(2000);
+	if (!lt_writer_sleeps())
+		return 0;
 	hrtimer_setup(&lt_timer, lt_on_timer, CLOCK_MONOTONIC, lt_mode);
 	local_irq_disable();
 	due = ktime_get_ns() + 200 * NSEC_PER_USEC;
@@ -592,7 +609,8 @@ static int lt_arm_wheel(void *arg)
 {
 	u64 end;
 
-	fsleep(2000);
+	if (!lt_writer_sleeps())
+		return 0;
 	local_irq_disable();
 	end = ktime_get_ns() + 2 * TICK_NSEC + us * (u64)NSEC_PER_USEC;
 	lt_wheel.expires = jiffies + 2;
@@ -615,12 +633,16 @@ static void lt_shift_clock(int seconds)
 /* In seconds; less than any machine has been up. */
 #define LT_SHIFT 6
 
+static bool lt_is_shifted;
+
 /* The timer is due by that at once: three seconds ago, by the clock. */
 static int lt_set_clock(void *arg)
 {
-	fsleep(2000);
+	if (!lt_writer_sleeps())
+		return 0;
 	hrtimer_setup(&lt_timer, lt_on_timer, CLOCK_REALTIME, lt_mode);
 	hrtimer_start(&lt_timer, ktime_add_ms(ktime_get_real(), 3000), lt_mode);
+	lt_is_shifted = true;
 	lt_shift_clock(LT_SHIFT);
 	return 0;
 }
@@ -764,8 +786,10 @@ static int run(const char *word, const struct kernel_param *param)
 		flush_work(&lt_first_item);
 		reinit_completion(&lt_has_next);
 	}
-	if (is_set)
+	if (lt_is_shifted) {
+		lt_is_shifted = false;
 		lt_shift_clock(-LT_SHIFT);
+	}
 	return 0;
 }
 
