@@ -19,7 +19,8 @@ usage: tree.py sums FILE                      checks that the steps of each path
        tree.py live TEXT COMMAND...           runs this on a terminal of 80 columns and 24 lines, until TEXT was shown twice
                                               on a cleared screen, ends it with Ctrl-C, and checks that it ends so
 
-The stopper (migration/N) preempts any task when the kernel wants it: that belongs to the step that it is in.
+The stopper (migration/N) preempts any task when the kernel wants it: that belongs to the step that it is in. Where time
+is the host's (PATIENCE is not 1, see in_time in lib.sh), so does any task: a thread takes longer than its turn there.
 """
 
 import fcntl
@@ -38,17 +39,18 @@ STEP = re.compile(r"^([a-z]+:.*)@(\d+)\+(\d+)(\{\S*\})?$|^(more\(\d+\))\+(\d+)$"
 PARTS = re.compile(r"\{irq:(\d+),softirq:(\d+),tasks:(\d+),idle:(\d+)\}")
 
 
-# By a thread of the priority 0, which only the stopper has.
-STOPPED = re.compile(r"preempted:\d+/0")
+PATIENCE = int(os.environ.get("PATIENCE", "1"))
+# By a thread of the priority 0, which only the stopper has; by any, if time is the host's.
+PREEMPTED = re.compile(r"preempted:\d+/0" if PATIENCE == 1 else r"preempted:\d+/\d+")
 
 
-def without_stopper(steps):
-    """The same steps, of which one that the stopper was in the middle of is one."""
+def without_preemption(steps):
+    """The same steps, of which one in whose middle a thread was preempted is one."""
     found = []
     before = 0
     while steps:
         what, time, parts = steps.pop(0)
-        if STOPPED.fullmatch(what) and len(steps) > 1 and steps[0][0].startswith("switch:"):
+        if PREEMPTED.fullmatch(what) and len(steps) > 1 and steps[0][0].startswith("switch:"):
             before += time + steps.pop(0)[1]
         else:
             found.append((what, before + time, parts))
@@ -72,7 +74,7 @@ def alerts(file):
                     sys.exit(f"parts of a step that ends no wait for a CPU, {text}: {line}")
                 parts = parts_of(step[4], int(step[3]), line) if step[4] else None
                 steps.append((step[1] or step[5], int(step[3] or step[6]), parts))
-            yield int(re.search(r" delay=(\d+) ", line)[1]), without_stopper(steps), line
+            yield int(re.search(r" delay=(\d+) ", line)[1]), without_preemption(steps), line
 
 
 def parts_of(text, took, line):
@@ -202,7 +204,7 @@ def live(text, *command):
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         os.execvp(command[0], command)
     shown = ""
-    end = time.monotonic() + 30 * int(os.environ.get("PATIENCE", "1"))
+    end = time.monotonic() + 30 * PATIENCE
     while sum(text in screen for screen in shown.split(CLEAR)[1:]) < 2:
         if not select.select([terminal], [], [], max(0, end - time.monotonic()))[0]:
             os.kill(pid, signal.SIGKILL)
