@@ -15,6 +15,9 @@ parameters=/sys/module/lt_causes/parameters
 # The last step of each path.
 # shellcheck disable=SC2034 # for the tests
 woken='waking:\d+ switch:\d+\(lt_target\)/120'
+# softirq NAME: the way through one. A thread may help; on PREEMPT_RT there is one, or another task that has to serve
+# softirqs then.
+softirq() { echo "raise:$1 ((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?softirq:$1"; }
 
 # target TIMES WORD: a task of its own, on CPU 1, waits this many times, and for something else after each.
 target() {

@@ -53,6 +53,16 @@ const OF_INTERRUPTS: [&str; 6] = [
     "x86_irq_vectors_reschedule_*",
     "x86_irq_vectors_call_function*",
 ];
+/// What else is a step of a path of `tree`: works, and when a timer was started for what time, and called. No probe of
+/// LTTng shows functions that one CPU calls on another (`csd_*`).
+const OF_PATHS: [&str; 6] = [
+    "workqueue_*",
+    "timer_expire_*",
+    "timer_hrtimer_start",
+    "x86_irq_vectors_irq_work_*",
+    "x86_irq_vectors_thermal_apic_*",
+    "x86_irq_vectors_x86_platform_ipi_*",
+];
 
 /// The events that explain alerts of a tracker.
 pub(crate) fn default_events(tracker: &str) -> Vec<&'static str> {
@@ -64,6 +74,9 @@ pub(crate) fn default_events(tracker: &str) -> Vec<&'static str> {
     }
     if tracker != "block" {
         events.extend(OF_INTERRUPTS);
+    }
+    if tracker == "tree" {
+        events.extend(OF_PATHS);
     }
     events
 }
