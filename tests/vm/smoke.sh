@@ -39,6 +39,7 @@ control -fast
 
 # One instance of each tracker, all at once.
 insmod /lt/lt_functions.ko
+insmod /lt/lt_works.ko ms=40
 while read -r name line; do control "of_$name $line" || fail "refused: $line"; done <<-END
 	block block threshold=0
 	wakeup wakeup threshold=0
@@ -53,16 +54,23 @@ while read -r name line; do control "of_$name $line" || fail "refused: $line"; d
 	func func threshold=0 function=lt_fn_delay
 	returns pair threshold=0 begin=function:lt_fn_delay end=return:lt_fn_delay
 	points pair threshold=0 begin=tracepoint:block_rq_issue end=tracepoint:block_rq_complete begin_key=arg0
+	tree tree threshold=0
+	lock lock threshold=0
+	reclaim reclaim threshold=0
 	io io
 END
 names=$(sed 's/ .*//' $LT/control)
-assert_eq "$(echo $names | wc -w)" 14 "instances"
+assert_eq "$(echo $names | wc -w)" 17 "instances"
 work() {
 	# without /proc/latency_tracker: not all trackers see the reading of it
 	insmod /lt/lt_irqs.ko times=2
 	rmmod lt_irqs
 	reads fast 20
 	echo delay 3 1 >/proc/lt_functions
+	# Writers to parameters of a module take turns by a lock.
+	for _ in 1 2; do echo slow >/sys/module/lt_works/parameters/run & done
+	wait $!
+	echo 1 >/proc/sys/vm/compact_memory
 	echo hello | nc -l -p 4711 >/dev/null &
 	wait_until 10 sh -c 'netstat -ltn | grep -q ":4711 "'
 	nc 127.0.0.1 4711 </dev/null >/dev/null
