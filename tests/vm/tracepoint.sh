@@ -115,6 +115,7 @@ same offcpu 'prio from waker_pid waker_tid waker_comm context queued'
 same syscall 'number abi arg0 ret'
 same softirq 'vec on'
 same func 'depth context' function=hrtimer_nanosleep
+same tree 'end state origin action target_cpu prio preempted merged more'
 doing() {
 	for i in 1 2 3 4 5 6 7 8; do
 		echo "an interrupt of the console $i"

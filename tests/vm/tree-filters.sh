@@ -13,7 +13,7 @@
 . /lt/tests/sched.sh
 
 grep -q cgroup2 /proc/mounts || mount -t cgroup2 none /sys/fs/cgroup
-mkdir -p /sys/fs/cgroup/other
+mkdir -p /sys/fs/cgroup/other /sys/fs/cgroup/ours
 load_module
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
@@ -33,6 +33,54 @@ for filters in "origin=irq irq=$line:origin=timer" "origin=irq:origin=vector" "i
 	control -yes
 	control -no
 done
+
+# The same of the local interrupt.
+control "yes tree threshold=${late}us comm=lt_target origin=vector vec=irq_work"
+control "no tree threshold=${late}us comm=lt_target origin=vector vec=thermal_apic"
+target 2 after
+assert_eq "$(stat yes alerts) $(stat no alerts)" "2 0" "vec"
+control -yes
+control -no
+
+# And of a task whose ids are known, in a cgroup: it waits for the interrupt when it is told to.
+mkfifo /tmp/ask /tmp/answer
+/usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm
+	echo $$ >/sys/fs/cgroup/ours/cgroup.procs
+	echo $$
+	while read -r word; do echo $word >'"$parameters"'/run; echo; done' </tmp/ask >/tmp/answer &
+known=$!
+exec 5>/tmp/ask 6</tmp/answer
+read -r pid <&6
+for filters in "pid=$pid:pid=1" "tid=$pid:tid=1" "cgroup=/ours:cgroup=/other"; do
+	control "yes tree threshold=${late}us comm=lt_target ${filters%%:*}"
+	control "no tree threshold=${late}us comm=lt_target ${filters#*:}"
+	for _ in 1 2; do
+		echo handler >&5
+		read -r _ <&6
+	done
+	assert_eq "$(stat yes alerts) $(stat no alerts)" "2 0" "$filters"
+	control -yes
+	control -no
+done
+exec 5>&- 6<&-
+wait $known
+
+# The same timer, from when it may be called and from when it must be: what is in between is the slack of the task.
+control "soft tree threshold=0 comm=sleep timer=hrtimer_wakeup origin=timer"
+control "hard tree threshold=0 comm=sleep timer=hrtimer_wakeup origin=timer from=expires"
+exec 3<$LT/soft/alerts
+exec 4<$LT/hard/alerts
+sleep 0.01
+alerts_of soft /tmp/soft
+exec 3<&4
+alerts_of hard /tmp/hard
+exec 3<&- 4<&-
+cat /tmp/soft /tmp/hard
+# began FILE: when its last path has begun.
+began() { tail -n 1 "$1" | sed 's/.* time=\([0-9]*\) .* delay=\([0-9]*\) .*/\1 - \2/'; }
+assert_eq "$(($(began /tmp/hard) - ($(began /tmp/soft))))" 50000 "nanoseconds of slack"
+control -soft
+control -hard
 
 # reported WHAT WANTED: of two waits of the target this many are reported with WHAT.
 reported() {

@@ -7,7 +7,7 @@
 # kernels: stock rt
 # cpus: 4
 # root: full
-# timeout: 300
+# timeout: 400
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -25,7 +25,7 @@ if [ -n "$net" ]; then between_namespaces; elif in_time; then fail "no veth"; fi
 storm() {
 	storms timers $(($1 * 1500)) & storm=$!
 	storms crowd $(($1 * 15)) & storm="$storm $!"
-	storms tasks $(($1 * 150)) & storm="$storm $!"
+	storms tasks $(($1 * $(many 1000 150))) & storm="$storm $!"
 	storms hotplug "$1" & storm="$storm $!"
 	: >/tmp/ping
 	[ -z "$net" ] || { /lt/guest/busybox ping -A -q -c $(($1 * 100)) 10.9.0.2 >/tmp/ping & storm="$storm $!"; }
@@ -51,10 +51,11 @@ over() {
 load_module
 ends='switch user blocked'
 for end in $ends; do control "$end tree threshold=0 timeout=10s ring=64 end=$end"; done
+control "parts tree threshold=0 timeout=10s ring=64 interference=1"
 control "few tree threshold=0 timeout=10s ring=64 events=16 max_events=16"
 storm "$(many 2 1)"
 over
-for name in $ends few; do
+for name in $ends parts few; do
 	wait_until 30 stat_is "$name" pending -eq 0
 	control "$name tree enabled=0"
 	cat "$LT/$name/stats"
@@ -71,7 +72,7 @@ unload_module
 storm 1
 for end in $ends; do
 	load_module
-	control "t tree threshold=0 timeout=10s ring=64 end=$end"
+	control "t tree threshold=0 timeout=10s ring=64 end=$end interference=1"
 	wait_until 30 stat_is t started -ge 50
 	unload_module
 done

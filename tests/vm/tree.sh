@@ -30,9 +30,6 @@ for word in handler softirq thread hard soft work call wheel; do target 1 $word;
 
 # With a threshold, since other things wake the task, too, but none of them late.
 control "t tree threshold=${late}us comm=lt_target"
-# A thread may help; on PREEMPT_RT there is one, or another task that has to serve softirqs then.
-# softirq NAME: the way through one.
-softirq() { echo "raise:$1 ((waking:\\d+ )?switch:\\d+\\((ksoftirqd|ktimers)/1\\)/\\d+ )?softirq:$1"; }
 # Only one thread calls timers there.
 timers="raise:HRTIMER waking:\\d+ switch:\\d+\\(ktimers/1\\)/98 softirq:HRTIMER"
 [ -n "$rt" ] || timers=$(softirq HRTIMER)
@@ -97,6 +94,18 @@ control -t
 # Another line has raised the softirq first, and is not wanted.
 control "t tree threshold=${late}us comm=lt_target irq=$line"
 by shared "irq:$line $(softirq HI) $woken" 'raise:HI'
+control -t
+
+# The thread for softirqs does what is too much for one interrupt: its own way, and not that of what was interrupted.
+control "t tree threshold=0 comm=lt_target irq=$line"
+exec 3<$LT/t/alerts
+target 20 later
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+python3 /lt/tests/tree.py are /tmp/alerts 20 "irq:$line $(softirq HI) $woken" || fail "later: see above"
+grep -Eq ' path="irq:[^ ]* raise:HI[^ ]* (waking:[^ ]* )?switch:[0-9]*\((ksoftirqd|ktimers)/1\)[^ ]* softirq:HI' /tmp/alerts ||
+	fail "no thread for softirqs"
 control -t
 
 # Timers that are due since the clock was set are not late.

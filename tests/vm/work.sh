@@ -35,7 +35,7 @@ load_module gid=77
 insmod /lt/lt_causes.ko us=3000
 /usr/bin/taskset -p 1 $$ >/dev/null
 parameters=/sys/module/lt_causes/parameters
-line=$(cat $parameters/number)
+line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 begin=$LT/work_begin done=$LT/work_done
 # The first time of everything is slow under emulation.
 /usr/bin/taskset -c 1 sh -c "echo handler >$parameters/run"
@@ -108,6 +108,22 @@ control 't tree enabled=0'
 sums_hold t
 control -t
 
+# Of those that an interrupt wakes one begins work: that is the only path, and the others go.
+control "t tree end=work threshold=200ms irq=$threaded"
+exec 3<$LT/t/alerts
+tids=$(python3 /lt/tests/work.py queue $parameters/run fan $begin $done 300)
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+python3 /lt/tests/tree.py are /tmp/alerts 1 "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ waking:${tids% *} .*begin:${tids% *} done:${tids#* }" "done:${tids#* }" 250000000 ||
+	fail "not the way of the job"
+wait_until 10 stat_is t pending -eq 0
+control 't tree enabled=0'
+sums_hold t
+[ "$(stat t gone)" -ge 8 ] || fail "the other threads left $(stat t gone) tips"
+assert_eq "$(stat t ended) $(stat t work_pending) $(stat t free)" "1 0 $(stat t capacity)" "what came to its end; what is left"
+control -t
+
 # A task that is on no path begins one; work that is never done is found while it hangs.
 control 't tree end=work origin=work threshold=50ms timeout=100ms'
 control "no tree end=work origin=irq irq=$line threshold=0"
@@ -120,7 +136,7 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 python3 /lt/tests/tree.py sums /tmp/alerts || fail "it hangs, and they do not add up"
-sed -n 1p /tmp/alerts | grep -q 'reason=timeout .* comm="python3" end=none state=working origin=work .* path="begin:\([0-9]*\)@[01]+0 working:\1@[01]+[0-9]*" cookie="a \\"\\x00\\xff"' || fail "work that hangs"
+sed -n 1p /tmp/alerts | grep -q 'reason=timeout .* comm="python3" end=none state=working origin=work .* path="begin:\([0-9]*\)@[01]+0 working:\1@[01]+[0-9]*" cookie="a \\"\\x00\\xff" stack="[a-z_]*+0x' || fail "work that hangs"
 sed -n 2p /tmp/alerts | grep -q 'reason=late .* end=work state=working origin=work .* path="begin:[0-9]*@[01]+0 done:[0-9]*@[01]+[0-9]*" cookie="a \\"\\x00\\xff"$' || fail "work that is done late"
 assert_eq "$(stat no alerts) $(stat no work_begun) $(stat t late)" "0 0 1" "origin=irq; late"
 # The rest of the alert, as the tracepoint has it.
