@@ -312,14 +312,14 @@ fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static
     core::iter::empty()
 }
 
-/// The first tracepoint that an observer needs and this kernel lacks, if any. Those of local
-/// interrupts are not needed.
+/// The first tracepoint that every observer needs and this kernel lacks, if any. Those of local
+/// interrupts, of handed.rs and of times are not needed, and only some observers need `sys_exit`.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(common::<T, false>())
 }
 
-/// Attaches an observer, to the tracepoints of local interrupts as far as there are any. `ENOSYS` if
-/// the kernel lacks another one; nothing is left behind. Sleeps.
+/// Attaches an observer, to the tracepoints of local interrupts, of handed.rs and of times as far
+/// as there are any. `ENOSYS` if the kernel lacks another one; nothing is left behind. Sleeps.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     if observer.wants_times() {
         attach_with::<T, true>(observer)

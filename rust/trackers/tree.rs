@@ -262,11 +262,12 @@ const _: () = assert!(path::STEPS <= OWN_TAIL && path::SPLIT < DETAIL);
 enum Extra {
     /// Another cause on the way to something that was on its way already.
     Merged = 1,
-    /// A waking or a raise in an interrupt of which no tracepoint tells.
+    /// A waking, a raise, a work or a call in an interrupt of which no tracepoint tells, if the
+    /// last that was seen is a handler that has returned (`Now::is_stale`).
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
-    /// Paths in alerts that have left out steps.
+    /// Paths that were late at their end and have left out steps; also if the alert is suppressed.
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,
