@@ -10,7 +10,7 @@
 # icount: 1
 # debug: no, LTTng's modules are not built for this kernel
 # kcsan: no, as debug
-# timeout: 240
+# timeout: 600
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -94,7 +94,10 @@ exec 3<&-
 cat /tmp/alerts
 listener=${tids% *} worker=${tids#* }
 python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
-python3 /lt/tests/tree.py like /tmp/alerts 1 "irq:$line waking:$listener switch:$listener\\(lt_listener\\)/120 ((preempted:\\d+/\\d+ switch:$listener|(sleep|lock):$listener waking:$listener switch:$listener\\(lt_listener\\))/120 )*begin:$listener done:$worker" ||
+# On a slow kernel it is preempted so often that the middle is left out, up to any step.
+left=''
+in_time || left='(more\(\d+\) (switch:\S+ )?)?'
+python3 /lt/tests/tree.py like /tmp/alerts 1 "irq:$line waking:$listener switch:$listener\\(lt_listener\\)/120 $left((preempted:\\d+/\\d+ switch:$listener|(sleep|lock):$listener waking:$listener switch:$listener\\(lt_listener\\))/120 )*begin:$listener done:$worker" ||
 	fail "not the way of the job"
 python3 /lt/tests/tree.py longest /tmp/alerts "done:$worker" 250000000 || fail "not the job"
 grep -q " tid=$listener comm=\"lt_listener\" end=work state=working origin=irq irq=$line .*\" cookie=\"job 1\"" /tmp/alerts || fail "what it says"
