@@ -4,7 +4,8 @@
 # `latency-tracker bench loop --in-kernel` measures with interrupts off: no handler is among what it measures, and an NMI is,
 # and is named. It wants --yes. The kernel's detectors of lockups and of RCU stalls, made impatient, stay silent. The loop
 # ends within 100 ms of a signal, and when the module goes. What is written to the file of the module in error is refused.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

@@ -5,7 +5,8 @@
 # peak that a handler of known length makes has that as its cause: by the counter that moved, and with --arm by the alert
 # of a tracker. The exit status is 0, 1 or 2. However it ends, by itself, by a signal in the middle of a slice, or killed,
 # priorities, affinities, /dev/cpu_dma_latency and instances are as they were.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

@@ -4,7 +4,8 @@
 # `latency-tracker bench rate` counts what LTTng loses: nothing of events that fit into the buffers; of those that do not
 # while nobody reads, many, and LTTng and the trace say so, too. Rates are never judged. However it ends, no session, no
 # daemon and no trace is left; a daemon that was there stays.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel

@@ -4,7 +4,8 @@
 # `latency-tracker bench loop --snapshot` saves what LTTng's flight recorder holds at a peak, and its explanation names what
 # the peak was due to: a handler of known length, and, where softirqs preempt tasks, a softirq. However the loop ends, no
 # session, no daemon and no instance is left.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

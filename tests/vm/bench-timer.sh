@@ -4,7 +4,8 @@
 # `latency-tracker bench timer` finds how late a periodic task is: a cycle that a handler of known length delays is listed
 # with the path of the timer that woke it, whose first step took that long. The invariants of its statistics hold.
 # cyclictest runs in turns with it. However it ends, by itself, by a signal or killed, its instance is gone.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

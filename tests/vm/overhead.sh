@@ -4,7 +4,8 @@
 # The study of overhead (make bench B=overhead) with small loads: each contender counts all that the load does, a
 # table and a picture come of it, and afterwards, also after an end in the middle, the machine is as before: no module,
 # disk, namespace, session.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 1
 # root: full
 # icount: 0

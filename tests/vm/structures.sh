@@ -4,7 +4,8 @@
 # The structures that `make bench B=structures` compares do what they are measured for, each of them: every begin has
 # one end, on its own CPU, on another one, and while two CPUs want the same; what is lost is counted; the pool is
 # complete afterwards.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # timeout: 120
 
