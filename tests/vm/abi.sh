@@ -5,6 +5,7 @@
 # types, the keys of `stats`, the fields of an alert and of `pending` in their order, and the formats of the
 # tracepoints. A change of any of these has to change that file, too, deliberately.
 # kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # timeout: 180

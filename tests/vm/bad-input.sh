@@ -3,7 +3,8 @@
 #
 # Malformed control lines and parameter writes: each gets the right errno, changes nothing, and leaves one
 # line in the kernel log that quotes the offending word.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 150
 

@@ -4,6 +4,7 @@
 # Root without capabilities, as in a container, can neither control nor read; CAP_PERFMON can read; the group that the
 # module was given can read without any capability, except for addresses. A locked-down kernel shows nothing.
 # kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # leaves: a kernel that is locked down

@@ -4,7 +4,8 @@
 # `latency-tracker check --rt` says what this machine is, and notices what the test changes: of the command line, of
 # cpuset partitions, the fair server, the watchdogs, work items, interrupts, tracing, and a process. Its commands mend what
 # they are for.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 4
 # root: full
 # timeout: 500

@@ -3,6 +3,7 @@
 #
 # Root owns everything; the module's parameter gid lets one group read, but not write.
 # kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 60
 

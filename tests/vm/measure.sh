@@ -5,7 +5,8 @@
 # event are as many as the instance counted; the distributions hold their invariants; a machine without such counters
 # says so, and has the cycles. NMIs that come in a run discard it. A word that is no counter is refused. Without the
 # parameter there is no file.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 300
 

@@ -3,7 +3,8 @@
 #
 # On a kernel without one of its tracepoints a tracker is marked so in `trackers` and refused with ENOSYS, and the
 # log names it; the others work. The kernel is unchanged: in a copy of the module the tracepoint has another name.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 300
 

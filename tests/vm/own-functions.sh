@@ -5,7 +5,8 @@
 # show its files; and none that runs in a probe. Which ones do is not taken from a list: with every tracker on, each
 # operation late, and the function tracer on all of the module's functions, those that the load's own tasks call are
 # probes.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 300
 

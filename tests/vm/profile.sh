@@ -9,7 +9,8 @@
 #
 # Disks take times in the middle of a row, so that the emulation's noise does not move a request into another one, and
 # the machine's clock counts instructions.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

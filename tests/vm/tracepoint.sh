@@ -3,7 +3,8 @@
 #
 # Each alert is also an event for ftrace and perf, latency_tracker:alert, with the same fields; and one of its
 # tracker, alert_TRACKER, with the tracker's fields by name.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 300
 
