@@ -4,7 +4,8 @@
 # A request that is given back without having been completed is `aborted`: no delay, no alert, and nothing stays
 # in flight. Multipath does so: a request that the path below does not take at once is accounted as done there,
 # and sent again as another request.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # timeout: 120

@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # Slow requests raise alerts and fast ones do not, for each instance by its own threshold and disk.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 120
 # icount: 1

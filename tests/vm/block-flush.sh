@@ -3,7 +3,8 @@
 #
 # Flushes on a disk with a cache: each of the device's requests is measured once, the end of a flush
 # sequence ends no event, an empty flush of a submitter is gone without having been issued.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # timeout: 60
 

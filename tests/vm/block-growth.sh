@@ -3,7 +3,8 @@
 #
 # A pool that runs short grows, up to its limit; requests that a burst loses before are counted, and none
 # is lost after. A CPU that goes offline takes no cells with it.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # timeout: 180
 

@@ -3,7 +3,8 @@
 #
 # A disk that completes only a part of a request: the part is counted, the rest continues, the request ends
 # once.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 90
 

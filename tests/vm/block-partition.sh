@@ -4,7 +4,8 @@
 # A partition is not a disk: it is refused, by name and by number, in a line of the control language and in the
 # parameter's file; a number that no disk has yet is accepted. Looking up a disk does not open it. Requests to a
 # partition are those of its disk.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 90
 

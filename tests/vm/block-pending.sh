@@ -3,7 +3,8 @@
 #
 # Requests in flight appear in `pending`, oldest first; disabling drops them, and no late end is made up
 # for them; a changed filter keeps them; a request that a full pool lost is counted once.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 180
 # icount: 1

@@ -3,7 +3,8 @@
 #
 # A disk that gives requests back: they are issued again and measured from the first issue, each
 # once.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # timeout: 90
 

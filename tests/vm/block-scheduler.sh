@@ -3,7 +3,8 @@
 #
 # Behind an I/O scheduler: separate times for the queue and the device; merged requests are gone and
 # counted.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # timeout: 90
 

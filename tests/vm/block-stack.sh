@@ -3,7 +3,8 @@
 #
 # The alert of a timeout shows where the task waits, as /proc/PID/stack shows it at the same time; the alert of
 # an end does not, nor does that of a request whose task has exited or that has no task.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 180
 

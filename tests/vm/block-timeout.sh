@@ -3,7 +3,8 @@
 #
 # A request whose end does not come is reported at its timeout, while it is pending, once; its end reports
 # again and says that it is late. One that ends in time is not reported.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # timeout: 180
 # icount: 1

@@ -3,7 +3,8 @@
 #
 # With worst=1 only a delay longer than all before is reported, and `threshold` is the longest; timeouts are
 # always reported, and so are their ends. Writing the threshold starts again.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # timeout: 120
 # icount: 1
