@@ -8,7 +8,8 @@
 #
 # The threshold is 0: every call is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
 # that other work of the host does not matter.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

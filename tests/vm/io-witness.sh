@@ -9,7 +9,8 @@
 # The threshold is 0: every call and request is an alert, so that each is compared alone, too. The machine's clock
 # counts instructions, so that other work of the host does not matter. It has one processor: two would take turns, now
 # and then between the two probes, and rows of the profile are a few microseconds wide.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 1
 # root: full
 # icount: 1

@@ -15,7 +15,8 @@
 #
 # The threshold is 0: every packet is an alert. There is no reader meanwhile. The machine's clock counts instructions,
 # so that other work of the host does not matter.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

@@ -10,7 +10,8 @@
 # The threshold is 0: every pair is an alert. There is no reader meanwhile, and none is woken: what our own timer for
 # that does is not followed (own), and it must not expire. The machine's clock counts instructions, so that other work
 # of the host does not matter.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

@@ -8,7 +8,8 @@
 # Two probes on one tracepoint run one after the other. The task that makes the requests has a real-time priority, so
 # that no other task runs between the two, and the machine's clock counts instructions, so that other work of the
 # host does not matter.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1
