@@ -10,7 +10,8 @@
 #
 # The machine's clock counts instructions, so that other work of the host does not matter; it has one processor, since
 # two would take turns then, and that looks like interrupts that are off.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 1
 # root: full
 # icount: 1
