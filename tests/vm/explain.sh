@@ -4,7 +4,8 @@
 # `latency-tracker record` and `explain` name a cause that is known, in their first sentence, for alerts of different
 # trackers: a thread with a real-time priority that has the CPU, a pipe whose writer sleeps, a reader that comes late, a
 # work that sleeps, an interrupt and a softirq that take long.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel

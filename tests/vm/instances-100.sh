@@ -3,7 +3,8 @@
 #
 # 100 times an instance is created, works, and is removed while requests are in flight, some of which have
 # timed out: no memory is left behind, and the requests end normally.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 240
 

@@ -5,7 +5,8 @@
 # contain what ended in their time, and forget the rest. Filters, and refusals.
 #
 # The machine's clock counts instructions: minutes of sleep pass at once.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # icount: 1
 # timeout: 360

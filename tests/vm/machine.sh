@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # The virtual machine has the processors, the nodes and the block devices that tests request.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 4
 # numa: 2
 # timeout: 60

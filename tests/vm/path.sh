@@ -3,7 +3,8 @@
 #
 # `latency-tracker analyze path` names a known cause: a process waits at a pipe for another, which sleeps. The recording is
 # rotated meanwhile, so its chunks are read as one. Two snapshots of one time are refused.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel

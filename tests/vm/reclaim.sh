@@ -4,7 +4,8 @@
 # Each reclaim for a cgroup at its limit, each direct reclaim and each compaction of a zone is an event: as many as the
 # kernel itself counts, or ftrace shows. An alert says which kind it is, for what order, how many pages there were, and
 # who allocated. What is not asked for is not followed.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # memory: 512
 # root: full

@@ -3,7 +3,8 @@
 #
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request; Ctrl-C leaves
 # no session, no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel

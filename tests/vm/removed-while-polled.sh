@@ -3,7 +3,8 @@
 #
 # An instance, or the module, is removed while epoll and poll watch its files, which stay open: no task
 # accesses freed memory. The kernel checks its lists and poisons freed memory.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # timeout: 180

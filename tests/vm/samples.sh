@@ -3,7 +3,8 @@
 #
 # The samples, in C and in Rust, track functions of their own: threshold, timeout, late end, references,
 # and a tracker that its module forgets.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # timeout: 120
 

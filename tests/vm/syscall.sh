@@ -4,7 +4,8 @@
 # A long call is reported once, with its arguments and its result; while it hangs, once, with where it waits; with
 # stacks=switch, also each time its task is switched in. A call that never returns is dropped, a task that changes its
 # thread id is followed, calls of 32-bit programs are distinguished. Lists of calls, and errors in one.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1

@@ -3,7 +3,8 @@
 #
 # Each filter by the owner lets its task through and no other; several filters must all match. Kernel threads are
 # followed if requested. An invalid filter is refused, and the log quotes it.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # timeout: 120

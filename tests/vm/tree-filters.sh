@@ -3,7 +3,8 @@
 #
 # Each filter of `tree` lets its own paths through and no others, both from the creation of an instance on and while
 # it is on: a filter that is set applies from then on, and one that is taken back no longer does.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

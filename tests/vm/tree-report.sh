@@ -4,7 +4,8 @@
 # Of fifty interrupts the handler of one takes a second: that is the only alert, and what a person is told of it, by
 # `watch`, by `record` and by `explain`, is its path, with the handler as the step that took long. The trace that was saved
 # has an event for each kind of step. A job that takes five seconds is found while it hangs, and reported when it is done.
-# kernels: stock rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

@@ -5,7 +5,8 @@
 # worker by its cookie alone. Cookies of 1 to 64 bytes; a `done` without `begin`, a begin again, and more work than there
 # is room for are counted, and take nothing from the tips; work that is never done is found. The group of `gid` may mark
 # work, and no other. Without an instance that waits for it, a mark is refused. Afterwards all room is free again.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # root: full
 # icount: 1
