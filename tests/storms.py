@@ -59,6 +59,8 @@ def tasks(count):
         for _ in range(SHORT):
             pid = os.fork()
             if pid == 0:
+                # else it would wait for itself if the parent is killed
+                os.close(sink)
                 os.read(source, 1)
                 os._exit(0)
             pids.append(pid)

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Paths from a thousand timers, from one that wakes many, a flood of packets, disks, and thousands of short tasks, while
-# CPUs go offline and come back, from a pool that is far too small: each path that began, and each that found no room, is counted, and when the
-# storm is over none is left. Then the module is unloaded in the middle of such storms.
+# Paths from a thousand timers, from one that wakes many, a flood of packets, disks, and hundreds of short tasks, while
+# CPUs go offline and come back, some of them in a pool that is far too small: each path that began, and each that found
+# no room, is counted, and when the storm is over none is left. Then the module is unloaded three times in the middle of
+# such a storm.
 # kernels: stock rt
+# long-part: 2,000 short tasks instead of 400
 # cpus: 4
 # root: full
 # timeout: 400
@@ -13,6 +15,9 @@
 . /lt/tests/block.sh
 . /lt/tests/net.sh
 
+# How many short tasks.
+few=400
+[ "${LT_LONG:-}" != 1 ] || few=2000
 storms() { python3 /lt/tests/storms.py "$@"; }
 
 null_disk nullb0 300000
@@ -21,11 +26,13 @@ net=1
 modprobe veth 2>/dev/null || net=
 if [ -n "$net" ]; then between_namespaces; elif in_time; then fail "no veth"; fi
 
-# storm TIMES: all of it at once, in the background. $storm are its processes.
+# storm TIMES TASKS: all of it at once, in the background. $storm are its processes; $tasks is the one that makes short
+# tasks, and not among them.
 storm() {
 	storms timers $(($1 * 1500)) & storm=$!
 	storms crowd $(($1 * 15)) & storm="$storm $!"
-	storms tasks $(($1 * $(many 1000 150))) & storm="$storm $!"
+	# itself, and no shell that runs it
+	python3 /lt/tests/storms.py tasks "$2" & tasks=$!
 	storms hotplug "$1" & storm="$storm $!"
 	: >/tmp/ping
 	[ -z "$net" ] || { /lt/guest/busybox ping -A -q -c $(($1 * 100)) 10.9.0.2 >/tmp/ping & storm="$storm $!"; }
@@ -53,7 +60,8 @@ ends='switch user blocked'
 for end in $ends; do control "$end tree threshold=0 timeout=10s ring=64 end=$end"; done
 control "parts tree threshold=0 timeout=10s ring=64 interference=1"
 control "few tree threshold=0 timeout=10s ring=64 events=16 max_events=16"
-storm "$(many 2 1)"
+storm "$(many 2 1)" "$(many "$few" 150)"
+storm="$storm $tasks"
 over
 for name in $ends parts few; do
 	wait_until 30 stat_is "$name" pending -eq 0
@@ -69,12 +77,16 @@ done
 [ "$(stat few full)" -ge 1 ] || fail "there was always room"
 unload_module
 
-storm 1
+# The short tasks go on for as long as that takes.
+storm 1 1000000
 for end in $ends; do
 	load_module
 	control "t tree threshold=0 timeout=10s ring=64 end=$end interference=1"
 	wait_until 30 stat_is t started -ge 50
+	kill -0 "$tasks" || fail "the storm was over before the module was unloaded"
 	unload_module
 done
+kill "$tasks"
+wait "$tasks" || assert_eq $? 143 "exit status of the short tasks"
 over
 [ -z "$net" ] || ip netns del inner
