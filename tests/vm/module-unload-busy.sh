@@ -4,6 +4,7 @@
 # Under full load, with readers asleep and files open, instances and the module are removed
 # cleanly.
 # kernels: stock rt
+# long-part: 15 rounds instead of 6
 # cpus: 2
 # timeout: 360
 
@@ -18,7 +19,9 @@ load fast & l1=$!
 load slow & l2=$!
 load fast & l3=$!
 
-for round in $(seq 15); do
+rounds=6
+[ "${LT_LONG:-}" != 1 ] || rounds=15
+for round in $(seq $rounds); do
 	load_module
 	control 'all block threshold=1ms'
 	control 'insert block from=insert threshold=20us wakeup_interval=0'
