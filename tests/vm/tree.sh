@@ -181,7 +181,7 @@ control -t
 # What is under way, by what it began with.
 if in_time; then echo 5000000; else echo 15000000; fi >$parameters/us
 control "t tree threshold=3600s irq=$threaded origin=irq"
-target 1 thread &
+target 1 thread & waiting=$!
 thread="irq/$threaded-lt_[a-z]*/[0-9]* (CPU 1) runs"
 wait_until 10 sh -c "latency-tracker tree t >/tmp/way && grep -q '^  $thread, for ' /tmp/way"
 cat /tmp/way
@@ -194,7 +194,9 @@ python3 /lt/tests/tree.py live 't: 1 path under way from 1 origin' latency-track
 # On what is no terminal it is shown once.
 latency-tracker tree t --live >/tmp/way
 grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "$(cat /tmp/way)"
-wait $!
+# All of that was seen: the thread need not go on.
+echo 0 >$parameters/us
+wait "$waiting"
 latency-tracker tree t >/tmp/way 2>/tmp/said
 grep -q 't: nothing is under way' /tmp/said || fail "when it has ended: $(cat /tmp/way /tmp/said)"
 control -t
