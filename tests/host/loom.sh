@@ -6,6 +6,7 @@
 # otherwise; `all`: as often as each model says, which tests/run-long tries.
 #
 # timeout: 1140
+# worth: the only test of the orderings that the engine relies on
 #
 # They have a target directory of their own: --cfg loom is another way to compile everything.
 

@@ -7,6 +7,7 @@
 # kernels: stock rt
 # cpus: 2
 # timeout: 400
+# worth: the only test with real NMIs in the middle of the engine
 
 . /lt/tests/lib.sh
 

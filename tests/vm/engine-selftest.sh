@@ -6,6 +6,7 @@
 # kernels: stock rt
 # cpus: 2
 # timeout: 400
+# worth: a cell that is lost once in ten million pairs is found
 
 . /lt/tests/lib.sh
 

@@ -11,6 +11,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 360
+# worth: no other test has real traces of these causes on both kernels
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

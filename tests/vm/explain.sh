@@ -10,6 +10,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 240
+# worth: record and explain, from end to end, for each kind of alert
 
 . /lt/tests/lib.sh
 

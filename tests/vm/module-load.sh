@@ -5,9 +5,9 @@
 # over is compared with the number of rounds: 13 KiB of each are found, however many there are.
 # kernels: stock rt
 # long-part: 100 rounds instead of 40, or of 20 on rt
-# worth: a leak in loading or unloading shows only after many rounds
 # cpus: 2
 # timeout: 720
+# worth: a leak in loading or unloading shows only after many rounds
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

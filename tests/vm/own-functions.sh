@@ -9,6 +9,7 @@
 # long: rt
 # cpus: 2
 # timeout: 300
+# worth: a probe that ftrace can follow calls itself until the machine dies
 
 . /lt/tests/lib.sh
 

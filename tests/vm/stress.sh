@@ -9,6 +9,7 @@
 # cpus: 4
 # root: full
 # timeout: 240
+# worth: everything at once, on four CPUs, finds what no test looks for
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

@@ -12,6 +12,7 @@
 # root: full
 # icount: 1
 # timeout: 400
+# worth: the steps of each kind of wake chain; no other test has all of them
 # abi-alert: sleep 0.01
 # abi-has:  path="timer:
 
