@@ -8,7 +8,7 @@
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
-# make test-long K=kcsan runs it on that kernel only, K=models the models, K=fuzz the traces; make test K=trixie-backports, some tests on that suite's kernels
+# make test-long K=kcsan runs it on that kernel only, K=rest what make test leaves out, K=models the models, K=fuzz the traces; make test K=trixie-backports, some tests on that suite's kernels
 K ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
@@ -53,13 +53,13 @@ uninstall: ## remove exactly what make install has installed [DESTDIR= PREFIX=]
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo
 
-test: ## run every test [T=word selects by name; K=trixie-backports: some, on the kernels of that suite]
+test: ## run every test, each on at least one kernel [T=word selects by name; K=trixie-backports: some, on the kernels of that suite]
 	@set -f; $(if $(K),tests/run-suite $(K),tests/run) $(T)
 
 test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lockdep and more [T=word]
 	@set -f; tests/run-debug $(T)
 
-test-long: ## models with more interruptions, traces changed at random, stress for minutes on stock, rt and debug kernels, data races on one with KCSAN [K=part]
+test-long: ## tests on their other kernel and with their longer parts, models with more interruptions, traces changed at random, stress for minutes on stock, rt and debug kernels, data races on one with KCSAN [K=part]
 	@set -f; tests/run-long $(K)
 
 check: ## check the form: formatting, lints, documentation, unsafe code, shell, words
