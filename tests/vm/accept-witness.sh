@@ -16,8 +16,8 @@
 # meanwhile. The machine's clock counts instructions, so that other work of the host does not matter.
 #
 # Addresses of sockets are compared as text, and those of ftrace's dynamic events are never hashed: so none may be.
-# kernels: stock
-# long: rt
+# kernels: rt
+# long: stock
 # cpus: 2
 # root: full
 # icount: 1

@@ -4,7 +4,8 @@
 # A tracker made of two points: the same alerts as block, by its tracepoints and the request; a function and its
 # return, by the thread; one function and another one, by the CPU; a tracepoint to itself. A wrong line is refused,
 # and the word is quoted.
-# kernels: stock rt
+# kernels: stock
+# long: rt
 # cpus: 2
 # icount: 1
 # turn: 100
