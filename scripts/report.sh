@@ -7,6 +7,8 @@
 [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
 declare -A running=() judges=()
 passed=0 failed=0 skipped=0 status=0 seconds=0 cpu='' list='' words=() flaky=() costs=()
+# Functions that print more about the costs of the results.
+on_costs=()
 
 # choose ARGUMENT...: --list and the words that select by name.
 choose() {
@@ -36,12 +38,23 @@ wanted() {
 # more than the elapsed ones if the machine is busy with other work.
 verdict() {
 	local took="$3 s${5:+, $5 s of processors}"
-	[ -z "${5:-}" ] || costs+=("$5 $1")
 	case $2 in
 		0) passed=$((passed + 1)); printf 'PASS %s (%s)\n' "$1" "$took" ;;
 		77) skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
 		*) failed=$((failed + 1)); failure "$1" "$took" "$4" ;;
 	esac
+	case $2 in
+		0) cost "$1" "${5:-}" "$3" PASS ;;
+		77) cost "$1" "${5:-}" "$3" SKIP ;;
+		*) cost "$1" "${5:-}" "$3" FAIL ;;
+	esac
+}
+
+# cost NAME CPU SECONDS RESULT: note what a result cost, if that is known; in the table $COSTS, if there is one.
+cost() {
+	[ -n "$2" ] || return 0
+	costs+=("$2 $1")
+	[ -z "${COSTS:-}" ] || printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$3" "$4" >>"$COSTS"
 }
 
 # failure NAME TIME LOG: print that it failed, and why, as far as the log says.
@@ -183,7 +196,7 @@ reported() {
 	# the code that runs it has a fault: that must not look like one test less
 	for name in $names; do
 		echo "It has no result." >>"$results"
-		verdict "$name" 1 0 "$results"
+		verdict "$name" 1 0 "$results" 0
 	done
 }
 
@@ -199,9 +212,11 @@ costly() {
 
 # closing: the last lines, and the exit status of the whole.
 closing() {
+	local line
 	[ -z "$list" ] || exit 0
 	[ $((passed + failed + skipped)) -gt 0 ] || die "nothing has a name like that; see $0 --list"
 	costly
+	for line in "${on_costs[@]}"; do "$line"; done
 	echo "$(elapsed "$SECONDS"), logs in $LOGS"
 	[ ${#flaky[@]} -eq 0 ] || echo "${#flaky[@]} flaky: ${flaky[*]}"
 	echo "$passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"

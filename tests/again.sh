@@ -67,6 +67,7 @@ first_verdict() {
 	fi
 	case $to in */output.log) mv "${4%/*}" "${to%/*}" ;; *) mv "$4" "$to" ;; esac
 	failed_once+=("$1")
+	cost "$1" "$5" "$3" AGAIN
 	first_failures[$1]="failed after $3 s: $(reason "$to" "$2")"
 	printf 'AGAIN %s (%s): it runs again, alone, after all others\n' "$1" "${first_failures[$1]}"
 	excerpt "$to"
@@ -79,6 +80,7 @@ second_verdict() {
 	if [ "$2" -eq 0 ]; then
 		passed=$((passed + 1))
 		flaky+=("$1")
+		cost "$1" "$5" "$3" FLAKY
 		printf 'FLAKY %s (%s; passed alone)\n' "$1" "${first_failures[$1]}"
 		printf '    The log of the first run: %s, of the second: %s\n' "$first" "$4"
 		return

@@ -20,7 +20,7 @@ unasked() {
 	! wanted "$1" || return 0
 	timed "$LOGS/$1.log" "${@:2}"
 	# shellcheck disable=SC2154 # set by timed
-	[ "$status" -eq 0 ] || verdict "$1" "$status" "$seconds" "$LOGS/$1.log"
+	[ "$status" -eq 0 ] || verdict "$1" "$status" "$seconds" "$LOGS/$1.log" "$cpu"
 }
 
 # prepare KERNEL: make the parts of the machine now, not on a test's time.
@@ -94,7 +94,7 @@ share() {
 # gets another one, if the emulator broke it, or it did not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
-	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late=''
+	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late='' spent total
 	shift
 	rm -rf "$dir"
 	mkdir -p "$dir"
@@ -105,6 +105,8 @@ machine() {
 	done
 	for line in "${!LT_STRESS_@}"; do settings+=("$line=${!line}"); done
 	ended=0
+	spent "$dir/times"
+	total=$spent
 	now
 	end=$((now + limit * 1000))
 	exec {to}>"$dir/output.log"
@@ -143,6 +145,9 @@ machine() {
 			*)
 				[ -z "$line" ] || printf '%s\n' "$line" >&"$to"
 				[ "$rc" -gt 128 ] || break
+				now
+				used "$qemu"
+				[ "$ended" -eq 0 ] || times[ended]=${times[ended]:-"$(tenths $((now - begun))) $(tenths $((used - before)))"}
 				kill "$vm" 2>/dev/null || :
 				[ -n "${ends[ended]:-}" ] || { late=$ended; echo "vm: time is up: ended after $limit s" >&"$to"; }
 				now
@@ -151,6 +156,8 @@ machine() {
 	done
 	rc=0
 	wait "$vm" || rc=$?
+	spent "$dir/times"
+	total=$((spent - total))
 	exec {from}<&- {to}>&-
 	test=${*:ended > 0 ? ended : 1:1}
 	if [ "$broken" != "$test" ] && { [ "$ended" -eq 0 ] || [ "$rc" -eq 126 ] && [ "${ends[ended]:-0}" -eq 0 ]; }; then
@@ -162,7 +169,7 @@ machine() {
 		[ "$rc" -eq 126 ] || line='The machine did not start'
 		echo "$line of vm/$test@$kernel, which gets another one; its console log: $dir/console.log"
 	elif [ "$ended" -eq 0 ]; then
-		echo "vm/$1@$kernel $dir/output.log $FINDING $(tenths $((now - end + limit * 1000)))" >>"$results"
+		echo "vm/$1@$kernel $dir/output.log $FINDING $(tenths $((now - end + limit * 1000))) $(tenths "$total")" >>"$results"
 		ended=1
 		return
 	fi
@@ -170,7 +177,7 @@ machine() {
 	[ "$rc" -eq 0 ] || [ -z "$whole" ] || [ "${ends[ended]:-1}" -ne 0 ] || { ends[ended]=$FINDING; tail -n 20 "$dir/console.log" >>"$LOGS/vm/${!ended}@$kernel/output.log"; }
 	now
 	for ((rc = 1; rc <= ended; rc++)); do
-		outcome "${!rc}" "${ends[rc]:-$([ "$rc" != "$late" ] || echo 1)}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun)))}" "$([ "$rc" -lt "$ended" ] || echo "$whole")"
+		outcome "${!rc}" "${ends[rc]:-$([ "$rc" != "$late" ] || echo 1)}" "${taints[rc]:-}" "${times[rc]:-$(tenths $((now - begun))) $(tenths $((total - before)))}" "$([ "$rc" -lt "$ended" ] || echo "$whole")"
 	done
 }
 

@@ -4,7 +4,8 @@
 # The runner can fail: a test whose exit status is 0 fails if the kernel complained, was tainted or crashed; a test that
 # hangs is ended; failure, skip and pass are distinguished. Tests that share a machine do not affect each other: where
 # cleaning up is not enough, the next one gets a new machine. A test that failed runs once more, alone, and is flaky if it
-# passes then; a finding does not run again, and more than three flaky tests fail the run (tests/again.sh).
+# passes then; a finding does not run again, and more than three flaky tests fail the run (tests/again.sh). The table of
+# costs is complete.
 # timeout: 900
 
 set -euo pipefail
@@ -37,8 +38,14 @@ run() {
 }
 check() { grep -qE -- "$1" "$work/said" || { echo "expected a line like: $1"; exit 1; }; }
 last() { [ "$(tail -n 1 "$work/said")" = "$1" ] || { echo "not the closing line: $1"; exit 1; }; }
+# costs NAME=RESULT...: these are the rows of the table of costs, in any order, and each has its figures.
+costs() {
+	local rows
+	rows=$(sed -n '1d; s/^\([^\t]*\)\t[0-9.]\{1,\}\t[0-9.]\{1,\}\t\([A-Z]*\)$/\1=\2/p' "$work/log/costs.tsv" | sort | xargs)
+	[ "$rows" = "$(printf '%s\n' "$@" | sort | xargs)" ] || { cat "$work/log/costs.tsv"; echo "expected the rows $*"; exit 1; }
+}
 # What a run of this test may have set.
-unset LT_AGAIN LT_SHARED "${!LT_STRESS_@}"
+unset LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
 
 vm_test good 30 'echo all is well'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
@@ -107,6 +114,9 @@ counts=$(for test in snapped crashed warned shy; do machines $test | wc -l; done
 [ "$(machines calm)" = "$(machines snapped | head -n 1)" ] || { echo "calm was not before snapped"; exit 1; }
 [ "$(machines shy | grep -c /again-)" -eq 1 ] || { echo "the second run was not in a machine of its own"; exit 1; }
 last '7 passed, 5 failed, 1 skipped'
+costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tainted,crashed,snapped,hanging}@stock=FAIL \
+	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
+check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
 # Many runs.
 nothing
@@ -114,6 +124,7 @@ vm_test good 30 'echo all is well'
 run 0 --repeat 2 vm/good
 check '^vm/good@stock failed in 0 of 2 runs$'
 last '2 passed, 0 failed'
+costs vm/{good,good}@stock=PASS
 for round in 1 2; do [ -e "$work/log/repeat/$round/vm/good@stock/output.log" ] || { echo "no log of round $round"; exit 1; }; done
 
 # On the host alone, where it is quick.
@@ -135,6 +146,7 @@ check '^FAIL host/loom '
 grep -q 'FAIL: the first time' "$work/log/host/moody.first.log" || { echo "not the log of the first run"; exit 1; }
 [ -e "$work/log/host/moody.log" ] || { echo "no log of the second run"; exit 1; }
 last '1 passed, 3 failed'
+costs host/{bad,hanging,moody}=AGAIN host/{bad,hanging,loom}=FAIL host/moody=FLAKY
 nothing
 for test in one two three; do once $test; done
 host_test four 'exit 0'
@@ -156,10 +168,21 @@ run 1 --repeat 3 host/often
 check '^host/often failed in 1 of 3 runs$'
 check "^    $work/log/repeat/2/host/often.log: the second\$"
 last '2 passed, 1 failed'
+costs host/often={PASS,PASS,FAIL}
 for wrong in '--repeat' '--repeat 0 host/often' '--repeat 3' '--repeat 2 nothing'; do
 	# shellcheck disable=SC2086 # words
 	run 1 $wrong
 done
+
+# An expensive test must say what it is worth.
+nothing
+burn='import time\nwhile time.process_time() < 0.5: pass'
+host_test burning "exec python3 -c \$'$burn'"
+host_test worthy "exec python3 -c \$'$burn'" '# worth: it warms the room\n'
+LT_WORTH=0.3 run 0
+check "^More than 0.3 s of CPU time, and no line '# worth: WHY' in the head: host/burning\$"
+run 0
+! grep '# worth' "$work/said" || { echo "half a second is not worth a note"; exit 1; }
 
 # A command that bash itself has forgotten when its turn comes: a signal killed it, or its number belongs to another child.
 cat >"$work/forgotten" <<'END'
