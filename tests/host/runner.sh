@@ -5,7 +5,7 @@
 # hangs is ended; failure, skip and pass are distinguished. Tests that share a machine do not affect each other: where
 # cleaning up is not enough, the next one gets a new machine. A test that failed runs once more, alone, and is flaky if it
 # passes then; a finding does not run again, and more than three flaky tests fail the run (tests/again.sh). The table of
-# costs is complete.
+# costs is complete. The order of tests is as the head of tests/run says.
 # timeout: 900
 
 set -euo pipefail
@@ -44,8 +44,9 @@ costs() {
 	rows=$(sed -n '1d; s/^\([^\t]*\)\t[0-9.]\{1,\}\t[0-9.]\{1,\}\t\([A-Z]*\)$/\1=\2/p' "$work/log/costs.tsv" | sort | xargs)
 	[ "$rows" = "$(printf '%s\n' "$@" | sort | xargs)" ] || { cat "$work/log/costs.tsv"; echo "expected the rows $*"; exit 1; }
 }
-# What a run of this test may have set.
+# A run of this test may have an order of its own, which is not meant for these runs.
 unset LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
+export LT_TOUCHED='' LT_ROTATE=''
 
 vm_test good 30 'echo all is well'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
@@ -183,6 +184,61 @@ LT_WORTH=0.3 run 0
 check "^More than 0.3 s of CPU time, and no line '# worth: WHY' in the head: host/burning\$"
 run 0
 ! grep '# worth' "$work/said" || { echo "half a second is not worth a note"; exit 1; }
+
+# order NAME...: the tests start in this order.
+order() {
+	run 0 --list
+	[ "$(xargs <"$work/said")" = "$*" ] || { echo "expected the order $*"; exit 1; }
+}
+nothing
+for test in a:10 b:20 c:30 engine-x:5 tree-y:6 z:40; do vm_test ${test%:*} ${test#*:} '' "$([ $test != z:40 ] || echo '# leaves: dust\n')"; done
+order vm/{engine-x,c,b,a,tree-y,z}@stock
+LT_TOUCHED='x y tree' order vm/{tree-y,engine-x,c,b,a,z}@stock
+LT_TOUCHED=$'b\ntree-y' order vm/{b,tree-y,engine-x,c,a,z}@stock
+LT_ROTATE=1 order vm/{engine-x,a,b,c,tree-y,z}@stock
+LT_ROTATE=5 order vm/{engine-x,b,c,tree-y,a,z}@stock
+LT_ROTATE=5 LT_TOUCHED=a order vm/{a,engine-x,b,c,tree-y,z}@stock
+# Machines by what is most urgent in them, and then those with most to do; each of these has its own, except for z and c.
+for test in a:2 b:4 tree-y:8 engine-x:16; do sed -i "1i # cpus: ${test#*:}" "$work/vm/${test%:*}.sh"; done
+host_test h 'exit 0' '# timeout: 25\n'
+order vm/{engine-x,c,z}@stock host/h vm/{b,a,tree-y}@stock
+LT_TOUCHED='a z' order vm/{c,z,a,engine-x}@stock host/h vm/{b,tree-y}@stock
+LT_ROTATE=3 order vm/{engine-x,tree-y,c,z}@stock host/h vm/{b,a}@stock
+LT_ROTATE=x run 1 --list
+check 'LT_ROTATE=x: expected a number'
+
+# Without these, the commits decide: the last ten, if they are all there.
+if command -v git >/dev/null; then
+	repository=$work/repository
+	mkdir -p "$repository/rust/trackers"
+	ln -s "$top/scripts" "$top/tests" "$repository"
+	in_git() { git -C "$repository" -c user.name=runner -c user.email=runner@localhost "$@"; }
+	in_git init --quiet
+	# from_git NAME: the test that starts first, in this repository.
+	from_git() {
+		(unset LT_TOUCHED LT_ROTATE; LT_TOP=$repository LT_TESTS=$work "$top/tests/run" --list) >"$work/said"
+		[ "$(head -n 1 "$work/said")" = "$1" ] || { cat "$work/said"; echo "$1 is not the first one"; exit 1; }
+	}
+	for commit in a nothing tree 4 5 6 7 8 9 10; do
+		echo >"$repository/rust/trackers/$commit.rs"
+		in_git add rust
+		in_git commit --quiet --message "$commit"
+	done
+	from_git vm/engine-x@stock
+	in_git commit --quiet --allow-empty --message 11
+	from_git vm/tree-y@stock
+	cp "$work/said" "$work/before"
+	from_git vm/tree-y@stock
+	cmp "$work/said" "$work/before"
+	in_git clone --quiet --depth 1 "file://$repository" "$work/shallow"
+	ln -s "$top/scripts" "$top/tests" "$work/shallow"
+	repository=$work/shallow from_git vm/engine-x@stock
+	rm -rf "$work/repository/.git"
+	from_git vm/engine-x@stock
+	mv "$work/said" "$work/before"
+	run 0 --list
+	cmp "$work/said" "$work/before"
+fi
 
 # A command that bash itself has forgotten when its turn comes: a signal killed it, or its number belongs to another child.
 cat >"$work/forgotten" <<'END'

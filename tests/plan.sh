@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=bash
+#
+# plan.sh: which tests a run of tests/run has, in which order they start. The head of tests/run
+# explains the settings. Needs lib.sh, machines.sh and $TESTS.
+
+# Names of the tests of the engine, on which everything else is built.
+ENGINE='engine-*|stress|kunit|loom|structures'
+
+[[ ${LT_ROTATE:-0} =~ ^[0-9]{1,9}$ ]] || die "LT_ROTATE=$LT_ROTATE: expected a number of at most nine digits"
+
+# git_here ARGUMENT...: git in this checkout; fails without git, and in a tarball, even inside another repository.
+git_here() { git -C "$LT_TOP" -c safe.directory="$LT_TOP" --git-dir="$LT_TOP/.git" "$@" 2>/dev/null; }
+
+# touched: the words of the paths that the last ten commits changed; none in a shallow clone, which does not have them.
+touched() {
+	{ git_here diff --name-only HEAD~10 HEAD -- rust user include tests scripts || :; } | tr / '\n' | sed 's/\.[^.]*$//' | sort -u
+}
+
+# rotation: a number that differs from commit to commit.
+rotation() {
+	local commit
+	! commit=$(git_here rev-parse --verify HEAD) || echo $((16#${commit:0:7}))
+}
+
+# ranked: prints each test as LEAVES CLASS TURN LIMIT NAME, in the order in which they are distributed to machines. Tests
+# that no other can follow come last. CLASS is 0 for tests that the last commits touched, 1 for those of the engine. The
+# others form a circle, in which each commit starts at a different place, so that each test has its turn at the front; its quarters are the classes 2 to 5. Without such a place, the longest time limit comes first.
+ranked() {
+	local words rotate file files=() index name leaves class turn limit
+	words=" $(tr '\n' ' ' <<<"${LT_TOUCHED-$(touched)}") "
+	rotate=${LT_ROTATE-$(rotation)}
+	for file in "$TESTS"/{host,vm}/*.sh; do [ ! -e "$file" ] || files+=("$file"); done
+	for index in "${!files[@]}"; do
+		file=${files[index]}
+		name=${file##*/}
+		name=${name%.sh}
+		case $file in
+			*/host/"$name".sh) limit=$(head_of "$file" timeout 300) ;;
+			*) limit=$(head_of "$file" timeout 60) ;;
+		esac
+		leaves=0 class=2 turn=-$limit
+		[ -z "$(head_of "$file" leaves '')" ] || leaves=1
+		if [ -n "$rotate" ]; then
+			turn=$(((index + 10#$rotate) % ${#files[@]}))
+			class=$((2 + turn * 4 / ${#files[@]}))
+		fi
+		# shellcheck disable=SC2053 # a pattern on purpose
+		[[ $name != @($ENGINE) ]] || class=1
+		[[ $words != *" $name "* && $words != *" ${name%%-*} "* ]] || class=0
+		name=${file#"$TESTS/"}
+		echo "$leaves $class $turn $limit ${name%.sh}"
+	done | sort -k1,1n -k2,2n -k3,3n -k5
+}
