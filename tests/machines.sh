@@ -2,7 +2,8 @@
 # shellcheck shell=bash
 #
 # machines.sh: what tests/run and tests/run-debug share: reading the heads of tests, making the parts of their machines,
-# and running several tests in one machine, as tests/run does. Needs lib.sh, report.sh, $TESTS and $LOGS.
+# and running several tests in one machine, as tests/run does. Needs lib.sh, report.sh, $TESTS and $LOGS, and for
+# running tests plan.sh.
 
 declare -A prepared=()
 # The exit status of a test during which the kernel complained or the machine crashed; no test has it of its own.
@@ -104,6 +105,7 @@ machine() {
 		echo "$test 0" >>"$dir/list"
 	done
 	for line in "${!LT_STRESS_@}"; do settings+=("$line=${!line}"); done
+	[ -z "$LONG" ] || settings+=(LT_LONG=1)
 	ended=0
 	spent "$dir/times"
 	total=$spent

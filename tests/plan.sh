@@ -7,7 +7,38 @@
 # Names of the tests of the engine, on which everything else is built.
 ENGINE='engine-*|stress|kunit|loom|structures'
 
+case ${LT_LONG:-0} in
+	0) LONG='' ;;
+	1) LONG=1 ;;
+	*) die "LT_LONG=$LT_LONG: expected 0 or 1" ;;
+esac
 [[ ${LT_ROTATE:-0} =~ ^[0-9]{1,9}$ ]] || die "LT_ROTATE=$LT_ROTATE: expected a number of at most nine digits"
+
+# host_in_run FILE: is this test of host/ part of the run?
+host_in_run() {
+	local long
+	long=$(head_of "$1" long '')
+	if [ -z "$LONG" ]; then
+		[ -z "$long" ]
+	else
+		[ -n "$long$(head_of "$1" long-part '')" ]
+	fi
+}
+
+# kernels_of FILE: the kernels on which this test of vm/ runs; other kernels in a head are for tests/run-debug.
+kernels_of() {
+	local long kernels kernel
+	long=$(head_of "$1" long '')
+	kernels=$(head_of "$1" kernels "${long:+none}")
+	kernels=${kernels:-stock}
+	if [ -n "$LONG" ]; then
+		[ -n "$(head_of "$1" long-part '')" ] || kernels=''
+		kernels+=" $long"
+	fi
+	for kernel in stock rt; do
+		[[ " $kernels " != *" $kernel "* ]] || echo "$kernel"
+	done
+}
 
 # git_here ARGUMENT...: git in this checkout; fails without git, and in a tarball, even inside another repository.
 git_here() { git -C "$LT_TOP" -c safe.directory="$LT_TOP" --git-dir="$LT_TOP/.git" "$@" 2>/dev/null; }

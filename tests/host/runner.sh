@@ -5,7 +5,8 @@
 # hangs is ended; failure, skip and pass are distinguished. Tests that share a machine do not affect each other: where
 # cleaning up is not enough, the next one gets a new machine. A test that failed runs once more, alone, and is flaky if it
 # passes then; a finding does not run again, and more than three flaky tests fail the run (tests/again.sh). The table of
-# costs is complete. The order of tests is as the head of tests/run says.
+# costs is complete. The order of tests and the choice for make test-long are as
+# the head of tests/run says.
 # timeout: 900
 
 set -euo pipefail
@@ -45,10 +46,10 @@ costs() {
 	[ "$rows" = "$(printf '%s\n' "$@" | sort | xargs)" ] || { cat "$work/log/costs.tsv"; echo "expected the rows $*"; exit 1; }
 }
 # A run of this test may have an order of its own, which is not meant for these runs.
-unset LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
+unset LT_LONG LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
 export LT_TOUCHED='' LT_ROTATE=''
 
-vm_test good 30 'echo all is well'
+vm_test good 30 'echo all is well; assert_eq "${LT_LONG:-}" "" LT_LONG'
 vm_test warned 30 'echo "WARNING: CPU: 0 PID: 1 at kernel/test.c:1 test+0x1/0x2" >/dev/kmsg'
 vm_test tainted 30 'echo 512 >/proc/sys/kernel/tainted'
 # Code that was freed, and code that the kernel had patched before: only the latter is the emulator's fault. What was
@@ -119,14 +120,16 @@ costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tai
 	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
 check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
-# Many runs.
+# Many runs, of what only make test-long has.
 nothing
-vm_test good 30 'echo all is well'
-run 0 --repeat 2 vm/good
+vm_test good 30 'echo "$LT_LONG"' '# long: stock\n'
+LT_LONG=1 run 0 --repeat 2 vm/good
 check '^vm/good@stock failed in 0 of 2 runs$'
 last '2 passed, 0 failed'
 costs vm/{good,good}@stock=PASS
-for round in 1 2; do [ -e "$work/log/repeat/$round/vm/good@stock/output.log" ] || { echo "no log of round $round"; exit 1; }; done
+for round in 1 2; do
+	[ "$(cat "$work/log/repeat/$round/vm/good@stock/output.log")" = 1 ] || { echo "no log of round $round, or no LT_LONG"; exit 1; }
+done
 
 # On the host alone, where it is quick.
 nothing
@@ -240,6 +243,25 @@ if command -v git >/dev/null; then
 	cmp "$work/said" "$work/before"
 fi
 
+# What make test-long has.
+nothing
+vm_test either 10 '' '# kernels: stock\n# long: rt\n'
+vm_test long 10 '' '# long: stock\n'
+vm_test part 10 '' '# kernels: stock rt\n# long-part: more of it\n'
+vm_test short 10 ''
+host_test long '' '# long: yes\n'
+host_test part '' '# long-part: more of it\n'
+host_test short ''
+# has NAME...: the run has these tests, in any order.
+has() {
+	run 0 --list
+	[ "$(sort "$work/said")" = "$(printf '%s\n' "$@" | sort)" ] || { echo "expected the tests $*"; exit 1; }
+}
+has host/{part,short} vm/{either,short}@stock vm/part@{stock,rt}
+LT_LONG=0 has host/{part,short} vm/{either,short}@stock vm/part@{stock,rt}
+LT_LONG=1 has host/{long,part} vm/either@rt vm/long@stock vm/part@{stock,rt}
+LT_LONG=yes run 1 --list
+check 'LT_LONG=yes: expected 0 or 1'
 # A command that bash itself has forgotten when its turn comes: a signal killed it, or its number belongs to another child.
 cat >"$work/forgotten" <<'END'
 set -euo pipefail
