@@ -6,7 +6,9 @@
 
 [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
 declare -A running=() judges=()
-passed=0 failed=0 skipped=0 status=0 seconds=0 cpu='' list='' words=() flaky=() costs=()
+passed=0 failed=0 skipped=0 status=0 seconds=0 cpu='' list='' words=() flaky=() without_time=() costs=()
+# The status of a test that did not start before the deadline: beyond any exit status.
+NO_TIME=1000
 # Functions that print more about the costs of the results.
 on_costs=()
 
@@ -41,11 +43,12 @@ verdict() {
 	case $2 in
 		0) passed=$((passed + 1)); printf 'PASS %s (%s)\n' "$1" "$took" ;;
 		77) skipped=$((skipped + 1)); printf 'SKIP %s: %s\n' "$1" "$(grep -a '^SKIP: ' "$4" | tail -n 1 | cut -c7-)" ;;
+		"$NO_TIME") skipped=$((skipped + 1)); without_time+=("$1"); printf 'SKIP %s (no time)\n' "$1" ;;
 		*) failed=$((failed + 1)); failure "$1" "$took" "$4" ;;
 	esac
 	case $2 in
 		0) cost "$1" "${5:-}" "$3" PASS ;;
-		77) cost "$1" "${5:-}" "$3" SKIP ;;
+		77|"$NO_TIME") cost "$1" "${5:-}" "$3" SKIP ;;
 		*) cost "$1" "${5:-}" "$3" FAIL ;;
 	esac
 }
@@ -158,7 +161,7 @@ several() {
 	shift
 	while [ "$1" != -- ]; do names+=("$1"); shift; done
 	shift
-	[ ${#running[@]} -lt "$JOBS" ] || reap
+	slot
 	mkdir -p "${results%/*}"
 	rm -f "$results"
 	"$@" &
@@ -167,6 +170,9 @@ several() {
 	[ -z "${running[$pid]:-}" ] || reported "$pid"
 	running[$pid]="$results ${names[*]}"
 }
+
+# slot: wait until one more command may run.
+slot() { [ ${#running[@]} -lt "$JOBS" ] || reap; }
 
 # reap: wait for one of the running commands, and report its results. `jobs` decides which one has ended: `wait` does not
 # know a command any more that ended some time ago, if a signal killed it, or if a child of ours got its number since.
@@ -219,6 +225,7 @@ closing() {
 	for line in "${on_costs[@]}"; do "$line"; done
 	echo "$(elapsed "$SECONDS"), logs in $LOGS"
 	[ ${#flaky[@]} -eq 0 ] || echo "${#flaky[@]} flaky: ${flaky[*]}"
+	[ ${#without_time[@]} -eq 0 ] || echo "${#without_time[@]} without time: ${without_time[*]}"
 	echo "$passed passed, $failed failed$([ "$skipped" -eq 0 ] || echo ", $skipped skipped")"
 	[ "$failed" -eq 0 ] || exit 1
 	exit 0

@@ -11,7 +11,12 @@
 # FINDING, which tests/machines.sh gives), a failure of a build, of `cargo test`, or of the models. Nor does anything
 # with LT_AGAIN=0, and no more than MOST_AGAIN tests do: then the run has failed, whatever they say.
 #
-# Needs lib.sh, report.sh and machines.sh.
+# After the deadline (LT_DEADLINE) a second run decides whether the whole run has failed, so it is made; but not if more
+# than MOST_FLAKY tests failed, since then it has failed in any case. So a run of .ci/run, whose deadline is after 70
+# minutes, ends after that with the tests that are running and at most MOST_FLAKY others. Each of these takes a few
+# minutes, and the whole stays under 90 minutes, unless one hangs until its time limit.
+#
+# Needs lib.sh, report.sh, machines.sh and plan.sh.
 
 MOST_FLAKY=3
 MOST_AGAIN=12
@@ -59,7 +64,7 @@ first_verdict() {
 	to=$(kept "$4")
 	case $to in */output.log) rm -rf "${to%/*}" ;; *) rm -f "$to" ;; esac
 	case $2 in
-		0|77|"$FINDING") verdict "$@"; return ;;
+		0|77|"$FINDING"|"$NO_TIME") verdict "$@"; return ;;
 	esac
 	if [ ${#failed_once[@]} -ge "$MOST_AGAIN" ]; then
 		verdict "$@"
@@ -97,6 +102,12 @@ run_again() {
 	reap_all
 	[ ${#failed_once[@]} -eq 0 ] || echo "== again, alone: ${failed_once[*]}"
 	for name in "${failed_once[@]}"; do
+		if [ ${#failed_once[@]} -gt "$MOST_FLAKY" ] && no_time_left; then
+			failed=$((failed + 1))
+			cost "$name" 0 0 FAIL
+			echo "FAIL $name (${first_failures[$name]}; no time for a second run)"
+			continue
+		fi
 		# shellcheck disable=SC2034 # for `reap`
 		judges[$name]=second_verdict
 		several "$results" "$name" -- second_run "$name" "$results"
@@ -120,8 +131,8 @@ round() { LOGS=$(logs_of "$1") "${@:2}"; }
 
 # repeated_verdict NAME STATUS SECONDS LOG CPU: as `verdict`, of one of many runs of a test.
 repeated_verdict() {
-	runs_of[$1]=$((${runs_of[$1]:-0} + 1))
-	case $2 in 0|77) ;; *) failures_of[$1]+=" $2:$4" ;; esac
+	runs_of[$1]=$((${runs_of[$1]:-0} + ($2 != NO_TIME)))
+	case $2 in 0|77|"$NO_TIME") ;; *) failures_of[$1]+=" $2:$4" ;; esac
 	verdict "$@"
 }
 

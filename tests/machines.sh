@@ -79,12 +79,17 @@ now() { now=$((${EPOCHREALTIME/[.,]/} / 1000)); }
 # the words, one after another, and write a line for each to RESULTS (see `several` of report.sh). A machine ends with a test that fails, or
 # that leaves it other than it was; the tests that are left get another one. If the emulator
 # breaks a machine (scripts/vm), or it does not start at all, the test that was running has not been run and gets
-# another one; that happens to a test once.
+# another one; that happens to a test once. After the deadline, the running test is the machine's last one, and no other
+# machine starts.
 share() {
-	local results=$1 dir=$2 kernel=$3 options machine=0 ended broken=''
+	local results=$1 dir=$2 kernel=$3 options machine=0 ended test broken=''
 	IFS='|' read -ra options <<<"$4"
 	shift 4
 	while [ $# -gt 0 ]; do
+		if no_time_left && [ "$1" != "$broken" ]; then
+			for test in "$@"; do echo "vm/$test@$kernel $LOGS/vm/$test@$kernel/output.log $NO_TIME 0 0"; done >>"$results"
+			return
+		fi
 		machine=$((machine + 1))
 		machine "$dir/$machine" "$@"
 		shift "$ended"
@@ -95,7 +100,7 @@ share() {
 # gets another one, if the emulator broke it, or it did not start.
 machine() {
 	local dir=$1 settings=() add=() limits=() ends=() times=() taints=()
-	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late='' spent total
+	local test from to vm qemu='' line rc limit=180 end now used begun=0 before=0 taint whole=last late='' stopped='' spent total
 	shift
 	rm -rf "$dir"
 	mkdir -p "$dir"
@@ -142,7 +147,14 @@ machine() {
 				times[ended]="$(tenths $((now - begun))) $(tenths $((used - before)))"
 				# to put things back
 				end=$((now + 120000)) ;;
-			'0lt-test: '*' over '*) taints[ended]=${line##* } ;;
+			'0lt-test: '*' over '*)
+				taints[ended]=${line##* }
+				if [ "$ended" -lt $# ] && no_time_left; then
+					stopped=1
+					kill "$vm" 2>/dev/null || :
+					cat <&"$from" >/dev/null
+					break
+				fi ;;
 			0*) printf '%s\n' "$line" >&"$to" ;;
 			*)
 				[ -z "$line" ] || printf '%s\n' "$line" >&"$to"
@@ -158,6 +170,8 @@ machine() {
 	done
 	rc=0
 	wait "$vm" || rc=$?
+	# the next test may have begun, and the rest of the kernel's log may be its own
+	[ -z "$stopped" ] || rc=0 whole=''
 	spent "$dir/times"
 	total=$((spent - total))
 	exec {from}<&- {to}>&-

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# plan.sh: which tests a run of tests/run has, in which order they start. The head of tests/run
-# explains the settings. Needs lib.sh, machines.sh and $TESTS.
+# plan.sh: which tests a run of tests/run has, in which order they start, and how long it may start new ones. The head of
+# tests/run explains the settings. Needs lib.sh, report.sh, machines.sh and $TESTS.
 
 # Names of the tests of the engine, on which everything else is built.
 ENGINE='engine-*|stress|kunit|loom|structures'
@@ -13,6 +13,31 @@ case ${LT_LONG:-0} in
 	*) die "LT_LONG=$LT_LONG: expected 0 or 1" ;;
 esac
 [[ ${LT_ROTATE:-0} =~ ^[0-9]{1,9}$ ]] || die "LT_ROTATE=$LT_ROTATE: expected a number of at most nine digits"
+
+# read_deadline: sets deadline, in seconds since the epoch; fails if there is none, or it is not a number.
+read_deadline() {
+	deadline=${LT_DEADLINE:-}
+	case $deadline in @*) deadline=$(cat "${deadline#@}" 2>/dev/null) || : ;; esac
+	[[ $deadline =~ ^[0-9]{1,12}$ ]]
+}
+[ -z "${LT_DEADLINE:-}" ] || read_deadline ||
+	die "LT_DEADLINE=$LT_DEADLINE: expected seconds since the epoch, as from date -d '70 minutes' +%s, or @FILE, a file with that number"
+
+# no_time_left: true once the deadline has passed. A file that is being written has none.
+no_time_left() {
+	local deadline
+	read_deadline && [ "$EPOCHSECONDS" -ge $((10#$deadline)) ]
+}
+
+# too_late: fails the run if more than a fifth of its results of host/ and vm/ are missing for want of time.
+too_late() {
+	local total
+	total=$(awk -F '\t' '$1 ~ "^(host|vm)/" && $4 != "AGAIN"' "$COSTS" | wc -l)
+	# shellcheck disable=SC2154 # of report.sh
+	[ $((${#without_time[@]} * 5)) -gt "$total" ] || return 0
+	failed=$((failed + 1))
+	echo "FAIL too many tests without time: ${#without_time[@]} of $total were skipped, and a fifth may be."
+}
 
 # host_in_run FILE: is this test of host/ part of the run?
 host_in_run() {
@@ -56,7 +81,8 @@ rotation() {
 
 # ranked: prints each test as LEAVES CLASS TURN LIMIT NAME, in the order in which they are distributed to machines. Tests
 # that no other can follow come last. CLASS is 0 for tests that the last commits touched, 1 for those of the engine. The
-# others form a circle, in which each commit starts at a different place, so that each test has its turn at the front; its quarters are the classes 2 to 5. Without such a place, the longest time limit comes first.
+# others form a circle, in which each commit starts at a different place, so that no test is always the last one before a
+# deadline; its quarters are the classes 2 to 5. Without such a place, the longest time limit comes first.
 ranked() {
 	local words rotate file files=() index name leaves class turn limit
 	words=" $(tr '\n' ' ' <<<"${LT_TOUCHED-$(touched)}") "

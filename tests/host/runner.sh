@@ -5,7 +5,7 @@
 # hangs is ended; failure, skip and pass are distinguished. Tests that share a machine do not affect each other: where
 # cleaning up is not enough, the next one gets a new machine. A test that failed runs once more, alone, and is flaky if it
 # passes then; a finding does not run again, and more than three flaky tests fail the run (tests/again.sh). The table of
-# costs is complete. The order of tests and the choice for make test-long are as
+# costs is complete. No test starts after the deadline, and the order of tests and the choice for make test-long are as
 # the head of tests/run says.
 # timeout: 900
 
@@ -45,8 +45,8 @@ costs() {
 	rows=$(sed -n '1d; s/^\([^\t]*\)\t[0-9.]\{1,\}\t[0-9.]\{1,\}\t\([A-Z]*\)$/\1=\2/p' "$work/log/costs.tsv" | sort | xargs)
 	[ "$rows" = "$(printf '%s\n' "$@" | sort | xargs)" ] || { cat "$work/log/costs.tsv"; echo "expected the rows $*"; exit 1; }
 }
-# A run of this test may have an order of its own, which is not meant for these runs.
-unset LT_LONG LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
+# A run of this test may have a deadline and an order, which are not meant for these runs.
+unset LT_DEADLINE LT_LONG LT_AGAIN LT_SHARED LT_WORTH "${!LT_STRESS_@}"
 export LT_TOUCHED='' LT_ROTATE=''
 
 vm_test good 30 'echo all is well; assert_eq "${LT_LONG:-}" "" LT_LONG'
@@ -120,16 +120,25 @@ costs vm/{leaving,finding,spoiling,unspoilt,good,calm}@stock=PASS vm/{warned,tai
 	vm/skipped@stock=SKIP vm/{shy,hanging}@stock=AGAIN vm/shy@stock=FLAKY
 check '^CPU time: 0.0 s for builds and cargo, 0.0 s for host, [0-9.]+ s for vm, [0-9.]+ s for set-up and boots$'
 
-# Many runs, of what only make test-long has.
+# Many runs, of what only make test-long has. In the second one, the deadline passes during vm/good: it is in the test's own
+# output. The machine ends before the next test.
 nothing
-vm_test good 30 'echo "$LT_LONG"' '# long: stock\n'
-LT_LONG=1 run 0 --repeat 2 vm/good
+for test in good other; do vm_test $test 30 'echo "$LT_LONG"' '# long: stock\n'; done
+vm_test out 10 'echo out' '# long: stock\n'
+mkdir -p "$work/log/repeat/2/vm/good@stock"
+echo 99999999999 >"$work/log/repeat/2/vm/good@stock/output.log"
+sed -i 's/30/40/' "$work/vm/other.sh"
+LT_LONG=1 LT_DEADLINE=@$work/log/repeat/2/vm/good@stock/output.log run 0 --repeat 2 'vm/*'
 check '^vm/good@stock failed in 0 of 2 runs$'
-last '2 passed, 0 failed'
-costs vm/{good,good}@stock=PASS
+check '^vm/out@stock failed in 0 of 1 runs$'
+check '^SKIP vm/out@stock \(no time\)$'
+check '^1 without time: vm/out@stock$'
+last '5 passed, 0 failed, 1 skipped'
+costs vm/{good,good,other,other,out}@stock=PASS vm/out@stock=SKIP
 for round in 1 2; do
 	[ "$(cat "$work/log/repeat/$round/vm/good@stock/output.log")" = 1 ] || { echo "no log of round $round, or no LT_LONG"; exit 1; }
 done
+[ ! -e "$work/log/repeat/2/vm/out@stock" ] || { echo "the machine went on after the deadline"; exit 1; }
 
 # On the host alone, where it is quick.
 nothing
@@ -187,6 +196,35 @@ LT_WORTH=0.3 run 0
 check "^More than 0.3 s of CPU time, and no line '# worth: WHY' in the head: host/burning\$"
 run 0
 ! grep '# worth' "$work/said" || { echo "half a second is not worth a note"; exit 1; }
+
+# After the deadline nothing begins, except second runs.
+nothing
+for limit in 60 50 40 30; do host_test t$limit 'exit 0' "# timeout: $limit\n"; done
+LT_DEADLINE=1 run 1
+for limit in 60 50 40 30; do check "^SKIP host/t$limit \\(no time\\)\$"; done
+check '^4 without time: host/t60 host/t50 host/t40 host/t30$'
+check '^FAIL too many tests without time: 4 of 4 were skipped, and a fifth may be\.$'
+last '0 passed, 1 failed, 4 skipped'
+costs host/t{60,50,40,30}=SKIP
+LT_DEADLINE=99999999999 run 0
+last '4 passed, 0 failed'
+echo 99999999999 >"$work/deadline"
+once t20 "# timeout: 20\necho 1 >$work/deadline\n"
+vm_test t10 10 'exit 0'
+LT_DEADLINE=@$work/deadline run 0
+check '^FLAKY host/t20 '
+check '^1 without time: vm/t10@stock$'
+last '5 passed, 0 failed, 1 skipped'
+# Too many failures to be flaky tests are not run again then.
+echo 99999999999 >"$work/deadline"
+for limit in 60 50 40 30; do host_test t$limit 'exit 3' "# timeout: $limit\n"; done
+LT_DEADLINE=@$work/deadline run 1
+for limit in 60 50 40 30; do check "^FAIL host/t$limit \\(failed after .* s: exit status 3; no time for a second run\\)\$"; done
+last '1 passed, 4 failed, 1 skipped'
+for wrong in tomorrow -1 12h "@$work/none" "@$work/said"; do
+	LT_DEADLINE=$wrong run 1
+	check "LT_DEADLINE=$wrong: expected seconds since the epoch, .* or @FILE"
+done
 
 # order NAME...: the tests start in this order.
 order() {
