@@ -41,8 +41,8 @@ env: ## set up the environment only (a few minutes, once)
 module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL=]
 	@scripts/build-module $(KREL)
 
-user: ## build the commands
-	@scripts/build-user
+user: ## build the commands, optimised as a whole (minutes)
+	@scripts/build-user --release
 
 install: ## install what was built: module, command, man pages, completions [DESTDIR= PREFIX= KREL=]
 	@$(place) scripts/install

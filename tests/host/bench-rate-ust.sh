@@ -55,8 +55,8 @@ if [ -n "${LT_IN_TREE:-}" ]; then
 fi
 [ "$(nproc)" -ge 2 ] || { echo "SKIP: one CPU"; exit 77; }
 "$LT_TOP/scripts/env" --with ust
-[ -x "$LT_BUILD/user/latency-tracker" ] || "$LT_TOP/scripts/build-user"
+[ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
 work=$(mktemp -d "$LT_BUILD/rate.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$LT_TOP"
-"$LT_TOP/scripts/in-tree" --with ust bash "$LT_TOP/tests/host/bench-rate-ust.sh" "$LT_BUILD/user/latency-tracker" "$work"
+"$LT_TOP/scripts/in-tree" --with ust bash "$LT_TOP/tests/host/bench-rate-ust.sh" "$LT_BUILD/test/latency-tracker" "$work"

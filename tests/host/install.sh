@@ -15,7 +15,12 @@ work=$(mktemp -d "$LT_BUILD/install.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 release=$("$LT_TOP/scripts/kernel-tree" --release stock)
 [ -f "$LT_BUILD/$release/latency_tracker.ko" ] || "$LT_TOP/scripts/build-module" stock
-[ -x "$LT_BUILD/user/latency-tracker" ] || "$LT_TOP/scripts/build-user"
+[ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
+# As after `make`, but with the command that all tests use.
+export LT_BUILD=$work/build
+mkdir "$LT_BUILD"
+ln -s "${work%/*}/test" "$LT_BUILD/user"
+ln -s "${work%/*}/$release" "$LT_BUILD/$release"
 
 root=$work/root
 at() { timeout 120 make --no-print-directory -C "$LT_TOP" "$@" "DESTDIR=$root" KREL=stock >"$work/said" 2>&1; }
