@@ -38,7 +38,7 @@ prepare() {
 	release=$("$LT_TOP/scripts/kernel-tree" --release "$1")
 	"$LT_TOP/scripts/vm-image" initramfs "$release" >/dev/null
 	"$LT_TOP/scripts/vm-image" kernel "$release" >/dev/null
-	"$LT_TOP/scripts/vm-image" root >/dev/null
+	"$LT_TOP/scripts/vm-image" root "$release" >/dev/null
 }
 
 # part_of TEST LOG [last]: the lines of the kernel's LOG that belong to a test of tests/sequence.sh: from where the one
