@@ -62,6 +62,48 @@ step() {
 	return "$rc"
 }
 
+# side_by_side LOGS NAME COMMAND [NAME COMMAND]...: run the commands, a word each, at the same time, with their output in
+# LOGS/NAME.log. Shows what is under way: on a terminal in a line that changes, elsewhere every 20 seconds. If one fails,
+# the others end, too; they can continue where they were.
+side_by_side() {
+	local logs=$1 start=$SECONDS beat=$((SECONDS + 20)) total=$((($# - 1) / 2)) pid name line rc
+	local -A names=()
+	shift
+	mkdir -p "$logs"
+	while [ $# -gt 0 ]; do
+		"$2" >"$logs/$1.log" 2>&1 </dev/null &
+		names[$!]=$1
+		shift 2
+	done
+	while [ ${#names[@]} -gt 0 ]; do
+		sleep 0.2
+		for pid in "${!names[@]}"; do
+			! kill -0 "$pid" 2>/dev/null || continue
+			name=${names[$pid]} rc=0
+			unset "names[$pid]"
+			wait "$pid" || rc=$?
+			[ ! -t 2 ] || printf '\r\033[K' >&2
+			if [ "$rc" -ne 0 ]; then
+				say "  $name: FAILED (exit status $rc); the log ends with:"
+				tail -n 20 "$logs/$name.log" | sed 's/^/    | /' >&2
+				say "  The full log: $logs/$name.log"
+				for pid in "${!names[@]}"; do kill "$pid"; done 2>/dev/null
+				return 1
+			fi
+			say "  $name: done after $(elapsed $((SECONDS - start)))"
+		done
+		[ ${#names[@]} -gt 0 ] || break
+		printf -v line '%s, ' "${names[@]}"
+		line="  $((total - ${#names[@]})) of $total done after $(elapsed $((SECONDS - start))); under way: ${line%, }"
+		if [ -t 2 ]; then
+			printf '\r%s\033[K' "$line" >&2
+		elif [ "$SECONDS" -ge "$beat" ]; then
+			say "$line"
+			beat=$((SECONDS + 20))
+		fi
+	done
+}
+
 # captive COMMAND...: for `step captive ...`: COMMAND and all its children die when this script dies,
 # however that happens, and its mounts vanish with it.
 captive() {
