@@ -139,7 +139,7 @@ repeated_verdict() {
 # repetition: how often each test failed.
 repetition() {
 	local name log logs status
-	[ ${#runs_of[@]} -gt 0 ] || die "nothing of vm/ or host/ has a name like that; see $0 --list"
+	[ ${#runs_of[@]} -gt 0 ] || die "nothing of vm/ or host/ has a name like that; see $0 --list, and LT_LONG=1 $0 --list for what make test-long adds"
 	for name in $(printf '%s\n' "${!runs_of[@]}" | sort); do
 		read -ra logs <<<"${failures_of[$name]:-}"
 		printf '%s failed in %s of %s runs\n' "$name" "${#logs[@]}" "${runs_of[$name]}"
