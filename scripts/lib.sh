@@ -62,39 +62,49 @@ step() {
 	return "$rc"
 }
 
+# kill_trees PROCESS...: end these processes and all that they started.
+kill_trees() {
+	local pid
+	for pid in "$@"; do
+		# shellcheck disable=SC2046 # numbers
+		kill_trees $(cat "/proc/$pid/task/$pid/children" 2>/dev/null)
+		kill "$pid" 2>/dev/null || :
+	done
+}
+
 # side_by_side LOGS NAME COMMAND [NAME COMMAND]...: run the commands, a word each, at the same time, with their output in
 # LOGS/NAME.log. Shows what is under way: on a terminal in a line that changes, elsewhere every 20 seconds. If one fails,
 # the others end, too; they can continue where they were.
 side_by_side() {
 	local logs=$1 start=$SECONDS beat=$((SECONDS + 20)) total=$((($# - 1) / 2)) pid name line rc
-	local -A names=()
+	local -A underway=()
 	shift
 	mkdir -p "$logs"
 	while [ $# -gt 0 ]; do
 		"$2" >"$logs/$1.log" 2>&1 </dev/null &
-		names[$!]=$1
+		underway[$!]=$1
 		shift 2
 	done
-	while [ ${#names[@]} -gt 0 ]; do
+	while [ ${#underway[@]} -gt 0 ]; do
 		sleep 0.2
-		for pid in "${!names[@]}"; do
+		for pid in "${!underway[@]}"; do
 			! kill -0 "$pid" 2>/dev/null || continue
-			name=${names[$pid]} rc=0
-			unset "names[$pid]"
+			name=${underway[$pid]} rc=0
+			unset "underway[$pid]"
 			wait "$pid" || rc=$?
 			[ ! -t 2 ] || printf '\r\033[K' >&2
 			if [ "$rc" -ne 0 ]; then
 				say "  $name: FAILED (exit status $rc); the log ends with:"
 				tail -n 20 "$logs/$name.log" | sed 's/^/    | /' >&2
 				say "  The full log: $logs/$name.log"
-				for pid in "${!names[@]}"; do kill "$pid"; done 2>/dev/null
+				kill_trees "${!underway[@]}"
 				return 1
 			fi
 			say "  $name: done after $(elapsed $((SECONDS - start)))"
 		done
-		[ ${#names[@]} -gt 0 ] || break
-		printf -v line '%s, ' "${names[@]}"
-		line="  $((total - ${#names[@]})) of $total done after $(elapsed $((SECONDS - start))); under way: ${line%, }"
+		[ ${#underway[@]} -gt 0 ] || break
+		printf -v line '%s, ' "${underway[@]}"
+		line="  $((total - ${#underway[@]})) of $total done after $(elapsed $((SECONDS - start))); under way: ${line%, }"
 		if [ -t 2 ]; then
 			printf '\r%s\033[K' "$line" >&2
 		elif [ "$SECONDS" -ge "$beat" ]; then

@@ -24,9 +24,15 @@ unasked() {
 	[ "$status" -eq 0 ] || verdict "$1" "$status" "$seconds" "$LOGS/$1.log" "$cpu"
 }
 
+# machine_parts KERNEL: make the files that machines with this kernel boot from.
+machine_parts() {
+	local release part
+	release=$("$LT_TOP/scripts/kernel-tree" --release "$1")
+	for part in initramfs kernel root; do "$LT_TOP/scripts/vm-image" "$part" "$release"; done
+}
+
 # prepare KERNEL: make the parts of the machine now, not on a test's time.
 prepare() {
-	local release
 	[ -z "${prepared[$1]:-}" ] || return 0
 	prepared[$1]=1
 	if [ -z "${LT_TESTS:-}" ]; then
@@ -35,10 +41,7 @@ prepare() {
 		unasked "build/samples@$1" "$LT_TOP/scripts/build-module" --samples "$1"
 		unasked build/user "$LT_TOP/scripts/build-user"
 	fi
-	release=$("$LT_TOP/scripts/kernel-tree" --release "$1")
-	"$LT_TOP/scripts/vm-image" initramfs "$release" >/dev/null
-	"$LT_TOP/scripts/vm-image" kernel "$release" >/dev/null
-	"$LT_TOP/scripts/vm-image" root "$release" >/dev/null
+	machine_parts "$1" >/dev/null
 }
 
 # part_of TEST LOG [last]: the lines of the kernel's LOG that belong to a test of tests/sequence.sh: from where the one
