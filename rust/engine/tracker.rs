@@ -381,7 +381,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// `is_end` checks the event first and may decide that it has not ended but ceased to exist; it
     /// is then counted as `gone`. `late` is called for a delay above the threshold, and for any
     /// delay of an event that had timed out, after the event has ended and its memory is free
-    /// again.
+    /// again. A negative delay is counted, and is 0 for `late`.
     #[inline]
     pub(crate) fn event_out_if_known(
         &self,
@@ -553,10 +553,12 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
         if (delay as i64) < 0 {
             stats.count(Counter::NEGATIVE);
-            return Ended::of(life);
+            // No threshold is below it. Where the timeout was reported the end is, too.
+            report.delay = 0;
+        } else {
+            stats.record(delay);
         }
-        stats.record(delay);
-        if timed_out || delay > report.threshold {
+        if timed_out || report.delay > report.threshold {
             late(&report);
         }
         Ended::of(life)
