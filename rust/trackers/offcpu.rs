@@ -35,11 +35,12 @@ use crate::{
     },
     instance::{
         common,
-        kind::{all_right, Kind},
+        kind::Kind,
         params,
         probed::{self, Live, Probed},
         Core,
-        Details, //
+        Details,
+        Values, //
     },
     sys::{
         platform::Kernel,
@@ -89,10 +90,17 @@ pub(crate) static KIND: Kind = Kind {
     detail_words: Off::DETAIL_WORDS,
     tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Off::from_detail(&alert.detail))),
-    check: all_right,
+    check,
     missing: sched::missing::<Probes>,
     create: Some(Probed::<Offcpu, _, _>::create),
 };
+
+/// See [`Kind::check`]. With a timeout there are alerts without an end.
+fn check(values: &Values) -> Option<(usize, &'static str)> {
+    let [max, threshold, timeout] = [MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
+    let is_impossible = max != 0 && max <= threshold && timeout == 0;
+    is_impossible.then_some((MAX, "no delay is above threshold and at most max"))
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
