@@ -61,7 +61,8 @@ struct latency_tracker_event;
  * @LATENCY_TRACKER_THRESHOLD: the event took longer than the threshold
  * @LATENCY_TRACKER_TIMEOUT: the event has not ended within its timeout; it is
  *	still pending
- * @LATENCY_TRACKER_LATE: an event that had timed out has ended
+ * @LATENCY_TRACKER_LATE: an event that had timed out has ended. If the end was
+ *	before the begin, the delay is 0.
  */
 enum latency_tracker_reason {
 	LATENCY_TRACKER_THRESHOLD	= 0,
@@ -76,7 +77,8 @@ enum latency_tracker_reason {
  * @key: the key
  * @data: the private data of the event
  * @start: when it began
- * @end: when it ended; for a timeout, when the timeout was found
+ * @end: when it ended; @start, if it ended before that (@delay is 0); for a timeout,
+ *	when the timeout was found
  * @delay: from @start to @end
  * @threshold: the threshold or timeout that @delay was compared with
  * @id: as passed to the function that ended the event; 0 for a timeout
@@ -309,7 +311,9 @@ latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
  * Ends one event of this key, any of them if there are several. Exactly one of
  * all callers that try to end an event succeeds, and for that one the callback is
  * called if the event is late, before this returns. An end before the begin, or
- * 2^63 ns (292 years) or more after it, is counted as "negative", and not reported.
+ * 2^63 ns (292 years) or more after it, is counted as "negative". It is not reported,
+ * unless the event had timed out: then it is LATENCY_TRACKER_LATE with a delay of 0,
+ * so that the end follows on each timeout that was reported.
  *
  * After 0 no callback of this event is running or will begin: the object behind
  * its key or data may be freed. After LATENCY_TRACKER_ENDED_REPORTING the callback

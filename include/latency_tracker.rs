@@ -151,6 +151,7 @@ impl Default for Options {
 pub(crate) enum Reason {
     Threshold,
     Timeout,
+    /// The end of an event that had timed out; with a delay of 0 if it is before the begin.
     Late,
 }
 

@@ -403,7 +403,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
     }
 }
 
-/// When an event ended, or its timeout was found; negative delays are not reported.
+/// When an event ended, or its timeout was found; its start, if it ended before that.
 fn end_of<const K: usize, const D: usize>(late: &Late<K, D>) -> u64 {
     late.start.wrapping_add(late.delay)
 }

@@ -24,9 +24,10 @@
 //!
 //! [`Freelist::get`] takes the CPU's hot cell, then from its stack, then from the node's, then
 //! from the stacks of that node's other CPUs, then from the other nodes, nearest first.
-//! [`Freelist::put`] gives a cell of this node to this CPU, up to a limit, and any other cell to
-//! the pool of its home node. Cells move one at a time, never in batches: a batch on its way would
-//! be invisible to searches, and a pool of N must serve N.
+//! [`Freelist::put`] gives a cell of this CPU's home to this CPU, up to a limit, and any other cell
+//! to the pool of its own home. The home of a CPU is its node, or the nearest one with memory.
+//! Cells move one at a time, never in batches: a batch on its way would be invisible to searches,
+//! and a pool of N must serve N.
 //!
 //! # Full means full
 //!
@@ -75,7 +76,7 @@ use core::{cell::UnsafeCell, marker::PhantomData};
 use exhausted::Exhausted;
 pub(crate) use index::{Index, Link};
 use kernel::prelude::*;
-use search::{populated, search_order, Place};
+use search::{home_of, populated, search_order, Place};
 use used::Used;
 
 #[path = "freelist/exhausted.rs"]
@@ -156,8 +157,10 @@ struct Cache {
     /// A cell that was given back lately.
     hot: Atomic<u64>,
     stack: Stack,
-    /// The CPU's node.
-    node: Home,
+    /// The CPU's home, whose cells it may hold.
+    home: Home,
+    /// The CPU's node, from which it searches. They differ if this node has no memory.
+    node: usize,
 }
 
 /// A node's stack, alone on its cache line.
@@ -234,7 +237,7 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     platform: PhantomData<P>,
 }
 
-/// A node, as that of a cell's memory or of a CPU.
+/// A node with memory, as that of a cell or as the home of a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Home(usize);
 
@@ -267,7 +270,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 Ok(Cache {
                     hot: Atomic::new(0),
                     stack: Stack::new(),
-                    node: Home(P::node_of(cpu).ok_or(EINVAL)?),
+                    home: Home(home_of::<P>(cpu).ok_or(EINVAL)?),
+                    node: P::node_of(cpu).ok_or(EINVAL)?,
                 })
             })?,
             cache: share.unwrap_or(CACHE).clamp(1, CACHE),
@@ -435,7 +439,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 self.want();
                 None
             }
-            Err(_) => self.search(cache.node.0),
+            Err(_) => self.search(cache.node),
         }
     }
 
@@ -451,7 +455,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
     #[inline(always)]
     pub(crate) fn put_home(&self, guard: &P::Guard, index: Index, home: Home) {
         let cache = self.caches.this::<P>(guard);
-        if home == cache.node && warm(&cache.hot, index) {
+        if home == cache.home && warm(&cache.hot, index) {
             return self.exhausted.end();
         }
         self.put_colder(cache, index, home);
@@ -459,7 +463,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
 
     #[inline(never)]
     fn put_colder(&self, cache: &Cache, index: Index, home: Home) {
-        if home != cache.node || !self.push(&cache.stack, index, self.cache) {
+        if home != cache.home || !self.push(&cache.stack, index, self.cache) {
             self.push(&self.pools[home.0].stack, index, u64::MAX);
         }
         self.exhausted.end();

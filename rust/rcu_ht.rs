@@ -79,7 +79,7 @@ use kernel::prelude::*;
 use place::Place;
 use tags::{equal_bytes, free_bytes, tag};
 
-pub(crate) use place::Candidate;
+pub(crate) use place::{Candidate, Seen};
 
 #[path = "rcu_ht/place.rs"]
 mod place;
@@ -371,14 +371,37 @@ impl<P: Platform> Table<P> {
     ) -> Option<R> {
         let level = self.current(guard);
         let home = level.home(hash);
+        let seen = |_: &_, _, cell| Candidate::anywhere(cell);
         // Relaxed: as in `find`.
         if home.overflow.load(Relaxed) != 0 {
-            if let Some(found) = level.search(hash, 1, take) {
+            if let Some(found) = level.search(hash, 1, seen, take) {
                 return Some(found);
             }
         }
         self.others(guard)
-            .find_map(|older| older.search(hash, 0, take))
+            .find_map(|older| older.search(hash, 0, seen, take))
+    }
+
+    /// Offers the cells that may be filed under `hash`, each with the slot in which it was seen,
+    /// until `see` accepts one.
+    ///
+    /// For callers that may meet an event only once. [`Table::find`] may offer a cell again: if the
+    /// table grows meanwhile, or by the old index of a slot that is being claimed. Here each slot is
+    /// looked at once, and [`Seen::is_place_of`] tells the event's own.
+    pub(crate) fn visit<R>(
+        &self,
+        guard: &P::Guard,
+        hash: u64,
+        mut see: impl FnMut(Seen) -> Option<R>,
+    ) -> Option<R> {
+        let level = self.current(guard);
+        let seen = |bucket: &Bucket, slot, cell| Seen::new(cell, bucket, slot);
+        level.search(hash, 0, seen, &mut see).or_else(|| {
+            // If the table has grown since, this level is among the others.
+            self.others(guard)
+                .filter(|other| !ptr::eq(*other, level))
+                .find_map(|other| other.search(hash, 0, seen, &mut see))
+        })
     }
 
     /// The levels that are not current and may still have events.
@@ -629,16 +652,17 @@ impl Level {
     }
 
     /// Searches from the bucket that is `step` after the home of `hash`.
-    fn search<'a, R>(
+    fn search<'a, C, R>(
         &'a self,
         hash: u64,
         mut step: usize,
-        take: &mut impl FnMut(Candidate<'a>) -> Option<R>,
+        seen: impl Fn(&'a Bucket, usize, Index) -> C + Copy,
+        take: &mut impl FnMut(C) -> Option<R>,
     ) -> Option<R> {
         while step <= self.reach() {
             let bucket = self.bucket(home(hash).wrapping_add(step));
             let hits = bucket.hits(tag(hash));
-            if let Some(found) = bucket.offer(hits, |_, _, cell| Candidate::anywhere(cell), take) {
+            if let Some(found) = bucket.offer(hits, seen, take) {
                 return Some(found);
             }
             // Relaxed: an event that was published before this search began was counted before.
@@ -731,11 +755,11 @@ impl Bucket {
 
     /// Offers the cells in these slots, until `take` accepts one.
     #[inline(always)]
-    fn offer<'a, R>(
+    fn offer<'a, C, R>(
         &'a self,
         mut slots: u64,
-        seen: impl Fn(&'a Self, usize, Index) -> Candidate<'a>,
-        take: &mut impl FnMut(Candidate<'a>) -> Option<R>,
+        seen: impl Fn(&'a Self, usize, Index) -> C,
+        take: &mut impl FnMut(C) -> Option<R>,
     ) -> Option<R> {
         while slots != 0 {
             let slot = slots.trailing_zeros() as usize / 8;

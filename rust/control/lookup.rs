@@ -14,8 +14,9 @@ use kernel::prelude::*;
 /// A name that only the kernel can resolve.
 #[derive(Clone, Copy)]
 pub(crate) enum LookupTarget<'a> {
-    /// A disk: its number in the `MKDEV` encoding. `ENOTBLK` for a partition. A number is only
-    /// checked; the disk does not have to exist yet.
+    /// A disk: its number in the `MKDEV` encoding. `ENOTBLK` for a partition, `ENOTSUPP` for a disk
+    /// whose driver makes no requests. A number is only checked; the disk does not have to exist
+    /// yet.
     Disk(Disk<'a>),
     /// A cgroup by its path: its number.
     Cgroup(&'a [u8]),
@@ -44,6 +45,8 @@ pub(super) fn parse_disk<'a>(
     lookup: Lookup<'_>,
 ) -> core::result::Result<u64, Fault<'a>> {
     const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
+    const NO_REQUESTS: &str =
+        "expected a disk that makes requests (device mapper, md, zram and brd do not)";
     if text == b"all" {
         return Ok(ALL_DEVICES);
     }
@@ -60,6 +63,7 @@ pub(super) fn parse_disk<'a>(
                 let expected = "expected a whole disk, not a partition";
                 Err(fault(EINVAL, expected, text))
             }
+            Err(error) if error == ENOTSUPP => Err(fault(EINVAL, NO_REQUESTS, text)),
             _ => Ok(number),
         };
     }
@@ -73,6 +77,7 @@ pub(super) fn parse_disk<'a>(
             Err(fault(ENOENT, "no such disk under /dev", text))
         }
         Err(error) if error == EINVAL || error == ENOTBLK => Err(fault(EINVAL, EXPECTED, text)),
+        Err(error) if error == ENOTSUPP => Err(fault(EINVAL, NO_REQUESTS, text)),
         Err(error) => Err(fault(error, "this disk cannot be opened", text)),
     }
 }

@@ -53,11 +53,13 @@ pub(crate) struct Tracker<const K: usize, const D: usize, P: Platform> {
     table: Table<P>,
     stats: Stats,
     seed: Seed,
-    /// Delays above this, or below zero, take the slow path. It is the threshold that was set: it is
-    /// below one that `keep_worst` has raised, which is checked again.
-    limit: Atomic<u64>,
+    /// The threshold, at most [`NO_THRESHOLD`]. One word, so that the path and the reports compare
+    /// with the same value, and of two changes at the same time one wins.
     threshold: Atomic<u64>,
 }
+
+/// The longest delay: none is above it, and delays below 0 are, as unsigned numbers.
+const NO_THRESHOLD: u64 = i64::MAX as u64;
 
 /// The result of a begin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -222,8 +224,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             table: Table::new(capacity)?,
             stats: Stats::new::<P>()?,
             seed,
-            limit: Atomic::new(limit(threshold)),
-            threshold: Atomic::new(threshold),
+            threshold: Atomic::new(threshold.min(NO_THRESHOLD)),
         })
     }
 
@@ -380,7 +381,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// `is_end` checks the event first and may decide that it has not ended but ceased to exist; it
     /// is then counted as `gone`. `late` is called for a delay above the threshold, and for any
     /// delay of an event that had timed out, after the event has ended and its memory is free
-    /// again.
+    /// again. A negative delay is counted, and is 0 for `late`.
     #[inline]
     pub(crate) fn event_out_if_known(
         &self,
@@ -502,7 +503,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
         // A negative delay is a very large one here. Relaxed: a threshold that changes now
         // applies from about now.
-        if delay > self.limit.load(Relaxed) {
+        if delay > self.threshold.load(Relaxed) {
             return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
         }
         let stats = self.stats.here::<P>(guard);
@@ -514,6 +515,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// The end of an event that took too long, or had timed out, or had a negative delay.
+    ///
+    /// The threshold may have been raised since it was compared: what is reported is above the
+    /// threshold that it is reported with.
     #[cold]
     #[inline(never)]
     fn finish_oddly(
@@ -536,8 +540,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             },
             start: event.start(),
             delay,
-            // Relaxed: as for the limit.
-            threshold: self.threshold.load(Relaxed),
+            threshold: self.threshold(),
             key: [0; K],
             data: [0; D],
         };
@@ -550,10 +553,14 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
         if (delay as i64) < 0 {
             stats.count(Counter::NEGATIVE);
-            return Ended::of(life);
+            // No threshold is below it. Where the timeout was reported the end is, too.
+            report.delay = 0;
+        } else {
+            stats.record(delay);
         }
-        stats.record(delay);
-        late(&report);
+        if timed_out || report.delay > report.threshold {
+            late(&report);
+        }
         Ended::of(life)
     }
 
@@ -661,9 +668,11 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         &self.stats
     }
 
-    /// The threshold in nanoseconds.
+    /// The threshold in nanoseconds; `u64::MAX` if no delay is above it.
+    #[inline(always)]
     pub(crate) fn threshold(&self) -> u64 {
-        self.threshold.load(Relaxed)
+        // Relaxed: a threshold that changes now applies from about now.
+        as_set(self.threshold.load(Relaxed))
     }
 
     /// Raises the threshold to the delay of an end, so that only a longer one is late afterwards.
@@ -697,9 +706,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
 
     /// Changes the threshold, for ends from now on.
     pub(crate) fn set_threshold(&self, threshold: u64) {
-        // Relaxed, both: for ends from about now.
-        self.limit.store(limit(threshold), Relaxed);
-        self.threshold.store(threshold, Relaxed);
+        // Relaxed: for ends from about now.
+        self.threshold.store(threshold.min(NO_THRESHOLD), Relaxed);
     }
 
     /// A number that stands for a key while this tracker lives, and reveals nothing about it.
@@ -777,7 +785,11 @@ fn became<T>(begun: &Result<T, Begin>) -> Begin {
         .map_or_else(|begun| *begun, |_| Begin::Started)
 }
 
-/// The threshold, but low enough for delays below 0, as unsigned numbers, to be above it.
-fn limit(threshold: u64) -> u64 {
-    threshold.min(i64::MAX as u64)
+/// The threshold that is stored as `word`, as it was set.
+#[inline(always)]
+fn as_set(word: u64) -> u64 {
+    match word {
+        NO_THRESHOLD => u64::MAX,
+        threshold => threshold,
+    }
 }

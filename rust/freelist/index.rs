@@ -123,7 +123,7 @@ impl Link {
     /// The word that was kept, if the cell is in the table.
     #[inline(always)]
     pub(crate) fn kept(&self) -> u64 {
-        // Relaxed: only owners ask, and the word came with the cell.
+        // Relaxed: only owners and holders of a reference ask, and the word came with the cell.
         self.0.load(Relaxed)
     }
 

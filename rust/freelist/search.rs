@@ -20,8 +20,21 @@ pub(super) fn populated<P: Platform>() -> u32 {
     (0..P::nodes()).filter(|&n| P::has_memory(n)).count().max(1) as u32
 }
 
+/// The node whose cells a CPU caches: its own, or the nearest one with memory if that has none.
+/// `None` if there cannot be such a CPU.
+pub(super) fn home_of<P: Platform>(cpu: usize) -> Option<usize> {
+    let own = P::node_of(cpu)?;
+    if P::has_memory(own) {
+        return Some(own);
+    }
+    let with_memory = (0..P::nodes()).filter(|&node| P::has_memory(node));
+    let nearest = with_memory.min_by_key(|&node| (P::distance(own, node), node));
+    // One has memory, the platform says.
+    Some(nearest.unwrap_or(own))
+}
+
 /// All stacks, in the order in which the CPUs of `node` search them: node by node, nearest
-/// first, and of each node its pool before the caches of its CPUs.
+/// first, and of each node its pool before the caches of the CPUs whose home it is.
 pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>> {
     let (nodes, cpus) = (P::nodes(), P::cpus());
     let nth_nearest = |rank: usize| {
@@ -47,7 +60,7 @@ pub(super) fn search_order<P: Platform>(node: usize) -> Result<NodeSlice<Place>>
             from = Some(0);
             return Ok(Place::Pool(near));
         };
-        match (first..cpus).find(|&cpu| P::node_of(cpu) == Some(near)) {
+        match (first..cpus).find(|&cpu| home_of::<P>(cpu) == Some(near)) {
             Some(cpu) => {
                 from = Some(cpu + 1);
                 cached = Some(cpu);

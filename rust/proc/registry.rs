@@ -419,8 +419,14 @@ fn failed(error: Error, name: &[u8]) -> Fault<'_> {
 fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
     let name = match disk {
         Disk::Name(name) => name,
-        Disk::Number(dev) if block::is_partition(dev) => return Err(ENOTBLK),
-        Disk::Number(dev) => return Ok(dev),
+        Disk::Number(dev) => {
+            return match block::check(dev) {
+                // There may be one with this number later.
+                Ok(()) => Ok(dev),
+                Err(error) if error == ENXIO => Ok(dev),
+                Err(error) => Err(error),
+            };
+        }
     };
     let text = core::str::from_utf8(name).map_err(|_| EINVAL)?;
     block::lookup(&CString::try_from_fmt(fmt!("/dev/{text}"))?)

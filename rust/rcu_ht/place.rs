@@ -101,3 +101,26 @@ impl<'a> Candidate<'a> {
         (place == self.seen).then(|| unsafe { &*place.bucket() })
     }
 }
+
+/// A cell, and the slot in which its index was seen.
+#[derive(Clone, Copy)]
+pub(crate) struct Seen {
+    /// The cell.
+    pub(crate) cell: Index,
+    place: Place,
+}
+
+impl Seen {
+    pub(super) fn new(cell: Index, bucket: &Bucket, slot: usize) -> Self {
+        let place = Place::of(bucket, slot);
+        Self { cell, place }
+    }
+
+    /// Whether the event with this link, that of the cell, is in this slot. Otherwise the index was
+    /// an old one.
+    ///
+    /// For holders of a reference to the event.
+    pub(crate) fn is_place_of(&self, link: &Link) -> bool {
+        self.place == Place::kept_in(link)
+    }
+}

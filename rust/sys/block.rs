@@ -140,7 +140,8 @@ impl fmt::Display for Rwbs {
 
 /// The whole disk behind a path of a block device, as in [`Operation::dev`].
 ///
-/// `ENOTBLK` for a partition, or if it is not a block device. Sleeps.
+/// `ENOTBLK` for a partition, or if it is not a block device; `ENOTSUPP` for a disk whose driver
+/// makes no requests. Sleeps.
 pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     let mut dev = 0;
     // SAFETY: The path is a C string; the function writes `dev` on success.
@@ -148,10 +149,11 @@ pub(crate) fn lookup(path: &CStr) -> Result<u32> {
     Ok(dev)
 }
 
-/// Whether a device, as in [`Operation::dev`], is a partition of a disk that exists. Sleeps.
-pub(crate) fn is_partition(dev: u32) -> bool {
+/// Checks a device that exists, as in [`Operation::dev`]. Fails as [`lookup`], or with `ENXIO` if
+/// there is none. Sleeps.
+pub(crate) fn check(dev: u32) -> Result {
     // SAFETY: Any number is valid.
-    unsafe { helpers::lt_block_is_partition(dev) }
+    to_result(unsafe { helpers::lt_block_look(dev) })
 }
 
 /// Follows requests. Called in any context but NMI, mostly with preemption on.

@@ -690,25 +690,41 @@ notrace bool lt_block_is_flush(struct request *rq)
 }
 
 /*
+ * Whether the driver of a disk gets bios and makes no requests of them. The
+ * inode is that of a device, and referenced.
+ */
+static bool lt_block_is_bio_based(struct inode *inode)
+{
+	bool found;
+
+	/*
+	 * del_gendisk() takes the inode out of the hash before the queue is
+	 * freed, which is by RCU.
+	 */
+	rcu_read_lock();
+	found = !inode_unhashed(inode) && !queue_is_mq(bdev_get_queue(I_BDEV(inode)));
+	rcu_read_unlock();
+	return found;
+}
+
+/*
  * Looks up an existing device and opens nothing: no driver is searched for; a
  * disk does not need a medium, and does not spin up. -ENXIO if there is no such
- * device.
+ * device, -ENOTBLK for a partition, -ENOTSUPP for a disk without requests.
  */
-static int lt_block_look(u32 dev)
+int lt_block_look(u32 dev)
 {
 	struct inode *inode = ilookup(blockdev_superblock, dev);
-	int err;
+	int err = 0;
 
 	if (!inode)
 		return -ENXIO;
-	err = bdev_is_partition(I_BDEV(inode)) ? -ENOTBLK : 0;
+	if (bdev_is_partition(I_BDEV(inode)))
+		err = -ENOTBLK;
+	else if (lt_block_is_bio_based(inode))
+		err = -ENOTSUPP;
 	iput(inode);
 	return err;
-}
-
-bool lt_block_is_partition(u32 dev)
-{
-	return lt_block_look(dev) == -ENOTBLK;
 }
 
 int lt_block_lookup(const char *path, u32 *dev)

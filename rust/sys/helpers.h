@@ -281,7 +281,7 @@ bool lt_block_last_bytes(struct request *rq, u32 bytes);
 void lt_block_disk_name(struct request *rq, u64 out[4]);
 bool lt_block_is_flush(struct request *rq);
 int lt_block_lookup(const char *path, u32 *dev);
-bool lt_block_is_partition(u32 dev);
+int lt_block_look(u32 dev);
 void lt_block_rwbs(char out[16], u32 flags);
 
 /* Packets: net.c */

@@ -14,6 +14,10 @@
 //! its stack if the delay is above the threshold by then. The key is the task; the filter applies
 //! to it, and the CPU is the one that it is switched out of.
 //!
+//! The waking may come before the switch, of a task that has announced to sleep: there is no event
+//! yet to note it in, and the task is made to run as soon as it has left the CPU. At the end this is
+//! known by the state: it slept, and was not seen to be woken (`early`).
+//!
 //! The stack of the task itself does not change while it is off the CPU. It is walked when the task
 //! is switched in too late, or has timed out, and at no other time.
 //!
@@ -35,11 +39,12 @@ use crate::{
     },
     instance::{
         common,
-        kind::{all_right, Kind},
+        kind::Kind,
         params,
         probed::{self, Live, Probed},
         Core,
-        Details, //
+        Details,
+        Values, //
     },
     sys::{
         platform::Kernel,
@@ -85,20 +90,29 @@ pub(crate) static KIND: Kind = Kind {
     c_name: c"offcpu",
     help: "tasks, from being switched out to being switched in (key: the task)",
     params: &PARAMS,
-    counters: &[tasks::READERS, "over_max"],
+    counters: &[tasks::READERS, "over_max", "early"],
     detail_words: Off::DETAIL_WORDS,
     tail: None,
     detail: |alert, f| f.write_fmt(fmt!(" {}", Off::from_detail(&alert.detail))),
-    check: all_right,
+    check,
     missing: sched::missing::<Probes>,
     create: Some(Probed::<Offcpu, _, _>::create),
 };
+
+/// See [`Kind::check`]. With a timeout there are alerts without an end.
+fn check(values: &Values) -> Option<(usize, &'static str)> {
+    let [max, threshold, timeout] = [MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
+    let is_impossible = max != 0 && max <= threshold && timeout == 0;
+    is_impossible.then_some((MAX, "no delay is above threshold and at most max"))
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Late, but longer than `max`: not reported.
     OverMax = 1,
+    /// Late: woken before it was switched out, so the waker is not known.
+    Early = 2,
 }
 
 struct Offcpu;
@@ -191,7 +205,13 @@ impl Probes {
             return;
         }
         let now = late.start.wrapping_add(late.delay);
-        let details = Off::from_words(&late.data).details(now);
+        let mut off = Off::from_words(&late.data);
+        if off.was_woken_early() {
+            // It was runnable all the time.
+            off.woken = late.start;
+            self.core.count_extra(guard, Extra::Early as usize);
+        }
+        let details = off.details(now);
         let stack = if self.core.may_raise() {
             Stack::of_task(&task, self.core.depth())
         } else {

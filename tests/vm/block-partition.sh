@@ -36,6 +36,18 @@ echo running >"/sys/block/$disk/device/state"
 control "whole block dev=$(dev_of "$disk") threshold=1s"
 refused "$number in the file" sh -c "echo $number >$LT/whole/dev"
 assert_eq "$(cat $LT/whole/dev)" "$(dev_of "$disk")" "the disk after that"
+# A disk whose driver gets bios makes no requests: nothing would ever be tracked.
+modprobe brd rd_nr=1 rd_size=1024 || fail "no RAM disk"
+wait_until 10 test -b /dev/ram0
+for word in ram0 "$(dev_of ram0)"; do
+	refused "dev=$word" control "part block dev=$word"
+	kernel_says "expected a disk that makes requests (device mapper, md, zram and brd do not): \"$word\"" ||
+		fail "the log does not name $word"
+	refused "dev=$word" control "part io dev=$word"
+done
+refused "ram0 in the file" sh -c "echo ram0 >$LT/whole/dev"
+assert_eq "$(cat $LT/whole/dev)" "$(dev_of "$disk")" "the disk after that"
+rmmod brd
 control 'later block dev=3000:1'
 assert_eq "$(cat $LT/later/dev)" 3000:1 "a device that is not there"
 control '-later'

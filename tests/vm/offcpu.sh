@@ -78,6 +78,15 @@ grep " reason=timeout .* tid=$sleeper .* stack=\"hrtimer_nanosleep+" /tmp/alerts
 assert_eq "$(grep -c " reason=late .* tid=$sleeper " /tmp/alerts)" 1 "its end"
 exec 3<&-
 
+# No delay would be reported, but a timeout is.
+for values in 'threshold=2s max=1s' 'threshold=1s max=1s' max=1s; do
+	refused "$values" control "x offcpu $values"
+	kernel_says 'no delay is above threshold and at most max: "max"' || fail "the log does not say what is wrong with $values"
+done
+control 'x offcpu threshold=2s max=1s timeout=500ms'
+refused "no timeout" sh -c "echo 0 >$LT/x/timeout"
+control '-x'
+
 # A reader of the alerts sleeps until there is one: that sleep raises no alert.
 control -w
 control 'w offcpu threshold=100ms timeout=200ms wakeup_interval=0 comm=cat'

@@ -10,7 +10,7 @@ use super::{became, Begin, Ended, Late, Tracker, When};
 use crate::{
     engine::{
         event::{Event, EventCopy, GetRef},
-        freelist::Index,
+        freelist::{Cell, Index},
         platform::Platform,
         rcu_ht::{Candidate, Hits},
         stats::Counter,
@@ -151,15 +151,20 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     ) -> u64 {
         let mut seen = 0;
         let hash = self.seed.hash(key);
-        self.table.find(guard, hash, |found| {
+        self.table.visit(guard, hash, |found| {
             let event = self.pool.cell(found.cell);
             let life = event.life()?;
             if !event.has_key(key) || event.get_ref(life) != GetRef::Taken {
                 return None;
             }
             let reference = Reference(found.cell);
-            seen += 1;
-            let go_on = see(&reference);
+            let mut go_on = true;
+            // Each event has one slot. Its cell may be met in another one, too, that has not got
+            // its new index yet.
+            if found.is_place_of(event.link()) {
+                seen += 1;
+                go_on = see(&reference);
+            }
             self.put_ref(guard, reference);
             (!go_on).then_some(())
         });

@@ -108,6 +108,12 @@ impl Off {
         }
     }
 
+    /// Whether it was woken before it was switched out: it had gone to sleep, has been switched in,
+    /// and no waking came in between. For an event that has ended.
+    pub(super) fn was_woken_early(&self) -> bool {
+        self.woken == 0 && !self.state.is_runnable()
+    }
+
     /// The details of an alert at `now`.
     pub(super) fn details(&self, now: u64) -> Details {
         let queued = match self.woken {

@@ -23,6 +23,8 @@ mod record;
 mod schedule;
 mod stats;
 mod step;
+#[cfg(debug_assertions)]
+mod threshold;
 mod timeout;
 mod tracker;
 mod wait;

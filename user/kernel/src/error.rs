@@ -80,6 +80,7 @@ errors! {
     EOVERFLOW = 75,
     EMSGSIZE = 90,
     ETIMEDOUT = 110,
+    ENOTSUPP = 524,
 }
 
 impl Error {

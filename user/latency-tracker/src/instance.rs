@@ -2,6 +2,8 @@
 
 //! Creating an instance, with what to say if the module refuses it, and loading the module before.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
 
@@ -49,7 +51,11 @@ pub(crate) fn create(
     let info = trackers.iter().find(|t| t.name == tracker);
     let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
     for setting in &settings {
-        if let Some(text) = bare(setting, info) {
+        let is_there = |name: &str| Path::new("/sys/class/net").join(name).exists();
+        for text in bare(setting, info)
+            .into_iter()
+            .chain(absent(setting, info, is_there))
+        {
             out::note(&text);
         }
     }
@@ -114,6 +120,27 @@ fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
     ))
 }
 
+/// What to say about a network device that is not there: the kernel accepts any name, since a device
+/// may come later, or be in another namespace.
+fn absent(
+    setting: &Setting,
+    info: Option<&TrackerInfo>,
+    is_there: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let mut params = info.into_iter().flat_map(|info| &info.params);
+    let is_device = params.any(|p| p.name == setting.key && p.kind.starts_with("net-device"));
+    // Escapes are left to the kernel.
+    if !is_device || setting.value == "all" || setting.value.contains(['\\', '/']) {
+        return None;
+    }
+    (!is_there(&setting.value)).then(|| {
+        format!(
+            "{setting}: no network device in this namespace has this name (see `ip link`); without one \
+             nothing is reported"
+        )
+    })
+}
+
 /// The one of `words` that a misspelt `word` most likely means, if one is close enough.
 pub(crate) fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let near = |known: &'a str| {
@@ -166,6 +193,18 @@ mod tests {
             "events=10",
         ] {
             assert_eq!(bare(&setting(fine), Some(&info)), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_network_device_that_is_not_there_is_mentioned() {
+        let text = "net: x\n  threshold=1 duration: y\n  dev=all net-device|all: z\n";
+        let info = TrackerInfo::parse_all(text).unwrap().remove(0);
+        let said = |text| absent(&setting(text), Some(&info), |name| name == "eth0");
+        let note = said("dev=nosuch").unwrap();
+        assert!(note.starts_with("dev=nosuch: no network device"), "{note}");
+        for fine in ["dev=eth0", "dev=all", r"dev=\x61ll", "threshold=nosuch"] {
+            assert_eq!(said(fine), None, "{fine}");
         }
     }
 

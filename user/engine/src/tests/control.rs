@@ -28,6 +28,8 @@ const WORD: Param = param(Kind::Word(&WORDS));
 const DISK: Param = param(Kind::Disk);
 /// 8:1
 const PARTITION: u32 = 8 << 20 | 1;
+/// 253:0
+const MAPPED: u32 = 253 << 20;
 const ID: Param = param(Kind::Id { max: 4_194_303 });
 const COMM: Param = param(Kind::Comm);
 const CGROUP: Param = param(Kind::Cgroup);
@@ -64,6 +66,7 @@ fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
     let name = match disk {
         Disk::Name(name) => name,
         Disk::Number(PARTITION) => return Err(ENOTBLK),
+        Disk::Number(MAPPED) => return Err(ENOTSUPP),
         Disk::Number(dev) => return Ok(dev),
     };
     match name {
@@ -74,6 +77,7 @@ fn lookup_disk(disk: Disk<'_>) -> Result<u32> {
         b"sda1" => Err(ENOTBLK),
         b"odd" => Err(EINVAL),
         b"busy" => Err(EBUSY),
+        b"dm-0" => Err(ENOTSUPP),
         _ => Err(ENOENT),
     }
 }
@@ -195,6 +199,12 @@ fn disks() {
     refused(&DISK, EINVAL, &["8:1", "08:01"]);
     let said = DISK.parse(b"8:1", &lookup).unwrap_err().to_string();
     assert_eq!(said, "p: expected a whole disk, not a partition: \"8:1\"");
+    refused(&DISK, EINVAL, &["dm-0", "253:0"]);
+    for text in ["dm-0", "253:0"] {
+        let said = DISK.parse(text.as_bytes(), &lookup).unwrap_err();
+        let expected = "p: expected a disk that makes requests";
+        assert!(said.to_string().starts_with(expected), "{said}");
+    }
     assert_eq!(value(&DISK, "8"), Err(ENOENT), "a name like any other");
     refused(&DISK, EINVAL, &[&"a".repeat(32)]);
     refused(&DISK, ENOENT, &[&"a".repeat(31)]);
@@ -708,7 +718,7 @@ proptest! {
             Kind::Power { .. } => 2 << (number % 10),
             Kind::Word(words) => number % words.len() as u64,
             Kind::Disk if number % 7 == 0 => ALL_DEVICES,
-            Kind::Disk => number & u64::from(u32::MAX) & !u64::from(PARTITION),
+            Kind::Disk => (number & u64::from(u32::MAX) & !u64::from(PARTITION)) | 2,
             Kind::Id { .. } | Kind::Cgroup if number % 7 == 0 => EVERY,
             Kind::Id { max } => number % (max + 1),
             Kind::Cgroup => number.max(1),

@@ -8,11 +8,15 @@ use crate::{
         platform::Platform,
         tracker::Tracker,
     },
-    host::{Guard, Host},
+    host::{Guard, Host, Machine},
 };
 use kernel::{hook::interrupted, prelude::*};
 use proptest::prelude::*;
-use std::{collections::HashSet, rc::Rc};
+use std::{
+    collections::HashSet,
+    rc::Rc,
+    sync::{Arc, Mutex},
+};
 
 struct Plain(Link);
 
@@ -139,6 +143,77 @@ fn a_cell_goes_home() {
         get(&pool, 2).unwrap().to_raw() < 32,
         "from node 0, when node 1 is empty"
     );
+}
+
+/// Begins on a CPU without memory cost what they cost on others: no search after the first ones.
+#[test]
+fn a_cpu_without_memory_keeps_some_of_the_nearest_node() {
+    fn check<P: Platform<Guard = Guard>>(cpu: usize, home: u32) {
+        let pool = pool::<P>(400);
+        let held: Vec<_> = (0..20).map(|_| get(&pool, cpu).unwrap()).collect();
+        for &index in &held {
+            assert_eq!(index.to_raw() >> 12, home, "not of the nearest node");
+            put(&pool, cpu, index);
+        }
+        let hot = on::<P, _>(cpu, |guard| pool.get_hot(guard));
+        assert_eq!(hot, held.first().copied(), "no hot cell");
+        let mut again: Vec<_> = (1..20).map(|_| get(&pool, cpu).unwrap()).collect();
+        again.reverse();
+        assert_eq!(again, held[1..], "not from its stack");
+        assert_eq!(pool.free(), 380);
+        for &index in &held {
+            put(&pool, cpu, index);
+        }
+        on::<P, _>(cpu, |_| pool.drain(cpu));
+        assert_eq!(pool.free(), 400);
+        let all = std::iter::from_fn(|| get(&pool, 0)).count();
+        assert_eq!(all, 400, "a cell is out of reach");
+    }
+    // One chunk for each node with memory: that of the last node, or of nodes 0 and 3.
+    check::<Host<4, 2, 0x1100, 0b01>>(2, 0);
+    check::<Host<4, 2, 0x1100, 0b01>>(3, 0);
+    check::<Host<4, 4, 0x3210, 0b1000>>(0, 0);
+    check::<Host<4, 4, 0x3210, 0b1001>>(1, 0);
+    check::<Host<4, 4, 0x3210, 0b1001>>(2, 1);
+    check::<Host<4, 4, 0x3210, 0b1001>>(3, 1);
+}
+
+/// All CPUs, with and without memory, take and give at once, some of it for each other.
+#[test]
+fn cpus_without_memory_share_the_cells_of_a_node() {
+    type Far = Host<4, 4, 0x3210, 0b0010>;
+    /// Two for each CPU, and one on its way.
+    const CELLS: u32 = 9;
+    let pool = Arc::new(pool::<Far>(CELLS));
+    let machine = Machine::new();
+    // A cell on its way from one CPU to another.
+    let passed = Arc::new(Mutex::new(None));
+    std::thread::scope(|scope| {
+        for cpu in 0..Far::cpus() {
+            let (pool, machine, passed) = (pool.clone(), machine.clone(), passed.clone());
+            scope.spawn(move || {
+                let _seat = machine.pin(cpu);
+                for round in 0..50_000 {
+                    let guard = Far::guard();
+                    let one = pool.get(&guard).expect("a free cell");
+                    let two = pool.get(&guard).expect("a free cell");
+                    pool.put(&guard, one);
+                    let last = match round % 8 {
+                        0 => passed.lock().unwrap().replace(two),
+                        _ => Some(two),
+                    };
+                    if let Some(last) = last {
+                        pool.put(&guard, last);
+                    }
+                }
+            });
+        }
+    });
+    let last = passed.lock().unwrap().take().unwrap();
+    put(&pool, 0, last);
+    assert_eq!(pool.free(), u64::from(CELLS));
+    let all: HashSet<_> = std::iter::from_fn(|| get(&pool, 0)).collect();
+    assert_eq!(all.len(), CELLS as usize);
 }
 
 #[test]

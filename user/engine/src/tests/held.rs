@@ -6,7 +6,7 @@ use super::{on, Numa};
 use crate::{
     engine::{
         event::{Event, GetRef, HOLDERS_MAX},
-        freelist::Cell,
+        freelist::Cell as _,
         hash::Seed,
         platform::Platform,
         stats::Counter,
@@ -17,7 +17,9 @@ use crate::{
     },
     host::{Guard, Host},
 };
+use kernel::hook::interrupted;
 use proptest::prelude::*;
+use std::{cell::Cell, rc::Rc};
 
 type Engine = Tracker<1, 1, Numa>;
 
@@ -530,6 +532,78 @@ proptest! {
             model.agrees(&engine);
         });
     }
+}
+
+/// The starts of the events of key 1.
+fn visited(engine: &Engine, guard: &Guard) -> Vec<u64> {
+    let mut starts = Vec::new();
+    engine.each_of(guard, &[1], |event| {
+        starts.push(engine.view(event).start);
+        true
+    });
+    starts.sort_unstable();
+    starts
+}
+
+/// The capacity grows during the visit of each of the events, as by another CPU's worker.
+#[test]
+fn each_event_is_visited_once_while_the_table_grows() {
+    for during in 0..30 {
+        on::<Numa, _>(0, |guard| {
+            let engine = Engine::growing(24, 1024, u64::MAX, Seed::new(5, 6)).unwrap();
+            // More than a bucket has slots, and so many that growth is wanted.
+            for start in 0..30 {
+                begin(&engine, guard, 1, start);
+            }
+            assert!(engine.wants_to_grow());
+            let begun = engine.pending_count();
+            let mut starts = Vec::new();
+            let count = engine.each_of(guard, &[1], |event| {
+                if starts.len() == during {
+                    engine.grow().unwrap();
+                    // In the new level, and not live all the time.
+                    assert_eq!(begin(&engine, guard, 1, 100), Begin::Started);
+                }
+                starts.push(engine.view(event).start);
+                true
+            });
+            assert_eq!(count, starts.len() as u64);
+            starts.retain(|&start| start != 100);
+            starts.sort_unstable();
+            assert!(starts.iter().copied().eq(0..begun), "{starts:?}");
+            assert_eq!(
+                engine.each_of(guard, &[1], |_| true),
+                engine.pending_count()
+            );
+        });
+    }
+}
+
+/// While an event of the key begins, its slot still has the index that was there before.
+#[cfg(debug_assertions)]
+#[test]
+fn each_event_is_visited_once_while_another_one_begins() {
+    let engine = Rc::new(engine(8));
+    on::<Numa, _>(0, |guard| {
+        begin(&engine, guard, 1, 10);
+        let visits = Rc::new(Cell::new(0));
+        let hook = {
+            let (engine, visits) = (engine.clone(), visits.clone());
+            move || {
+                let starts = visited(&engine, &Numa::guard());
+                let old: Vec<_> = starts.iter().filter(|&&start| start == 10).collect();
+                assert_eq!(old.len(), 1, "{starts:?}");
+                visits.set(visits.get() + 1);
+            }
+        };
+        interrupted(hook, || {
+            begin(&engine, guard, 1, 20);
+            end(&engine, guard, 2);
+            begin(&engine, guard, 1, 30);
+        });
+        assert!(visits.get() > 5);
+        assert_eq!(visited(&engine, guard), [10, 20, 30]);
+    });
 }
 
 #[test]

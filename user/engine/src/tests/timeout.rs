@@ -140,14 +140,16 @@ fn a_late_end_is_reported_whatever_the_threshold() {
 }
 
 #[test]
-fn a_late_end_before_its_begin_is_late_but_not_reported() {
+fn a_timeout_is_followed_by_its_end_if_that_is_before_the_begin_too() {
     on::<Numa, _>(0, |guard| {
         let engine = engine(10, 0);
         begin(&engine, guard, 1, 100);
+        begin(&engine, guard, 2, 150);
         assert_eq!(expire(&engine, 200, 100).0, [(1, 100)]);
-        assert_eq!(end(&engine, guard, 1, 99), None);
+        assert_eq!(end(&engine, guard, 1, 99), Some((Why::LateEnd, 0, 0)));
+        assert_eq!(end(&engine, guard, 2, 99), None, "it had not timed out");
         let total = |counter| engine.stats().total(counter);
-        assert_eq!((total(Counter::Late), total(Counter::Negative)), (1, 1));
+        assert_eq!((total(Counter::Late), total(Counter::Negative)), (1, 2));
     });
 }
 

@@ -218,7 +218,7 @@ impl Model {
         match end.checked_sub(pending.start) {
             None => {
                 self.count(Counter::Negative);
-                assert_eq!(late, None);
+                assert_eq!(late, timed_out.then_some((why, 0, threshold, data)));
             }
             Some(delay) => {
                 self.delays.push(delay);

@@ -84,11 +84,16 @@ fn complete<P: Platform>(pool: &Freelist<Checked, P>, guard: &P::Guard) {
     assert!(take(pool, guard, 99).is_none(), "more cells than there are");
 }
 
-/// Two CPUs take from one stack and give back to it: CPU 1 has no memory of its own, so that its
-/// cells go home to node 0's pool and not to its cache.
+/// Two nodes, with a CPU each.
+type Even = Model<2, 2, 0x10>;
+/// Node 1 has no memory, so that CPU 1 keeps cells of node 0, too.
+type Uneven = Model<2, 2, 0x10, 0b01>;
+
+/// Two CPUs take from one stack and give back to it: the cells that CPU 1 gives back go home to
+/// node 0's pool and not to its cache, since it is at home elsewhere. The only cell there is taken.
 fn recycling() {
-    type Uneven = Model<2, 2, 0x10, 0b01>;
-    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2, 2).unwrap());
+    let pool = Arc::new(Freelist::<Checked, Even>::new(3, 3).unwrap());
+    let taken = take(&pool, &On(1), 0).unwrap();
     let other = pool.clone();
     let other = thread::spawn(move || {
         let first = take(&other, &On(1), 1);
@@ -104,6 +109,7 @@ fn recycling() {
     for index in [first, second, theirs].into_iter().flatten() {
         give(&pool, &On(0), index);
     }
+    give(&pool, &On(0), taken);
     complete(&pool, &On(0));
 }
 
@@ -142,10 +148,23 @@ fn full_means_full_long() {
     full_means_full_in(3);
 }
 
-/// A pool of two, two threads with at most one cell each, of which one always has to steal.
+/// Two cells, two threads with at most one each, of which one always has to steal: the only cell of
+/// its node is taken.
 fn stealing() {
-    type Uneven = Model<2, 2, 0x10, 0b01>;
-    let pool = Arc::new(Freelist::<Checked, Uneven>::new(2, 2).unwrap());
+    let pool = Arc::new(Freelist::<Checked, Even>::new(3, 3).unwrap());
+    let taken = take(&pool, &On(1), 0).unwrap();
+    let pool = steal(pool);
+    give(&pool, &On(0), taken);
+    complete(&pool, &On(0));
+}
+
+/// As before, on a node without memory: its CPU keeps what it gives back, too.
+fn stealing_without_memory() {
+    let pool = steal(Arc::new(Freelist::<Checked, Uneven>::new(2, 2).unwrap()));
+    complete(&pool, &On(0));
+}
+
+fn steal<P: Platform<Guard = On>>(pool: Arc<Freelist<Checked, P>>) -> Arc<Freelist<Checked, P>> {
     let other = pool.clone();
     let other = thread::spawn(move || {
         let index = take(&other, &On(1), 1).expect("full with a free cell");
@@ -158,19 +177,24 @@ fn stealing() {
     let theirs = other.join().unwrap();
     give(&pool, &On(0), ours);
     give(&pool, &On(0), theirs);
-    complete(&pool, &On(0));
+    pool
 }
 
-/// Two CPUs without memory give cells back to one pool: it knows how many it has.
+/// Two CPUs give cells back to the pool of another node: it knows how many it has.
 fn counting() {
-    type Far = Model<2, 3, 0x10, 0b100>;
-    let pool = Arc::new(Freelist::<Checked, Far>::new(2, 2).unwrap());
+    type Far = Model<2, 2, 0x00>;
+    let pool = Arc::new(Freelist::<Checked, Far>::new(4, 4).unwrap());
+    // Of their own node.
+    let taken = [take(&pool, &On(0), 0), take(&pool, &On(0), 0)];
     let ours = take(&pool, &On(0), 1).unwrap();
     let theirs = take(&pool, &On(0), 2).unwrap();
     let other = pool.clone();
     let other = thread::spawn(move || give(&other, &On(1), theirs));
     give(&pool, &On(0), ours);
     other.join().unwrap();
+    for index in taken.into_iter().flatten() {
+        give(&pool, &On(0), index);
+    }
     complete(&pool, &On(0));
 }
 
@@ -223,7 +247,7 @@ fn exhausted() {
 
 /// The same, of a cell that goes home to the pool of a node.
 fn exhausted_far() {
-    exhausted_on::<Model<2, 2, 0x10, 0b01>>();
+    exhausted_on::<Even>();
 }
 
 /// Models the note of an exhausted pool, too. It leans on the barrier after a full exchange, which
@@ -311,6 +335,7 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("growing", Some(4), growing),
     ("hot", Some(4), hot),
     ("stealing", Some(4), stealing),
+    ("stealing without memory", Some(4), stealing_without_memory),
     ("full, three rounds", Some(4), full_means_full_long),
     ("exhausted", None, exhausted),
     ("exhausted, far", None, exhausted_far),
@@ -427,6 +452,7 @@ fn a_recycled_cell_is_as_it_was_left_by_acquire() {
 fn full_means_that_no_cell_is_free() {
     holds("full", None, full_means_full);
     holds("stealing", Some(4), stealing);
+    holds("stealing without memory", Some(4), stealing_without_memory);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use kernel::model::Change;
 use loom::thread;
 
 const EVENT: Mutate = source!("engine/event.rs");
+const INDEX: Mutate = source!("freelist/index.rs");
 
 fn lookup(engine: &Engine, key: u64) -> Option<Reference> {
     match engine.lookup(&On(0), &[key]) {
@@ -151,6 +152,28 @@ const ABANDON: &str = "if self.state.cmpxchg(now, now | ORPHAN, Release).is_ok()
 const REPUBLISH: &str = "if self.state.cmpxchg(now, next, Release).is_ok() {";
 const ORDER: &str = "self.state.xchg(next, Full);";
 
+/// The events of a key are visited while one more begins, whose slot still has an old index.
+fn visit_and_begin() {
+    let engine = engine(2);
+    begin(&engine, 0, 7, 7);
+    let other = engine.clone();
+    let other = thread::spawn(move || {
+        let start = 8;
+        other.event_in(&On(1), &[7], start, &[start])
+    });
+    let mut lasting = 0;
+    engine.each_of(&On(0), &[7], |event| {
+        lasting += u64::from(engine.view(event).start == 7);
+        true
+    });
+    assert_eq!(lasting, 1, "a live event is not visited once");
+    assert_eq!(other.join().unwrap(), Begin::Started);
+    assert_eq!(engine.each_of(&On(0), &[7], |_| true), 2);
+}
+
+/// What a cell's link says of its slot.
+const KEEP: &str = "self.0.store(word, Relaxed);";
+
 /// All models of this file, and how many switches are tried.
 pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("get_ref and recycle", Some(4), get_ref_and_recycle),
@@ -160,7 +183,26 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("get_ref and end", Some(3), get_ref_and_end),
     ("put_ref and update", None, put_ref_and_update),
     ("two unique", Some(3), two_unique),
+    ("visit and begin", Some(3), visit_and_begin),
 ];
+
+#[test]
+fn an_event_is_visited_once() {
+    holds("visit and begin", Some(3), visit_and_begin);
+}
+
+#[test]
+fn an_event_is_visited_once_by_its_link() {
+    let mutations = [INDEX(KEEP, Change::Skip)];
+    fails(
+        "visit and begin",
+        "the place in the link",
+        Some(3),
+        &mutations,
+        "a live event is not visited once",
+        visit_and_begin,
+    );
+}
 
 #[test]
 fn a_held_cell_is_not_recycled() {

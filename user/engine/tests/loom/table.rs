@@ -165,6 +165,27 @@ fn growing() {
     assert_eq!(table.0.reap(), Ok(0), "an empty level");
 }
 
+/// The table grows while what is in it is visited.
+fn growing_visited() {
+    let table = Arc::new(Table::new(4).unwrap());
+    let lasting = hash(2, 0);
+    let place = table.insert(lasting, 1).unwrap();
+    let other = table.clone();
+    let other = thread::spawn(move || other.0.grow(8).unwrap());
+    let visits = || {
+        let mut visits = 0;
+        table.0.visit(&On(0), lasting, |found| {
+            let here = found.cell.to_raw() == 1 && found.is_place_of(&place);
+            visits += u64::from(here);
+            None::<()>
+        });
+        visits
+    };
+    assert_eq!(visits(), 1, "a live event is not visited once");
+    assert!(other.join().unwrap());
+    assert_eq!(visits(), 1, "a live event is not visited once");
+}
+
 /// Another CPU inserts while the table grows, and tells of it.
 fn growing_elsewhere() {
     let table = Arc::new(Table::new(4).unwrap());
@@ -201,6 +222,7 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
     ("chain", Some(4), chain),
     ("growing", Some(4), growing),
     ("growing elsewhere", Some(3), growing_elsewhere),
+    ("growing, visited", None, growing_visited),
 ];
 
 #[test]
@@ -289,6 +311,24 @@ fn a_live_event_is_found_beyond_its_bucket_by_an_atomic_count() {
 fn a_live_event_is_found_while_the_table_grows() {
     holds("growing", Some(4), growing);
     holds("growing elsewhere", Some(3), growing_elsewhere);
+}
+
+#[test]
+fn a_live_event_is_visited_once_while_the_table_grows() {
+    holds("growing, visited", None, growing_visited);
+}
+
+#[test]
+fn a_live_event_is_visited_once_while_the_table_grows_by_the_older_levels() {
+    let mutations = [TABLE(OTHERS, Change::Skip)];
+    fails(
+        "growing, visited",
+        "the bit of the older level",
+        None,
+        &mutations,
+        "a live event is not visited once",
+        growing_visited,
+    );
 }
 
 #[test]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A handler on one CPU wakes a task on another one very often, also before the switch to sleep: that alert has no waker,
+# its task was runnable all the time, and it is counted. All other alerts of sleeps have a waker.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# timeout: 200
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+load_module
+/usr/bin/taskset -p 1 $$ >/dev/null
+insmod /lt/lt_causes.ko us=0 rounds=20000
+parameters=/sys/module/lt_causes/parameters
+control 'e offcpu threshold=1ns max=3600s stack=0 ring=65536 comm=lt_target'
+exec 3<$LT/e/alerts
+storms=0
+# The ring has room for three.
+until [ "$(stat e early)" -ge 1 ]; do
+	storms=$((storms + 1))
+	[ $storms -le 3 ] || { cat $LT/e/stats; fail "it was hardly ever woken on its way to sleep"; }
+	/usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm; echo storm >'$parameters'/run; sleep 0.05'
+done
+control 'e offcpu enabled=0'
+alerts_of e /tmp/alerts
+exec 3<&-
+cat $LT/e/stats
+sums_hold e
+assert_eq "$(stat e alerts_lost) $(stat e overruns)" "0 0" "lost"
+awk '
+	function value(key) { return match($0, " " key "=[^ ]*") ? substr($0, RSTART + length(key) + 2, RLENGTH - length(key) - 2) : "" }
+	value("reason") != "threshold" || value("state") ~ /^R/ { next }
+	{ sleeps++ }
+	value("waker_comm") == "\"\"" {
+		early++
+		if (value("queued") != value("delay")) { print "not runnable all the time: " $0; bad = 1 }
+	}
+	END { print sleeps " sleeps, of which " early + 0 " had a waking before"; print early + 0 >"/tmp/early"; exit bad }
+' /tmp/alerts || fail "queued"
+assert_eq "$(stat e early)" "$(cat /tmp/early)" "early"
+control -e
+rmmod lt_causes
+unload_module
