@@ -18,7 +18,8 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Sleep, State, ThreadId, Vector, WakerId, Wanted,
+    Context, Disk, Handler, Interval, Model, Name, Sleep, State, ThreadId, Unrecorded, Vector, WakerId,
+    Wanted,
 };
 
 /// A longer chain of threads that wait for each other is not followed: the stack is not endless.
@@ -77,8 +78,8 @@ pub enum Cause {
     Idle,
     /// Somebody had done what wakes it, and it had not yet arrived.
     Transit,
-    /// The trace does not tell what it did.
-    Unknown,
+    /// It is not recorded what it did, and why.
+    Unknown(Unrecorded),
 }
 
 /// What is not a thread.
@@ -231,7 +232,7 @@ impl Walk<'_> {
                 self.ended(id, part, waker, Some(maker));
                 self.thread(maker, part, None);
             }
-            _ => self.piece(id, part, Cause::Unknown, None, inside),
+            _ => self.piece(id, part, Cause::Unknown(Unrecorded::Unseen), None, inside),
         }
     }
 
@@ -348,6 +349,6 @@ fn plain(state: State) -> Cause {
         State::Preempted => Cause::Preempted,
         State::Waiting => Cause::Waiting,
         State::Blocked(_, call) => Cause::Blocked(call),
-        State::Unknown => Cause::Unknown,
+        State::Unknown(why) => Cause::Unknown(why),
     }
 }

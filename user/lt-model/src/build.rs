@@ -35,13 +35,14 @@ mod tasks;
 use std::sync::Arc;
 
 use self::cpus::{Cpus, TAIL};
+use self::gaps::Gap;
 use self::tasks::Tasks;
 use crate::context::{Context, Vector, Waker, is_for_softirqs, is_left_to};
 use crate::event::{Event, What};
 use crate::ids::{ThreadId, WakerId};
 use crate::names::Names;
 use crate::sleep::SwitchedOut;
-use crate::state::State;
+use crate::state::{State, Unrecorded};
 use crate::wakers::Wakers;
 use crate::wanted::Wanted;
 use crate::{Model, Processor};
@@ -100,6 +101,10 @@ pub struct Builder {
     raises: bool,
     /// There are all system calls.
     all_calls: bool,
+    /// The processors that have streams, and where these start, and where they end, the last first.
+    has_stream: Vec<u32>,
+    starts: Vec<(u64, u32)>,
+    ends: Vec<(u64, u32)>,
 }
 
 impl Builder {
@@ -112,6 +117,25 @@ impl Builder {
     /// The events have each system call of each thread. Then it is known when a thread is in user mode.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
+    }
+
+    /// The trace has events of that processor from `begin` to `end`, and before and after nothing is known of it. If that
+    /// is said of any processor, nothing is known of those of which it is not said; else all are taken for known.
+    /// Comes before the first event.
+    pub fn has_stream(&mut self, cpu: u32, begin: u64, end: u64) {
+        if cpu >= CPUS {
+            return;
+        }
+        let begins_at = self.starts.iter_mut().find(|(_, of)| *of == cpu);
+        let ends_at = self.ends.iter_mut().find(|(_, of)| *of == cpu);
+        if let (Some(begins_at), Some(ends_at)) = (begins_at, ends_at) {
+            begins_at.0 = begins_at.0.min(begin);
+            ends_at.0 = ends_at.0.max(end);
+        } else {
+            self.has_stream.push(cpu);
+            self.starts.push((begin, cpu));
+            self.ends.push((end, cpu));
+        }
     }
 
     /// What ended at `time` or before is of no interest from now on: it takes no memory.
@@ -195,10 +219,16 @@ impl Builder {
         }
         let (first, last) = self.span.unwrap_or((event.time, event.time));
         let time = event.time.max(last);
+        if self.span.is_none() {
+            self.tasks.start = first;
+            self.ends.sort_unstable_by_key(|end| std::cmp::Reverse(*end));
+            self.start(first);
+        }
+        self.reach(first, time);
         self.span = Some((first, time));
-        self.tasks.start = first;
         let cpu = event.cpu;
         self.cpus.reach(cpu, first);
+        self.cpus.at(cpu).known_since.get_or_insert(time);
         match event.what {
             What::Switch {
                 prev,
@@ -266,7 +296,7 @@ impl Builder {
                 at.completed = Some((disk, at.contexts.len()));
                 return;
             }
-            What::Lost { until } => self.lost(time, until.max(time), cpu),
+            What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
         }
         if !matches!(
             event.what,
@@ -311,13 +341,27 @@ impl Builder {
     fn switch_out(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], out: SwitchedOut) {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
+        match (ran, self.cpus.at(cpu).known_since) {
+            // The first switch since the processor is known: it has run that thread all the time.
+            (None, Some(since)) if since <= time => {
+                self.cpus.ran(cpu, prev, since);
+                if let Some(prev) = prev {
+                    self.tasks.ran(prev, cpu, since, time);
+                }
+            }
+            (ran, _) => {
+                if let Some(prev) = prev.filter(|_| ran != Some(prev)) {
+                    self.tasks.contradict(prev, time);
+                }
+            }
+        }
         // Hard interrupts do not switch; softirqs may, and go on with their thread.
         let mut held = std::mem::take(&mut self.cpus.at(cpu).contexts);
         if let Some(ran) = ran
             && ran != prev
         {
             // Events are missing: it ran here, and something else ends running here.
-            self.tasks.forget_on(ran, cpu, time);
+            self.tasks.forget_on(ran, cpu, time, Unrecorded::Missing);
             held.clear();
         }
         self.named(prev, name);
@@ -417,7 +461,7 @@ impl Builder {
             task.state = State::Blocked(sleep, call);
         }
         match task.state {
-            State::Blocked(..) | State::Unknown => {
+            State::Blocked(..) | State::Unknown(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
                 self.tasks.woken(thread, time, waker, target);
             }
@@ -430,6 +474,7 @@ impl Builder {
     }
 
     fn wakeup(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: u32) {
+        self.mention(target);
         let thread = self.tasks.find(tid);
         self.named(thread, name);
         let Some(thread) = thread else {
@@ -442,10 +487,10 @@ impl Builder {
             State::Waiting => task.cpu = Some(target),
             State::Preempted => {}
             // The waking is missing.
-            State::Blocked(..) | State::Unknown if self.wakings => {
+            State::Blocked(..) | State::Unknown(_) if self.wakings => {
                 self.tasks.woken(thread, time, None, Some(target));
             }
-            State::Blocked(..) | State::Unknown => self.waking(time, cpu, tid, name, Some(target)),
+            State::Blocked(..) | State::Unknown(_) => self.waking(time, cpu, tid, name, Some(target)),
         }
         // A waking tells where it ran last, this where it waits.
         let task = self.tasks.of(thread);
@@ -559,13 +604,41 @@ impl Builder {
     }
 
     /// What was known before the gap is no longer valid.
-    fn lost(&mut self, since: u64, until: u64, cpu: u32) {
+    fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();
         at.contexts.clear();
         at.raised_by.clear();
+        at.tail = None;
+        at.known_since = Some(until);
         self.cpus.go(cpu, since, None);
-        self.tasks.gaps.add(cpu, since, until);
-        self.tasks.forget_on(ran, cpu, since);
+        self.tasks.gaps.add(cpu, Gap { since, until, why });
+        self.tasks.forget_on(ran, cpu, since, why);
+    }
+
+    /// What begins and ends with the streams of the processors, up to `time`.
+    fn reach(&mut self, first: u64, time: u64) {
+        while let Some((until, cpu)) = self.ends.pop_if(|(end, _)| *end < time) {
+            self.cpus.reach(cpu, first);
+            self.lost(until.max(first), u64::MAX, cpu, Unrecorded::After(cpu));
+        }
+    }
+
+    /// The first event: the processors whose streams start later are not known before.
+    fn start(&mut self, first: u64) {
+        for (since, cpu) in std::mem::take(&mut self.starts) {
+            self.cpus.reach(cpu, first);
+            self.cpus.at(cpu).known_since = Some(first);
+            if since > first {
+                self.lost(first, since, cpu, Unrecorded::Before(cpu));
+            }
+        }
+    }
+
+    /// A thread is queued on that processor.
+    fn mention(&mut self, cpu: u32) {
+        if !self.has_stream.is_empty() && !self.has_stream.contains(&cpu) && cpu < CPUS {
+            self.tasks.gaps.set_absent(cpu);
+        }
     }
 }

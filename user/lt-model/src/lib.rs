@@ -36,7 +36,7 @@ pub use intervals::Intervals;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use sleep::{Release, Sleep, SwitchedOut};
-pub use state::{Class, Interval, State};
+pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
 pub use wakers::Wakers;
 pub use wanted::Wanted;

@@ -311,6 +311,9 @@ impl Source {
         if self.kinds.iter().flatten().filter(is_call).count() >= ALL_CALLS {
             builder.has_all_calls();
         }
+        for (cpu, begin, end) in several::streams(&self.reader, &self.kernels) {
+            builder.has_stream(cpu, begin, end);
+        }
         let told = &mut self.told;
         // A second pass tells the same of this.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);

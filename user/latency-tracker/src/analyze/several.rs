@@ -78,6 +78,41 @@ pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<V
     Ok(gaps)
 }
 
+/// The processors whose streams have switches of threads, and from when to when these are whole, ns: from the begin of the
+/// first packet to the end of the last one. Empty if nothing says so: only LTTng begins the first packet of a stream when
+/// the recording starts, and keeps one stream a processor.
+pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)> {
+    let is_kernel = |trace: usize| kernels.get(trace) == Some(&true);
+    let is_lttng = |trace: &Trace| {
+        let tracer = environment(trace, &["tracer_name"]);
+        tracer.is_some_and(|name| name.starts_with("lttng"))
+    };
+    let mut of_kernel = reader
+        .traces()
+        .iter()
+        .zip(kernels)
+        .filter(|(_, is)| **is);
+    if !of_kernel.all(|(trace, _)| is_lttng(trace)) {
+        return Vec::new();
+    }
+    let frequencies = frequencies(reader);
+    let mut streams = Vec::new();
+    for span in reader.spans() {
+        if !is_kernel(span.trace) || !tells_who_runs(reader, &span) {
+            continue;
+        }
+        let (Some(cpu), (begin, end)) = (span.cpu, span.cycles) else {
+            return Vec::new();
+        };
+        if begin >= end {
+            return Vec::new();
+        }
+        let frequency = frequencies.get(span.trace).copied().unwrap_or(SECOND);
+        streams.push((cpu, nanoseconds(begin, frequency), nanoseconds(end, frequency)));
+    }
+    streams
+}
+
 /// Whether switches of threads are among the events of a stream.
 fn tells_who_runs(reader: &Reader, span: &Span) -> bool {
     let trace = reader.traces().get(span.trace);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use lt_analyze::{Cause, Leaf, Piece, causes, instead};
-use lt_model::{Context, Handler, Model, Name, ThreadId, Use, Vector};
+use lt_model::{Context, Handler, Model, Name, ThreadId, Unrecorded, Use, Vector};
 use lt_proc::Nanos;
 use serde::Serialize;
 
@@ -101,7 +101,28 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         ),
         Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
         Leaf::Ipi(name) => format!("interrupt {}", text(name)),
-        Leaf::Unseen => "an interrupt or a fault that is not in the trace".into(),
+        Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
+    }
+}
+
+/// Why it is not recorded what a thread did.
+pub(crate) fn unrecorded(why: Unrecorded) -> String {
+    match why {
+        Unrecorded::Unseen => "no event names the thread yet".into(),
+        Unrecorded::Before(cpu) => format!("the trace of CPU {cpu} starts later"),
+        Unrecorded::After(cpu) => format!("the trace of CPU {cpu} ends earlier"),
+        Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
+        Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
+        Unrecorded::Missing => "events are missing, and no gap is reported".into(),
+    }
+}
+
+/// How to record what is missing.
+fn remedy(why: Unrecorded) -> Option<&'static str> {
+    match why {
+        Unrecorded::Before(_) => Some("use a larger --subbuf-size or --num-subbuf"),
+        Unrecorded::Lost(_) => Some("record with larger buffers"),
+        _ => None,
     }
 }
 
@@ -115,7 +136,7 @@ fn is_call(model: &Model, name: Name) -> bool {
 /// Who has a processor that is used so.
 pub(crate) fn used_by(model: &Model, used: Use) -> String {
     match used {
-        Use::Unknown => "something that the trace does not tell".into(),
+        Use::Unknown => "something not recorded".into(),
         Use::Idle => "idle".into(),
         Use::Thread(id) => name(model, id),
         Use::Context(context) => leaf_name(model, context.into()),
@@ -139,11 +160,45 @@ impl Shown<'_> {
             lines.push(String::new());
             lines.extend(out::wrap(&verdict, 0));
         }
+        if let Some(missing) = self.not_recorded() {
+            lines.extend(out::wrap(&missing, 0));
+        }
         lines.push(String::new());
         self.causes(part == Part::All, &mut lines);
         lines.push(String::new());
         self.path(part, depth, &mut lines);
         lines
+    }
+
+    /// `Not recorded: 12 % of it (60ms): events of CPU 1 were lost; record with larger buffers.` Nothing if all of it is.
+    pub(crate) fn not_recorded(&self) -> Option<String> {
+        let mut reasons: Vec<(Unrecorded, u64)> = Vec::new();
+        for piece in self.pieces {
+            let Cause::Unknown(why) = piece.cause else {
+                continue;
+            };
+            let took = piece.end - piece.begin;
+            match reasons.iter_mut().find(|(of, _)| *of == why) {
+                Some((_, sum)) => *sum += took,
+                None => reasons.push((why, took)),
+            }
+        }
+        reasons.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        let (most, _) = *reasons.first()?;
+        let sum = reasons.iter().map(|(_, took)| took).sum();
+        let mut text = format!(
+            "Not recorded: {}: {}",
+            out::share(sum, self.range.1 - self.range.0),
+            unrecorded(most)
+        );
+        if reasons.len() > 1 {
+            let others = out::plural(reasons.len() - 1, "other reason");
+            text += &format!(", and {others}");
+        }
+        if let Some(remedy) = remedy(most) {
+            text += &format!("; {remedy}");
+        }
+        Some(text + ".")
     }
 
     /// What the time went to. Unless all are asked for, threads of one name are one, and what is rare is summed up.
@@ -290,11 +345,11 @@ impl Shown<'_> {
             Cause::Waiting => "woken, waits for a CPU".into(),
             Cause::For(leaf, call) => format!("waits{} for {}", within(call), self.leaf(leaf)),
             Cause::Blocked(call) => {
-                format!("waits{}; the trace does not tell for whom", within(call))
+                format!("waits{}; waker not recorded", within(call))
             }
-            Cause::Idle => "has no work; the trace does not tell who gives it some".into(),
+            Cause::Idle => "idle; source of its next work not recorded".into(),
             Cause::Transit => "is about to be woken".into(),
-            Cause::Unknown => "not known".into(),
+            Cause::Unknown(why) => format!("not recorded: {}", unrecorded(why)),
         }
     }
 
@@ -352,8 +407,20 @@ impl Shown<'_> {
             Cause::Blocked(call) => ("blocked", call, None),
             Cause::Idle => ("idle", None, None),
             Cause::Transit => ("transit", None, None),
-            Cause::Unknown => ("unknown", None, None),
+            Cause::Unknown(why) => {
+                let (why, cpu) = match why {
+                    Unrecorded::Unseen => ("unseen", None),
+                    Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
+                    Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
+                    Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
+                    Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
+                    Unrecorded::Missing => ("missing", None),
+                };
+                (json.why, json.of_cpu) = (Some(why), cpu);
+                ("unknown", None, None)
+            }
         };
+        json.known = known(cause);
         json.kind = kind;
         json.syscall = call.map(text);
         match leaf {
@@ -414,10 +481,26 @@ struct Thread {
     comm: Option<String>,
 }
 
+/// How it is known: from events that show it, or by a rule from events around it. Of a wait whose waker is not recorded,
+/// that it was one is seen, and there is no `by`.
+fn known(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Unknown(_) => "not-recorded",
+        Cause::For(Leaf::Unseen, _) | Cause::Interrupted(Leaf::Unseen) => "inferred",
+        _ => "seen",
+    }
+}
+
 /// `by` is there when it is known what a thread waited for, or what interrupted it.
 #[derive(Serialize, Default)]
 struct CauseJson {
     kind: &'static str,
+    known: &'static str,
+    /// Why it is not recorded, and because of which CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_cpu: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     syscall: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,17 +4,26 @@
 
 use std::collections::HashSet;
 
-use lt_analyze::{Cause, Piece, held_back, used};
+use lt_analyze::{Cause, Piece, used};
 use lt_model::{Model, Use};
 
-use super::show::{Group, Shown, leaf_name, name, used_by};
+use super::show::{Group, Shown, leaf_name, name, unrecorded, used_by};
 use crate::out;
+use lt_proc::Nanos;
 
 impl Shown<'_> {
     /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.`
     pub(crate) fn verdict(&self) -> Option<String> {
         let all = self.groups(false);
         let most = all.first()?;
+        if let Cause::Unknown(why) = most.cause {
+            return Some(format!(
+                "{} is not recorded: what {} did, for {}.",
+                out::share(most.time, self.range.1 - self.range.0),
+                most.who(self.model),
+                unrecorded(why)
+            ));
+        }
         Some(format!(
             "{}: {}{}.",
             out::share(most.time, self.range.1 - self.range.0),
@@ -47,43 +56,46 @@ impl Shown<'_> {
             .iter()
             .filter(|p| p.cause == most.cause && threads.contains(&p.thread));
         // Who had the processor, in all of these pieces together.
-        let had = had(model, of_it.clone());
-        // Nothing else makes a processor idle that has work; the trace does not tell which limit it was.
-        let held: u64 = of_it.map(|p| held_back(model, p)).sum();
-        let limit = had.filter(|_| held > most.time / 2).map(|(cpu, _)| {
-            format!("but was held back while CPU {cpu} was idle, as by cpu.max of a cgroup")
+        let had = had(model, of_it);
+        // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
+        let idle = had.filter(|(_, used, _)| *used == Use::Idle);
+        let idle = idle.map(|(cpu, _, time)| {
+            format!(
+                "was runnable; CPU {cpu} was idle for {} before it ran: slow to leave idle, or a limit not recorded \
+                 (cpu.max, deadline)",
+                Nanos(time)
+            )
         });
-        let processor = had.map_or("a CPU".into(), |(cpu, used)| {
+        let processor = had.map_or("a CPU".into(), |(cpu, used, _)| {
             let who = used_by(model, used);
-            let did = match used {
-                Use::Idle => "was idle".into(),
-                Use::Context(_) => format!("worked for {who}"),
-                Use::Thread(_) | Use::Unknown => format!("ran {who}"),
-            };
-            format!("CPU {cpu}, which {did}")
+            match used {
+                Use::Unknown => format!("CPU {cpu}; what it ran is not recorded"),
+                Use::Context(_) => format!("CPU {cpu}, which worked for {who}"),
+                Use::Thread(_) | Use::Idle => format!("CPU {cpu}, which ran {who}"),
+            }
         });
         match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),
             Cause::Interrupted(leaf) => format!("was interrupted: {}", leaf_name(model, leaf)),
-            Cause::Preempted => match limit {
-                Some(limit) => format!("could have gone on, {limit}"),
+            Cause::Preempted => match idle {
+                Some(idle) => idle,
                 None => format!("could have gone on, and waited for {processor}"),
             },
-            Cause::Waiting => match limit {
-                Some(limit) => format!("had been woken, {limit}"),
+            Cause::Waiting => match idle {
+                Some(idle) => idle,
                 None => format!("had been woken, and waited for {processor}"),
             },
             Cause::For(leaf, c) => format!("waited{} for {}", call(c), leaf_name(model, leaf)),
-            Cause::Blocked(c) => format!("waited{}; the trace does not tell for whom", call(c)),
-            Cause::Idle => "had no work; the trace does not tell who gave it some".into(),
+            Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
+            Cause::Idle => "was idle; source of its next work not recorded".into(),
             Cause::Transit => "was about to be woken".into(),
-            Cause::Unknown => "did what the trace does not tell".into(),
+            Cause::Unknown(why) => format!("did what is not recorded: {}", unrecorded(why)),
         }
     }
 }
 
 /// Who had the processor the most while a thread waited for it, in those of the pieces where it did, and which one.
-fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u32, Use)> {
+fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u32, Use, u64)> {
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();
     for piece in pieces.filter(|p| matches!(p.cause, Cause::Waiting | Cause::Preempted)) {
         let Some(cpu) = piece.cpu else { continue };
@@ -98,7 +110,7 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u3
     sums.into_iter()
         .rev()
         .max_by_key(|(_, time)| *time)
-        .map(|(who, _)| who)
+        .map(|((cpu, used), time)| (cpu, used, time))
 }
 
 #[cfg(test)]

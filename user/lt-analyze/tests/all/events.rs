@@ -2,7 +2,7 @@
 
 //! Paths from events: who is named, and who had the processor.
 
-use lt_analyze::{Cause, Leaf, Worker, held_back, instead, path, thread_in, unusual, used};
+use lt_analyze::{Cause, Leaf, Worker, instead, path, thread_in, unusual, used};
 use lt_model::{Builder, Event, Model, Sleep, SwitchedOut, ThreadId, Use, What};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
@@ -165,7 +165,7 @@ fn the_paths_of_published_lists_of_events() {
     ]);
     assert_eq!(
         told(&m, 200, 10, 95),
-        "200 R 15, 50 Unknown 55, 50 P 60, 50 R 70, 200 P 75, 200 R 95"
+        "200 R 15, 50 Unknown(Unseen) 55, 50 P 60, 50 R 70, 200 P 75, 200 R 95"
     );
 }
 
@@ -258,36 +258,6 @@ fn who_had_the_processor_is_named() {
     assert_eq!((waits.begin, waits.end, waits.cpu), (2, 9, Some(1)));
     assert_eq!(instead(&m, waits), Some((Use::Thread(of(&m, 9)), 6)));
     assert_eq!(instead(&m, &pieces[0]), None);
-}
-
-#[test]
-fn a_processor_that_becomes_idle_while_a_thread_could_run_holds_it_back() {
-    let m = model(&[
-        // 7 is switched out for nothing, and for 8 in between.
-        switch(0, 1, 0, R, 7),
-        switch(2, 1, 7, R, 0),
-        switch(5, 1, 0, R, 8),
-        switch(6, 1, 8, S, 0),
-        switch(9, 1, 0, R, 7),
-        switch(10, 1, 7, S, 0),
-        // It is woken, and the processor was idle already: that is on its way.
-        waking(20, 0, 7, 1),
-        switch(22, 1, 0, R, 7),
-        switch(24, 1, 7, S, 8),
-        // It is woken, and the processor has nothing else to do then.
-        waking(25, 0, 7, 1),
-        switch(26, 1, 8, S, 0),
-        switch(30, 1, 0, R, 7),
-        switch(31, 1, 7, S, 0),
-    ]);
-    let pieces = path(&m, of(&m, 7), 0, 31);
-    let held = |begin| {
-        let piece = pieces.iter().find(|p| p.begin == begin).unwrap();
-        held_back(&m, piece)
-    };
-    assert_eq!((held(2), held(20), held(25)), (6, 0, 4));
-    // It runs, or sleeps.
-    assert_eq!((held(0), held(10)), (0, 0));
 }
 
 #[test]

@@ -20,6 +20,8 @@ const VECTORS: usize = 16;
 pub(super) struct Cpu {
     /// Its thread; `Some(None)` is none.
     current: Option<Option<ThreadId>>,
+    /// From when on its events are recorded, without a gap.
+    pub(super) known_since: Option<u64>,
     /// What it was interrupted for, the innermost last.
     pub(super) contexts: Vec<Context>,
     /// What has ended here last, and when.
@@ -78,6 +80,22 @@ impl Cpus {
         at.completed = None;
         at.raised = 0;
         self.note(cpu, time);
+    }
+
+    /// That one has run this thread, or been idle, since then, where nothing else is known of it.
+    pub(super) fn ran(&mut self, cpu: u32, thread: Option<ThreadId>, since: u64) {
+        let policy = &mut self.policy;
+        let at = &mut self.all[cpu as usize];
+        let used = thread.map_or(Use::Idle, Use::Thread);
+        if at.used.is_none_or(|used| used == Use::Unknown) {
+            at.close(cpu, since, policy);
+            at.used = Some(used);
+        }
+        let (unknown, used) = (
+            Use::Unknown.number(&mut at.known),
+            used.number(&mut at.known),
+        );
+        at.tiles.replace_since(since, unknown, used);
     }
 
     /// What that one does may have changed.

@@ -64,7 +64,7 @@ fn of(model: &Model, id: ThreadId) -> String {
 
 fn state(model: &Model, state: State) -> String {
     match state {
-        State::Unknown => "unknown".into(),
+        State::Unknown(_) => "unknown".into(),
         State::Running(None) => "running".into(),
         State::Running(Some(call)) => format!("in {}", model.names.text(call)),
         State::Interrupted(c) => format!("under {}", context(model, c)),
