@@ -24,6 +24,9 @@
 //! - *A softirq may be interrupted by the scheduler* (PREEMPT_RT). It goes on when its thread does.
 //! - *A thread in user mode cannot wake a task.* A waking on its processor then comes from an interrupt or a fault that
 //!   the events do not show. That it is in user mode is known only if the events have all system calls.
+//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as long as
+//!   it is queued there. If it runs on another one than it was queued on, and no event shows that it was moved, it is not
+//!   known for which processor it waited.
 //! - *In a gap anything may have happened.* The thread that ran there is not known from then on, until it is seen again;
 //!   one that waited for that processor may have had it, and is not known either. A sleeper is still taken for one: its
 //!   end is told where it is woken, mostly on other processors.
@@ -97,6 +100,8 @@ pub struct Builder {
     over: bool,
     /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
     wakings: bool,
+    /// There is `sched_wakeup`, which comes after a thread has been put on a runqueue.
+    wakeups: bool,
     /// There is `softirq_raise`.
     raises: bool,
     /// There are all system calls.
@@ -248,6 +253,13 @@ impl Builder {
             What::Wakeup { tid, name, target } => {
                 return self.wakeup(time, cpu, tid, name, target);
             }
+            // Here, too.
+            What::Migrate {
+                tid,
+                name,
+                from,
+                to,
+            } => return self.migrate(time, tid, name, (from, to)),
             What::Fork { child, name } => self.fork(time, cpu, child, name),
             What::There { tid, name } => {
                 let thread = self.tasks.find(tid);
@@ -395,9 +407,11 @@ impl Builder {
             return self.cpus.go(cpu, time, Some(None));
         };
         let task = self.tasks.of(next);
-        // It has waited where it was queued, also if another processor takes it from there.
         if !task.is_queued() {
             task.cpu = Some(cpu);
+        } else if task.cpu != Some(cpu) {
+            // It was moved meanwhile, and when is not recorded: nor, then, for which processors it waited how long.
+            task.cpu = None;
         }
         let held = std::mem::take(&mut task.held);
         let call = task.call;
@@ -475,6 +489,7 @@ impl Builder {
 
     fn wakeup(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: u32) {
         self.mention(target);
+        self.wakeups = true;
         let thread = self.tasks.find(tid);
         self.named(thread, name);
         let Some(thread) = thread else {
@@ -495,6 +510,15 @@ impl Builder {
         // A waking tells where it ran last, this where it waits.
         let task = self.tasks.of(thread);
         task.queued = task.state == State::Waiting;
+    }
+
+    fn migrate(&mut self, time: u64, tid: i32, name: &[u8], (from, to): (u32, u32)) {
+        self.mention(to);
+        let thread = self.tasks.find(tid);
+        self.named(thread, name);
+        if let Some(thread) = thread.filter(|_| from != to) {
+            self.tasks.moved(thread, time, from, to, self.wakeups);
+        }
     }
 
     fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {

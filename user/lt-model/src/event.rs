@@ -50,6 +50,18 @@ pub enum What<'a> {
         /// The processor on which it is to run.
         target: u32,
     },
+    /// `sched_migrate_task`: a thread moves from the runqueue of one processor to another. The event is of the processor
+    /// that moves it.
+    Migrate {
+        /// The thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+        /// The processor on which it was.
+        from: u32,
+        /// The processor on which it is to run.
+        to: u32,
+    },
     /// `sched_process_fork`: the present thread makes another.
     Fork {
         /// The new thread.

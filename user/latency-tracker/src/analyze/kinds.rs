@@ -15,6 +15,7 @@ pub(super) enum Kind {
     },
     Waking(Thread, Option<FieldIndex>),
     Wakeup(Thread, Option<FieldIndex>),
+    Migrate(Thread, FieldIndex, FieldIndex),
     Fork(Thread),
     There(Thread),
     Call(String),
@@ -63,6 +64,11 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "sched_wakeup" | "sched_wakeup_new" => {
             Kind::Wakeup(thread("tid", "comm")?, field("target_cpu"))
         }
+        "sched_migrate_task" => Kind::Migrate(
+            thread("tid", "comm")?,
+            field("orig_cpu")?,
+            field("dest_cpu")?,
+        ),
         "sched_process_fork" => Kind::Fork(thread("child_tid", "child_comm")?),
         "sched_process_exit" => Kind::Exit,
         "lttng_statedump_process_state" => Kind::There(thread("tid", "name")?),
@@ -157,6 +163,12 @@ impl Kind {
                 tid: number(thread.tid)?,
                 name: name(thread.name),
                 target: target(cpu),
+            },
+            Self::Migrate(thread, from, to) => What::Migrate {
+                tid: number(thread.tid)?,
+                name: name(thread.name),
+                from: u32::try_from(number(*from)?).ok()?,
+                to: u32::try_from(number(*to)?).ok()?,
             },
             Self::Fork(child) => What::Fork {
                 child: number(child.tid)?,

@@ -321,6 +321,8 @@ impl Shown<'_> {
     /// What a piece is, and who had the processor that it waited for.
     pub(crate) fn step(&self, piece: &Piece) -> String {
         let mut text = match (piece.cause, piece.cpu) {
+            (Cause::Waiting, None) => "woken, waits for a CPU; which one is not recorded".into(),
+            (Cause::Preempted, None) => "preempted; on which CPU is not recorded".into(),
             (Cause::Waiting, Some(cpu)) => format!("woken, waits for CPU {cpu}"),
             (Cause::Preempted, Some(cpu)) => format!("preempted on CPU {cpu}"),
             (cause, _) => self.what(cause),

@@ -55,25 +55,25 @@ impl Shown<'_> {
             .pieces
             .iter()
             .filter(|p| p.cause == most.cause && threads.contains(&p.thread));
-        // Who had the processor, in all of these pieces together.
-        let had = had(model, of_it);
+        // Who had each processor, in all of these pieces together. What was short is left out.
+        let mut had = had(model, of_it);
+        had.retain(|had| had.time >= most.time / 8);
         // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
-        let idle = had.filter(|(_, used, _)| *used == Use::Idle);
-        let idle = idle.map(|(cpu, _, time)| {
-            format!(
-                "was runnable; CPU {cpu} was idle for {} before it ran: slow to leave idle, or a limit not recorded \
+        let idle = match had[..] {
+            [ref one] if one.used == Use::Idle => Some(format!(
+                "was runnable; CPU {} was idle for {} before it ran: slow to leave idle, or a limit not recorded \
                  (cpu.max, deadline)",
-                Nanos(time)
-            )
-        });
-        let processor = had.map_or("a CPU".into(), |(cpu, used, _)| {
-            let who = used_by(model, used);
-            match used {
-                Use::Unknown => format!("CPU {cpu}; what it ran is not recorded"),
-                Use::Context(_) => format!("CPU {cpu}, which worked for {who}"),
-                Use::Thread(_) | Use::Idle => format!("CPU {cpu}, which ran {who}"),
-            }
-        });
+                one.cpu,
+                Nanos(one.used_time)
+            )),
+            _ => None,
+        };
+        let several = had.len() > 1;
+        let cpus: Vec<_> = had.iter().map(|had| had.words(model, several)).collect();
+        let processor = match &cpus[..] {
+            [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
+            cpus => cpus.join(", and for "),
+        };
         match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),
             Cause::Interrupted(leaf) => format!("was interrupted: {}", leaf_name(model, leaf)),
@@ -94,11 +94,45 @@ impl Shown<'_> {
     }
 }
 
-/// Who had the processor the most while a thread waited for it, in those of the pieces where it did, and which one.
-fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u32, Use, u64)> {
+/// A processor for which threads waited.
+struct Had {
+    cpu: u32,
+    /// How long they did, ns.
+    time: u64,
+    /// What it did the most meanwhile, and for how long.
+    used: Use,
+    used_time: u64,
+}
+
+impl Had {
+    /// `CPU 1, which ran hog/9`; with the time of the wait if there are others.
+    fn words(&self, model: &Model, several: bool) -> String {
+        let who = used_by(model, self.used);
+        let cpu = self.cpu;
+        let mut words = match self.used {
+            Use::Unknown => format!("CPU {cpu}; what it ran is not recorded"),
+            Use::Idle => format!("CPU {cpu}, which was idle"),
+            Use::Context(_) => format!("CPU {cpu}, which worked for {who}"),
+            Use::Thread(_) => format!("CPU {cpu}, which ran {who}"),
+        };
+        if several {
+            words += &format!(" ({})", Nanos(self.time));
+        }
+        words
+    }
+}
+
+/// The processors for which a thread waited, in those of the pieces where it did, in the order in which it did.
+fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
+    let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();
     for piece in pieces.filter(|p| matches!(p.cause, Cause::Waiting | Cause::Preempted)) {
         let Some(cpu) = piece.cpu else { continue };
+        let took = piece.end - piece.begin;
+        match cpus.iter_mut().find(|(of, _)| *of == cpu) {
+            Some((_, sum)) => *sum += took,
+            None => cpus.push((cpu, took)),
+        }
         for (by, time) in used(model, cpu, piece.begin, piece.end) {
             match sums.iter_mut().find(|(who, _)| *who == (cpu, by)) {
                 Some((_, sum)) => *sum += time,
@@ -106,11 +140,19 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u3
             }
         }
     }
-    // Of two with the same time, the first.
-    sums.into_iter()
-        .rev()
-        .max_by_key(|(_, time)| *time)
-        .map(|((cpu, used), time)| (cpu, used, time))
+    let of_cpu = |(cpu, time): (u32, u64)| {
+        // Of two with the same time, the first.
+        let all = sums.iter().rev().filter(|((of, _), _)| *of == cpu);
+        let most = all.max_by_key(|(_, time)| *time);
+        let (used, used_time) = most.map_or((Use::Unknown, 0), |((_, used), time)| (*used, *time));
+        Had {
+            cpu,
+            time,
+            used,
+            used_time,
+        }
+    };
+    cpus.into_iter().map(of_cpu).collect()
 }
 
 #[cfg(test)]

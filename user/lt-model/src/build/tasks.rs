@@ -146,6 +146,31 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
+    /// It moves from the runqueue of one processor to another. While it is being woken, which `wakeups` would end, it is on
+    /// none yet.
+    pub(super) fn moved(
+        &mut self,
+        thread: ThreadId,
+        time: u64,
+        from: u32,
+        to: u32,
+        wakeups: bool,
+    ) {
+        let task = self.of(thread);
+        if !matches!(task.state, State::Waiting | State::Preempted) {
+            return;
+        }
+        if !task.is_queued() {
+            task.cpu = Some(from);
+        }
+        if task.is_queued() || !wakeups {
+            self.close(thread, time, None);
+        }
+        let task = self.of(thread);
+        task.cpu = Some(to);
+        task.queued = true;
+    }
+
     /// A thread that the present one has made. If there is one of that number, its end was not seen.
     pub(super) fn born(&mut self, tid: i32, time: u64, maker: Option<WakerId>) -> Option<ThreadId> {
         if tid <= 0 {

@@ -27,6 +27,8 @@ fn what() -> impl Strategy<Value = What<'static>> {
         }),
         4 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Waking { tid, name, target }),
         2 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Wakeup { tid, name, target }),
+        2 => (tid(), name(), 0..3u32, 0..3u32)
+            .prop_map(|(tid, name, from, to)| What::Migrate { tid, name, from, to }),
         1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
         1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
         2 => name().prop_map(|name| What::Call { name }),
