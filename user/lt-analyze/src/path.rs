@@ -18,7 +18,7 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Sleep, State, ThreadId, Unrecorded, Vector, WakerId,
+    Context, Disk, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded, Vector, WakerId,
     Wanted,
 };
 
@@ -89,12 +89,14 @@ pub enum Leaf {
     Timer,
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
-    /// The network.
-    Network,
+    /// The network: a packet that the interrupt of a device has brought, or sent.
+    Network(Handler),
+    /// A packet that no device has brought, as far as is known: what has raised its softirq.
+    Packet(Raiser),
     /// The handler of a hard interrupt, of a device of this name.
     Irq(i32, Name),
-    /// Another softirq, and the handler that has raised it.
-    Softirq(u32, Option<Handler>),
+    /// Another softirq, and what has raised it.
+    Softirq(u32, Raiser),
     /// Another processor.
     Ipi(Name),
     /// An interrupt or a fault that the trace does not show.
@@ -110,8 +112,11 @@ impl From<Context> for Leaf {
             Context::Disk(disk) => Self::Disk(Some(disk)),
             Context::Unseen => Self::Unseen,
             Context::Softirq { vector, by, .. } => match vector {
-                Vector::NET_TX | Vector::NET_RX => Self::Network,
-                Vector(1 | 8) => Self::Timer,
+                Vector::NET_TX | Vector::NET_RX => match by {
+                    Raiser::Device(handler) => Self::Network(handler),
+                    by => Self::Packet(by),
+                },
+                Vector::TIMER | Vector::HRTIMER => Self::Timer,
                 Vector(4 | 5) => Self::Disk(None),
                 Vector(other) => Self::Softirq(other, by),
             },
@@ -330,15 +335,18 @@ fn left_to(context: Option<Context>) -> Option<Leaf> {
         return None;
     };
     match (by, vector) {
-        (Some(Handler(number, name)), _) => Some(Leaf::Irq(number, name)),
-        (None, Vector::NET_TX | Vector::NET_RX) => None,
-        (None, _) => context.map(Leaf::from),
+        (Raiser::Device(Handler(number, name)), _) => Some(Leaf::Irq(number, name)),
+        (_, Vector::NET_TX | Vector::NET_RX) => None,
+        _ => context.map(Leaf::from),
     }
 }
 
 /// Whether all softirqs of one kind are that.
 fn is_of_softirq(leaf: Leaf) -> bool {
-    matches!(leaf, Leaf::Softirq(..) | Leaf::Network | Leaf::Disk(None))
+    matches!(
+        leaf,
+        Leaf::Softirq(..) | Leaf::Network(_) | Leaf::Packet(_) | Leaf::Disk(None)
+    )
 }
 
 /// What a thread does when it does not wait for anybody.

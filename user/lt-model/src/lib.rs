@@ -29,7 +29,7 @@ mod wakers;
 mod wanted;
 
 pub use build::{Builder, Kept};
-pub use context::{Context, Disk, Handler, Vector, Waker};
+pub use context::{Context, Disk, Handler, Raiser, Vector, Waker};
 pub use event::{Event, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use lt_analyze::{Cause, Leaf, Piece, causes, instead};
-use lt_model::{Context, Handler, Model, Name, ThreadId, Unrecorded, Use, Vector};
+use lt_model::{Context, Handler, Model, Name, Raiser, ThreadId, Unrecorded, Use, Vector};
 use lt_proc::Nanos;
 use serde::Serialize;
 
@@ -91,17 +91,42 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Timer => "a timer".into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
-        Leaf::Network => "the network".into(),
+        Leaf::Network(Handler(number, name)) => {
+            format!("the network ({}, interrupt {number})", text(name))
+        }
+        Leaf::Packet(by) => packet(by).into(),
         Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
-        Leaf::Softirq(vector, None) => format!("softirq {}", Vector(vector).name()),
-        Leaf::Softirq(vector, Some(Handler(number, name))) => format!(
+        Leaf::Softirq(vector, Raiser::Device(Handler(number, name))) => format!(
             "softirq {} of {} (interrupt {number})",
             Vector(vector).name(),
             text(name)
         ),
+        Leaf::Softirq(vector, by) => {
+            let by = match by {
+                Raiser::Timer => " of a timer",
+                Raiser::Thread => " of a thread",
+                Raiser::Ipi => " of another CPU",
+                Raiser::Several => " of several sources",
+                Raiser::Unrecorded | Raiser::Device(_) => "",
+            };
+            format!("softirq {}{by}", Vector(vector).name())
+        }
         Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
         Leaf::Ipi(name) => format!("interrupt {}", text(name)),
         Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
+    }
+}
+
+/// A packet that no device has brought, by what has raised the softirq.
+fn packet(by: Raiser) -> &'static str {
+    match by {
+        Raiser::Timer => "a packet that a timer of this machine has released, such as a delayed ACK",
+        Raiser::Thread => "a packet sent on this machine",
+        Raiser::Ipi => "a packet that another CPU has passed on",
+        Raiser::Several => "a packet from one of several sources",
+        Raiser::Unrecorded | Raiser::Device(_) => {
+            "a packet; its source is not recorded (enable irq_softirq_raise)"
+        }
     }
 }
 
@@ -431,14 +456,25 @@ impl Shown<'_> {
                 json.by = Some("disk");
                 json.name = disk.map(|disk| disk.to_string());
             }
-            Some(Leaf::Network) => json.by = Some("network"),
+            Some(Leaf::Network(Handler(number, name))) => {
+                json.by = Some("network");
+                (json.irq, json.name) = (Some(number), Some(text(name)));
+            }
+            Some(Leaf::Packet(by)) => {
+                json.by = Some("packet");
+                json.raised_by = raiser(by);
+            }
             Some(Leaf::Irq(number, name)) => {
                 json.by = Some("irq");
                 (json.irq, json.name) = (Some(number), Some(text(name)));
             }
             Some(Leaf::Softirq(vector, by)) => {
                 json.by = Some("softirq");
-                json.irq = by.map(|Handler(number, _)| number);
+                json.irq = match by {
+                    Raiser::Device(Handler(number, _)) => Some(number),
+                    _ => None,
+                };
+                json.raised_by = raiser(by);
                 json.name = Some(Vector(vector).name().to_string());
             }
             Some(Leaf::Ipi(name)) => {
@@ -483,6 +519,18 @@ struct Thread {
     comm: Option<String>,
 }
 
+/// What has raised a softirq, if that is recorded.
+fn raiser(by: Raiser) -> Option<&'static str> {
+    Some(match by {
+        Raiser::Unrecorded => return None,
+        Raiser::Device(_) => "device",
+        Raiser::Timer => "timer",
+        Raiser::Thread => "thread",
+        Raiser::Ipi => "ipi",
+        Raiser::Several => "several",
+    })
+}
+
 /// How it is known: from events that show it, or by a rule from events around it. Of a wait whose waker is not recorded,
 /// that it was one is seen, and there is no `by`.
 fn known(cause: Cause) -> &'static str {
@@ -509,6 +557,8 @@ struct CauseJson {
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     irq: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }

@@ -3,7 +3,7 @@
 //! What each processor does at the moment, and has done.
 
 use super::Detail;
-use crate::context::{Context, Disk, Handler};
+use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::processor::{Stretches, Use};
 use crate::tiles::{Kinds, Tiles, with_room};
@@ -28,8 +28,8 @@ pub(super) struct Cpu {
     pub(super) tail: Option<(Context, u64)>,
     /// The softirqs that its thread has raised itself, as bits.
     pub(super) raised: u32,
-    /// The softirqs that were raised and have not begun yet, and by which handler.
-    pub(super) raised_by: Vec<(u32, Option<Handler>)>,
+    /// The softirqs that were raised and have not begun yet, and by what.
+    pub(super) raised_by: Vec<(u32, Raiser)>,
     /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
     pub(super) completed: Option<(Disk, usize)>,
     /// What it does, and since when.
@@ -158,23 +158,36 @@ impl Cpu {
         (depth == self.contexts.len()).then_some(disk)
     }
 
-    /// A softirq is raised, in a handler or elsewhere. One that several have raised has no owner.
+    /// A softirq is raised, in a handler or elsewhere. One that raises another, or itself again for the rest of its work,
+    /// does so for what has raised it.
     pub(super) fn raise(&mut self, vector: u32) {
         let by = match self.contexts.last() {
-            Some(Context::Irq { number, name }) => Some(Handler(*number, *name)),
-            _ => None,
+            Some(Context::Irq { number, name }) => Raiser::Device(Handler(*number, *name)),
+            Some(Context::Timer) => Raiser::Timer,
+            Some(Context::Softirq { vector, by, .. }) => match *vector {
+                Vector::TIMER | Vector::HRTIMER => Raiser::Timer,
+                _ => *by,
+            },
+            Some(Context::Ipi(_)) => Raiser::Ipi,
+            Some(Context::Disk(_) | Context::Unseen) => Raiser::Unrecorded,
+            None if self.thread().is_some() => Raiser::Thread,
+            None => Raiser::Unrecorded,
         };
         if let Some((_, first)) = self.raised_by.iter_mut().find(|(v, _)| *v == vector) {
-            *first = first.filter(|first| Some(*first) == by);
+            if *first != by {
+                *first = Raiser::Several;
+            }
         } else if self.raised_by.len() < VECTORS {
             self.raised_by.push((vector, by));
         }
     }
 
-    /// It begins: the handler that has raised it.
-    pub(super) fn raiser(&mut self, vector: u32) -> Option<Handler> {
-        let place = self.raised_by.iter().position(|(v, _)| *v == vector)?;
-        self.raised_by.swap_remove(place).1
+    /// It begins: what has raised it.
+    pub(super) fn raiser(&mut self, vector: u32) -> Raiser {
+        let place = self.raised_by.iter().position(|(v, _)| *v == vector);
+        place.map_or(Raiser::Unrecorded, |place| {
+            self.raised_by.swap_remove(place).1
+        })
     }
 
     fn note(&mut self, number: u32, time: u64, policy: &mut Policy) {

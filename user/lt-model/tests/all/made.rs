@@ -3,7 +3,7 @@
 //! Events in few words, and what became of them in few words.
 
 use lt_model::{
-    Builder, Context, Event, Handler, Model, Sleep, State, SwitchedOut, ThreadId, Waker, What,
+    Builder, Context, Event, Handler, Model, Raiser, Sleep, State, SwitchedOut, ThreadId, Waker, What,
 };
 
 pub const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
@@ -90,14 +90,15 @@ fn context(model: &Model, context: Context) -> String {
     match context {
         Context::Irq { number, name } => format!("irq {number} {}", model.names.text(name)),
         Context::Softirq { vector, by, .. } => match by {
-            Some(Handler(number, name)) => {
+            Raiser::Device(Handler(number, name)) => {
                 format!(
                     "{} of irq {number} {}",
                     vector.name(),
                     model.names.text(name)
                 )
             }
-            None => vector.name().into(),
+            Raiser::Unrecorded => vector.name().into(),
+            by => format!("{} of {by:?}", vector.name()),
         },
         Context::Timer => "timer".into(),
         Context::Ipi(name) => format!("ipi {}", model.names.text(name)),
