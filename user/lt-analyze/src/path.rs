@@ -18,8 +18,8 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded, Vector, WakerId,
-    Wanted,
+    Context, Disk, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded,
+    Vector, WakerId, Wanted,
 };
 
 /// A longer chain of threads that wait for each other is not followed: the stack is not endless.
@@ -72,7 +72,9 @@ pub enum Cause {
     Waiting,
     /// It waited, in this system call, for what woke it then.
     For(Leaf, Option<Name>),
-    /// It waited, and the trace does not tell for whom.
+    /// It waited, in this system call, for a request that this disk had not got yet, at this place.
+    Held(Disk, Place, Option<Name>),
+    /// It waited, and its waker is not recorded.
     Blocked(Option<Name>),
     /// It was a kernel thread without work, and the trace does not tell who gave it some.
     Idle,
@@ -82,6 +84,21 @@ pub enum Cause {
     Unknown(Unrecorded),
 }
 
+/// Where a request is before a disk gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// Not submitted: a cgroup's limit (io.max) holds it back, or it is for another thread to submit it.
+    Unsubmitted,
+    /// In a stacked device.
+    Stacked,
+    /// Submitted, and without a request: writeback throttling, io.cost, or no free tag.
+    Unallocated,
+    /// In the queue: the I/O scheduler or a busy disk.
+    Queued,
+    /// Not recorded.
+    Unrecorded,
+}
+
 /// What is not a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Leaf {
@@ -89,6 +106,8 @@ pub enum Leaf {
     Timer,
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
+    /// The completion of a request of this disk; where it was until then is not recorded.
+    Completion(Disk),
     /// The network: a packet that the interrupt of a device has brought, or sent.
     Network(Handler),
     /// A packet that no device has brought, as far as is known: what has raised its softirq.
@@ -109,7 +128,7 @@ impl From<Context> for Leaf {
             Context::Timer => Self::Timer,
             Context::Irq { number, name } => Self::Irq(number, name),
             Context::Ipi(name) => Self::Ipi(name),
-            Context::Disk(disk) => Self::Disk(Some(disk)),
+            Context::Disk(disk) => Self::Completion(disk),
             Context::Unseen => Self::Unseen,
             Context::Softirq { vector, by, .. } => match vector {
                 Vector::NET_TX | Vector::NET_RX => match by {
@@ -133,6 +152,11 @@ impl Cause {
         };
         let waker = interval.waker.and_then(|w| model.waker(w));
         match waker.map(|waker| (waker.by(), waker.context)) {
+            Some((None, Some(Context::Disk(disk))))
+                if interval.waker.and_then(|w| model.request(w)).is_some() =>
+            {
+                Self::For(Leaf::Disk(Some(disk)), call)
+            }
             Some((None, Some(context))) => Self::For(context.into(), call),
             _ if sleep == Sleep::Idle => Self::Idle,
             _ => Self::Blocked(call),
@@ -276,9 +300,42 @@ impl Walk<'_> {
                 {
                     cause = Cause::For(left, call);
                 }
-                self.piece(id, part, cause, None, inside);
+                let at = self.held(id, interval, part, cause, inside);
+                self.piece(id, (at, part.1), cause, None, inside);
             }
         }
+    }
+
+    /// The part of a wait in which a disk had not got the request yet whose completion ended it: until when that was.
+    fn held(
+        &mut self,
+        id: ThreadId,
+        interval: &Interval,
+        part: (u64, u64),
+        cause: Cause,
+        inside: (u64, u64),
+    ) -> u64 {
+        let request = interval.waker.and_then(|w| self.model.request(w));
+        let (Some(request), Cause::For(Leaf::Disk(Some(disk)), call)) = (request, cause) else {
+            return part.0;
+        };
+        let mut at = part.0;
+        let mut until = |place, end: Option<u64>| {
+            let end = end.unwrap_or(at).clamp(at, part.1);
+            self.piece(id, (at, end), Cause::Held(disk, place, call), None, inside);
+            at = end;
+        };
+        let issued = Some(request.issued);
+        if request.queued.is_some() {
+            until(Place::Unsubmitted, request.entered);
+            until(Place::Stacked, request.queued);
+            if request.allocated.is_some() {
+                until(Place::Unallocated, request.allocated);
+                until(Place::Queued, issued);
+            }
+        }
+        until(Place::Unrecorded, issued);
+        at
     }
 
     fn ended(

@@ -33,12 +33,14 @@
 
 mod cpus;
 mod gaps;
+mod requests;
 mod tasks;
 
 use std::sync::Arc;
 
 use self::cpus::{Cpus, TAIL};
 use self::gaps::Gap;
+use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::context::{Context, Vector, Waker, is_for_softirqs, is_left_to};
 use crate::event::{Event, What};
@@ -98,6 +100,7 @@ pub struct Builder {
     unchecked: usize,
     /// It would take more: nothing more is kept, and it is counted how much that would be.
     over: bool,
+    requests: Requests,
     /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
     wakings: bool,
     /// There is `sched_wakeup`, which comes after a thread has been put on a runqueue.
@@ -184,7 +187,12 @@ impl Builder {
             Detail::Some(wanted) => wanted.bytes(),
             _ => 0,
         };
-        self.tasks.bytes() + self.cpus.bytes() + self.wakers.bytes() + self.names.bytes() + wanted
+        self.tasks.bytes()
+            + self.cpus.bytes()
+            + self.wakers.bytes()
+            + self.names.bytes()
+            + self.requests.bytes()
+            + wanted
     }
 
     fn check_limit(&mut self) {
@@ -226,7 +234,8 @@ impl Builder {
         let time = event.time.max(last);
         if self.span.is_none() {
             self.tasks.start = first;
-            self.ends.sort_unstable_by_key(|end| std::cmp::Reverse(*end));
+            self.ends
+                .sort_unstable_by_key(|end| std::cmp::Reverse(*end));
             self.start(first);
         }
         self.reach(first, time);
@@ -303,9 +312,20 @@ impl Builder {
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
             // The tail goes on here, too.
             What::Raise { vector } => return self.raise(cpu, vector),
-            What::Completed { disk } => {
+            What::Request {
+                stage,
+                disk,
+                sector,
+            } => {
+                let by = self.cpus.at(cpu).thread();
+                return self.requests.reach(time, stage, disk, sector, by);
+            }
+            What::Remap { from, to } => return self.requests.remap(from, to),
+            What::Completed { disk, range } => {
+                let request = range
+                    .and_then(|(sector, sectors)| self.requests.complete(disk, sector, sectors));
                 let at = self.cpus.at(cpu);
-                at.completed = Some((disk, at.contexts.len()));
+                at.completed = Some((disk, at.contexts.len(), request));
                 return;
             }
             What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
@@ -442,10 +462,12 @@ impl Builder {
             context: at.contexts.last().copied().or(tail),
         };
         // A thread that completes a request has worked for it, unless it is there only to do so.
-        if let Some(disk) = disk
+        let mut request = None;
+        if let Some((disk, of)) = disk
             && waker.by().is_none_or(|by| self.is_for_softirqs(by))
         {
             waker.context = Some(Context::Disk(disk));
+            request = of;
         }
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
@@ -460,7 +482,11 @@ impl Builder {
             self.wakers.count();
             return None;
         }
-        Some(self.wakers.push(waker))
+        let id = self.wakers.push(waker);
+        if let Some(request) = request {
+            self.wakers.completes(request);
+        }
+        Some(id)
     }
 
     fn waking(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: Option<u32>) {
@@ -505,7 +531,9 @@ impl Builder {
             State::Blocked(..) | State::Unknown(_) if self.wakings => {
                 self.tasks.woken(thread, time, None, Some(target));
             }
-            State::Blocked(..) | State::Unknown(_) => self.waking(time, cpu, tid, name, Some(target)),
+            State::Blocked(..) | State::Unknown(_) => {
+                self.waking(time, cpu, tid, name, Some(target))
+            }
         }
         // A waking tells where it ran last, this where it waits.
         let task = self.tasks.of(thread);
@@ -606,7 +634,7 @@ impl Builder {
         if let Some(place) = at.contexts.iter().rposition(is) {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
-            at.completed = at.completed.filter(|(_, depth)| *depth <= place);
+            at.completed = at.completed.filter(|(_, depth, _)| *depth <= place);
             if let Some(thread) = at.thread() {
                 let task = self.tasks.of(thread);
                 task.user_since = task.user_since.map(|_| time);
@@ -634,6 +662,8 @@ impl Builder {
         at.contexts.clear();
         at.raised_by.clear();
         at.tail = None;
+        self.requests.clear();
+        let at = self.cpus.at(cpu);
         at.known_since = Some(until);
         self.cpus.go(cpu, since, None);
         self.tasks.gaps.add(cpu, Gap { since, until, why });

@@ -16,6 +16,17 @@ pub struct Event<'a> {
     pub what: What<'a>,
 }
 
+/// How far a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// `block_bio_queue`: a bio is submitted.
+    Queued,
+    /// `block_getrq`: it has got a request.
+    Allocated,
+    /// `block_rq_issue`: the driver has got it.
+    Issued,
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<'a> {
@@ -123,10 +134,28 @@ pub enum What<'a> {
     },
     /// It ends.
     IpiEnd,
+    /// A request of a disk, or a bio of one or of a partition, has come to a stage.
+    Request {
+        /// Which stage.
+        stage: Stage,
+        /// Which disk or partition.
+        disk: Disk,
+        /// Its first sector, of the disk.
+        sector: u64,
+    },
+    /// `block_bio_remap`: a stacked device hands a bio on to another.
+    Remap {
+        /// The device that it was for, and its first sector there.
+        from: (Disk, u64),
+        /// Those that it is for now.
+        to: (Disk, u64),
+    },
     /// A request of a disk has been completed, or a part of it.
     Completed {
         /// Which disk.
         disk: Disk,
+        /// The first sector, and how many; `None` of a flush.
+        range: Option<(u64, u32)>,
     },
     /// The tracer lost events of this processor between now and `until`.
     Lost {

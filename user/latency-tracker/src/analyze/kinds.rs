@@ -4,7 +4,7 @@
 //! (`perf data convert --to-ctf`). Names and fields are looked up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Disk, Release, What};
+use lt_model::{Disk, Release, Stage, What};
 
 /// A kind of event that says something, and where.
 pub(super) enum Kind {
@@ -30,7 +30,9 @@ pub(super) enum Kind {
     TimerEnd,
     Ipi(String),
     IpiEnd,
-    Completed(FieldIndex),
+    Request(Stage, FieldIndex, FieldIndex),
+    Remap([FieldIndex; 4]),
+    Completed(FieldIndex, Option<(FieldIndex, FieldIndex)>),
 }
 
 /// The fields of a thread.
@@ -80,7 +82,19 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "irq_softirq_exit" | "softirq_exit" => Kind::SoftirqEnd(field("vec")?),
         "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => Kind::Timer,
         "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => Kind::TimerEnd,
-        "block_rq_complete" => Kind::Completed(field("dev")?),
+        "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?),
+        "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?),
+        "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?),
+        "block_bio_remap" => Kind::Remap([
+            field("old_dev")?,
+            field("old_sector")?,
+            field("dev")?,
+            field("sector")?,
+        ]),
+        "block_rq_complete" => {
+            let range = field("sector").zip(field("nr_sector"));
+            Kind::Completed(field("dev")?, range)
+        }
         // As LTTng called all ends of system calls before 2.3.
         "exit_syscall" => Kind::Return,
         _ => call_or_vector(system, name)?,
@@ -205,8 +219,21 @@ impl Kind {
                 name: ipi.as_bytes(),
             },
             Self::IpiEnd => What::IpiEnd,
-            Self::Completed(dev) => What::Completed {
+            Self::Request(stage, dev, sector) => What::Request {
+                stage: *stage,
                 disk: Disk(unsigned(*dev)?),
+                sector: event.unsigned(*sector)?,
+            },
+            Self::Remap([old_dev, old_sector, dev, sector]) => What::Remap {
+                from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
+                to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
+            },
+            Self::Completed(dev, range) => What::Completed {
+                disk: Disk(unsigned(*dev)?),
+                range: range.and_then(|(sector, sectors)| {
+                    let sectors = unsigned(sectors).filter(|sectors| *sectors > 0)?;
+                    Some((event.unsigned(sector)?, sectors))
+                }),
             },
         })
     }
@@ -332,10 +359,22 @@ mod tests {
                 panic!("no event");
             };
             let what = kind.what(&event, Release(7, 2));
-            Some(matches!(what, Some(What::Completed { disk: Disk(found) }) if found == disk))
+            Some(match what {
+                Some(What::Completed {
+                    disk: Disk(found),
+                    range,
+                }) => found == disk && range == Some((128_056, 8)),
+                Some(What::Request {
+                    stage: Stage::Issued,
+                    disk: Disk(found),
+                    sector,
+                }) => found == disk && sector == 128_056,
+                _ => false,
+            })
         };
         assert_eq!(said("block:block_rq_complete", &fields), Some(true));
-        assert_eq!(said("block:block_rq_issue", &fields), None);
+        assert_eq!(said("block:block_rq_issue", &fields), Some(true));
+        assert_eq!(said("block:block_rq_merge", &fields), None);
         // Without the number it tells nothing.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }

@@ -87,11 +87,7 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
         let tracer = environment(trace, &["tracer_name"]);
         tracer.is_some_and(|name| name.starts_with("lttng"))
     };
-    let mut of_kernel = reader
-        .traces()
-        .iter()
-        .zip(kernels)
-        .filter(|(_, is)| **is);
+    let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
     if !of_kernel.all(|(trace, _)| is_lttng(trace)) {
         return Vec::new();
     }
@@ -108,7 +104,11 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
             return Vec::new();
         }
         let frequency = frequencies.get(span.trace).copied().unwrap_or(SECOND);
-        streams.push((cpu, nanoseconds(begin, frequency), nanoseconds(end, frequency)));
+        streams.push((
+            cpu,
+            nanoseconds(begin, frequency),
+            nanoseconds(end, frequency),
+        ));
     }
     streams
 }

@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use lt_analyze::{Cause, Leaf, Piece, causes, instead};
-use lt_model::{Context, Handler, Model, Name, Raiser, ThreadId, Unrecorded, Use, Vector};
+use lt_analyze::{Cause, Leaf, Piece, Place, causes, instead};
+use lt_model::{Context, Disk, Handler, Model, Name, Raiser, ThreadId, Unrecorded, Use, Vector};
 use lt_proc::Nanos;
 use serde::Serialize;
 
@@ -91,6 +91,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Timer => "a timer".into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
+        Leaf::Completion(disk) => format!("a completion of disk {disk}"),
         Leaf::Network(Handler(number, name)) => {
             format!("the network ({}, interrupt {number})", text(name))
         }
@@ -117,17 +118,50 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     }
 }
 
+/// Where a request was that a disk had not got yet.
+pub(crate) fn held(disk: Disk, place: Place) -> String {
+    let place = match place {
+        Place::Unsubmitted => ": not submitted",
+        Place::Stacked => ": in a stacked device",
+        Place::Unallocated => ": no free request",
+        Place::Queued => ": in its queue",
+        Place::Unrecorded => "",
+    };
+    format!("held back before disk {disk}{place}")
+}
+
 /// A packet that no device has brought, by what has raised the softirq.
 fn packet(by: Raiser) -> &'static str {
     match by {
-        Raiser::Timer => "a packet that a timer of this machine has released, such as a delayed ACK",
+        Raiser::Timer => "a packet of a local timer",
         Raiser::Thread => "a packet sent on this machine",
         Raiser::Ipi => "a packet that another CPU has passed on",
         Raiser::Several => "a packet from one of several sources",
-        Raiser::Unrecorded | Raiser::Device(_) => {
-            "a packet; its source is not recorded (enable irq_softirq_raise)"
-        }
+        Raiser::Unrecorded | Raiser::Device(_) => "a packet",
     }
+}
+
+/// What a sentence adds to a cause: what it may have been, or which event would show it.
+pub(super) fn addition(cause: Cause) -> Option<&'static str> {
+    Some(match cause {
+        Cause::Held(_, place, _) => match place {
+            Place::Unsubmitted => "by io.max of a cgroup, or by the thread that submits it",
+            Place::Stacked => "device mapper or md",
+            Place::Unallocated => "by its tags, writeback throttling or io.cost",
+            Place::Queued => "by the I/O scheduler, or the disk is busy",
+            Place::Unrecorded => "where is not recorded (enable block_bio_queue and block_getrq)",
+        },
+        Cause::For(Leaf::Completion(_), _) => {
+            "where its request was held is not recorded (enable block_rq_issue)"
+        }
+        Cause::For(Leaf::Packet(Raiser::Timer), _) => {
+            "no device has brought it: a delayed ACK, a retransmission or pacing"
+        }
+        Cause::For(Leaf::Packet(Raiser::Unrecorded), _) => {
+            "its source is not recorded (enable irq_softirq_raise)"
+        }
+        _ => return None,
+    })
 }
 
 /// Why it is not recorded what a thread did.
@@ -346,8 +380,8 @@ impl Shown<'_> {
     /// What a piece is, and who had the processor that it waited for.
     pub(crate) fn step(&self, piece: &Piece) -> String {
         let mut text = match (piece.cause, piece.cpu) {
-            (Cause::Waiting, None) => "woken, waits for a CPU; which one is not recorded".into(),
-            (Cause::Preempted, None) => "preempted; on which CPU is not recorded".into(),
+            (Cause::Waiting, None) => "woken, waits for a CPU, not recorded which".into(),
+            (Cause::Preempted, None) => "preempted, not recorded on which CPU".into(),
             (Cause::Waiting, Some(cpu)) => format!("woken, waits for CPU {cpu}"),
             (Cause::Preempted, Some(cpu)) => format!("preempted on CPU {cpu}"),
             (cause, _) => self.what(cause),
@@ -373,6 +407,9 @@ impl Shown<'_> {
             Cause::For(leaf, call) => format!("waits{} for {}", within(call), self.leaf(leaf)),
             Cause::Blocked(call) => {
                 format!("waits{}; waker not recorded", within(call))
+            }
+            Cause::Held(disk, place, call) => {
+                format!("request{} {}", within(call), held(disk, place))
             }
             Cause::Idle => "idle; source of its next work not recorded".into(),
             Cause::Transit => "is about to be woken".into(),
@@ -432,6 +469,16 @@ impl Shown<'_> {
             Cause::Waiting => ("waiting", None, None),
             Cause::For(leaf, call) => ("blocked", call, Some(leaf)),
             Cause::Blocked(call) => ("blocked", call, None),
+            Cause::Held(disk, place, call) => {
+                json.held = Some(match place {
+                    Place::Unsubmitted => "unsubmitted",
+                    Place::Stacked => "stacked",
+                    Place::Unallocated => "unallocated",
+                    Place::Queued => "queued",
+                    Place::Unrecorded => "unrecorded",
+                });
+                ("blocked", call, Some(Leaf::Disk(Some(disk))))
+            }
             Cause::Idle => ("idle", None, None),
             Cause::Transit => ("transit", None, None),
             Cause::Unknown(why) => {
@@ -455,6 +502,10 @@ impl Shown<'_> {
             Some(Leaf::Disk(disk)) => {
                 json.by = Some("disk");
                 json.name = disk.map(|disk| disk.to_string());
+            }
+            Some(Leaf::Completion(disk)) => {
+                json.by = Some("completion");
+                json.name = Some(disk.to_string());
             }
             Some(Leaf::Network(Handler(number, name))) => {
                 json.by = Some("network");
@@ -557,6 +608,8 @@ struct CauseJson {
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     irq: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

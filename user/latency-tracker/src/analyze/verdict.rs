@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use lt_analyze::{Cause, Piece, used};
 use lt_model::{Model, Use};
 
-use super::show::{Group, Shown, leaf_name, name, unrecorded, used_by};
+use super::show::{Group, Shown, addition, held, leaf_name, name, unrecorded, used_by};
 use crate::out;
 use lt_proc::Nanos;
 
@@ -24,11 +24,13 @@ impl Shown<'_> {
                 unrecorded(why)
             ));
         }
+        let more = addition(most.cause).map(|more| format!("; {more}"));
         Some(format!(
-            "{}: {}{}.",
+            "{}: {}{}{}.",
             out::share(most.time, self.range.1 - self.range.0),
             self.who(most),
-            self.did(most)
+            self.did(most),
+            more.unwrap_or_default()
         ))
     }
 
@@ -87,6 +89,9 @@ impl Shown<'_> {
             },
             Cause::For(leaf, c) => format!("waited{} for {}", call(c), leaf_name(model, leaf)),
             Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
+            Cause::Held(disk, place, c) => {
+                format!("waited{} for a request {}", call(c), held(disk, place))
+            }
             Cause::Idle => "was idle; source of its next work not recorded".into(),
             Cause::Transit => "was about to be woken".into(),
             Cause::Unknown(why) => format!("did what is not recorded: {}", unrecorded(why)),

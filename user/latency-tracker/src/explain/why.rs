@@ -90,10 +90,9 @@ impl<'a> Why<'a> {
                 self.share(*time),
                 used_by(model, *used)
             ),
-            Some((Use::Unknown, time)) => format!(
-                "{}: what CPU {cpu} did is not recorded.",
-                self.share(*time)
-            ),
+            Some((Use::Unknown, time)) => {
+                format!("{}: what CPU {cpu} did is not recorded.", self.share(*time))
+            }
         }
     }
 
@@ -418,7 +417,7 @@ mod tests {
             switch(0, 0, 0, R, 7),
             switch(10, 0, 7, S, 0),
             at(800, 0, What::Timer),
-            at(800, 0, What::Completed { disk }),
+            at(800, 0, What::Completed { disk, range: None }),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),
             switch(810, 0, 0, R, 7),
@@ -427,7 +426,8 @@ mod tests {
         ];
         assert_eq!(
             verdict(&events, "offcpu", (10, 810)),
-            "98 % of it (790ns): late/7 waited for disk 254:0."
+            "98 % of it (790ns): late/7 waited for a completion of disk 254:0; where its request was held is not \
+             recorded (enable block_rq_issue)."
         );
         assert_eq!(
             verdict(&events, "runqueue", (820, 1000)),

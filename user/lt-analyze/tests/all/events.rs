@@ -270,7 +270,12 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
         at(53, 0, What::Softirq { vector }),
         at(53, 0, What::SoftirqEnd { vector }),
     ];
-    let other = [&device[..], &served, &timer.map(|e| Event { time: 54, ..e })].concat();
+    let other = [
+        &device[..],
+        &served,
+        &timer.map(|e| Event { time: 54, ..e }),
+    ]
+    .concat();
     assert_eq!(cause(&other), Leaf::Packet(Raiser::Timer));
     // Neither is one of which the raise was lost, or is not recorded.
     let lost = [&device[..], &[at(53, 0, What::Lost { until: 54 })]].concat();
@@ -285,13 +290,13 @@ fn a_wait_for_a_disk_names_it() {
         switch(0, 0, 0, R, 7),
         switch(1, 0, 7, S, 0),
         at(5, 0, What::Softirq { vector: 4 }),
-        at(6, 0, What::Completed { disk }),
+        at(6, 0, What::Completed { disk, range: None }),
         waking(7, 0, 7, 0),
         at(8, 0, What::SoftirqEnd { vector: 4 }),
         switch(9, 0, 0, R, 7),
     ]);
     let pieces = path(&m, of(&m, 7), 1, 7);
-    assert_eq!(pieces[0].cause, Cause::For(Leaf::Disk(Some(disk)), None));
+    assert_eq!(pieces[0].cause, Cause::For(Leaf::Completion(disk), None));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use super::Detail;
 use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::processor::{Stretches, Use};
+use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
 
 /// As long after its end, ns, what an interrupt has left to a thread is given to that. It takes some microseconds; a
@@ -31,7 +32,7 @@ pub(super) struct Cpu {
     /// The softirqs that were raised and have not begun yet, and by what.
     pub(super) raised_by: Vec<(u32, Raiser)>,
     /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
-    pub(super) completed: Option<(Disk, usize)>,
+    pub(super) completed: Option<(Disk, usize, Option<Request>)>,
     /// What it does, and since when.
     used: Option<Use>,
     since: u64,
@@ -152,10 +153,10 @@ impl Cpu {
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk that has completed a request in what goes on now.
-    pub(super) fn disk(&self) -> Option<Disk> {
-        let (disk, depth) = self.completed?;
-        (depth == self.contexts.len()).then_some(disk)
+    /// The disk that has completed a request in what goes on now, and which.
+    pub(super) fn disk(&self) -> Option<(Disk, Option<Request>)> {
+        let (disk, depth, request) = self.completed?;
+        (depth == self.contexts.len()).then_some((disk, request))
     }
 
     /// A softirq is raised, in a handler or elsewhere. One that raises another, or itself again for the rest of its work,

@@ -148,14 +148,7 @@ impl Tasks {
 
     /// It moves from the runqueue of one processor to another. While it is being woken, which `wakeups` would end, it is on
     /// none yet.
-    pub(super) fn moved(
-        &mut self,
-        thread: ThreadId,
-        time: u64,
-        from: u32,
-        to: u32,
-        wakeups: bool,
-    ) {
+    pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
         let task = self.of(thread);
         if !matches!(task.state, State::Waiting | State::Preempted) {
             return;
@@ -211,7 +204,10 @@ impl Tasks {
     /// It has run on that processor since then, which only its switch out at `time` shows.
     pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) {
         let begin = self.of(thread).since;
-        if matches!(self.of(thread).state, State::Running(_) | State::Interrupted(_)) {
+        if matches!(
+            self.of(thread).state,
+            State::Running(_) | State::Interrupted(_)
+        ) {
             return;
         }
         if begin > since {

@@ -3,7 +3,8 @@
 //! Events in few words, and what became of them in few words.
 
 use lt_model::{
-    Builder, Context, Event, Handler, Model, Raiser, Sleep, State, SwitchedOut, ThreadId, Waker, What,
+    Builder, Context, Event, Handler, Model, Raiser, Sleep, State, SwitchedOut, ThreadId, Waker,
+    What,
 };
 
 pub const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);

@@ -45,7 +45,10 @@ fn a_thread_is_not_known_to_be_off_while_a_stream_has_not_started() {
     );
     assert_eq!(why(&m, 7), [(10, 70, Unrecorded::Before(1))]);
     // What CPU 1 ran from the start of its stream, its first switch shows.
-    assert_eq!(told(&m, 8), "0..70 unknown, 70..80 running, 80..100 blocked");
+    assert_eq!(
+        told(&m, 8),
+        "0..70 unknown, 70..80 running, 80..100 blocked"
+    );
     let used: Vec<_> = m.processors[1].stretches.iter().collect();
     assert_eq!((used[0].used, used[0].end), (Use::Unknown, 70));
     assert_eq!(used[1].end, 80);
@@ -61,7 +64,10 @@ fn a_thread_is_not_known_to_be_off_after_a_stream_has_ended() {
         switch(100, 0, 9, S, 0),
     ];
     let m = model_of(&[(0, 0, 100), (1, 0, 40)], &events);
-    assert_eq!(told(&m, 7), "0..10 running, 10..40 blocked, 40..100 unknown");
+    assert_eq!(
+        told(&m, 7),
+        "0..10 running, 10..40 blocked, 40..100 unknown"
+    );
     assert_eq!(why(&m, 7), [(40, 100, Unrecorded::After(1))]);
     assert_eq!(told(&m, 8), "0..40 running, 40..100 unknown");
     // A stream that reaches to the end may have its last event long before.

@@ -274,7 +274,10 @@ fn what_waits_for_a_processor_with_a_gap_is_not_known_from_there_on() {
         lost(5, 8, 2),
         switch(10, 0, 4, S, 7),
     ]);
-    assert_eq!(told(&m, 7), "0..4 unknown by 8, 4..5 waiting, 5..8 unknown, 8..10 waiting");
+    assert_eq!(
+        told(&m, 7),
+        "0..4 unknown by 8, 4..5 waiting, 5..8 unknown, 8..10 waiting"
+    );
 }
 
 /// Until when thread 7 was in each of its states, and on which processor.
@@ -366,9 +369,7 @@ fn a_move_shows_where_a_thread_has_waited() {
     let expected = [5, 10, 60, 120, 130].into_iter();
     assert_eq!(
         cpus(&m),
-        expected
-            .zip([1, 1, 0, 1, 1].map(Some))
-            .collect::<Vec<_>>()
+        expected.zip([1, 1, 0, 1, 1].map(Some)).collect::<Vec<_>>()
     );
 }
 

@@ -204,7 +204,10 @@ fn a_softirq_is_of_what_has_raised_it() {
         handler
     );
     // It is not that one.
-    assert_eq!(with(&[begin, end, raise]), format!("{no_handler} of Thread"));
+    assert_eq!(
+        with(&[begin, end, raise]),
+        format!("{no_handler} of Thread")
+    );
     assert_eq!(with(&[begin, end]), no_handler);
     // Another one has, too.
     let name = b"other";
@@ -226,7 +229,7 @@ fn a_softirq_is_of_what_has_raised_it() {
 #[test]
 fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     let disk = Disk(8 << 20 | 16);
-    let done = |time| at(time, 0, What::Completed { disk });
+    let done = |time| at(time, 0, What::Completed { disk, range: None });
     let by_disk = |time| format!("0..{time} blocked by disk 8:16");
     // In whichever interrupt.
     let [begin, end] = irq(3);

@@ -145,7 +145,10 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
     assert_eq!(trace.tracks[&path].1, trace.track("Alert 2 of x"));
     assert_eq!(
         told(&trace, "Critical path of late/7"),
-        ["90..100 late/7 not recorded: no event names the thread yet", "100..110 late/7 runs"]
+        [
+            "90..100 late/7 not recorded: no event names the thread yet",
+            "100..110 late/7 runs"
+        ]
     );
     assert_eq!(told(&trace, "late/7"), ["100..112 runs"]);
     let alert = trace.on(trace.track("Alert 2 of x").unwrap())[0];
