@@ -2,7 +2,7 @@
 
 //! Waits for a request of a disk, by where the request was (review 3, B1).
 
-use lt_analyze::{Cause, Leaf, Place, path};
+use lt_analyze::{Cause, Leaf, path};
 use lt_model::{Builder, Disk, Event, Sleep, Stage, SwitchedOut, What};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
