@@ -38,7 +38,7 @@ mod tasks;
 
 use std::sync::Arc;
 
-use self::cpus::{Cpus, TAIL};
+use self::cpus::{Cpus, WAY_OUT};
 use self::gaps::Gap;
 use self::requests::Requests;
 use self::tasks::Tasks;
@@ -602,13 +602,13 @@ impl Builder {
     }
 
     /// Whether a thread is in user mode. What it does in the kernel on its way there, after a system call, an interrupt or
-    /// a switch, takes some microseconds; the same time is given to it as to the tail of an interrupt.
+    /// a switch, takes some microseconds.
     fn is_in_user_mode(&mut self, time: u64, thread: Option<ThreadId>) -> bool {
         let Some(thread) = thread.filter(|_| self.all_calls) else {
             return false;
         };
         let since = self.tasks.of(thread).user_since;
-        since.is_some_and(|since| time.saturating_sub(since) > TAIL)
+        since.is_some_and(|since| time.saturating_sub(since) > WAY_OUT)
     }
 
     /// Whether a thread does only what interrupts leave behind.

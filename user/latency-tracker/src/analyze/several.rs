@@ -11,6 +11,7 @@
 //! two machines, or two boots of one                       refused
 //! ```
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -111,6 +112,36 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
         ));
     }
     streams
+}
+
+/// Whether every system call is recorded in the traces that tell who runs. The conversion of an older trace keeps only the
+/// classes that have events, so its own metadata counts.
+pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
+    /// Those that are recorded by name are fewer; with --all, LTTng has a class for each system call of the kernel.
+    const ALL_CALLS: usize = 200;
+    /// Larger metadata is not looked at.
+    const MOST: u64 = 64 << 20;
+    let kinds = reader.classes().filter_map(kinds::kind);
+    if kinds.filter(|kind| matches!(kind, Kind::Call(_))).count() >= ALL_CALLS {
+        return true;
+    }
+    let has_all = |trace: &Trace| {
+        let path = trace.directory.join("metadata");
+        let is_small = path.metadata().is_ok_and(|facts| facts.len() <= MOST);
+        let text = is_small.then(|| fs::read(path).unwrap_or_default());
+        text.is_some_and(|text| calls_in(&text) >= ALL_CALLS)
+    };
+    let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
+    of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
+}
+
+/// How many system calls have a class in metadata.
+fn calls_in(metadata: &[u8]) -> usize {
+    let word = b"syscall_entry_";
+    metadata
+        .windows(word.len())
+        .filter(|window| window == word)
+        .count()
 }
 
 /// Whether switches of threads are among the events of a stream.
@@ -254,6 +285,13 @@ mod tests {
 
     fn told(trace: &Path) -> Result<Told> {
         read(trace, None, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn system_calls_are_counted_in_the_metadata() {
+        let metadata = b"event { name = syscall_entry_read; };\nevent { name = \"syscall_entry_write\"; };\nsyscall_exit_read";
+        assert_eq!(calls_in(metadata), 2);
+        assert_eq!(calls_in(b""), 0);
     }
 
     #[test]

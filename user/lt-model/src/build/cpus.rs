@@ -13,6 +13,10 @@ use crate::tiles::{Kinds, Tiles, with_room};
 /// waking that comes later is what the interrupted thread does.
 pub(super) const TAIL: u64 = 100_000;
 
+/// As long after a system call, an interrupt or a switch, ns, a thread may be on its way to user mode. In recorded traces
+/// that took less, and wakings by interrupts that are not recorded came from 30 us on.
+pub(super) const WAY_OUT: u64 = 30_000;
+
 /// More softirqs than any kernel has.
 const VECTORS: usize = 16;
 

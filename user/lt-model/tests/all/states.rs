@@ -485,7 +485,8 @@ fn a_thread_in_user_mode_wakes_nobody() {
     };
     assert_eq!(woken_by(true, What::Return, LONG), "unseen");
     // It is on its way back to user mode.
-    assert_eq!(woken_by(true, What::Return, 90_000), "8");
+    assert_eq!(woken_by(true, What::Return, 25_000), "8");
+    assert_eq!(woken_by(true, What::Return, 35_000), "unseen");
     // In the kernel it is what it seems to be.
     assert_eq!(woken_by(true, What::Call { name: b"write" }, LONG), "8");
     assert_eq!(woken_by(true, What::Exit, LONG), "8");
