@@ -9,6 +9,7 @@ use lt_analyze::{Piece, Sum, Worker, causes, path, thread_in, unusual, used};
 use lt_model::{Model, ThreadId, Use};
 use lt_proc::{Alert, Nanos, Reason};
 
+use super::resource;
 use crate::analyze::feed::Told;
 use crate::analyze::show::{Json, Shown, leaf_name, name, used_by};
 use crate::{out, way};
@@ -160,6 +161,9 @@ impl<'a> Why<'a> {
             lines.push("its task was then in".into());
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
+        if let Some((function, what)) = resource::of(&stack) {
+            lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
+        }
         lines
     }
 
