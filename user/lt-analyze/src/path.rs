@@ -106,6 +106,8 @@ pub enum Leaf {
     Timer,
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
+    /// The dirty limit: there is too much data that has to be written to this disk.
+    Dirty(Option<Disk>),
     /// The completion of a request of this disk; where it was until then is not recorded.
     Completion(Disk),
     /// The network: a packet that the interrupt of a device has brought, or sent.
@@ -156,6 +158,10 @@ impl Cause {
                 if interval.waker.and_then(|w| model.request(w)).is_some() =>
             {
                 Self::For(Leaf::Disk(Some(disk)), call)
+            }
+            // That a timer ends this sleep is not why it was.
+            Some((None, Some(_))) | None if let Sleep::Dirty(disk) = sleep => {
+                Self::For(Leaf::Dirty(disk), call)
             }
             Some((None, Some(context))) => Self::For(context.into(), call),
             _ if sleep == Sleep::Idle => Self::Idle,

@@ -46,7 +46,7 @@ use crate::context::{Context, Vector, Waker, is_for_softirqs, is_left_to};
 use crate::event::{Event, What};
 use crate::ids::{ThreadId, WakerId};
 use crate::names::Names;
-use crate::sleep::SwitchedOut;
+use crate::sleep::{Sleep, SwitchedOut};
 use crate::state::{State, Unrecorded};
 use crate::wakers::Wakers;
 use crate::wanted::Wanted;
@@ -312,6 +312,12 @@ impl Builder {
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
             // The tail goes on here, too.
             What::Raise { vector } => return self.raise(cpu, vector),
+            What::Dirty { disk } => {
+                if let Some(thread) = self.cpus.at(cpu).thread() {
+                    self.tasks.of(thread).dirty = Some(disk);
+                }
+                return;
+            }
             What::Request {
                 stage,
                 disk,
@@ -411,6 +417,8 @@ impl Builder {
             SwitchedOut::Preempted => self.tasks.go(prev, time, State::Preempted),
             SwitchedOut::Dead => self.tasks.end(prev, time),
             SwitchedOut::Blocked(sleep) => {
+                let dirty = self.tasks.of(prev).dirty.take();
+                let sleep = dirty.map_or(sleep, Sleep::Dirty);
                 self.tasks.go(prev, time, State::Blocked(sleep, call));
                 if let Some((waker, target)) = pending {
                     self.tasks.woken(prev, time, waker, target);
@@ -566,6 +574,7 @@ impl Builder {
         task.call = call;
         task.user_since = call.is_none().then_some(time);
         task.pending = None;
+        task.dirty = None;
         if above.is_none() {
             self.tasks.go(thread, time, State::Running(call));
         }

@@ -134,6 +134,11 @@ pub enum What<'a> {
     },
     /// It ends.
     IpiEnd,
+    /// `writeback_balance_dirty_pages` with a pause: the present thread has made too much data dirty, and is about to sleep.
+    Dirty {
+        /// The disk to which the data goes.
+        disk: Option<Disk>,
+    },
     /// A request of a disk, or a bio of one or of a partition, has come to a stage.
     Request {
         /// Which stage.

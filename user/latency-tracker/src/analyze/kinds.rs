@@ -32,6 +32,7 @@ pub(super) enum Kind {
     IpiEnd,
     Request(Stage, FieldIndex, FieldIndex),
     Remap([FieldIndex; 4]),
+    Dirty(FieldIndex, FieldIndex),
     Completed(FieldIndex, Option<(FieldIndex, FieldIndex)>),
 }
 
@@ -91,6 +92,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             field("dev")?,
             field("sector")?,
         ]),
+        "writeback_balance_dirty_pages" => Kind::Dirty(field("bdi")?, field("pause")?),
         "block_rq_complete" => {
             let range = field("sector").zip(field("nr_sector"));
             Kind::Completed(field("dev")?, range)
@@ -145,6 +147,14 @@ fn vector(name: &str) -> Option<Kind> {
         "local_timer" => Kind::TimerEnd,
         _ => Kind::IpiEnd,
     })
+}
+
+/// The disk that a `bdi` is of: `253:3`.
+fn disk_of(bdi: &[u8]) -> Option<Disk> {
+    let text = std::str::from_utf8(bdi).ok()?;
+    let (major, minor) = text.trim_end_matches('\0').split_once(':')?;
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    (major < 1 << 12 && minor < 1 << 20).then_some(Disk(major << 20 | minor))
 }
 
 impl Kind {
@@ -228,6 +238,13 @@ impl Kind {
                 from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
                 to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
             },
+            Self::Dirty(bdi, pause) => {
+                // Without a pause it does not sleep.
+                event.signed(*pause).filter(|pause| *pause > 0)?;
+                What::Dirty {
+                    disk: event.bytes(*bdi).and_then(disk_of),
+                }
+            }
             Self::Completed(dev, range) => What::Completed {
                 disk: Disk(unsigned(*dev)?),
                 range: range.and_then(|(sector, sectors)| {
@@ -377,6 +394,14 @@ mod tests {
         assert_eq!(said("block:block_rq_merge", &fields), None);
         // Without the number it tells nothing.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
+    }
+
+    #[test]
+    fn a_bdi_is_of_a_disk() {
+        assert_eq!(disk_of(b"253:3"), Some(Disk(253 << 20 | 3)));
+        assert_eq!(disk_of(b"8:0\0\0"), Some(Disk(8 << 20)));
+        assert_eq!(disk_of(b"btrfs-1"), None);
+        assert_eq!(disk_of(b"4096:0"), None);
     }
 
     #[test]

@@ -91,6 +91,8 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Timer => "a timer".into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
+        Leaf::Dirty(Some(disk)) => format!("the dirty limit (data for disk {disk})"),
+        Leaf::Dirty(None) => "the dirty limit".into(),
         Leaf::Completion(disk) => format!("a completion of disk {disk}"),
         Leaf::Network(Handler(number, name)) => {
             format!("the network ({}, interrupt {number})", text(name))
@@ -151,6 +153,9 @@ pub(super) fn addition(cause: Cause) -> Option<&'static str> {
             Place::Queued => "by the I/O scheduler, or the disk is busy",
             Place::Unrecorded => "where is not recorded (enable block_bio_queue and block_getrq)",
         },
+        Cause::For(Leaf::Dirty(_), _) => {
+            "threads have written more than may wait to be on disk (vm.dirty_*)"
+        }
         Cause::For(Leaf::Completion(_), _) => {
             "where its request was held is not recorded (enable block_rq_issue)"
         }
@@ -501,6 +506,10 @@ impl Shown<'_> {
             Some(Leaf::Timer) => json.by = Some("timer"),
             Some(Leaf::Disk(disk)) => {
                 json.by = Some("disk");
+                json.name = disk.map(|disk| disk.to_string());
+            }
+            Some(Leaf::Dirty(disk)) => {
+                json.by = Some("dirty-limit");
                 json.name = disk.map(|disk| disk.to_string());
             }
             Some(Leaf::Completion(disk)) => {

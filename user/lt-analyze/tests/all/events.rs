@@ -299,6 +299,34 @@ fn a_wait_for_a_disk_names_it() {
     assert_eq!(pieces[0].cause, Cause::For(Leaf::Completion(disk), None));
 }
 
+/// A timer ends such a sleep, and the limit is why it was (review 3, B8).
+#[test]
+fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
+    let disk = Some(lt_model::Disk(8 << 20));
+    let cause = |between: &[Event<'static>]| {
+        let begin = [switch(0, 0, 0, R, 7), at(1, 0, What::Dirty { disk })];
+        let end = [
+            switch(3, 0, 7, S, 0),
+            at(50, 0, What::Timer),
+            waking(50, 0, 7, 0),
+            at(51, 0, What::TimerEnd),
+            switch(52, 0, 0, R, 7),
+            switch(60, 0, 7, S, 0),
+            at(70, 0, What::Timer),
+            waking(70, 0, 7, 0),
+            at(71, 0, What::TimerEnd),
+        ];
+        let m = model(&[&begin[..], between, &end].concat());
+        let causes = [(3, 50), (60, 70)].map(|(from, to)| path(&m, of(&m, 7), from, to)[0].cause);
+        assert_eq!(causes[1], Cause::For(Leaf::Timer, None));
+        causes[0]
+    };
+    assert_eq!(cause(&[]), Cause::For(Leaf::Dirty(disk), None));
+    // It has done something else first.
+    let returns = at(2, 0, What::Return);
+    assert_eq!(cause(&[returns]), Cause::For(Leaf::Timer, None));
+}
+
 #[test]
 fn who_had_the_processor_is_named() {
     let m = model(&[

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Detail;
 use super::gaps::Gaps;
-use crate::context::Context;
+use crate::context::{Context, Disk};
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals};
 use crate::names::Name;
@@ -34,6 +34,8 @@ pub(super) struct Task {
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
     /// It waits for a processor if that waking was its end of sleep; else it still sleeps so.
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
+    /// It is about to sleep because it has made too much data dirty, for this disk.
+    pub(super) dirty: Option<Option<Disk>>,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
     /// Its last interval ended by a waking.
@@ -108,6 +110,7 @@ impl Tasks {
             user_since: None,
             pending: None,
             assumed: None,
+            dirty: None,
             held: Vec::new(),
             woken: false,
         };
@@ -195,6 +198,7 @@ impl Tasks {
             return;
         }
         task.pending = None;
+        task.dirty = None;
         task.held.clear();
         task.call = None;
         task.user_since = None;

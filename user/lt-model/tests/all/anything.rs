@@ -45,6 +45,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None }),
         1 => (0..2u32, 0..4u64, 1..3u32)
             .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)) }),
+        1 => Just(What::Dirty { disk: Some(Disk(1)) }),
         3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64)
             .prop_map(|(stage, disk, sector)| What::Request { stage, disk: Disk(disk), sector }),
         1 => (0..3u32, 0..4u64, 0..3u32, 0..4u64)
