@@ -76,7 +76,7 @@ pub enum Cause {
     Held(Disk, Place, Option<Name>),
     /// It waited, and its waker is not recorded.
     Blocked(Option<Name>),
-    /// It was a kernel thread without work, and the trace does not tell who gave it some.
+    /// It was a kernel thread without work, and the source of its next work is not recorded.
     Idle,
     /// Somebody had done what wakes it, and it had not yet arrived.
     Transit,

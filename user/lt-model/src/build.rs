@@ -28,8 +28,9 @@
 //!   it is queued there. If it runs on another one than it was queued on, and no event shows that it was moved, it is not
 //!   known for which processor it waited.
 //! - *In a gap anything may have happened.* The thread that ran there is not known from then on, until it is seen again;
-//!   one that waited for that processor may have had it, and is not known either. A sleeper is still taken for one: its
-//!   end is told where it is woken, mostly on other processors.
+//!   one that waited for that processor may have had it, and is not known either. A thread that does not run may have run
+//!   there meanwhile: what it does is not recorded for the length of the gap, and its waker has ended only what comes
+//!   after. So it is before the stream of a processor starts and after it has ended.
 
 mod cpus;
 mod gaps;

@@ -288,6 +288,32 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_reaches_as_far_as_its_packets() {
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let of = |trace: &Path| {
+            let reader = Reader::open(trace).unwrap();
+            let mut streams = streams(&reader, &kernels(&reader));
+            streams.sort_unstable();
+            streams
+        };
+        let whole = of(&trace);
+        assert_eq!(whole.len(), 2);
+        assert!(whole.iter().all(|(_, begin, end)| begin < end));
+        // The first packet has gone, as in a ring, and the last one is cut.
+        let file = trace.join("kernel/channel_0");
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, &bytes[PACKET..bytes.len() - PACKET / 2]).unwrap();
+        let part = of(&trace);
+        assert_eq!(part[1], whole[1]);
+        assert_eq!(part[0].0, whole[0].0);
+        assert!(
+            part[0].1 > whole[0].1 && part[0].2 < whole[0].2,
+            "{part:?} {whole:?}"
+        );
+    }
+
+    #[test]
     fn system_calls_are_counted_in_the_metadata() {
         let metadata = b"event { name = syscall_entry_read; };\nevent { name = \"syscall_entry_write\"; };\nsyscall_exit_read";
         assert_eq!(calls_in(metadata), 2);
