@@ -100,7 +100,7 @@ case_of device large "dd/\d+ waited for disk $(dev_of vda)" offcpu threshold=0 c
 
 # On PREEMPT_RT, and where there are many, a thread does them.
 case_of storm 'late storm' \
-	'victim/\d+ could have gone on, and waited for CPU 1, which (worked for softirq HI|ran (ksoftirqd|ktimers)/1/\d+)' \
+	'victim/\d+ could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
 	syscall threshold=600ms comm=victim calls=read
 rmmod lt_irqs
 case_of accept 'python3 /lt/tests/net.py serve 127.0.0.1 1 600' 'python3/\d+ waited for a timer' accept threshold=300ms
@@ -117,7 +117,7 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	# There is its cgroup.
 	waits quota 1 50 5
 	case_of quota 'waits quota 1 10 50' \
-		'python3/\d+ could have gone on, but was held back while CPU 1 was idle, as by cpu\.max of a cgroup' \
+		'python3/\d+ was runnable; CPU 1 was idle for \S+ before it ran: slow to leave idle, or a limit not recorded \(cpu\.max, deadline\)' \
 		runqueue threshold=50ms cgroup=/lt-quota max_alerts=2
 fi
 

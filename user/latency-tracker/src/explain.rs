@@ -11,6 +11,7 @@
 mod args;
 mod block;
 mod draw;
+mod resource;
 mod why;
 
 pub(crate) use self::args::{EXAMPLES, ExplainArgs};

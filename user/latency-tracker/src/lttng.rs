@@ -43,6 +43,24 @@ const OF_THREADS: [&str; 6] = [
 const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
 /// Which disk was waited for, whatever way it says that it is done.
 const OF_DISKS: &str = "block_rq_complete";
+/// Where a request was before that: until it was submitted, got a request, and was issued.
+const OF_PLACES: [&str; 5] = [
+    "block_bio_queue",
+    "block_bio_remap",
+    "block_getrq",
+    "block_rq_insert",
+    "block_rq_issue",
+];
+/// For which CPUs a thread waited, why one was idle meanwhile, and which limits held a thread back.
+const OF_LIMITS: [&str; 7] = [
+    "sched_migrate_task",
+    "power_cpu_idle",
+    "writeback_balance_dirty_pages",
+    "workqueue_execute_start",
+    "workqueue_execute_end",
+    "timer_expire_entry",
+    "timer_expire_exit",
+];
 /// What interrupts, and in whose name: where a wait ends that no thread ended. Patterns, since not every architecture
 /// has all of them.
 const OF_INTERRUPTS: [&str; 6] = [
@@ -64,8 +82,9 @@ const OF_PATHS: [&str; 6] = [
     "x86_irq_vectors_x86_platform_ipi_*",
 ];
 
-/// The events that explain alerts of a tracker.
-pub(crate) fn default_events(tracker: &str) -> Vec<&'static str> {
+/// The events that explain alerts of a tracker. If they are to be `lean`, without those that show where a thread or a
+/// request was held back.
+pub(crate) fn default_events(tracker: &str, lean: bool) -> Vec<&'static str> {
     let of_requests = matches!(tracker, "block" | "io");
     let mut events = OF_THREADS.to_vec();
     match of_requests {
@@ -77,6 +96,13 @@ pub(crate) fn default_events(tracker: &str) -> Vec<&'static str> {
     }
     if tracker == "tree" {
         events.extend(OF_PATHS);
+    }
+    if !lean {
+        // An event that a pattern names is in it.
+        let more = OF_PLACES.into_iter().chain(OF_LIMITS);
+        let is_new = |event: &&str| !events.iter().any(|pattern| matches(pattern, event));
+        let more: Vec<_> = more.filter(is_new).collect();
+        events.extend(more);
     }
     events
 }
@@ -358,6 +384,28 @@ mod tests {
             </command>";
         assert_eq!(discarded_in(xml).unwrap(), 7);
         assert!(discarded_in("Error").is_err());
+    }
+
+    #[test]
+    fn what_shows_where_a_wait_was_held_is_recorded_once_unless_it_is_to_be_lean() {
+        for tracker in ["offcpu", "syscall", "block", "io", "tree"] {
+            let (lean, all) = (
+                default_events(tracker, true),
+                default_events(tracker, false),
+            );
+            let times = |event: &str, events: &[&str]| {
+                events
+                    .iter()
+                    .filter(|pattern| matches(pattern, event))
+                    .count()
+            };
+            for event in OF_PLACES.into_iter().chain(OF_LIMITS) {
+                assert_eq!(times(event, &all), 1, "{tracker} {event}");
+            }
+            assert_eq!(times("sched_migrate_task", &lean), 0);
+            assert_eq!(times("block_rq_complete", &lean), 1);
+            assert!(lean.iter().all(|event| all.contains(event)));
+        }
     }
 
     #[test]

@@ -9,6 +9,6 @@ mod unusual;
 mod who;
 
 pub use causes::{Sum, causes};
-pub use path::{Cause, Leaf, Piece, Wait, path, waits, wanted};
+pub use path::{Cause, Leaf, Piece, Place, Wait, path, waits, wanted};
 pub use unusual::{Worker, Working, unusual};
-pub use who::{held_back, instead, thread_in, used};
+pub use who::{instead, thread_in, used};

@@ -18,7 +18,8 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Sleep, State, ThreadId, Vector, WakerId, Wanted,
+    Context, Disk, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded,
+    Vector, WakerId, Wanted,
 };
 
 /// A longer chain of threads that wait for each other is not followed: the stack is not endless.
@@ -71,14 +72,31 @@ pub enum Cause {
     Waiting,
     /// It waited, in this system call, for what woke it then.
     For(Leaf, Option<Name>),
-    /// It waited, and the trace does not tell for whom.
+    /// It waited, in this system call, for a request that this disk had not got yet, at this place.
+    Held(Disk, Place, Option<Name>),
+    /// It waited, and its waker is not recorded.
     Blocked(Option<Name>),
-    /// It was a kernel thread without work, and the trace does not tell who gave it some.
+    /// It was a kernel thread without work, and the source of its next work is not recorded.
     Idle,
     /// Somebody had done what wakes it, and it had not yet arrived.
     Transit,
-    /// The trace does not tell what it did.
-    Unknown,
+    /// It is not recorded what it did, and why.
+    Unknown(Unrecorded),
+}
+
+/// Where a request is before a disk gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// Not submitted: a cgroup's limit (io.max) holds it back, or it is for another thread to submit it.
+    Unsubmitted,
+    /// In a stacked device.
+    Stacked,
+    /// Submitted, and without a request: writeback throttling, io.cost, or no free tag.
+    Unallocated,
+    /// In the queue: the I/O scheduler or a busy disk.
+    Queued,
+    /// Not recorded.
+    Unrecorded,
 }
 
 /// What is not a thread.
@@ -88,12 +106,18 @@ pub enum Leaf {
     Timer,
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
-    /// The network.
-    Network,
+    /// The dirty limit: there is too much data that has to be written to this disk.
+    Dirty(Option<Disk>),
+    /// The completion of a request of this disk; where it was until then is not recorded.
+    Completion(Disk),
+    /// The network: a packet that the interrupt of a device has brought, or sent.
+    Network(Handler),
+    /// A packet that no device has brought, as far as is known: what has raised its softirq.
+    Packet(Raiser),
     /// The handler of a hard interrupt, of a device of this name.
     Irq(i32, Name),
-    /// Another softirq, and the handler that has raised it.
-    Softirq(u32, Option<Handler>),
+    /// Another softirq, and what has raised it.
+    Softirq(u32, Raiser),
     /// Another processor.
     Ipi(Name),
     /// An interrupt or a fault that the trace does not show.
@@ -106,11 +130,14 @@ impl From<Context> for Leaf {
             Context::Timer => Self::Timer,
             Context::Irq { number, name } => Self::Irq(number, name),
             Context::Ipi(name) => Self::Ipi(name),
-            Context::Disk(disk) => Self::Disk(Some(disk)),
+            Context::Disk(disk) => Self::Completion(disk),
             Context::Unseen => Self::Unseen,
             Context::Softirq { vector, by, .. } => match vector {
-                Vector::NET_TX | Vector::NET_RX => Self::Network,
-                Vector(1 | 8) => Self::Timer,
+                Vector::NET_TX | Vector::NET_RX => match by {
+                    Raiser::Device(handler) => Self::Network(handler),
+                    by => Self::Packet(by),
+                },
+                Vector::TIMER | Vector::HRTIMER => Self::Timer,
                 Vector(4 | 5) => Self::Disk(None),
                 Vector(other) => Self::Softirq(other, by),
             },
@@ -127,6 +154,15 @@ impl Cause {
         };
         let waker = interval.waker.and_then(|w| model.waker(w));
         match waker.map(|waker| (waker.by(), waker.context)) {
+            Some((None, Some(Context::Disk(disk))))
+                if interval.waker.and_then(|w| model.request(w)).is_some() =>
+            {
+                Self::For(Leaf::Disk(Some(disk)), call)
+            }
+            // That a timer ends this sleep is not why it was.
+            Some((None, Some(_))) | None if let Sleep::Dirty(disk) = sleep => {
+                Self::For(Leaf::Dirty(disk), call)
+            }
             Some((None, Some(context))) => Self::For(context.into(), call),
             _ if sleep == Sleep::Idle => Self::Idle,
             _ => Self::Blocked(call),
@@ -231,7 +267,7 @@ impl Walk<'_> {
                 self.ended(id, part, waker, Some(maker));
                 self.thread(maker, part, None);
             }
-            _ => self.piece(id, part, Cause::Unknown, None, inside),
+            _ => self.piece(id, part, Cause::Unknown(Unrecorded::Unseen), None, inside),
         }
     }
 
@@ -270,9 +306,42 @@ impl Walk<'_> {
                 {
                     cause = Cause::For(left, call);
                 }
-                self.piece(id, part, cause, None, inside);
+                let at = self.held(id, interval, part, cause, inside);
+                self.piece(id, (at, part.1), cause, None, inside);
             }
         }
+    }
+
+    /// The part of a wait in which a disk had not got the request yet whose completion ended it: until when that was.
+    fn held(
+        &mut self,
+        id: ThreadId,
+        interval: &Interval,
+        part: (u64, u64),
+        cause: Cause,
+        inside: (u64, u64),
+    ) -> u64 {
+        let request = interval.waker.and_then(|w| self.model.request(w));
+        let (Some(request), Cause::For(Leaf::Disk(Some(disk)), call)) = (request, cause) else {
+            return part.0;
+        };
+        let mut at = part.0;
+        let mut until = |place, end: Option<u64>| {
+            let end = end.unwrap_or(at).clamp(at, part.1);
+            self.piece(id, (at, end), Cause::Held(disk, place, call), None, inside);
+            at = end;
+        };
+        let issued = Some(request.issued);
+        if request.queued.is_some() {
+            until(Place::Unsubmitted, request.entered);
+            until(Place::Stacked, request.queued);
+            if request.allocated.is_some() {
+                until(Place::Unallocated, request.allocated);
+                until(Place::Queued, issued);
+            }
+        }
+        until(Place::Unrecorded, issued);
+        at
     }
 
     fn ended(
@@ -329,15 +398,18 @@ fn left_to(context: Option<Context>) -> Option<Leaf> {
         return None;
     };
     match (by, vector) {
-        (Some(Handler(number, name)), _) => Some(Leaf::Irq(number, name)),
-        (None, Vector::NET_TX | Vector::NET_RX) => None,
-        (None, _) => context.map(Leaf::from),
+        (Raiser::Device(Handler(number, name)), _) => Some(Leaf::Irq(number, name)),
+        (_, Vector::NET_TX | Vector::NET_RX) => None,
+        _ => context.map(Leaf::from),
     }
 }
 
 /// Whether all softirqs of one kind are that.
 fn is_of_softirq(leaf: Leaf) -> bool {
-    matches!(leaf, Leaf::Softirq(..) | Leaf::Network | Leaf::Disk(None))
+    matches!(
+        leaf,
+        Leaf::Softirq(..) | Leaf::Network(_) | Leaf::Packet(_) | Leaf::Disk(None)
+    )
 }
 
 /// What a thread does when it does not wait for anybody.
@@ -348,6 +420,6 @@ fn plain(state: State) -> Cause {
         State::Preempted => Cause::Preempted,
         State::Waiting => Cause::Waiting,
         State::Blocked(_, call) => Cause::Blocked(call),
-        State::Unknown => Cause::Unknown,
+        State::Unknown(why) => Cause::Unknown(why),
     }
 }

@@ -18,25 +18,6 @@ pub fn instead(model: &Model, piece: &Piece) -> Option<(Use, u64)> {
         .copied()
 }
 
-/// How long the processor was idle although a thread waited for it, and not only on its way to that thread: it has become
-/// idle in that time. The scheduler does that when the thread must not run: when its cgroup has used up its quota.
-#[must_use]
-pub fn held_back(model: &Model, piece: &Piece) -> u64 {
-    let begin = match piece.cause {
-        Cause::Preempted => piece.begin,
-        // What was idle when the thread was woken may be so for a moment yet.
-        Cause::Waiting => piece.begin + 1,
-        _ => return 0,
-    };
-    let processor = piece.cpu.and_then(|cpu| model.processors.get(cpu as usize));
-    let stretches = processor.map(|p| p.between(piece.begin, piece.end));
-    let idle = stretches
-        .into_iter()
-        .flatten()
-        .filter(|s| s.used == Use::Idle && s.begin >= begin);
-    idle.map(|s| s.end.min(piece.end) - s.begin).sum()
-}
-
 /// What a processor did between two times, and for how long each, ns; what took the longest comes first.
 #[must_use]
 pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {

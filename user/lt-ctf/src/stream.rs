@@ -74,6 +74,10 @@ pub(crate) struct Stream {
     ready: bool,
     /// Before the present one.
     before: Option<Packet>,
+    /// The counter of discarded events in the packet before that one.
+    discarded: Option<u64>,
+    /// The packet before was read to its end: what was lost there has not been told yet.
+    has_packet: bool,
     lost: Vec<Lost>,
     /// Of the packet in which something was wrong.
     rest: Option<Lost>,
@@ -123,6 +127,8 @@ impl Stream {
             packet: Packet::default(),
             ready: false,
             before: None,
+            discarded: None,
+            has_packet: false,
             lost: Vec::new(),
             rest: None,
             told: None,
@@ -230,15 +236,20 @@ impl Stream {
             return Ok(Some(Next::Lost(lost)));
         }
         if !self.ready {
-            if !self.next_packet(schema)? {
-                return Ok(Some(Next::End));
+            // Of the last event, or the packet's begin.
+            let last = self.cycles;
+            self.ready = self.next_packet(schema)?;
+            if self.ready || self.has_packet {
+                self.find_lost(last, self.ready);
             }
-            self.ready = true;
-            self.find_lost();
+            self.has_packet = self.ready;
         }
         self.told = self.lost.pop();
         if let Some(lost) = self.told {
             return Ok(Some(Next::Lost(lost)));
+        }
+        if !self.ready {
+            return Ok(Some(Next::End));
         }
         self.ready = false;
         self.enter();

@@ -24,24 +24,31 @@
 //! - *A softirq may be interrupted by the scheduler* (PREEMPT_RT). It goes on when its thread does.
 //! - *A thread in user mode cannot wake a task.* A waking on its processor then comes from an interrupt or a fault that
 //!   the events do not show. That it is in user mode is known only if the events have all system calls.
+//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as long as
+//!   it is queued there. If it runs on another one than it was queued on, and no event shows that it was moved, it is not
+//!   known for which processor it waited.
 //! - *In a gap anything may have happened.* The thread that ran there is not known from then on, until it is seen again;
-//!   one that waited for that processor may have had it, and is not known either. A sleeper is still taken for one: its
-//!   end is told where it is woken, mostly on other processors.
+//!   one that waited for that processor may have had it, and is not known either. A thread that does not run may have run
+//!   there meanwhile: what it does is not recorded for the length of the gap, and its waker has ended only what comes
+//!   after. So it is before the stream of a processor starts and after it has ended.
 
 mod cpus;
 mod gaps;
+mod requests;
 mod tasks;
 
 use std::sync::Arc;
 
-use self::cpus::{Cpus, TAIL};
+use self::cpus::{Cpus, WAY_OUT};
+use self::gaps::Gap;
+use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::context::{Context, Vector, Waker, is_for_softirqs, is_left_to};
 use crate::event::{Event, What};
 use crate::ids::{ThreadId, WakerId};
 use crate::names::Names;
-use crate::sleep::SwitchedOut;
-use crate::state::State;
+use crate::sleep::{Sleep, SwitchedOut};
+use crate::state::{State, Unrecorded};
 use crate::wakers::Wakers;
 use crate::wanted::Wanted;
 use crate::{Model, Processor};
@@ -94,12 +101,19 @@ pub struct Builder {
     unchecked: usize,
     /// It would take more: nothing more is kept, and it is counted how much that would be.
     over: bool,
+    requests: Requests,
     /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
     wakings: bool,
+    /// There is `sched_wakeup`, which comes after a thread has been put on a runqueue.
+    wakeups: bool,
     /// There is `softirq_raise`.
     raises: bool,
     /// There are all system calls.
     all_calls: bool,
+    /// The processors that have streams, and where these start, and where they end, the last first.
+    has_stream: Vec<u32>,
+    starts: Vec<(u64, u32)>,
+    ends: Vec<(u64, u32)>,
 }
 
 impl Builder {
@@ -112,6 +126,25 @@ impl Builder {
     /// The events have each system call of each thread. Then it is known when a thread is in user mode.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
+    }
+
+    /// The trace has events of that processor from `begin` to `end`, and before and after nothing is known of it. If that
+    /// is said of any processor, nothing is known of those of which it is not said; else all are taken for known.
+    /// Comes before the first event.
+    pub fn has_stream(&mut self, cpu: u32, begin: u64, end: u64) {
+        if cpu >= CPUS {
+            return;
+        }
+        let begins_at = self.starts.iter_mut().find(|(_, of)| *of == cpu);
+        let ends_at = self.ends.iter_mut().find(|(_, of)| *of == cpu);
+        if let (Some(begins_at), Some(ends_at)) = (begins_at, ends_at) {
+            begins_at.0 = begins_at.0.min(begin);
+            ends_at.0 = ends_at.0.max(end);
+        } else {
+            self.has_stream.push(cpu);
+            self.starts.push((begin, cpu));
+            self.ends.push((end, cpu));
+        }
     }
 
     /// What ended at `time` or before is of no interest from now on: it takes no memory.
@@ -155,7 +188,12 @@ impl Builder {
             Detail::Some(wanted) => wanted.bytes(),
             _ => 0,
         };
-        self.tasks.bytes() + self.cpus.bytes() + self.wakers.bytes() + self.names.bytes() + wanted
+        self.tasks.bytes()
+            + self.cpus.bytes()
+            + self.wakers.bytes()
+            + self.names.bytes()
+            + self.requests.bytes()
+            + wanted
     }
 
     fn check_limit(&mut self) {
@@ -195,10 +233,17 @@ impl Builder {
         }
         let (first, last) = self.span.unwrap_or((event.time, event.time));
         let time = event.time.max(last);
+        if self.span.is_none() {
+            self.tasks.start = first;
+            self.ends
+                .sort_unstable_by_key(|end| std::cmp::Reverse(*end));
+            self.start(first);
+        }
+        self.reach(first, time);
         self.span = Some((first, time));
-        self.tasks.start = first;
         let cpu = event.cpu;
         self.cpus.reach(cpu, first);
+        self.cpus.at(cpu).known_since.get_or_insert(time);
         match event.what {
             What::Switch {
                 prev,
@@ -218,6 +263,13 @@ impl Builder {
             What::Wakeup { tid, name, target } => {
                 return self.wakeup(time, cpu, tid, name, target);
             }
+            // Here, too.
+            What::Migrate {
+                tid,
+                name,
+                from,
+                to,
+            } => return self.migrate(time, tid, name, (from, to)),
             What::Fork { child, name } => self.fork(time, cpu, child, name),
             What::There { tid, name } => {
                 let thread = self.tasks.find(tid);
@@ -261,12 +313,29 @@ impl Builder {
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
             // The tail goes on here, too.
             What::Raise { vector } => return self.raise(cpu, vector),
-            What::Completed { disk } => {
-                let at = self.cpus.at(cpu);
-                at.completed = Some((disk, at.contexts.len()));
+            What::Dirty { disk } => {
+                if let Some(thread) = self.cpus.at(cpu).thread() {
+                    self.tasks.of(thread).dirty = Some(disk);
+                }
                 return;
             }
-            What::Lost { until } => self.lost(time, until.max(time), cpu),
+            What::Request {
+                stage,
+                disk,
+                sector,
+            } => {
+                let by = self.cpus.at(cpu).thread();
+                return self.requests.reach(time, stage, disk, sector, by);
+            }
+            What::Remap { from, to } => return self.requests.remap(from, to),
+            What::Completed { disk, range } => {
+                let request = range
+                    .and_then(|(sector, sectors)| self.requests.complete(disk, sector, sectors));
+                let at = self.cpus.at(cpu);
+                at.completed = Some((disk, at.contexts.len(), request));
+                return;
+            }
+            What::Lost { until } => self.lost(time, until.max(time), cpu, Unrecorded::Lost(cpu)),
         }
         if !matches!(
             event.what,
@@ -311,13 +380,27 @@ impl Builder {
     fn switch_out(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], out: SwitchedOut) {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
+        match (ran, self.cpus.at(cpu).known_since) {
+            // The first switch since the processor is known: it has run that thread all the time.
+            (None, Some(since)) if since <= time => {
+                self.cpus.ran(cpu, prev, since);
+                if let Some(prev) = prev {
+                    self.tasks.ran(prev, cpu, since, time);
+                }
+            }
+            (ran, _) => {
+                if let Some(prev) = prev.filter(|_| ran != Some(prev)) {
+                    self.tasks.contradict(prev, time);
+                }
+            }
+        }
         // Hard interrupts do not switch; softirqs may, and go on with their thread.
         let mut held = std::mem::take(&mut self.cpus.at(cpu).contexts);
         if let Some(ran) = ran
             && ran != prev
         {
             // Events are missing: it ran here, and something else ends running here.
-            self.tasks.forget_on(ran, cpu, time);
+            self.tasks.forget_on(ran, cpu, time, Unrecorded::Missing);
             held.clear();
         }
         self.named(prev, name);
@@ -335,6 +418,8 @@ impl Builder {
             SwitchedOut::Preempted => self.tasks.go(prev, time, State::Preempted),
             SwitchedOut::Dead => self.tasks.end(prev, time),
             SwitchedOut::Blocked(sleep) => {
+                let dirty = self.tasks.of(prev).dirty.take();
+                let sleep = dirty.map_or(sleep, Sleep::Dirty);
                 self.tasks.go(prev, time, State::Blocked(sleep, call));
                 if let Some((waker, target)) = pending {
                     self.tasks.woken(prev, time, waker, target);
@@ -351,9 +436,11 @@ impl Builder {
             return self.cpus.go(cpu, time, Some(None));
         };
         let task = self.tasks.of(next);
-        // It has waited where it was queued, also if another processor takes it from there.
         if !task.is_queued() {
             task.cpu = Some(cpu);
+        } else if task.cpu != Some(cpu) {
+            // It was moved meanwhile, and when is not recorded: nor, then, for which processors it waited how long.
+            task.cpu = None;
         }
         let held = std::mem::take(&mut task.held);
         let call = task.call;
@@ -384,10 +471,12 @@ impl Builder {
             context: at.contexts.last().copied().or(tail),
         };
         // A thread that completes a request has worked for it, unless it is there only to do so.
-        if let Some(disk) = disk
+        let mut request = None;
+        if let Some((disk, of)) = disk
             && waker.by().is_none_or(|by| self.is_for_softirqs(by))
         {
             waker.context = Some(Context::Disk(disk));
+            request = of;
         }
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
@@ -402,7 +491,11 @@ impl Builder {
             self.wakers.count();
             return None;
         }
-        Some(self.wakers.push(waker))
+        let id = self.wakers.push(waker);
+        if let Some(request) = request {
+            self.wakers.completes(request);
+        }
+        Some(id)
     }
 
     fn waking(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: Option<u32>) {
@@ -417,7 +510,7 @@ impl Builder {
             task.state = State::Blocked(sleep, call);
         }
         match task.state {
-            State::Blocked(..) | State::Unknown => {
+            State::Blocked(..) | State::Unknown(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
                 self.tasks.woken(thread, time, waker, target);
             }
@@ -430,6 +523,8 @@ impl Builder {
     }
 
     fn wakeup(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: u32) {
+        self.mention(target);
+        self.wakeups = true;
         let thread = self.tasks.find(tid);
         self.named(thread, name);
         let Some(thread) = thread else {
@@ -442,14 +537,25 @@ impl Builder {
             State::Waiting => task.cpu = Some(target),
             State::Preempted => {}
             // The waking is missing.
-            State::Blocked(..) | State::Unknown if self.wakings => {
+            State::Blocked(..) | State::Unknown(_) if self.wakings => {
                 self.tasks.woken(thread, time, None, Some(target));
             }
-            State::Blocked(..) | State::Unknown => self.waking(time, cpu, tid, name, Some(target)),
+            State::Blocked(..) | State::Unknown(_) => {
+                self.waking(time, cpu, tid, name, Some(target))
+            }
         }
         // A waking tells where it ran last, this where it waits.
         let task = self.tasks.of(thread);
         task.queued = task.state == State::Waiting;
+    }
+
+    fn migrate(&mut self, time: u64, tid: i32, name: &[u8], (from, to): (u32, u32)) {
+        self.mention(to);
+        let thread = self.tasks.find(tid);
+        self.named(thread, name);
+        if let Some(thread) = thread.filter(|_| from != to) {
+            self.tasks.moved(thread, time, from, to, self.wakeups);
+        }
     }
 
     fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {
@@ -469,6 +575,7 @@ impl Builder {
         task.call = call;
         task.user_since = call.is_none().then_some(time);
         task.pending = None;
+        task.dirty = None;
         if above.is_none() {
             self.tasks.go(thread, time, State::Running(call));
         }
@@ -505,13 +612,13 @@ impl Builder {
     }
 
     /// Whether a thread is in user mode. What it does in the kernel on its way there, after a system call, an interrupt or
-    /// a switch, takes some microseconds; the same time is given to it as to the tail of an interrupt.
+    /// a switch, takes some microseconds.
     fn is_in_user_mode(&mut self, time: u64, thread: Option<ThreadId>) -> bool {
         let Some(thread) = thread.filter(|_| self.all_calls) else {
             return false;
         };
         let since = self.tasks.of(thread).user_since;
-        since.is_some_and(|since| time.saturating_sub(since) > TAIL)
+        since.is_some_and(|since| time.saturating_sub(since) > WAY_OUT)
     }
 
     /// Whether a thread does only what interrupts leave behind.
@@ -537,7 +644,7 @@ impl Builder {
         if let Some(place) = at.contexts.iter().rposition(is) {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
-            at.completed = at.completed.filter(|(_, depth)| *depth <= place);
+            at.completed = at.completed.filter(|(_, depth, _)| *depth <= place);
             if let Some(thread) = at.thread() {
                 let task = self.tasks.of(thread);
                 task.user_since = task.user_since.map(|_| time);
@@ -559,13 +666,43 @@ impl Builder {
     }
 
     /// What was known before the gap is no longer valid.
-    fn lost(&mut self, since: u64, until: u64, cpu: u32) {
+    fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();
         at.contexts.clear();
         at.raised_by.clear();
+        at.tail = None;
+        self.requests.clear();
+        let at = self.cpus.at(cpu);
+        at.known_since = Some(until);
         self.cpus.go(cpu, since, None);
-        self.tasks.gaps.add(cpu, since, until);
-        self.tasks.forget_on(ran, cpu, since);
+        self.tasks.gaps.add(cpu, Gap { since, until, why });
+        self.tasks.forget_on(ran, cpu, since, why);
+    }
+
+    /// What begins and ends with the streams of the processors, up to `time`.
+    fn reach(&mut self, first: u64, time: u64) {
+        while let Some((until, cpu)) = self.ends.pop_if(|(end, _)| *end < time) {
+            self.cpus.reach(cpu, first);
+            self.lost(until.max(first), u64::MAX, cpu, Unrecorded::After(cpu));
+        }
+    }
+
+    /// The first event: the processors whose streams start later are not known before.
+    fn start(&mut self, first: u64) {
+        for (since, cpu) in std::mem::take(&mut self.starts) {
+            self.cpus.reach(cpu, first);
+            self.cpus.at(cpu).known_since = Some(first);
+            if since > first {
+                self.lost(first, since, cpu, Unrecorded::Before(cpu));
+            }
+        }
+    }
+
+    /// A thread is queued on that processor.
+    fn mention(&mut self, cpu: u32) {
+        if !self.has_stream.is_empty() && !self.has_stream.contains(&cpu) && cpu < CPUS {
+            self.tasks.gaps.set_absent(cpu);
+        }
     }
 }

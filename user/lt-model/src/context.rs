@@ -24,8 +24,8 @@ pub enum Context {
         /// It is the present thread's own work: of a thread that is there for softirqs, or packets that a thread has
         /// just sent and that are for this machine.
         own: bool,
-        /// The handler that has raised it, if it is known to be one, and no other has.
-        by: Option<Handler>,
+        /// What has raised it.
+        by: Raiser,
     },
     /// The function of a timer.
     Timer,
@@ -41,6 +41,23 @@ pub enum Context {
 /// The handler of a hard interrupt: the number of the interrupt, and the name of the handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handler(pub i32, pub Name);
+
+/// What has raised a softirq: what it does, it does for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Raiser {
+    /// Not recorded: where it was raised is not in the trace.
+    Unrecorded,
+    /// The handler of a device.
+    Device(Handler),
+    /// A timer of this machine, or a softirq that runs timers.
+    Timer,
+    /// A thread: one that sends to this machine.
+    Thread,
+    /// A call from another processor.
+    Ipi,
+    /// Several of these.
+    Several,
+}
 
 /// A block device, by the kernel's number of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +75,10 @@ impl fmt::Display for Disk {
 pub struct Vector(pub u32);
 
 impl Vector {
+    /// Timers.
+    pub const TIMER: Self = Self(1);
+    /// High-resolution timers.
+    pub const HRTIMER: Self = Self(8);
     /// Packets to be sent.
     pub const NET_TX: Self = Self(2);
     /// Packets received.

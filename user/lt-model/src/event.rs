@@ -16,6 +16,17 @@ pub struct Event<'a> {
     pub what: What<'a>,
 }
 
+/// How far a request has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// `block_bio_queue`: a bio is submitted.
+    Queued,
+    /// `block_getrq`: it has got a request.
+    Allocated,
+    /// `block_rq_issue`: the driver has got it.
+    Issued,
+}
+
 /// What happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<'a> {
@@ -49,6 +60,18 @@ pub enum What<'a> {
         name: &'a [u8],
         /// The processor on which it is to run.
         target: u32,
+    },
+    /// `sched_migrate_task`: a thread moves from the runqueue of one processor to another. The event is of the processor
+    /// that moves it.
+    Migrate {
+        /// The thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+        /// The processor on which it was.
+        from: u32,
+        /// The processor on which it is to run.
+        to: u32,
     },
     /// `sched_process_fork`: the present thread makes another.
     Fork {
@@ -111,10 +134,33 @@ pub enum What<'a> {
     },
     /// It ends.
     IpiEnd,
+    /// `writeback_balance_dirty_pages` with a pause: the present thread has made too much data dirty, and is about to sleep.
+    Dirty {
+        /// The disk to which the data goes.
+        disk: Option<Disk>,
+    },
+    /// A request of a disk, or a bio of one or of a partition, has come to a stage.
+    Request {
+        /// Which stage.
+        stage: Stage,
+        /// Which disk or partition.
+        disk: Disk,
+        /// Its first sector, of the disk.
+        sector: u64,
+    },
+    /// `block_bio_remap`: a stacked device hands a bio on to another.
+    Remap {
+        /// The device that it was for, and its first sector there.
+        from: (Disk, u64),
+        /// Those that it is for now.
+        to: (Disk, u64),
+    },
     /// A request of a disk has been completed, or a part of it.
     Completed {
         /// Which disk.
         disk: Disk,
+        /// The first sector, and how many; `None` of a flush.
+        range: Option<(u64, u32)>,
     },
     /// The tracer lost events of this processor between now and `until`.
     Lost {

@@ -21,6 +21,7 @@ mod ids;
 mod intervals;
 mod names;
 mod processor;
+mod request;
 mod sleep;
 mod state;
 mod thread;
@@ -29,14 +30,15 @@ mod wakers;
 mod wanted;
 
 pub use build::{Builder, Kept};
-pub use context::{Context, Disk, Handler, Vector, Waker};
-pub use event::{Event, What};
+pub use context::{Context, Disk, Handler, Raiser, Vector, Waker};
+pub use event::{Event, Stage, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
+pub use request::Request;
 pub use sleep::{Release, Sleep, SwitchedOut};
-pub use state::{Class, Interval, State};
+pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
 pub use wakers::Wakers;
 pub use wanted::Wanted;
@@ -68,6 +70,12 @@ impl Model {
     #[must_use]
     pub fn waker(&self, id: WakerId) -> Option<Waker> {
         self.wakers.get(id)
+    }
+
+    /// The request whose completion was that waker, if it is known when it was issued.
+    #[must_use]
+    pub fn request(&self, id: WakerId) -> Option<Request> {
+        self.wakers.request(id)
     }
 
     /// The threads that had this number, one after the other.

@@ -14,6 +14,8 @@
 //! 2.6.33     S  D  T  t  zombie dead  dead   wakekill  waking  goes on
 //! ```
 
+use crate::context::Disk;
+
 /// Why a thread does not run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sleep {
@@ -21,6 +23,8 @@ pub enum Sleep {
     Interruptible,
     /// Waits for the kernel or a device (D).
     Uninterruptible,
+    /// Waits because there is too much dirty data for this disk, if it is known which.
+    Dirty(Option<Disk>),
     /// A kernel thread without work (I).
     Idle,
     /// Stopped, or traced.

@@ -22,11 +22,28 @@ pub struct Interval {
     pub waker: Option<WakerId>,
 }
 
+/// Why it is not recorded what a thread or a CPU did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Unrecorded {
+    /// No event names the thread yet.
+    Unseen,
+    /// The stream of this CPU starts later.
+    Before(u32),
+    /// The stream of this CPU ends earlier.
+    After(u32),
+    /// Events of this CPU were lost.
+    Lost(u32),
+    /// The trace has no stream of this CPU.
+    NoStream(u32),
+    /// The events contradict each other: some are missing, and no gap is reported.
+    Missing,
+}
+
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
-    /// Not known: before it is first seen, or after events were lost.
-    Unknown,
+    /// Not recorded, and why.
+    Unknown(Unrecorded),
     /// Runs, in this system call if it is known to be in one.
     Running(Option<Name>),
     /// Would run, but the processor does something else first.
@@ -57,7 +74,7 @@ impl State {
     #[must_use]
     pub fn class(self) -> Class {
         match self {
-            Self::Unknown => Class::Unknown,
+            Self::Unknown(_) => Class::Unknown,
             Self::Running(_) => Class::Working,
             Self::Interrupted(_) | Self::Preempted | Self::Waiting => Class::Interrupted,
             Self::Blocked(..) => Class::Blocked,

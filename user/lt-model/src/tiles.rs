@@ -89,6 +89,13 @@ impl Tiles {
         }
     }
 
+    /// Those of a kind that begin at `since` or later are of another kind.
+    pub(crate) fn replace_since(&mut self, since: u64, kind: u32, by: u32) {
+        let first = self.begins.partition_point(|begin| *begin < since);
+        let later = self.kinds.iter_mut().skip(first);
+        later.filter(|of| **of == kind).for_each(|of| *of = by);
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.begins.len()
     }

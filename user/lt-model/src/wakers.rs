@@ -4,6 +4,7 @@
 
 use crate::context::{Context, Waker};
 use crate::ids::{ThreadId, WakerId};
+use crate::request::Request;
 use crate::tiles::{Kinds, push, with_room};
 
 /// No thread.
@@ -17,6 +18,8 @@ pub struct Wakers {
     /// Where, and what had interrupted the thread.
     kinds: Vec<u32>,
     known: Kinds<(u32, Option<Context>)>,
+    /// The completed requests of those that are disks, by the wakers' numbers.
+    requests: Vec<(u32, Request)>,
     /// How many were not stored.
     counted: usize,
 }
@@ -55,13 +58,28 @@ impl Wakers {
         })
     }
 
+    /// The last one is the completion of that request.
+    pub(crate) fn completes(&mut self, request: Request) {
+        if let Some(last) = self.times.len().checked_sub(1) {
+            push(&mut self.requests, (last as u32, request));
+        }
+    }
+
+    /// The request whose completion it was.
+    pub(crate) fn request(&self, id: WakerId) -> Option<Request> {
+        let place = self.requests.binary_search_by_key(&id.0, |(of, _)| *of);
+        self.requests.get(place.ok()?).map(|(_, request)| *request)
+    }
+
     /// One more, which is counted only.
     pub(crate) fn count(&mut self) {
         self.counted += 1;
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        with_room((self.times.len() + self.counted) * Self::BYTES) + self.known.bytes()
+        with_room((self.times.len() + self.counted) * Self::BYTES)
+            + with_room(self.requests.len() * size_of::<(u32, Request)>())
+            + self.known.bytes()
     }
 }
 

@@ -20,9 +20,6 @@ use crate::out::{self, note};
 /// How often the clock, and whether somebody wants us to end, are looked at, in events.
 const OFTEN: u64 = 1 << 16;
 
-/// Those that are recorded by name are fewer; with --all, LTTng has a class for each system call of the kernel.
-const ALL_CALLS: usize = 200;
-
 /// What a trace told.
 pub(crate) struct Told {
     pub(crate) model: Model,
@@ -307,9 +304,11 @@ impl Source {
         interrupted: &AtomicBool,
         mut beside: Option<&mut dyn Beside>,
     ) -> Result<Builder> {
-        let is_call = |kind: &&Kind| matches!(kind, Kind::Call(_));
-        if self.kinds.iter().flatten().filter(is_call).count() >= ALL_CALLS {
+        if several::has_all_calls(&self.reader, &self.kernels) {
             builder.has_all_calls();
+        }
+        for (cpu, begin, end) in several::streams(&self.reader, &self.kernels) {
+            builder.has_stream(cpu, begin, end);
         }
         let told = &mut self.told;
         // A second pass tells the same of this.

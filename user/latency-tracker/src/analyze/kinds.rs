@@ -4,7 +4,7 @@
 //! (`perf data convert --to-ctf`). Names and fields are looked up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Disk, Release, What};
+use lt_model::{Disk, Release, Stage, What};
 
 /// A kind of event that says something, and where.
 pub(super) enum Kind {
@@ -15,6 +15,7 @@ pub(super) enum Kind {
     },
     Waking(Thread, Option<FieldIndex>),
     Wakeup(Thread, Option<FieldIndex>),
+    Migrate(Thread, FieldIndex, FieldIndex),
     Fork(Thread),
     There(Thread),
     Call(String),
@@ -29,7 +30,10 @@ pub(super) enum Kind {
     TimerEnd,
     Ipi(String),
     IpiEnd,
-    Completed(FieldIndex),
+    Request(Stage, FieldIndex, FieldIndex),
+    Remap([FieldIndex; 4]),
+    Dirty(FieldIndex, FieldIndex),
+    Completed(FieldIndex, Option<(FieldIndex, FieldIndex)>),
 }
 
 /// The fields of a thread.
@@ -63,6 +67,11 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "sched_wakeup" | "sched_wakeup_new" => {
             Kind::Wakeup(thread("tid", "comm")?, field("target_cpu"))
         }
+        "sched_migrate_task" => Kind::Migrate(
+            thread("tid", "comm")?,
+            field("orig_cpu")?,
+            field("dest_cpu")?,
+        ),
         "sched_process_fork" => Kind::Fork(thread("child_tid", "child_comm")?),
         "sched_process_exit" => Kind::Exit,
         "lttng_statedump_process_state" => Kind::There(thread("tid", "name")?),
@@ -74,7 +83,20 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "irq_softirq_exit" | "softirq_exit" => Kind::SoftirqEnd(field("vec")?),
         "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => Kind::Timer,
         "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => Kind::TimerEnd,
-        "block_rq_complete" => Kind::Completed(field("dev")?),
+        "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?),
+        "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?),
+        "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?),
+        "block_bio_remap" => Kind::Remap([
+            field("old_dev")?,
+            field("old_sector")?,
+            field("dev")?,
+            field("sector")?,
+        ]),
+        "writeback_balance_dirty_pages" => Kind::Dirty(field("bdi")?, field("pause")?),
+        "block_rq_complete" => {
+            let range = field("sector").zip(field("nr_sector"));
+            Kind::Completed(field("dev")?, range)
+        }
         // As LTTng called all ends of system calls before 2.3.
         "exit_syscall" => Kind::Return,
         _ => call_or_vector(system, name)?,
@@ -127,6 +149,14 @@ fn vector(name: &str) -> Option<Kind> {
     })
 }
 
+/// The disk that a `bdi` is of: `253:3`.
+fn disk_of(bdi: &[u8]) -> Option<Disk> {
+    let text = std::str::from_utf8(bdi).ok()?;
+    let (major, minor) = text.trim_end_matches('\0').split_once(':')?;
+    let (major, minor): (u32, u32) = (major.parse().ok()?, minor.parse().ok()?);
+    (major < 1 << 12 && minor < 1 << 20).then_some(Disk(major << 20 | minor))
+}
+
 impl Kind {
     /// What the event says; `None` if a field has no such value.
     pub(super) fn what<'a>(
@@ -157,6 +187,12 @@ impl Kind {
                 tid: number(thread.tid)?,
                 name: name(thread.name),
                 target: target(cpu),
+            },
+            Self::Migrate(thread, from, to) => What::Migrate {
+                tid: number(thread.tid)?,
+                name: name(thread.name),
+                from: u32::try_from(number(*from)?).ok()?,
+                to: u32::try_from(number(*to)?).ok()?,
             },
             Self::Fork(child) => What::Fork {
                 child: number(child.tid)?,
@@ -193,8 +229,28 @@ impl Kind {
                 name: ipi.as_bytes(),
             },
             Self::IpiEnd => What::IpiEnd,
-            Self::Completed(dev) => What::Completed {
+            Self::Request(stage, dev, sector) => What::Request {
+                stage: *stage,
                 disk: Disk(unsigned(*dev)?),
+                sector: event.unsigned(*sector)?,
+            },
+            Self::Remap([old_dev, old_sector, dev, sector]) => What::Remap {
+                from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
+                to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
+            },
+            Self::Dirty(bdi, pause) => {
+                // Without a pause it does not sleep.
+                event.signed(*pause).filter(|pause| *pause > 0)?;
+                What::Dirty {
+                    disk: event.bytes(*bdi).and_then(disk_of),
+                }
+            }
+            Self::Completed(dev, range) => What::Completed {
+                disk: Disk(unsigned(*dev)?),
+                range: range.and_then(|(sector, sectors)| {
+                    let sectors = unsigned(sectors).filter(|sectors| *sectors > 0)?;
+                    Some((event.unsigned(sector)?, sectors))
+                }),
             },
         })
     }
@@ -320,12 +376,32 @@ mod tests {
                 panic!("no event");
             };
             let what = kind.what(&event, Release(7, 2));
-            Some(matches!(what, Some(What::Completed { disk: Disk(found) }) if found == disk))
+            Some(match what {
+                Some(What::Completed {
+                    disk: Disk(found),
+                    range,
+                }) => found == disk && range == Some((128_056, 8)),
+                Some(What::Request {
+                    stage: Stage::Issued,
+                    disk: Disk(found),
+                    sector,
+                }) => found == disk && sector == 128_056,
+                _ => false,
+            })
         };
         assert_eq!(said("block:block_rq_complete", &fields), Some(true));
-        assert_eq!(said("block:block_rq_issue", &fields), None);
+        assert_eq!(said("block:block_rq_issue", &fields), Some(true));
+        assert_eq!(said("block:block_rq_merge", &fields), None);
         // Without the number it tells nothing.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
+    }
+
+    #[test]
+    fn a_bdi_is_of_a_disk() {
+        assert_eq!(disk_of(b"253:3"), Some(Disk(253 << 20 | 3)));
+        assert_eq!(disk_of(b"8:0\0\0"), Some(Disk(8 << 20)));
+        assert_eq!(disk_of(b"btrfs-1"), None);
+        assert_eq!(disk_of(b"4096:0"), None);
     }
 
     #[test]

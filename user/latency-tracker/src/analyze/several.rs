@@ -11,6 +11,7 @@
 //! two machines, or two boots of one                       refused
 //! ```
 
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
@@ -76,6 +77,71 @@ pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<V
         .collect();
     gaps.sort_by_key(|gap| (gap.from, gap.cpu));
     Ok(gaps)
+}
+
+/// The processors whose streams have switches of threads, and from when to when these are whole, ns: from the begin of the
+/// first packet to the end of the last one. Empty if nothing says so: only LTTng begins the first packet of a stream when
+/// the recording starts, and keeps one stream a processor.
+pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)> {
+    let is_kernel = |trace: usize| kernels.get(trace) == Some(&true);
+    let is_lttng = |trace: &Trace| {
+        let tracer = environment(trace, &["tracer_name"]);
+        tracer.is_some_and(|name| name.starts_with("lttng"))
+    };
+    let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
+    if !of_kernel.all(|(trace, _)| is_lttng(trace)) {
+        return Vec::new();
+    }
+    let frequencies = frequencies(reader);
+    let mut streams = Vec::new();
+    for span in reader.spans() {
+        if !is_kernel(span.trace) || !tells_who_runs(reader, &span) {
+            continue;
+        }
+        let (Some(cpu), (begin, end)) = (span.cpu, span.cycles) else {
+            return Vec::new();
+        };
+        if begin >= end {
+            return Vec::new();
+        }
+        let frequency = frequencies.get(span.trace).copied().unwrap_or(SECOND);
+        streams.push((
+            cpu,
+            nanoseconds(begin, frequency),
+            nanoseconds(end, frequency),
+        ));
+    }
+    streams
+}
+
+/// Whether every system call is recorded in the traces that tell who runs. The conversion of an older trace keeps only the
+/// classes that have events, so its own metadata counts.
+pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
+    /// Those that are recorded by name are fewer; with --all, LTTng has a class for each system call of the kernel.
+    const ALL_CALLS: usize = 200;
+    /// Larger metadata is not looked at.
+    const MOST: u64 = 64 << 20;
+    let kinds = reader.classes().filter_map(kinds::kind);
+    if kinds.filter(|kind| matches!(kind, Kind::Call(_))).count() >= ALL_CALLS {
+        return true;
+    }
+    let has_all = |trace: &Trace| {
+        let path = trace.directory.join("metadata");
+        let is_small = path.metadata().is_ok_and(|facts| facts.len() <= MOST);
+        let text = is_small.then(|| fs::read(path).unwrap_or_default());
+        text.is_some_and(|text| calls_in(&text) >= ALL_CALLS)
+    };
+    let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
+    of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
+}
+
+/// How many system calls have a class in metadata.
+fn calls_in(metadata: &[u8]) -> usize {
+    let word = b"syscall_entry_";
+    metadata
+        .windows(word.len())
+        .filter(|window| window == word)
+        .count()
 }
 
 /// Whether switches of threads are among the events of a stream.
@@ -219,6 +285,39 @@ mod tests {
 
     fn told(trace: &Path) -> Result<Told> {
         read(trace, None, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn a_stream_reaches_as_far_as_its_packets() {
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let of = |trace: &Path| {
+            let reader = Reader::open(trace).unwrap();
+            let mut streams = streams(&reader, &kernels(&reader));
+            streams.sort_unstable();
+            streams
+        };
+        let whole = of(&trace);
+        assert_eq!(whole.len(), 2);
+        assert!(whole.iter().all(|(_, begin, end)| begin < end));
+        // The first packet has gone, as in a ring, and the last one is cut.
+        let file = trace.join("kernel/channel_0");
+        let bytes = fs::read(&file).unwrap();
+        fs::write(&file, &bytes[PACKET..bytes.len() - PACKET / 2]).unwrap();
+        let part = of(&trace);
+        assert_eq!(part[1], whole[1]);
+        assert_eq!(part[0].0, whole[0].0);
+        assert!(
+            part[0].1 > whole[0].1 && part[0].2 < whole[0].2,
+            "{part:?} {whole:?}"
+        );
+    }
+
+    #[test]
+    fn system_calls_are_counted_in_the_metadata() {
+        let metadata = b"event { name = syscall_entry_read; };\nevent { name = \"syscall_entry_write\"; };\nsyscall_exit_read";
+        assert_eq!(calls_in(metadata), 2);
+        assert_eq!(calls_in(b""), 0);
     }
 
     #[test]

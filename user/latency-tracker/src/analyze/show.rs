@@ -4,8 +4,8 @@
 
 use std::collections::HashMap;
 
-use lt_analyze::{Cause, Leaf, Piece, causes, instead};
-use lt_model::{Context, Handler, Model, Name, ThreadId, Use, Vector};
+use lt_analyze::{Cause, Leaf, Piece, Place, causes, instead};
+use lt_model::{Context, Disk, Handler, Model, Name, Raiser, ThreadId, Unrecorded, Use, Vector};
 use lt_proc::Nanos;
 use serde::Serialize;
 
@@ -91,17 +91,102 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Timer => "a timer".into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
-        Leaf::Network => "the network".into(),
+        Leaf::Dirty(Some(disk)) => format!("the dirty limit (data for disk {disk})"),
+        Leaf::Dirty(None) => "the dirty limit".into(),
+        Leaf::Completion(disk) => format!("a completion of disk {disk}"),
+        Leaf::Network(Handler(number, name)) => {
+            format!("the network ({}, interrupt {number})", text(name))
+        }
+        Leaf::Packet(by) => packet(by).into(),
         Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
-        Leaf::Softirq(vector, None) => format!("softirq {}", Vector(vector).name()),
-        Leaf::Softirq(vector, Some(Handler(number, name))) => format!(
+        Leaf::Softirq(vector, Raiser::Device(Handler(number, name))) => format!(
             "softirq {} of {} (interrupt {number})",
             Vector(vector).name(),
             text(name)
         ),
+        Leaf::Softirq(vector, by) => {
+            let by = match by {
+                Raiser::Timer => " of a timer",
+                Raiser::Thread => " of a thread",
+                Raiser::Ipi => " of another CPU",
+                Raiser::Several => " of several sources",
+                Raiser::Unrecorded | Raiser::Device(_) => "",
+            };
+            format!("softirq {}{by}", Vector(vector).name())
+        }
         Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
         Leaf::Ipi(name) => format!("interrupt {}", text(name)),
-        Leaf::Unseen => "an interrupt or a fault that is not in the trace".into(),
+        Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
+    }
+}
+
+/// Where a request was that a disk had not got yet.
+pub(crate) fn held(disk: Disk, place: Place) -> String {
+    let place = match place {
+        Place::Unsubmitted => ": not submitted",
+        Place::Stacked => ": in a stacked device",
+        Place::Unallocated => ": no free request",
+        Place::Queued => ": in its queue",
+        Place::Unrecorded => "",
+    };
+    format!("held back before disk {disk}{place}")
+}
+
+/// A packet that no device has brought, by what has raised the softirq.
+fn packet(by: Raiser) -> &'static str {
+    match by {
+        Raiser::Timer => "a packet of a local timer",
+        Raiser::Thread => "a packet sent on this machine",
+        Raiser::Ipi => "a packet that another CPU has passed on",
+        Raiser::Several => "a packet from one of several sources",
+        Raiser::Unrecorded | Raiser::Device(_) => "a packet",
+    }
+}
+
+/// What a sentence adds to a cause: what it may have been, or which event would show it.
+pub(super) fn addition(cause: Cause) -> Option<&'static str> {
+    Some(match cause {
+        Cause::Held(_, place, _) => match place {
+            Place::Unsubmitted => "by io.max of a cgroup, or by the thread that submits it",
+            Place::Stacked => "device mapper or md",
+            Place::Unallocated => "by its tags, writeback throttling or io.cost",
+            Place::Queued => "by the I/O scheduler, or the disk is busy",
+            Place::Unrecorded => "where is not recorded (enable block_bio_queue and block_getrq)",
+        },
+        Cause::For(Leaf::Dirty(_), _) => {
+            "threads have written more than may wait to be on disk (vm.dirty_*)"
+        }
+        Cause::For(Leaf::Completion(_), _) => {
+            "where its request was held is not recorded (enable block_rq_issue)"
+        }
+        Cause::For(Leaf::Packet(Raiser::Timer), _) => {
+            "no device has brought it: a delayed ACK, a retransmission or pacing"
+        }
+        Cause::For(Leaf::Packet(Raiser::Unrecorded), _) => {
+            "its source is not recorded (enable irq_softirq_raise)"
+        }
+        _ => return None,
+    })
+}
+
+/// Why it is not recorded what a thread did.
+pub(crate) fn unrecorded(why: Unrecorded) -> String {
+    match why {
+        Unrecorded::Unseen => "no event names the thread yet".into(),
+        Unrecorded::Before(cpu) => format!("the trace of CPU {cpu} starts later"),
+        Unrecorded::After(cpu) => format!("the trace of CPU {cpu} ends earlier"),
+        Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
+        Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
+        Unrecorded::Missing => "events are missing, and no gap is reported".into(),
+    }
+}
+
+/// How to record what is missing.
+fn remedy(why: Unrecorded) -> Option<&'static str> {
+    match why {
+        Unrecorded::Before(_) => Some("use a larger --subbuf-size or --num-subbuf"),
+        Unrecorded::Lost(_) => Some("record with larger buffers"),
+        _ => None,
     }
 }
 
@@ -115,7 +200,7 @@ fn is_call(model: &Model, name: Name) -> bool {
 /// Who has a processor that is used so.
 pub(crate) fn used_by(model: &Model, used: Use) -> String {
     match used {
-        Use::Unknown => "something that the trace does not tell".into(),
+        Use::Unknown => "something not recorded".into(),
         Use::Idle => "idle".into(),
         Use::Thread(id) => name(model, id),
         Use::Context(context) => leaf_name(model, context.into()),
@@ -139,11 +224,45 @@ impl Shown<'_> {
             lines.push(String::new());
             lines.extend(out::wrap(&verdict, 0));
         }
+        if let Some(missing) = self.not_recorded() {
+            lines.extend(out::wrap(&missing, 0));
+        }
         lines.push(String::new());
         self.causes(part == Part::All, &mut lines);
         lines.push(String::new());
         self.path(part, depth, &mut lines);
         lines
+    }
+
+    /// `Not recorded: 12 % of it (60ms): events of CPU 1 were lost; record with larger buffers.` Nothing if all of it is.
+    pub(crate) fn not_recorded(&self) -> Option<String> {
+        let mut reasons: Vec<(Unrecorded, u64)> = Vec::new();
+        for piece in self.pieces {
+            let Cause::Unknown(why) = piece.cause else {
+                continue;
+            };
+            let took = piece.end - piece.begin;
+            match reasons.iter_mut().find(|(of, _)| *of == why) {
+                Some((_, sum)) => *sum += took,
+                None => reasons.push((why, took)),
+            }
+        }
+        reasons.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        let (most, _) = *reasons.first()?;
+        let sum = reasons.iter().map(|(_, took)| took).sum();
+        let mut text = format!(
+            "Not recorded: {}: {}",
+            out::share(sum, self.range.1 - self.range.0),
+            unrecorded(most)
+        );
+        if reasons.len() > 1 {
+            let others = out::plural(reasons.len() - 1, "other reason");
+            text += &format!(", and {others}");
+        }
+        if let Some(remedy) = remedy(most) {
+            text += &format!("; {remedy}");
+        }
+        Some(text + ".")
     }
 
     /// What the time went to. Unless all are asked for, threads of one name are one, and what is rare is summed up.
@@ -266,6 +385,8 @@ impl Shown<'_> {
     /// What a piece is, and who had the processor that it waited for.
     pub(crate) fn step(&self, piece: &Piece) -> String {
         let mut text = match (piece.cause, piece.cpu) {
+            (Cause::Waiting, None) => "woken, waits for a CPU, not recorded which".into(),
+            (Cause::Preempted, None) => "preempted, not recorded on which CPU".into(),
             (Cause::Waiting, Some(cpu)) => format!("woken, waits for CPU {cpu}"),
             (Cause::Preempted, Some(cpu)) => format!("preempted on CPU {cpu}"),
             (cause, _) => self.what(cause),
@@ -290,11 +411,14 @@ impl Shown<'_> {
             Cause::Waiting => "woken, waits for a CPU".into(),
             Cause::For(leaf, call) => format!("waits{} for {}", within(call), self.leaf(leaf)),
             Cause::Blocked(call) => {
-                format!("waits{}; the trace does not tell for whom", within(call))
+                format!("waits{}; waker not recorded", within(call))
             }
-            Cause::Idle => "has no work; the trace does not tell who gives it some".into(),
+            Cause::Held(disk, place, call) => {
+                format!("request{} {}", within(call), held(disk, place))
+            }
+            Cause::Idle => "idle; source of its next work not recorded".into(),
             Cause::Transit => "is about to be woken".into(),
-            Cause::Unknown => "not known".into(),
+            Cause::Unknown(why) => format!("not recorded: {}", unrecorded(why)),
         }
     }
 
@@ -350,10 +474,32 @@ impl Shown<'_> {
             Cause::Waiting => ("waiting", None, None),
             Cause::For(leaf, call) => ("blocked", call, Some(leaf)),
             Cause::Blocked(call) => ("blocked", call, None),
+            Cause::Held(disk, place, call) => {
+                json.held = Some(match place {
+                    Place::Unsubmitted => "unsubmitted",
+                    Place::Stacked => "stacked",
+                    Place::Unallocated => "unallocated",
+                    Place::Queued => "queued",
+                    Place::Unrecorded => "unrecorded",
+                });
+                ("blocked", call, Some(Leaf::Disk(Some(disk))))
+            }
             Cause::Idle => ("idle", None, None),
             Cause::Transit => ("transit", None, None),
-            Cause::Unknown => ("unknown", None, None),
+            Cause::Unknown(why) => {
+                let (why, cpu) = match why {
+                    Unrecorded::Unseen => ("unseen", None),
+                    Unrecorded::Before(cpu) => ("starts-later", Some(cpu)),
+                    Unrecorded::After(cpu) => ("ends-earlier", Some(cpu)),
+                    Unrecorded::Lost(cpu) => ("lost", Some(cpu)),
+                    Unrecorded::NoStream(cpu) => ("no-stream", Some(cpu)),
+                    Unrecorded::Missing => ("missing", None),
+                };
+                (json.why, json.of_cpu) = (Some(why), cpu);
+                ("unknown", None, None)
+            }
         };
+        json.known = known(cause);
         json.kind = kind;
         json.syscall = call.map(text);
         match leaf {
@@ -362,14 +508,33 @@ impl Shown<'_> {
                 json.by = Some("disk");
                 json.name = disk.map(|disk| disk.to_string());
             }
-            Some(Leaf::Network) => json.by = Some("network"),
+            Some(Leaf::Dirty(disk)) => {
+                json.by = Some("dirty-limit");
+                json.name = disk.map(|disk| disk.to_string());
+            }
+            Some(Leaf::Completion(disk)) => {
+                json.by = Some("completion");
+                json.name = Some(disk.to_string());
+            }
+            Some(Leaf::Network(Handler(number, name))) => {
+                json.by = Some("network");
+                (json.irq, json.name) = (Some(number), Some(text(name)));
+            }
+            Some(Leaf::Packet(by)) => {
+                json.by = Some("packet");
+                json.raised_by = raiser(by);
+            }
             Some(Leaf::Irq(number, name)) => {
                 json.by = Some("irq");
                 (json.irq, json.name) = (Some(number), Some(text(name)));
             }
             Some(Leaf::Softirq(vector, by)) => {
                 json.by = Some("softirq");
-                json.irq = by.map(|Handler(number, _)| number);
+                json.irq = match by {
+                    Raiser::Device(Handler(number, _)) => Some(number),
+                    _ => None,
+                };
+                json.raised_by = raiser(by);
                 json.name = Some(Vector(vector).name().to_string());
             }
             Some(Leaf::Ipi(name)) => {
@@ -414,16 +579,48 @@ struct Thread {
     comm: Option<String>,
 }
 
+/// What has raised a softirq, if that is recorded.
+fn raiser(by: Raiser) -> Option<&'static str> {
+    Some(match by {
+        Raiser::Unrecorded => return None,
+        Raiser::Device(_) => "device",
+        Raiser::Timer => "timer",
+        Raiser::Thread => "thread",
+        Raiser::Ipi => "ipi",
+        Raiser::Several => "several",
+    })
+}
+
+/// How it is known: from events that show it, or by a rule from events around it. Of a wait whose waker is not recorded,
+/// that it was one is seen, and there is no `by`.
+fn known(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Unknown(_) => "not-recorded",
+        Cause::For(Leaf::Unseen, _) | Cause::Interrupted(Leaf::Unseen) => "inferred",
+        _ => "seen",
+    }
+}
+
 /// `by` is there when it is known what a thread waited for, or what interrupted it.
 #[derive(Serialize, Default)]
 struct CauseJson {
     kind: &'static str,
+    known: &'static str,
+    /// Why it is not recorded, and because of which CPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of_cpu: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     syscall: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     irq: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }

@@ -4,22 +4,33 @@
 
 use std::collections::HashSet;
 
-use lt_analyze::{Cause, Piece, held_back, used};
+use lt_analyze::{Cause, Piece, used};
 use lt_model::{Model, Use};
 
-use super::show::{Group, Shown, leaf_name, name, used_by};
+use super::show::{Group, Shown, addition, held, leaf_name, name, unrecorded, used_by};
 use crate::out;
+use lt_proc::Nanos;
 
 impl Shown<'_> {
     /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.`
     pub(crate) fn verdict(&self) -> Option<String> {
         let all = self.groups(false);
         let most = all.first()?;
+        if let Cause::Unknown(why) = most.cause {
+            return Some(format!(
+                "{} is not recorded: what {} did, for {}.",
+                out::share(most.time, self.range.1 - self.range.0),
+                most.who(self.model),
+                unrecorded(why)
+            ));
+        }
+        let more = addition(most.cause).map(|more| format!("; {more}"));
         Some(format!(
-            "{}: {}{}.",
+            "{}: {}{}{}.",
             out::share(most.time, self.range.1 - self.range.0),
             self.who(most),
-            self.did(most)
+            self.did(most),
+            more.unwrap_or_default()
         ))
     }
 
@@ -46,47 +57,87 @@ impl Shown<'_> {
             .pieces
             .iter()
             .filter(|p| p.cause == most.cause && threads.contains(&p.thread));
-        // Who had the processor, in all of these pieces together.
-        let had = had(model, of_it.clone());
-        // Nothing else makes a processor idle that has work; the trace does not tell which limit it was.
-        let held: u64 = of_it.map(|p| held_back(model, p)).sum();
-        let limit = had.filter(|_| held > most.time / 2).map(|(cpu, _)| {
-            format!("but was held back while CPU {cpu} was idle, as by cpu.max of a cgroup")
-        });
-        let processor = had.map_or("a CPU".into(), |(cpu, used)| {
-            let who = used_by(model, used);
-            let did = match used {
-                Use::Idle => "was idle".into(),
-                Use::Context(_) => format!("worked for {who}"),
-                Use::Thread(_) | Use::Unknown => format!("ran {who}"),
-            };
-            format!("CPU {cpu}, which {did}")
-        });
+        // Who had each processor, in all of these pieces together. What was short is left out.
+        let mut had = had(model, of_it);
+        had.retain(|had| had.time >= most.time / 8);
+        // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
+        let idle = match had[..] {
+            [ref one] if one.used == Use::Idle => Some(format!(
+                "was runnable; CPU {} was idle for {} before it ran: slow to leave idle, or a limit not recorded \
+                 (cpu.max, deadline)",
+                one.cpu,
+                Nanos(one.used_time)
+            )),
+            _ => None,
+        };
+        let several = had.len() > 1;
+        let cpus: Vec<_> = had.iter().map(|had| had.words(model, several)).collect();
+        let processor = match &cpus[..] {
+            [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
+            cpus => cpus.join(", and for "),
+        };
         match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),
             Cause::Interrupted(leaf) => format!("was interrupted: {}", leaf_name(model, leaf)),
-            Cause::Preempted => match limit {
-                Some(limit) => format!("could have gone on, {limit}"),
+            Cause::Preempted => match idle {
+                Some(idle) => idle,
                 None => format!("could have gone on, and waited for {processor}"),
             },
-            Cause::Waiting => match limit {
-                Some(limit) => format!("had been woken, {limit}"),
+            Cause::Waiting => match idle {
+                Some(idle) => idle,
                 None => format!("had been woken, and waited for {processor}"),
             },
             Cause::For(leaf, c) => format!("waited{} for {}", call(c), leaf_name(model, leaf)),
-            Cause::Blocked(c) => format!("waited{}; the trace does not tell for whom", call(c)),
-            Cause::Idle => "had no work; the trace does not tell who gave it some".into(),
+            Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
+            Cause::Held(disk, place, c) => {
+                format!("waited{} for a request {}", call(c), held(disk, place))
+            }
+            Cause::Idle => "was idle; source of its next work not recorded".into(),
             Cause::Transit => "was about to be woken".into(),
-            Cause::Unknown => "did what the trace does not tell".into(),
+            Cause::Unknown(why) => format!("did what is not recorded: {}", unrecorded(why)),
         }
     }
 }
 
-/// Who had the processor the most while a thread waited for it, in those of the pieces where it did, and which one.
-fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u32, Use)> {
+/// A processor for which threads waited.
+struct Had {
+    cpu: u32,
+    /// How long they did, ns.
+    time: u64,
+    /// What it did the most meanwhile, and for how long.
+    used: Use,
+    used_time: u64,
+}
+
+impl Had {
+    /// `CPU 1, which ran hog/9`; with the time of the wait if there are others.
+    fn words(&self, model: &Model, several: bool) -> String {
+        let who = used_by(model, self.used);
+        let cpu = self.cpu;
+        let mut words = match self.used {
+            Use::Unknown => format!("CPU {cpu}; what it ran is not recorded"),
+            Use::Idle => format!("CPU {cpu}, which was idle"),
+            Use::Context(_) => format!("CPU {cpu}, which worked for {who}"),
+            Use::Thread(_) => format!("CPU {cpu}, which ran {who}"),
+        };
+        if several {
+            words += &format!(" ({})", Nanos(self.time));
+        }
+        words
+    }
+}
+
+/// The processors for which a thread waited, in those of the pieces where it did, in the order in which it did.
+fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Vec<Had> {
+    let mut cpus: Vec<(u32, u64)> = Vec::new();
     let mut sums: Vec<((u32, Use), u64)> = Vec::new();
     for piece in pieces.filter(|p| matches!(p.cause, Cause::Waiting | Cause::Preempted)) {
         let Some(cpu) = piece.cpu else { continue };
+        let took = piece.end - piece.begin;
+        match cpus.iter_mut().find(|(of, _)| *of == cpu) {
+            Some((_, sum)) => *sum += took,
+            None => cpus.push((cpu, took)),
+        }
         for (by, time) in used(model, cpu, piece.begin, piece.end) {
             match sums.iter_mut().find(|(who, _)| *who == (cpu, by)) {
                 Some((_, sum)) => *sum += time,
@@ -94,11 +145,19 @@ fn had<'p>(model: &Model, pieces: impl Iterator<Item = &'p Piece>) -> Option<(u3
             }
         }
     }
-    // Of two with the same time, the first.
-    sums.into_iter()
-        .rev()
-        .max_by_key(|(_, time)| *time)
-        .map(|(who, _)| who)
+    let of_cpu = |(cpu, time): (u32, u64)| {
+        // Of two with the same time, the first.
+        let all = sums.iter().rev().filter(|((of, _), _)| *of == cpu);
+        let most = all.max_by_key(|(_, time)| *time);
+        let (used, used_time) = most.map_or((Use::Unknown, 0), |((_, used), time)| (*used, *time));
+        Had {
+            cpu,
+            time,
+            used,
+            used_time,
+        }
+    };
+    cpus.into_iter().map(of_cpu).collect()
 }
 
 #[cfg(test)]

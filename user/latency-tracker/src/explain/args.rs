@@ -16,8 +16,8 @@ Examples:
 For a request: its life, the queue of its device, and which requests overtook
 it. For anything else: the critical path of its thread in that delay (as
 `analyze path` has it), or what its CPU did, and which threads and interrupts
-worked more then than in the rest of the trace. What the trace does not tell
-is said, with what to enlarge.
+worked more then than in the rest of the trace. What is not recorded
+has a line of its own, with the reason.
 
 https://ui.perfetto.dev opens the file of --perfetto: each alert with the path
 that explains it, and each CPU and each thread that did something in the delay

@@ -5,10 +5,11 @@
 //! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
 //! interrupt, or to no task, is explained by what the processor did that saw it end.
 
-use lt_analyze::{Cause, Piece, Sum, Worker, causes, path, thread_in, unusual, used};
+use lt_analyze::{Piece, Sum, Worker, causes, path, thread_in, unusual, used};
 use lt_model::{Model, ThreadId, Use};
 use lt_proc::{Alert, Nanos, Reason};
 
+use super::resource;
 use crate::analyze::feed::Told;
 use crate::analyze::show::{Json, Shown, leaf_name, name, used_by};
 use crate::{out, way};
@@ -80,7 +81,7 @@ impl<'a> Why<'a> {
         }
         let cpu = self.alert.cpu;
         match self.used.first() {
-            None => format!("The trace does not tell what CPU {cpu} did."),
+            None => format!("No events of CPU {cpu} cover the delay."),
             Some((Use::Idle, time)) => format!("{}: CPU {cpu} was idle.", self.share(*time)),
             Some((Use::Thread(id), time)) => {
                 format!("{}: CPU {cpu} ran {}.", self.share(*time), name(model, *id))
@@ -90,10 +91,9 @@ impl<'a> Why<'a> {
                 self.share(*time),
                 used_by(model, *used)
             ),
-            Some((Use::Unknown, time)) => format!(
-                "{}: the trace does not tell what CPU {cpu} did.",
-                self.share(*time)
-            ),
+            Some((Use::Unknown, time)) => {
+                format!("{}: what CPU {cpu} did is not recorded.", self.share(*time))
+            }
         }
     }
 
@@ -161,6 +161,9 @@ impl<'a> Why<'a> {
             lines.push("its task was then in".into());
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
+        if let Some((function, what)) = resource::of(&stack) {
+            lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
+        }
         lines
     }
 
@@ -278,24 +281,17 @@ impl<'a> Why<'a> {
                 Nanos(begin - self.from)
             ));
         }
-        let unknown = |(_, pieces): &(ThreadId, Vec<Piece>)| {
-            let of = pieces.iter().filter(|p| p.cause == Cause::Unknown);
-            of.map(|p| p.end - p.begin).sum::<u64>()
-        };
-        let unknown = self.thread.as_ref().map_or(0, unknown);
-        let before = begin.saturating_sub(self.from);
-        if unknown > before {
-            notes.push(format!(
-                "For {} the trace does not tell what the thread did.",
-                Nanos(unknown - before)
-            ));
+        if let Some(missing) = self.shown().and_then(|shown| shown.not_recorded())
+            && way::steps(self.alert).is_empty()
+        {
+            notes.push(missing);
         }
         if self.alert.tid > 0
             && self.thread.is_none()
             && !OF_PROCESSORS.contains(&self.alert.tracker.as_str())
         {
             notes.push(format!(
-                "The trace does not tell of thread {} in that time.",
+                "No event names thread {} in that time.",
                 self.alert.tid
             ));
         }
@@ -419,13 +415,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_names_the_disk_and_the_limit() {
+    fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
         let disk = lt_model::Disk(254 << 20);
         let events = [
             switch(0, 0, 0, R, 7),
             switch(10, 0, 7, S, 0),
             at(800, 0, What::Timer),
-            at(800, 0, What::Completed { disk }),
+            at(800, 0, What::Completed { disk, range: None }),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),
             switch(810, 0, 0, R, 7),
@@ -434,12 +430,13 @@ mod tests {
         ];
         assert_eq!(
             verdict(&events, "offcpu", (10, 810)),
-            "98 % of it (790ns): late/7 waited for disk 254:0."
+            "98 % of it (790ns): late/7 waited for a completion of disk 254:0; where its request was held is not \
+             recorded (enable block_rq_issue)."
         );
         assert_eq!(
             verdict(&events, "runqueue", (820, 1000)),
-            "100 % of it (180ns): late/7 could have gone on, but was held back while CPU 0 was idle, as by cpu.max of \
-             a cgroup."
+            "100 % of it (180ns): late/7 was runnable; CPU 0 was idle for 180ns before it ran: slow to leave idle, or a \
+             limit not recorded (cpu.max, deadline)."
         );
     }
 
@@ -492,7 +489,7 @@ mod tests {
         );
         let other = text(&alert("offcpu", 100, 900, 4711));
         assert!(
-            other.contains("does not tell of thread 4711") && other.contains("CPU 0 ran hog/8"),
+            other.contains("No event names thread 4711") && other.contains("CPU 0 ran hog/8"),
             "{other}"
         );
         assert!(other.contains("The tracer lost 12 events"), "{other}");

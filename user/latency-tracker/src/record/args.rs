@@ -82,6 +82,9 @@ pub(crate) struct RecordArgs {
     /// Record only the events of -e.
     #[arg(long, requires = "events")]
     pub(crate) no_default_events: bool,
+    /// Leave out events that show where a thread or a request was held back: moves, limits, the queues of disks.
+    #[arg(long, conflicts_with = "no_default_events")]
+    pub(crate) lean: bool,
     /// Do not explain the traces: no explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,
@@ -107,7 +110,7 @@ impl RecordArgs {
     pub(crate) fn events(&self, tracker: &str) -> Vec<String> {
         let mut events: Vec<String> = match self.no_default_events {
             true => Vec::new(),
-            false => default_events(tracker)
+            false => default_events(tracker, self.lean)
                 .into_iter()
                 .map(String::from)
                 .collect(),
@@ -176,7 +179,10 @@ mod tests {
             }
         );
         assert_eq!(args.cooldown, Nanos(1_000_000_000));
-        assert_eq!(args.events("block").len(), default_events("block").len());
+        assert_eq!(
+            args.events("block").len(),
+            default_events("block", false).len()
+        );
     }
 
     #[test]
@@ -184,10 +190,12 @@ mod tests {
         let args = parse(&["-e", "irq_*", "-e", "sched_switch", "slow"]).unwrap();
         assert_eq!(
             args.events("block").len(),
-            default_events("block").len() + 1
+            default_events("block", false).len() + 1
         );
         let args = parse(&["--no-default-events", "-e", "irq_*", "slow"]).unwrap();
         assert_eq!(args.events("block"), ["irq_*"]);
+        let args = parse(&["--lean", "slow"]).unwrap();
+        assert_eq!(args.events("block"), default_events("block", true));
         assert!(parse(&["--no-default-events", "slow"]).is_err());
         assert!(parse(&["-e", "a b", "slow"]).is_err());
     }

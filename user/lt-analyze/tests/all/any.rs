@@ -2,7 +2,7 @@
 
 //! Whatever happened: the pieces of a path tile the time that was asked for, and those of others lie inside a wait.
 
-use lt_analyze::{Cause, causes, held_back, instead, path, wanted};
+use lt_analyze::{Cause, causes, instead, path, wanted};
 use lt_model::{Builder, Kept, Model, State, ThreadId};
 use proptest::prelude::*;
 
@@ -31,7 +31,6 @@ proptest! {
             for piece in &pieces {
                 let of_processor = instead(&m, piece).map_or(0, |(_, took)| took);
                 prop_assert!(of_processor <= piece.end - piece.begin);
-                prop_assert!(held_back(&m, piece) <= piece.end - piece.begin);
             }
         }
     }
@@ -67,7 +66,6 @@ proptest! {
             prop_assert_eq!(&found, &expected);
             for piece in &expected {
                 prop_assert_eq!(instead(&part, piece), instead(&whole, piece));
-                prop_assert_eq!(held_back(&part, piece), held_back(&whole, piece));
             }
             let name = |m: &Model, id: ThreadId| m.thread(id).and_then(|t| t.name).map(|n| m.names.text(n).to_string());
             prop_assert_eq!(name(&part, id), name(&whole, id));

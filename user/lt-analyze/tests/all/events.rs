@@ -2,8 +2,8 @@
 
 //! Paths from events: who is named, and who had the processor.
 
-use lt_analyze::{Cause, Leaf, Worker, held_back, instead, path, thread_in, unusual, used};
-use lt_model::{Builder, Event, Model, Sleep, SwitchedOut, ThreadId, Use, What};
+use lt_analyze::{Cause, Leaf, Worker, instead, path, thread_in, unusual, used};
+use lt_model::{Builder, Event, Handler, Model, Raiser, Sleep, SwitchedOut, ThreadId, Use, What};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
 const R: SwitchedOut = SwitchedOut::Preempted;
@@ -145,11 +145,11 @@ fn the_paths_of_published_lists_of_events() {
     ]);
     assert_eq!(
         told(&m, 200, 10, 95),
-        "200 R 15, 200 For(Network, None) 70, 200 P 75, 200 R 95"
+        "200 R 15, 200 For(Packet(Unrecorded), None) 70, 200 P 75, 200 R 95"
     );
     assert_eq!(
         told(&m, 202, 10, 95),
-        "200 R 15, 200 For(Network, None) 70, 200 P 75, 200 R 90, 202 P 95"
+        "200 R 15, 200 For(Packet(Unrecorded), None) 70, 200 P 75, 200 R 90, 202 P 95"
     );
 
     // The same, and the thread of an interrupt brings it.
@@ -165,7 +165,7 @@ fn the_paths_of_published_lists_of_events() {
     ]);
     assert_eq!(
         told(&m, 200, 10, 95),
-        "200 R 15, 50 Unknown 55, 50 P 60, 50 R 70, 200 P 75, 200 R 95"
+        "200 R 15, 50 Unknown(Unseen) 55, 50 P 60, 50 R 70, 200 P 75, 200 R 95"
     );
 }
 
@@ -220,12 +220,67 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
     let late = Event { time: 60, ..raise };
     assert_eq!(
         path_of(HI, [entry, exit, late]),
-        "3 For(Softirq(0, None), None) 64, 3 P 70, 3 R 75, 7 P 80"
+        "3 For(Softirq(0, Unrecorded), None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
     assert_eq!(
         path_of(TIMER, [entry, exit, late]),
         "3 For(Timer, None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
+}
+
+/// Whoever has raised the softirq that brings a packet decides where the packet is from (review 3, B3: synth.py
+/// delayed-ack and from-a-device).
+#[test]
+fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
+    let vector = 3;
+    let cause = |raised: &[Event<'static>]| {
+        let begin = [switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 0)];
+        let end = [
+            at(56, 0, What::Softirq { vector }),
+            waking(57, 0, 7, 0),
+            at(58, 0, What::SoftirqEnd { vector }),
+            switch(60, 0, 0, R, 7),
+        ];
+        let m = model(&[&begin[..], raised, &end].concat());
+        let pieces = path(&m, of(&m, 7), 10, 57);
+        // The last one: a gap before it is a part of its own.
+        match pieces.last().map(|piece| piece.cause) {
+            Some(Cause::For(leaf, None)) => leaf,
+            other => panic!("{other:?}"),
+        }
+    };
+    let raise = |time| at(time, 0, What::Raise { vector });
+    let name = b"eth0";
+    let device = [
+        at(50, 0, What::Irq { number: 27, name }),
+        raise(51),
+        at(52, 0, What::IrqEnd { number: 27 }),
+    ];
+    let timer = [
+        at(50, 0, What::Softirq { vector: 1 }),
+        raise(51),
+        at(52, 0, What::SoftirqEnd { vector: 1 }),
+    ];
+    assert!(matches!(cause(&device), Leaf::Network(Handler(27, _))));
+    assert_eq!(cause(&timer), Leaf::Packet(Raiser::Timer));
+    let both = [&device[..], &timer.map(|e| Event { time: 53, ..e })].concat();
+    assert_eq!(cause(&both), Leaf::Packet(Raiser::Several));
+    // The first has been served.
+    let served = [
+        at(53, 0, What::Softirq { vector }),
+        at(53, 0, What::SoftirqEnd { vector }),
+    ];
+    let other = [
+        &device[..],
+        &served,
+        &timer.map(|e| Event { time: 54, ..e }),
+    ]
+    .concat();
+    assert_eq!(cause(&other), Leaf::Packet(Raiser::Timer));
+    // Neither is one of which the raise was lost, or is not recorded.
+    let lost = [&device[..], &[at(53, 0, What::Lost { until: 54 })]].concat();
+    assert_eq!(cause(&lost), Leaf::Packet(Raiser::Unrecorded));
+    assert_eq!(cause(&[]), Leaf::Packet(Raiser::Unrecorded));
 }
 
 #[test]
@@ -235,13 +290,41 @@ fn a_wait_for_a_disk_names_it() {
         switch(0, 0, 0, R, 7),
         switch(1, 0, 7, S, 0),
         at(5, 0, What::Softirq { vector: 4 }),
-        at(6, 0, What::Completed { disk }),
+        at(6, 0, What::Completed { disk, range: None }),
         waking(7, 0, 7, 0),
         at(8, 0, What::SoftirqEnd { vector: 4 }),
         switch(9, 0, 0, R, 7),
     ]);
     let pieces = path(&m, of(&m, 7), 1, 7);
-    assert_eq!(pieces[0].cause, Cause::For(Leaf::Disk(Some(disk)), None));
+    assert_eq!(pieces[0].cause, Cause::For(Leaf::Completion(disk), None));
+}
+
+/// A timer ends such a sleep, and the limit is why it was (review 3, B8).
+#[test]
+fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
+    let disk = Some(lt_model::Disk(8 << 20));
+    let cause = |between: &[Event<'static>]| {
+        let begin = [switch(0, 0, 0, R, 7), at(1, 0, What::Dirty { disk })];
+        let end = [
+            switch(3, 0, 7, S, 0),
+            at(50, 0, What::Timer),
+            waking(50, 0, 7, 0),
+            at(51, 0, What::TimerEnd),
+            switch(52, 0, 0, R, 7),
+            switch(60, 0, 7, S, 0),
+            at(70, 0, What::Timer),
+            waking(70, 0, 7, 0),
+            at(71, 0, What::TimerEnd),
+        ];
+        let m = model(&[&begin[..], between, &end].concat());
+        let causes = [(3, 50), (60, 70)].map(|(from, to)| path(&m, of(&m, 7), from, to)[0].cause);
+        assert_eq!(causes[1], Cause::For(Leaf::Timer, None));
+        causes[0]
+    };
+    assert_eq!(cause(&[]), Cause::For(Leaf::Dirty(disk), None));
+    // It has done something else first.
+    let returns = at(2, 0, What::Return);
+    assert_eq!(cause(&[returns]), Cause::For(Leaf::Timer, None));
 }
 
 #[test]
@@ -258,36 +341,6 @@ fn who_had_the_processor_is_named() {
     assert_eq!((waits.begin, waits.end, waits.cpu), (2, 9, Some(1)));
     assert_eq!(instead(&m, waits), Some((Use::Thread(of(&m, 9)), 6)));
     assert_eq!(instead(&m, &pieces[0]), None);
-}
-
-#[test]
-fn a_processor_that_becomes_idle_while_a_thread_could_run_holds_it_back() {
-    let m = model(&[
-        // 7 is switched out for nothing, and for 8 in between.
-        switch(0, 1, 0, R, 7),
-        switch(2, 1, 7, R, 0),
-        switch(5, 1, 0, R, 8),
-        switch(6, 1, 8, S, 0),
-        switch(9, 1, 0, R, 7),
-        switch(10, 1, 7, S, 0),
-        // It is woken, and the processor was idle already: that is on its way.
-        waking(20, 0, 7, 1),
-        switch(22, 1, 0, R, 7),
-        switch(24, 1, 7, S, 8),
-        // It is woken, and the processor has nothing else to do then.
-        waking(25, 0, 7, 1),
-        switch(26, 1, 8, S, 0),
-        switch(30, 1, 0, R, 7),
-        switch(31, 1, 7, S, 0),
-    ]);
-    let pieces = path(&m, of(&m, 7), 0, 31);
-    let held = |begin| {
-        let piece = pieces.iter().find(|p| p.begin == begin).unwrap();
-        held_back(&m, piece)
-    };
-    assert_eq!((held(2), held(20), held(25)), (6, 0, 4));
-    // It runs, or sleeps.
-    assert_eq!((held(0), held(10)), (0, 0));
 }
 
 #[test]
@@ -353,7 +406,7 @@ fn what_works_more_than_in_the_rest_is_unusual() {
         told(60, 80),
         [
             (Worker::Thread(of(&m, 9)), 0.75, 0.0),
-            (Worker::Leaf(Leaf::Network), 0.25, 0.0)
+            (Worker::Leaf(Leaf::Packet(Raiser::Unrecorded)), 0.25, 0.0)
         ]
     );
     // 7 works all that time, and half of the rest.

@@ -82,7 +82,7 @@ fn path_of_a(m: &Model) -> String {
             Cause::Blocked(_) => "B",
             Cause::For(..) => "T",
             Cause::Transit => "N",
-            Cause::Unknown => "?",
+            Cause::Unknown(_) => "?",
             other => panic!("{other:?}"),
         };
         match told.last_mut() {

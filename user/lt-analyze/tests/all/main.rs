@@ -8,3 +8,4 @@ mod any;
 mod anything;
 mod events;
 mod graphs;
+mod requests;

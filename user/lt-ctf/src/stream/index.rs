@@ -113,6 +113,8 @@ impl Stream {
         self.ready = false;
         self.packet = Packet::default();
         self.before = None;
+        self.discarded = None;
+        self.has_packet = false;
         self.lost.clear();
         self.rest = None;
         self.told = None;

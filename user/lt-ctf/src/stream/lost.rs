@@ -8,7 +8,7 @@ use super::Stream;
 /// What was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
-    /// Events, between two packets.
+    /// Events, after the last one of a packet and before the next packet.
     Events,
     /// Packets, between two others.
     Packets,
@@ -36,28 +36,42 @@ pub struct Lost {
 }
 
 impl Stream {
-    /// Compares the packet with the one before it.
-    pub(super) fn find_lost(&mut self) {
+    /// Compares the packet, if there is one, with its predecessor, whose last event was at `last`.
+    ///
+    /// A packet's counter of discarded events is stored when the packet is closed, and the first event that fits again
+    /// closes it. So what a packet counts was lost after its own last event, and before the next packet.
+    pub(super) fn find_lost(&mut self, last: u64, is_open: bool) {
         let Some(before) = &self.before else {
             return;
         };
-        let from = before.end.or(before.begin).unwrap_or(0);
-        let begin = self.packet.begin.unwrap_or(from).max(from);
-        let end = self.packet.end.unwrap_or(begin).max(begin);
-        let (old, new) = (before.discarded, self.packet.discarded);
-        let events = old.zip(new).map_or(0, |(old, new)| new.saturating_sub(old));
-        let (old, new) = (before.number, self.packet.number);
-        let packets = old
-            .zip(new)
-            .map_or(0, |(old, new)| new.saturating_sub(old).saturating_sub(1));
-        if events > 0 {
-            self.lost
-                .push(self.lost(Missing::Events, events, (from, end)));
-        }
+        let end = before.end.or(before.begin).unwrap_or(0).max(last);
+        let begin = self.packet.begin.filter(|_| is_open);
+        let begin = begin.unwrap_or(end).max(last);
+        let owed = self.owed();
+        let packets = match (before.number, self.packet.number) {
+            (Some(old), Some(new)) if is_open => new.saturating_sub(old).saturating_sub(1),
+            _ => 0,
+        };
+        // What was lost first is told first: the list is taken from its end.
         if packets > 0 {
-            self.lost
-                .push(self.lost(Missing::Packets, packets, (from, begin)));
+            let lost = self.lost(Missing::Packets, packets, (end.min(begin), begin));
+            self.lost.push(lost);
         }
+        if owed > 0 {
+            let lost = self.lost(Missing::Events, owed, (last, begin));
+            self.lost.push(lost);
+        }
+        self.discarded = self.before.as_ref().and_then(|before| before.discarded);
+    }
+
+    /// How many events were lost at the end of the packet before the present one: by how much its counter exceeds its own
+    /// predecessor's. Before the first packet of a stream nothing was counted.
+    fn owed(&self) -> u64 {
+        let before = self.before.as_ref();
+        let new = before.and_then(|before| before.discarded);
+        let is_first = before.is_some_and(|before| before.number == Some(0));
+        let old = self.discarded.or(is_first.then_some(0));
+        old.zip(new).map_or(0, |(old, new)| new.saturating_sub(old))
     }
 
     /// The rest of the present packet cannot be read: what comes after the last event of it.

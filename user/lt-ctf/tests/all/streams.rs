@@ -46,7 +46,7 @@ fn what_was_lost_is_told_where_it_was() {
     let stream = [
         numbered(facts(4, 100, 10, 20), &[10, 20]),
         numbered(facts(5, 103, 30, 40), &[31]),
-        numbered(facts(8, 103, 50, 60), &[55]),
+        numbered(facts(8, 104, 50, 60), &[55]),
     ];
     write(&dir.0, &metadata(&[("e", number())]), &[stream.concat()]);
     let told = told(&dir.0, false).unwrap();
@@ -66,10 +66,11 @@ fn what_was_lost_is_told_where_it_was() {
         [
             "10",
             "20",
-            "lost 3 events 20..40 cpu Some(2)",
             "31",
+            "lost 3 events 31..50 cpu Some(2)",
             "lost 2 packets 40..50 cpu Some(2)",
-            "55"
+            "55",
+            "lost 1 events 55..60 cpu Some(2)"
         ]
     );
 }

@@ -3,14 +3,19 @@
 //! What each processor does at the moment, and has done.
 
 use super::Detail;
-use crate::context::{Context, Disk, Handler};
+use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::processor::{Stretches, Use};
+use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
 
 /// As long after its end, ns, what an interrupt has left to a thread is given to that. It takes some microseconds; a
 /// waking that comes later is what the interrupted thread does.
 pub(super) const TAIL: u64 = 100_000;
+
+/// As long after a system call, an interrupt or a switch, ns, a thread may be on its way to user mode. In recorded traces
+/// that took less, and wakings by interrupts that are not recorded came from 30 us on.
+pub(super) const WAY_OUT: u64 = 30_000;
 
 /// More softirqs than any kernel has.
 const VECTORS: usize = 16;
@@ -20,16 +25,18 @@ const VECTORS: usize = 16;
 pub(super) struct Cpu {
     /// Its thread; `Some(None)` is none.
     current: Option<Option<ThreadId>>,
+    /// From when on its events are recorded, without a gap.
+    pub(super) known_since: Option<u64>,
     /// What it was interrupted for, the innermost last.
     pub(super) contexts: Vec<Context>,
     /// What has ended here last, and when.
     pub(super) tail: Option<(Context, u64)>,
     /// The softirqs that its thread has raised itself, as bits.
     pub(super) raised: u32,
-    /// The softirqs that were raised and have not begun yet, and by which handler.
-    pub(super) raised_by: Vec<(u32, Option<Handler>)>,
+    /// The softirqs that were raised and have not begun yet, and by what.
+    pub(super) raised_by: Vec<(u32, Raiser)>,
     /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
-    pub(super) completed: Option<(Disk, usize)>,
+    pub(super) completed: Option<(Disk, usize, Option<Request>)>,
     /// What it does, and since when.
     used: Option<Use>,
     since: u64,
@@ -78,6 +85,22 @@ impl Cpus {
         at.completed = None;
         at.raised = 0;
         self.note(cpu, time);
+    }
+
+    /// That one has run this thread, or been idle, since then, where nothing else is known of it.
+    pub(super) fn ran(&mut self, cpu: u32, thread: Option<ThreadId>, since: u64) {
+        let policy = &mut self.policy;
+        let at = &mut self.all[cpu as usize];
+        let used = thread.map_or(Use::Idle, Use::Thread);
+        if at.used.is_none_or(|used| used == Use::Unknown) {
+            at.close(cpu, since, policy);
+            at.used = Some(used);
+        }
+        let (unknown, used) = (
+            Use::Unknown.number(&mut at.known),
+            used.number(&mut at.known),
+        );
+        at.tiles.replace_since(since, unknown, used);
     }
 
     /// What that one does may have changed.
@@ -134,29 +157,42 @@ impl Cpu {
         (time.saturating_sub(end) <= TAIL).then_some(context)
     }
 
-    /// The disk that has completed a request in what goes on now.
-    pub(super) fn disk(&self) -> Option<Disk> {
-        let (disk, depth) = self.completed?;
-        (depth == self.contexts.len()).then_some(disk)
+    /// The disk that has completed a request in what goes on now, and which.
+    pub(super) fn disk(&self) -> Option<(Disk, Option<Request>)> {
+        let (disk, depth, request) = self.completed?;
+        (depth == self.contexts.len()).then_some((disk, request))
     }
 
-    /// A softirq is raised, in a handler or elsewhere. One that several have raised has no owner.
+    /// A softirq is raised, in a handler or elsewhere. One that raises another, or itself again for the rest of its work,
+    /// does so for what has raised it.
     pub(super) fn raise(&mut self, vector: u32) {
         let by = match self.contexts.last() {
-            Some(Context::Irq { number, name }) => Some(Handler(*number, *name)),
-            _ => None,
+            Some(Context::Irq { number, name }) => Raiser::Device(Handler(*number, *name)),
+            Some(Context::Timer) => Raiser::Timer,
+            Some(Context::Softirq { vector, by, .. }) => match *vector {
+                Vector::TIMER | Vector::HRTIMER => Raiser::Timer,
+                _ => *by,
+            },
+            Some(Context::Ipi(_)) => Raiser::Ipi,
+            Some(Context::Disk(_) | Context::Unseen) => Raiser::Unrecorded,
+            None if self.thread().is_some() => Raiser::Thread,
+            None => Raiser::Unrecorded,
         };
         if let Some((_, first)) = self.raised_by.iter_mut().find(|(v, _)| *v == vector) {
-            *first = first.filter(|first| Some(*first) == by);
+            if *first != by {
+                *first = Raiser::Several;
+            }
         } else if self.raised_by.len() < VECTORS {
             self.raised_by.push((vector, by));
         }
     }
 
-    /// It begins: the handler that has raised it.
-    pub(super) fn raiser(&mut self, vector: u32) -> Option<Handler> {
-        let place = self.raised_by.iter().position(|(v, _)| *v == vector)?;
-        self.raised_by.swap_remove(place).1
+    /// It begins: what has raised it.
+    pub(super) fn raiser(&mut self, vector: u32) -> Raiser {
+        let place = self.raised_by.iter().position(|(v, _)| *v == vector);
+        place.map_or(Raiser::Unrecorded, |place| {
+            self.raised_by.swap_remove(place).1
+        })
     }
 
     fn note(&mut self, number: u32, time: u64, policy: &mut Policy) {

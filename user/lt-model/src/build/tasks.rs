@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use super::Detail;
 use super::gaps::Gaps;
-use crate::context::Context;
+use crate::context::{Context, Disk};
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals};
 use crate::names::Name;
 use crate::sleep::Sleep;
-use crate::state::{Interval, State};
+use crate::state::{Interval, State, Unrecorded};
 use crate::thread::Thread;
 use crate::tiles::{Kinds, push, with_room};
 
@@ -34,6 +34,8 @@ pub(super) struct Task {
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
     /// It waits for a processor if that waking was its end of sleep; else it still sleeps so.
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
+    /// It is about to sleep because it has made too much data dirty, for this disk.
+    pub(super) dirty: Option<Option<Disk>>,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
     /// Its last interval ended by a waking.
@@ -82,7 +84,7 @@ impl Tasks {
             Some(thread) => Some(*thread),
             None => {
                 let since = self.ended.get(&tid).copied().unwrap_or(self.start);
-                Some(self.add(tid, since, State::Unknown))
+                Some(self.add(tid, since, State::Unknown(Unrecorded::Unseen)))
             }
         }
     }
@@ -108,6 +110,7 @@ impl Tasks {
             user_since: None,
             pending: None,
             assumed: None,
+            dirty: None,
             held: Vec::new(),
             woken: false,
         };
@@ -146,6 +149,24 @@ impl Tasks {
         task.cpu = target.or(task.cpu);
     }
 
+    /// It moves from the runqueue of one processor to another. While it is being woken, which `wakeups` would end, it is on
+    /// none yet.
+    pub(super) fn moved(&mut self, thread: ThreadId, time: u64, from: u32, to: u32, wakeups: bool) {
+        let task = self.of(thread);
+        if !matches!(task.state, State::Waiting | State::Preempted) {
+            return;
+        }
+        if !task.is_queued() {
+            task.cpu = Some(from);
+        }
+        if task.is_queued() || !wakeups {
+            self.close(thread, time, None);
+        }
+        let task = self.of(thread);
+        task.cpu = Some(to);
+        task.queued = true;
+    }
+
     /// A thread that the present one has made. If there is one of that number, its end was not seen.
     pub(super) fn born(&mut self, tid: i32, time: u64, maker: Option<WakerId>) -> Option<ThreadId> {
         if tid <= 0 {
@@ -161,7 +182,13 @@ impl Tasks {
     }
 
     /// What it does is not known any more, if it is still there that it ran: it may have been seen elsewhere since.
-    pub(super) fn forget_on(&mut self, thread: Option<ThreadId>, cpu: u32, since: u64) {
+    pub(super) fn forget_on(
+        &mut self,
+        thread: Option<ThreadId>,
+        cpu: u32,
+        since: u64,
+        why: Unrecorded,
+    ) {
         let Some(thread) = thread else {
             return;
         };
@@ -171,10 +198,51 @@ impl Tasks {
             return;
         }
         task.pending = None;
+        task.dirty = None;
         task.held.clear();
         task.call = None;
         task.user_since = None;
-        self.go(thread, since, State::Unknown);
+        self.go(thread, since, State::Unknown(why));
+    }
+
+    /// It has run on that processor since then, which only its switch out at `time` shows.
+    pub(super) fn ran(&mut self, thread: ThreadId, cpu: u32, since: u64, time: u64) {
+        let begin = self.of(thread).since;
+        if matches!(
+            self.of(thread).state,
+            State::Running(_) | State::Interrupted(_)
+        ) {
+            return;
+        }
+        if begin > since {
+            return self.contradict(thread, time);
+        }
+        self.contradict(thread, since);
+        self.close(thread, since, None);
+        let task = self.of(thread);
+        task.state = State::Running(task.call);
+        task.assumed = None;
+        task.cpu = Some(cpu);
+    }
+
+    /// At `time` it runs although it was not seen to begin: what it was last seen to do, it has done until the first gap.
+    pub(super) fn contradict(&mut self, thread: ThreadId, time: u64) {
+        let task = self.of(thread);
+        let since = task.since;
+        let is_off = matches!(
+            task.state,
+            State::Waiting | State::Preempted | State::Blocked(..)
+        );
+        if !is_off || time <= since {
+            return;
+        }
+        let gap = self.gaps.any(since, time);
+        let (at, why) = gap.map_or((since, Unrecorded::Missing), |gap| (gap.since, gap.why));
+        self.close(thread, at, None);
+        let task = self.of(thread);
+        task.state = State::Unknown(why);
+        task.assumed = None;
+        task.cpu = None;
     }
 
     /// It is no more; another thread may have its number.
@@ -220,17 +288,55 @@ impl Tasks {
             let gap = task
                 .cpu
                 .and_then(|cpu| self.gaps.first(cpu, interval.begin, time));
-            if let Some(gap) = gap {
+            if let Some((gap, why)) = gap {
                 if interval.begin < gap {
                     let waited = Interval {
                         end: gap,
                         ..interval
                     };
-                    self.keep(id, waited, ends);
+                    self.keep_seen(id, waited, ends);
                     (interval.begin, interval.waker) = (gap, None);
                 }
-                interval.state = State::Unknown;
+                interval.state = State::Unknown(why);
             }
+        }
+        self.keep_seen(id, interval, ends);
+    }
+
+    /// Keeps an interval, except for the parts of it that are not recorded: a thread that does not run may have run
+    /// meanwhile on any processor of which nothing is known. Only what comes after the last of these parts was ended by
+    /// the waker.
+    fn keep_seen(&mut self, id: ThreadId, mut interval: Interval, mut ends: bool) {
+        let is_off = matches!(
+            interval.state,
+            State::Waiting | State::Preempted | State::Blocked(..)
+        );
+        while let Some(gap) = self
+            .gaps
+            .any(interval.begin, interval.end)
+            .filter(|_| is_off)
+        {
+            if interval.begin < gap.since {
+                let seen = Interval {
+                    end: gap.since,
+                    waker: None,
+                    ..interval
+                };
+                self.keep(id, seen, std::mem::take(&mut ends));
+            }
+            let ended = gap.until >= interval.end;
+            let missing = Interval {
+                begin: gap.since,
+                end: gap.until,
+                state: State::Unknown(gap.why),
+                cpu: None,
+                waker: interval.waker.filter(|_| ended),
+            };
+            self.keep(id, missing, std::mem::take(&mut ends));
+            if ended {
+                return;
+            }
+            interval.begin = gap.until;
         }
         self.keep(id, interval, ends);
     }
@@ -254,7 +360,7 @@ impl Tasks {
             Detail::Some(wanted) if wanted.has_thread(id, begin, end) => (doing, ends),
             Detail::Some(_) => {
                 waker = None;
-                ((State::Unknown, None), false)
+                ((State::Unknown(Unrecorded::Unseen), None), false)
             }
         };
         let kind = self.kinds.number(doing);
@@ -299,7 +405,7 @@ impl Tasks {
         };
         let task = &self.now[thread.0 as usize];
         match task.state {
-            State::Blocked(..) | State::Unknown => wanted.has_thread(thread, task.since, time),
+            State::Blocked(..) | State::Unknown(_) => wanted.has_thread(thread, task.since, time),
             // The sleep that it ends comes yet.
             _ => wanted.has_thread(thread, time, u64::MAX),
         }
@@ -320,7 +426,7 @@ impl Tasks {
 /// What is left of it when only waits are kept.
 fn only_waits((state, cpu): Doing) -> Doing {
     match state {
-        State::Unknown => (State::Unknown, None),
+        State::Unknown(why) => (State::Unknown(why), None),
         State::Running(_) | State::Interrupted(_) => (State::Running(None), None),
         State::Blocked(sleep, call) => (State::Blocked(sleep, call), None),
         State::Preempted | State::Waiting => (state, cpu),

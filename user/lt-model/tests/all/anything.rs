@@ -3,7 +3,7 @@
 //! Any events, for the properties that hold whatever happens: of lt-model, and of lt-analyze, whose tests take this file
 //! from here.
 
-use lt_model::{Builder, Disk, Event, Model, Sleep, SwitchedOut, What};
+use lt_model::{Builder, Disk, Event, Model, Sleep, Stage, SwitchedOut, What};
 use proptest::prelude::*;
 
 fn out() -> impl Strategy<Value = SwitchedOut> {
@@ -27,6 +27,8 @@ fn what() -> impl Strategy<Value = What<'static>> {
         }),
         4 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Waking { tid, name, target }),
         2 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Wakeup { tid, name, target }),
+        2 => (tid(), name(), 0..3u32, 0..3u32)
+            .prop_map(|(tid, name, from, to)| What::Migrate { tid, name, from, to }),
         1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
         1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
         2 => name().prop_map(|name| What::Call { name }),
@@ -40,7 +42,14 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => Just(What::TimerEnd),
         1 => name().prop_map(|name| What::Ipi { name }),
         1 => Just(What::IpiEnd),
-        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk) }),
+        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None }),
+        1 => (0..2u32, 0..4u64, 1..3u32)
+            .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)) }),
+        1 => Just(What::Dirty { disk: Some(Disk(1)) }),
+        3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64)
+            .prop_map(|(stage, disk, sector)| What::Request { stage, disk: Disk(disk), sector }),
+        1 => (0..3u32, 0..4u64, 0..3u32, 0..4u64)
+            .prop_map(|(a, b, c, d)| What::Remap { from: (Disk(a), b), to: (Disk(c), d) }),
         1 => (0..100u64).prop_map(|until| What::Lost { until }),
     ]
 }

@@ -3,7 +3,8 @@
 //! Events in few words, and what became of them in few words.
 
 use lt_model::{
-    Builder, Context, Event, Handler, Model, Sleep, State, SwitchedOut, ThreadId, Waker, What,
+    Builder, Context, Event, Handler, Model, Raiser, Sleep, State, SwitchedOut, ThreadId, Waker,
+    What,
 };
 
 pub const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
@@ -64,7 +65,7 @@ fn of(model: &Model, id: ThreadId) -> String {
 
 fn state(model: &Model, state: State) -> String {
     match state {
-        State::Unknown => "unknown".into(),
+        State::Unknown(_) => "unknown".into(),
         State::Running(None) => "running".into(),
         State::Running(Some(call)) => format!("in {}", model.names.text(call)),
         State::Interrupted(c) => format!("under {}", context(model, c)),
@@ -90,14 +91,15 @@ fn context(model: &Model, context: Context) -> String {
     match context {
         Context::Irq { number, name } => format!("irq {number} {}", model.names.text(name)),
         Context::Softirq { vector, by, .. } => match by {
-            Some(Handler(number, name)) => {
+            Raiser::Device(Handler(number, name)) => {
                 format!(
                     "{} of irq {number} {}",
                     vector.name(),
                     model.names.text(name)
                 )
             }
-            None => vector.name().into(),
+            Raiser::Unrecorded => vector.name().into(),
+            by => format!("{} of {by:?}", vector.name()),
         },
         Context::Timer => "timer".into(),
         Context::Ipi(name) => format!("ipi {}", model.names.text(name)),

@@ -5,6 +5,7 @@
 
 mod anything;
 mod made;
+mod recorded;
 mod states;
 mod tiles;
 mod wakers;

@@ -267,55 +267,109 @@ fn what_waits_for_a_processor_with_a_gap_is_not_known_from_there_on() {
         switch(10, 0, 4, S, 7),
     ]);
     assert_eq!(told(&m, 7), "0..6 unknown by 8, 6..10 unknown");
-    // The gap is elsewhere.
+    // The gap is elsewhere: it may have run there meanwhile.
     let m = model(&[
         switch(0, 1, 0, R, 8),
         waking(4, 1, 7),
         lost(5, 8, 2),
         switch(10, 0, 4, S, 7),
     ]);
-    assert_eq!(told(&m, 7), "0..4 unknown by 8, 4..10 waiting");
+    assert_eq!(
+        told(&m, 7),
+        "0..4 unknown by 8, 4..5 waiting, 5..8 unknown, 8..10 waiting"
+    );
+}
+
+/// Until when thread 7 was in each of its states, and on which processor.
+fn cpus(m: &lt_model::Model) -> Vec<(u64, Option<u32>)> {
+    let thread = m.by_tid(7).next().and_then(|id| m.thread(id)).unwrap();
+    thread.intervals.iter().map(|i| (i.end, i.cpu)).collect()
+}
+
+fn wakeup(time: u64, cpu: u32, target: u32) -> lt_model::Event<'static> {
+    let (tid, name) = (7, b"");
+    at(time, cpu, What::Wakeup { tid, name, target })
+}
+
+fn moved(time: u64, cpu: u32, from: u32, to: u32) -> lt_model::Event<'static> {
+    let (tid, name) = (7, b"");
+    let what = What::Migrate {
+        tid,
+        name,
+        from,
+        to,
+    };
+    at(time, cpu, what)
 }
 
 #[test]
-fn a_thread_waits_for_the_processor_that_it_is_queued_on() {
-    let wakeup = |time, tid, target| {
-        let name = b"";
-        at(time, 0, What::Wakeup { tid, name, target })
-    };
-    let events = |told: bool| {
+fn a_thread_waits_for_each_processor_as_long_as_it_is_queued_there() {
+    let events = |moves: bool| {
         let mut events = vec![
             switch(0, 0, 0, R, 7),
             switch(0, 1, 0, R, 8),
             switch(0, 2, 0, R, 9),
-            // It is preempted on 0, and goes on on 2.
+            // It is preempted on 0, moved to 2, and goes on there.
             switch(2, 0, 7, R, 6),
+            moved(4, 2, 0, 2),
             switch(5, 2, 9, S, 7),
             switch(6, 2, 7, S, 9),
-            // It is woken where it ran last, waits for 1, and goes on on 2.
+            // It is woken where it ran last, is moved to 1 meanwhile, waits for 1 and then for 2.
             waking(7, 0, 7),
-            wakeup(8, 7, 1),
+            moved(7, 0, 2, 1),
+            wakeup(8, 0, 1),
+            moved(10, 2, 1, 2),
+            // A move to where it is.
+            moved(10, 2, 2, 2),
             switch(11, 2, 9, S, 7),
             switch(12, 2, 7, S, 0),
         ];
-        events.retain(|e| told || !matches!(e.what, What::Wakeup { .. }));
+        events.retain(|e| moves || !matches!(e.what, What::Migrate { .. }));
         model(&events)
     };
-    let cpus = |m: lt_model::Model| -> Vec<_> {
-        let all = m.by_tid(7).next().and_then(|id| m.thread(id)).unwrap();
-        all.intervals
-            .iter()
-            .map(|i| (i.end, i.cpu.unwrap()))
-            .collect()
-    };
+    let whole = events(true);
     assert_eq!(
-        cpus(events(true)),
-        [(2, 0), (5, 0), (6, 2), (7, 2), (11, 1), (12, 2)]
+        told(&whole, 7),
+        "0..2 running, 2..4 preempted, 4..5 preempted, 5..6 running, 6..7 blocked by 6, 7..10 waiting, \
+         10..11 waiting, 11..12 running"
     );
-    // Without that, where it goes on is the best that is known.
     assert_eq!(
-        cpus(events(false)),
-        [(2, 0), (5, 0), (6, 2), (7, 2), (11, 2), (12, 2)]
+        cpus(&whole),
+        [2, 4, 5, 6, 7, 10, 11, 12]
+            .into_iter()
+            .zip([0, 0, 2, 2, 2, 1, 2, 2].map(Some))
+            .collect::<Vec<_>>()
+    );
+    // Without that, it is not known for which it waited.
+    assert_eq!(
+        cpus(&events(false)),
+        [
+            (2, Some(0)),
+            (5, None),
+            (6, Some(2)),
+            (7, Some(2)),
+            (11, None),
+            (12, Some(2))
+        ]
+    );
+}
+
+/// Before Linux 4.3 there is no waking, and some traces have no wakeup: the move shows where it was.
+#[test]
+fn a_move_shows_where_a_thread_has_waited() {
+    let m = model(&[
+        switch(0, 1, 0, R, 7),
+        switch(0, 0, 0, R, 9),
+        switch(5, 1, 7, S, 8),
+        waking(10, 0, 7),
+        moved(60, 1, 0, 1),
+        switch(120, 1, 8, S, 7),
+        switch(130, 1, 7, S, 0),
+    ]);
+    let expected = [5, 10, 60, 120, 130].into_iter();
+    assert_eq!(
+        cpus(&m),
+        expected.zip([1, 1, 0, 1, 1].map(Some)).collect::<Vec<_>>()
     );
 }
 
@@ -395,7 +449,7 @@ fn who_made_a_thread_is_not_who_ended_what_it_did_first() {
     ]);
     assert_eq!(
         told(&m, 4),
-        "made by 7: 10..28 unknown by 8, 28..30 waiting"
+        "made by 7: 10..18 unknown, 18..28 unknown by 8, 28..30 waiting"
     );
 }
 
@@ -431,7 +485,8 @@ fn a_thread_in_user_mode_wakes_nobody() {
     };
     assert_eq!(woken_by(true, What::Return, LONG), "unseen");
     // It is on its way back to user mode.
-    assert_eq!(woken_by(true, What::Return, 90_000), "8");
+    assert_eq!(woken_by(true, What::Return, 25_000), "8");
+    assert_eq!(woken_by(true, What::Return, 35_000), "unseen");
     // In the kernel it is what it seems to be.
     assert_eq!(woken_by(true, What::Call { name: b"write" }, LONG), "8");
     assert_eq!(woken_by(true, What::Exit, LONG), "8");

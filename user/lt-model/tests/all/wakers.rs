@@ -185,11 +185,11 @@ fn packets_to_this_machine_are_delivered_by_who_sends_them() {
     let other = at(3, 0, What::Raise { vector: TIMER });
     assert_eq!(with(&[other]), "0..6 blocked by NET_RX");
     let switched = [raise, switch(3, 0, 8, R, 9)];
-    assert_eq!(with(&switched), "0..6 blocked by NET_RX");
+    assert_eq!(with(&switched), "0..6 blocked by NET_RX of Thread");
 }
 
 #[test]
-fn a_softirq_is_of_the_handler_that_raised_it() {
+fn a_softirq_is_of_what_has_raised_it() {
     let raise = at(3, 0, What::Raise { vector: TIMER });
     let receive = [softirq(4, TIMER), waking(6, 0, 7), softirq_end(7, TIMER)];
     let with = |begin: &[Event<'static>]| then(&[begin, &receive].concat());
@@ -203,8 +203,11 @@ fn a_softirq_is_of_the_handler_that_raised_it() {
         with(&[begin, raise, raise, end, begin, raise, end]),
         handler
     );
-    // It is not known to be that one.
-    assert_eq!(with(&[begin, end, raise]), no_handler);
+    // It is not that one.
+    assert_eq!(
+        with(&[begin, end, raise]),
+        format!("{no_handler} of Thread")
+    );
     assert_eq!(with(&[begin, end]), no_handler);
     // Another one has, too.
     let name = b"other";
@@ -212,9 +215,12 @@ fn a_softirq_is_of_the_handler_that_raised_it() {
     let other_end = at(3, 0, What::IrqEnd { number: 6 });
     assert_eq!(
         with(&[begin, raise, end, other, raise, other_end]),
-        no_handler
+        format!("{no_handler} of Several")
     );
-    assert_eq!(with(&[raise, begin, raise, end]), no_handler);
+    assert_eq!(
+        with(&[raise, begin, raise, end]),
+        format!("{no_handler} of Several")
+    );
     // The softirq of that time is over.
     let before = [begin, raise, end, softirq(3, TIMER), softirq_end(3, TIMER)];
     assert_eq!(with(&before), no_handler);
@@ -223,7 +229,7 @@ fn a_softirq_is_of_the_handler_that_raised_it() {
 #[test]
 fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     let disk = Disk(8 << 20 | 16);
-    let done = |time| at(time, 0, What::Completed { disk });
+    let done = |time| at(time, 0, What::Completed { disk, range: None });
     let by_disk = |time| format!("0..{time} blocked by disk 8:16");
     // In whichever interrupt.
     let [begin, end] = irq(3);

@@ -82,12 +82,12 @@ fn a_chain_down_to_a_device_is_drawn() {
     assert_eq!(
         told(&trace, "hog/8"),
         [
-            "0..3 not known",
+            "0..3 not recorded: no event names the thread yet",
             "3..5 runs",
             "5..10 waits for disk (interrupt 24)",
             "10..12 woken, waits for a CPU",
             "12..18 runs",
-            "18..20 waits; the trace does not tell for whom"
+            "18..20 waits; waker not recorded"
         ]
     );
     let named = |s: &Slice| (trace.tracks[&s.track].0.clone(), s.name.clone(), s.begin);
@@ -145,7 +145,10 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
     assert_eq!(trace.tracks[&path].1, trace.track("Alert 2 of x"));
     assert_eq!(
         told(&trace, "Critical path of late/7"),
-        ["90..100 late/7 not known", "100..110 late/7 runs"]
+        [
+            "90..100 late/7 not recorded: no event names the thread yet",
+            "100..110 late/7 runs"
+        ]
     );
     assert_eq!(told(&trace, "late/7"), ["100..112 runs"]);
     let alert = trace.on(trace.track("Alert 2 of x").unwrap())[0];

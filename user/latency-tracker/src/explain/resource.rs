@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a task waits for by the function in which it sleeps. The functions are those of Linux 7.2; of the frames in
+//! `.sched.text`, such as `mutex_lock`, a stack of another task has none.
+
+/// A function, and what a sleep in it is for.
+const SLEEPS: [(&str, &str); 56] = [
+    // Pages
+    (
+        "balance_dirty_pages",
+        "dirty limit: too much data that is not on disk yet (vm.dirty_*)",
+    ),
+    (
+        "folio_wait_writeback",
+        "a page that is being written to its disk",
+    ),
+    (
+        "__folio_lock_or_retry",
+        "a page that is being read, from swap or a file",
+    ),
+    ("migration_entry_wait", "a page that is being migrated"),
+    (
+        "__wait_on_buffer",
+        "a metadata block of a file system that is being read or written",
+    ),
+    ("wb_wait_for_completion", "writeback of the file system"),
+    // Block layer
+    (
+        "wbt_wait",
+        "writeback throttling of the disk (wbt_lat_usec)",
+    ),
+    ("ioc_rqos_throttle", "io.cost of its cgroup"),
+    ("blkcg_iolatency_throttle", "io.latency of its cgroup"),
+    (
+        "blkcg_maybe_throttle_current",
+        "io.cost of its cgroup: debt",
+    ),
+    (
+        "blk_mq_get_tag",
+        "a full queue: all tags of the disk are in use",
+    ),
+    (
+        "__bio_queue_enter",
+        "a queue that is frozen while it is reconfigured",
+    ),
+    (
+        "blk_queue_enter",
+        "a queue that is frozen while it is reconfigured",
+    ),
+    (
+        "mempool_alloc_from_pool",
+        "the reserve of requests, which is used up",
+    ),
+    (
+        "md_write_start",
+        "an array that is suspended or writes its superblock",
+    ),
+    ("_wait_barrier", "resync of an array"),
+    ("wait_barrier", "resync of an array"),
+    (
+        "scsi_block_when_processing_errors",
+        "error handling of a SCSI host",
+    ),
+    // File systems
+    ("wait_transaction_locked", "a commit of the journal"),
+    ("add_transaction_credits", "a commit of the journal"),
+    ("jbd2_log_wait_commit", "a commit of the journal"),
+    ("__jbd2_log_wait_for_space", "space in the journal"),
+    ("jbd2_journal_wait_updates", "open handles of the journal"),
+    ("xlog_grant_head_wait", "space in the log of XFS"),
+    ("xlog_wait_on_iclog", "a write of the log of XFS"),
+    ("xlog_force_lsn", "a write of the log of XFS"),
+    ("wait_current_trans", "a commit of btrfs"),
+    ("handle_reserve_ticket", "metadata space of btrfs"),
+    ("request_wait_answer", "the server of a FUSE file system"),
+    (
+        "rpc_wait_bit_killable",
+        "the server of a network file system",
+    ),
+    ("nfs_wait_on_request", "the server of a network file system"),
+    (
+        "locks_lock_inode_wait",
+        "a file lock; /proc/locks has its owner",
+    ),
+    ("fcntl_setlk", "a file lock; /proc/locks has its owner"),
+    ("__break_lease", "a lease; /proc/locks has its owner"),
+    ("fanotify_handle_event", "permission of a fanotify listener"),
+    // Memory
+    (
+        "reclaim_throttle",
+        "memory: direct reclaim finds too little",
+    ),
+    ("throttle_direct_reclaim", "memory: kswapd"),
+    ("__mem_cgroup_handle_over_high", "memory.high of its cgroup"),
+    ("handle_userfault", "the handler of a userfaultfd"),
+    // CPU and stops
+    ("throttle_cfs_rq_work", "cpu.max of its cgroup"),
+    ("__refrigerator", "the freezer: suspend, or a frozen cgroup"),
+    ("do_signal_stop", "SIGCONT: it is stopped (SIGSTOP)"),
+    ("ptrace_stop", "its tracer"),
+    ("stop_one_cpu", "the stopper thread of a CPU"),
+    // RCU and workers
+    (
+        "synchronize_rcu_normal",
+        "an RCU grace period: readers on all CPUs",
+    ),
+    ("__wait_rcu_gp", "an RCU grace period: readers on all CPUs"),
+    (
+        "synchronize_rcu_expedited",
+        "an RCU grace period: readers on all CPUs",
+    ),
+    ("__synchronize_srcu", "an SRCU grace period"),
+    ("rcu_barrier", "RCU callbacks"),
+    ("__flush_work", "a work item"),
+    ("__flush_workqueue", "a workqueue"),
+    // User locks, sockets
+    (
+        "futex_lock_pi",
+        "a PI futex; its owner is in the futex word",
+    ),
+    ("sk_wait_data", "data from the peer of its socket"),
+    (
+        "sk_stream_wait_memory",
+        "a full send buffer: the peer or the network is slow",
+    ),
+    ("__lock_sock", "a socket that another thread uses"),
+    ("console_lock", "a console that is being written to"),
+];
+
+/// What the task of this stack waits for, innermost frame first, and the function that shows it.
+pub(super) fn of(stack: &[String]) -> Option<(&'static str, &'static str)> {
+    stack.iter().find_map(|frame| {
+        let name = function(frame);
+        SLEEPS.iter().find(|(of, _)| *of == name).copied()
+    })
+}
+
+/// The name of a frame's function: `balance_dirty_pages` of `balance_dirty_pages.isra.0+0x12c/0x340 [module]`.
+fn function(frame: &str) -> &str {
+    let end = frame.find(['+', '.', ' ']).unwrap_or(frame.len());
+    &frame[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resource(frames: &[&str]) -> Option<&'static str> {
+        let stack: Vec<String> = frames.iter().map(ToString::to_string).collect();
+        of(&stack).map(|(function, _)| function)
+    }
+
+    #[test]
+    fn a_sleep_stands_for_what_its_innermost_known_function_waits_for() {
+        let dirty = [
+            "balance_dirty_pages.isra.0+0x1c/0x90",
+            "ext4_buffered_write_iter+0x70/0x120",
+        ];
+        assert_eq!(resource(&dirty), Some("balance_dirty_pages"));
+        let wbt = [
+            "rq_qos_wait+0xb9/0x170",
+            "wbt_wait+0x7d/0xc0",
+            "blk_mq_get_tag+0x10/0x20",
+        ];
+        assert_eq!(resource(&wbt), Some("wbt_wait"));
+        assert_eq!(
+            resource(&["md_write_start+0x1/0x2 [md_mod]"]),
+            Some("md_write_start")
+        );
+        // A program's own sleep is for nothing else, and a name that only begins so is another one.
+        assert_eq!(resource(&["hrtimer_nanosleep+0x9b/0x190"]), None);
+        assert_eq!(resource(&["wbt_wait_other"]), None);
+        assert_eq!(resource(&[]), None);
+    }
+
+    #[test]
+    fn each_function_is_in_the_table_once() {
+        let mut names: Vec<_> = SLEEPS.iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), SLEEPS.len());
+    }
+}

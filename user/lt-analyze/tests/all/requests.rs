@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Waits for a request of a disk, by where the request was (review 3, B1).
+
+use lt_analyze::{Cause, Leaf, path};
+use lt_model::{Builder, Disk, Event, Sleep, Stage, SwitchedOut, What};
+
+const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
+const R: SwitchedOut = SwitchedOut::Preempted;
+const DISK: Disk = Disk(253 << 20);
+const PARTITION: Disk = Disk(259 << 20 | 1);
+const MAPPED: Disk = Disk(254 << 20);
+
+fn switch(time: u64, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
+    let what = What::Switch {
+        prev,
+        prev_name: b"",
+        out,
+        next,
+        next_name: b"",
+    };
+    at(time, what)
+}
+
+fn at(time: u64, what: What<'static>) -> Event<'static> {
+    Event { time, cpu: 0, what }
+}
+
+fn stage(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
+    let what = What::Request {
+        stage,
+        disk,
+        sector,
+    };
+    at(time, what)
+}
+
+/// Thread 7 sleeps from 10 on, and a completion of sectors 64 to 71 wakes it at 100: what that time was.
+fn parts(events: &[Event<'static>]) -> String {
+    let (disk, range) = (DISK, Some((64, 8)));
+    let mut all = vec![switch(0, 0, R, 7)];
+    all.extend(events.iter().filter(|e| e.time < 10));
+    all.push(switch(10, 7, S, 0));
+    all.extend(events.iter().filter(|e| e.time >= 10));
+    all.extend([
+        at(99, What::Timer),
+        at(99, What::Completed { disk, range }),
+        at(
+            100,
+            What::Waking {
+                tid: 7,
+                name: b"",
+                target: 0,
+            },
+        ),
+        at(101, What::TimerEnd),
+        switch(102, 0, R, 7),
+        switch(110, 7, S, 0),
+    ]);
+    let mut builder = Builder::new();
+    all.iter().for_each(|e| builder.feed(e));
+    let m = builder.finish();
+    let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
+    let words = |p: &lt_analyze::Piece| match p.cause {
+        Cause::Held(disk, place, None) => {
+            assert_eq!(disk, DISK);
+            format!("{place:?} {}", p.end)
+        }
+        Cause::For(Leaf::Disk(Some(disk)), None) => {
+            assert_eq!(disk, DISK);
+            format!("disk {}", p.end)
+        }
+        Cause::For(Leaf::Completion(_), None) => format!("completion {}", p.end),
+        other => format!("{other:?} {}", p.end),
+    };
+    pieces.iter().map(words).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_wait_for_a_request_is_split_by_where_it_was() {
+    // The thread's own read, which the disk gets at once.
+    let own = [
+        stage(5, Stage::Queued, DISK, 64),
+        stage(6, Stage::Allocated, DISK, 64),
+        stage(7, Stage::Issued, DISK, 64),
+    ];
+    assert_eq!(parts(&own), "disk 100");
+    // A limit of a cgroup: another thread submits it later (synth.py held-back-read).
+    let limited = own.map(|e| Event {
+        time: e.time + 90,
+        ..e
+    });
+    assert_eq!(
+        parts(&limited),
+        "Unsubmitted 95, Unallocated 96, Queued 97, disk 100"
+    );
+    // No free tag, and then a scheduler.
+    let mut queued = own;
+    (queued[1].time, queued[2].time) = (40, 80);
+    assert_eq!(parts(&queued), "Unallocated 40, Queued 80, disk 100");
+    // The driver has given it back, and got it again.
+    let again = [&own[..], &[stage(50, Stage::Issued, DISK, 64)]].concat();
+    assert_eq!(parts(&again), "Queued 50, disk 100");
+}
+
+#[test]
+fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
+    let partition = [
+        stage(5, Stage::Queued, PARTITION, 64),
+        stage(6, Stage::Allocated, PARTITION, 64),
+        stage(30, Stage::Issued, DISK, 64),
+    ];
+    assert_eq!(parts(&partition), "Queued 30, disk 100");
+    let stacked = [
+        stage(5, Stage::Queued, MAPPED, 0),
+        at(
+            60,
+            What::Remap {
+                from: (MAPPED, 0),
+                to: (DISK, 64),
+            },
+        ),
+        stage(60, Stage::Queued, DISK, 64),
+        stage(61, Stage::Allocated, DISK, 64),
+        stage(62, Stage::Issued, DISK, 64),
+    ];
+    assert_eq!(
+        parts(&stacked),
+        "Stacked 60, Unallocated 61, Queued 62, disk 100"
+    );
+    // Two that may be it.
+    let other = Disk(259 << 20 | 2);
+    let two = [&[stage(4, Stage::Queued, other, 64)], &partition[..]].concat();
+    assert_eq!(parts(&two), "Unrecorded 30, disk 100");
+}
+
+#[test]
+fn where_a_request_was_is_not_known_without_its_events() {
+    assert_eq!(parts(&[]), "completion 100");
+    let issued = [stage(97, Stage::Issued, DISK, 64)];
+    assert_eq!(parts(&issued), "Unrecorded 97, disk 100");
+    // Merged into another: it has got no request of its own.
+    let merged = [stage(5, Stage::Queued, DISK, 64), issued[0]];
+    assert_eq!(parts(&merged), "Unrecorded 97, disk 100");
+    // Others' requests do not count, nor does one whose events may be lost.
+    let another = [
+        stage(5, Stage::Issued, DISK, 72),
+        stage(5, Stage::Issued, MAPPED, 64),
+    ];
+    assert_eq!(parts(&another), "completion 100");
+    let lost = [
+        stage(5, Stage::Issued, DISK, 64),
+        at(8, What::Lost { until: 9 }),
+    ];
+    assert_eq!(parts(&lost), "completion 100");
+}

@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The requests of disks that are under way, by their first sector.
+
+use std::collections::BTreeMap;
+
+use crate::context::Disk;
+use crate::event::Stage;
+use crate::ids::ThreadId;
+use crate::request::Request;
+
+/// More are not under way; some have ended without an event.
+const MOST: usize = 16 << 10;
+
+/// One that is under way.
+#[derive(Debug, Clone, Copy)]
+struct Held {
+    disk: Disk,
+    entered: Option<u64>,
+    queued: Option<u64>,
+    by: Option<ThreadId>,
+    allocated: Option<u64>,
+    issued: Option<u64>,
+}
+
+impl Held {
+    fn new(disk: Disk) -> Self {
+        Self {
+            disk,
+            entered: None,
+            queued: None,
+            by: None,
+            allocated: None,
+            issued: None,
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// Of each sector, one for each disk. Those of a partition have the sectors of its disk.
+    held: BTreeMap<u64, Vec<Held>>,
+    len: usize,
+}
+
+impl Requests {
+    /// Events of them are missing: none is known any more.
+    pub(super) fn clear(&mut self) {
+        self.held.clear();
+        self.len = 0;
+    }
+
+    /// What they can take, bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
+    }
+
+    /// One of them has come to a stage.
+    pub(super) fn reach(
+        &mut self,
+        time: u64,
+        stage: Stage,
+        disk: Disk,
+        sector: u64,
+        by: Option<ThreadId>,
+    ) {
+        let held = self.at(disk, sector, stage == Stage::Issued);
+        match stage {
+            Stage::Queued => {
+                // One of before has ended unseen, unless it has come from a stacked device just now.
+                if held.queued.is_some() {
+                    *held = Held::new(disk);
+                }
+                held.entered = held.entered.or(Some(time));
+                (held.queued, held.by) = (Some(time), by);
+            }
+            Stage::Allocated => held.allocated = Some(time),
+            Stage::Issued => held.issued = Some(time),
+        }
+    }
+
+    /// A stacked device hands one on to another.
+    pub(super) fn remap(&mut self, (from, old): (Disk, u64), (disk, sector): (Disk, u64)) {
+        if from == disk {
+            return;
+        }
+        let upper = self.held.get(&old);
+        let upper = upper.and_then(|all| all.iter().find(|held| held.disk == from));
+        if let Some(entered) = upper.and_then(|held| held.entered) {
+            let lower = self.at(disk, sector, false);
+            *lower = Held::new(disk);
+            lower.entered = Some(entered);
+        }
+    }
+
+    /// One is done; `None` if it is not known when it was issued.
+    pub(super) fn complete(&mut self, disk: Disk, sector: u64, sectors: u32) -> Option<Request> {
+        let is = |held: &&Held| held.disk == disk;
+        let held = self.held.get(&sector)?.iter().find(is).copied();
+        let end = sector.saturating_add(u64::from(sectors.max(1)));
+        let inside: Vec<u64> = self.held.range(sector..end).map(|(at, _)| *at).collect();
+        for at in inside {
+            if let Some(all) = self.held.get_mut(&at) {
+                let before = all.len();
+                all.retain(|held| held.disk != disk);
+                self.len -= before - all.len();
+                if all.is_empty() {
+                    self.held.remove(&at);
+                }
+            }
+        }
+        let held = held?;
+        Some(Request {
+            disk,
+            entered: held.entered,
+            queued: held.queued,
+            by: held.by,
+            allocated: held.allocated,
+            issued: held.issued?,
+        })
+    }
+
+    /// That of this sector. Bios are of a partition, and the request that `is_issued` is of its disk: if there is just one
+    /// that has not been issued, it is that one.
+    fn at(&mut self, disk: Disk, sector: u64, is_issued: bool) -> &mut Held {
+        if self.len >= MOST {
+            self.clear();
+        }
+        let all = self.held.entry(sector).or_default();
+        let mut place = all.iter().position(|held| held.disk == disk);
+        if place.is_none()
+            && is_issued
+            && let [bio] = &mut all[..]
+            && bio.issued.is_none()
+        {
+            bio.disk = disk;
+            place = Some(0);
+        }
+        let place = place.unwrap_or_else(|| {
+            all.push(Held::new(disk));
+            self.len += 1;
+            all.len() - 1
+        });
+        &mut all[place]
+    }
+}

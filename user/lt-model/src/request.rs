@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The request of a disk whose completion has woken a thread: where it was, and until when.
+
+use crate::context::Disk;
+use crate::ids::ThreadId;
+
+/// A completed request. Times are ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// The disk that has completed it.
+    pub disk: Disk,
+    /// When it entered the block layer: of a stacked device, that one.
+    pub entered: Option<u64>,
+    /// When it was submitted to the disk, and by which thread. A cgroup's limit holds it back before.
+    pub queued: Option<u64>,
+    /// The thread that has submitted it.
+    pub by: Option<ThreadId>,
+    /// When it got one of the disk's requests. Writeback throttling, io.cost and tags hold it back before.
+    pub allocated: Option<u64>,
+    /// When the driver got it, the last time.
+    pub issued: u64,
+}

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What is known of threads where the streams of some processors start late, end early, have gaps, or are missing.
+
+use lt_model::{Builder, Event, Model, State, Unrecorded, Use, What};
+
+use crate::made::*;
+
+/// The model of these events, of streams that reach from one time to another.
+fn model_of(streams: &[(u32, u64, u64)], events: &[Event<'_>]) -> Model {
+    let mut builder = Builder::new();
+    for (cpu, begin, end) in streams {
+        builder.has_stream(*cpu, *begin, *end);
+    }
+    events.iter().for_each(|e| builder.feed(e));
+    builder.finish()
+}
+
+/// Why parts of what a thread did are not recorded.
+fn why(model: &Model, tid: i32) -> Vec<(u64, u64, Unrecorded)> {
+    let id = model.by_tid(tid).next().unwrap();
+    let all = model.thread(id).unwrap().intervals.iter();
+    all.filter_map(|i| match i.state {
+        State::Unknown(why) => Some((i.begin, i.end, why)),
+        _ => None,
+    })
+    .collect()
+}
+
+/// A flight recorder whose busy processor has only the last events (review 3, B5).
+#[test]
+fn a_thread_is_not_known_to_be_off_while_a_stream_has_not_started() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, R, 9),
+        // 7 has run on CPU 1 from 20 to 60, of which nothing is left.
+        switch(80, 1, 8, S, 7),
+        switch(90, 1, 7, S, 0),
+        switch(100, 0, 9, S, 0),
+    ];
+    let m = model_of(&[(0, 0, 100), (1, 70, 100)], &events);
+    assert_eq!(
+        told(&m, 7),
+        "0..10 running, 10..70 unknown, 70..80 preempted, 80..90 running, 90..100 blocked"
+    );
+    assert_eq!(why(&m, 7), [(10, 70, Unrecorded::Before(1))]);
+    // What CPU 1 ran from the start of its stream, its first switch shows.
+    assert_eq!(
+        told(&m, 8),
+        "0..70 unknown, 70..80 running, 80..100 blocked"
+    );
+    let used: Vec<_> = m.processors[1].stretches.iter().collect();
+    assert_eq!((used[0].used, used[0].end), (Use::Unknown, 70));
+    assert_eq!(used[1].end, 80);
+    assert!(matches!(used[1].used, Use::Thread(_)), "{used:?}");
+}
+
+#[test]
+fn a_thread_is_not_known_to_be_off_after_a_stream_has_ended() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(10, 0, 7, S, 9),
+        switch(100, 0, 9, S, 0),
+    ];
+    let m = model_of(&[(0, 0, 100), (1, 0, 40)], &events);
+    assert_eq!(
+        told(&m, 7),
+        "0..10 running, 10..40 blocked, 40..100 unknown"
+    );
+    assert_eq!(why(&m, 7), [(40, 100, Unrecorded::After(1))]);
+    assert_eq!(told(&m, 8), "0..40 running, 40..100 unknown");
+    // A stream that reaches to the end may have its last event long before.
+    let m = model_of(&[(0, 0, 100), (1, 0, 100)], &events);
+    assert_eq!(told(&m, 7), "0..10 running, 10..100 blocked");
+    assert_eq!(told(&m, 8), "0..100 running");
+}
+
+#[test]
+fn nothing_is_known_of_a_processor_without_a_stream() {
+    let wakeup = What::Wakeup {
+        tid: 7,
+        name: b"",
+        target: 1,
+    };
+    let m = model_of(
+        &[(0, 0, 100)],
+        &[
+            switch(0, 0, 0, R, 7),
+            switch(10, 0, 7, S, 9),
+            at(20, 0, wakeup),
+            switch(100, 0, 9, S, 7),
+            switch(110, 0, 7, S, 0),
+        ],
+    );
+    let parts = why(&m, 7);
+    assert_eq!(parts[0], (10, 20, Unrecorded::NoStream(1)));
+    assert_eq!(parts[1].1, 100);
+}
+
+/// Events are lost on CPU 0 from 30 to 60 (review 3, B6).
+#[test]
+fn a_sleep_with_a_gap_is_known_up_to_the_gap_and_after_it() {
+    let m = model(&[
+        switch(0, 0, 0, R, 8),
+        switch(0, 1, 0, R, 7),
+        switch(10, 1, 7, S, 0),
+        at(30, 0, What::Lost { until: 60 }),
+        waking(80, 0, 7),
+        switch(90, 1, 0, R, 7),
+        switch(95, 0, 8, S, 0),
+    ]);
+    assert_eq!(
+        told(&m, 7),
+        "0..10 running, 10..30 blocked, 30..60 unknown, 60..80 blocked by nobody known, 80..90 waiting, 90..95 running"
+    );
+    assert_eq!(why(&m, 7), [(30, 60, Unrecorded::Lost(0))]);
+    assert_eq!(told(&m, 8), "0..30 running, 30..60 unknown, 60..95 running");
+}
+
+#[test]
+fn a_thread_that_ends_running_where_it_was_not_seen_to_begin_was_not_off_all_the_time() {
+    let m = model(&[
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(10, 0, 7, R, 9),
+        // The switch from 8 to 7 is missing.
+        switch(50, 1, 7, S, 8),
+        switch(60, 1, 8, S, 0),
+    ]);
+    assert_eq!(told(&m, 7), "0..10 running, 10..50 unknown, 50..60 blocked");
+    assert_eq!(why(&m, 7), [(10, 50, Unrecorded::Missing)]);
+}
