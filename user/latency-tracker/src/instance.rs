@@ -30,6 +30,32 @@ pub(crate) fn load_module(root: &ProcRoot) -> Result<()> {
     Ok(())
 }
 
+/// Refuses a tracker or a parameter that the module does not have. The kernel would, too, but only when asked to create
+/// the instance.
+pub(crate) fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()> {
+    // Without the list the kernel alone judges.
+    let trackers = root.trackers().unwrap_or_default();
+    if trackers.is_empty() {
+        return Ok(());
+    }
+    let Some(info) = trackers.iter().find(|t| t.name == tracker) else {
+        let known = || trackers.iter().map(|t| t.name.as_str());
+        let all = known().collect::<Vec<_>>().join(", ");
+        let hint = meant(tracker, known())
+            .map_or(format!("there are {all}"), |m| format!("did you mean {m}?"));
+        bail!("no tracker is called {tracker:?}; {hint}");
+    };
+    let known = || info.params.iter().map(|p| p.name.as_str());
+    if let Some(odd) = settings.iter().find(|s| known().all(|k| k != s.key)) {
+        let hint = meant(&odd.key, known()).map_or_else(
+            || format!("`latency-tracker list --trackers {tracker}` shows all"),
+            |m| format!("did you mean {m}=?"),
+        );
+        bail!("{tracker} has no parameter {:?}; {hint}", odd.key);
+    }
+    Ok(())
+}
+
 /// Writes the control line; a refusal comes with what the kernel log says about it.
 pub(crate) fn create(
     root: &ProcRoot,

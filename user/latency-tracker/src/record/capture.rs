@@ -44,11 +44,14 @@ pub(crate) struct Record<'a> {
     pub(crate) tracker: &'a str,
     /// From the wake-up until the snapshot was written, ns.
     pub(crate) snapshot_took: u64,
-    /// Alerts that the ring overtook.
+    /// Alerts that were overwritten before they could be read.
     pub(crate) lost: u64,
     /// Wake-ups without a capture so far.
     pub(crate) skipped: usize,
     pub(crate) alerts: &'a [Alert],
+    /// Why there is no trace; left out when there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_trace: Option<&'a str>,
 }
 
 impl Captures {
