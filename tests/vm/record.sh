@@ -89,7 +89,8 @@ grep '"seq": 7,' /tmp/small/captures/0001/alert.json || fail "the alert is not k
 umount /tmp/small
 
 # A session daemon that is killed: its helpers go, the next alert is saved, and the one after it has a trace again.
-start /tmp/killed shared
+# What this writes is CTF 1.8, signed so that Trace Compass opens it.
+start /tmp/killed --trace-format ctf-1.8 shared
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0
 wait_until 60 grep 'both were started again' /tmp/record.log
@@ -98,6 +99,7 @@ wait_until 60 test -s /tmp/killed/0002/alert.json
 stop
 grep '"seq": 8,' /tmp/killed/0001/alert.json || fail "the alert is not kept"
 babeltrace2 /tmp/killed/0002/trace | grep -q block_rq_complete || fail "no trace after the restart"
+head -c 12 /tmp/killed/0002/trace/kernel/metadata | grep '/\* CTF 1.8' || fail "not CTF 1.8"
 wait_until 20 sh -c '! pgrep lttng'
 control -shared
 wait $loop || true

@@ -179,6 +179,38 @@ pub(crate) struct Buffers {
     pub(crate) num_subbuf: u64,
 }
 
+/// A format of traces, where LTTng has the choice: from 2.15 on, which writes CTF 2 unless told otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Format {
+    #[value(name = "ctf-1.8")]
+    Ctf1,
+    #[value(name = "ctf-2")]
+    Ctf2,
+}
+
+impl Format {
+    /// The option of `lttng create`, if this version needs one.
+    fn option(self, version: &str) -> Result<Option<&'static str>> {
+        let has_choice = release(version).is_none_or(|release| release >= (2, 15));
+        match (self, has_choice) {
+            (Self::Ctf1, true) => Ok(Some("--trace-format=ctf-1.8")),
+            (Self::Ctf2, true) => Ok(Some("--trace-format=ctf-2")),
+            (Self::Ctf1, false) => Ok(None),
+            (Self::Ctf2, false) => bail!(
+                "--trace-format ctf-2: LTTng writes it from 2.15 on, and this is {}",
+                version.trim()
+            ),
+        }
+    }
+}
+
+/// Major and minor number in what `lttng --version` prints: `lttng (LTTng Trace Control) 2.16.0 - Name`.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let word = version.split(')').nth(1)?.split_whitespace().next()?;
+    let mut numbers = word.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
 /// A running flight recorder.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -192,11 +224,17 @@ impl Session {
         output: &Path,
         buffers: Buffers,
         events: &[String],
+        format: Option<Format>,
     ) -> Result<Self> {
         let output = output
             .to_str()
             .context("the output directory's name is not UTF-8")?;
-        lttng(["create", name, "--snapshot", "--output", output]).output()?;
+        let format = match format {
+            Some(format) => format.option(&lttng(["--version"]).output()?)?,
+            None => None,
+        };
+        let create = ["create", name, "--snapshot", "--output", output];
+        lttng(create.into_iter().chain(format)).output()?;
         let session = Self {
             name: name.to_string(),
         };
@@ -245,7 +283,9 @@ impl Session {
             .to_str()
             .context("the output directory's name is not UTF-8")?;
         lttng(["snapshot", "record", &in_session, path]).output()?;
-        flatten(directory).with_context(|| format!("no trace below {path}"))
+        flatten(directory).with_context(|| format!("no trace below {path}"))?;
+        let metadata = directory.join("kernel/metadata");
+        sign(&metadata).with_context(|| metadata.display().to_string())
     }
 }
 
@@ -265,6 +305,20 @@ impl Drop for Session {
             note(&format!("session {} is left behind: {error:#}", self.name));
         }
     }
+}
+
+/// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace
+/// Compass opens none without (its issue 298).
+fn sign(metadata: &Path) -> std::io::Result<()> {
+    let bytes = fs::read(metadata)?;
+    // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.
+    let plain = std::str::from_utf8(&bytes).is_ok_and(|text| {
+        text.contains("trace {") && !text.starts_with(['{', '\x1e']) && !text.starts_with("/* CTF")
+    });
+    if !plain {
+        return Ok(());
+    }
+    fs::write(metadata, [b"/* CTF 1.8 */\n", bytes.as_slice()].concat())
 }
 
 /// LTTng makes DIRECTORY/snapshot-1-DATE-TIME-0/kernel: the middle says nothing.
@@ -522,6 +576,47 @@ mod tests {
             </command>";
         assert_eq!(discarded_in(xml).unwrap(), 7);
         assert!(discarded_in("Error").is_err());
+    }
+
+    #[test]
+    fn the_format_is_an_option_where_lttng_has_the_choice() {
+        let version = |number: &str| format!("lttng (LTTng Trace Control) {number} - Name\n");
+        let option = |format: Format, number: &str| format.option(&version(number));
+        let old = "--trace-format=ctf-1.8";
+        assert_eq!(option(Format::Ctf1, "2.16.0").unwrap(), Some(old));
+        assert_eq!(option(Format::Ctf1, "2.15.0-pre").unwrap(), Some(old));
+        assert_eq!(option(Format::Ctf1, "2.13.9").unwrap(), None);
+        assert_eq!(
+            option(Format::Ctf2, "3.0").unwrap(),
+            Some("--trace-format=ctf-2")
+        );
+        assert!(option(Format::Ctf2, "2.13.9").is_err());
+        assert_eq!(release("nonsense"), None);
+    }
+
+    #[test]
+    fn plain_metadata_is_signed_once() {
+        let file = std::env::temp_dir().join(format!("lt-sign-{}", std::process::id()));
+        let after = |text: &[u8]| {
+            fs::write(&file, text).unwrap();
+            sign(&file).unwrap();
+            sign(&file).unwrap();
+            fs::read(&file).unwrap()
+        };
+        let plain = b"typealias integer { size = 8; } := a;\ntrace {\n};\n";
+        assert_eq!(
+            after(plain),
+            [b"/* CTF 1.8 */\n".as_slice(), plain].concat()
+        );
+        for other in [
+            b"\x1e{\"type\":\"preamble\",\"version\":2}".as_slice(),
+            b"/* CTF 1.8 */\ntrace {",
+            b"\x57\x1d\xd1\x75\0trace {",
+            b"{\"trace {",
+        ] {
+            assert_eq!(after(other), other);
+        }
+        fs::remove_file(&file).unwrap();
     }
 
     #[test]

@@ -8,7 +8,7 @@ use clap::Args;
 use lt_proc::{Nanos, Setting};
 
 use super::policy::Policy;
-use crate::lttng::{Buffers, default_events};
+use crate::lttng::{Buffers, Format, default_events};
 use crate::seconds::seconds;
 use crate::size::Size;
 
@@ -23,7 +23,7 @@ Examples:
 
 With TRACKER the instance is created for the run and removed at its end;
 without, it must run already and stays. A capture is a numbered directory:
-  trace/           babeltrace2 DIR/0001/trace, or Trace Compass
+  trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
   alert.json       the alerts
   explanation.txt  what the trace says about them";
 
@@ -82,6 +82,9 @@ pub(crate) struct RecordArgs {
     /// Record only the events of -e.
     #[arg(long, requires = "events")]
     pub(crate) no_default_events: bool,
+    /// The format of the traces, instead of LTTng's default: Trace Compass reads ctf-1.8, babeltrace2 from 2.1 on both.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) trace_format: Option<Format>,
     /// Do not explain the traces: no explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,

@@ -3,7 +3,7 @@
 //! Numbered captures in the output directory.
 //!
 //! ```text
-//! DIR/0001/trace/           the flight recorder, for babeltrace2 or Trace Compass
+//! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
 //! DIR/0001/alert.json       the alerts of this wake-up
 //! DIR/0001/explanation.txt  what the trace says about them
 //! ```

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use super::args::RecordArgs;
 use super::capture::{Captures, Partial};
 use super::leftovers::Note;
-use crate::lttng::{self, Buffers, Daemon, Session};
+use crate::lttng::{self, Buffers, Daemon, Format, Session};
 
 /// A running flight recorder.
 #[derive(Debug)]
@@ -23,6 +23,7 @@ pub(crate) struct Flight {
     name: String,
     buffers: Buffers,
     events: Vec<String>,
+    format: Option<Format>,
 }
 
 impl Flight {
@@ -39,6 +40,7 @@ impl Flight {
             name: lttng::session_name(&args.name, std::process::id()),
             buffers: args.buffers(),
             events,
+            format: args.trace_format,
         };
         left.update(|owned| owned.daemon = flight.daemon.started());
         if !args.events.is_empty() {
@@ -50,7 +52,7 @@ impl Flight {
     }
 
     fn record(&mut self, output: &Path) -> Result<()> {
-        let session = Session::start(&self.name, output, self.buffers, &self.events)?;
+        let session = Session::start(&self.name, output, self.buffers, &self.events, self.format)?;
         self.session = Some(session);
         Ok(())
     }
