@@ -33,10 +33,12 @@ use clap::Args;
 use nix::time::{ClockId, clock_getres};
 
 use crate::Outcome;
+pub(crate) use answer::State;
 use answer::{Answer, Row};
 pub(crate) use cpus::Cpus;
 pub(crate) use root::Root;
 use root::{Missing, missing};
+pub(crate) use show::Line;
 use window::Window;
 
 /// How long counters are compared: long enough for the tick, and for what comes once a second.

@@ -312,6 +312,18 @@ fn json_is_one_object_a_line() {
     }
     let (_, out, _) = tree.run(&["watch", "--json"]);
     assert!(out.contains("{\"lost\":3}"));
+    // Both checks have one schema.
+    for args in [&["check", "--json"][..], &["check", "--json", "--rt", "0"]] {
+        let (_, out, _) = tree.run(args);
+        for line in out.lines() {
+            let row: serde_json::Map<_, _> = serde_json::from_str(line).unwrap();
+            let keys: Vec<&str> = row.keys().map(String::as_str).collect();
+            let schema = ["group", "row", "state", "found", "why", "fix", "cpus"];
+            assert_eq!(keys, schema, "{line}");
+            let state = row["state"].as_str().unwrap();
+            assert!(["ok", "warn", "bad", "n/a"].contains(&state), "{line}");
+        }
+    }
 }
 
 #[test]

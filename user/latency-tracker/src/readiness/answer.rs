@@ -11,7 +11,7 @@ use super::root::{Missing, Root};
 /// How well a row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(crate) enum State {
     Ok,
     /// Costs latency, or does so in some circumstances.
     Warn,

@@ -10,16 +10,19 @@ use super::answer::{Answer, Row, State};
 use super::fix::{Fix, Words};
 use crate::out::{self, Colour};
 
-/// One row as a line of JSON.
+/// One row as a line of JSON: of `check` as of `check --rt`.
 #[derive(Serialize)]
-struct Line<'a> {
-    group: &'a str,
-    row: &'a str,
-    state: State,
-    found: &'a str,
-    why: &'a str,
-    fix: Vec<String>,
-    cpus: String,
+pub(crate) struct Line<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) row: &'a str,
+    pub(crate) state: State,
+    pub(crate) found: &'a str,
+    /// Why it matters.
+    pub(crate) why: &'a str,
+    /// The commands that mend it.
+    pub(crate) fix: Vec<String>,
+    /// What it is about; empty if that is the machine.
+    pub(crate) cpus: String,
 }
 
 type Answers = [(&'static str, &'static Row, Answer)];
