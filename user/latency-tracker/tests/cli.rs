@@ -588,7 +588,18 @@ fn man_pages_and_completions_are_generated() {
             text.contains(".TH") && !text.contains("proc-root"),
             "{page}"
         );
+        assert!(
+            !text.contains("EXTRA") && text.contains(".SH SEE ALSO"),
+            "{page}"
+        );
     }
+    let page = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+    let (main, record) = (page("latency-tracker.1"), page("latency-tracker-record.1"));
+    for section in ["EXIT STATUS", "EXAMPLES", "FILES", "SEE ALSO", "TRACKERS"] {
+        assert!(main.contains(&format!(".SH {section}\n")), "{section}");
+    }
+    assert!(main.contains("\\fBoffcpu\\fR\nhow long tasks do not run"));
+    assert!(record.contains(".SH FILES\n") && record.contains("\\fBlatency\\-tracker\\fR(1)"));
     for shell in ["bash", "zsh", "fish"] {
         let (status, out, _) = tree.run(&["completions", shell]);
         assert_eq!(status, 0);
@@ -596,5 +607,6 @@ fn man_pages_and_completions_are_generated() {
             out.contains("--on-alert") || out.contains("on-alert"),
             "{shell}"
         );
+        assert!(!out.contains("proc-root"), "{shell} offers a hidden option");
     }
 }
