@@ -413,7 +413,8 @@ fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Chi
     let errors = said.try_clone().context("cannot copy a file")?;
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    command.stderr(errors).process_group(0);
+    // It must not keep a file system busy on which it was started.
+    command.stderr(errors).process_group(0).current_dir("/");
     let mut child = command.spawn().with_context(|| cannot_run(program))?;
     let end = Instant::now() + DAEMON;
     loop {

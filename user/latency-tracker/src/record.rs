@@ -70,7 +70,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     match estimate(&flight, &captures, args, begun) {
         Ok(estimate) => out::line(&estimate.to_string())?,
         Err(error) => {
-            note(&format!("no estimate, for no snapshot: {error:#}"));
+            note(&format!("no estimate of what the buffers cover: {error:#}"));
             note(&room(captures.path()));
         }
     }
