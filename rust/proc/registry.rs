@@ -523,7 +523,7 @@ pub(crate) fn set_param<'a>(
     let param = &instance.kind().params[at];
     if param.fixed {
         // Root may write, whatever the mode of the file is.
-        return Err(control::unknown(EPERM, AT_CREATION, text));
+        return Err(control::unknown(EPERM, AT_CREATION, param.name.as_bytes()));
     }
     let kind = instance.kind();
     let mut changes = none(kind)?;

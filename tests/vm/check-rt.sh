@@ -8,7 +8,7 @@
 # long: rt
 # cpus: 4
 # root: full
-# timeout: 500
+# timeout: 600
 # append: isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=1-3 irqaffinity=0-1 skew_tick=1
 # debug: no, it needs a command line of its own
 # alone: it changes what is isolated, and where everything runs
@@ -79,7 +79,12 @@ case $(row "managed interrupts") in
 	"ok: elsewhere"*|"warn: "*"of queues that only these CPUs use"*) ;;
 	*) fail "managed interrupts: $(row "managed interrupts")" ;;
 esac
-says "timer migration" "ok: on, without these CPUs"
+says "timer migration" "warn: on: timers started on CPU 2-3 (nohz_full) expire on another CPU"
+mend "timer migration"
+asked any
+says "timer migration" "ok: off"
+echo 1 >/proc/sys/kernel/timer_migration
+says "high resolution" "ok: on"
 says "lockup detector" "ok: elsewhere"
 says irqbalance "ok: does not run"
 says frequency "n/a: $cpu/cpu2/cpufreq/scaling_governor is not there"
@@ -118,7 +123,7 @@ assert_eq "$(cat $cpu/isolated)" 2-3 "what was isolated at boot"
 asked any 1
 says isolated "ok: all of them"
 says partitions "ok: 1, all valid"
-says "timer migration" "ok: on, without"
+says "timer migration" "warn: on"
 says "work queues" "ok: elsewhere"
 asked any
 grep -q '"cpus":"1-3"' /tmp/json || fail "the partition is not of the isolated CPUs"
@@ -162,6 +167,31 @@ asked any 2-3
 says "hung tasks" "warn: every 120 s"
 mend "hung tasks"
 noticed tracing "ok: none" /sys/kernel/tracing/events/sched/sched_switch/enable 1 "warn: events of ftrace"
+# What does not show in the events of tracefs: an instance of it, perf, LTTng.
+mkdir /sys/kernel/tracing/instances/other
+noticed tracing "ok: none" /sys/kernel/tracing/instances/other/events/sched/enable 1 \
+	"warn: events of ftrace in the instance other"
+rmdir /sys/kernel/tracing/instances/other
+if command -v perf >/dev/null; then
+	perf record -a -o /tmp/perf.data -F 100 sleep 600 >/dev/null 2>&1 &
+	perf=$!
+	wait_until 30 sh -c 'ls -l /proc/[0-9]*/fd 2>/dev/null | grep -q perf_event'
+	asked any 2-3
+	says tracing "warn: perf events of perf["
+	kill -INT $perf
+	wait $perf || :
+fi
+lttng-sessiond --daemonize
+lttng create --snapshot beside --output=/tmp/beside >/dev/null
+lttng enable-event --kernel sched_switch >/dev/null
+lttng start >/dev/null
+asked any 2-3
+says tracing "warn: LTTng session of lttng-sessiond["
+lttng destroy beside >/dev/null
+kill "$(cat /run/lttng/lttng-sessiond.pid)"
+wait_until 60 sh -c '! pidof lttng-sessiond >/dev/null'
+asked any 2-3
+says tracing "ok: none"
 load_module
 latency-tracker start slow block threshold=10ms >/dev/null
 asked any 2-3
@@ -185,8 +215,28 @@ asked 1 2-3
 says interrupts "bad: $line (ttyS0) on CPU 3"
 mend interrupts
 case $(cat "/proc/irq/$line/smp_affinity_list") in *[23]*) fail "interrupt $line may come to CPU 2 and 3 still" ;; esac
+# It is mended, whether or not the interrupt has come since.
+asked any 2-3
+says interrupts "ok: "
 wait_until 10 sh -c "echo >&4; ! grep -q '[23]' /proc/irq/$line/effective_affinity_list"
 exec 4>&-
+
+# The command line: one edit, which can be repeated.
+mkdir -p /etc/default
+printf 'GRUB_CMDLINE_LINUX_DEFAULT="quiet nohz_full=1"\nGRUB_CMDLINE_LINUX="irqaffinity=3"\n' >/etc/default/grub
+printf '#!/bin/sh\necho updated >>/tmp/updated\n' >/usr/local/bin/update-grub
+chmod +x /usr/local/bin/update-grub
+latency-tracker check --rt 1 --print-fix | grep '^if grep' >/tmp/grub.sh || :
+assert_eq "$(wc -l </tmp/grub.sh)" 1 "edits of /etc/default/grub"
+sh -eu /tmp/grub.sh
+cp /etc/default/grub /tmp/once
+sh -eu /tmp/grub.sh
+cmp /tmp/once /etc/default/grub || fail "a second edit changes it again"
+grep '^GRUB_CMDLINE_LINUX_DEFAULT="quiet"$' /tmp/once || fail "the old nohz_full= is left: $(cat /tmp/once)"
+grep '^GRUB_CMDLINE_LINUX=.*nohz_full=1' /tmp/once || fail "no nohz_full=: $(cat /tmp/once)"
+assert_eq "$(wc -l </tmp/updated)" 2 "calls of update-grub"
+echo 'GRUB_TIMEOUT=1' >/etc/default/grub
+refused "a file without the line" sh -eu /tmp/grub.sh
 
 # A process: an ordinary one, and one that is as it should be. It says that it is ready, and sleeps.
 cat >/tmp/app.py <<-'END'

@@ -71,6 +71,16 @@ says 1 "did you mean threshold=?" $COMMAND start slow block treshold=1ms
 says 1 "list --trackers block" $COMMAND start slow block treshold=1ms
 says 1 "did you mean block?" $COMMAND start new blok
 says 1 "expected a duration" $COMMAND start slow block threshold=1.5ms
+grep 'os error' /tmp/said && fail "an errno beside what the kernel said"
+assert_eq "$(wc -l </tmp/said)" 2 "lines of a refusal: $(cat /tmp/said)"
+says 1 'this parameter can only be given at creation: "ring"' $COMMAND start slow block ring=8
+refused "a file of what is fixed" sh -c "echo 8 >$LT/slow/ring"
+kernel_says 'this parameter can only be given at creation: "ring"' || fail "the file does not name the parameter"
+says 1 "did you mean read?" $COMMAND start calls syscall calls=reaad
+says 1 "all but these: calls=!read,write" $COMMAND start calls syscall "calls=read,!write"
+says 1 "threshold=2s max=1s: " $COMMAND start sleeps offcpu threshold=2s max=1s
+says 0 "no such network device at present; there are " $COMMAND start packets net dev=nosuch
+$COMMAND stop packets
 assert_eq "$(cat $LT/slow/threshold)" 10000000 "the threshold after refusals"
 says 0 "threshold=300000000000" $COMMAND start slow block threshold=5m
 says 0 "threshold=17 is 17ns: a number without a unit is nanoseconds" $COMMAND start slow block threshold=17

@@ -161,7 +161,7 @@ bad "sample 0: b_write has " compare /tmp/bad.json /tmp/monday.json
 changed '"version":1' '"version":2'
 bad "version 2 is newer" compare /tmp/bad.json /tmp/monday.json
 changed 'latency-tracker profile' 'other'
-bad "format: expected" draw /tmp/bad.json -o /tmp/bad.svg
+bad "not a profile: expected" draw /tmp/bad.json -o /tmp/bad.svg
 bad "--class nonsense: expected one of s_read" draw /tmp/record.json -o /tmp/bad.svg --class nonsense
 bad "/tmp/none/x" save -o /tmp/none/x
 bad "--minutes 7" save --minutes 7 -o /tmp/bad.json

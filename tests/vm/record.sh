@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker record` keeps numbered captures, each with the trace of its slow request; Ctrl-C leaves
-# no session, no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
+# `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and misses no alert, whatever
+# else reads `wakeup`; a full disk or a killed session daemon costs the trace, not the alert. Ctrl-C leaves no session,
+# no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 170
+# timeout: 400
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -50,6 +51,58 @@ done
 assert_eq "$(wc -l <$LT/control)" 0 "instances left"
 assert_eq "$(sessions)" 0 "sessions left"
 wait_until 10 sh -c '! pgrep lttng-sessiond'
+
+# Another reader of the same file takes no alert away: all of them are in captures.
+seqs() { sed -n 's/^ *"seq": \([0-9]*\),$/\1/p' "$@" | sort -n | uniq; }
+start() { # DIRECTORY ARGUMENT... -> $recorder
+	directory=$1
+	shift
+	latency-tracker record --cooldown 0s --no-explain -o "$directory" "$@" >/tmp/record.log 2>&1 &
+	recorder=$!
+	wait_until 60 armed
+}
+stop() { # -> $status
+	kill -INT $recorder
+	wait $recorder && status=0 || status=$?
+	cat /tmp/record.log
+}
+control 'shared block threshold=50ms dev=slow wakeup_interval=0'
+start /tmp/shared --post-trigger 1s shared
+(while cat $LT/shared/wakeup; do :; done) >/tmp/loop &
+loop=$!
+reads slow 6 0
+wait_until 30 sh -c 'cat /tmp/shared/*/alert.json | grep -q "\"seq\": 6,"'
+stop
+assert_eq "$(seqs /tmp/shared/*/alert.json | tr '\n' ' ')" "1 2 3 4 5 6 " "alerts in captures"
+grep 'missed: alerts 0 ' /tmp/record.log || fail "the summary"
+
+# A full disk: the run goes on, the alert is saved without a trace, and the disk is named.
+mkdir /tmp/small
+mount -t tmpfs -o size=60k,mode=0700 full /tmp/small
+start /tmp/small/captures shared
+reads slow 1 0
+wait_until 30 grep 'without a trace 1 ' /tmp/record.log
+stop
+assert_eq $status 2 "the exit status on a full disk"
+grep 'full (mounted on /tmp/small) has .* free of 60 KiB' /tmp/record.log || fail "the disk is not named"
+grep '"seq": 7,' /tmp/small/captures/0001/alert.json || fail "the alert is not kept"
+umount /tmp/small
+
+# A session daemon that is killed: its helpers go, the next alert is saved, and the one after it has a trace again.
+# What this writes is CTF 1.8, signed so that Trace Compass opens it.
+start /tmp/killed --trace-format ctf-1.8 shared
+kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
+reads slow 1 0
+wait_until 60 grep 'both were started again' /tmp/record.log
+reads slow 1 0
+wait_until 60 test -s /tmp/killed/0002/alert.json
+stop
+grep '"seq": 8,' /tmp/killed/0001/alert.json || fail "the alert is not kept"
+babeltrace2 /tmp/killed/0002/trace | grep -q block_rq_complete || fail "no trace after the restart"
+head -c 12 /tmp/killed/0002/trace/kernel/metadata | grep '/\* CTF 1.8' || fail "not CTF 1.8"
+wait_until 20 sh -c '! pgrep lttng'
+control -shared
+wait $loop || true
 
 # The same by hand, as a shell script.
 lttng-sessiond --daemonize

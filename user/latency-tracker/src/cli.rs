@@ -36,10 +36,6 @@ Examples:
 #[derive(Debug, Parser)]
 #[command(name = "latency-tracker", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 79)]
 pub(crate) struct Cli {
-    /// Use this directory instead of /proc/latency_tracker, for tests.
-    #[arg(long, hide = true, global = true, env = "LATENCY_TRACKER_PROC_ROOT", hide_env = true,
-          default_value = lt_proc::DEFAULT_ROOT)]
-    pub(crate) proc_root: PathBuf,
     #[command(subcommand)]
     pub(crate) command: Command,
 }

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use lt_proc::{ProcError, ProcRoot};
 
+use crate::instance::Refusal;
 use crate::module;
 
 /// The names that a command is about: the given one, or all.
@@ -30,6 +31,9 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
 
 /// What to do about an error.
 pub(crate) fn hint(error: &anyhow::Error) -> Option<String> {
+    if let Some(refusal) = error.chain().find_map(|e| e.downcast_ref::<Refusal>()) {
+        return Some(refusal.hint.clone());
+    }
     let known = error.chain().find_map(|e| e.downcast_ref::<ProcError>())?;
     let hint = match known {
         ProcError::NotLoaded(_) => module::how_to_load(),

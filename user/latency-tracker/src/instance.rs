@@ -2,7 +2,10 @@
 
 //! Creating an instance, with what to say if the module refuses it, and loading the module before.
 
+mod pitfalls;
+
 use std::path::Path;
+use std::{fmt, io};
 
 use anyhow::{Context, Result, bail};
 use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
@@ -32,7 +35,65 @@ pub(crate) fn load_module(root: &ProcRoot) -> Result<()> {
     Ok(())
 }
 
-/// Writes the control line; a refusal comes with what the kernel log says about it.
+/// A request that the kernel refused, or would.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    /// What is wrong.
+    text: String,
+    /// What to do about it.
+    pub(crate) hint: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Refuses a tracker or a parameter that the module does not have, and settings that exclude each other. The kernel
+/// would refuse the first two, but only when asked to create the instance.
+pub(crate) fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()> {
+    // Without the list the kernel alone judges.
+    let trackers = root.trackers().unwrap_or_default();
+    if trackers.is_empty() {
+        return Ok(());
+    }
+    let refuse = |text, hint| Err(Refusal { text, hint }.into());
+    let Some(info) = trackers.iter().find(|t| t.name == tracker) else {
+        let known = || trackers.iter().map(|t| t.name.as_str());
+        let all = || known().collect::<Vec<_>>().join(", ");
+        let meant = meant(tracker, known());
+        let hint = meant.map_or_else(
+            || format!("there are {}", all()),
+            |m| format!("did you mean {m}?"),
+        );
+        return refuse(
+            format!("no tracker is called {tracker:?}; {hint}"),
+            SHOW_ALL.into(),
+        );
+    };
+    let known = || info.params.iter().map(|p| p.name.as_str());
+    if let Some(odd) = settings.iter().find(|s| known().all(|k| k != s.key)) {
+        let hint =
+            meant(&odd.key, known()).map_or(String::new(), |m| format!("; did you mean {m}=?"));
+        let text = format!("{tracker} has no parameter {:?}{hint}", odd.key);
+        return refuse(text, show(tracker));
+    }
+    match pitfalls::contradiction(settings) {
+        Some(text) => refuse(text, show(tracker)),
+        None => Ok(()),
+    }
+}
+
+const SHOW_ALL: &str = "`latency-tracker list --trackers` shows the trackers";
+
+fn show(tracker: &str) -> String {
+    format!("`latency-tracker list --trackers {tracker}` shows what is possible")
+}
+
+/// Writes the control line. Of a refusal, what the kernel log says is the error; its errno would add nothing.
 pub(crate) fn create(
     root: &ProcRoot,
     name: &str,
@@ -46,6 +107,7 @@ pub(crate) fn create(
             root.path().display()
         );
     }
+    check(root, tracker, settings)?;
     // Without the list the kernel alone judges, which it does anyway.
     let trackers = root.trackers().unwrap_or_default();
     let info = trackers.iter().find(|t| t.name == tracker);
@@ -60,33 +122,41 @@ pub(crate) fn create(
         }
     }
     let mut log = Kmsg::from_now();
-    let result = root.create(name, tracker, &settings);
-    match &result {
-        Err(ProcError::Refused { .. }) => {
-            for line in log.said() {
-                out::note(&format!("kernel: {line}"));
-            }
+    let sys = Path::new("/sys");
+    match root.create(name, tracker, &settings) {
+        Ok(()) => {
+            let warnings = info.map(|info| pitfalls::warnings(&settings, info, sys));
+            warnings
+                .into_iter()
+                .flatten()
+                .for_each(|text| out::note(&text));
+            Ok(())
         }
-        _ => return Ok(result?),
-    }
-    let Some(info) = info else {
-        if trackers.is_empty() {
-            return Ok(result?);
+        Err(ProcError::Refused { line, source, .. }) => {
+            let said = log.said();
+            let text = match said.is_empty() {
+                true => format!("the kernel refused \"{line}\": {}", reason(&source)),
+                false => said.join("; "),
+            };
+            let hint = info.and_then(|info| {
+                settings
+                    .iter()
+                    .find_map(|setting| pitfalls::names_hint(setting, info, sys))
+            });
+            let hint = hint.unwrap_or_else(|| show(tracker));
+            Err(Refusal { text, hint }.into())
         }
-        let known = || trackers.iter().map(|t| t.name.as_str());
-        let meant = meant(tracker, known());
-        let all = known().collect::<Vec<_>>().join(", ");
-        let hint = meant.map_or(format!("there are {all}"), |m| format!("did you mean {m}?"));
-        bail!("no tracker is called {tracker:?}; {hint}");
-    };
-    let known = || info.params.iter().map(|p| p.name.as_str());
-    if let Some(odd) = settings.iter().find(|s| known().all(|k| k != s.key)) {
-        let meant = meant(&odd.key, known());
-        let hint = meant.map_or(String::new(), |m| format!("; did you mean {m}=?"));
-        return Err(result.map_or_else(anyhow::Error::from, |()| anyhow::anyhow!("bug: accepted")))
-            .with_context(|| format!("{tracker} has no parameter {:?}{hint}", odd.key));
+        Err(error) => Err(error.into()),
     }
-    Ok(result?)
+}
+
+/// An error of the system without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_string()
 }
 
 fn is_duration(setting: &Setting, info: Option<&TrackerInfo>) -> bool {

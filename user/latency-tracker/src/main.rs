@@ -55,7 +55,9 @@ fn main() -> ExitCode {
             };
         }
     };
-    let root = lt_proc::ProcRoot::new(&cli.proc_root);
+    // For tests: another directory in place of the module's.
+    let root = std::env::var_os("LATENCY_TRACKER_PROC_ROOT");
+    let root = lt_proc::ProcRoot::new(root.unwrap_or(lt_proc::DEFAULT_ROOT.into()));
     let result = match cli.command {
         Command::List(args) => cmd::list::run(&root, &args),
         Command::Start(args) => cmd::start::run(&root, &args),

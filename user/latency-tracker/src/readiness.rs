@@ -10,6 +10,7 @@ mod answer;
 mod application;
 mod cache;
 mod cpus;
+mod fix;
 mod interrupts;
 mod isolation;
 mod kernel;
@@ -29,11 +30,15 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use nix::time::{ClockId, clock_getres};
 
 use crate::Outcome;
+pub(crate) use answer::State;
 use answer::{Answer, Row};
 pub(crate) use cpus::Cpus;
 pub(crate) use root::Root;
+use root::{Missing, missing};
+pub(crate) use show::Line;
 use window::Window;
 
 /// How long counters are compared: long enough for the tick, and for what comes once a second.
@@ -67,6 +72,8 @@ pub(crate) struct Target {
     online: Cpus,
     pid: Option<u32>,
     window: Window,
+    /// Of a timer, ns.
+    resolution: Result<u64, Missing>,
 }
 
 impl Target {
@@ -140,12 +147,16 @@ fn aim(root: &Root, asked: &Cpus, pid: Option<u32>, wait: impl FnOnce()) -> Resu
         (true, true) => (online.clone(), "all that are online: none is isolated"),
     };
     let window = Window::watch(root, &cpus, pid, wait);
+    let resolution = clock_getres(ClockId::CLOCK_MONOTONIC).map(Duration::from);
     Ok(Target {
         cpus,
         from,
         online,
         pid,
         window,
+        resolution: resolution
+            .map(|resolution| resolution.as_nanos() as u64)
+            .map_err(|error| missing(format!("clock_getres: {error}"))),
     })
 }
 
@@ -155,7 +166,7 @@ pub(crate) fn run(args: &RtArgs, asked: &Cpus, json: bool) -> Result<Outcome> {
     let target = aim(&root, asked, args.pid, || std::thread::sleep(WINDOW))?;
     let answers = ask(&root, &target);
     match (args.print_fix, json) {
-        (true, _) => show::fixes(&answers)?,
+        (true, _) => show::fixes(&target, &answers)?,
         (false, true) => show::json(&target, &answers)?,
         (false, false) => show::people(&target, &answers)?,
     }

@@ -3,11 +3,14 @@
 //! `record`: the daemon that saves what the kernel did just before something was late.
 //!
 //! ```text
-//!   set up: LTTng flight recorder -> estimate -> arm delay -> instance (if asked for)
-//!   loop:   NAME/wakeup (poll, real-time) -> policy -> post-trigger -> snapshot
+//!   set up: instance, disabled (if asked for) -> LTTng flight recorder -> estimate -> arm delay -> enabled
+//!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
 //!           -> DIR/0001/{trace/, alert.json, explanation.txt}
-//!   ends:   signal, --duration, --max-captures, disk budget, instance gone, error
+//!   ends:   signal, --duration, --max-captures, disk budget, instance gone
 //! ```
+//!
+//! The kernel checks a request for an instance when it creates it, so that comes first: a typo starts nothing.
+//! A snapshot that fails does not end the run: the alerts are saved without a trace, or printed if even that fails.
 //!
 //! Each part set up is a value whose drop takes it down, in reverse order, on every way out. A run
 //! that is killed leaves a note for the next one (see [`leftovers`]).
@@ -15,26 +18,31 @@
 mod args;
 pub(crate) mod capture;
 mod estimate;
+mod flight;
 mod instance;
 mod leftovers;
 mod policy;
+mod room;
+mod stream;
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
-use lt_proc::{Alert, Nanos, ProcRoot, StreamLine};
+use lt_proc::{Nanos, ProcRoot};
 
 pub(crate) use self::args::RecordArgs;
 use self::capture::{Captures, Partial, Record, size_of};
 use self::estimate::Estimate;
+use self::flight::Flight;
 use self::instance::Armed;
 use self::leftovers::Note;
 use self::policy::{History, Skip};
+use self::room::room;
+use self::stream::{Stream, Woken};
 use crate::Outcome;
 use crate::explain::explain;
-use crate::lttng::{self, Daemon, Session};
 use crate::out::{self, bytes, note};
-use crate::wait::{Lines, Signals, Wake};
+use crate::wait::{Signals, Wake};
 
 /// How long the recorder runs before it is measured.
 const SAMPLE: Duration = Duration::from_secs(1);
@@ -52,27 +60,24 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
 
     // From here on the order of these values is the order of tidying up, backwards.
     let mut left = Note::new();
-    let daemon = Daemon::ensure()?;
-    left.update(|owned| owned.daemon = daemon.started());
-    if !args.events.is_empty() {
-        lttng::check_events(&args.events)?;
-    }
-    let name = lttng::session_name(&args.name, std::process::id());
-    left.update(|owned| owned.session = Some(name.clone()));
+    let mut armed = Armed::prepare(root, args, &mut left)?;
     note("setting up the flight recorder and measuring for a second");
-    let session = Session::start(&name, captures.path(), args.buffers(), &events)?;
+    let flight = Flight::start(args, events, captures.path(), &mut left)?;
     let begun = Instant::now();
     if !signals.sleep(SAMPLE)? {
         return Ok(Outcome::Fine);
     }
-    let sample = captures.snapshot(&session)?;
-    let estimate = Estimate::measure(&sample.path.join("trace"), args.buffers(), begun.elapsed())?;
-    drop(sample);
-    out::line(&estimate.to_string())?;
+    match estimate(&flight, &captures, args, begun) {
+        Ok(estimate) => out::line(&estimate.to_string())?,
+        Err(error) => {
+            note(&format!("no estimate of what the buffers cover: {error:#}"));
+            note(&room(captures.path()));
+        }
+    }
     if args.arm_delay.0 > 0 && !signals.sleep(args.arm_delay.into())? {
         return Ok(Outcome::Fine);
     }
-    let armed = Armed::new(root, args, &mut left)?;
+    let stream = armed.arm(&mut left)?;
     real_time();
     out::line(&format!("instance: {}", armed.line()))?;
     out::line(&format!(
@@ -83,11 +88,21 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         root,
         args,
         signals: &signals,
-        session: &session,
         captures: &captures,
         tracker: armed.tracker(),
     };
-    recorder.wait_for_alerts()
+    recorder.wait_for_alerts(stream, flight, &mut left)
+}
+
+/// What the buffers cover, measured by a snapshot that is not kept.
+fn estimate(
+    flight: &Flight,
+    captures: &Captures,
+    args: &RecordArgs,
+    begun: Instant,
+) -> Result<Estimate> {
+    let sample = flight.snapshot(captures)?;
+    Estimate::measure(&sample.path.join("trace"), args.buffers(), begun.elapsed())
 }
 
 /// As soon as possible after the alert, or the ring has moved on. A lack of permission is not fatal.
@@ -105,114 +120,205 @@ struct Recorder<'a> {
     root: &'a ProcRoot,
     args: &'a RecordArgs,
     signals: &'a Signals,
-    session: &'a Session,
     captures: &'a Captures,
     tracker: &'a str,
 }
 
-/// What one wake-up brought.
-#[derive(Default)]
-struct Woken {
-    alerts: Vec<Alert>,
-    lost: u64,
+/// What became of a wake-up that the policy wants captured.
+enum Kept {
+    /// A capture with a trace.
+    Capture,
+    /// A capture without one, or only lines on standard error; it has been reported.
+    Alerts,
+    /// Nothing: there is no room within the budget.
+    Nothing,
 }
 
 impl Recorder<'_> {
-    fn wait_for_alerts(&self) -> Result<Outcome> {
+    fn wait_for_alerts(
+        &self,
+        mut stream: Stream,
+        mut flight: Flight,
+        left: &mut Note,
+    ) -> Result<Outcome> {
         let policy = self.args.policy();
         let end = self.args.duration.map(|d| Instant::now() + d.into());
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
         while !history.complete(&policy) {
-            let file = self.root.open_stream(Some(&self.args.name), "wakeup")?;
-            if self.signals.wait(Some(&file), end)? != Wake::Ready {
+            if self.signals.wait(Some(stream.file()), end)? != Wake::Ready {
                 break;
             }
             let woken_at = Instant::now();
-            let woken = read_wakeup(&file)?;
-            if woken.alerts.is_empty() {
-                if self.root.instance(&self.args.name).is_err() {
-                    note(&format!(
-                        "instance {} was removed meanwhile",
-                        self.args.name
-                    ));
+            let woken = stream.read()?;
+            if woken.missed > 0 {
+                history.missed += woken.missed;
+                note(&format!(
+                    "missed {}: overwritten before they were read; the instance needs a larger ring= (set at creation)",
+                    out::plural(woken.missed as usize, "alert")
+                ));
+            }
+            if !woken.alerts.is_empty() {
+                outcome = Outcome::Alert;
+                if !self.react(&woken, woken_at, &mut history, &mut flight, left)? {
                     break;
                 }
-                continue;
             }
-            outcome = Outcome::Alert;
-            match history.decide(&policy, woken_at) {
-                Err(skip) => {
-                    history.skipped += 1;
-                    self.say_skipped(&woken, skip)?;
-                }
-                Ok(()) => match self.capture(&woken, woken_at, &history)? {
-                    Ok(()) => history.captured(Instant::now()),
-                    Err(skip) => {
-                        self.say_skipped(&woken, skip)?;
-                        let hint = "make room, raise --disk-budget or use --rotate";
-                        note(&format!(
-                            "the disk budget is used up, so the run ends; {hint}"
-                        ));
-                        break;
-                    }
-                },
+            if woken.end {
+                note(&format!(
+                    "instance {} was removed meanwhile",
+                    self.args.name
+                ));
+                break;
             }
         }
         // After the last capture it has just been said.
         if !history.complete(&policy) {
             out::line("\nended; in all")?;
-            out::line(&self.state(history.taken, history.skipped)?)?;
+            out::line(&self.state(&history)?)?;
         }
         Ok(outcome)
     }
 
-    /// Snapshot, alert.json, explanation.txt; `Err` inside when there is no room.
+    /// Captures the alerts, or says why not; whether the run goes on.
+    fn react(
+        &self,
+        woken: &Woken,
+        woken_at: Instant,
+        history: &mut History,
+        flight: &mut Flight,
+        left: &mut Note,
+    ) -> Result<bool> {
+        if let Err(skip) = history.decide(&self.args.policy(), woken_at) {
+            history.skipped += 1;
+            self.say_skipped(woken, skip)?;
+            return Ok(true);
+        }
+        match self.capture(woken, woken_at, history, flight)? {
+            Kept::Capture => {
+                history.captured(Instant::now());
+                out::line(&self.state(history)?)?;
+            }
+            Kept::Alerts => {
+                history.failed(Instant::now());
+                match flight.revive(self.captures.path(), left) {
+                    Ok(true) => note(
+                        "LTTng's session daemon had ended, and the trace with it; both were started again",
+                    ),
+                    Ok(false) => {}
+                    Err(error) => note(&format!("no flight recorder: {error:#}")),
+                }
+                out::line(&self.state(history)?)?;
+            }
+            Kept::Nothing => {
+                self.say_skipped(woken, Skip::Budget)?;
+                let hint = "make room, raise --disk-budget or use --rotate";
+                note(&format!(
+                    "the disk budget is used up, so the run ends; {hint}"
+                ));
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Snapshot, alert.json, explanation.txt; without the first, the alerts alone.
     fn capture(
         &self,
         woken: &Woken,
         woken_at: Instant,
         history: &History,
-    ) -> Result<Result<(), Skip>> {
+        flight: &Flight,
+    ) -> Result<Kept> {
         if self.args.post_trigger.0 > 0 {
             // A signal cuts the wait short, not the capture; the next wait sees another one.
             let _ = self.signals.sleep(self.args.post_trigger.into())?;
         }
-        let partial = self.captures.snapshot(self.session)?;
+        let (partial, failure) = match flight.snapshot(self.captures) {
+            Ok(partial) => (Ok(partial), None),
+            // What there is of the trace has been removed: perhaps there is room for the alerts now.
+            Err(error) => (self.captures.partial(), Some(format!("{error:#}"))),
+        };
         let took = woken_at.elapsed();
-        if !self.make_room(size_of(&partial.path))? {
-            return Ok(Err(Skip::Budget));
+        if let Some(failure) = &failure {
+            note(&format!("no trace: {failure}"));
+            note(&room(self.captures.path()));
         }
-        let number = self.captures.next_number()?;
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let record = Record {
-            capture: number,
-            taken: now.as_secs(),
+        let saved = partial.and_then(|partial| {
+            if !self.make_room(size_of(&partial.path))? {
+                return Ok(None);
+            }
+            let number = self.captures.next_number()?;
+            let record = self.record(number, took, woken, history, failure.as_deref());
+            partial.write(
+                "alert.json",
+                &(serde_json::to_string_pretty(&record)? + "\n"),
+            )?;
+            Ok(Some((partial, number)))
+        });
+        let (partial, number) = match saved {
+            Ok(Some(saved)) => saved,
+            Ok(None) => return Ok(Kept::Nothing),
+            Err(error) => {
+                self.print_alerts(woken, &error);
+                return Ok(Kept::Alerts);
+            }
+        };
+        let alerts = out::plural(woken.alerts.len(), "alert");
+        let (with, explained) = match failure {
+            None => ("saved", !self.args.no_explain),
+            Some(_) => ("saved without a trace", false),
+        };
+        out::line(&format!(
+            "\ncapture {number:04}: {alerts}, {with} within {}",
+            Nanos(took.as_nanos() as u64)
+        ))?;
+        if explained {
+            out::line(&self.explanation(&partial, woken)?)?;
+        }
+        match self.captures.keep(partial, number) {
+            Ok(path) => out::line(&format!("saved as {}", path.display()))?,
+            Err(error) => {
+                self.print_alerts(woken, &error);
+                return Ok(Kept::Alerts);
+            }
+        }
+        Ok(match failure {
+            None => Kept::Capture,
+            Some(_) => Kept::Alerts,
+        })
+    }
+
+    /// `alert.json`.
+    fn record<'a>(
+        &'a self,
+        capture: u64,
+        took: Duration,
+        woken: &'a Woken,
+        history: &History,
+        failure: Option<&'a str>,
+    ) -> Record<'a> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Record {
+            capture,
+            taken: now.unwrap_or_default().as_secs(),
             instance: &self.args.name,
             tracker: self.tracker,
             snapshot_took: took.as_nanos() as u64,
-            lost: woken.lost,
+            lost: woken.missed,
             skipped: history.skipped,
             alerts: &woken.alerts,
-        };
-        partial.write(
-            "alert.json",
-            &(serde_json::to_string_pretty(&record)? + "\n"),
-        )?;
-        let alerts = count(woken.alerts.len());
-        out::line(&format!(
-            "\ncapture {number:04}: {alerts}, saved within {}",
-            Nanos(record.snapshot_took)
-        ))?;
-        if !self.args.no_explain {
-            out::line(&self.explanation(&partial, woken)?)?;
+            no_trace: failure,
         }
-        let path = self.captures.keep(partial, number)?;
-        out::line(&format!("saved as {}", path.display()))?;
-        out::line(&self.state(history.taken + 1, history.skipped)?)?;
-        Ok(Ok(()))
+    }
+
+    /// Prints the alerts on standard error, as the kernel wrote them: no file has them.
+    fn print_alerts(&self, woken: &Woken, error: &anyhow::Error) {
+        note(&format!("alerts not saved: {error:#}"));
+        note(&room(self.captures.path()));
+        for alert in &woken.alerts {
+            note(&out::printable(&alert.to_string()));
+        }
     }
 
     /// Explains the slowest alerts; a trace that cannot be read is said, not fatal.
@@ -237,7 +343,10 @@ impl Recorder<'_> {
             Ok(Err(error)) => format!("No explanation: {error:#}\n"),
             Err(_) => "No explanation: the reader of the trace failed.\n".to_string(),
         };
-        partial.write("explanation.txt", &text)?;
+        if let Err(error) = partial.write("explanation.txt", &text) {
+            note(&format!("explanation not saved: {error:#}"));
+            note(&room(self.captures.path()));
+        }
         Ok(text)
     }
 
@@ -264,14 +373,14 @@ impl Recorder<'_> {
         };
         let text = format!(
             "no capture ({why}): {}, at most {}: {}",
-            count(woken.alerts.len()),
+            out::plural(woken.alerts.len(), "alert"),
             Nanos(slowest.delay),
             slowest.subject()
         );
         out::line(&out::fit_line(&text))
     }
 
-    fn state(&self, taken: usize, skipped: usize) -> Result<String> {
+    fn state(&self, history: &History) -> Result<String> {
         let size = bytes(
             self.captures
                 .size()
@@ -279,44 +388,19 @@ impl Recorder<'_> {
         );
         let stats = self.root.stats(&self.args.name).unwrap_or_default();
         let n = |key| out::thousands(stats.count(key));
+        let failed = match history.failed {
+            0 => String::new(),
+            n => format!("  without a trace {n}"),
+        };
         Ok(format!(
-            "captures {taken}  skipped {skipped}  disk {size} of {}\nevents {}  alerts {}  lost: alerts {}  events {}",
+            "captures {}{failed}  skipped {}  disk {size} of {}\nevents {}  alerts {}  missed: alerts {}  events {}",
+            history.taken,
+            history.skipped,
             bytes(self.args.disk_budget.0),
             n("started"),
             n("alerts"),
-            n("alerts_lost"),
+            out::thousands(history.missed),
             out::lost(&stats),
         ))
-    }
-}
-
-fn count(alerts: usize) -> String {
-    if alerts == 1 {
-        "1 alert".to_string()
-    } else {
-        format!("{alerts} alerts")
-    }
-}
-
-/// All that the file has to say now.
-fn read_wakeup(file: &std::fs::File) -> Result<Woken> {
-    let mut lines = Lines::default();
-    let mut woken = Woken::default();
-    loop {
-        let chunk = lines.read(file).context("cannot read wakeup")?;
-        for line in &chunk.lines {
-            match StreamLine::parse(line)? {
-                StreamLine::Alert(alert) => woken.alerts.push(*alert),
-                StreamLine::Lost(n) => {
-                    woken.lost += n;
-                    note(&format!(
-                        "lost={n} alerts: the instance needs a larger ring= (set at creation)"
-                    ));
-                }
-            }
-        }
-        if chunk.end || chunk.lines.is_empty() {
-            return Ok(woken);
-        }
     }
 }

@@ -312,6 +312,18 @@ fn json_is_one_object_a_line() {
     }
     let (_, out, _) = tree.run(&["watch", "--json"]);
     assert!(out.contains("{\"lost\":3}"));
+    // Both checks have one schema.
+    for args in [&["check", "--json"][..], &["check", "--json", "--rt", "0"]] {
+        let (_, out, _) = tree.run(args);
+        for line in out.lines() {
+            let row: serde_json::Map<_, _> = serde_json::from_str(line).unwrap();
+            let keys: Vec<&str> = row.keys().map(String::as_str).collect();
+            let schema = ["group", "row", "state", "found", "why", "fix", "cpus"];
+            assert_eq!(keys, schema, "{line}");
+            let state = row["state"].as_str().unwrap();
+            assert!(["ok", "warn", "bad", "n/a"].contains(&state), "{line}");
+        }
+    }
 }
 
 #[test]
@@ -576,7 +588,18 @@ fn man_pages_and_completions_are_generated() {
             text.contains(".TH") && !text.contains("proc-root"),
             "{page}"
         );
+        assert!(
+            !text.contains("EXTRA") && text.contains(".SH SEE ALSO"),
+            "{page}"
+        );
     }
+    let page = |name: &str| fs::read_to_string(directory.join(name)).unwrap();
+    let (main, record) = (page("latency-tracker.1"), page("latency-tracker-record.1"));
+    for section in ["EXIT STATUS", "EXAMPLES", "FILES", "SEE ALSO", "TRACKERS"] {
+        assert!(main.contains(&format!(".SH {section}\n")), "{section}");
+    }
+    assert!(main.contains("\\fBoffcpu\\fR\nhow long tasks do not run"));
+    assert!(record.contains(".SH FILES\n") && record.contains("\\fBlatency\\-tracker\\fR(1)"));
     for shell in ["bash", "zsh", "fish"] {
         let (status, out, _) = tree.run(&["completions", shell]);
         assert_eq!(status, 0);
@@ -584,5 +607,6 @@ fn man_pages_and_completions_are_generated() {
             out.contains("--on-alert") || out.contains("on-alert"),
             "{shell}"
         );
+        assert!(!out.contains("proc-root"), "{shell} offers a hidden option");
     }
 }

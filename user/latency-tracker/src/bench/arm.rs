@@ -180,7 +180,7 @@ impl<'a> Armed<'a> {
                 subbuf_size: 1 << 20,
                 num_subbuf: 4,
             };
-            let session = Session::start(&session, captures.path(), buffers, &events)?;
+            let session = Session::start(&session, captures.path(), buffers, &events, None)?;
             session.record(false)?;
             armed.session = Some(session);
         }

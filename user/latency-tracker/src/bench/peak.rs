@@ -75,6 +75,15 @@ pub(super) fn cause(
         said.push(format!("another task had the CPU for {}", Nanos(waited)));
     }
     let unusual: Vec<&Moved> = moved.iter().filter(|moved| moved.unusual).collect();
+    let slight = said.is_empty() && !unusual.is_empty() && unusual.iter().all(|m| routine(m, took));
+    if slight {
+        return format!(
+            "{} cannot have taken {}: probably {}",
+            names(&unusual),
+            Nanos(took),
+            outside(at)
+        );
+    }
     if !unusual.is_empty() {
         said.push(names(&unusual));
     }
@@ -94,6 +103,25 @@ pub(super) fn cause(
         );
     }
     format!("no counter moved: {}", outside(at))
+}
+
+/// Whether this counts what the kernel does in microseconds each time, and so seldom that it was not this gap: the
+/// interrupts that were pending when a host gave the CPU back, for example.
+fn routine(moved: &Moved, took: u64) -> bool {
+    /// What one may take at most, ns: a hundred times as long as usual.
+    const AT_MOST: u64 = 1_000_000;
+    const KINDS: [&str; 8] = [
+        "interrupt LOC ",
+        "interrupt RES ",
+        "interrupt CAL ",
+        "interrupt IWI ",
+        "interrupt TLB ",
+        "softirq TIMER",
+        "softirq SCHED",
+        "softirq RCU",
+    ];
+    let kind = KINDS.iter().any(|kind| moved.counter.starts_with(kind));
+    kind && moved.by.saturating_mul(AT_MOST) < took / 2
 }
 
 /// What none of the kernel's counters tells of.
@@ -204,6 +232,23 @@ mod tests {
             said,
             "nothing unusual: one of interrupt LOC (timer) +2 in 10.00ms, or the host of this virtual machine"
         );
+    }
+
+    #[test]
+    fn a_few_ticks_are_not_the_cause_of_a_long_gap() {
+        let ticks = [moved("interrupt LOC (timer)", 3, true)];
+        assert_eq!(
+            cause(136_000_000, 0, 140_000_000, &ticks, &[], GUEST),
+            "interrupt LOC (timer) +3 cannot have taken 136.0ms: probably the host of this virtual machine"
+        );
+        let said = cause(2_000_000, 0, 10_000_000, &ticks, &[], GUEST);
+        assert_eq!(said, "interrupt LOC (timer) +3");
+        // A device's handler may be that slow, and other evidence comes first.
+        let device = [moved("interrupt 25 (lt_cause)", 1, true), ticks[0].clone()];
+        let said = cause(136_000_000, 0, 140_000_000, &device, &[], GUEST);
+        assert!(said.starts_with("interrupt 25 (lt_cause) +1"), "{said}");
+        let said = cause(136_000_000, 130_000_000, 140_000_000, &ticks, &[], GUEST);
+        assert!(said.starts_with("another task had the CPU"), "{said}");
     }
 
     #[test]

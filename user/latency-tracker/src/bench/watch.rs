@@ -241,6 +241,7 @@ impl<'a> Watch<'a> {
             lost: 0,
             skipped: 0,
             alerts: std::slice::from_ref(&alert),
+            no_trace: None,
         };
         partial.write(
             "alert.json",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: is this machine ready? One line a question: ok, warn or fail, and what to do. With `--rt`, is it
+//! `check`: is this machine ready? One line a question: ok, warn or bad, and what to do. With `--rt`, is it
 //! ready for real-time work: [`readiness`].
 
 use std::fs;
@@ -9,30 +9,23 @@ use std::path::Path;
 use anyhow::Result;
 use lt_proc::ProcRoot;
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
-use serde::Serialize;
 
 use crate::Outcome;
 use crate::cli::CheckArgs;
 use crate::exec::{self, Exec};
 use crate::module;
 use crate::out::{self, Colour};
-use crate::readiness;
+use crate::readiness::{self, Line, State};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum State {
-    Ok,
-    Warn,
-    Fail,
-}
-
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 struct Answer {
     state: State,
     what: &'static str,
     found: String,
     /// What to do about it; empty when all is well.
     todo: &'static str,
+    /// The command that does it, if one does.
+    fix: Option<&'static str>,
 }
 
 fn answer(
@@ -46,6 +39,18 @@ fn answer(
         what,
         found: found.into(),
         todo: if state == State::Ok { "" } else { todo },
+        fix: None,
+    }
+}
+
+impl Answer {
+    /// With the command that does what is to be done, and nothing else.
+    fn by(mut self, command: &'static str) -> Self {
+        if self.state != State::Ok {
+            self.todo = command;
+            self.fix = Some(command);
+        }
+        self
     }
 }
 
@@ -66,17 +71,25 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     let mut outcome = Outcome::Fine;
     for question in questions {
         let answer = question();
-        if answer.state == State::Fail {
+        if answer.state == State::Bad {
             outcome = Outcome::Wrong;
         }
         if args.json {
-            out::json(&answer)?;
+            out::json(&Line {
+                group: "recording",
+                row: answer.what,
+                state: answer.state,
+                found: &answer.found,
+                why: answer.todo,
+                fix: answer.fix.map(String::from).into_iter().collect(),
+                cpus: String::new(),
+            })?;
             continue;
         }
         let (word, colour) = match answer.state {
             State::Ok => ("ok  ", Colour::Green),
             State::Warn => ("warn", Colour::Yellow),
-            State::Fail => ("fail", Colour::Red),
+            State::Bad | State::Unknown => ("bad ", Colour::Red),
         };
         out::line(&format!(
             "{} {:<13} {}",
@@ -102,7 +115,7 @@ fn user() -> Answer {
     let (state, found) = if root {
         (State::Ok, "root")
     } else {
-        (State::Fail, "not root")
+        (State::Bad, "not root")
     };
     answer(state, "user", found, "run it as root, or with sudo")
 }
@@ -113,14 +126,14 @@ fn the_module(root: &ProcRoot) -> Answer {
     }
     if root.is_loaded() {
         let found = "loaded, but this user may not use it";
-        return answer(State::Fail, "module", found, module::how_to_be_let_in());
+        return answer(State::Bad, "module", found, module::how_to_be_let_in());
     }
     if module::is_installed() {
-        let todo = "modprobe latency_tracker, as root";
-        return answer(State::Warn, "module", "not loaded, but installed", todo);
+        let found = "not loaded, but installed";
+        return answer(State::Warn, "module", found, "").by("modprobe latency_tracker");
     }
     let todo = "make install, or insmod build/$(uname -r)/latency_tracker.ko, as root";
-    answer(State::Fail, "module", "neither loaded nor installed", todo)
+    answer(State::Bad, "module", "neither loaded nor installed", todo)
 }
 
 fn instances(root: &ProcRoot) -> Answer {
@@ -135,23 +148,21 @@ fn instances(root: &ProcRoot) -> Answer {
     }
 }
 
+const TOOLS: &str = "apt-get install lttng-tools";
+
 fn lttng() -> Answer {
     if !exec::exists("lttng") || !exec::exists("lttng-sessiond") {
         return answer(
-            State::Fail,
+            State::Bad,
             "lttng",
             "lttng or lttng-sessiond is missing",
-            "apt-get install lttng-tools",
-        );
+            "",
+        )
+        .by(TOOLS);
     }
     match Exec::new("lttng", ["--version"]).output() {
         Ok(version) => answer(State::Ok, "lttng", version.trim(), ""),
-        Err(error) => answer(
-            State::Fail,
-            "lttng",
-            error.to_string(),
-            "apt-get install lttng-tools",
-        ),
+        Err(error) => answer(State::Bad, "lttng", error.to_string(), "").by(TOOLS),
     }
 }
 
@@ -163,7 +174,7 @@ fn kernel_tracer() -> Answer {
     match Exec::new("modprobe", ["--dry-run", "lttng-tracer"]).output() {
         Ok(_) => answer(State::Ok, "lttng modules", "installed for this kernel", ""),
         Err(_) => answer(
-            State::Fail,
+            State::Bad,
             "lttng modules",
             "not there for this kernel",
             todo,
@@ -201,12 +212,7 @@ fn real_time() -> Answer {
         } else {
             State::Ok
         };
-        return answer(
-            state,
-            "real time",
-            note,
-            "sysctl kernel.sched_rt_runtime_us=950000",
-        );
+        return answer(state, "real time", note, "").by("sysctl kernel.sched_rt_runtime_us=950000");
     }
     let limit = |r| getrlimit(r).map_or(0, |(soft, _)| soft);
     let (rtprio, memlock) = (

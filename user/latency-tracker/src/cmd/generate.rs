@@ -62,7 +62,167 @@ pub(crate) fn man(directory: &Path) -> Result<Outcome> {
     fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
     let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    clap_mangen::generate_to(command, directory)
-        .with_context(|| directory.display().to_string())?;
+    pages(&command, None, directory).with_context(|| directory.display().to_string())?;
     Ok(Outcome::Fine)
+}
+
+/// The page of `command`, whose parent has the page `above`, and those of its subcommands.
+fn pages(command: &clap::Command, above: Option<&str>, directory: &Path) -> io::Result<()> {
+    let man = clap_mangen::Man::new(command.clone().after_help(None));
+    let file = man.get_filename();
+    let name = file.trim_end_matches(".1");
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    let below = || command.get_subcommands().filter(|sub| !sub.is_hide_set());
+    let mut text = sections(
+        &command
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+    );
+    if above.is_none() {
+        text += ".SH TRACKERS\n";
+        for (tracker, what) in TRACKERS {
+            text += &format!(".TP\n\\fB{tracker}\\fR\n{}\n", escaped(what));
+        }
+        text += "`latency\\-tracker list \\-\\-trackers` shows their parameters.\n";
+    }
+    if above.is_none() || name.ends_with("-record") {
+        text += ".SH FILES\n";
+        for (path, what) in FILES {
+            text += &format!(".TP\n\\fI{}\\fR\n{}\n", escaped(path), escaped(what));
+        }
+    }
+    let related = above.map(String::from).into_iter();
+    let related = related.chain(below().map(|sub| format!("{name}-{}", sub.get_name())));
+    let others = above.is_none().then_some(["lttng", "babeltrace2"]);
+    let related = related.chain(others.into_iter().flatten().map(String::from));
+    let related: Vec<String> = related
+        .map(|page| format!("\\fB{}\\fR(1)", escaped(&page)))
+        .collect();
+    text += &format!(".SH SEE ALSO\n{}\n", related.join(", "));
+    page.extend(text.into_bytes());
+    fs::write(directory.join(&file), page)?;
+    below().try_for_each(|sub| pages(sub, Some(name), directory))
+}
+
+/// The paragraphs after the options as sections; examples as they are, neither filled nor hyphenated.
+fn sections(after_help: &str) -> String {
+    let mut text = String::new();
+    for paragraph in after_help.split("\n\n") {
+        let (head, body) = match paragraph.split_once(':') {
+            Some(("Exit status", body)) => ("EXIT STATUS", body),
+            Some(("Examples" | "Example", body)) => ("EXAMPLES", body),
+            _ if paragraph.trim().is_empty() => continue,
+            _ => ("NOTES", paragraph),
+        };
+        // Several paragraphs without a heading are one section.
+        match text.contains(".SH NOTES\n") && head == "NOTES" {
+            true => text += ".PP\n",
+            false => text += &format!(".SH {head}\n"),
+        }
+        let as_is = body.lines().any(|line| line.starts_with("  "));
+        let body = body.trim_matches('\n');
+        match as_is {
+            true => text += &format!(".nf\n{}\n.fi\n", escaped(body)),
+            false => text += &format!("{}\n", escaped(body.trim_start())),
+        }
+    }
+    text
+}
+
+/// As roff prints it: no escapes, no requests, and hyphens that can be copied.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    let line = |line: &str| match line.starts_with(['.', '\'']) {
+        true => format!("\\&{line}"),
+        false => line.to_string(),
+    };
+    text.lines().map(line).collect::<Vec<_>>().join("\n")
+}
+
+const FILES: [(&str, &str); 3] = [
+    ("/proc/latency_tracker", "the files of the kernel module"),
+    (
+        "/var/lib/latency-tracker/captures",
+        "the captures of `record`, unless -o names another directory",
+    ),
+    (
+        "/run/latency-tracker",
+        "what a run has set up, so that the next one can remove it if the run was killed",
+    ),
+];
+
+/// The titles of the pages in Documentation/trackers.
+const TRACKERS: [(&str, &str); 17] = [
+    ("accept", "how long a server takes to send its first byte"),
+    ("block", "how long block I/O requests take"),
+    (
+        "func",
+        "how long a kernel function takes, from entry to return",
+    ),
+    ("io", "a profile of all input and output"),
+    ("irq", "how long interrupt handlers run"),
+    (
+        "lock",
+        "how long locks of the kernel are waited for, by whom and where",
+    ),
+    ("module", "what another kernel module measures"),
+    (
+        "net",
+        "how long received packets take to reach their reader",
+    ),
+    (
+        "offcpu",
+        "how long tasks do not run, where they wait, and who wakes them",
+    ),
+    ("pair", "from any point in the kernel to another"),
+    (
+        "reclaim",
+        "how long tasks reclaim or compact memory themselves",
+    ),
+    (
+        "runqueue",
+        "how long runnable tasks have to wait while others run",
+    ),
+    ("softirq", "how long softirqs run"),
+    (
+        "syscall",
+        "how long system calls take, and where tasks wait in them",
+    ),
+    ("tree", "the way from an interrupt or a timer to user space"),
+    ("wakeup", "how long woken tasks wait for a CPU"),
+    ("workqueue", "how long work items wait and run"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_trackers_are_those_that_are_documented() {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Documentation/trackers");
+        let mut titles = Vec::new();
+        for entry in fs::read_dir(directory).unwrap() {
+            let text = fs::read_to_string(entry.unwrap().path()).unwrap();
+            let title = text.lines().find_map(|line| line.strip_prefix("# "));
+            titles.extend(title.map(String::from));
+        }
+        titles.sort();
+        let ours = TRACKERS.map(|(name, what)| format!("{name}: {what}"));
+        assert_eq!(titles, ours);
+    }
+
+    #[test]
+    fn help_becomes_the_sections_of_a_page() {
+        let text = sections(
+            "Exit status: 0 fine,\n1 error.\n\nExamples:\n  a-b \\\n      .c\n\nOne.\n\nTwo.",
+        );
+        assert_eq!(
+            text,
+            ".SH EXIT STATUS\n0 fine,\n1 error.\n.SH EXAMPLES\n.nf\n  a\\-b \\e\n      .c\n.fi\n.SH NOTES\nOne.\n\
+             .PP\nTwo.\n"
+        );
+        assert_eq!(escaped(".a"), "\\&.a");
+    }
 }

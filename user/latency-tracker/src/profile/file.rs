@@ -139,9 +139,17 @@ impl ProfileFile {
     }
 
     fn parse(text: &str) -> Result<Self> {
+        let value: Option<serde_json::Value> = serde_json::from_str(text).ok();
+        let field = |key| value.as_ref().and_then(|value| value.get(key));
+        // Of a damaged profile the fault is named below.
+        let format = field("format").and_then(serde_json::Value::as_str);
+        let damaged =
+            value.is_none() && text.trim_start().starts_with('{') && text.contains(FORMAT);
+        ensure!(
+            damaged || format == Some(FORMAT),
+            "not a profile: expected a file that `latency-tracker profile record` wrote"
+        );
         let value: serde_json::Value = serde_json::from_str(text)?;
-        let format = value.get("format").and_then(serde_json::Value::as_str);
-        ensure!(format == Some(FORMAT), "format: expected {FORMAT:?}");
         let version = value.get("version").and_then(serde_json::Value::as_u64);
         match version {
             Some(version) if version <= u64::from(VERSION) => {}
@@ -252,10 +260,18 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn another_file_is_no_profile() {
+        for text in ["root:x:0:0:root:/root:/bin/bash\n", "", "{}", "[1, 2]"] {
+            let error = format!("{:#}", ProfileFile::parse(text).unwrap_err());
+            assert!(error.starts_with("not a profile: expected"), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_with_a_file_is_said() {
         let text = serde_json::to_string(&file(&[1, 2], &[(&[1, 2], &[3, 4])])).unwrap();
         for (from, to, error) in [
-            ("latency-tracker profile", "x", "format: expected"),
+            ("latency-tracker profile", "x", "not a profile: expected"),
             ("\"version\":1", "\"version\":2", "version 2 is newer"),
             ("\"version\":1", "\"version\":null", "version: expected"),
             (

@@ -5,12 +5,13 @@
 use serde::Serialize;
 
 use super::Target;
+use super::fix::Fix;
 use super::root::{Missing, Root};
 
 /// How well a row stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(crate) enum State {
     Ok,
     /// Costs latency, or does so in some circumstances.
     Warn,
@@ -26,8 +27,8 @@ pub(super) enum State {
 pub(super) struct Answer {
     pub(super) state: State,
     pub(super) found: String,
-    /// The commands that mend it.
-    pub(super) fix: Vec<String>,
+    /// What mends it.
+    pub(super) fix: Vec<Fix>,
 }
 
 impl Answer {
@@ -36,14 +37,14 @@ impl Answer {
     }
 
     /// With a command that mends it.
-    pub(super) fn fix(mut self, command: impl Into<String>) -> Self {
-        self.fix.push(command.into());
+    pub(super) fn fix(mut self, fix: impl Into<Fix>) -> Self {
+        self.fix.push(fix.into());
         self
     }
 
     /// With several.
     pub(super) fn fixes(mut self, commands: impl IntoIterator<Item = String>) -> Self {
-        self.fix.extend(commands);
+        self.fix.extend(commands.into_iter().map(Fix::from));
         self
     }
 }
@@ -85,13 +86,6 @@ impl Row {
         let missing = |missing: Missing| answer(State::Unknown, missing.to_string());
         (self.question)(root, target).unwrap_or_else(missing)
     }
-}
-
-/// The command that adds words to the kernel's command line from the next boot on.
-pub(super) fn boot(words: &str) -> String {
-    format!(
-        "sed -i 's/^GRUB_CMDLINE_LINUX=\"/&{words} /' /etc/default/grub && update-grub # then boot"
-    )
 }
 
 /// `text` as one word of the shell.

@@ -3,7 +3,8 @@
 //! Rows about what else runs on the CPUs: interrupts, work items and threads.
 
 use super::Target;
-use super::answer::{Found, Row, bad, boot, ok, some, warn};
+use super::answer::{Found, Row, bad, ok, some, warn};
+use super::fix::boot;
 use super::isolation::managed;
 use super::root::{Missing, Root, missing};
 use super::tasks::{self, Task};
@@ -57,9 +58,19 @@ struct Line {
     movable: bool,
 }
 
-/// The interrupts that come on the CPUs, and how many others there are.
-fn lines(root: &Root, target: &Target) -> Result<(Vec<Line>, usize), Missing> {
-    let (mut lines, mut others) = (Vec::new(), 0);
+/// The interrupts that come on the CPUs, and the others.
+#[derive(Default)]
+struct Lines {
+    here: Vec<Line>,
+    /// How many come elsewhere.
+    others: usize,
+    /// Those that were moved away, and move when they come the next time: many drivers of interrupt controllers
+    /// reprogram a line only then.
+    moving: Vec<String>,
+}
+
+fn lines(root: &Root, target: &Target) -> Result<Lines, Missing> {
+    let mut lines = Lines::default();
     for irq in root.directories("/proc/irq")? {
         let directory = format!("/proc/irq/{irq}");
         // Each handler has a directory there; without one there is no interrupt.
@@ -75,33 +86,48 @@ fn lines(root: &Root, target: &Target) -> Result<(Vec<Line>, usize), Missing> {
         };
         let here = cpus.and(&target.cpus);
         if here.is_empty() {
-            others += 1;
+            lines.others += 1;
+            continue;
+        }
+        if root
+            .cpus(&file)
+            .is_ok_and(|asked| asked.and(&target.cpus).is_empty())
+        {
+            lines.moving.push(irq);
             continue;
         }
         let shown = format!("{irq} ({}) on CPU {here}", handlers.join(" "));
         let movable = root.is_for_writing(&file);
-        lines.push(Line {
+        lines.here.push(Line {
             shown,
             file,
             movable,
         });
     }
-    match lines.len() + others {
+    match lines.here.len() + lines.others + lines.moving.len() {
         0 => Err(missing("/proc/irq shows no affinity")),
-        _ => Ok((lines, others)),
+        _ => Ok(lines),
     }
 }
 
 fn interrupts(root: &Root, target: &Target) -> Found {
-    let (mut lines, others) = lines(root, target)?;
-    lines.retain(|line| line.movable);
-    if lines.is_empty() {
-        return Ok(ok(format!("{others} elsewhere")));
+    let Lines {
+        mut here,
+        others,
+        moving,
+    } = lines(root, target)?;
+    here.retain(|line| line.movable);
+    if here.is_empty() {
+        let found = format!("{others} elsewhere");
+        return Ok(ok(match moving.is_empty() {
+            true => found,
+            false => format!("{found}; {} move there when they occur next", some(&moving)),
+        }));
     }
-    let shown: Vec<String> = lines.iter().map(|line| line.shown.clone()).collect();
+    let shown: Vec<String> = here.iter().map(|line| line.shown.clone()).collect();
     let rest = target.housekeeping();
     let away = |line: &Line| format!("echo {rest} > {}", line.file);
-    Ok(bad(some(&shown)).fixes(lines.iter().map(away)))
+    Ok(bad(some(&shown)).fixes(here.iter().map(away)))
 }
 
 fn new_interrupts(root: &Root, target: &Target) -> Found {
@@ -117,9 +143,9 @@ fn new_interrupts(root: &Root, target: &Target) -> Found {
 
 fn managed_interrupts(root: &Root, target: &Target) -> Found {
     let open = target.cpus.without(&managed(root, target)?);
-    let (mut lines, _) = lines(root, target)?;
-    lines.retain(|line| !line.movable);
-    let shown: Vec<String> = lines.iter().map(|line| line.shown.clone()).collect();
+    let mut here = lines(root, target)?.here;
+    here.retain(|line| !line.movable);
+    let shown: Vec<String> = here.iter().map(|line| line.shown.clone()).collect();
     if !open.is_empty() {
         let words = format!("isolcpus=managed_irq,domain,{}", target.shielded());
         let found = match shown.is_empty() {

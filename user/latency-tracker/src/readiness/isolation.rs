@@ -2,7 +2,8 @@
 
 //! Rows about what the kernel keeps away from the CPUs, at boot and by cpuset partitions.
 
-use super::answer::{Found, Row, bad, boot, ok, quoted, some, warn};
+use super::answer::{Found, Row, bad, ok, quoted, some, warn};
+use super::fix::boot;
 use super::root::{Missing, Root};
 use super::{Cpus, Target, cache, isolated};
 

@@ -2,7 +2,8 @@
 
 //! Rows about the kernel: how it preempts, its clock, what slows all of it.
 
-use super::answer::{Found, Row, bad, boot, ok, some, warn};
+use super::answer::{Found, Row, bad, ok, quoted, some, warn};
+use super::fix::{boot, without};
 use super::root::{Root, chosen};
 use super::{Target, programs};
 
@@ -113,6 +114,11 @@ fn clock(root: &Root, _: &Target) -> Found {
             }
         }
         "hpet" | "acpi_pm" | "jiffies" | "refined-jiffies" | "pit" => {
+            let available = root.text(&format!("{directory}/available_clocksource"));
+            if available.is_ok_and(|all| all.split_whitespace().any(|word| word == "tsc")) {
+                let answer = bad(format!("{clock}, though tsc is available"));
+                return Ok(answer.fix(format!("echo tsc > {directory}/current_clocksource")));
+            }
             let answer = bad(format!("{clock}: `dmesg | grep -i tsc` says why not tsc"));
             Ok(answer.fix(boot("tsc=nowatchdog")))
         }
@@ -120,17 +126,21 @@ fn clock(root: &Root, _: &Target) -> Found {
     }
 }
 
-fn high_resolution(root: &Root, _: &Target) -> Found {
-    if root
-        .parameter("highres")?
-        .is_some_and(|value| value == "off")
-    {
-        let mend = "sed -i 's/highres=off *//' /etc/default/grub && update-grub # then boot";
-        return Ok(bad("highres=off on the command line").fix(mend));
-    }
-    match root.built_with(&["HIGH_RES_TIMERS"])?.is_empty() {
-        false => Ok(ok("on")),
-        true => Ok(bad("the kernel was built without HIGH_RES_TIMERS")),
+fn high_resolution(root: &Root, target: &Target) -> Found {
+    // Without them it is the period of the tick, 1 ms or more.
+    const FINE: u64 = 1_000;
+    match target.resolution.clone()? {
+        ..=FINE => Ok(ok("on")),
+        coarse => {
+            let found = format!("off: timers have a resolution of {coarse} ns");
+            match root.parameter("highres") {
+                Ok(Some(value)) if value == "off" => {
+                    Ok(bad(format!("{found}, by highres=off on the command line"))
+                        .fix(without("highres")))
+                }
+                _ => Ok(bad(found)),
+            }
+        }
     }
 }
 
@@ -174,14 +184,29 @@ fn debug_options(root: &Root, _: &Target) -> Found {
 fn tracing(root: &Root, _: &Target) -> Found {
     const TRACING: &str = "/sys/kernel/tracing";
     let (mut found, mut fix) = (Vec::new(), Vec::new());
-    let tracer = root.text(&format!("{TRACING}/current_tracer"))?;
-    if tracer != "nop" {
-        found.push(format!("tracer {tracer}"));
-        fix.push(format!("echo nop > {TRACING}/current_tracer"));
-    }
-    if root.text(&format!("{TRACING}/events/enable"))? != "0" {
-        found.push("events of ftrace".to_string());
-        fix.push(format!("echo 0 > {TRACING}/events/enable"));
+    let instances = root
+        .directories(&format!("{TRACING}/instances"))
+        .unwrap_or_default();
+    let instances = instances.iter().map(|name| {
+        let path = format!("{TRACING}/instances/{name}");
+        (format!(" in the instance {name}"), path)
+    });
+    for (place, path) in std::iter::once((String::new(), TRACING.into())).chain(instances) {
+        let tracer = root.text(&format!("{path}/current_tracer"))?;
+        if tracer != "nop" {
+            found.push(format!("tracer {tracer}{place}"));
+            fix.push(format!(
+                "echo nop > {}",
+                quoted_if_odd(&format!("{path}/current_tracer"))
+            ));
+        }
+        if root.text(&format!("{path}/events/enable"))? != "0" {
+            found.push(format!("events of ftrace{place}"));
+            fix.push(format!(
+                "echo 0 > {}",
+                quoted_if_odd(&format!("{path}/events/enable"))
+            ));
+        }
     }
     let probes = root
         .text(&format!("{TRACING}/kprobe_events"))
@@ -197,8 +222,19 @@ fn tracing(root: &Root, _: &Target) -> Found {
         found.push(format!("our own instances: {}", some(&ours)));
         fix.push("latency-tracker stop --all".to_string());
     }
+    // Its events do not show in tracefs.
+    found.extend(programs::tracers(root)?);
     match found.is_empty() {
         true => Ok(ok("none")),
         false => Ok(warn(found.join("; ")).fixes(fix)),
+    }
+}
+
+/// As a word of the shell, without quotes where it needs none.
+fn quoted_if_odd(path: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
+    match path.chars().all(plain) {
+        true => path.to_string(),
+        false => quoted(path),
     }
 }

@@ -3,7 +3,8 @@
 //! Rows about saving power, and about the firmware, which nothing of the kernel sees.
 
 use super::Target;
-use super::answer::{Answer, Found, Row, bad, boot, ok, some, warn};
+use super::answer::{Answer, Found, Row, bad, ok, some, warn};
+use super::fix::boot;
 use super::root::{Root, chosen};
 
 const CPU: &str = "/sys/devices/system/cpu";

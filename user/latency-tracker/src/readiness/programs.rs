@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The row about BPF programs that trace.
+//! Rows about what processes trace with: BPF programs, perf events, sessions of LTTng.
 //!
 //! The kernel tells which files of a process are BPF links and programs (`/proc/PID/fdinfo/N`). A link that is only
 //! pinned in a BPF file system is no file of any process: `bpftool link` shows it.
 
 use super::Target;
 use super::answer::{Found, ok, some, warn};
-use super::root::Root;
+use super::root::{Missing, Root};
 
 /// Kinds of links that run a program where the kernel, or a program, is traced.
 const LINKS: [&str; 7] = [
@@ -49,6 +49,37 @@ pub(super) fn tracing(root: &Root, _: &Target) -> Found {
         true => Ok(ok("none that a process has open")),
         false => Ok(warn(some(&found))),
     }
+}
+
+/// Processes with open files of LTTng's kernel tracer and of perf events, as `LTTng: lttng-sessiond[123]`.
+pub(super) fn tracers(root: &Root) -> Result<Vec<String>, Missing> {
+    const KINDS: [(&str, &str); 2] = [
+        ("anon_inode:[lttng_session]", "LTTng session of"),
+        ("anon_inode:[perf_event]", "perf events of"),
+    ];
+    // Who may not read this may not read those of most others.
+    root.names("/proc/1/fd")?;
+    let mut found = Vec::new();
+    for pid in root
+        .names("/proc")?
+        .iter()
+        .filter_map(|pid| pid.parse::<u32>().ok())
+    {
+        // It may end meanwhile.
+        let directory = format!("/proc/{pid}/fd");
+        let files = root.names(&directory).unwrap_or_default();
+        let links = files
+            .iter()
+            .filter_map(|file| root.link(&format!("{directory}/{file}")));
+        let links: Vec<String> = links.collect();
+        for (link, what) in KINDS {
+            if links.iter().any(|l| l == link) {
+                let name = root.text(&format!("/proc/{pid}/comm")).unwrap_or_default();
+                found.push(format!("{what} {name}[{pid}]"));
+            }
+        }
+    }
+    Ok(found)
 }
 
 fn is_tracing(fdinfo: &str) -> bool {

@@ -120,6 +120,12 @@ impl Root {
         Ok(names)
     }
 
+    /// Where a link leads; `None` if it is none, or gone.
+    pub(super) fn link(&self, path: &str) -> Option<String> {
+        let target = fs::read_link(self.at(path)).ok()?;
+        Some(target.to_string_lossy().into_owned())
+    }
+
     /// The directories in a directory, sorted.
     pub(super) fn directories(&self, path: &str) -> Result<Vec<String>, Missing> {
         let mut names = self.names(path)?;

@@ -7,18 +7,22 @@ use serde::Serialize;
 
 use super::Target;
 use super::answer::{Answer, Row, State};
+use super::fix::{Fix, Words};
 use crate::out::{self, Colour};
 
-/// One row as a line of JSON.
+/// One row as a line of JSON: of `check` as of `check --rt`.
 #[derive(Serialize)]
-struct Line<'a> {
-    group: &'a str,
-    row: &'a str,
-    state: State,
-    found: &'a str,
-    why: &'a str,
-    fix: &'a [String],
-    cpus: String,
+pub(crate) struct Line<'a> {
+    pub(crate) group: &'a str,
+    pub(crate) row: &'a str,
+    pub(crate) state: State,
+    pub(crate) found: &'a str,
+    /// Why it matters.
+    pub(crate) why: &'a str,
+    /// The commands that mend it.
+    pub(crate) fix: Vec<String>,
+    /// What it is about; empty if that is the machine.
+    pub(crate) cpus: String,
 }
 
 type Answers = [(&'static str, &'static Row, Answer)];
@@ -37,35 +41,53 @@ pub(super) fn json(target: &Target, answers: &Answers) -> Result<()> {
             state: answer.state,
             found: &answer.found,
             why: row.why,
-            fix: &answer.fix,
+            fix: answer.fix.iter().map(Fix::command).collect(),
             cpus: target.cpus.to_string(),
         })?;
     }
     Ok(())
 }
 
-/// The commands, without those that come twice.
-pub(super) fn fixes(answers: &Answers) -> Result<()> {
-    let mut printed: Vec<&String> = Vec::new();
+/// The commands, without those that come twice; what needs a boot last, in one.
+pub(super) fn fixes(target: &Target, answers: &Answers) -> Result<()> {
+    let mut printed: Vec<String> = Vec::new();
+    let mut words = Words::default();
+    let mut rows = Vec::new();
     for (_, row, answer) in answers {
-        let new: Vec<_> = answer
-            .fix
-            .iter()
-            .filter(|fix| !printed.contains(fix))
-            .collect();
-        if !new.is_empty() {
+        let mut commands = Vec::new();
+        for fix in &answer.fix {
+            match fix {
+                Fix::Boot(more) => {
+                    words.extend(more);
+                    if rows.last() != Some(&row.name) {
+                        rows.push(row.name);
+                    }
+                }
+                Fix::Command(command) if !printed.contains(command) => commands.push(command),
+                Fix::Command(_) => {}
+            }
+        }
+        if !commands.is_empty() {
             out::line(&format!(
                 "# {}: {}",
                 row.name,
                 out::printable(&answer.found)
             ))?;
         }
-        for fix in new {
-            out::line(fix)?;
-            printed.push(fix);
+        for command in commands {
+            out::line(command)?;
+            printed.push(command.clone());
         }
     }
-    Ok(())
+    if words.is_empty() {
+        return Ok(());
+    }
+    out::line(&format!("# {}: from the next boot on", rows.join(", ")))?;
+    out::line(&Fix::Boot(words).command())?;
+    out::line(&format!(
+        "# After the boot: latency-tracker check --rt {}",
+        target.cpus
+    ))
 }
 
 pub(super) fn people(target: &Target, answers: &Answers) -> Result<()> {
@@ -114,7 +136,7 @@ fn person(row: &Row, answer: &Answer) -> Result<()> {
         out::line(&line)?;
     }
     for fix in answer.fix.iter().take(COMMANDS) {
-        out::line(&format!("{:5}# {fix}", ""))?;
+        out::line(&format!("{:5}# {}", "", fix.brief()))?;
     }
     match answer.fix.len().saturating_sub(COMMANDS) {
         0 => Ok(()),

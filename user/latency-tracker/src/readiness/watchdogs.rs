@@ -4,7 +4,7 @@
 
 use super::answer::{Found, Row, ok, warn};
 use super::root::Root;
-use super::{Target, isolated, tasks};
+use super::{Target, tasks};
 
 pub(super) const ROWS: &[Row] = &[
     Row {
@@ -29,7 +29,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "timer migration",
-        why: "timers of idle CPUs go to a busy one",
+        why: "a sleep ends late when the CPU on which its timer expires is busy",
         question: migration,
     },
     Row {
@@ -108,14 +108,16 @@ fn migration(root: &Root, target: &Target) -> Found {
     if root.value::<u64>(&format!("{KERNEL}/timer_migration"))? == 0 {
         return Ok(ok("off"));
     }
-    // The kernel leaves those out (tmigr_isolated_exclude_cpumask).
+    // A timer that is started on a CPU of nohz_full= is queued on another one (get_nohz_timer_target, hrtimer_prefer_local).
     let full = root
         .cpus("/sys/devices/system/cpu/nohz_full")
-        .unwrap_or_default();
-    match target.cpus.within(&isolated(root).or(&full)) {
-        true => Ok(ok("on, without these CPUs")),
-        false => Ok(warn("on").fix("sysctl kernel.timer_migration=0")),
-    }
+        .unwrap_or_default()
+        .and(&target.cpus);
+    let found = match full.is_empty() {
+        true => "on".to_string(),
+        false => format!("on: timers started on CPU {full} (nohz_full) expire on another CPU"),
+    };
+    Ok(warn(found).fix("sysctl kernel.timer_migration=0"))
 }
 
 fn machine_checks(root: &Root, target: &Target) -> Found {

@@ -8,7 +8,7 @@ use clap::Args;
 use lt_proc::{Nanos, Setting};
 
 use super::policy::Policy;
-use crate::lttng::{Buffers, default_events};
+use crate::lttng::{Buffers, Format, default_events};
 use crate::seconds::seconds;
 use crate::size::Size;
 
@@ -23,7 +23,7 @@ Examples:
 
 With TRACKER the instance is created for the run and removed at its end;
 without, it must run already and stays. A capture is a numbered directory:
-  trace/           babeltrace2 DIR/0001/trace, or Trace Compass
+  trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
   alert.json       the alerts
   explanation.txt  what the trace says about them";
 
@@ -50,7 +50,7 @@ pub(crate) struct RecordArgs {
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = positive)]
     pub(crate) max_captures: Option<usize>,
     /// End after this time (10s, 5m; a bare number is seconds).
-    #[arg(short, long, value_parser = seconds)]
+    #[arg(short, long, value_parser = some_time)]
     pub(crate) duration: Option<Nanos>,
     /// Keep recording for this time after an alert before the snapshot is taken.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
@@ -65,7 +65,7 @@ pub(crate) struct RecordArgs {
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_per_day: Option<usize>,
     /// Let all captures together take at most this much disk space (K, M, G).
-    #[arg(long, value_name = "SIZE", default_value = "1G")]
+    #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = some_room)]
     pub(crate) disk_budget: Size,
     /// Remove the oldest capture when the budget is used up, instead of ending.
     #[arg(long)]
@@ -85,6 +85,9 @@ pub(crate) struct RecordArgs {
     /// Leave out events that show where a thread or a request was held back: moves, limits, the queues of disks.
     #[arg(long, conflicts_with = "no_default_events")]
     pub(crate) lean: bool,
+    /// The format of the traces, instead of LTTng's default: Trace Compass reads ctf-1.8, babeltrace2 from 2.1 on both.
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) trace_format: Option<Format>,
     /// Do not explain the traces: no explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,
@@ -121,6 +124,23 @@ impl RecordArgs {
             }
         }
         events
+    }
+}
+
+fn some_time(text: &str) -> Result<Nanos, String> {
+    match seconds(text)? {
+        Nanos(0) => Err(
+            "expected a duration greater than 0; leave the option out to record until Ctrl-C"
+                .into(),
+        ),
+        time => Ok(time),
+    }
+}
+
+fn some_room(text: &str) -> Result<Size, String> {
+    match text.parse()? {
+        Size(0) => Err("expected a size greater than 0, such as 512M or 1G".into()),
+        size => Ok(size),
     }
 }
 
@@ -212,6 +232,10 @@ mod tests {
             ["--subbuf-size", "1K"],
             ["--num-subbuf", "3"],
             ["-n", "0"],
+            ["--disk-budget", "0"],
+            ["--disk-budget", "0G"],
+            ["--duration", "0"],
+            ["-d", "0ms"],
         ] {
             assert!(parse(&[bad[0], bad[1], "slow"]).is_err(), "{bad:?}");
         }

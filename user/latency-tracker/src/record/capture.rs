@@ -3,7 +3,7 @@
 //! Numbered captures in the output directory.
 //!
 //! ```text
-//! DIR/0001/trace/           the flight recorder, for babeltrace2 or Trace Compass
+//! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
 //! DIR/0001/alert.json       the alerts of this wake-up
 //! DIR/0001/explanation.txt  what the trace says about them
 //! ```
@@ -44,11 +44,14 @@ pub(crate) struct Record<'a> {
     pub(crate) tracker: &'a str,
     /// From the wake-up until the snapshot was written, ns.
     pub(crate) snapshot_took: u64,
-    /// Alerts that the ring overtook.
+    /// Alerts that were overwritten before they could be read.
     pub(crate) lost: u64,
     /// Wake-ups without a capture so far.
     pub(crate) skipped: usize,
     pub(crate) alerts: &'a [Alert],
+    /// Why there is no trace; left out when there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) no_trace: Option<&'a str>,
 }
 
 impl Captures {

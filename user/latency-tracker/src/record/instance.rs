@@ -9,14 +9,17 @@ use lt_proc::{Instance, ProcRoot, Setting, parse_duration};
 
 use super::args::RecordArgs;
 use super::leftovers::Note;
-use crate::out::{note, plural};
+use super::stream::Stream;
+use crate::out::note;
 
-/// Detects early what would otherwise only fail later.
+/// Refuses what cannot work before anything is started: an instance that does not exist, one that differs, a tracker or a
+/// parameter that the module does not have. The values are checked by the kernel, in [`Armed::prepare`].
 pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
     let Some(tracker) = &args.tracker else {
         root.instance(&args.name)?;
         return Ok(());
     };
+    crate::instance::check(root, tracker, &args.settings)?;
     let existing = root.instances()?.into_iter().find(|i| i.name == args.name);
     match existing
         .as_ref()
@@ -38,42 +41,63 @@ pub(crate) fn tracker(root: &ProcRoot, args: &RecordArgs) -> Result<String> {
     }
 }
 
-/// An instance that is being waited for; removed when dropped, if it was created here.
+/// The instance of a run; removed when dropped, if it was created here.
 #[derive(Debug)]
 pub(crate) struct Armed<'a> {
     root: &'a ProcRoot,
     instance: Instance,
     ours: bool,
+    /// Created disabled, and enabled when armed; not if the caller chose.
+    enable: bool,
 }
 
+const ENABLED: &str = "enabled";
+
 impl<'a> Armed<'a> {
-    /// Creates the instance, or takes the one there is and sets its old alerts aside.
-    pub(crate) fn new(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
+    /// Takes the instance there is, or creates it without letting it track, so that the kernel has checked every value.
+    pub(crate) fn prepare(root: &'a ProcRoot, args: &RecordArgs, left: &mut Note) -> Result<Self> {
         let existing = root.instances()?.into_iter().find(|i| i.name == args.name);
         if let Some(instance) = existing {
-            let file = root.open_stream(Some(&args.name), "wakeup")?;
-            let old = super::read_wakeup(&file)?;
-            if !old.alerts.is_empty() {
-                note(&format!(
-                    "set aside from before the recording: {}",
-                    plural(old.alerts.len(), "alert")
-                ));
-            }
             return Ok(Self {
                 root,
                 instance,
                 ours: false,
+                enable: false,
             });
         }
         let tracker = args.tracker.as_deref().unwrap_or_default();
-        crate::instance::create(root, &args.name, tracker, &args.settings)?;
+        let enable = !args.settings.iter().any(|setting| setting.key == ENABLED);
+        let mut settings = args.settings.clone();
+        if enable {
+            settings.push(enabled(false));
+        }
+        crate::instance::create(root, &args.name, tracker, &settings)?;
         let armed = Self {
             root,
             instance: root.instance(&args.name)?,
             ours: true,
+            enable,
         };
-        left.update(|owned| owned.instance = Some((args.name.clone(), armed.line())));
+        armed.note(left);
         Ok(armed)
+    }
+
+    /// Lets it track; returns the alerts from now on.
+    pub(crate) fn arm(&mut self, left: &mut Note) -> Result<Stream> {
+        let name = self.instance.name.clone();
+        let stream = Stream::open(self.root, &name)?;
+        if self.enable {
+            self.root
+                .create(&name, &self.instance.tracker, &[enabled(true)])?;
+            self.instance = self.root.instance(&name)?;
+            self.note(left);
+        }
+        Ok(stream)
+    }
+
+    fn note(&self, left: &mut Note) {
+        let instance = (self.instance.name.clone(), self.line());
+        left.update(|owned| owned.instance = Some(instance));
     }
 
     /// As `control` shows it.
@@ -96,6 +120,13 @@ impl Drop for Armed<'_> {
             let error = anyhow::Error::from(error);
             note(&format!("instance {name} is left behind: {error:#}"));
         }
+    }
+}
+
+fn enabled(on: bool) -> Setting {
+    Setting {
+        key: ENABLED.into(),
+        value: u8::from(on).to_string(),
     }
 }
 

@@ -50,6 +50,10 @@ pub(crate) struct History {
     pub(crate) taken: usize,
     /// Wake-ups without a capture.
     pub(crate) skipped: usize,
+    /// Wake-ups whose snapshot failed.
+    pub(crate) failed: usize,
+    /// Alerts that were overwritten before they could be read.
+    pub(crate) missed: u64,
 }
 
 impl History {
@@ -84,6 +88,12 @@ impl History {
         self.taken += 1;
     }
 
+    /// Counts a snapshot that failed at `now`. The cooldown applies: the next one may fail as slowly.
+    pub(crate) fn failed(&mut self, now: Instant) {
+        self.last = Some(now);
+        self.failed += 1;
+    }
+
     /// Whether the run has all its captures.
     pub(crate) fn complete(&self, policy: &Policy) -> bool {
         policy.max_captures.is_some_and(|max| self.taken >= max)
@@ -114,6 +124,23 @@ mod tests {
         assert_eq!(history.decide(&policy, at(86_400)), Ok(()));
         history.captured(at(86_400));
         assert!(history.complete(&policy));
+    }
+
+    #[test]
+    fn a_failed_snapshot_is_no_capture_but_cools_down() {
+        let policy = Policy {
+            cooldown: Duration::from_secs(10),
+            max_per_day: Some(1),
+            max_captures: Some(1),
+        };
+        let start = Instant::now();
+        let mut history = History::default();
+        history.failed(start);
+        let soon = start + Duration::from_secs(9);
+        assert_eq!(history.decide(&policy, soon), Err(Skip::Cooldown));
+        let later = start + Duration::from_secs(10);
+        assert_eq!(history.decide(&policy, later), Ok(()));
+        assert!(!history.complete(&policy));
     }
 
     #[test]

@@ -48,15 +48,18 @@ pub(super) fn cases() -> Vec<Case> {
         case("fair server", CPU2[0], GONE, Unknown, "is not there"),
         case("sched_ext server", CPU3[1], "50000000", Warn, "on CPU 3;"),
         case("sched_ext server", CPU3[1], GONE, Unknown, "is not there"),
-        case("high resolution", "/proc/cmdline", &line("highres=off"), Bad, "highres=off"),
-        case("high resolution", "/boot/config-7.2.12-rt", "", Bad, "built without"),
-        case("high resolution", "/boot/config-7.2.12-rt", GONE, Unknown, "is not there"),
         case("debug options", "/boot/config-7.2.12-rt", "CONFIG_KASAN=y\n", Bad, "KASAN"),
         case("debug options", "/boot", GONE, Unknown, "is not there"),
         case("tracing", "/sys/kernel/tracing/current_tracer", "function", Warn, "tracer function"),
         case("tracing", "/sys/kernel/tracing/events/enable", "X", Warn, "events of ftrace"),
         case("tracing", "/sys/kernel/tracing/kprobe_events", "p:a b\np:c d", Warn, "2 kprobes"),
         case("tracing", "/proc/latency_tracker/slow/stats", "", Warn, "instances: slow"),
+        case("tracing", "/sys/kernel/tracing/instances/other/events/enable", "X", Warn, "events of ftrace in the instance other"),
+        case("tracing", "/sys/kernel/tracing/instances/other/current_tracer", "function", Warn, "tracer function in the instance other"),
+        case("tracing", "/proc/50/fd/9", "-> anon_inode:[lttng_session]", Warn, "LTTng session of [50]"),
+        case("tracing", "/proc/50/fd/9", "-> anon_inode:[perf_event]", Warn, "perf events of [50]"),
+        case("tracing", "/proc/50/fd/9", "-> anon_inode:[eventpoll]", Ok, "none"),
+        case("tracing", "/proc/1/fd", GONE, Unknown, "is not there"),
         case("tracing", "/sys/kernel/tracing", GONE, Unknown, "is not there"),
         case("BPF programs", "/proc/100/fdinfo/5", "pos:\t0\nlink_type:\traw_tracepoint\nprog_id:\t4", Warn, "[100] has 1"),
         case("BPF programs", "/proc/100/fdinfo/5", "link_type:\ttracing\nattach_type:\t24", Warn, "has 1"),
@@ -87,6 +90,7 @@ pub(super) fn cases() -> Vec<Case> {
         case("RCU callbacks", "/sys/devices/system/cpu/nohz_full", "3", Warn, "on CPU 2"),
         case("tick skew", "/sys/devices/system/cpu/nohz_full", "", Warn, "none"),
         case("interrupts", "/proc/irq/24/effective_affinity_list", "2", Bad, "24 (eth0) on CPU 2"),
+        ("interrupts", vec![("/proc/irq/24/effective_affinity_list", "2".into()), ("/proc/irq/24/smp_affinity_list", "0-1".into())], vec![], Ok, "0 elsewhere; 24 move there"),
         case("interrupts", "/proc/irq", GONE, Unknown, "is not there"),
         case("new interrupts", "/proc/irq/default_smp_affinity", "f", Warn, "also on CPU 2-3"),
         case("new interrupts", "/proc/irq/default_smp_affinity", GONE, Unknown, "is not there"),
@@ -146,8 +150,11 @@ pub(super) fn cases() -> Vec<Case> {
         case("limits", "/proc/100/limits", GONE, Unknown, "is not there"),
     ];
     let clock = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
+    let available = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
     cases.extend([
         case("clock source", clock, "hpet", Bad, "hpet"),
+        ("clock source", vec![(clock, "hpet".into()), (available, "hpet acpi_pm".into())], vec![], Bad, "says why not tsc"),
+        ("clock source", vec![(clock, "hpet".into()), (available, "tsc hpet acpi_pm".into())], vec![], Bad, "hpet, though tsc is available"),
         case("clock source", clock, "kvm-clock", Warn, "kvm-clock"),
         case("clock source", "/proc/cpuinfo", "flags : constant_tsc", Warn, "may stop"),
         case("clock source", clock, GONE, Unknown, "is not there"),
@@ -190,6 +197,7 @@ pub(super) fn cases() -> Vec<Case> {
     let efi = || ("/sys/firmware/efi/runtime", text("0x1"));
     let config = |more: &str| ("/boot/config-7.2.12-rt", text(more));
     let ordinary = || ("/proc/100/task/100/stat", app([0, 0, 0, 0, 0]));
+    let migration = || ("/proc/sys/kernel/timer_migration", text("1"));
     let none_is_isolated = vec![
         (boot, text("")),
         not_nohz(),
@@ -226,7 +234,8 @@ pub(super) fn cases() -> Vec<Case> {
         // Both limits keep the CPU out of the deep state: the one of the CPU, and the one that a program holds.
         ("idle states", vec![(CPU2[14], text("0")), (CPU2[5], text("10"))], vec![], Ok, "C1, takes 2 us"),
         ("idle states", vec![(CPU2[14], text("0")), ("/dev/cpu_dma_latency", text("\x01\0\0\0"))], vec![], Ok, "POLL, takes 0 us"),
-        ("timer migration", none_is_isolated, vec![], Warn, "on"),
+        ("timer migration", [none_is_isolated, vec![migration()]].concat(), vec![], Warn, "on"),
+        ("timer migration", vec![migration()], vec![], Warn, "on: timers started on CPU 2-3 (nohz_full) expire on another CPU"),
         ("timer migration", vec![("/proc/sys/kernel/timer_migration", text(GONE))], vec![], Unknown, "is not there"),
     ]);
     cases

@@ -12,7 +12,7 @@ use crate::readiness::root::Root;
 /// The process of `--pid`, on the isolated CPUs 2 and 3 of 4.
 pub(super) const PID: u32 = 100;
 
-/// A file that is not there.
+/// A file that is not there. One that starts with `-> ` is a link.
 pub(super) const GONE: &str = "<gone>";
 
 /// A `stat` file; the numbers are flags, minor and major faults, priority and policy.
@@ -109,6 +109,15 @@ pub(super) fn ready() -> Vec<(&'static str, String)> {
         ("/proc/sys/kernel/nmi_watchdog", s("1\n")),
         ("/proc/sys/kernel/hung_task_timeout_secs", s("120\n")),
         ("/proc/sys/vm/stat_interval", s("10\n")),
+        (
+            "/sys/kernel/tracing/instances/other/current_tracer",
+            s("nop\n"),
+        ),
+        (
+            "/sys/kernel/tracing/instances/other/events/enable",
+            s("0\n"),
+        ),
+        ("/proc/1/fd/0", s("-> /dev/null")),
         ("/proc/1/fdinfo/0", s("pos:\t0\nflags:\t02\n")),
         (
             "/proc/1/fdinfo/7",
@@ -120,7 +129,7 @@ pub(super) fn ready() -> Vec<(&'static str, String)> {
         ),
         ("/proc/50/task/50/status", status("0-1", 0)),
         ("/proc/100/timerslack_ns", s("50000\n")),
-        ("/proc/sys/kernel/timer_migration", s("1\n")),
+        ("/proc/sys/kernel/timer_migration", s("0\n")),
         (
             "/proc/20/task/20/stat",
             stat("ktimers/2", [0x0420_0000, 0, 0, 1, 1]),
@@ -268,7 +277,10 @@ impl Made {
             return;
         }
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        match text.strip_prefix("-> ") {
+            Some(target) => std::os::unix::fs::symlink(target, path).unwrap(),
+            None => fs::write(path, text).unwrap(),
+        }
     }
 
     /// Takes the permission to write from a file.

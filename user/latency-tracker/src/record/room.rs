@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Which disk a directory is on, and how much is free there: what to know when a capture could not be written.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::out::bytes;
+
+/// `/dev/vda1 (mounted on /) has 12 KiB free of 1.0 GiB`; less where the system does not show it.
+pub(crate) fn room(directory: &Path) -> String {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let place = match disk_of(directory, &mounts) {
+        Some((source, on)) => format!("{source} (mounted on {})", on.display()),
+        None => format!("the disk of {}", directory.display()),
+    };
+    match nix::sys::statvfs::statvfs(directory) {
+        Ok(fs) => {
+            let of = |blocks| bytes(blocks * fs.fragment_size());
+            let (free, all) = (of(fs.blocks_available()), of(fs.blocks()));
+            format!("{place} has {free} free of {all}")
+        }
+        Err(error) => format!("{place}: {error}"),
+    }
+}
+
+/// Source and mount point of the last mount that `directory` is below, in the text of `mountinfo`:
+/// `36 35 98:0 /root /mount/point options optional... - type source options`.
+fn disk_of(directory: &Path, mounts: &str) -> Option<(String, PathBuf)> {
+    let mut found: Option<(String, PathBuf)> = None;
+    for line in mounts.lines() {
+        let Some((mount, device)) = line.split_once(" - ") else {
+            continue;
+        };
+        let (on, source) = (mount.split(' ').nth(4), device.split(' ').nth(1));
+        let (Some(on), Some(source)) = (on, source) else {
+            continue;
+        };
+        let on = PathBuf::from(on.replace("\\040", " "));
+        let deeper =
+            |(_, other): &(String, PathBuf)| on.components().count() >= other.components().count();
+        if directory.starts_with(&on) && found.as_ref().is_none_or(deeper) {
+            found = Some((source.to_string(), on));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_disk_is_that_of_the_innermost_mount() {
+        let mounts = "22 1 254:1 / / rw - ext4 /dev/vda1 rw\n\
+                      23 22 0:5 / /srv/a\\040b rw shared:1 - tmpfs small rw,size=60k\n\
+                      24 22 0:6 / /srv rw - xfs /dev/vdb rw\n";
+        let at = |path: &str| disk_of(Path::new(path), mounts).map(|(source, _)| source);
+        assert_eq!(at("/var/lib").as_deref(), Some("/dev/vda1"));
+        assert_eq!(at("/srv/a b/c").as_deref(), Some("small"));
+        assert_eq!(at("/srv/ab").as_deref(), Some("/dev/vdb"));
+        assert_eq!(disk_of(Path::new("/"), ""), None);
+    }
+
+    #[test]
+    fn what_is_free_is_said() {
+        let text = room(&std::env::temp_dir());
+        assert!(text.contains(" free of "), "{text}");
+    }
+}

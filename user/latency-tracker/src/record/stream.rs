@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The alerts of the instance, by a reading position of its own.
+//!
+//! `NAME/wakeup` has one position for all its readers: each alert goes to whichever reads first. `NAME/alerts` has one
+//! for each open file. It is opened once and kept open while captures are made, so each alert is either returned here
+//! or counted as missed, whatever else reads. The sequence numbers confirm it: a gap that no `lost=N` announced is
+//! missed, too.
+
+use std::fs::File;
+
+use anyhow::{Context, Result};
+use lt_proc::{Alert, ProcRoot, StreamLine};
+
+use crate::wait::Lines;
+
+/// Most alerts of one wake-up, so that a storm cannot keep a capture from being made.
+const MOST: usize = 4096;
+
+/// What one wake-up brought.
+#[derive(Debug, Default)]
+pub(crate) struct Woken {
+    pub(crate) alerts: Vec<Alert>,
+    /// Alerts between them, or before or after them, that were overwritten before they were read.
+    pub(crate) missed: u64,
+    /// There will be no more: the instance is gone.
+    pub(crate) end: bool,
+}
+
+/// An open `alerts` file, from the next alert on.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    file: File,
+    lines: Lines,
+    /// The number of the last alert.
+    last: Option<u64>,
+    /// Alerts missed since, as `lost=N` has announced.
+    announced: u64,
+}
+
+impl Stream {
+    /// The alerts of instance `name` that are raised from now on.
+    pub(crate) fn open(root: &ProcRoot, name: &str) -> Result<Self> {
+        Ok(Self::new(root.open_alerts(Some(name), false)?))
+    }
+
+    fn new(file: File) -> Self {
+        Self {
+            file,
+            lines: Lines::default(),
+            last: None,
+            announced: 0,
+        }
+    }
+
+    /// To wait for.
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns what can be read now, without waiting.
+    pub(crate) fn read(&mut self) -> Result<Woken> {
+        let mut woken = Woken::default();
+        while woken.alerts.len() < MOST && !woken.end {
+            let chunk = self.lines.read(&self.file);
+            let chunk = chunk.context("cannot read the alerts")?;
+            for line in &chunk.lines {
+                match StreamLine::parse(line)? {
+                    StreamLine::Lost(n) => {
+                        woken.missed += n;
+                        self.announced += n;
+                    }
+                    StreamLine::Alert(alert) => {
+                        let gap = self
+                            .last
+                            .map_or(0, |last| alert.seq.saturating_sub(last + 1));
+                        woken.missed += gap.saturating_sub(self.announced);
+                        self.announced = 0;
+                        self.last = Some(alert.seq);
+                        woken.alerts.push(*alert);
+                    }
+                }
+            }
+            woken.end = chunk.end;
+            if chunk.lines.is_empty() {
+                break;
+            }
+        }
+        Ok(woken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(seq: u64) -> String {
+        format!(
+            "seq={seq} time=1 instance=a tracker=block reason=threshold delay=1 threshold=1 cpu=0 pid=1 tid=1 \
+             comm=\"x\"\n"
+        )
+    }
+
+    #[test]
+    fn each_alert_is_returned_or_counted_as_missed() {
+        let text = [
+            line(7),
+            line(8),
+            "lost=3\n".into(),
+            line(12),
+            line(20),
+            "lost=2\n".into(),
+        ]
+        .concat();
+        let file = std::env::temp_dir().join(format!("lt-stream-{}", std::process::id()));
+        std::fs::write(&file, text).unwrap();
+        let woken = Stream::new(File::open(&file).unwrap()).read().unwrap();
+        std::fs::remove_file(&file).unwrap();
+        let seqs: Vec<u64> = woken.alerts.iter().map(|alert| alert.seq).collect();
+        assert_eq!(seqs, [7, 8, 12, 20]);
+        // 9 to 11 as announced, 13 to 19 by the gap alone, 21 and 22 as announced.
+        assert_eq!(woken.missed, 3 + 7 + 2);
+    }
+}
