@@ -155,8 +155,8 @@ impl fmt::Display for Path<'_> {
             match shown {
                 Shown::Step(step, time, _) => (last, took) = (step.subject, time),
                 Shown::More(_, time) => took = time,
-                Shown::Parts(parts) => {
-                    result = result.and_then(|()| write_parts(f, parts, took));
+                Shown::Parts(parts, wait) => {
+                    result = result.and_then(|()| write_parts(f, parts, wait));
                     return;
                 }
             }
@@ -192,7 +192,7 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
     let (Step { kind, cpu, subject }, time, name) = match shown {
         Shown::Step(step, time, name) => (step, time, name),
         Shown::More(steps, time) => return f.write_fmt(fmt!("more({steps})+{time}")),
-        Shown::Parts(_) => return Ok(()),
+        Shown::Parts(..) => return Ok(()),
     };
     let (tid, prio) = of_task(subject);
     match kind {
@@ -250,10 +250,10 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
     f.write_fmt(fmt!("@{cpu}+{time}"))
 }
 
-/// What the CPU did in a step of this time.
-fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, took: u64) -> fmt::Result {
+/// What the CPU did during a wait of this length.
+fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, wait: u64) -> fmt::Result {
     let Spent { irq, softirq, idle } = parts;
-    let tasks = parts.tasks(took);
+    let tasks = parts.tasks(wait);
     f.write_fmt(fmt!(
         "{{irq:{irq},softirq:{softirq},tasks:{tasks},idle:{idle}}}"
     ))

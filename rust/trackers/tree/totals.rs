@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The histogram is the engine's coarse one, so a percentile is at most a quarter too high. What a
-//! path has left out, and the step before that, is not counted: nothing tells how long each of those
-//! took.
+//! path has left out, and the step before that, is not counted: how long each step left out took is not
+//! recorded.
 //!
 //! # Contexts
 //!

@@ -65,7 +65,7 @@ fn shown(path: &Path) -> Vec<Shown> {
 fn total(path: &Path) -> u64 {
     let time = |one: &Shown| match one {
         Shown::Step(_, time, _) | Shown::More(_, time) => *time,
-        Shown::Parts(_) => 0,
+        Shown::Parts(..) => 0,
     };
     shown(path).iter().map(time).sum()
 }
@@ -99,7 +99,7 @@ proptest! {
                     // What was left out may be shown behind it.
                     let seen = shown(&path).into_iter().rev().find_map(|one| match one {
                         Shown::Step(_, _, name) => Some(name),
-                        Shown::More(..) | Shown::Parts(_) => None,
+                        Shown::More(..) | Shown::Parts(..) => None,
                     });
                     prop_assert_eq!(seen, Some(name));
                 }
@@ -116,13 +116,13 @@ proptest! {
                     let mut seen = shown(&path).into_iter().rev().filter(|one| !matches!(one, Shown::More(..)));
                     if took <= LONGEST_WAIT {
                         let parts = NONE.until(spent, took).unwrap();
-                        prop_assert_eq!(seen.next(), Some(Shown::Parts(parts)));
+                        prop_assert_eq!(seen.next(), Some(Shown::Parts(parts, took)));
                         prop_assert_eq!(parts.irq + parts.softirq + parts.idle + parts.tasks(took), took);
                     }
-                    // The rest is shown as what was left out.
-                    let in_step = took.min(LONGEST);
-                    let switch = Shown::Step(step(Kind::Switch), in_step, name.unwrap_or([0; 2]));
-                    prop_assert_eq!(seen.next(), Some(switch));
+                    let Some(Shown::Step(seen, _, seen_name)) = seen.next() else {
+                        panic!("no switch");
+                    };
+                    prop_assert_eq!((seen, seen_name), (step(Kind::Switch), name.unwrap_or([0; 2])));
                     taken += 1;
                 }
                 Act::Cut(part) => {
@@ -145,7 +145,7 @@ proptest! {
                 steps += 1;
             });
             let seen = shown(&path);
-            let seen: Vec<_> = seen.into_iter().filter(|one| !matches!(one, Shown::Parts(_))).collect();
+            let seen: Vec<_> = seen.into_iter().filter(|one| !matches!(one, Shown::Parts(..))).collect();
             let is_whole = !seen.iter().any(|one| matches!(one, Shown::More(..)));
             if is_whole {
                 prop_assert_eq!((times, steps), (total(&path) + 5, seen.len()));
@@ -259,15 +259,91 @@ fn the_first_and_the_last_steps_stay() {
         .map(|one| match one {
             Shown::Step(step, time, _) => (step.subject, time),
             Shown::More(steps, time) => (steps + 1000, time),
-            Shown::Parts(_) => unreachable!(),
+            Shown::Parts(..) => unreachable!(),
         })
         .collect();
     let last: Vec<_> = (27..=30).map(|tid| (tid, 10)).collect();
     // The line of the interrupt, and the two tasks whose names fit into the first places.
-    let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 240)];
+    let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 10)];
     expected.extend(last);
+    // From the first step left out to this one.
+    expected[4].1 = 240;
     assert_eq!(seen, expected);
     assert_eq!(path.counts().more(), 24);
+}
+
+/// Two thirds of a path are left out, of which the first step left out began 2 ms after the step
+/// before it, and the steps left out took 7 ms.
+fn with_more(start: u64) -> Path {
+    let mut path = begun(start);
+    let switch = |subject| Step {
+        kind: Kind::Switch,
+        cpu: 1,
+        subject,
+    };
+    path.push(start + 10, switch(1));
+    path.push(start + 20, switch(2));
+    path.push(start + 30, switch(3));
+    path.push(start + 2_000_030, switch(4));
+    path.push(start + 5_000_030, switch(5));
+    path.push(start + 9_000_030, switch(6));
+    for nth in 0..10 {
+        path.push(start + 9_000_031 + nth, switch(7 + nth));
+    }
+    path
+}
+
+#[test]
+fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
+    let path = with_more(100);
+    let seen: Vec<_> = shown(&path)
+        .into_iter()
+        .map(|one| match one {
+            Shown::Step(step, time, _) => (step.subject, time),
+            Shown::More(steps, time) => (1000 + steps, time),
+            Shown::Parts(..) => unreachable!(),
+        })
+        .collect();
+    // 3 ran for 2 ms, until the first of the three steps left out: these lasted for 7 ms.
+    assert_eq!(
+        seen[..6],
+        [
+            (27, 0),
+            (1, 10),
+            (2, 10),
+            (3, 10),
+            (1003, 2_000_000),
+            (7, 7_000_001)
+        ]
+    );
+    assert_eq!(total(&path), path.last() - 100);
+    // A timer was due before that: its path has another fourth step, and leaves out the one behind it.
+    let due = Step {
+        kind: Kind::Due,
+        cpu: 1,
+        subject: 77,
+    };
+    let expire = (
+        9_000_200,
+        Step {
+            kind: Kind::Expire,
+            cpu: 1,
+            subject: 77,
+        },
+    );
+    let mut around: Path = [0; WORDS];
+    around.begin_around(Origin::Timer, (50, due), (100, &path), expire);
+    let seen: Vec<_> = shown(&around)
+        .into_iter()
+        .map(|one| match one {
+            Shown::Step(step, time, _) => (step.subject, time),
+            Shown::More(steps, time) => (1000 + steps, time),
+            Shown::Parts(..) => unreachable!(),
+        })
+        .collect();
+    assert_eq!(seen[..5], [(77, 0), (27, 50), (1, 10), (2, 10), (1005, 10)]);
+    assert_eq!(seen[5], (8, 9_000_002));
+    assert_eq!(total(&around), around.last() - 50);
 }
 
 proptest! {
@@ -296,7 +372,7 @@ proptest! {
         let seen = shown(&path);
         let last: Vec<_> = seen.iter().rev().filter_map(|one| match one {
             Shown::Step(step, time, _) => Some((step.kind, *time)),
-            Shown::More(..) | Shown::Parts(_) => None,
+            Shown::More(..) | Shown::Parts(..) => None,
         }).take(2).collect();
         prop_assert_eq!(last[0], (Kind::Done, 100));
         prop_assert_eq!(last[1].0, Kind::Begin);
@@ -446,7 +522,7 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
     };
     worker.push_wait(0, idle(70));
     worker.push_waited(700, step(Kind::Switch, 9), None, idle(100));
-    assert_eq!(shown(&worker).last(), Some(&Shown::Parts(idle(30))));
+    assert_eq!(shown(&worker).last(), Some(&Shown::Parts(idle(30), 100)));
     assert_eq!(worker.last_of(Kind::Waking), 3);
     assert_eq!(worker.last_of(Kind::Queue), 0);
     for (queued, first) in [(350, 3), (150, 3), (450, 4), (800, 8)] {
