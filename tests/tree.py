@@ -41,7 +41,7 @@ PARTS = re.compile(r"\{irq:(\d+),softirq:(\d+),tasks:(\d+),idle:(\d+)\}")
 
 PATIENCE = int(os.environ.get("PATIENCE", "1"))
 # By a thread of the priority 0, which only the stopper has; by any, if time is the host's.
-PREEMPTED = re.compile(r"preempted:\d+/0" if PATIENCE == 1 else r"preempted:\d+/\d+")
+PREEMPTED = re.compile(r"preempted:\d+(\(\S*\))?/0" if PATIENCE == 1 else r"preempted:\d+(\(\S*\))?/\d+")
 
 
 def without_preemption(steps):

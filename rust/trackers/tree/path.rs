@@ -36,9 +36,9 @@ pub(crate) mod wait;
 )]
 pub(crate) use self::{
     counts::{Counts, Origin, State},
-    notes::{note, settle, state, MERGED, NOTES, SLEPT, WOKEN},
+    notes::{note, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
     read::{cookie, each, of_split, split, Shown, SPLIT},
-    step::{begin, of_task, task, Kind, Step},
+    step::{begin, of_task, task, waker_of, Kind, Step},
     wait::Spent,
 };
 use row::Row;

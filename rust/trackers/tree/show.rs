@@ -228,17 +228,25 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
             let name = SOFTIRQS.get(subject as usize).unwrap_or(&"?");
             f.write_fmt(fmt!("{word}:{name}"))?;
         }
-        Kind::Waking => f.write_fmt(fmt!("waking:{tid}"))?,
+        Kind::Waking => {
+            f.write_fmt(fmt!("waking:{tid}"))?;
+            // Only of a waker that is not on the path.
+            if name != [0; 2] {
+                f.write_fmt(fmt!(",by:{}", path::waker_of(subject)))?;
+                write_named(f, &name)?;
+            }
+        }
         Kind::Switch => {
             f.write_fmt(fmt!("switch:{tid}"))?;
-            if name != [0; 2] {
-                f.write_char('(')?;
-                write_name(f, &name)?;
-                f.write_char(')')?;
-            }
+            write_named(f, &name)?;
             f.write_fmt(fmt!("/{prio}"))?;
         }
-        Kind::Preempted => f.write_fmt(fmt!("preempted:{tid}/{prio}"))?,
+        Kind::Preempted => {
+            f.write_fmt(fmt!("preempted:{tid}"))?;
+            write_named(f, &name)?;
+            f.write_fmt(fmt!("/{prio}"))?;
+        }
+        Kind::Throttled => f.write_fmt(fmt!("throttled:{tid}"))?,
         Kind::Lock => f.write_fmt(fmt!("lock:{tid}"))?,
         Kind::Sleep => f.write_fmt(fmt!("sleep:{tid}"))?,
         Kind::User => f.write_fmt(fmt!("user:{tid}"))?,
@@ -257,6 +265,16 @@ fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, wait: u64) -> fmt::Resu
     f.write_fmt(fmt!(
         "{{irq:{irq},softirq:{softirq},tasks:{tasks},idle:{idle}}}"
     ))
+}
+
+/// The name of a task in parentheses, if there is one.
+fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
+    if *name == [0; 2] {
+        return Ok(());
+    }
+    f.write_char('(')?;
+    write_name(f, name)?;
+    f.write_char(')')
 }
 
 /// The name of a task, in which what separates steps is written as `\xHH`.

@@ -88,6 +88,7 @@ impl StepTime {
             "waking" => "woken, and waiting for a CPU",
             "switch" => "while a thread ran",
             "preempted" => "while another task had preempted it",
+            "throttled" => "throttled by a quota or a deadline's runtime",
             "lock" => "waiting for a spinlock",
             "sleep" => "sleeping in the middle of its work",
             "begin" => "in work that programs have marked",

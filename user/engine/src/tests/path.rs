@@ -3,9 +3,9 @@
 //! The paths of the tracker `tree`: their steps add up, whatever happens.
 
 use crate::path::{
-    begin, cookie, each, note, of_split, place_of_name, settle, split, state, wait::LONGEST_WAIT,
-    Counts, Kind, Look, Origin, Path, Shown, Spent, State, Step, Words, COOKIE_MAX, LONGEST,
-    MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WOKEN, WORDS,
+    begin, cookie, each, note, of_split, place_of_name, settle, split, state, task,
+    wait::LONGEST_WAIT, waker_of, Counts, Kind, Look, Origin, Path, Shown, Spent, State, Step,
+    Words, COOKIE_MAX, LONGEST, MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WAKER, WOKEN, WORDS,
 };
 use proptest::prelude::*;
 
@@ -158,7 +158,7 @@ proptest! {
 
 /// The number of a kind of steps.
 fn kind_of_step(number: u64) -> Option<u64> {
-    (number <= Kind::Called as u64).then_some(number)
+    (number <= Kind::LAST as u64).then_some(number)
 }
 
 /// Steps after the first one of a path: their times, and names of those that have one.
@@ -667,6 +667,40 @@ fn notes_become_steps_in_their_order() {
 
     notes[SLEPT] = note(Kind::Sleep, 1, path.last(), 350);
     assert_eq!(state(path.counts(), &notes), State::Waiting);
+}
+
+#[test]
+fn a_waker_that_is_a_task_is_named() {
+    let mut path = begun(100);
+    let mut notes = [0; NOTES];
+    notes[SLEPT] = note(Kind::Lock, 1, path.last(), 300);
+    notes[WOKEN] = note(Kind::Waking, 3, path.last(), 400);
+    let name = [u64::from_le_bytes(*b"holder\0\0"), 0];
+    notes[WAKER..WOKEN].copy_from_slice(&[305, name[0], name[1]]);
+    settle(&mut path, &mut notes, task(77, 120));
+    let seen = shown(&path);
+    let Some(Shown::Step(step, 100, told)) = seen.last() else {
+        panic!("{seen:?}");
+    };
+    assert_eq!(
+        (step.kind, step.subject as u32, waker_of(step.subject)),
+        (Kind::Waking, 77, 305)
+    );
+    assert_eq!(*told, name);
+    assert_eq!(notes, [0; NOTES]);
+    // The sleep before it has no name.
+    assert_eq!(
+        seen[1],
+        Shown::Step(
+            Step {
+                kind: Kind::Lock,
+                cpu: 1,
+                subject: task(77, 120)
+            },
+            200,
+            [0; 2]
+        )
+    );
 }
 
 proptest! {

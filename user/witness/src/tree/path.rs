@@ -108,14 +108,19 @@ pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
     Ok(steps)
 }
 
-/// A step without the name of its task, which its thread id says as well; and a wait for a lock as
-/// what the trace has for it, a sleep.
+/// A step without the name of its task, which its thread id says as well, or the waker that is on no
+/// path; and a wait for a lock as what the trace has for it, a sleep.
 fn plain(what: &str) -> String {
     if let Some(tid) = what.strip_prefix("lock:") {
         return format!("sleep:{tid}");
     }
+    if let (true, Some((waking, _))) = (what.starts_with("waking:"), what.split_once(",by:")) {
+        return waking.to_string();
+    }
     match (what.find('('), what.rfind(')')) {
-        (Some(open), Some(close)) if what.starts_with("switch:") => {
+        (Some(open), Some(close))
+            if what.starts_with("switch:") || what.starts_with("preempted:") =>
+        {
             format!("{}{}", &what[..open], &what[close + 1..])
         }
         _ => what.to_string(),
