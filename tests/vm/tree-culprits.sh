@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A thread is late because of another task, or of a limit, that is known here: a real-time thread that preempts it
-# once for long; and the quota of its cgroup, which throttles it on the way back to user space. The path names the
-# thread that preempted it, after that thread has exited, too.  A quota is no preemption, and the sentence says what it is.
+# A thread is late because of another task, or of a limit, that is known here: a real-time thread that preempts it once for
+# long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space. The path names the
+# thread that preempted it, after that thread has exited, too. With so many preemptions nothing is left out, and they are
+# counted. A quota is no preemption, and the sentence says what it is.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -83,6 +84,18 @@ cat /tmp/alerts
 grep -q " preempted:$hog(lt_hog)/49@1+" /tmp/alerts || fail "who preempted it is not named"
 told
 tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_hog/$hog had preempted it, CPU 1" || fail "the sentence"
+control -t
+
+# So often that there is no room for each.
+control 't tree threshold=60ms comm=lt_late end=blocked origin=timer'
+exec 3<$LT/t/alerts
+hog=$(late often 2)
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
+grep -Eq " preempted=[1-9][0-9] merged=[0-9]+ more=0 .* preempted:$hog\(lt_hog\)/49\*[1-9][0-9]@1\+" /tmp/alerts ||
+	fail "the preemptions are not one step"
 control -t
 
 # A quota. With end=user the path ends before it throttles.

@@ -13,12 +13,15 @@
 //! cookie of a work those of up to five; what its CPU did while a task waited takes one, too. A time that does not fit is carried to the sum of those that
 //! are left out. When there is no room, the first [`FIRST`] places and the latest ones stay, and those
 //! between are left out: how many, when the first of them began, and their times together are kept.
+//! Before that, repeated preemptions of one task become one step (fold.rs).
 //!
 //! A path is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
 //! place. It uses nothing of the kernel: user/engine tests the same file. Any context.
 
 #[path = "path/counts.rs"]
 mod counts;
+#[path = "path/fold.rs"]
+mod fold;
 #[path = "path/notes.rs"]
 mod notes;
 #[path = "path/read.rs"]
@@ -36,6 +39,7 @@ pub(crate) mod wait;
 )]
 pub(crate) use self::{
     counts::{Counts, Origin, State},
+    fold::{of_preempted, Preempted},
     notes::{note, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
     read::{cookie, each, of_split, split, Shown, SPLIT},
     step::{begin, of_task, task, waker_of, Kind, Step},
@@ -546,6 +550,10 @@ pub(crate) trait Words: Look {
     /// Leaves out steps until there is room for `places` more.
     #[cold]
     fn leave_out(&mut self, used: usize, places: usize) -> usize {
+        let used = fold::fold(self, used, places);
+        if used + places <= PLACES {
+            return used;
+        }
         self.leave_out_from(self.boundary(used), used, used + places - PLACES)
     }
 

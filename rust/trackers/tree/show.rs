@@ -242,9 +242,15 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
             f.write_fmt(fmt!("/{prio}"))?;
         }
         Kind::Preempted => {
+            let path::Preempted {
+                tid, prio, times, ..
+            } = path::of_preempted(subject);
             f.write_fmt(fmt!("preempted:{tid}"))?;
             write_named(f, &name)?;
             f.write_fmt(fmt!("/{prio}"))?;
+            if times > 1 {
+                f.write_fmt(fmt!("*{times}"))?;
+            }
         }
         Kind::Throttled => f.write_fmt(fmt!("throttled:{tid}"))?,
         Kind::Lock => f.write_fmt(fmt!("lock:{tid}"))?,

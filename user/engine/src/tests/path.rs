@@ -3,7 +3,7 @@
 //! The paths of the tracker `tree`: their steps add up, whatever happens.
 
 use crate::path::{
-    begin, cookie, each, note, of_split, place_of_name, settle, split, state, task,
+    begin, cookie, each, note, of_preempted, of_split, place_of_name, settle, split, state, task,
     wait::LONGEST_WAIT, waker_of, Counts, Kind, Look, Origin, Path, Shown, Spent, State, Step,
     Words, COOKIE_MAX, LONGEST, MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WAKER, WOKEN, WORDS,
 };
@@ -667,6 +667,121 @@ fn notes_become_steps_in_their_order() {
 
     notes[SLEPT] = note(Kind::Sleep, 1, path.last(), 350);
     assert_eq!(state(path.counts(), &notes), State::Waiting);
+}
+
+/// The task 7 runs, and is preempted this often, by 20 and once for longer by 21, with names.
+fn preempted(times: u64, parts: Option<Spent>) -> Path {
+    let mut path = begun(0);
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 1,
+        subject,
+    };
+    path.push_named(10, step(Kind::Switch, task(7, 120)), [7, 0]);
+    const NONE: Spent = Spent {
+        irq: 0,
+        softirq: 0,
+        idle: 0,
+    };
+    let mut spent = NONE;
+    for nth in 0..times {
+        let (by, took) = if nth == 5 { (21, 3_000) } else { (20, 1_000) };
+        path.push_named(
+            path.last() + 500,
+            step(Kind::Preempted, task(by, -1)),
+            [by.into(), 0],
+        );
+        let mut counts = path.counts();
+        counts.add_preempted();
+        path.set_counts(counts);
+        if let Some(parts) = parts {
+            path.push_wait(1, spent);
+            spent = spent.and(parts).unwrap();
+        }
+        path.push_waited(
+            path.last() + took,
+            step(Kind::Switch, task(7, 120)),
+            None,
+            spent,
+        );
+    }
+    path
+}
+
+#[test]
+fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
+    let parts = Spent {
+        irq: 100,
+        softirq: 0,
+        idle: 5,
+    };
+    for parts in [None, Some(parts)] {
+        let mut path = preempted(40, parts);
+        path.push(
+            path.last() + 9,
+            Step {
+                kind: Kind::Waking,
+                cpu: 1,
+                subject: 8,
+            },
+        );
+        path.push(
+            path.last() + 9,
+            Step {
+                kind: Kind::Switch,
+                cpu: 1,
+                subject: 8,
+            },
+        );
+        let counts = path.counts();
+        assert_eq!((counts.more(), counts.preempted()), (0, 40));
+        assert_eq!(total(&path), path.last());
+        let (mut times, mut ran, mut waited, mut spent) = (0, 0, 0, 0);
+        let mut longest = 0;
+        let mut names = Vec::new();
+        for one in shown(&path) {
+            match one {
+                Shown::Step(step, time, name) if step.kind == Kind::Preempted => {
+                    let told = of_preempted(step.subject);
+                    assert_eq!((told.prio, u64::from(told.tid)), (-1, name[0]));
+                    times += told.times;
+                    longest = longest.max(told.times);
+                    ran += time;
+                    names.push(told.tid);
+                }
+                Shown::Step(step, time, _)
+                    if step.subject == task(7, 120) && step.kind == Kind::Switch =>
+                {
+                    waited += time
+                }
+                Shown::Parts(parts, wait) => {
+                    spent += parts.irq;
+                    assert_eq!(parts.irq + parts.idle + parts.tasks(wait), wait);
+                }
+                _ => (),
+            }
+        }
+        assert_eq!((times, ran, waited), (40, 40 * 500, 10 + 42_000));
+        assert_eq!(spent, if parts.is_some() { 4_000 } else { 0 });
+        // It is named by the thread that preempted it for longest.
+        assert!(longest > 30 && names[0] == 21, "{names:?}");
+    }
+}
+
+#[test]
+fn preemptions_of_different_tasks_are_not_folded() {
+    let mut path = begun(0);
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 1,
+        subject,
+    };
+    for tid in 1..20 {
+        path.push(path.last() + 10, step(Kind::Switch, task(tid, 120)));
+        path.push(path.last() + 10, step(Kind::Preempted, task(99, 49)));
+    }
+    assert!(path.counts().more() > 0);
+    assert_eq!(total(&path), path.last());
 }
 
 #[test]

@@ -83,6 +83,23 @@ pub(super) enum Told {
     More(usize),
 }
 
+impl Told {
+    /// How many steps of the trace it stands for: twenty preemptions have nineteen switches between them.
+    pub(super) fn steps(&self) -> usize {
+        let what = match self {
+            Told::More(number) => return *number,
+            Told::Step { what, .. } => what,
+        };
+        let times = what
+            .rsplit_once('*')
+            .map(|(_, times)| times.parse::<usize>());
+        match times {
+            Some(Ok(times)) if times > 1 && what.starts_with("preempted:") => 2 * times - 1,
+            _ => 1,
+        }
+    }
+}
+
 /// The steps of an alert, each with the time when it was taken.
 pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
     let text = alert.fields.text("path").context("no path=")?;
