@@ -90,7 +90,7 @@ impl StepTime {
             "preempted" => "while another task had preempted it",
             "throttled" => "throttled by a quota or a deadline's runtime",
             "lock" => "waiting for a spinlock",
-            "sleep" => "sleeping in the middle of its work",
+            "sleep" => "sleeping in state D",
             "begin" => "in work that programs have marked",
             "wheel" => "before the timer wheel's interrupt was taken",
             "queue" => "a work item that waits for a worker",

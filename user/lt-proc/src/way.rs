@@ -33,6 +33,8 @@ pub struct WayStep {
     pub cpu: Option<u32>,
     /// The CPU that the task waits for until the next step, if it waits for one.
     pub waits_for: Option<u32>,
+    /// `lock` and `sleep`: the task that ended it, as `NAME/TID`, if that is known. An interrupt is none.
+    pub ended_by: Option<String>,
     /// Name of the task in `subject`, or empty.
     pub name: String,
     /// When, ns since the origin.
@@ -188,11 +190,17 @@ fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
         {
             last.waits_for = cpu;
         }
+        if let (Some(last), Some((_, by))) = (steps.last_mut(), subject.split_once(",by:"))
+            && kind == "waking"
+        {
+            last.ended_by = Some(task(by));
+        }
         steps.push(WayStep {
             kind: kind.to_string(),
             subject: subject.to_string(),
             cpu,
             waits_for: None,
+            ended_by: None,
             name: String::new(),
             at,
             took: 0,
@@ -230,7 +238,7 @@ impl WayStep {
             "preempted" => format!("preempted by {}{}", self.task(), self.times()),
             "throttled" => format!("{} is throttled", self.task()),
             "lock" => format!("{} waits for a spinlock", self.task()),
-            "sleep" => format!("{} sleeps in the middle of its work", self.task()),
+            "sleep" => format!("{} sleeps in state D", self.task()),
             "user" => format!("{} returns to user space", self.task()),
             "blocked" => format!("{} waits again", self.task()),
             "begin" => format!("{} begins work", self.task()),
@@ -330,8 +338,24 @@ impl WayStep {
                 "while {} was throttled, its CPU quota or SCHED_DEADLINE runtime used up",
                 self.task()
             ),
-            "lock" => format!("while {} waited for a spinlock", self.task()),
-            "sleep" => format!("while {} slept in the middle of its work", self.task()),
+            "lock" => match &self.ended_by {
+                Some(owner) => format!(
+                    "while {} waited for a spinlock, until {owner} woke it",
+                    self.task()
+                ),
+                None => format!("while {} waited for a spinlock", self.task()),
+            },
+            // The state `D` is also that of a task that waits for what it has asked for since then.
+            "sleep" => match &self.ended_by {
+                Some(waker) => format!(
+                    "while {} slept in state D, until {waker} woke it",
+                    self.task()
+                ),
+                None => format!(
+                    "while {} slept in state D, in the middle of its work or for a request of its own",
+                    self.task()
+                ),
+            },
             "begin" => format!("in the work that {} has begun", self.task()),
             "more" if subject == "1" => "in 1 step that was left out of the path".to_string(),
             "more" => format!(
@@ -450,6 +474,10 @@ mod tests {
             steps[4].meanwhile(""),
             "while irq/30-eth/191, woken by holder/305, waited for CPU 1"
         );
+        assert_eq!(
+            steps[3].meanwhile(""),
+            "while irq/30-eth/191 waited for a spinlock, until holder/305 woke it, CPU 1"
+        );
         // The name of a task never is that of a timer's function or a softirq.
         let steps = parse("timer:213@0+0 raise:HI@0+3").unwrap();
         assert_eq!(steps[0].name, "");
@@ -470,6 +498,23 @@ mod tests {
             steps[3].meanwhile(""),
             "while the task could run and its CPU was idle, which a quota may cause, CPU 1"
         );
+    }
+
+    /// `dd` reads 64 KiB in several requests, of which it has sent the later ones itself.
+    #[test]
+    fn a_sleep_may_be_for_a_request_that_the_task_made_itself() {
+        let steps =
+            parse("switch:7(dd)/120@1+0 sleep:7@1+5 waking:7@1+70 switch:7(dd)/120@1+2").unwrap();
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while 7 slept in state D, in the middle of its work or for a request of its own, CPU 1"
+        );
+        let steps = parse("switch:7(dd)/120@1+0 sleep:7@1+5 waking:7,by:9(cp)@1+70").unwrap();
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while 7 slept in state D, until cp/9 woke it, CPU 1"
+        );
+        assert_eq!(steps[1].what(""), "7 sleeps in state D");
     }
 
     #[test]
