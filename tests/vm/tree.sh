@@ -92,6 +92,13 @@ wait_until 20 stat_is t pending -eq 0
 assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
 control -t
 
+# A thread that sleeps in the state D again and again is on no path forever.
+control "t tree threshold=3600s origin=timer"
+target 1 drowse
+[ "$(stat t endless)" -ge 4 ] || fail "after 200 sleeps $(stat t endless) paths were dropped"
+[ "$(stat t gone)" -ge "$(stat t endless)" ] || fail "endless paths are gone, too"
+control -t
+
 # Another line has raised the softirq first, and is not wanted.
 control "t tree threshold=${late}us comm=lt_target irq=$line"
 by shared "irq:$line $(softirq HI) $woken" 'raise:HI'

@@ -70,6 +70,10 @@ const IRQ_WORK: u64 = u64::from_le_bytes(*b"irq_work");
 const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
 const IRQ_MASK: u64 = u32::MAX as u64;
 
+/// A thread whose path has left out this many steps when it sleeps in the middle of its work has jobs
+/// of which each begins so.
+const ENDLESS: u64 = 64;
+
 pub(super) type Tip<'a> = Open<'a, 1, DATA>;
 
 /// The key of the tip of a task.
@@ -498,8 +502,16 @@ impl Probes {
         if !state.is_dead() && !state.is_runnable() && goes_on(state) {
             let is_lock = state.is_lock_wait();
             let kind = if is_lock { Kind::Lock } else { Kind::Sleep };
-            let sleeps = |tip: &Tip<'_>| note(kind, cpu, last(tip), now);
+            let mut is_endless = false;
+            let sleeps = |tip: &Tip<'_>| {
+                let counts = counts(tip);
+                is_endless = !is_lock && !counts.is_target() && counts.more() >= ENDLESS;
+                note(kind, cpu, last(tip), now)
+            };
             tracker.note(guard, &key, is_running, NOTES_AT + SLEPT, sleeps);
+            if is_endless {
+                self.give_up(guard, &prev);
+            }
             return;
         }
         let change = |tip: &mut Tip<'_>| {
@@ -536,6 +548,18 @@ impl Probes {
     pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
         if let Some((hash, hits)) = self.core.tracker().seek(guard, &key(&next)) {
             self.switched_in_on_path(guard, next, hash, hits);
+        }
+    }
+
+    /// Drops the path of a thread that only seems to be in the middle of its work. If it is being woken,
+    /// that has been noted, or begins its next path.
+    #[cold]
+    #[inline(never)]
+    fn give_up(&self, guard: &Guard, prev: &TaskRef<'_>) {
+        let tracker = self.core.tracker();
+        let drop = |_: &mut Tip<'_>| Next::Gone;
+        if tracker.step(guard, &key(prev), is_running, drop, |_| ()) == Some(Next::Gone) {
+            self.core.count_extra(guard, Extra::Endless as usize);
         }
     }
 
