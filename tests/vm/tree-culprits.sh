@@ -3,8 +3,8 @@
 #
 # A thread is late because of another task, or of a limit, that is known here: a real-time thread that preempts it once for
 # long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space. The path names the
-# thread that preempted it, after that thread has exited, too. With so many preemptions nothing is left out, and they are
-# counted. A quota is no preemption, and the sentence says what it is.
+# thread that preempted it, after that thread has exited, too. Many preemptions are one step, which counts them, and leave
+# nothing out but two steps of the softirq thread of PREEMPT_RT. A quota is no preemption, and the sentence says what it is.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -81,9 +81,10 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 [ ! -e "/proc/$hog" ] || fail "lt_hog is still there"
-grep -q " preempted:$hog(lt_hog)/49@1+" /tmp/alerts || fail "who preempted it is not named"
+# On PREEMPT_RT ticks preempt it, too, for which there may be no room.
+grep -Eq " preempted:$hog\(lt_hog\)/49(\*[0-9]+)?@1\+" /tmp/alerts || fail "who preempted it is not named"
 told
-tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_hog/$hog had preempted it, CPU 1" || fail "the sentence"
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while (lt_hog/$hog had preempted it|it was preempted [0-9]+ times, for the longest by lt_hog/$hog), CPU 1" || fail "the sentence"
 control -t
 
 # So often that there is no room for each.
@@ -94,7 +95,7 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
-grep -Eq " preempted=[1-9][0-9] merged=[0-9]+ more=0 .* preempted:$hog\(lt_hog\)/49\*[1-9][0-9]@1\+" /tmp/alerts ||
+grep -Eq " preempted=[1-9][0-9] merged=[0-9]+ more=[02] .* preempted:$hog\(lt_hog\)/49\*[1-9][0-9]@1\+" /tmp/alerts ||
 	fail "the preemptions are not one step"
 control -t
 
