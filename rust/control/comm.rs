@@ -18,6 +18,10 @@ pub(super) const COMMAND: &str =
 pub(super) const DEVICE: &str =
     "expected a network device of 1 to 15 bytes, odd ones written as \\xHH, or all";
 
+/// The error for a pattern or a list, which would match no name.
+const ONE_NAME: &str =
+    "expected one whole name, no pattern or list; in a name, write * as \\x2a, ? as \\x3f, a comma as \\x2c";
+
 /// The kind of name: of a command or a network device, whose names have the same size.
 pub(super) fn parse<'a>(
     text: &'a [u8],
@@ -36,6 +40,7 @@ pub(super) fn parse<'a>(
                 _ => return Err(fault(EINVAL, expected, text)),
             },
             (b'\\', _) => return Err(fault(EINVAL, expected, text)),
+            (b'*' | b'?' | b',', _) => return Err(fault(EINVAL, ONE_NAME, text)),
             _ => (*first, tail),
         };
         if byte == 0 || len == COMM_MAX {
@@ -67,7 +72,7 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, name: Number) -> fmt::Result {
     let bytes = name.to_le_bytes();
     let mut bytes = bytes.iter().take_while(|&&byte| byte != 0);
     bytes.try_for_each(|&byte| match byte {
-        b'\\' | 0..=b' ' | 0x7f.. => f.write_fmt(fmt!("\\x{byte:02x}")),
+        b'\\' | b'*' | b'?' | b',' | 0..=b' ' | 0x7f.. => f.write_fmt(fmt!("\\x{byte:02x}")),
         _ => f.write_char(byte as char),
     })
 }

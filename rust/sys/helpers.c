@@ -34,6 +34,7 @@
 #include <linux/proc_fs.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
+#include <linux/sched/deadline.h>
 #include <linux/sched/task.h>
 #include <linux/security.h>
 #include <linux/slab.h>
@@ -196,6 +197,16 @@ notrace u32 lt_task_cpu(const struct task_struct *task)
 notrace bool lt_task_waking_locked(struct task_struct *task)
 {
 	return raw_spin_is_locked(&task->pi_lock);
+}
+
+/* by the quota of its cgroup, or by its runtime of SCHED_DEADLINE */
+notrace bool lt_task_throttled(const struct task_struct *task)
+{
+#ifdef CONFIG_CFS_BANDWIDTH
+	if (READ_ONCE(task->throttled))
+		return true;
+#endif
+	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
 notrace u32 lt_task_uid(const struct task_struct *task)

@@ -317,6 +317,14 @@ impl<'a> TaskRef<'a> {
         read!(self, flags) & bindings::PF_KTHREAD != 0
     }
 
+    /// Whether a limit keeps it from running: the quota of its cgroup, or its runtime of
+    /// SCHED_DEADLINE.
+    #[inline(always)]
+    pub(crate) fn is_throttled(&self) -> bool {
+        // SAFETY: Valid by the type invariant.
+        unsafe { helpers::lt_task_throttled(self.raw.as_ptr()) }
+    }
+
     /// Its real user id in the initial namespace.
     pub(crate) fn uid(&self) -> u32 {
         // SAFETY: Valid by the type invariant.

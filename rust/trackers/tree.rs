@@ -242,6 +242,7 @@ pub(crate) static KIND: Kind = Kind {
         "awake",
         "shortened",
         "unserved",
+        "endless",
     ],
     detail_words: path::SPLIT + 1,
     tail: Some(Tail {
@@ -271,6 +272,8 @@ enum Extra {
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,
+    /// Paths of threads that sleep in the middle of their work again and again; also in `gone`.
+    Endless = 6,
 }
 
 /// See [`Kind::check`].

@@ -62,6 +62,8 @@
  *            when it is due
  *   cancel   a handler queues a work item, whose worker is busy, and wakes it; it
  *            cancels the work
+ *   drowse   a thread of the kernel sleeps 200 times in the state D, each time
+ *            for a timer of its own, and then wakes it
  *   clock    it waits for a timer of CLOCK_REALTIME for three seconds, and
  *            this clock is set forward by six for a while
  */
@@ -668,6 +670,17 @@ static int lt_hold(void *arg)
 	return 0;
 }
 
+/* As a thread that polls: nothing that wakes it has to do with the last time. */
+static int lt_drowse(void *arg)
+{
+	int i;
+
+	for (i = 0; i < 200 && !kthread_should_stop(); i++)
+		usleep_range(200, 210);
+	complete(&lt_done);
+	return 0;
+}
+
 /* On this CPU, as soon as the writer sleeps. */
 static struct task_struct *lt_beside(int (*fn)(void *arg))
 {
@@ -755,6 +768,8 @@ static int run(const char *word, const struct kernel_param *param)
 		lt_interrupt(&lt_threaded_work, 2);
 	} else if (lt_takes_lock) {
 		beside = lt_beside(lt_hold);
+	} else if (sysfs_streq(word, "drowse")) {
+		beside = lt_beside(lt_drowse);
 	} else if (sysfs_streq(word, "hard")) {
 		lt_mode = HRTIMER_MODE_ABS_PINNED_HARD;
 		beside = lt_beside(lt_arm);

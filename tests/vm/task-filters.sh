@@ -71,4 +71,12 @@ for bad in pid=4194304 tid=-1 comm=sixteen_letters_ comm= cgroup=a cgroup=/none 
 	refused "$bad" control "bad offcpu $bad"
 	kernel_says "\"${bad#*=}\"" || fail "$bad: the log says: $(dmesg | tail -n 1)"
 done
+# A pattern or a list would match no task.
+for bad in 'pyth*' 'python?' python3,sh; do
+	refused "$bad" control "bad offcpu comm=$bad"
+	dmesg | tail -n 1 | grep -Fq "expected one whole name, no pattern or list" || fail "$bad: the log says: $(dmesg | tail -n 1)"
+done
+control 'odd offcpu comm=a\x2cb\x2a'
+assert_eq "$(cat $LT/odd/comm)" 'a\x2cb\x2a' "a name that contains a comma"
+control -odd
 unload_module

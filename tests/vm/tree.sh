@@ -92,6 +92,13 @@ wait_until 20 stat_is t pending -eq 0
 assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
 control -t
 
+# A thread that sleeps in the state D again and again is on no path forever.
+control "t tree threshold=3600s origin=timer"
+target 1 drowse
+[ "$(stat t endless)" -ge 4 ] || fail "after 200 sleeps $(stat t endless) paths were dropped"
+[ "$(stat t gone)" -ge "$(stat t endless)" ] || fail "endless paths are gone, too"
+control -t
+
 # Another line has raised the softirq first, and is not wanted.
 control "t tree threshold=${late}us comm=lt_target irq=$line"
 by shared "irq:$line $(softirq HI) $woken" 'raise:HI'
@@ -134,7 +141,7 @@ control -t
 if [ -n "$rt" ]; then
 	echo 30000 >$parameters/us
 	control "t tree threshold=5ms comm=lt_target origin=irq irq=$threaded"
-	by wait "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ lock:\\d+ waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" \
+	by wait "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ lock:\\d+ waking:\\d+,by:\\d+\\(lt_beside\\) switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" \
 		'waking:\d+'
 	control -t
 	echo "$us" >$parameters/us
@@ -150,7 +157,7 @@ for end in user blocked; do
 	# There it may be preempted so often that the middle is left out, up to any step.
 	left=''
 	in_time || left='(more\(\d+\) ((waking:\d+ )?switch:\S+ )?)?'
-	by handler "irq:$line $woken $left((preempted:\\d+/\\d+ switch:\\d+|sleep:\\d+ waking:\\d+ switch:\\d+\\(lt_target\\))/120 )*$last" \
+	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|sleep:\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \
 		${longest:+"$longest"}
 	grep -q " end=$end " /tmp/alerts || fail "the end is not $end"
 	control -t

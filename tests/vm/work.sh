@@ -98,7 +98,7 @@ python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
 # On a slow kernel it is preempted so often that the middle is left out, up to any step.
 left=''
 in_time || left='(more\(\d+\) (switch:\S+ )?)?'
-python3 /lt/tests/tree.py like /tmp/alerts 1 "irq:$line waking:$listener switch:$listener\\(lt_listener\\)/120 $left((preempted:\\d+/\\d+ switch:$listener|(sleep|lock):$listener waking:$listener switch:$listener\\(lt_listener\\))/120 )*begin:$listener done:$worker" ||
+python3 /lt/tests/tree.py like /tmp/alerts 1 "irq:$line waking:$listener switch:$listener\\(lt_listener\\)/120 $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:$listener|(sleep|lock):$listener waking:$listener(,by:\\S+)? switch:$listener\\(lt_listener\\))/120 )*begin:$listener done:$worker" ||
 	fail "not the way of the job"
 python3 /lt/tests/tree.py longest /tmp/alerts "done:$worker" 250000000 || fail "not the job"
 grep -q " tid=$listener comm=\"lt_listener\" end=work state=working origin=irq irq=$line .*\" cookie=\"job 1\"" /tmp/alerts || fail "what it says"

@@ -153,9 +153,23 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         at: usize,
         word: impl FnOnce(&Open<'_, K, D>) -> u64,
     ) -> bool {
+        self.note_words(guard, key, is_meant, at, |event| [word(event)])
+    }
+
+    /// As [`Tracker::note`], for several words from word `at` on, which are written in this order. A
+    /// copy made meanwhile may have only some of them.
+    #[inline]
+    pub(crate) fn note_words<const N: usize>(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        is_meant: impl Fn(&Open<'_, K, D>) -> bool,
+        at: usize,
+        words: impl FnOnce(&Open<'_, K, D>) -> [u64; N],
+    ) -> bool {
         let hash = self.seed.hash(key);
         match self.table.look(guard, hash) {
-            Some(hits) => self.note_hit(guard, hash, hits, key, is_meant, at, word),
+            Some(hits) => self.note_hit(guard, hash, hits, key, is_meant, at, words),
             None => false,
         }
     }
@@ -163,7 +177,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// The rest of a note on an event that may be live.
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "as above")]
-    fn note_hit(
+    fn note_hit<const N: usize>(
         &self,
         guard: &P::Guard,
         hash: u64,
@@ -171,7 +185,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         key: &[u64; K],
         is_meant: impl Fn(&Open<'_, K, D>) -> bool,
         at: usize,
-        word: impl FnOnce(&Open<'_, K, D>) -> u64,
+        words: impl FnOnce(&Open<'_, K, D>) -> [u64; N],
     ) -> bool {
         let found = self.table.find_among(guard, hash, hits, |found| {
             let event = self.pool.cell(found.cell);
@@ -188,7 +202,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         });
         let Some(index) = found else { return false };
         let event = self.pool.cell(index);
-        event.set_word(at, word(&Open { event }));
+        event.set_words(at, &words(&Open { event }));
         self.let_go(guard, index);
         true
     }

@@ -12,13 +12,16 @@
 //! name of a task that is switched in takes the place of one more step, [`Kind::Name`], and the
 //! cookie of a work those of up to five; what its CPU did while a task waited takes one, too. A time that does not fit is carried to the sum of those that
 //! are left out. When there is no room, the first [`FIRST`] places and the latest ones stay, and those
-//! between are left out: how many, and how long they took together, is kept.
+//! between are left out: how many, when the first of them began, and their times together are kept.
+//! Before that, repeated preemptions of one task become one step (fold.rs).
 //!
 //! A path is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
 //! place. It uses nothing of the kernel: user/engine tests the same file. Any context.
 
 #[path = "path/counts.rs"]
 mod counts;
+#[path = "path/fold.rs"]
+mod fold;
 #[path = "path/notes.rs"]
 mod notes;
 #[path = "path/read.rs"]
@@ -36,9 +39,10 @@ pub(crate) mod wait;
 )]
 pub(crate) use self::{
     counts::{Counts, Origin, State},
-    notes::{note, settle, state, MERGED, NOTES, SLEPT, WOKEN},
+    fold::{of_preempted, Preempted},
+    notes::{note, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
     read::{cookie, each, of_split, split, Shown, SPLIT},
-    step::{begin, of_task, task, Kind, Step},
+    step::{begin, of_task, task, waker_of, Kind, Step},
     wait::Spent,
 };
 use row::Row;
@@ -60,7 +64,8 @@ pub(crate) const NAME: usize = 4;
 
 /// When the last step was taken.
 pub(crate) const LAST: usize = 0;
-/// The time of what was left out.
+/// The times of the steps left out, each since the step before it. The first of these times is kept
+/// separately: see [`Look::before_more`].
 const MORE: usize = 1;
 /// See [`Counts`].
 pub(crate) const COUNTS: usize = 2;
@@ -230,6 +235,13 @@ pub(crate) trait Look {
             }
         }
         Some(step)
+    }
+
+    /// Time between the last step before those left out and the first of these. Kept in the first step
+    /// of the path, whose own time is always 0.
+    #[inline(always)]
+    fn before_more(&self) -> u64 {
+        self.get(FIRST_STEP) & LONGEST
     }
 
     /// The place from which steps are left out.
@@ -538,12 +550,25 @@ pub(crate) trait Words: Look {
     /// Leaves out steps until there is room for `places` more.
     #[cold]
     fn leave_out(&mut self, used: usize, places: usize) -> usize {
-        let from = self.boundary(used);
+        let used = fold::fold(self, used, places);
+        if used + places <= PLACES {
+            return used;
+        }
+        self.leave_out_from(self.boundary(used), used, used + places - PLACES)
+    }
+
+    /// Leaves out this many places or more, from the place `from` on; returns the first free one.
+    fn leave_out_from(&mut self, from: usize, used: usize, places: usize) -> usize {
         let (mut to, mut time, mut steps) = (from, self.get(MORE), 0);
+        let is_first = self.counts().more() == 0;
         // Whole steps: not the name without its task.
-        while to < used && (to - from < used + places - PLACES || self.is_attached(to)) {
+        while to < used && (to - from < places || self.is_attached(to)) {
             if !self.is_attached(to) {
-                time = time.wrapping_add(self.get(FIRST_STEP + 2 * to) & LONGEST);
+                let took = self.get(FIRST_STEP + 2 * to) & LONGEST;
+                if is_first && steps == 0 {
+                    self.set_before_more(took);
+                }
+                time = time.wrapping_add(took);
                 steps += 1;
             }
             to += 1;
@@ -558,6 +583,12 @@ pub(crate) trait Words: Look {
         self.set_counts(counts);
         self.set(MORE, time);
         used - (to - from)
+    }
+
+    /// See [`Look::before_more`].
+    fn set_before_more(&mut self, time: u64) {
+        let tag = self.get(FIRST_STEP) & !LONGEST;
+        self.set(FIRST_STEP, tag | time.min(LONGEST));
     }
 
     /// Copies all of a path that is in use.
@@ -600,7 +631,8 @@ pub(crate) trait Words: Look {
             let Some((kind, cpu, time)) = of_tag(tag) else {
                 continue;
             };
-            now += time;
+            let is_more = at == 0 && counts.more() > 0;
+            now += if is_more { 0 } else { time };
             if now < since || at < from {
                 continue;
             }
@@ -627,8 +659,18 @@ pub(crate) trait Words: Look {
         let (time, steps) = (path.get(MORE), path.counts().more());
         let after = now.wrapping_add(time);
         if wanted && now >= since && (time > 0 || steps > 0) {
+            let used = self.counts().places();
+            let from = self.boundary(used);
+            let gap = now.saturating_sub(self.last());
+            if steps > 0 && from < used {
+                // What is left out here begins with the first step behind the boundary.
+                self.leave_out_from(from, used, used - from);
+            } else if steps > 0 && self.counts().more() == 0 {
+                self.set_before_more(path.before_more().saturating_add(gap));
+            }
+            let time = time.wrapping_add(gap);
             self.set(MORE, self.get(MORE).wrapping_add(time));
-            self.set(LAST, self.get(LAST).max(now).wrapping_add(time));
+            self.set(LAST, self.get(LAST).wrapping_add(time));
             let mut counts = self.counts();
             counts.add_more(steps);
             self.set_counts(counts);

@@ -155,8 +155,8 @@ impl fmt::Display for Path<'_> {
             match shown {
                 Shown::Step(step, time, _) => (last, took) = (step.subject, time),
                 Shown::More(_, time) => took = time,
-                Shown::Parts(parts) => {
-                    result = result.and_then(|()| write_parts(f, parts, took));
+                Shown::Parts(parts, wait) => {
+                    result = result.and_then(|()| write_parts(f, parts, wait));
                     return;
                 }
             }
@@ -192,7 +192,7 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
     let (Step { kind, cpu, subject }, time, name) = match shown {
         Shown::Step(step, time, name) => (step, time, name),
         Shown::More(steps, time) => return f.write_fmt(fmt!("more({steps})+{time}")),
-        Shown::Parts(_) => return Ok(()),
+        Shown::Parts(..) => return Ok(()),
     };
     let (tid, prio) = of_task(subject);
     match kind {
@@ -228,17 +228,31 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
             let name = SOFTIRQS.get(subject as usize).unwrap_or(&"?");
             f.write_fmt(fmt!("{word}:{name}"))?;
         }
-        Kind::Waking => f.write_fmt(fmt!("waking:{tid}"))?,
+        Kind::Waking => {
+            f.write_fmt(fmt!("waking:{tid}"))?;
+            // Only of a waker that is not on the path.
+            if name != [0; 2] {
+                f.write_fmt(fmt!(",by:{}", path::waker_of(subject)))?;
+                write_named(f, &name)?;
+            }
+        }
         Kind::Switch => {
             f.write_fmt(fmt!("switch:{tid}"))?;
-            if name != [0; 2] {
-                f.write_char('(')?;
-                write_name(f, &name)?;
-                f.write_char(')')?;
-            }
+            write_named(f, &name)?;
             f.write_fmt(fmt!("/{prio}"))?;
         }
-        Kind::Preempted => f.write_fmt(fmt!("preempted:{tid}/{prio}"))?,
+        Kind::Preempted => {
+            let path::Preempted {
+                tid, prio, times, ..
+            } = path::of_preempted(subject);
+            f.write_fmt(fmt!("preempted:{tid}"))?;
+            write_named(f, &name)?;
+            f.write_fmt(fmt!("/{prio}"))?;
+            if times > 1 {
+                f.write_fmt(fmt!("*{times}"))?;
+            }
+        }
+        Kind::Throttled => f.write_fmt(fmt!("throttled:{tid}"))?,
         Kind::Lock => f.write_fmt(fmt!("lock:{tid}"))?,
         Kind::Sleep => f.write_fmt(fmt!("sleep:{tid}"))?,
         Kind::User => f.write_fmt(fmt!("user:{tid}"))?,
@@ -250,13 +264,23 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
     f.write_fmt(fmt!("@{cpu}+{time}"))
 }
 
-/// What the CPU did in a step of this time.
-fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, took: u64) -> fmt::Result {
+/// What the CPU did during a wait of this length.
+fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, wait: u64) -> fmt::Result {
     let Spent { irq, softirq, idle } = parts;
-    let tasks = parts.tasks(took);
+    let tasks = parts.tasks(wait);
     f.write_fmt(fmt!(
         "{{irq:{irq},softirq:{softirq},tasks:{tasks},idle:{idle}}}"
     ))
+}
+
+/// The name of a task in parentheses, if there is one.
+fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
+    if *name == [0; 2] {
+        return Ok(());
+    }
+    f.write_char('(')?;
+    write_name(f, name)?;
+    f.write_char(')')
 }
 
 /// The name of a task, in which what separates steps is written as `\xHH`.

@@ -39,7 +39,7 @@ use super::{
     owner,
     path::{
         self, note, task, Counts, Kind, Look, Path, Spent, State, Step, Words, COUNTS, LAST,
-        MERGED, NOTES, PLACE, SLEPT, WOKEN,
+        MERGED, NOTES, PLACE, SLEPT, WAKER, WOKEN,
     },
     settled,
     show::{self, End},
@@ -69,6 +69,10 @@ const KTIMERS: u64 = u64::from_le_bytes(*b"ktimers/");
 const IRQ_WORK: u64 = u64::from_le_bytes(*b"irq_work");
 const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
 const IRQ_MASK: u64 = u32::MAX as u64;
+
+/// A thread whose path has left out this many steps when it sleeps in the middle of its work has jobs
+/// of which each begins so.
+const ENDLESS: u64 = 64;
 
 pub(super) type Tip<'a> = Open<'a, 1, DATA>;
 
@@ -155,8 +159,9 @@ impl<'a> Waking<'a> {
 /// A step of a task that has a tip.
 #[derive(Clone, Copy)]
 enum Taken<'a> {
-    /// It was preempted, on a CPU that has spent so much, if that is known.
-    Preempted(Step, Option<Spent>),
+    /// It was preempted or throttled, on a CPU that has spent so much, if that is known; the task that
+    /// runs instead.
+    Out(Step, &'a TaskRef<'a>, Option<Spent>),
     /// It was switched in on this CPU; whether it is named; the same.
     Switch(u32, &'a TaskRef<'a>, bool, Option<Spent>),
 }
@@ -166,8 +171,17 @@ impl Taken<'_> {
     #[inline(always)]
     fn append_to(self, path: &mut impl Words, now: u64) {
         match self {
-            Taken::Preempted(step, spent) => {
-                path.push_and(now, step, Counts::add_preempted);
+            Taken::Out(step, next, spent) => {
+                if step.kind == Kind::Preempted && !next.is_idle() {
+                    path.push_named(now, step, next.comm());
+                } else {
+                    path.push(now, step);
+                }
+                if step.kind == Kind::Preempted {
+                    let mut counts = path.counts();
+                    counts.add_preempted();
+                    path.set_counts(counts);
+                }
                 if let Some(spent) = spent {
                     path.push_wait(step.cpu, spent);
                 }
@@ -328,8 +342,20 @@ impl Probes {
             // It slept in the middle of its work, and goes on with that. (What the freezer keeps
             // has no tip if it slept otherwise.)
             let tracker = self.core.tracker();
-            let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), Kernel::now());
-            if tracker.note(guard, &key(&wakee), is_running, NOTES_AT + WOKEN, waking) {
+            // The owner of a lock, for instance. An interrupt is no task.
+            let [w0, w1, w2] = match Context::current() {
+                Context::Task if !current.is_idle() => {
+                    let [low, high] = current.comm();
+                    [u64::from(current.tid()), low, high]
+                }
+                _ => [0; 3],
+            };
+            let waking = |tip: &Tip<'_>| {
+                let waking = note(Kind::Waking, cpu, last(tip), Kernel::now());
+                [w0, w1, w2, waking]
+            };
+            const _: () = assert!(WAKER + 3 == WOKEN);
+            if tracker.note_words(guard, &key(&wakee), is_running, NOTES_AT + WAKER, waking) {
                 return;
             }
         }
@@ -476,15 +502,28 @@ impl Probes {
         if !state.is_dead() && !state.is_runnable() && goes_on(state) {
             let is_lock = state.is_lock_wait();
             let kind = if is_lock { Kind::Lock } else { Kind::Sleep };
-            let sleeps = |tip: &Tip<'_>| note(kind, cpu, last(tip), now);
+            let mut is_endless = false;
+            let sleeps = |tip: &Tip<'_>| {
+                let counts = counts(tip);
+                is_endless = !is_lock && !counts.is_target() && counts.more() >= ENDLESS;
+                note(kind, cpu, last(tip), now)
+            };
             tracker.note(guard, &key, is_running, NOTES_AT + SLEPT, sleeps);
+            if is_endless {
+                self.give_up(guard, &prev);
+            }
             return;
         }
         let change = |tip: &mut Tip<'_>| {
             if state.is_runnable() && !state.is_dead() {
-                let (kind, subject) = (Kind::Preempted, subject(&next));
+                // A limit is the reason then, whatever runs instead.
+                let (kind, subject) = if prev.is_throttled() {
+                    (Kind::Throttled, subject(&prev))
+                } else {
+                    (Kind::Preempted, subject(&next))
+                };
                 let spent = self.own.spent(cpu, now);
-                Taken::Preempted(Step { kind, cpu, subject }, spent).append(tip, now);
+                Taken::Out(Step { kind, cpu, subject }, &next, spent).append(tip, now);
                 Next::Keep
             } else if !state.is_dead() && counts(tip).is_target() && self.core.value(END) == BLOCKED
             {
@@ -509,6 +548,18 @@ impl Probes {
     pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
         if let Some((hash, hits)) = self.core.tracker().seek(guard, &key(&next)) {
             self.switched_in_on_path(guard, next, hash, hits);
+        }
+    }
+
+    /// Drops the path of a thread that only seems to be in the middle of its work. If it is being woken,
+    /// that has been noted, or begins its next path.
+    #[cold]
+    #[inline(never)]
+    fn give_up(&self, guard: &Guard, prev: &TaskRef<'_>) {
+        let tracker = self.core.tracker();
+        let drop = |_: &mut Tip<'_>| Next::Gone;
+        if tracker.step(guard, &key(prev), is_running, drop, |_| ()) == Some(Next::Gone) {
+            self.core.count_extra(guard, Extra::Endless as usize);
         }
     }
 

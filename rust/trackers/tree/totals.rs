@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The histogram is the engine's coarse one, so a percentile is at most a quarter too high. What a
-//! path has left out, and the step before that, is not counted: nothing tells how long each of those
-//! took.
+//! path has left out, and the step before that, is not counted: how long each step left out took is not
+//! recorded.
 //!
 //! # Contexts
 //!
@@ -36,7 +36,7 @@ use crate::{
 use kernel::{prelude::*, seq_file::SeqFile, seq_print};
 
 /// The kinds that other steps follow, and their names in paths.
-const KINDS: [(Kind, &str); 17] = [
+const KINDS: [(Kind, &str); 18] = [
     (Kind::Irq, "irq"),
     (Kind::Vector, "vector"),
     (Kind::Due, "timer"),
@@ -54,6 +54,7 @@ const KINDS: [(Kind, &str); 17] = [
     (Kind::Wheel, "wheel"),
     (Kind::Call, "call"),
     (Kind::Called, "called"),
+    (Kind::Throttled, "throttled"),
 ];
 
 // The words of a kind: the sum, the maximum, and the groups, each at its own number. Some before the
@@ -66,7 +67,7 @@ const ONE: usize = LAST_GROUP + 1;
 const _: () = assert!(MAX < FIRST_GROUP);
 
 /// By the number of the kind; a few of these remain 0.
-type Local = [[Atomic<u64>; ONE]; Kind::Called as usize + 1];
+type Local = [[Atomic<u64>; ONE]; Kind::LAST as usize + 1];
 
 /// See the head of this file.
 pub(super) struct Totals {

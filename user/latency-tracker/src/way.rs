@@ -30,6 +30,17 @@ pub(crate) fn interference(alert: &Alert) -> Option<String> {
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
     let (step, parts) = told.max_by_key(|(_, parts)| parts.wait())?;
     let wait = parts.wait();
+    let before = steps
+        .iter()
+        .take_while(|one| !std::ptr::eq(*one, step))
+        .last();
+    // Else the CPU comes back from idle, or waits for what the path does not show.
+    let is_limited = before.is_some_and(WayStep::is_limited);
+    let idle = if is_limited {
+        "an idle CPU, since a limit kept the task from running"
+    } else {
+        "an idle CPU"
+    };
     if wait == 0 || percent(wait, alert.delay) == 0 {
         return None;
     }
@@ -37,7 +48,7 @@ pub(crate) fn interference(alert: &Alert) -> Option<String> {
         (parts.irq, "interrupts"),
         (parts.softirq, "softirqs"),
         (parts.tasks, "other tasks and switches"),
-        (parts.idle, "the way back from idle"),
+        (parts.idle, idle),
     ];
     parts.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     let told = parts.iter().filter(|(time, _)| percent(*time, wait) > 0);
@@ -154,6 +165,10 @@ mod tests {
             words.join(" ").ends_with("3.00ms went to interrupts"),
             "{lines:#?}"
         );
+        assert_eq!(
+            told("{irq:0,softirq:0,tasks:0,idle:3016500}").unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 3.02ms went to an idle CPU"
+        );
         // Nothing is known, or the wait does not matter.
         assert_eq!(told(""), None);
         assert_eq!(
@@ -161,6 +176,46 @@ mod tests {
                 "irq:29@1+0 switch:2(t)/120@1+10{irq:1,softirq:0,tasks:9,idle:0}"
             )),
             None
+        );
+    }
+
+    /// A cgroup's quota, as Linux 7.2 shows it with `end=blocked`: nothing else wanted the CPU.
+    #[test]
+    fn a_quota_is_no_preemption_and_no_way_back_from_idle() {
+        for step in ["preempted:0/120", "throttled:213"] {
+            let alert = alert(&format!(
+                "irq:29@1+0 waking:213@1+9 switch:213(lt_target)/120@1+81 {step}@1+100 \
+                 switch:213/120@1+3000000{{irq:0,softirq:0,tasks:1000,idle:2999000}} blocked:213@1+17300"
+            ));
+            let told = verdict(&alert).unwrap() + " " + &interference(&alert).unwrap();
+            assert!(
+                !told.contains("preempted") && !told.contains("back from idle"),
+                "{told}"
+            );
+            assert!(told.contains("quota"), "{told}");
+            assert!(
+                told.ends_with("went to an idle CPU, since a limit kept the task from running"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn steps_left_out_are_one_line_and_no_other_step_has_their_time() {
+        let alert = alert(
+            "irq:29@1+0 waking:7@1+10 switch:7(ct_k1)/120@1+10 more(2)+500000 waking:213@1+2500000 \
+             switch:213(lt_target)/120@1+17470",
+        );
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of it (2.50ms, 82 %) passed in 2 steps that were left out of the path, whose times are not \
+             recorded separately"
+        );
+        let lines = lines(&alert);
+        assert!(lines[3].contains("500.0us  16"), "{lines:#?}");
+        assert!(
+            lines[4].contains("2.50ms  82") && lines[4].ends_with("(2 steps left out of the path)"),
+            "{lines:#?}"
         );
     }
 

@@ -11,7 +11,12 @@
 //! `{irq:9000,softirq:0,tasks:2738,idle:0}`.
 //!
 //! What takes long is what happens between two steps: 3 ms in the handler of interrupt 29, before it raised the
-//! softirq. So a step has the time until the next one, too.
+//! softirq. So a step has the time until the next one, too. The steps left out have one time, which lasts from the
+//! first of them to the step after `more`.
+//!
+//! A `waking` has a thread id only. Its name is taken from the `switch` of the thread, or from the alert.
+
+use std::collections::HashMap;
 
 use crate::alert::{Alert, PATH};
 use crate::error::ParseError;
@@ -24,8 +29,14 @@ pub struct WayStep {
     pub kind: String,
     /// What comes after the colon; of `more`, how many they were.
     pub subject: String,
-    /// Where; `more` has none.
+    /// Where; `more` has none. Of a `waking`, the CPU of the waker.
     pub cpu: Option<u32>,
+    /// The CPU that the task waits for until the next step, if it waits for one.
+    pub waits_for: Option<u32>,
+    /// `lock` and `sleep`: the task that ended it, as `NAME/TID`, if that is known. An interrupt is none.
+    pub ended_by: Option<String>,
+    /// Name of the task in `subject`, or empty.
+    pub name: String,
     /// When, ns since the origin.
     pub at: u64,
     /// Until the next step, ns; 0 for the last.
@@ -84,7 +95,9 @@ impl WaitParts {
 /// # Errors
 /// Names the step that is malformed.
 pub fn way(alert: &Alert) -> Result<Vec<WayStep>, ParseError> {
-    parse(&alert.fields.text(PATH).unwrap_or_default())
+    let mut steps = parse(&alert.fields.text(PATH).unwrap_or_default())?;
+    name(&mut steps, &alert.tid.to_string(), &alert.comm.text());
+    Ok(steps)
 }
 
 /// The steps up to now of what is under way; the last one lasts until now.
@@ -96,12 +109,60 @@ pub fn way_so_far(pending: &Pending) -> Result<Vec<WayStep>, ParseError> {
     if let Some(last) = steps.last_mut() {
         last.took = pending.age().saturating_sub(last.at);
     }
+    let text = |key| pending.fields.text(key).unwrap_or_default();
+    name(&mut steps, &text("tid"), &text("comm"));
     Ok(steps)
 }
+
+/// Names the tasks of steps that have a thread id only, as far as the name is known from another step, or is that of
+/// this thread.
+fn name(steps: &mut [WayStep], tid: &str, comm: &str) {
+    let mut names: HashMap<String, String> = HashMap::new();
+    for step in steps.iter() {
+        if let ("switch" | "preempted", (tid, Some(name))) =
+            (step.kind.as_str(), who(&step.subject))
+        {
+            names.insert(tid.to_string(), name.to_string());
+        }
+    }
+    if !comm.is_empty() {
+        names
+            .entry(tid.to_string())
+            .or_insert_with(|| comm.to_string());
+    }
+    for step in steps
+        .iter_mut()
+        .filter(|step| TASKS.contains(&step.kind.as_str()))
+    {
+        let (tid, told) = who(&step.subject);
+        if let Some(name) = told.or_else(|| names.get(tid).map(String::as_str)) {
+            step.name = name.to_string();
+        }
+    }
+}
+
+/// Kinds whose subject is a task.
+const TASKS: [&str; 14] = [
+    "waking",
+    "switch",
+    "preempted",
+    "lock",
+    "sleep",
+    "user",
+    "blocked",
+    "begin",
+    "done",
+    "woken",
+    "running",
+    "waiting",
+    "working",
+    "throttled",
+];
 
 fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
     let mut steps: Vec<WayStep> = Vec::new();
     let mut at = 0u64;
+    let waits = |step: &WayStep| matches!(step.kind.as_str(), "waking" | "preempted" | "throttled");
     for word in path.split(' ').filter(|word| !word.is_empty()) {
         let bad = || ParseError::new(word, "KIND:SUBJECT@CPU+NS or more(COUNT)+NS");
         let (what, since) = word.rsplit_once('+').ok_or_else(bad)?;
@@ -123,10 +184,24 @@ fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
                 (kind, subject, Some(cpu.parse().map_err(|_| bad())?))
             }
         };
+        if let Some(last) = steps
+            .last_mut()
+            .filter(|last| kind == "switch" && waits(last))
+        {
+            last.waits_for = cpu;
+        }
+        if let (Some(last), Some((_, by))) = (steps.last_mut(), subject.split_once(",by:"))
+            && kind == "waking"
+        {
+            last.ended_by = Some(task(by));
+        }
         steps.push(WayStep {
             kind: kind.to_string(),
             subject: subject.to_string(),
             cpu,
+            waits_for: None,
+            ended_by: None,
+            name: String::new(),
             at,
             took: 0,
             parts,
@@ -157,32 +232,66 @@ impl WayStep {
             "called" => format!("{subject} is called there"),
             "raise" => format!("softirq {subject} is raised"),
             "softirq" => format!("softirq {subject} is called"),
-            "waking" => format!("{subject} is woken"),
-            "switch" => format!("{} runs", task(subject)),
-            "preempted" => format!("preempted by {}", task(subject)),
-            "lock" => format!("{subject} waits for a spinlock"),
-            "sleep" => format!("{subject} sleeps in the middle of its work"),
-            "user" => format!("{subject} returns to user space"),
-            "blocked" => format!("{subject} waits again"),
-            "begin" => format!("{subject} begins work"),
-            "done" => format!("{subject} has done the work"),
-            "woken" => format!("{subject} still waits for a CPU"),
-            "running" => format!("{subject} still runs"),
-            "waiting" => format!("{subject} still waits"),
+            "waking" => format!("{} is woken{}", self.task(), self.by()),
+            "switch" => format!("{} runs", self.task()),
+            "preempted" if self.is_idle() => "switched out, and its CPU goes idle".to_string(),
+            "preempted" => format!("preempted by {}{}", self.task(), self.times()),
+            "throttled" => format!("{} is throttled", self.task()),
+            "lock" => format!("{} waits for a spinlock", self.task()),
+            "sleep" => format!("{} sleeps in state D", self.task()),
+            "user" => format!("{} returns to user space", self.task()),
+            "blocked" => format!("{} waits again", self.task()),
+            "begin" => format!("{} begins work", self.task()),
+            "done" => format!("{} has done the work", self.task()),
+            "woken" => format!("{} still waits for a CPU", self.task()),
+            "running" => format!("{} still runs", self.task()),
+            "waiting" => format!("{} still waits", self.task()),
             "queued" => format!("{subject} still waits to be called"),
-            "working" => format!("the work of {subject} is not done"),
-            "more" => format!("({subject} more steps)"),
+            "working" => format!("the work of {} is not done", self.task()),
+            "more" => format!("({subject} steps left out of the path)"),
             other => format!("{other} {subject}"),
         }
     }
 
-    /// The task of a `switch`, as `NAME/TID`, or `TID`.
+    /// The task of the step, as `NAME/TID`, or `TID` if its name is not known.
     #[must_use]
     pub fn task(&self) -> String {
-        task(&self.subject)
+        let (tid, name) = who(&self.subject);
+        match name.unwrap_or(&self.name) {
+            "" => tid.to_string(),
+            name => format!("{name}/{tid}"),
+        }
     }
 
-    /// What went on until the next step: `in the handler of interrupt 29 (lt_cause) on CPU 1`.
+    /// Whether it is the idle task that ran instead.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        who(&self.subject).0 == "0"
+    }
+
+    /// Whether a limit kept the task from a CPU until the next step: it was throttled, or its CPU idle.
+    #[must_use]
+    pub fn is_limited(&self) -> bool {
+        self.kind == "throttled" || (self.kind == "preempted" && self.is_idle())
+    }
+
+    /// The waker, for the middle of a sentence.
+    fn by(&self) -> String {
+        match self.subject.split_once(",by:") {
+            Some((_, by)) => format!(" by {}", task(by)),
+            None => String::new(),
+        }
+    }
+
+    /// How often, for the middle of a sentence.
+    fn times(&self) -> String {
+        match times(&self.subject) {
+            1 => String::new(),
+            times => format!(" and others, {times} times"),
+        }
+    }
+
+    /// What went on until the next step: `in the handler of interrupt 29 (lt_cause), CPU 1`.
     #[must_use]
     pub fn meanwhile(&self, action: &str) -> String {
         let subject = &self.subject;
@@ -203,13 +312,55 @@ impl WayStep {
             "called" => format!("in {subject}, for another CPU"),
             "raise" => format!("before the softirq {subject} was called"),
             "softirq" => format!("in the softirq {subject}"),
-            "waking" => format!("while {subject} had been woken and waited for a CPU"),
-            "switch" => format!("while {} ran", task(subject)),
-            "preempted" => format!("while {} had preempted it", task(subject)),
-            "lock" => format!("while {subject} waited for a spinlock"),
-            "sleep" => format!("while {subject} slept in the middle of its work"),
-            "begin" => format!("in the work that {subject} has begun"),
-            "more" => format!("in {subject} steps that were left out"),
+            "waking" => {
+                let by = match self.by() {
+                    by if by.is_empty() => by,
+                    by => format!(", woken{by},"),
+                };
+                return match self.waits_for {
+                    Some(cpu) => format!("while {}{by} waited for CPU {cpu}", self.task()),
+                    None => format!("while {}{by} waited for a CPU", self.task()),
+                };
+            }
+            "switch" => format!("while {} ran", self.task()),
+            // Only a limit keeps a CPU idle that has a task to run.
+            "preempted" if self.is_idle() => {
+                "while the task could run and its CPU was idle, which a quota may cause".to_string()
+            }
+            "preempted" => match times(subject) {
+                1 => format!("while {} had preempted it", self.task()),
+                times => format!(
+                    "while it was preempted {times} times, for the longest by {}",
+                    self.task()
+                ),
+            },
+            "throttled" => format!(
+                "while {} was throttled, its CPU quota or SCHED_DEADLINE runtime used up",
+                self.task()
+            ),
+            "lock" => match &self.ended_by {
+                Some(owner) => format!(
+                    "while {} waited for a spinlock, until {owner} woke it",
+                    self.task()
+                ),
+                None => format!("while {} waited for a spinlock", self.task()),
+            },
+            // The state `D` is also that of a task that waits for what it has asked for since then.
+            "sleep" => match &self.ended_by {
+                Some(waker) => format!(
+                    "while {} slept in state D, until {waker} woke it",
+                    self.task()
+                ),
+                None => format!(
+                    "while {} slept in state D, in the middle of its work or for a request of its own",
+                    self.task()
+                ),
+            },
+            "begin" => format!("in the work that {} has begun", self.task()),
+            "more" if subject == "1" => "in 1 step that was left out of the path".to_string(),
+            "more" => format!(
+                "in {subject} steps that were left out of the path, whose times are not recorded separately"
+            ),
             other => format!("after {other} {subject}"),
         };
         match self.cpu {
@@ -219,12 +370,26 @@ impl WayStep {
     }
 }
 
+/// The thread id of a subject, and the name, if it has one: `213` and `sshd` of `213(sshd)/120`.
+fn who(subject: &str) -> (&str, Option<&str>) {
+    let end = subject.bytes().position(|byte| !byte.is_ascii_digit());
+    let (tid, rest) = subject.split_at(end.unwrap_or(subject.len()));
+    let name = rest.strip_prefix('(').and_then(|rest| rest.split_once(')'));
+    // No name contains a brace: the module writes it as `\x29`.
+    (tid, name.map(|(name, _)| name))
+}
+
+/// How many preemptions the step stands for: 20 of `17(ktimers/1)/98*20`.
+fn times(subject: &str) -> u64 {
+    let times = subject.rsplit_once('*').map(|(_, times)| times.parse());
+    times.and_then(Result::ok).unwrap_or(1)
+}
+
 /// `213(sshd)/120` as `sshd/213`, `213/120` as `213`.
 fn task(subject: &str) -> String {
-    let (who, _) = subject.rsplit_once('/').unwrap_or((subject, ""));
-    match who.strip_suffix(')').and_then(|who| who.split_once('(')) {
-        Some((tid, name)) => format!("{name}/{tid}"),
-        None => who.to_string(),
+    match who(subject) {
+        (tid, Some(name)) => format!("{name}/{tid}"),
+        (tid, None) => tid.to_string(),
     }
 }
 
@@ -257,7 +422,7 @@ mod tests {
                 ),
                 ("softirq HI is raised", Some(1), 3_001_176, 3610),
                 ("softirq HI is called", Some(1), 3_004_786, 966),
-                ("(2 more steps)", None, 3_005_752, 11_738),
+                ("(2 steps left out of the path)", None, 3_005_752, 11_738),
                 ("lt_target/213 runs", Some(0), 3_017_490, 0),
             ]
         );
@@ -267,8 +432,106 @@ mod tests {
         );
         assert_eq!(
             steps[3].meanwhile("lt_cause"),
-            "in 2 steps that were left out"
+            "in 2 steps that were left out of the path, whose times are not recorded separately"
         );
+        assert_eq!(steps[2].meanwhile(""), "in the softirq HI, CPU 1");
+    }
+
+    #[test]
+    fn a_wait_for_a_cpu_names_that_cpu_and_not_the_wakers() {
+        let steps = parse("timer:f@0+0 waking:278@0+900 switch:278(bench)/98@1+604000").unwrap();
+        assert_eq!((steps[1].cpu, steps[1].waits_for), (Some(0), Some(1)));
+        assert_eq!(steps[1].meanwhile(""), "while 278 waited for CPU 1");
+        // Which one it got is not known if the next step was left out.
+        let steps =
+            parse("timer:f@0+0 waking:278@0+900 more(1)+100 switch:278(bench)/98@1+60").unwrap();
+        assert_eq!(steps[1].meanwhile(""), "while 278 waited for a CPU");
+        let steps = parse("switch:7(a)/120@1+0 preempted:9(hog)/98@1+5 switch:7/120@3+70").unwrap();
+        assert_eq!(steps[1].waits_for, Some(3));
+    }
+
+    #[test]
+    fn a_task_has_the_name_that_another_step_or_the_alert_has() {
+        let line = "seq=4 time=7507454796 instance=t tracker=tree reason=threshold delay=3017490 threshold=2500000 \
+             cpu=1 pid=213 tid=213 comm=\"server\" path=\"irq:30@1+0 waking:191@1+5 switch:191(irq/30-eth)/49@1+9 \
+             lock:191@1+8 waking:191,by:305(holder)@1+22145554 switch:191(irq/30-eth)/49@1+7 waking:213@1+2 \
+             switch:213/120@1+4\"";
+        let steps = way(&Alert::parse(line).unwrap()).unwrap();
+        let told: Vec<_> = steps.iter().map(|step| step.what("")).collect();
+        assert_eq!(
+            told[1..],
+            [
+                "irq/30-eth/191 is woken",
+                "irq/30-eth/191 runs",
+                "irq/30-eth/191 waits for a spinlock",
+                "irq/30-eth/191 is woken by holder/305",
+                "irq/30-eth/191 runs",
+                "server/213 is woken",
+                "server/213 runs",
+            ]
+        );
+        assert_eq!(
+            steps[4].meanwhile(""),
+            "while irq/30-eth/191, woken by holder/305, waited for CPU 1"
+        );
+        assert_eq!(
+            steps[3].meanwhile(""),
+            "while irq/30-eth/191 waited for a spinlock, until holder/305 woke it, CPU 1"
+        );
+        // The name of a task never is that of a timer's function or a softirq.
+        let steps = parse("timer:213@0+0 raise:HI@0+3").unwrap();
+        assert_eq!(steps[0].name, "");
+    }
+
+    #[test]
+    fn a_task_that_a_limit_keeps_from_running_was_not_preempted() {
+        let steps =
+            parse("switch:7(a)/120@1+0 throttled:7@1+5 switch:7/120@1+70 preempted:0/120@1+3")
+                .unwrap();
+        assert_eq!(steps[1].what(""), "7 is throttled");
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while 7 was throttled, its CPU quota or SCHED_DEADLINE runtime used up, CPU 1"
+        );
+        assert_eq!(steps[3].what(""), "switched out, and its CPU goes idle");
+        assert_eq!(
+            steps[3].meanwhile(""),
+            "while the task could run and its CPU was idle, which a quota may cause, CPU 1"
+        );
+    }
+
+    /// `dd` reads 64 KiB in several requests, of which it has sent the later ones itself.
+    #[test]
+    fn a_sleep_may_be_for_a_request_that_the_task_made_itself() {
+        let steps =
+            parse("switch:7(dd)/120@1+0 sleep:7@1+5 waking:7@1+70 switch:7(dd)/120@1+2").unwrap();
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while 7 slept in state D, in the middle of its work or for a request of its own, CPU 1"
+        );
+        let steps = parse("switch:7(dd)/120@1+0 sleep:7@1+5 waking:7,by:9(cp)@1+70").unwrap();
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while 7 slept in state D, until cp/9 woke it, CPU 1"
+        );
+        assert_eq!(steps[1].what(""), "7 sleeps in state D");
+    }
+
+    #[test]
+    fn preemptions_that_are_one_step_are_counted() {
+        let steps =
+            parse("switch:7(a)/120@1+0 preempted:17(ktimers/1)/98*20@1+5 switch:7/120@1+70")
+                .unwrap();
+        assert_eq!(
+            steps[1].what(""),
+            "preempted by ktimers/1/17 and others, 20 times"
+        );
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while it was preempted 20 times, for the longest by ktimers/1/17, CPU 1"
+        );
+        let steps = parse("preempted:17(*5)/98@1+5").unwrap();
+        assert_eq!(steps[0].what(""), "preempted by *5/17");
     }
 
     #[test]

@@ -212,7 +212,8 @@ impl Judge<'_> {
             let (what, cpu, time) = match one {
                 Told::More(number) => {
                     let left = steps.clone().count();
-                    if left != number + told.len() - at - 1 {
+                    let after: usize = told[at + 1..].iter().map(Told::steps).sum();
+                    if left != number + after {
                         return Ok(Err(format!("{left} steps follow the first {at}")));
                     }
                     steps.by_ref().take(*number).for_each(drop);
@@ -220,6 +221,26 @@ impl Judge<'_> {
                 }
                 Told::Step { what, cpu, time } => (what, *cpu, *time),
             };
+            if one.steps() > 1 {
+                // Of which one is named, and all are of one task; the switch that follows has its time.
+                let folded: Vec<_> = steps.by_ref().take(one.steps()).collect();
+                let named = what.split('*').next().unwrap_or_default();
+                let is_odd = |(nth, step): (usize, &&Step)| {
+                    let kind = if nth % 2 == 0 {
+                        "preempted:"
+                    } else {
+                        "switch:"
+                    };
+                    !step.what.starts_with(kind)
+                };
+                if folded.len() < one.steps()
+                    || folded.iter().enumerate().any(is_odd)
+                    || !folded.iter().any(|step| step.what == named)
+                {
+                    return Ok(Err(format!("{what} is {folded:?}")));
+                }
+                continue;
+            }
             let is_it = |step: &&Step| step.what == *what && step.cpu == cpu;
             while let Some(step) = steps.next_if(|step| !is_it(step)) {
                 if at == 0 || step.time > start + CLOSE {
@@ -413,6 +434,19 @@ mod tests {
         };
         assert_eq!(told(2), [""; 0]);
         assert!(told(1)[0].contains("3 steps follow the first 2"));
+    }
+
+    #[test]
+    fn preemptions_that_are_one_step_stand_for_those_of_the_trace() {
+        let step = |what: &str| Told::Step {
+            what: what.into(),
+            cpu: 1,
+            time: 0,
+        };
+        assert_eq!(step("preempted:9/49*3").steps(), 5);
+        assert_eq!(step("preempted:9/49").steps(), 1);
+        assert_eq!(step("timer:f*2").steps(), 1);
+        assert_eq!(Told::More(3).steps(), 3);
     }
 
     const IRQ_HEAD: &str = "origin=irq irq=27 action=\"eth0\" target_cpu=1 prio=120 preempted=0";

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!   slept    the task has gone to sleep in the middle of its work     its own CPU
+//!   waker    by which task: its thread id and its name, or 0          its waker's CPU
 //!   woken    it was woken from that                                   its waker's CPU
 //!   merged   how often it was woken while it was awake                its wakers' CPUs, an interrupt's
 //! ```
@@ -12,16 +13,19 @@
 //! one is done with the switch to another task. So neither changes the path: each has a word of its
 //! own, from which the task's CPU makes steps when it switches to the task again, and readers of a
 //! copy whenever they like. A word says what a step does, relative to the last step; the subject of
-//! both is the task.
+//! both is the task. The words of the waker are written before `woken`. A copy made meanwhile may have
+//! `woken` and lack the waker, or a part of its name.
 
-use super::{of_tag, tag_of, Counts, Kind, State, Step, Words, LONGEST};
+use super::{of_tag, step::woken_by, tag_of, Counts, Kind, State, Step, Words, LONGEST};
 
 /// The words of notes.
-pub(crate) const NOTES: usize = 3;
+pub(crate) const NOTES: usize = 6;
 /// Their positions.
 pub(crate) const SLEPT: usize = 0;
-pub(crate) const WOKEN: usize = 1;
-pub(crate) const MERGED: usize = 2;
+/// Three words.
+pub(crate) const WAKER: usize = 1;
+pub(crate) const WOKEN: usize = 4;
+pub(crate) const MERGED: usize = 5;
 
 /// The note of a step without a subject, at `now`, on a path whose last step was taken at `last`.
 #[inline(always)]
@@ -42,9 +46,17 @@ pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
 /// task are taken over; the notes are used up.
 pub(crate) fn settle(path: &mut impl Words, notes: &mut [u64; NOTES], subject: u64) {
     let (last, state) = (path.last(), state(path.counts(), notes));
+    let [_, waker, low, high, ..] = *notes;
     for note in [notes[SLEPT], notes[WOKEN]] {
-        if let Some((kind, cpu, time)) = of_tag(note) {
-            path.push(last.saturating_add(time), Step { kind, cpu, subject });
+        let Some((kind, cpu, time)) = of_tag(note) else {
+            continue;
+        };
+        let now = last.saturating_add(time);
+        if kind == Kind::Waking && waker != 0 && low != 0 {
+            let subject = woken_by(subject, waker as u32);
+            path.push_named(now, Step { kind, cpu, subject }, [low, high]);
+        } else {
+            path.push(now, Step { kind, cpu, subject });
         }
     }
     let mut counts = path.counts();

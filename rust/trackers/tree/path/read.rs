@@ -5,18 +5,19 @@
 use super::{
     name_of, of_tag,
     step::{self, is_attached, Step},
-    Counts, Kind, Look, Spent, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP, KIND_AT, MORE, NAME,
-    NAME_BYTES, PLACE, WORDS,
+    Counts, Kind, Look, Spent, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP, KIND_AT, LONGEST,
+    MORE, NAME, NAME_BYTES, PLACE, WORDS,
 };
 
 /// What a reader sees.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Shown {
-    /// A step, the time since the one before, and the name of its task, if any.
+    /// A step, the time since the one shown before, and the name of its task, if any. After
+    /// [`Shown::More`] that is the time since the first of the steps left out.
     Step(Step, u64, [u64; 2]),
-    /// What the CPU did in the time of the step before.
-    Parts(Spent),
-    /// This many steps took this long.
+    /// What the CPU did during the wait that the last step ended, and the length of the wait.
+    Parts(Spent, u64),
+    /// This many steps were left out; the first of them was taken so long after the last step.
     More(u64, u64),
 }
 
@@ -27,18 +28,23 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
     let tag = |at: usize| steps[2 * at];
     let attached = |at: usize| at < used && is_attached(tag(at));
     let boundary = boundary(used, attached);
-    let left_out = |see: &mut dyn FnMut(Shown)| {
-        if more > 0 || counts.more() > 0 {
-            see(Shown::More(counts.more(), more));
-        }
-    };
+    let has_more = counts.more() > 0;
+    // The time of the steps left out that the next step gets.
+    let mut rest = 0;
     for at in 0..used {
-        if at == boundary {
-            left_out(&mut see);
+        if at == boundary && (has_more || more > 0) {
+            let before = if has_more {
+                (tag(0) & LONGEST).min(more)
+            } else {
+                more
+            };
+            rest = more - before;
+            see(Shown::More(counts.more(), before));
         }
         let Some((kind, cpu, time)) = of_tag(tag(at)) else {
             continue;
         };
+        let time = if at == 0 && has_more { 0 } else { time };
         let subject = steps[2 * at + 1];
         let step = Step { kind, cpu, subject };
         let (mut name, mut parts) = ([0; 2], None);
@@ -51,13 +57,14 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
                 _ => (),
             }
         }
-        see(Shown::Step(step, time, name));
+        see(Shown::Step(step, time.saturating_add(rest), name));
+        rest = 0;
         if let Some(parts) = parts {
-            see(Shown::Parts(parts));
+            see(Shown::Parts(parts, time));
         }
     }
-    if used <= boundary {
-        left_out(&mut see);
+    if used <= boundary && (has_more || more > 0) {
+        see(Shown::More(counts.more(), more));
     }
 }
 

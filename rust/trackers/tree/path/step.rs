@@ -47,6 +47,8 @@ pub(crate) enum Kind {
     Call = 19,
     /// It is called there.
     Called = 20,
+    /// It is switched out though it could run, since a limit keeps it from running.
+    Throttled = 21,
     /// Not a step: what the CPU did in the time that the step before says, see wait.rs.
     Parts = 29,
     /// Not a step: what the CPU had done when the wait began for which the step before is the reason.
@@ -58,15 +60,18 @@ pub(crate) enum Kind {
 /// Whether the word of this tag belongs to the step before: it is of none of the kinds of steps.
 #[inline(always)]
 pub(super) fn is_attached(tag: u64) -> bool {
-    tag >> KIND_AT > Kind::Called as u64
+    tag >> KIND_AT > Kind::LAST as u64
 }
 
 impl Kind {
+    /// The step with the highest number.
+    pub(crate) const LAST: Self = Self::Throttled;
+
     pub(super) fn of(tag: u64) -> Option<Self> {
         use Kind::*;
-        const ALL: [Kind; 20] = [
+        const ALL: [Kind; 21] = [
             Irq, Vector, Due, Expire, Raise, Softirq, Waking, Switch, Preempted, Lock, Sleep, User,
-            Block, Begin, Done, Queue, Work, Wheel, Call, Called,
+            Block, Begin, Done, Queue, Work, Wheel, Call, Called, Throttled,
         ];
         match tag >> KIND_AT {
             29 => Some(Parts),
@@ -89,6 +94,16 @@ pub(crate) struct Step {
 #[inline(always)]
 pub(crate) fn task(tid: u32, prio: i32) -> u64 {
     u64::from(prio as u32) << 32 | u64::from(tid)
+}
+
+/// A [`task`] as the subject of a waking by another task, with its thread id instead of the priority.
+pub(super) fn woken_by(subject: u64, waker: u32) -> u64 {
+    u64::from(waker) << 32 | u64::from(subject as u32)
+}
+
+/// The thread id of the waker in the subject of a waking that has a name.
+pub(crate) fn waker_of(subject: u64) -> u32 {
+    (subject >> 32) as u32
 }
 
 /// The task that begins a work as the subject of that step: its thread id, and how many bytes the

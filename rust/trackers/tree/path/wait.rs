@@ -124,6 +124,19 @@ impl Spent {
         })
     }
 
+    /// The parts of two waits, together; `None` if one does not fit.
+    pub(crate) fn and(self, other: Self) -> Option<Self> {
+        let sum = Self {
+            irq: self.irq + other.irq,
+            softirq: self.softirq + other.softirq,
+            idle: self.idle + other.idle,
+        };
+        let fits = [sum.irq, sum.softirq, sum.idle]
+            .iter()
+            .all(|&part| part <= MASK);
+        fits.then_some(sum)
+    }
+
     /// What is noted of a wait that began at `self`, and is for another CPU from now on: as if it
     /// had been for that one, and this one's parts its own.
     pub(crate) fn moved(self, from: Self, to: Self) -> Self {

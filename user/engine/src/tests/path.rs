@@ -3,9 +3,9 @@
 //! The paths of the tracker `tree`: their steps add up, whatever happens.
 
 use crate::path::{
-    begin, cookie, each, note, of_split, place_of_name, settle, split, state, wait::LONGEST_WAIT,
-    Counts, Kind, Look, Origin, Path, Shown, Spent, State, Step, Words, COOKIE_MAX, LONGEST,
-    MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WOKEN, WORDS,
+    begin, cookie, each, note, of_preempted, of_split, place_of_name, settle, split, state, task,
+    wait::LONGEST_WAIT, waker_of, Counts, Kind, Look, Origin, Path, Shown, Spent, State, Step,
+    Words, COOKIE_MAX, LONGEST, MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WAKER, WOKEN, WORDS,
 };
 use proptest::prelude::*;
 
@@ -65,7 +65,7 @@ fn shown(path: &Path) -> Vec<Shown> {
 fn total(path: &Path) -> u64 {
     let time = |one: &Shown| match one {
         Shown::Step(_, time, _) | Shown::More(_, time) => *time,
-        Shown::Parts(_) => 0,
+        Shown::Parts(..) => 0,
     };
     shown(path).iter().map(time).sum()
 }
@@ -99,7 +99,7 @@ proptest! {
                     // What was left out may be shown behind it.
                     let seen = shown(&path).into_iter().rev().find_map(|one| match one {
                         Shown::Step(_, _, name) => Some(name),
-                        Shown::More(..) | Shown::Parts(_) => None,
+                        Shown::More(..) | Shown::Parts(..) => None,
                     });
                     prop_assert_eq!(seen, Some(name));
                 }
@@ -116,13 +116,13 @@ proptest! {
                     let mut seen = shown(&path).into_iter().rev().filter(|one| !matches!(one, Shown::More(..)));
                     if took <= LONGEST_WAIT {
                         let parts = NONE.until(spent, took).unwrap();
-                        prop_assert_eq!(seen.next(), Some(Shown::Parts(parts)));
+                        prop_assert_eq!(seen.next(), Some(Shown::Parts(parts, took)));
                         prop_assert_eq!(parts.irq + parts.softirq + parts.idle + parts.tasks(took), took);
                     }
-                    // The rest is shown as what was left out.
-                    let in_step = took.min(LONGEST);
-                    let switch = Shown::Step(step(Kind::Switch), in_step, name.unwrap_or([0; 2]));
-                    prop_assert_eq!(seen.next(), Some(switch));
+                    let Some(Shown::Step(seen, _, seen_name)) = seen.next() else {
+                        panic!("no switch");
+                    };
+                    prop_assert_eq!((seen, seen_name), (step(Kind::Switch), name.unwrap_or([0; 2])));
                     taken += 1;
                 }
                 Act::Cut(part) => {
@@ -145,7 +145,7 @@ proptest! {
                 steps += 1;
             });
             let seen = shown(&path);
-            let seen: Vec<_> = seen.into_iter().filter(|one| !matches!(one, Shown::Parts(_))).collect();
+            let seen: Vec<_> = seen.into_iter().filter(|one| !matches!(one, Shown::Parts(..))).collect();
             let is_whole = !seen.iter().any(|one| matches!(one, Shown::More(..)));
             if is_whole {
                 prop_assert_eq!((times, steps), (total(&path) + 5, seen.len()));
@@ -158,7 +158,7 @@ proptest! {
 
 /// The number of a kind of steps.
 fn kind_of_step(number: u64) -> Option<u64> {
-    (number <= Kind::Called as u64).then_some(number)
+    (number <= Kind::LAST as u64).then_some(number)
 }
 
 /// Steps after the first one of a path: their times, and names of those that have one.
@@ -259,15 +259,91 @@ fn the_first_and_the_last_steps_stay() {
         .map(|one| match one {
             Shown::Step(step, time, _) => (step.subject, time),
             Shown::More(steps, time) => (steps + 1000, time),
-            Shown::Parts(_) => unreachable!(),
+            Shown::Parts(..) => unreachable!(),
         })
         .collect();
     let last: Vec<_> = (27..=30).map(|tid| (tid, 10)).collect();
     // The line of the interrupt, and the two tasks whose names fit into the first places.
-    let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 240)];
+    let mut expected = vec![(27, 0), (1, 10), (2, 10), (1024, 10)];
     expected.extend(last);
+    // From the first step left out to this one.
+    expected[4].1 = 240;
     assert_eq!(seen, expected);
     assert_eq!(path.counts().more(), 24);
+}
+
+/// Two thirds of a path are left out, of which the first step left out began 2 ms after the step
+/// before it, and the steps left out took 7 ms.
+fn with_more(start: u64) -> Path {
+    let mut path = begun(start);
+    let switch = |subject| Step {
+        kind: Kind::Switch,
+        cpu: 1,
+        subject,
+    };
+    path.push(start + 10, switch(1));
+    path.push(start + 20, switch(2));
+    path.push(start + 30, switch(3));
+    path.push(start + 2_000_030, switch(4));
+    path.push(start + 5_000_030, switch(5));
+    path.push(start + 9_000_030, switch(6));
+    for nth in 0..10 {
+        path.push(start + 9_000_031 + nth, switch(7 + nth));
+    }
+    path
+}
+
+#[test]
+fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
+    let path = with_more(100);
+    let seen: Vec<_> = shown(&path)
+        .into_iter()
+        .map(|one| match one {
+            Shown::Step(step, time, _) => (step.subject, time),
+            Shown::More(steps, time) => (1000 + steps, time),
+            Shown::Parts(..) => unreachable!(),
+        })
+        .collect();
+    // 3 ran for 2 ms, until the first of the three steps left out: these lasted for 7 ms.
+    assert_eq!(
+        seen[..6],
+        [
+            (27, 0),
+            (1, 10),
+            (2, 10),
+            (3, 10),
+            (1003, 2_000_000),
+            (7, 7_000_001)
+        ]
+    );
+    assert_eq!(total(&path), path.last() - 100);
+    // A timer was due before that: its path has another fourth step, and leaves out the one behind it.
+    let due = Step {
+        kind: Kind::Due,
+        cpu: 1,
+        subject: 77,
+    };
+    let expire = (
+        9_000_200,
+        Step {
+            kind: Kind::Expire,
+            cpu: 1,
+            subject: 77,
+        },
+    );
+    let mut around: Path = [0; WORDS];
+    around.begin_around(Origin::Timer, (50, due), (100, &path), expire);
+    let seen: Vec<_> = shown(&around)
+        .into_iter()
+        .map(|one| match one {
+            Shown::Step(step, time, _) => (step.subject, time),
+            Shown::More(steps, time) => (1000 + steps, time),
+            Shown::Parts(..) => unreachable!(),
+        })
+        .collect();
+    assert_eq!(seen[..5], [(77, 0), (27, 50), (1, 10), (2, 10), (1005, 10)]);
+    assert_eq!(seen[5], (8, 9_000_002));
+    assert_eq!(total(&around), around.last() - 50);
 }
 
 proptest! {
@@ -296,7 +372,7 @@ proptest! {
         let seen = shown(&path);
         let last: Vec<_> = seen.iter().rev().filter_map(|one| match one {
             Shown::Step(step, time, _) => Some((step.kind, *time)),
-            Shown::More(..) | Shown::Parts(_) => None,
+            Shown::More(..) | Shown::Parts(..) => None,
         }).take(2).collect();
         prop_assert_eq!(last[0], (Kind::Done, 100));
         prop_assert_eq!(last[1].0, Kind::Begin);
@@ -446,7 +522,7 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
     };
     worker.push_wait(0, idle(70));
     worker.push_waited(700, step(Kind::Switch, 9), None, idle(100));
-    assert_eq!(shown(&worker).last(), Some(&Shown::Parts(idle(30))));
+    assert_eq!(shown(&worker).last(), Some(&Shown::Parts(idle(30), 100)));
     assert_eq!(worker.last_of(Kind::Waking), 3);
     assert_eq!(worker.last_of(Kind::Queue), 0);
     for (queued, first) in [(350, 3), (150, 3), (450, 4), (800, 8)] {
@@ -591,6 +667,155 @@ fn notes_become_steps_in_their_order() {
 
     notes[SLEPT] = note(Kind::Sleep, 1, path.last(), 350);
     assert_eq!(state(path.counts(), &notes), State::Waiting);
+}
+
+/// The task 7 runs, and is preempted this often, by 20 and once for longer by 21, with names.
+fn preempted(times: u64, parts: Option<Spent>) -> Path {
+    let mut path = begun(0);
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 1,
+        subject,
+    };
+    path.push_named(10, step(Kind::Switch, task(7, 120)), [7, 0]);
+    const NONE: Spent = Spent {
+        irq: 0,
+        softirq: 0,
+        idle: 0,
+    };
+    let mut spent = NONE;
+    for nth in 0..times {
+        let (by, took) = if nth == 5 { (21, 3_000) } else { (20, 1_000) };
+        path.push_named(
+            path.last() + 500,
+            step(Kind::Preempted, task(by, -1)),
+            [by.into(), 0],
+        );
+        let mut counts = path.counts();
+        counts.add_preempted();
+        path.set_counts(counts);
+        if let Some(parts) = parts {
+            path.push_wait(1, spent);
+            spent = spent.and(parts).unwrap();
+        }
+        path.push_waited(
+            path.last() + took,
+            step(Kind::Switch, task(7, 120)),
+            None,
+            spent,
+        );
+    }
+    path
+}
+
+#[test]
+fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
+    let parts = Spent {
+        irq: 100,
+        softirq: 0,
+        idle: 5,
+    };
+    for parts in [None, Some(parts)] {
+        let mut path = preempted(40, parts);
+        path.push(
+            path.last() + 9,
+            Step {
+                kind: Kind::Waking,
+                cpu: 1,
+                subject: 8,
+            },
+        );
+        path.push(
+            path.last() + 9,
+            Step {
+                kind: Kind::Switch,
+                cpu: 1,
+                subject: 8,
+            },
+        );
+        let counts = path.counts();
+        assert_eq!((counts.more(), counts.preempted()), (0, 40));
+        assert_eq!(total(&path), path.last());
+        let (mut times, mut ran, mut waited, mut spent) = (0, 0, 0, 0);
+        let mut longest = 0;
+        let mut names = Vec::new();
+        for one in shown(&path) {
+            match one {
+                Shown::Step(step, time, name) if step.kind == Kind::Preempted => {
+                    let told = of_preempted(step.subject);
+                    assert_eq!((told.prio, u64::from(told.tid)), (-1, name[0]));
+                    times += told.times;
+                    longest = longest.max(told.times);
+                    ran += time;
+                    names.push(told.tid);
+                }
+                Shown::Step(step, time, _)
+                    if step.subject == task(7, 120) && step.kind == Kind::Switch =>
+                {
+                    waited += time
+                }
+                Shown::Parts(parts, wait) => {
+                    spent += parts.irq;
+                    assert_eq!(parts.irq + parts.idle + parts.tasks(wait), wait);
+                }
+                _ => (),
+            }
+        }
+        assert_eq!((times, ran, waited), (40, 40 * 500, 10 + 42_000));
+        assert_eq!(spent, if parts.is_some() { 4_000 } else { 0 });
+        // It is named by the thread that preempted it for longest.
+        assert!(longest > 30 && names[0] == 21, "{names:?}");
+    }
+}
+
+#[test]
+fn preemptions_of_different_tasks_are_not_folded() {
+    let mut path = begun(0);
+    let step = |kind, subject| Step {
+        kind,
+        cpu: 1,
+        subject,
+    };
+    for tid in 1..20 {
+        path.push(path.last() + 10, step(Kind::Switch, task(tid, 120)));
+        path.push(path.last() + 10, step(Kind::Preempted, task(99, 49)));
+    }
+    assert!(path.counts().more() > 0);
+    assert_eq!(total(&path), path.last());
+}
+
+#[test]
+fn a_waker_that_is_a_task_is_named() {
+    let mut path = begun(100);
+    let mut notes = [0; NOTES];
+    notes[SLEPT] = note(Kind::Lock, 1, path.last(), 300);
+    notes[WOKEN] = note(Kind::Waking, 3, path.last(), 400);
+    let name = [u64::from_le_bytes(*b"holder\0\0"), 0];
+    notes[WAKER..WOKEN].copy_from_slice(&[305, name[0], name[1]]);
+    settle(&mut path, &mut notes, task(77, 120));
+    let seen = shown(&path);
+    let Some(Shown::Step(step, 100, told)) = seen.last() else {
+        panic!("{seen:?}");
+    };
+    assert_eq!(
+        (step.kind, step.subject as u32, waker_of(step.subject)),
+        (Kind::Waking, 77, 305)
+    );
+    assert_eq!(*told, name);
+    assert_eq!(notes, [0; NOTES]);
+    // The sleep before it has no name.
+    assert_eq!(
+        seen[1],
+        Shown::Step(
+            Step {
+                kind: Kind::Lock,
+                cpu: 1,
+                subject: task(77, 120)
+            },
+            200,
+            [0; 2]
+        )
+    );
 }
 
 proptest! {

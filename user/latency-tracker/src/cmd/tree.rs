@@ -200,6 +200,7 @@ impl Tip {
         match self.state.as_str() {
             "woken" => "has been woken, and waits for a CPU".into(),
             "running" if what.starts_with("preempted:") => "was preempted".into(),
+            "running" if what.starts_with("throttled:") => "is throttled".into(),
             "running" => "runs".into(),
             "waiting" if what.starts_with("lock:") => "waits for a spinlock".into(),
             "waiting" => "sleeps in the middle of its work".into(),

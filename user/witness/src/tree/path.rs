@@ -83,6 +83,23 @@ pub(super) enum Told {
     More(usize),
 }
 
+impl Told {
+    /// How many steps of the trace it stands for: twenty preemptions have nineteen switches between them.
+    pub(super) fn steps(&self) -> usize {
+        let what = match self {
+            Told::More(number) => return *number,
+            Told::Step { what, .. } => what,
+        };
+        let times = what
+            .rsplit_once('*')
+            .map(|(_, times)| times.parse::<usize>());
+        match times {
+            Some(Ok(times)) if times > 1 && what.starts_with("preempted:") => 2 * times - 1,
+            _ => 1,
+        }
+    }
+}
+
 /// The steps of an alert, each with the time when it was taken.
 pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
     let text = alert.fields.text("path").context("no path=")?;
@@ -108,14 +125,19 @@ pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
     Ok(steps)
 }
 
-/// A step without the name of its task, which its thread id says as well; and a wait for a lock as
-/// what the trace has for it, a sleep.
+/// A step without the name of its task, which its thread id says as well, or the waker that is on no
+/// path; and a wait for a lock as what the trace has for it, a sleep.
 fn plain(what: &str) -> String {
     if let Some(tid) = what.strip_prefix("lock:") {
         return format!("sleep:{tid}");
     }
+    if let (true, Some((waking, _))) = (what.starts_with("waking:"), what.split_once(",by:")) {
+        return waking.to_string();
+    }
     match (what.find('('), what.rfind(')')) {
-        (Some(open), Some(close)) if what.starts_with("switch:") => {
+        (Some(open), Some(close))
+            if what.starts_with("switch:") || what.starts_with("preempted:") =>
+        {
             format!("{}{}", &what[..open], &what[close + 1..])
         }
         _ => what.to_string(),

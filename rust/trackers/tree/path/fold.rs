@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Repeated preemptions of one task, as one step.
+//!
+//! ```text
+//!   switch A   preempted X   switch A   preempted Y   switch A        A runs 9, X 1, A 7, Y 2
+//!            9             1          7             2
+//!   switch A   preempted Y*2   switch A                               A runs 16, others 3
+//!            16              3
+//! ```
+//!
+//! On PREEMPT_RT each tick preempts a task of normal priority, and each time takes two places or more.
+//! So if a path has no room, the times that the task ran become one, and the times for which it was
+//! preempted. The step keeps the thread that preempted it for longest, and how often it was preempted:
+//! this is the sum, and not the order, of what happened. Nothing else is left out by that.
+//!
+//! The subject of such a step:
+//!
+//! ```text
+//!   63         48 47      32 31      22 21      0
+//!  | the longest | priority | how often |   tid  |
+//! ```
+
+use super::{
+    step::{is_attached, of_task},
+    Kind, Spent, Words, FIRST_STEP, KIND_AT, LONGEST, PLACES,
+};
+
+const TID_BITS: u32 = 22;
+const TIMES_BITS: u32 = 10;
+const PRIO_AT: u32 = 32;
+const LONGEST_AT: u32 = 48;
+/// Of the longest time, how many bits are kept.
+const DIGITS: u32 = 10;
+
+/// The subject of [`Kind::Preempted`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Preempted {
+    /// The thread that preempts, of several the one that did so for longest.
+    pub(crate) tid: u32,
+    pub(crate) prio: i32,
+    /// How many preemptions the step stands for, at most 1023.
+    pub(crate) times: u32,
+    /// The time of the longest, by [`rough`]; 0 if it is only one.
+    longest: u16,
+}
+
+/// What the subject of a [`Kind::Preempted`] says.
+pub(crate) fn of_preempted(subject: u64) -> Preempted {
+    let (low, prio) = of_task(subject);
+    let times = low >> TID_BITS;
+    let tid = low & ((1 << TID_BITS) - 1);
+    match times {
+        0 => Preempted {
+            tid,
+            prio,
+            times: 1,
+            longest: 0,
+        },
+        _ => Preempted {
+            tid,
+            prio: i32::from(prio as i16),
+            times,
+            longest: (subject >> LONGEST_AT) as u16,
+        },
+    }
+}
+
+impl Preempted {
+    fn to_word(self) -> u64 {
+        let prio = u64::from(self.prio as i16 as u16);
+        u64::from(self.longest) << LONGEST_AT
+            | prio << PRIO_AT
+            | u64::from(self.times.min((1 << TIMES_BITS) - 1)) << TID_BITS
+            | u64::from(self.tid)
+    }
+}
+
+/// A time in 16 bits: a longer time never has a smaller number.
+fn rough(time: u64) -> u16 {
+    let bits = u64::BITS - time.leading_zeros();
+    let more = bits.saturating_sub(DIGITS + 1);
+    // The first bit is always set if there are more, and adds one to the upper part.
+    (more << DIGITS) as u16 + (time >> more) as u16
+}
+
+/// A step and the places that belong to it: its first place, and the first one behind it.
+#[derive(Clone, Copy)]
+struct Whole {
+    at: usize,
+    end: usize,
+}
+
+fn word<W: Words + ?Sized>(path: &W, place: usize, nth: usize) -> u64 {
+    path.get(FIRST_STEP + 2 * place + nth)
+}
+
+fn kind<W: Words + ?Sized>(path: &W, place: usize) -> u64 {
+    word(path, place, 0) >> KIND_AT
+}
+
+/// The step of this kind at a place.
+fn whole<W: Words + ?Sized>(path: &W, at: usize, used: usize, is: Kind) -> Option<Whole> {
+    if at >= used || kind(path, at) != is as u64 {
+        return None;
+    }
+    let attached = |place: &usize| is_attached(word(path, *place, 0));
+    let end = at + 1 + (at + 1..used).take_while(attached).count();
+    Some(Whole { at, end })
+}
+
+/// Folds preemptions until there is room for `places` more, or nothing to fold; returns how many places
+/// are in use. Steps are not moved across those that were left out.
+#[cold]
+pub(super) fn fold<W: Words + ?Sized>(path: &mut W, mut used: usize, places: usize) -> usize {
+    let from = match path.counts().more() {
+        0 => 0,
+        _ => path.boundary(used),
+    };
+    let mut at = from;
+    while at < used && used + places > PLACES {
+        match fold_at(path, at, used) {
+            Some(left) => used = left,
+            None => at += 1,
+        }
+    }
+    let mut counts = path.counts();
+    counts.set_places(used);
+    path.set_counts(counts);
+    used
+}
+
+/// What the CPU did in the waits that two switches ended, together; `None` inside if it is known of
+/// neither, and outside if it has no sum.
+fn parts_of_both<W: Words + ?Sized>(
+    path: &W,
+    one: Whole,
+    other: Whole,
+) -> Option<Option<[u64; 2]>> {
+    let of = |step: Whole| [0, 1].map(|nth| word(path, step.at + 1, nth));
+    match (one.end - one.at, other.end - other.at) {
+        (1, 1) => Some(None),
+        (2, 2) if [one, other].map(|step| kind(path, step.at + 1)) == [Kind::Parts as u64; 2] => {
+            let ((_, one), (cpu, other)) = (Spent::of_words(of(one)), Spent::of_words(of(other)));
+            let sum = one.and(other)?;
+            Some(Some(sum.to_words(Kind::Parts, cpu)))
+        }
+        _ => None,
+    }
+}
+
+/// Folds the two preemptions that follow a switch at this place, if they do; returns how many places
+/// are in use then.
+fn fold_at<W: Words + ?Sized>(path: &mut W, at: usize, used: usize) -> Option<usize> {
+    let runs = whole(path, at, used, Kind::Switch)?;
+    let first = whole(path, runs.end, used, Kind::Preempted)?;
+    let between = whole(path, first.end, used, Kind::Switch)?;
+    let second = whole(path, between.end, used, Kind::Preempted)?;
+    let last = whole(path, second.end, used, Kind::Switch)?;
+    let task = |step: Whole| word(path, step.at, 1) as u32;
+    if task(runs) != task(between) || task(runs) != task(last) {
+        return None;
+    }
+    let time = |step: Whole| word(path, step.at, 0) & LONGEST;
+    let (ran, preempted) = (time(first) + time(second), [time(between), time(last)]);
+    let all = preempted[0] + preempted[1];
+    if ran > LONGEST || all > LONGEST {
+        return None;
+    }
+    let parts = parts_of_both(path, between, last)?;
+    let [mut one, mut other] = [first, second].map(|step| of_preempted(word(path, step.at, 1)));
+    for (one, time) in [(&mut one, preempted[0]), (&mut other, preempted[1])] {
+        if one.times == 1 {
+            one.longest = rough(time);
+        }
+    }
+    let (kept, mut subject) = if other.longest > one.longest {
+        (second, other)
+    } else {
+        (first, one)
+    };
+    subject.times = one.times + other.times;
+    let tag = word(path, kept.at, 0) & !LONGEST | ran;
+    let back = word(path, last.at, 0) & !LONGEST | all;
+    let end = [back, word(path, last.at, 1)];
+    // The step that is kept, with its name, then the last switch, then what follows that.
+    let mut to = first.at;
+    let mut put = |path: &mut W, words: [u64; 2]| {
+        for (nth, word) in words.into_iter().enumerate() {
+            path.set(FIRST_STEP + 2 * to + nth, word);
+        }
+        to += 1;
+    };
+    put(path, [tag, subject.to_word()]);
+    for place in kept.at + 1..kept.end {
+        let words = [word(path, place, 0), word(path, place, 1)];
+        put(path, words);
+    }
+    put(path, end);
+    if let Some(parts) = parts {
+        put(path, parts);
+    }
+    for place in last.end..used {
+        let words = [word(path, place, 0), word(path, place, 1)];
+        put(path, words);
+    }
+    Some(to)
+}

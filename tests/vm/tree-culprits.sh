@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# A thread is late because of another task, or of a limit, that is known here: a real-time thread that preempts it once for
+# long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space. The path names the
+# thread that preempted it, after that thread has exited, too. Many preemptions are one step, which counts them, and leave
+# nothing out but two steps of the softirq thread of PREEMPT_RT. A quota is no preemption, and the sentence says what it is.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# timeout: 240
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+. /lt/tests/sched.sh
+
+load_module
+/usr/bin/taskset -p 1 $$ >/dev/null
+
+# late WHAT TIMES: a thread lt_late on CPU 1 computes for a while whenever it was woken by a timer, and for as long as that
+# takes, lt_hog preempts it so often; or it is in a cgroup with a quota. Prints the thread id of lt_hog.
+cat >/tmp/late.py <<'END'
+import os, sys, threading, time
+what, times = sys.argv[1], int(sys.argv[2])
+def name(text):
+    with open(f"/proc/self/task/{threading.get_native_id()}/comm", "w", encoding="ascii") as file:
+        file.write(text)
+def burn(milliseconds):
+    end = time.thread_time_ns() + int(milliseconds * 1e6)
+    while time.thread_time_ns() < end:
+        pass
+os.sched_setaffinity(0, {1})
+turn = 20
+if what == "quota":
+    path = "/sys/fs/cgroup/lt-quota"
+    with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as file:
+        file.write("+cpu")
+    os.makedirs(path, exist_ok=True)
+    for file, text in ("cpu.max", "10000 100000"), ("cgroup.procs", str(os.getpid())):
+        with open(f"{path}/{file}", "w", encoding="ascii") as file:
+            file.write(text)
+    name("lt_late")
+    for _ in range(times):
+        time.sleep(0.02)
+        burn(turn)
+else:
+    # long or often
+    hogs, pause, took = (1, 0.005, 30) if what == "long" else (30, 0.001, 0.3)
+    child = os.fork()
+    if child == 0:
+        name("lt_hog")
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(50))
+        end = time.monotonic() + times
+        while time.monotonic() < end:
+            time.sleep(pause)
+            burn(took)
+            if what == "long":
+                time.sleep(0.08)
+        os._exit(0)
+    print(child)
+    sys.stdout.flush()
+    name("lt_late")
+    while os.waitpid(child, os.WNOHANG)[0] == 0:
+        time.sleep(0.02)
+        burn(turn if what == "long" else 60)
+END
+late() { python3 /tmp/late.py "$@"; }
+
+# told: what a person reads about all alerts, in /tmp/watched.
+told() {
+	latency-tracker watch t --count "$(stat t alerts)" >/tmp/watched || assert_eq $? 2 "the exit status of watch"
+	cat /tmp/watched
+}
+
+# Once, by a thread that is gone when the alert is read.
+control 't tree threshold=45ms comm=lt_late end=blocked origin=timer'
+exec 3<$LT/t/alerts
+hog=$(late long 2)
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+[ ! -e "/proc/$hog" ] || fail "lt_hog is still there"
+# On PREEMPT_RT ticks preempt it, too, for which there may be no room.
+grep -Eq " preempted:$hog\(lt_hog\)/49(\*[0-9]+)?@1\+" /tmp/alerts || fail "who preempted it is not named"
+told
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while (lt_hog/$hog had preempted it|it was preempted [0-9]+ times, for the longest by lt_hog/$hog), CPU 1" || fail "the sentence"
+control -t
+
+# So often that there is no room for each.
+control 't tree threshold=60ms comm=lt_late end=blocked origin=timer'
+exec 3<$LT/t/alerts
+hog=$(late often 2)
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
+grep -Eq " preempted=[1-9][0-9] merged=[0-9]+ more=[02] .* preempted:$hog\(lt_hog\)/49\*[1-9][0-9]@1\+" /tmp/alerts ||
+	fail "the preemptions are not one step"
+control -t
+
+# A quota. With end=user the path ends before it throttles.
+if ! grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+	! in_time || fail "no quota of processors here"
+	echo "This kernel has no quota of processors."
+	unload_module
+	exit
+fi
+control 't tree threshold=50ms comm=lt_late end=blocked origin=timer'
+exec 3<$LT/t/alerts
+late quota 4
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+grep -Eq ' path="timer:.* throttled:[0-9]+@1\+[0-9]+ switch:' /tmp/alerts || fail "it was throttled, and no step says so"
+if grep -q ' preempted:0/' /tmp/alerts; then fail "the idle task preempts nothing"; fi
+told
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence"
+control -t
+unload_module
