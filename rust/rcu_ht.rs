@@ -76,7 +76,7 @@ use crate::{
 };
 use core::{array, cell::UnsafeCell, marker::PhantomData, ptr};
 use kernel::prelude::*;
-use place::Place;
+use place::{Offered, Place};
 use tags::{equal_bytes, free_bytes, tag};
 
 pub(crate) use place::{Candidate, Seen};
@@ -371,15 +371,14 @@ impl<P: Platform> Table<P> {
     ) -> Option<R> {
         let level = self.current(guard);
         let home = level.home(hash);
-        let seen = |_: &_, _, cell| Candidate::anywhere(cell);
         // Relaxed: as in `find`.
         if home.overflow.load(Relaxed) != 0 {
-            if let Some(found) = level.search(hash, 1, seen, take) {
+            if let Some(found) = level.search(hash, 1, take) {
                 return Some(found);
             }
         }
         self.others(guard)
-            .find_map(|older| older.search(hash, 0, seen, take))
+            .find_map(|older| older.search(hash, 0, take))
     }
 
     /// Offers the cells that may be filed under `hash`, each with the slot in which it was seen,
@@ -395,12 +394,11 @@ impl<P: Platform> Table<P> {
         mut see: impl FnMut(Seen) -> Option<R>,
     ) -> Option<R> {
         let level = self.current(guard);
-        let seen = |bucket: &Bucket, slot, cell| Seen::new(cell, bucket, slot);
-        level.search(hash, 0, seen, &mut see).or_else(|| {
+        level.search(hash, 0, &mut see).or_else(|| {
             // If the table has grown since, this level is among the others.
             self.others(guard)
                 .filter(|other| !ptr::eq(*other, level))
-                .find_map(|other| other.search(hash, 0, seen, &mut see))
+                .find_map(|other| other.search(hash, 0, &mut see))
         })
     }
 
@@ -652,17 +650,16 @@ impl Level {
     }
 
     /// Searches from the bucket that is `step` after the home of `hash`.
-    fn search<'a, C, R>(
+    fn search<'a, C: Offered<'a>, R>(
         &'a self,
         hash: u64,
         mut step: usize,
-        seen: impl Fn(&'a Bucket, usize, Index) -> C + Copy,
         take: &mut impl FnMut(C) -> Option<R>,
     ) -> Option<R> {
         while step <= self.reach() {
             let bucket = self.bucket(home(hash).wrapping_add(step));
             let hits = bucket.hits(tag(hash));
-            if let Some(found) = bucket.offer(hits, seen, take) {
+            if let Some(found) = bucket.offer(hits, C::offered, take) {
                 return Some(found);
             }
             // Relaxed: an event that was published before this search began was counted before.

@@ -110,12 +110,28 @@ pub(crate) struct Seen {
     place: Place,
 }
 
-impl Seen {
-    pub(super) fn new(cell: Index, bucket: &Bucket, slot: usize) -> Self {
+/// How a search that may leave the home bucket offers a cell.
+pub(super) trait Offered<'a> {
+    /// A cell whose index was seen in a slot.
+    fn offered(bucket: &'a Bucket, slot: usize, cell: Index) -> Self;
+}
+
+impl<'a> Offered<'a> for Candidate<'a> {
+    #[inline(always)]
+    fn offered(_: &'a Bucket, _: usize, cell: Index) -> Self {
+        Self::anywhere(cell)
+    }
+}
+
+impl<'a> Offered<'a> for Seen {
+    #[inline(always)]
+    fn offered(bucket: &'a Bucket, slot: usize, cell: Index) -> Self {
         let place = Place::of(bucket, slot);
         Self { cell, place }
     }
+}
 
+impl Seen {
     /// Whether the event with this link, that of the cell, is in this slot. Otherwise the index was
     /// an old one.
     ///
