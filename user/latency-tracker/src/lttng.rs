@@ -334,7 +334,7 @@ impl Drop for Session {
 }
 
 /// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace
-/// Compass opens none without (its issue 298).
+/// Compass opens none without.
 fn sign(metadata: &Path) -> std::io::Result<()> {
     let bytes = fs::read(metadata)?;
     // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.

@@ -228,8 +228,7 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
     );
 }
 
-/// Whoever has raised the softirq that brings a packet decides where the packet is from (review 3, B3: synth.py
-/// delayed-ack and from-a-device).
+/// The task that has raised the softirq that brings a packet decides where the packet is from.
 #[test]
 fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
     let vector = 3;
@@ -299,7 +298,7 @@ fn a_wait_for_a_disk_names_it() {
     assert_eq!(pieces[0].cause, Cause::For(Leaf::Completion(disk), None));
 }
 
-/// A timer ends such a sleep, and the limit is why it was (review 3, B8).
+/// A timer ends such a sleep, and the limit is why it was.
 #[test]
 fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
     let disk = Some(lt_model::Disk(8 << 20));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Waits for a request of a disk, by where the request was (review 3, B1).
+//! Waits for a request of a disk, by where the request was.
 
 use lt_analyze::{Cause, Leaf, path};
 use lt_model::{Builder, Disk, Event, Sleep, Stage, SwitchedOut, What};
@@ -85,7 +85,7 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
         stage(7, Stage::Issued, DISK, 64),
     ];
     assert_eq!(parts(&own), "disk 100");
-    // A limit of a cgroup: another thread submits it later (synth.py held-back-read).
+    // A limit of a cgroup: another thread submits it later.
     let limited = own.map(|e| Event {
         time: e.time + 90,
         ..e

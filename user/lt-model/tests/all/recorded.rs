@@ -27,7 +27,7 @@ fn why(model: &Model, tid: i32) -> Vec<(u64, u64, Unrecorded)> {
     .collect()
 }
 
-/// A flight recorder whose busy processor has only the last events (review 3, B5).
+/// A flight recorder whose busy processor has only the last events.
 #[test]
 fn a_thread_is_not_known_to_be_off_while_a_stream_has_not_started() {
     let events = [
@@ -98,7 +98,7 @@ fn nothing_is_known_of_a_processor_without_a_stream() {
     assert_eq!(parts[1].1, 100);
 }
 
-/// Events are lost on CPU 0 from 30 to 60 (review 3, B6).
+/// Events are lost on CPU 0 from 30 to 60.
 #[test]
 fn a_sleep_with_a_gap_is_known_up_to_the_gap_and_after_it() {
     let m = model(&[
