@@ -142,7 +142,7 @@ if [ -n "$rt" ]; then
 	echo 30000 >$parameters/us
 	control "t tree threshold=5ms comm=lt_target origin=irq irq=$threaded"
 	by wait "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ lock:\\d+ waking:\\d+,by:\\d+\\(lt_beside\\) switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" \
-		'waking:\d+'
+		'waking:\d+,by:\d+\(lt_beside\)'
 	control -t
 	echo "$us" >$parameters/us
 fi
