@@ -134,7 +134,7 @@ bad control "$EINVAL" 'one block threshold=5ms ring=2048' ring
 bad control "$EINVAL" 'one block threshold=5ms bogus=1' bogus
 bad control "$ERANGE" 'one block threshold=5ms wakeup_interval=99999999999s' 99999999999s
 bad control "$EINVAL" 'one block enabled=0 threshold=never' never
-for file in events ring stack from; do bad one/$file 'Operation not permitted' insert insert; done
+for file in events ring stack from; do bad one/$file 'Operation not permitted' insert "$file"; done
 bad one/timeout "$EINVAL" soon soon
 
 # Too much at once
