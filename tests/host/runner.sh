@@ -8,6 +8,7 @@
 # costs is complete. No test starts after the deadline, and the order of tests and the choice for make test-long are as
 # the head of tests/run says.
 # timeout: 900
+# worth: a runner that cannot fail would hide every other fault
 
 set -euo pipefail
 top=$(cd "$(dirname "$0")/../.." && pwd)
