@@ -79,9 +79,9 @@ pub(super) fn check(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<V
     Ok(gaps)
 }
 
-/// The processors whose streams have switches of threads, and from when to when these are whole, ns: from the begin of the
-/// first packet to the end of the last one. Empty if nothing says so: only LTTng begins the first packet of a stream when
-/// the recording starts, and keeps one stream a processor.
+/// The processors whose streams have switches of threads, and the time that each stream covers, in ns: from the start of
+/// its first packet to the end of its last one. Empty for other tracers: only LTTng starts the first packet of a stream
+/// when the recording starts, and keeps one stream for each processor.
 pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)> {
     let is_kernel = |trace: usize| kernels.get(trace) == Some(&true);
     let is_lttng = |trace: &Trace| {

@@ -52,7 +52,7 @@ impl Stream {
             (Some(old), Some(new)) if is_open => new.saturating_sub(old).saturating_sub(1),
             _ => 0,
         };
-        // What was lost first is told first: the list is taken from its end.
+        // Callers pop from the end of the list, so the earliest loss goes last.
         if packets > 0 {
             let lost = self.lost(Missing::Packets, packets, (end.min(begin), begin));
             self.lost.push(lost);
