@@ -24,6 +24,7 @@ mod alert;
 mod control;
 mod duration;
 mod error;
+pub mod evidence;
 mod fields;
 mod histogram;
 mod hwnoise;
