@@ -202,6 +202,8 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
     pub(crate) slots: u32,
+    /// Bytes of all names in field classes.
+    pub(crate) names: usize,
     pub(crate) uuid: Option<[u8; 16]>,
     pub(crate) packet_header: Option<NodeId>,
     pub(crate) clocks: Vec<Clock>,

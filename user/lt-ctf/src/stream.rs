@@ -14,12 +14,13 @@ mod index;
 mod lost;
 mod packet;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 
 pub(crate) use self::index::Index;
 pub use self::index::Span;
 pub use self::lost::{Lost, Missing};
+pub(crate) use self::packet::MAGIC;
 use self::packet::Packet;
 use crate::error::{Error, Result, What};
 use crate::program::{FUEL, State, Stop, Window};
@@ -36,6 +37,13 @@ pub(crate) struct Part {
     pub(crate) path: PathBuf,
     /// As it was when the trace was opened.
     pub(crate) size: u64,
+}
+
+impl Part {
+    /// Whether it is longer now than it was when the trace was opened: then it is still being written.
+    pub(crate) fn has_grown(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|facts| facts.len() > self.size)
+    }
 }
 
 /// What a stream has next.
@@ -199,6 +207,7 @@ impl Stream {
         Error {
             file: path.unwrap_or_default(),
             offset: self.packet.offset + bit / 8,
+            packet: Some(self.packet.offset),
             what: what.into(),
         }
     }

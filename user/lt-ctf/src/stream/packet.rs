@@ -2,14 +2,13 @@
 
 //! Packets: where they are, and what their headers and contexts say of them.
 
-use std::fs;
-
-use super::Stream;
+use super::{Part, Stream};
 use crate::error::{Result, What};
 use crate::program::{FUEL, Roles, Stop, Window, align, walk};
 use crate::schema::{Kind, NodeId, Schema};
 
-const MAGIC: u64 = 0xc1fc_1fc1;
+/// What each packet begins with, if packets have a magic number.
+pub(crate) const MAGIC: u64 = 0xc1fc_1fc1;
 
 /// Where a packet is and what it says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -59,10 +58,7 @@ impl Stream {
 
     /// Whether a file is longer now than it was when the trace was opened: then it is still being written.
     fn grows(&self, part: usize) -> bool {
-        let Some(part) = self.parts.get(part) else {
-            return false;
-        };
-        fs::metadata(&part.path).is_ok_and(|facts| facts.len() > part.size)
+        self.parts.get(part).is_some_and(Part::has_grown)
     }
 
     /// Whether a packet of which the end is missing is not there yet, rather than cut off.
