@@ -78,6 +78,8 @@ pub(crate) struct Stream {
     /// Where the next packet begins.
     pub(crate) at: (usize, u64),
     pub(crate) packet: Packet,
+    /// No event of the packet is later, cycles.
+    latest: u64,
     /// It is open, and what was lost before it is being told.
     ready: bool,
     /// Before the present one.
@@ -133,6 +135,7 @@ impl Stream {
             open: None,
             at: (0, 0),
             packet: Packet::default(),
+            latest: u64::MAX,
             ready: false,
             before: None,
             discarded: None,
@@ -231,7 +234,17 @@ impl Stream {
     #[cold]
     fn again(&mut self, stop: Stop) -> Result<()> {
         self.limit = 0;
-        self.more(stop).inspect_err(|_| self.lose_rest())?;
+        if let (Some(_), Stop::More(want)) = (self.packet.cut, &stop)
+            && self.is_beyond(want.saturating_add(8 * self.base))
+        {
+            return Ok(());
+        }
+        if let Err(error) = self.more(stop) {
+            // One error is enough.
+            self.packet.cut = None;
+            self.lose_rest();
+            return Err(error);
+        }
         self.enter();
         Ok(())
     }
@@ -240,6 +253,7 @@ impl Stream {
     #[cold]
     fn between(&mut self, schema: &Schema) -> Result<Option<Next>> {
         self.limit = 0;
+        self.end_cut()?;
         self.told = self.rest.take();
         if let Some(lost) = self.told {
             return Ok(Some(Next::Lost(lost)));
@@ -281,6 +295,11 @@ impl Stream {
             Some(fast) => header::fast(window, begin, fast, self.cycles)?,
             None => header::any(schema, class, window, begin, &mut self.state, self.cycles)?,
         };
+        if cycles > self.latest {
+            return Err(Stop::bad(
+                "an event that is later than the end of its packet",
+            ));
+        }
         let index = class.events.get(number);
         let Some((index, event)) = index.and_then(|i| Some((i, schema.classes.get(i as usize)?)))
         else {

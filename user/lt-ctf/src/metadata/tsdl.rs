@@ -42,9 +42,25 @@ fn packets(begin: &[u8]) -> Option<Order> {
     }
 }
 
-/// Whether a file that begins like this is metadata of CTF 1.8.
+/// Whether a file that begins like this is metadata of CTF 1.8. Plain text should begin with a signature, which LTTng from
+/// 2.14 on does not write.
 pub(crate) fn is_tsdl(begin: &[u8]) -> bool {
-    packets(begin).is_some() || begin.trim_ascii_start().starts_with(b"/* CTF 1.")
+    let text = begin.trim_ascii_start();
+    let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    let word = text.iter().position(|b| !is_word(b));
+    let word = word.and_then(|end| text.get(..end)).unwrap_or_default();
+    let starts: [&[u8]; 9] = [
+        b"typealias",
+        b"typedef",
+        b"trace",
+        b"env",
+        b"clock",
+        b"stream",
+        b"struct",
+        b"enum",
+        b"event",
+    ];
+    packets(begin).is_some() || text.starts_with(b"/* CTF 1.") || starts.contains(&word)
 }
 
 /// The text, and where in the file each piece of it is: the byte of the text, and that of the file.

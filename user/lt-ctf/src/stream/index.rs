@@ -61,7 +61,7 @@ pub struct Span {
 impl Stream {
     /// From which packet to which it reaches; `None` if it has none that can be read. Reads the begin of each.
     pub(crate) fn span(&self, schema: &Schema) -> Option<Span> {
-        let mut walker = Self::new(schema, self.class, self.parts.clone(), true);
+        let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
         walker.size = PAGE as usize;
         let mut span: Option<Span> = None;
         loop {
@@ -73,7 +73,8 @@ impl Stream {
             }
             let packet = &walker.packet;
             let begin = packet.begin.unwrap_or(walker.cycles);
-            let end = packet.end.unwrap_or(begin);
+            // How far one reaches whose end is missing is not known.
+            let end = packet.end.filter(|_| packet.cut.is_none()).unwrap_or(begin);
             let span = span.get_or_insert(Span {
                 trace: self.trace,
                 stream: (self.class, walker.id),
@@ -92,7 +93,7 @@ impl Stream {
     /// The packets of this stream, in order, up to the first that cannot be read.
     pub(crate) fn index(&self, schema: &Schema) -> Index {
         let mut index = Index::default();
-        let mut walker = Self::new(schema, self.class, self.parts.clone(), true);
+        let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
         walker.size = PAGE as usize;
         while let Ok(true) = walker.next_packet(schema) {
             if let Some(begin) = walker.packet.begin {

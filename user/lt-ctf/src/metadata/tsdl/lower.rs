@@ -12,7 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::types::{Int, Kind, Length, Mapping, Type, shown};
 use crate::bits::Order;
-use crate::metadata::field::{NAMES, Root};
+use crate::metadata::field::Root;
+
+/// The most that one scope may become, and what a field class is taken to be without its name, bytes.
+const MADE: usize = 16 << 20;
+const CLASS: usize = 512;
 
 /// Where the absolute paths begin, and the scopes as CTF 2 calls them, in the order of [`Root`].
 const ROOTS: [(&[&str], &str); 6] = [
@@ -43,7 +47,7 @@ pub(super) struct Lower<'t> {
     roots: [Option<&'t Type>; 6],
     root: Root,
     open: Vec<Open<'t>>,
-    /// Bytes of what has been made.
+    /// Bytes of what has been made of the scope at hand.
     made: usize,
 }
 
@@ -76,6 +80,7 @@ impl<'t> Lower<'t> {
         if let Some(scope) = scope {
             self.root = root;
             self.open.clear();
+            self.made = 0;
             let class = self.class("", scope);
             let (path, _) = ROOTS[root as usize];
             fragment.insert(
@@ -97,15 +102,15 @@ impl<'t> Lower<'t> {
     /// Shared types can multiply: a few lines of metadata would else need all memory.
     fn spend(&mut self, bytes: usize) -> Result<(), String> {
         self.made = self.made.saturating_add(bytes);
-        if self.made > NAMES {
-            return Err(format!("more than {NAMES} bytes of field classes"));
+        if self.made > MADE {
+            return Err(format!("more than {MADE} bytes of field classes"));
         }
         Ok(())
     }
 
     /// The class of a field of that name.
     fn class(&mut self, name: &'t str, of: &'t Type) -> Lowered {
-        self.spend(64 + name.len())?;
+        self.spend(CLASS + name.len())?;
         match &of.kind {
             Kind::Int(int) => self.int(name, int, &[]),
             Kind::Enum(int, mappings) => self.int(name, int, mappings),

@@ -128,8 +128,12 @@ impl<'a> Parser<'a> {
 
     /// Goes to the next token; the one before it.
     pub(super) fn advance(&mut self) -> Parsed<Token> {
-        let (at, next) = self.tokens.next()?;
-        self.at = at;
+        let next = self.tokens.next();
+        self.at = match &next {
+            Ok((at, _)) => *at,
+            Err(_) => self.tokens.place(),
+        };
+        let (_, next) = next?;
         Ok(std::mem::replace(&mut self.token, next))
     }
 

@@ -154,6 +154,11 @@ impl<'a> Tokens<'a> {
         value as u8
     }
 
+    /// How far it is, bytes.
+    pub(super) fn place(&self) -> usize {
+        self.at
+    }
+
     /// Whether nothing is left.
     pub(super) fn is_at_end(&self) -> bool {
         self.at >= self.text.len()
