@@ -239,6 +239,11 @@ impl Schema {
         found.map(|(_, v)| v.as_str())
     }
 
+    /// The classes of all events.
+    pub fn classes(&self) -> impl Iterator<Item = &Class> {
+        self.classes.iter()
+    }
+
     /// The classes of the events that streams of a class have, by the number in [`crate::Span::stream`].
     pub fn classes_of(&self, stream: usize) -> impl Iterator<Item = &Class> {
         let events = self.streams.get(stream).map(|stream| &stream.events);

@@ -288,7 +288,7 @@ fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
 
 /// More than a window, so that headers lie across its end; and times that go back, which only a whole clock can say.
 #[test]
-fn the_header_of_converted_traces_is_read_in_the_quick_way_as_in_the_slow_one() {
+fn the_header_of_babeltrace2_is_read_in_the_quick_way_as_in_the_slow_one() {
     for align in [8, 32, 64] {
         let part = |role_of: &str| {
             role(

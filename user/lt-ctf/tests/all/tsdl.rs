@@ -9,7 +9,7 @@ use lt_ctf::Reader;
 use crate::made::{Bits, Dir, told, write};
 
 /// Most of what TSDL has; integers are big-endian unless they say something else.
-const MANY: &str = r#"/* CTF 1.8 */
+pub const MANY: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; } := uint8_t;
 typealias integer { size = 32; } := unsigned int;
 typealias integer { size = 32; signed = TRUE; } := int;
@@ -62,7 +62,7 @@ event { name = plain; id = 2; stream_id = 4; };
 "#;
 
 /// A stream of `MANY` with three events; its last byte is the last of the third.
-fn stream() -> Vec<u8> {
+pub fn stream() -> Vec<u8> {
     let mut bits = Bits::default();
     let head = |bits: &mut Bits, size: u64| {
         bits.align(8).put(0xc1fc_1fc1, 32, true);
@@ -103,7 +103,7 @@ fn stream() -> Vec<u8> {
         for _ in 0..3 {
             bits.u8(0).put(0, 3, true).put(1, 5, true);
         }
-        bits.u8(0x12).u8(0xff - 255).u8(9);
+        bits.u8(0x12).u8(0).u8(9);
         bits.raw(&[0; 6]).put(0, 32, true).raw(b"\0\0\0\0");
         bits.align(32).put(0, 32, true).put(0, 64, false);
         bits.put(8, 16, false).put(1, 32, true).u8(250);
@@ -141,7 +141,7 @@ fn all_of_tsdl_is_read_as_babeltrace2_reads_it() {
 }
 
 /// `text` in packets of metadata, as LTTng's kernel tracer writes it, each with so many bytes of text.
-fn packets(text: &str, big: bool, each: usize) -> Vec<u8> {
+pub fn packets(text: &str, big: bool, each: usize) -> Vec<u8> {
     let mut bits = Bits::default();
     for piece in text.as_bytes().chunks(each) {
         let begin = bits.bytes.len();

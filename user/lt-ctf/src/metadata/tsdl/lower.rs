@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use serde_json::{Map, Value, json};
 
-use super::types::{Int, Kind, Length, Mapping, Type, shown};
+use super::types::{Int, Kind, Length, Mapping, Named, Type, shown};
 use crate::bits::Order;
 use crate::metadata::field::Root;
 
@@ -269,10 +269,10 @@ impl<'t> Lower<'t> {
             path.len() > start.len() && begin.eq(start.iter())
         };
         let root = ROOTS.iter().position(|root| begins(&root))?;
-        self.from_root(root, path.get(ROOTS[root].0.len()..)?)
+        self.in_root(root, path.get(ROOTS[root].0.len()..)?)
     }
 
-    fn from_root(&self, root: usize, path: &[String]) -> Option<(Value, &'t Type)> {
+    fn in_root(&self, root: usize, path: &[String]) -> Option<(Value, &'t Type)> {
         let mut names = Vec::new();
         let found = if root == self.root as usize {
             let members = &self.open.first()?.members;
@@ -293,7 +293,7 @@ impl<'t> Lower<'t> {
         let earlier = (0..self.root as usize).rev();
         earlier
             .into_iter()
-            .find_map(|root| self.from_root(root, path))
+            .find_map(|root| self.in_root(root, path))
     }
 }
 
@@ -314,7 +314,7 @@ fn inside<'t>(of: &'t Type, path: &[String], names: &mut Vec<Value>) -> Option<&
     let Some((first, rest)) = path.split_first() else {
         return Some(of);
     };
-    let named = |(name, _): &&(String, Rc<Type>)| name == first;
+    let named = |(name, _): &&Named| name == first;
     match &of.kind {
         Kind::Struct { members, .. } => {
             let (_, of) = members.iter().find(named)?;

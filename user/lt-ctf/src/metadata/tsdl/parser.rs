@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::token::{Token, Tokens};
-use super::types::{Float, Int, Kind, Length, Mapping, Names, Type};
+use super::types::{Float, Int, Kind, Length, Mapping, Named, Names, Type};
 use crate::bits::Order;
 use crate::metadata::field::DEPTH;
 
@@ -53,7 +53,7 @@ impl Assigned {
 #[derive(Debug, Default)]
 pub(super) struct Block {
     values: Vec<(String, Assigned)>,
-    types: Vec<(String, Rc<Type>)>,
+    types: Vec<Named>,
 }
 
 impl Block {
@@ -423,7 +423,7 @@ impl<'a> Parser<'a> {
     }
 
     /// The members between braces, if there are any.
-    fn members(&mut self) -> Parsed<Option<Vec<(String, Rc<Type>)>>> {
+    fn members(&mut self) -> Parsed<Option<Vec<Named>>> {
         if !self.takes("{")? {
             return Ok(None);
         }

@@ -14,6 +14,9 @@ pub(super) struct Type {
     pub(super) depth: usize,
 }
 
+/// A member or an option: its name and its type.
+pub(super) type Named = (String, Rc<Type>);
+
 /// Names from the outside to the inside: `stream.event.header.id`.
 pub(super) type Names = Vec<String>;
 
@@ -24,13 +27,13 @@ pub(super) enum Kind {
     Float(Float),
     Text,
     Struct {
-        members: Vec<(String, Rc<Type>)>,
+        members: Vec<Named>,
         align: u64,
     },
     Variant {
         /// Missing until it is used.
         tag: Option<Names>,
-        options: Rc<Vec<(String, Rc<Type>)>>,
+        options: Rc<Vec<Named>>,
     },
     Array {
         of: Rc<Type>,
@@ -76,7 +79,7 @@ pub(super) struct Float {
 
 impl Type {
     pub(super) fn new(kind: Kind, limit: usize) -> Result<Rc<Self>, String> {
-        let deepest = |members: &[(String, Rc<Self>)]| members.iter().map(|(_, t)| t.depth).max();
+        let deepest = |members: &[Named]| members.iter().map(|(_, t)| t.depth).max();
         let below = match &kind {
             Kind::Struct { members, .. } => deepest(members),
             Kind::Variant { options, .. } => deepest(options),
