@@ -39,5 +39,6 @@ fuzz_target!(|bytes: &[u8]| {
             Err(_) => errors += 1,
         }
     }
+    let _ = reader.spans();
     let _ = reader.seek(0);
 });

@@ -71,10 +71,16 @@ impl Stream {
                 // The next file may be better.
                 Err(_) => continue,
             }
-            let packet = &walker.packet;
+            let packet = walker.packet.clone();
             let begin = packet.begin.unwrap_or(walker.cycles);
-            // How far one reaches whose end is missing is not known.
-            let end = packet.end.filter(|_| packet.cut.is_none()).unwrap_or(begin);
+            let mut end = packet.end.unwrap_or(begin);
+            if packet.cut.is_some() {
+                // As far as there are events of it.
+                match walker.last(schema) {
+                    Some(last) => end = last,
+                    None => continue,
+                }
+            }
             let span = span.get_or_insert(Span {
                 trace: self.trace,
                 stream: (self.class, walker.id),
@@ -88,6 +94,24 @@ impl Stream {
                 .zip(packet.number)
                 .map(|((first, _), last)| (first, last));
         }
+    }
+
+    /// The time of the last event that is there of the packet, which has just been opened.
+    fn last(&mut self, schema: &Schema) -> Option<u64> {
+        let mut last = None;
+        self.enter();
+        while self.pos < self.limit {
+            match self.decode(schema) {
+                Ok(()) => last = Some(self.cycles),
+                Err(stop) => {
+                    if self.again(stop).is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.limit = 0;
+        last
     }
 
     /// The packets of this stream, in order, up to the first that cannot be read.

@@ -197,6 +197,7 @@ fn damage_all(metadata: &[u8], stream: &[u8]) {
         if round % 4 == 3
             && let Ok(mut reader) = lt_ctf::Reader::open(&dir.0)
         {
+            let _ = reader.spans();
             let _ = reader.seek(random.below(700) as i64 + 5_000_000_000);
             let _ = reader.next();
         }

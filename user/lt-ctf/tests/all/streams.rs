@@ -414,6 +414,13 @@ fn what_grows_is_read_as_far_as_it_is_there() {
             },
             "{ended:?}"
         );
+        // A stream reaches to the last event that is there.
+        let spans = Reader::open(&dir.0).unwrap().spans();
+        let last = [0, 4][cut.saturating_sub(HEADER) / EVENT];
+        assert!(
+            spans.len() == 1 && spans[0].cycles == (0, last),
+            "{spans:?}"
+        );
         if cut > 0 {
             let place = format!("error stream_0:{}: the packet has ", first.len());
             let size = if cut < HEADER {
