@@ -26,7 +26,7 @@ pub(crate) struct Packet {
     pub(crate) end: Option<u64>,
     pub(crate) number: Option<u64>,
     pub(crate) discarded: Option<u64>,
-    /// The file ends before this packet does, which has so many bytes by its own account. The sizes above are of what is
+    /// The file ends before this packet does, which has this many bytes by its own account. The sizes above are of what is
     /// there.
     pub(crate) cut: Option<u64>,
 }

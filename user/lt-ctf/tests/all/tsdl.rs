@@ -140,7 +140,7 @@ fn all_of_tsdl_is_read_as_babeltrace2_reads_it() {
     assert_eq!(told(&dir.0, false).unwrap(), EXPECTED);
 }
 
-/// `text` in packets of metadata, as LTTng's kernel tracer writes it, each with so many bytes of text.
+/// `text` in packets of metadata, as LTTng writes it for a kernel; each has at most `each` bytes of text.
 pub fn packets(text: &str, big: bool, each: usize) -> Vec<u8> {
     let mut bits = Bits::default();
     for piece in text.as_bytes().chunks(each) {
