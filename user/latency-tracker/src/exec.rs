@@ -50,7 +50,6 @@ pub(crate) fn cannot_run(shown: &str) -> String {
     let program = shown.split(' ').next().unwrap_or(shown);
     let package = match program {
         "lttng" | "lttng-sessiond" => "; install the package lttng-tools",
-        "babeltrace2" => "; install the package babeltrace2",
         "modprobe" => "; install the package kmod",
         _ => "",
     };

@@ -17,11 +17,9 @@ use serde_json::Value;
 #[allow(unreachable_pub, clippy::panic, clippy::expect_used)]
 #[path = "../src/analyze/picture/pftrace.rs"]
 mod pftrace;
-mod program;
 mod terminal;
 
 use pftrace::Pftrace;
-use program::program;
 
 /// A directory of its own for each test.
 struct Dir(PathBuf);
@@ -366,51 +364,6 @@ fn a_signal_ends_the_wait_for_alerts() {
         std::thread::sleep(Duration::from_millis(5));
     }
     drop(writer);
-}
-
-/// Ctrl-C while babeltrace2 converts an older trace: nothing is left, neither files nor a process.
-#[test]
-fn ctrl_c_during_a_conversion_leaves_nothing_behind() {
-    let dir = Dir::new("interrupt");
-    let (bin, temporary, old) = (dir.0.join("bin"), dir.0.join("tmp"), dir.0.join("old"));
-    for made in [&bin, &temporary, &old] {
-        fs::create_dir(made).unwrap();
-    }
-    fs::write(old.join("metadata"), b"\xc1\x1f\xc1\x75 CTF 1.8").unwrap();
-    let started = dir.0.join("started");
-    // Begins to write where it was told, and takes its time.
-    let script = format!(
-        "#!/bin/sh\nfor last; do :; done\nto=${{last#*\\\"}}\nto=${{to%%\\\"*}}\nmkdir -p \"$to\"\n\
-         echo half >\"$to/stream\"\necho $$ >{0}.part\nmv {0}.part {0}\nexec sleep 60\n",
-        started.display()
-    );
-    program(&bin.join("babeltrace2"), script);
-    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-    let mut command = dir.path("old", &["--tid", "1"]);
-    let command = command.env("PATH", path).env("TMPDIR", &temporary);
-    let child = command
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    let begin = Instant::now();
-    while !started.exists() {
-        assert!(begin.elapsed() < Duration::from_secs(30), "not converted");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 1);
-    let sleeper: i32 = fs::read_to_string(&started)
-        .unwrap()
-        .trim()
-        .parse()
-        .unwrap();
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-    let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("interrupted"), "{said}");
-    assert_eq!(fs::read_dir(&temporary).unwrap().count(), 0);
-    assert!(kill(Pid::from_raw(sleeper), None).is_err(), "it goes on");
-    assert!(begin.elapsed() < Duration::from_secs(50));
 }
 
 /// Each step of the path is there, at its time; in the same time, threads and processors do what they did.

@@ -300,7 +300,7 @@ fn json_is_one_object_a_line() {
         (&["hist", "--json"], 1),
         (&["pending", "--json"], 1),
         (&["watch", "--json"], 3),
-        (&["check", "--json"], 8),
+        (&["check", "--json"], 7),
     ] {
         let (_, out, _) = tree.run(args);
         let values: Vec<serde_json::Value> = out

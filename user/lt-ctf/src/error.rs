@@ -14,6 +14,8 @@ pub struct Error {
     pub file: PathBuf,
     /// Where in the file, in bytes from its begin.
     pub offset: u64,
+    /// Where the packet at fault begins, in bytes from the begin of the file; of a stream.
+    pub packet: Option<u64>,
     /// What is wrong there.
     pub what: What,
 }
@@ -30,7 +32,7 @@ pub enum What {
     /// The metadata are no JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The metadata are not CTF 2, or more than this reader takes.
+    /// The metadata are not as CTF has them, or more than this reader takes.
     #[error("{0}")]
     Metadata(String),
     /// The data do not fit the metadata.
@@ -44,21 +46,16 @@ pub enum What {
         /// What is there of it.
         there: u64,
     },
-    /// The conversion of an older trace failed.
-    #[error("{0}")]
-    Convert(String),
-    /// It was asked to stop: [`crate::Options::cancel`].
-    #[error("interrupted")]
-    Cancelled,
 }
 
 impl Error {
-    /// Where in the file. A file that cannot be opened, a directory and a conversion have no byte at fault.
+    /// Where in the file. A file that cannot be opened and a directory have no byte at fault.
     fn place(&self) -> String {
-        match &self.what {
-            What::Nowhere | What::Convert(_) | What::Cancelled => String::new(),
-            What::Io(_) if self.offset == 0 => String::new(),
-            _ => format!(": byte {}", self.offset),
+        match (&self.what, self.packet) {
+            (What::Nowhere, _) => String::new(),
+            (What::Io(_), _) if self.offset == 0 => String::new(),
+            (_, Some(packet)) => format!(": byte {} (packet at byte {packet})", self.offset),
+            (_, None) => format!(": byte {}", self.offset),
         }
     }
 
@@ -66,6 +63,7 @@ impl Error {
         Self {
             file: file.to_path_buf(),
             offset,
+            packet: None,
             what: what.into(),
         }
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads traces in the Common Trace Format, version 2: what LTTng writes since 2.15.
+//! Reads traces in the Common Trace Format: version 2, which LTTng writes since 2.15, and version 1.8, of older tracers and
+//! of perf.
 //!
 //! ```text
 //! metadata --metadata.rs--> Schema --program.rs--> steps of each event class
@@ -28,11 +29,8 @@
 //! Files are read in windows of up to 256 KiB, not mapped: there is no way to map a file in safe Rust, and with good
 //! reason (stream/fill.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
 //! before it is compared with what is there.
-//!
-//! An older trace (CTF 1.8) is converted by babeltrace2 first, in a private temporary directory.
 
 mod bits;
-mod convert;
 mod error;
 mod event;
 mod metadata;
@@ -43,7 +41,6 @@ mod stream;
 pub mod text;
 mod trace;
 
-pub use convert::Progress;
 pub use error::{Error, Result, What};
 pub use event::{Event, Names, Part, Show};
 pub use reader::{Item, Options, Reader};

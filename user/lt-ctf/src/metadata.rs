@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From the text of the metadata to a [`Schema`]: JSON fragments, each behind a record separator (0x1e).
+//! From the text of the metadata to a [`Schema`]: JSON fragments, each behind a record separator (0x1e). What CTF 1.8 has
+//! instead becomes such fragments first.
 
 pub(crate) mod field;
 mod json;
 mod shape;
+mod tsdl;
 
 use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::Value;
 
-use self::field::{Fields, Root};
+use self::field::{Fields, NAMES, Root};
 use self::json::{Object, text, unsigned};
 use crate::error::{Error, Result};
 use crate::program;
@@ -28,42 +30,57 @@ const FIELDS: usize = 1 << 20;
 
 const SEPARATOR: u8 = 0x1e;
 
-/// Whether these are the metadata of a CTF 2 trace.
-pub(crate) fn is_ctf2(text: &[u8]) -> bool {
-    text.first() == Some(&SEPARATOR)
+/// What is wrong with a file that is only called `metadata`.
+pub(crate) const FOREIGN: &str =
+    "not the metadata of a trace: it begins neither as CTF 2 nor as CTF 1.8";
+
+/// How much of a file [`is_metadata`] looks at, bytes.
+pub(crate) const BEGIN: u64 = 64;
+
+/// Whether a file that begins like this is the metadata of a trace. An empty one may become that.
+pub(crate) fn is_metadata(begin: &[u8]) -> bool {
+    begin.is_empty() || begin.first() == Some(&SEPARATOR) || tsdl::is_tsdl(begin)
 }
 
 /// Reads all of `text`, which stands in `file`. With `growing`, an unfinished last fragment is left out.
 pub(crate) fn parse(file: &Path, text: &[u8], growing: bool) -> Result<Schema> {
     let mut builder = Builder::default();
-    let mut offset = 0;
-    let mut rest = text;
-    if !is_ctf2(text) {
-        return Err(Error::metadata(
-            file,
-            0,
-            "no CTF 2: a record separator should come first",
-        ));
-    }
-    while let Some(after) = rest.strip_prefix(&[SEPARATOR]) {
-        offset += 1;
-        let length = memchr::memchr(SEPARATOR, after).unwrap_or(after.len());
-        let (fragment, next) = after.split_at(length);
-        if !fragment.trim_ascii().is_empty() {
-            match serde_json::from_slice::<Value>(fragment) {
-                Ok(value) => builder
-                    .fragment(value)
-                    .map_err(|what| Error::metadata(file, offset, what))?,
-                Err(e) if growing && next.is_empty() && e.is_eof() => break,
-                Err(e) => return Err(Error::new(file, offset, e)),
-            }
-        }
-        offset += length as u64;
-        rest = next;
+    if tsdl::is_tsdl(text) {
+        tsdl::fragments(text, growing, &mut |value| builder.fragment(value))
+            .map_err(|(at, what)| Error::metadata(file, at, what))?;
+    } else {
+        builder.json(file, text, growing)?;
     }
     builder
         .finish()
         .map_err(|what| Error::metadata(file, 0, what))
+}
+
+impl Builder {
+    fn json(&mut self, file: &Path, text: &[u8], growing: bool) -> Result<()> {
+        let mut offset = 0;
+        let mut rest = text;
+        if text.first() != Some(&SEPARATOR) {
+            return Err(Error::metadata(file, 0, FOREIGN));
+        }
+        while let Some(after) = rest.strip_prefix(&[SEPARATOR]) {
+            offset += 1;
+            let length = memchr::memchr(SEPARATOR, after).unwrap_or(after.len());
+            let (fragment, next) = after.split_at(length);
+            if !fragment.trim_ascii().is_empty() {
+                match serde_json::from_slice::<Value>(fragment) {
+                    Ok(value) => self
+                        .fragment(value)
+                        .map_err(|what| Error::metadata(file, offset, what))?,
+                    Err(e) if growing && next.is_empty() && e.is_eof() => break,
+                    Err(e) => return Err(Error::new(file, offset, e)),
+                }
+            }
+            offset += length as u64;
+            rest = next;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Default)]
@@ -281,7 +298,7 @@ impl Builder {
         for (stream, fast) in self.schema.streams.iter_mut().zip(fast) {
             stream.fast = fast;
         }
-        let mut count = 0;
+        let (mut count, mut names) = (0, 0);
         for event in self.events {
             let scopes = [event.common, event.specific, event.payload];
             let stream = self.schema.streams.get(event.stream);
@@ -289,8 +306,11 @@ impl Builder {
             let (program, fields) = program::lower(&self.schema, modulus, scopes)
                 .map_err(|e| format!("event {:?}: {e}", event.name))?;
             count += fields.len();
-            if count > FIELDS {
-                return Err(format!("more than {FIELDS} fields of all events"));
+            names += fields.iter().map(|f| f.name.len()).sum::<usize>();
+            if count > FIELDS || names > NAMES {
+                return Err(format!(
+                    "more than {FIELDS} fields of all events, or {NAMES} bytes of names"
+                ));
             }
             self.schema.classes.push(Class {
                 name: event.name,

@@ -15,11 +15,10 @@ use std::path::Path;
 
 use self::merge::Merge;
 pub use self::open::Options;
-use crate::convert::Scratch;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::schema::Class;
-use crate::stream::{Index, Lost, Next, Span, Stream};
+use crate::stream::{Index, Lost, Next, Part, Span, Stream};
 use crate::trace::Trace;
 
 /// What comes next in a trace.
@@ -43,9 +42,11 @@ pub struct Reader {
     fresh: Vec<u32>,
     /// Files that cannot be read at all.
     faults: Vec<Error>,
+    /// Files that end within their first packet, unless they have become longer when all else has been read.
+    cut: Vec<(Error, Part)>,
+    /// One of them has.
+    grew: bool,
     index: Option<Vec<Index>>,
-    /// The converted traces, as long as they are needed.
-    scratch: Option<Scratch>,
 }
 
 impl Reader {
@@ -86,7 +87,7 @@ impl Reader {
     /// was there. Known at the end.
     #[must_use]
     pub fn grew(&self) -> bool {
-        self.streams.iter().any(|stream| stream.grew)
+        self.grew || self.streams.iter().any(|stream| stream.grew)
     }
 
     /// From where to where each stream reaches that has a packet. Reads the begins of all packets.
@@ -118,10 +119,22 @@ impl Reader {
             self.start()?;
         }
         let Some((nanoseconds, stream)) = self.merge.first() else {
-            return Ok(None);
+            return self.finish();
         };
         self.given = true;
         Ok(self.item(nanoseconds, stream as usize))
+    }
+
+    /// All streams have been read: what is left are files that end within their first packet.
+    #[cold]
+    fn finish(&mut self) -> Result<Option<Item<'_>>> {
+        while let Some((error, part)) = self.cut.pop() {
+            if !part.has_grown() {
+                return Err(error);
+            }
+            self.grew = true;
+        }
+        Ok(None)
     }
 
     #[inline]

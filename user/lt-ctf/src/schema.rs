@@ -202,6 +202,8 @@ const SECOND: u64 = 1_000_000_000;
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
     pub(crate) slots: u32,
+    /// Bytes of all names in field classes.
+    pub(crate) names: usize,
     pub(crate) uuid: Option<[u8; 16]>,
     pub(crate) packet_header: Option<NodeId>,
     pub(crate) clocks: Vec<Clock>,
@@ -235,6 +237,11 @@ impl Schema {
     pub fn environment(&self, key: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(k, _)| k == key);
         found.map(|(_, v)| v.as_str())
+    }
+
+    /// The classes of all events.
+    pub fn classes(&self) -> impl Iterator<Item = &Class> {
+        self.classes.iter()
     }
 
     /// The classes of the events that streams of a class have, by the number in [`crate::Span::stream`].

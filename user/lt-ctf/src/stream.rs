@@ -14,12 +14,13 @@ mod index;
 mod lost;
 mod packet;
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::PathBuf;
 
 pub(crate) use self::index::Index;
 pub use self::index::Span;
 pub use self::lost::{Lost, Missing};
+pub(crate) use self::packet::MAGIC;
 use self::packet::Packet;
 use crate::error::{Error, Result, What};
 use crate::program::{FUEL, State, Stop, Window};
@@ -36,6 +37,13 @@ pub(crate) struct Part {
     pub(crate) path: PathBuf,
     /// As it was when the trace was opened.
     pub(crate) size: u64,
+}
+
+impl Part {
+    /// Whether it is longer now than it was when the trace was opened: then it is still being written.
+    pub(crate) fn has_grown(&self) -> bool {
+        fs::metadata(&self.path).is_ok_and(|facts| facts.len() > self.size)
+    }
 }
 
 /// What a stream has next.
@@ -70,6 +78,8 @@ pub(crate) struct Stream {
     /// Where the next packet begins.
     pub(crate) at: (usize, u64),
     pub(crate) packet: Packet,
+    /// No event of the packet is later, cycles.
+    latest: u64,
     /// It is open, and what was lost before it is being told.
     ready: bool,
     /// Before the present one.
@@ -125,6 +135,7 @@ impl Stream {
             open: None,
             at: (0, 0),
             packet: Packet::default(),
+            latest: u64::MAX,
             ready: false,
             before: None,
             discarded: None,
@@ -199,6 +210,7 @@ impl Stream {
         Error {
             file: path.unwrap_or_default(),
             offset: self.packet.offset + bit / 8,
+            packet: Some(self.packet.offset),
             what: what.into(),
         }
     }
@@ -222,7 +234,17 @@ impl Stream {
     #[cold]
     fn again(&mut self, stop: Stop) -> Result<()> {
         self.limit = 0;
-        self.more(stop).inspect_err(|_| self.lose_rest())?;
+        if let (Some(_), Stop::More(want)) = (self.packet.cut, &stop)
+            && self.is_beyond(want.saturating_add(8 * self.base))
+        {
+            return Ok(());
+        }
+        if let Err(error) = self.more(stop) {
+            // One error is enough.
+            self.packet.cut = None;
+            self.lose_rest();
+            return Err(error);
+        }
         self.enter();
         Ok(())
     }
@@ -231,6 +253,7 @@ impl Stream {
     #[cold]
     fn between(&mut self, schema: &Schema) -> Result<Option<Next>> {
         self.limit = 0;
+        self.end_cut()?;
         self.told = self.rest.take();
         if let Some(lost) = self.told {
             return Ok(Some(Next::Lost(lost)));
@@ -272,6 +295,11 @@ impl Stream {
             Some(fast) => header::fast(window, begin, fast, self.cycles)?,
             None => header::any(schema, class, window, begin, &mut self.state, self.cycles)?,
         };
+        if cycles > self.latest {
+            return Err(Stop::bad(
+                "an event that is later than the end of its packet",
+            ));
+        }
         let index = class.events.get(number);
         let Some((index, event)) = index.and_then(|i| Some((i, schema.classes.get(i as usize)?)))
         else {

@@ -19,17 +19,15 @@ pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
     let mut whole = true;
     out.extend_from_slice(format!("[{:020}] ", event.cycles()).as_bytes());
     let mut said = false;
-    for (key, before, after) in [
+    for (key, open, close) in [
         ("hostname", "", ""),
-        ("procname", ":", ""),
-        ("vpid", ":", ""),
+        ("procname", "", ""),
+        ("vpid", "(", ")"),
     ] {
         if let Some(value) = event.schema().environment(key) {
-            if said {
-                out.extend_from_slice(before.as_bytes());
+            for text in [if said { ":" } else { "" }, open, value, close] {
+                out.extend_from_slice(text.as_bytes());
             }
-            out.extend_from_slice(value.as_bytes());
-            out.extend_from_slice(after.as_bytes());
             said = true;
         }
     }

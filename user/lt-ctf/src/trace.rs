@@ -9,7 +9,7 @@ use crate::schema::Schema;
 /// One trace: a directory with metadata and streams.
 #[derive(Debug)]
 pub struct Trace {
-    /// Where it is; of an older trace, where it was before the conversion.
+    /// Where it is.
     pub directory: PathBuf,
     /// What its metadata say.
     pub schema: Schema,

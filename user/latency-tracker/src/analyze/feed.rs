@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
-use lt_ctf::{Item, Missing, Options, Progress, Reader};
+use lt_ctf::{Item, Missing, Reader};
 use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
 
 use super::args::When;
@@ -162,7 +162,7 @@ pub(crate) fn read_beside(
     interrupted: &AtomicBool,
     mut beside: Option<&mut dyn Beside>,
 ) -> Result<Told> {
-    let mut source = Source::open(trace, keep, interrupted)?;
+    let mut source = Source::open(trace, keep)?;
     if let Some(beside) = &mut beside {
         beside.begin(&source.reader);
     }
@@ -179,7 +179,7 @@ pub(crate) fn read_within(
     interrupted: &AtomicBool,
     wanted: impl FnOnce(&Model) -> Result<Wanted>,
 ) -> Result<Told> {
-    let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since), interrupted)?;
+    let mut source = Source::open(trace, from.map_or(Keep::All, Keep::Since))?;
     let mut builder = Builder::new();
     builder.limit(limit);
     let builder = source.pass(builder, interrupted, None)?;
@@ -235,19 +235,9 @@ struct Source {
 }
 
 impl Source {
-    fn open(trace: &Path, keep: Keep, interrupted: &AtomicBool) -> Result<Self> {
+    fn open(trace: &Path, keep: Keep) -> Result<Self> {
         let begin = Instant::now();
-        let mut line = Line::default();
-        let mut progress = |progress: Progress| {
-            let percent = 100 * progress.done / progress.of.max(1);
-            line.show(&format!("converting the trace: {percent} %"));
-        };
-        let opened = Options::default()
-            .progress(&mut progress)
-            .cancel(interrupted)
-            .open(trace);
-        line.clear();
-        let reader = opened?;
+        let reader = Reader::open(trace)?;
         let kernels = several::kernels(&reader);
         let gaps = several::check(trace, &reader, &kernels)?;
         Ok(Self {
@@ -257,7 +247,7 @@ impl Source {
             releases: several::releases(&reader),
             frequencies: several::frequencies(&reader),
             reader,
-            line,
+            line: Line::default(),
             begin,
             told: Told {
                 model: Model::default(),

@@ -11,11 +11,10 @@
 //! two machines, or two boots of one                       refused
 //! ```
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use lt_ctf::{Reader, Span, Trace};
+use lt_ctf::{Class, Reader, Span, Trace};
 use lt_model::Release;
 
 use super::kinds::{self, Kind};
@@ -114,34 +113,14 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
     streams
 }
 
-/// Whether every system call is recorded in the traces that tell who runs. The conversion of an older trace keeps only the
-/// classes that have events, so its own metadata counts.
+/// Whether every system call is recorded in the traces that tell who runs.
 pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     /// Those that are recorded by name are fewer; with --all, LTTng has a class for each system call of the kernel.
     const ALL_CALLS: usize = 200;
-    /// Larger metadata is not looked at.
-    const MOST: u64 = 64 << 20;
-    let kinds = reader.classes().filter_map(kinds::kind);
-    if kinds.filter(|kind| matches!(kind, Kind::Call(_))).count() >= ALL_CALLS {
-        return true;
-    }
-    let has_all = |trace: &Trace| {
-        let path = trace.directory.join("metadata");
-        let is_small = path.metadata().is_ok_and(|facts| facts.len() <= MOST);
-        let text = is_small.then(|| fs::read(path).unwrap_or_default());
-        text.is_some_and(|text| calls_in(&text) >= ALL_CALLS)
-    };
+    let is_call = |class: &&Class| matches!(kinds::kind(class), Some(Kind::Call(_)));
+    let has_all = |trace: &Trace| trace.schema.classes().filter(is_call).count() >= ALL_CALLS;
     let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
-}
-
-/// How many system calls have a class in metadata.
-fn calls_in(metadata: &[u8]) -> usize {
-    let word = b"syscall_entry_";
-    metadata
-        .windows(word.len())
-        .filter(|window| window == word)
-        .count()
 }
 
 /// Whether switches of threads are among the events of a stream.
@@ -314,10 +293,34 @@ mod tests {
     }
 
     #[test]
-    fn system_calls_are_counted_in_the_metadata() {
-        let metadata = b"event { name = syscall_entry_read; };\nevent { name = \"syscall_entry_write\"; };\nsyscall_exit_read";
-        assert_eq!(calls_in(metadata), 2);
-        assert_eq!(calls_in(b""), 0);
+    fn all_calls_are_recorded_if_there_are_classes_for_them() {
+        let dir = traces();
+        let has_all = |trace: &std::path::Path| {
+            let reader = Reader::open(trace).unwrap();
+            has_all_calls(&reader, &kernels(&reader))
+        };
+        for (trace, is) in [
+            ("all", true),
+            ("rare", false),
+            ("rare-1.8", false),
+            ("ust", false),
+        ] {
+            assert_eq!(has_all(&dir.path().join(trace)), is, "{trace}");
+        }
+        // Also in the older format, though there is no event.
+        let old = dir.path().join("old");
+        fs::create_dir(&old).unwrap();
+        for (count, is) in [(199, false), (200, true)] {
+            let events = (0..count).map(|n| {
+                format!("event {{ name = syscall_entry_n{n}; id = {n}; stream_id = 0; }};\n")
+            });
+            let text = format!(
+                "/* CTF 1.8 */\ntrace {{ byte_order = le; }};\nstream {{ id = 0; }};\n{}",
+                events.collect::<String>()
+            );
+            fs::write(old.join("metadata"), text).unwrap();
+            assert_eq!(has_all(&old), is, "{count}");
+        }
     }
 
     #[test]

@@ -58,13 +58,12 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     if let Some(cpus) = &args.real_time.rt {
         return readiness::run(&args.real_time, cpus, args.json);
     }
-    let questions: [&dyn Fn() -> Answer; 8] = [
+    let questions: [&dyn Fn() -> Answer; 7] = [
         &user,
         &|| the_module(root),
         &|| instances(root),
         &lttng,
         &kernel_tracer,
-        &babeltrace,
         &real_time,
         &disk,
     ];
@@ -180,21 +179,6 @@ fn kernel_tracer() -> Answer {
             todo,
         ),
     }
-}
-
-fn babeltrace() -> Answer {
-    let there = exec::exists("babeltrace2");
-    let (state, found) = if there {
-        (State::Ok, "installed")
-    } else {
-        (State::Warn, "missing")
-    };
-    answer(
-        state,
-        "babeltrace2",
-        found,
-        "apt-get install babeltrace2; needed for traces of LTTng before 2.15 only",
-    )
 }
 
 fn real_time() -> Answer {

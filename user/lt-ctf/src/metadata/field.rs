@@ -21,7 +21,9 @@ const NODES: usize = 1 << 18;
 /// Names are looked up one after the other.
 const MEMBERS: usize = 16 << 10;
 /// How deep fields may nest.
-const DEPTH: usize = 64;
+pub(super) const DEPTH: usize = 64;
+/// Names in all field classes, bytes; aliases multiply them, too.
+pub(super) const NAMES: usize = 64 << 20;
 /// In bits; windows onto a packet begin at multiples of it (stream/fill.rs).
 pub(crate) const ALIGN: u32 = 4096 * 8;
 /// No field of a fixed size may take more, bits.
@@ -196,6 +198,12 @@ impl Reader<'_> {
         } else {
             None
         };
+        if let Kind::Int { mappings, .. } | Kind::Leb { mappings, .. } = &kind {
+            for (name, ranges) in mappings {
+                self.name(name)?;
+                self.schema.names += size_of_val(ranges.as_slice());
+            }
+        }
         let node = Node {
             size: self.size(&kind)?,
             kind,
@@ -226,6 +234,7 @@ impl Reader<'_> {
             for member in members {
                 let member = member.as_object().ok_or("a member is an object")?;
                 let name = text(member, "name")?.ok_or("a member without a name")?;
+                self.name(name)?;
                 let class = member
                     .get("field-class")
                     .ok_or("a member without a field class")?;
@@ -239,6 +248,15 @@ impl Reader<'_> {
             }
         }
         Ok(self.around.pop().map(|a| a.members).unwrap_or_default())
+    }
+
+    /// Counts a name that is kept.
+    fn name(&mut self, name: &str) -> Result<(), String> {
+        self.schema.names += name.len() + size_of::<String>();
+        if self.schema.names > NAMES {
+            return Err(format!("names of more than {NAMES} bytes"));
+        }
+        Ok(())
     }
 
     /// The size of such a field, if it has one, bits.

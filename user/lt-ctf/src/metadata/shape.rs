@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Recognizes LTTng's two event headers, and that of traces which babeltrace2 has converted. They stand before nearly
+//! Recognizes LTTng's two event headers, and that of traces which babeltrace2 has written. They stand before nearly
 //! every event that is ever read.
 
 use crate::bits::Order;
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_header_of_converted_traces_is_recognized() {
+    fn the_header_of_babeltrace2_is_recognized() {
         let id = |length, align| integer(length, align, "event-record-class-id");
         let time = |length, align| integer(length, align, "default-clock-timestamp");
         let payload = json!({"type": "structure"});

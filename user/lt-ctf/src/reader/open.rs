@@ -5,13 +5,11 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
 
 use super::Reader;
-use crate::convert::{self, Progress, Scratch, Watch};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, What};
 use crate::metadata;
-use crate::stream::{Part, Stream, WINDOW};
+use crate::stream::{MAGIC, Part, Stream, WINDOW};
 use crate::trace::Trace;
 
 /// How deep below the given directory traces are looked for.
@@ -22,13 +20,12 @@ const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 
 /// How to open a trace.
-#[derive(Default)]
-pub struct Options<'a> {
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Options {
     growing: bool,
-    watch: Watch<'a>,
 }
 
-impl<'a> Options<'a> {
+impl Options {
     /// The trace is still being written: what is incomplete at the end of a file is not there yet, and no error.
     #[must_use]
     pub fn growing(mut self, growing: bool) -> Self {
@@ -36,120 +33,87 @@ impl<'a> Options<'a> {
         self
     }
 
-    /// Called a few times a second while an older trace is being converted.
-    #[must_use]
-    pub fn progress(mut self, told: &'a mut dyn FnMut(Progress)) -> Self {
-        self.watch.progress = Some(told);
-        self
-    }
-
-    /// When this becomes true, the conversion of an older trace ends with [`crate::What::Cancelled`], and what it has
-    /// made is removed. Let a handler of SIGINT set it: a process that dies of the signal removes nothing.
-    #[must_use]
-    pub fn cancel(mut self, cancelled: &'a AtomicBool) -> Self {
-        self.watch.cancelled = Some(cancelled);
-        self
-    }
-
     /// Opens all traces below `path`, or the one that is there.
     ///
     /// # Errors
-    /// When there is none, or the metadata of one cannot be read. A stream that cannot be read is an error of
-    /// [`Reader::next`].
-    pub fn open(mut self, path: &Path) -> Result<Reader> {
-        let mut directories = Vec::new();
-        find(path, 0, &mut directories)?;
-        if directories.is_empty() {
-            return Err(Error::new(path, 0, crate::What::Nowhere));
-        }
+    /// When there is none, or the metadata of none can be read. Of several, one whose metadata cannot be read is an error of
+    /// [`Reader::next`]; so is a stream that cannot be read.
+    pub fn open(self, path: &Path) -> Result<Reader> {
+        let mut found = Found::default();
+        found.look(path, 0)?;
         let mut reader = Reader::default();
-        let converted = reader.convert(&directories, &mut self.watch)?;
-        for (directory, converted) in directories.iter().zip(converted) {
-            match converted {
-                Some(new) => reader.add_converted(directory, &new)?,
-                None => {
-                    let text = read_metadata(&directory.join("metadata"))?;
-                    reader.add(directory, directory, &text, self.growing)?;
-                }
+        for directory in &found.directories {
+            let done = read_metadata(&directory.join("metadata"))
+                .and_then(|text| reader.add(directory, &text, self.growing));
+            if let Err(error) = done {
+                reader.faults.push(error);
             }
+        }
+        if reader.traces.is_empty() {
+            let first = reader.faults.into_iter().next().or(found.foreign);
+            return Err(first.unwrap_or_else(|| Error::new(path, 0, What::Nowhere)));
         }
         reader.ready();
         Ok(reader)
     }
 }
 
-/// The directories with metadata in or below `path`, in the order of their names.
-fn find(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> Result<()> {
-    if path.join("metadata").is_file() {
-        found.push(path.to_path_buf());
-        return Ok(());
-    }
-    let wrong = |e| Error::new(path, 0, crate::What::Io(e));
-    let mut below = Vec::new();
-    for entry in fs::read_dir(path).map_err(wrong)? {
-        let entry = entry.map_err(wrong)?;
-        // No links: they may lead in a circle.
-        if entry.file_type().map_err(wrong)?.is_dir() {
-            below.push(entry.path());
-        }
-    }
-    below.sort();
-    if depth < DEPTH {
-        below.iter().try_for_each(|b| find(b, depth + 1, found))?;
-    }
-    Ok(())
+/// What is below a directory.
+#[derive(Default)]
+struct Found {
+    /// The directories of traces, in the order of their names.
+    directories: Vec<PathBuf>,
+    /// The first file that is called `metadata`, but is something else.
+    foreign: Option<Error>,
 }
 
-impl Reader {
-    /// Converts those of the older format; where each of these is then.
-    fn convert(
-        &mut self,
-        directories: &[PathBuf],
-        watch: &mut Watch<'_>,
-    ) -> Result<Vec<Option<PathBuf>>> {
-        let mut new = vec![None; directories.len()];
-        let mut old = Vec::new();
-        for (directory, new) in directories.iter().zip(&mut new) {
-            let begin = head(&directory.join("metadata"), 1)?;
-            if !metadata::is_ctf2(&begin) && !begin.is_empty() {
-                old.push((directory.as_path(), new));
+impl Found {
+    fn look(&mut self, path: &Path, depth: usize) -> Result<()> {
+        let metadata = path.join("metadata");
+        if metadata.is_file() {
+            match head(&metadata, metadata::BEGIN) {
+                // With streams beside it, it is damaged rather than foreign.
+                Ok(begin) if !metadata::is_metadata(&begin) && !has_stream(path) => {
+                    let foreign = || Error::metadata(&metadata, 0, metadata::FOREIGN);
+                    self.foreign.get_or_insert_with(foreign);
+                }
+                // One that cannot be read is an error later.
+                _ => {
+                    self.directories.push(path.to_path_buf());
+                    return Ok(());
+                }
             }
         }
-        if let Some((first, _)) = old.first() {
-            let scratch = self.scratch.insert(Scratch::new(first)?);
-            let directories: Vec<_> = old.iter().map(|(directory, _)| *directory).collect();
-            let converted = convert::convert(&directories, scratch, watch)?;
-            for ((_, new), converted) in old.iter_mut().zip(converted) {
-                **new = Some(converted);
+        let wrong = |e| Error::new(path, 0, What::Io(e));
+        let mut below = Vec::new();
+        for entry in fs::read_dir(path).map_err(wrong)? {
+            let entry = entry.map_err(wrong)?;
+            // No links: they may lead in a circle.
+            if entry.file_type().map_err(wrong)?.is_dir() {
+                below.push(entry.path());
             }
         }
-        Ok(new)
-    }
-
-    /// Adds what has become of the trace in `directory`.
-    fn add_converted(&mut self, directory: &Path, new: &Path) -> Result<()> {
-        let mut found = Vec::new();
-        find(new, 0, &mut found)?;
-        for found in found {
-            let text = read_metadata(&found.join("metadata"))?;
-            self.add(directory, &found, &text, false)?;
+        below.sort();
+        if depth < DEPTH {
+            below.iter().try_for_each(|b| self.look(b, depth + 1))?;
         }
         Ok(())
     }
+}
 
-    /// Adds the trace in `directory`, which is called `shown`.
-    fn add(&mut self, shown: &Path, directory: &Path, text: &[u8], growing: bool) -> Result<()> {
+impl Reader {
+    /// Adds the trace in `directory`.
+    fn add(&mut self, directory: &Path, text: &[u8], growing: bool) -> Result<()> {
         let schema = metadata::parse(&directory.join("metadata"), text, growing)?;
         let trace = self.traces.len();
         let mut streams: Vec<Stream> = Vec::new();
-        let wrong = |e| Error::new(directory, 0, crate::What::Io(e));
+        let wrong = |e| Error::new(directory, 0, What::Io(e));
         let mut files = Vec::new();
         for entry in fs::read_dir(directory).map_err(wrong)? {
             let path = entry.map_err(wrong)?.path();
             let name = path.file_name().unwrap_or_default();
             if name != "metadata" && !name.as_encoded_bytes().starts_with(b".") {
-                let facts =
-                    fs::metadata(&path).map_err(|e| Error::new(&path, 0, crate::What::Io(e)))?;
+                let facts = fs::metadata(&path).map_err(|e| Error::new(&path, 0, What::Io(e)))?;
                 if facts.is_file() && facts.len() > 0 {
                     files.push(Part {
                         path,
@@ -160,9 +124,12 @@ impl Reader {
         }
         files.sort_by(|a, b| a.path.cmp(&b.path));
         for part in files {
-            match Stream::probe(&schema, part, growing) {
+            match Stream::probe(&schema, part.clone(), growing) {
                 Ok(Some(stream)) => streams.push(stream),
                 Ok(None) => {}
+                Err(error) if matches!(error.what, What::Truncated { .. }) => {
+                    self.cut.push((error, part));
+                }
                 Err(error) => self.faults.push(error),
             }
         }
@@ -182,7 +149,7 @@ impl Reader {
             .last()
             .map_or(0, |t| t.first + t.schema.classes.len());
         self.traces.push(Trace {
-            directory: shown.to_path_buf(),
+            directory: directory.to_path_buf(),
             schema,
             first,
         });
@@ -197,6 +164,20 @@ impl Reader {
             .for_each(|s| s.limit_window(size / 4096 * 4096));
         self.begin();
     }
+}
+
+/// Whether a file in this directory begins as packets do.
+fn has_stream(directory: &Path) -> bool {
+    let begins = |path: &Path| {
+        let begin = head(path, 4).unwrap_or_default();
+        let magic = begin.first_chunk::<4>().copied();
+        magic.is_some_and(|m| {
+            u64::from(u32::from_le_bytes(m)) == MAGIC || u64::from(u32::from_be_bytes(m)) == MAGIC
+        })
+    };
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut files = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()));
+    files.any(|entry| begins(&entry.path()))
 }
 
 /// Metadata, of no more than is reasonable.
@@ -214,7 +195,7 @@ fn read_metadata(file: &Path) -> Result<Vec<u8>> {
 
 /// The first bytes of a file, at most this many.
 fn head(file: &Path, bytes: u64) -> Result<Vec<u8>> {
-    let wrong = |e| Error::new(file, 0, crate::What::Io(e));
+    let wrong = |e| Error::new(file, 0, What::Io(e));
     let mut text = Vec::new();
     let open = fs::File::open(file).map_err(wrong)?;
     open.take(bytes).read_to_end(&mut text).map_err(wrong)?;

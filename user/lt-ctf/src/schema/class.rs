@@ -60,7 +60,7 @@ impl Events {
     }
 }
 
-/// The event headers of LTTng and of converted traces, which are worth a way of their own.
+/// The event headers of LTTng and of babeltrace2, which are worth a way of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fast {
     /// Of the whole, in bits.

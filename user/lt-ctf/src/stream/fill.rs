@@ -26,9 +26,7 @@ impl Stream {
             Stop::Bad(what) => return Err(self.fault(at, What::Data(what.into()))),
             Stop::More(want) => want.saturating_add(8 * self.base),
         };
-        if want > self.packet.content
-            || self.base + self.filled as u64 >= self.packet.content.div_ceil(8)
-        {
+        if self.is_beyond(want) {
             let what = format!(
                 "an event that passes the end of its packet at bit {}",
                 self.packet.content
@@ -51,6 +49,12 @@ impl Stream {
         self.fill(base, size.max(need))?;
         self.pos = at - 8 * base;
         Ok(())
+    }
+
+    /// Whether this bit of the packet is behind its content.
+    pub(super) fn is_beyond(&self, want: u64) -> bool {
+        let content = self.packet.content;
+        want > content || self.base + self.filled as u64 >= content.div_ceil(8)
     }
 
     /// Has the window hold `size` bytes of the packet from byte `base` on, or all that there is.

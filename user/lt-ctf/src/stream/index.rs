@@ -61,7 +61,7 @@ pub struct Span {
 impl Stream {
     /// From which packet to which it reaches; `None` if it has none that can be read. Reads the begin of each.
     pub(crate) fn span(&self, schema: &Schema) -> Option<Span> {
-        let mut walker = Self::new(schema, self.class, self.parts.clone(), true);
+        let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
         walker.size = PAGE as usize;
         let mut span: Option<Span> = None;
         loop {
@@ -71,9 +71,16 @@ impl Stream {
                 // The next file may be better.
                 Err(_) => continue,
             }
-            let packet = &walker.packet;
+            let packet = walker.packet.clone();
             let begin = packet.begin.unwrap_or(walker.cycles);
-            let end = packet.end.unwrap_or(begin);
+            let mut end = packet.end.unwrap_or(begin);
+            if packet.cut.is_some() {
+                // As far as there are events of it.
+                match walker.last(schema) {
+                    Some(last) => end = last,
+                    None => continue,
+                }
+            }
             let span = span.get_or_insert(Span {
                 trace: self.trace,
                 stream: (self.class, walker.id),
@@ -89,10 +96,28 @@ impl Stream {
         }
     }
 
+    /// The time of the last event that is there of the packet, which has just been opened.
+    fn last(&mut self, schema: &Schema) -> Option<u64> {
+        let mut last = None;
+        self.enter();
+        while self.pos < self.limit {
+            match self.decode(schema) {
+                Ok(()) => last = Some(self.cycles),
+                Err(stop) => {
+                    if self.again(stop).is_err() {
+                        break;
+                    }
+                }
+            }
+        }
+        self.limit = 0;
+        last
+    }
+
     /// The packets of this stream, in order, up to the first that cannot be read.
     pub(crate) fn index(&self, schema: &Schema) -> Index {
         let mut index = Index::default();
-        let mut walker = Self::new(schema, self.class, self.parts.clone(), true);
+        let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
         walker.size = PAGE as usize;
         while let Ok(true) = walker.next_packet(schema) {
             if let Some(begin) = walker.packet.begin {

@@ -2,14 +2,13 @@
 
 //! Packets: where they are, and what their headers and contexts say of them.
 
-use std::fs;
-
-use super::Stream;
+use super::{Part, Stream};
 use crate::error::{Result, What};
 use crate::program::{FUEL, Roles, Stop, Window, align, walk};
 use crate::schema::{Kind, NodeId, Schema};
 
-const MAGIC: u64 = 0xc1fc_1fc1;
+/// What each packet begins with, if packets have a magic number.
+pub(crate) const MAGIC: u64 = 0xc1fc_1fc1;
 
 /// Where a packet is and what it says of itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,6 +26,9 @@ pub(crate) struct Packet {
     pub(crate) end: Option<u64>,
     pub(crate) number: Option<u64>,
     pub(crate) discarded: Option<u64>,
+    /// The file ends before this packet does, which has this many bytes by its own account. The sizes above are of what is
+    /// there.
+    pub(crate) cut: Option<u64>,
 }
 
 impl Stream {
@@ -59,10 +61,7 @@ impl Stream {
 
     /// Whether a file is longer now than it was when the trace was opened: then it is still being written.
     fn grows(&self, part: usize) -> bool {
-        let Some(part) = self.parts.get(part) else {
-            return false;
-        };
-        fs::metadata(&part.path).is_ok_and(|facts| facts.len() > part.size)
+        self.parts.get(part).is_some_and(Part::has_grown)
     }
 
     /// Whether a packet of which the end is missing is not there yet, rather than cut off.
@@ -70,6 +69,19 @@ impl Stream {
     fn is_incomplete(&mut self, part: usize) -> bool {
         self.grew |= self.grows(part);
         self.growing || self.grew
+    }
+
+    /// All that is there of a packet has been read: an error if the file ends before it does.
+    pub(super) fn end_cut(&mut self) -> Result<()> {
+        let Some(packet) = self.packet.cut.take() else {
+            return Ok(());
+        };
+        if self.is_incomplete(self.packet.part) {
+            return Ok(());
+        }
+        self.lose_rest();
+        let there = self.packet.total;
+        Err(self.fault(0, What::Truncated { packet, there }))
     }
 
     /// Reads the begin of the packet at `at`. False when it is not there yet.
@@ -120,30 +132,26 @@ impl Stream {
                 format!("a packet of {total} bits, {content} of them used, {events} by its header");
             return Err(self.fault(0, What::Data(what)));
         }
-        if total / 8 > left {
-            if self.is_incomplete(part) {
-                return Ok(false);
-            }
-            return Err(self.fault(
-                0,
-                What::Truncated {
-                    packet: total / 8,
-                    there: left,
-                },
-            ));
+        let cut = (total / 8 > left).then_some(total / 8);
+        if cut.is_some() && self.is_incomplete(part) {
+            return Ok(false);
         }
+        let content = content.min(left.saturating_mul(8));
         let begin = roles.timed.then_some(roles.time);
         self.packet = Packet {
             part,
             offset,
-            total: total / 8,
+            total: left.min(total / 8),
             content,
             events,
             begin,
             end: roles.end,
             number: roles.number,
             discarded: roles.discarded,
+            cut,
         };
+        // Behind the end of a packet whose sizes are wrong is no event of it.
+        self.latest = cut.and(roles.end).unwrap_or(u64::MAX);
         self.filled = self.filled.min(content.div_ceil(8) as usize);
         if let Some(begin) = begin {
             self.cycles = begin;

@@ -7,6 +7,7 @@ use std::fs;
 use serde_json::json;
 
 use crate::made::*;
+use crate::tsdl;
 
 /// xorshift: the same damage in every run.
 struct Random(u64);
@@ -148,12 +149,26 @@ fn the_victim_is_sound() {
 #[test]
 fn four_thousand_damaged_traces_are_read_to_their_end() {
     let (metadata, stream) = victim();
+    damage_all(metadata.as_bytes(), &stream);
+}
+
+#[test]
+fn four_thousand_damaged_traces_of_the_older_format_are_read_to_their_end() {
+    damage_all(tsdl::MANY.as_bytes(), &tsdl::stream());
+}
+
+#[test]
+fn four_thousand_with_damaged_packets_of_metadata_are_read_to_their_end() {
+    damage_all(&tsdl::packets(tsdl::MANY, true, 50), &tsdl::stream());
+}
+
+fn damage_all(metadata: &[u8], stream: &[u8]) {
     let dir = Dir::new();
     let mut random = Random(0x2545_f491_4f6c_dd1d);
     let (mut refused, mut wrong, mut whole) = (0, 0, 0);
     for round in 0..4000 {
-        let mut text = metadata.clone().into_bytes();
-        let mut bytes = stream.clone();
+        let mut text = metadata.to_vec();
+        let mut bytes = stream.to_vec();
         match round % 4 {
             0 => damage(&mut random, &mut text),
             1 => damage_number(&mut random, &mut text),
@@ -182,6 +197,7 @@ fn four_thousand_damaged_traces_are_read_to_their_end() {
         if round % 4 == 3
             && let Ok(mut reader) = lt_ctf::Reader::open(&dir.0)
         {
+            let _ = reader.spans();
             let _ = reader.seek(random.below(700) as i64 + 5_000_000_000);
             let _ = reader.next();
         }

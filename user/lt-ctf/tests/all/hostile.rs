@@ -218,7 +218,7 @@ fn aliases_that_multiply_nest_or_go_in_circles() {
 fn metadata_that_make_no_sense() {
     let clock = |frequency: u64, cycles: u64| json!({"type": "clock-class", "id": "c", "frequency": frequency, "offset-from-origin": {"seconds": i64::MIN, "cycles": cycles}});
     for (metadata, why) in [
-        (String::new(), "no CTF 2"),
+        (String::new(), "neither as CTF 2"),
         ("\x1e".into(), "no preamble"),
         ("\x1e{}".into(), "a fragment without a type"),
         ("\x1e[1]".into(), "a fragment is an object"),

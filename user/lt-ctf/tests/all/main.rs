@@ -10,3 +10,4 @@ mod kinds;
 mod made;
 mod real;
 mod streams;
+mod tsdl;

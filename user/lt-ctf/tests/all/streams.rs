@@ -288,7 +288,7 @@ fn lttng_headers_are_read_in_the_quick_way_as_in_the_slow_one() {
 
 /// More than a window, so that headers lie across its end; and times that go back, which only a whole clock can say.
 #[test]
-fn the_header_of_converted_traces_is_read_in_the_quick_way_as_in_the_slow_one() {
+fn the_header_of_babeltrace2_is_read_in_the_quick_way_as_in_the_slow_one() {
     for align in [8, 32, 64] {
         let part = |role_of: &str| {
             role(
@@ -364,6 +364,9 @@ fn packets_larger_than_the_window_are_read() {
 }
 
 /// Those of a stream that grows: the second may not be there yet, or not all of it.
+/// The size of an event of [`numbered`], bytes.
+const EVENT: usize = 10;
+
 fn two_packets() -> [Vec<u8>; 2] {
     let facts = Packet {
         number: 1,
@@ -383,15 +386,41 @@ fn what_grows_is_read_as_far_as_it_is_there() {
     let [first, second] = two_packets();
     let both = [first.clone(), second.clone()].concat();
     let metadata = metadata(&[("e", number())]);
+    write(&dir.0, &metadata, std::slice::from_ref(&both));
+    let whole = told(&dir.0, false).unwrap();
     for cut in 0..second.len() {
         let there = &both[..first.len() + cut];
         write(&dir.0, &metadata, &[there.to_vec()]);
         let growing = told(&dir.0, true).unwrap();
         assert_eq!(growing.len(), 3, "{cut}: {growing:?}");
-        // Otherwise it is an error, and everything before it has been told.
-        let ended = told(&dir.0, false).unwrap();
+        // Otherwise it is an error, and all events before it have been told, also those of the packet that is cut.
+        let mut ended = told(&dir.0, false).unwrap();
+        let events = ended.iter().filter(|line| line.starts_with('[')).count();
+        let own = ended[3..]
+            .iter()
+            .filter(|line| line.starts_with('['))
+            .count();
+        assert_eq!(own, cut.saturating_sub(HEADER) / EVENT, "{cut}: {ended:?}");
+        assert_eq!(ended[..events], whole[..events]);
+        ended.drain(3..events);
         assert_eq!(ended[..3], growing[..3]);
-        assert_eq!(ended.len(), if cut == 0 { 3 } else { 4 }, "{ended:?}");
+        assert_eq!(
+            ended.len(),
+            match cut {
+                0 => 3,
+                1..HEADER => 4,
+                // The rest of it is lost.
+                _ => 5,
+            },
+            "{ended:?}"
+        );
+        // A stream reaches to the last event that is there.
+        let spans = Reader::open(&dir.0).unwrap().spans();
+        let last = [0, 4][cut.saturating_sub(HEADER) / EVENT];
+        assert!(
+            spans.len() == 1 && spans[0].cycles == (0, last),
+            "{spans:?}"
+        );
         if cut > 0 {
             let place = format!("error stream_0:{}: the packet has ", first.len());
             let size = if cut < HEADER {
@@ -434,6 +463,18 @@ fn what_grows_meanwhile_is_no_fault() {
     let mut reader = Reader::open(&dir.0).unwrap();
     assert_eq!(times(&mut reader), [1, 2, 3, 4, 5]);
     assert!(!reader.grew());
+    // The first packet is as good as any.
+    for cut in 1..first.len() {
+        write(
+            &dir.0,
+            &metadata(&[("e", number())]),
+            &[first[..cut].to_vec()],
+        );
+        let mut reader = Reader::open(&dir.0).unwrap();
+        fs::write(dir.0.join("stream_0"), &both).unwrap();
+        assert_eq!(times(&mut reader), [0u64; 0], "{cut}");
+        assert!(reader.grew(), "{cut}");
+    }
 }
 
 #[test]
