@@ -184,8 +184,7 @@ mod tests {
                 prev_name: named(prev),
                 out,
                 next,
-                next_name: named(next),
-            };
+                next_name: named(next), prev_prio: None, next_prio: None };
             at(time, 0, what)
         };
         let mut events = vec![switch(1, 0, R, 7)];

@@ -381,7 +381,7 @@ mod tests {
             switch(10, 0, 7, S, 8),
             at(11, 0, What::Call { name: b"nanosleep" }),
             switch(12, 0, 8, S, 0),
-            at(800, 0, What::Timer),
+            at(800, 0, What::Timer { function: None }),
             waking(800, 0, 8),
             at(801, 0, What::TimerEnd),
             switch(805, 0, 0, R, 8),
@@ -420,7 +420,7 @@ mod tests {
         let events = [
             switch(0, 0, 0, R, 7),
             switch(10, 0, 7, S, 0),
-            at(800, 0, What::Timer),
+            at(800, 0, What::Timer { function: None }),
             at(800, 0, What::Completed { disk, range: None }),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),

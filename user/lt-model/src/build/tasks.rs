@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Detail;
 use super::gaps::Gaps;
 use crate::context::{Context, Disk};
+use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals};
 use crate::names::Name;
@@ -26,6 +27,14 @@ pub(super) struct Task {
     pub(super) cpu: Option<u32>,
     /// It waits for just that processor.
     pub(super) queued: bool,
+    /// Since when it is on the runqueue of that processor, if it does not run.
+    pub(super) queued_at: Option<u64>,
+    /// Its priority, when it was last seen to run.
+    pub(super) prio: Option<Priority>,
+    /// It was switched out in `sched_yield`, if system calls are recorded.
+    pub(super) yields: Option<bool>,
+    /// Since when it submits what io.max has held back.
+    pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
     /// It is in user mode, or on its way there, and since when nothing has kept it in the kernel.
@@ -106,6 +115,10 @@ impl Tasks {
             since,
             cpu: None,
             queued: false,
+            queued_at: None,
+            prio: None,
+            yields: None,
+            throttles: None,
             call: None,
             user_since: None,
             pending: None,
@@ -122,6 +135,11 @@ impl Tasks {
     /// One that was found.
     pub(super) fn of(&mut self, thread: ThreadId) -> &mut Task {
         &mut self.now[thread.0 as usize]
+    }
+
+    /// Since when it does what it does.
+    pub(super) fn since(&self, thread: ThreadId) -> u64 {
+        self.now[thread.0 as usize].since
     }
 
     /// It does something else from now on.
@@ -146,6 +164,7 @@ impl Tasks {
         task.state = State::Waiting;
         task.assumed = None;
         task.queued = false;
+        task.queued_at = None;
         task.cpu = target.or(task.cpu);
     }
 
@@ -165,6 +184,7 @@ impl Tasks {
         let task = self.of(thread);
         task.cpu = Some(to);
         task.queued = true;
+        task.queued_at = Some(time);
     }
 
     /// A thread that the present one has made. If there is one of that number, its end was not seen.
@@ -201,6 +221,7 @@ impl Tasks {
         task.dirty = None;
         task.held.clear();
         task.call = None;
+        task.throttles = None;
         task.user_since = None;
         self.go(thread, since, State::Unknown(why));
     }
@@ -408,6 +429,15 @@ impl Tasks {
             State::Blocked(..) | State::Unknown(_) => wanted.has_thread(thread, task.since, time),
             // The sleep that it ends comes yet.
             _ => wanted.has_thread(thread, time, u64::MAX),
+        }
+    }
+
+    /// Whether what that thread did then is of interest, and not only for whom it waited.
+    pub(super) fn wants(&self, thread: ThreadId, from: u64, to: u64) -> bool {
+        match &self.detail {
+            Detail::All => true,
+            Detail::Waits => false,
+            Detail::Some(wanted) => wanted.has_thread(thread, from, to),
         }
     }
 

@@ -180,7 +180,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
     let name = || prop_oneof![Just(&b"a"[..]), Just(&b"ksoftirqd/0"[..])];
     prop_oneof![
         8 => (tid(), out, tid()).prop_map(|(prev, out, next)| {
-            What::Switch { prev, prev_name: b"", out, next, next_name: b"" }
+            What::Switch { prev, prev_name: b"", out, next, next_name: b"", prev_prio: None, next_prio: None }
         }),
         6 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Waking { tid, name, target }),
         1 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Wakeup { tid, name, target }),
