@@ -69,6 +69,20 @@ fn bit(vector: u32) -> u32 {
     1u32.checked_shl(vector).unwrap_or(0)
 }
 
+/// The only processor on which a thread of that name runs: the kernel has one for each.
+fn cpu_of(name: &[u8]) -> Option<u32> {
+    let kinds: [&[u8]; 6] = [
+        b"ksoftirqd/",
+        b"ktimers/",
+        b"migration/",
+        b"cpuhp/",
+        b"rcuc/",
+        b"irq_work/",
+    ];
+    let number = kinds.iter().find_map(|kind| name.strip_prefix(*kind))?;
+    std::str::from_utf8(number).ok()?.parse().ok()
+}
+
 /// How much of what happened is in a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
@@ -144,6 +158,12 @@ impl Builder {
         let known = functions.into_iter();
         let known = known.filter_map(|(address, name)| Some((address, Function::of(name)?)));
         self.functions.extend(known);
+    }
+
+    /// The thread of that number may run on these processors only: that others are not known says nothing of it. Comes
+    /// before the first event.
+    pub fn runs_on(&mut self, tid: i32, cpus: &[u32]) {
+        self.tasks.affine.insert(tid, cpus.into());
     }
 
     /// The trace has events of that processor from `begin` to `end`, and before and after nothing is known of it. If that
@@ -402,7 +422,8 @@ impl Builder {
     }
 
     fn named(&mut self, thread: Option<ThreadId>, name: &[u8]) {
-        let Some(thread) = thread.and_then(|id| self.tasks.threads.get_mut(id.0 as usize)) else {
+        let id = thread;
+        let Some(thread) = id.and_then(|id| self.tasks.threads.get_mut(id.0 as usize)) else {
             return;
         };
         if name.is_empty()
@@ -413,6 +434,9 @@ impl Builder {
             return;
         }
         thread.name = Some(self.names.number(name));
+        if let (Some(id), Some(cpu)) = (id, cpu_of(name)) {
+            self.tasks.of(id).runs_on = Some([cpu].into());
+        }
     }
 
     fn switch_out(

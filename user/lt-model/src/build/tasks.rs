@@ -45,6 +45,8 @@ pub(super) struct Task {
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
     /// It is about to sleep because it has made too much data dirty, for this disk.
     pub(super) dirty: Option<Option<Disk>>,
+    /// The processors on which it may run, if these are not all.
+    pub(super) runs_on: Option<Arc<[u32]>>,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
     /// Its last interval ended by a waking.
@@ -75,6 +77,8 @@ pub(super) struct Tasks {
     pub(super) keep: u64,
     /// Where what a thread did that waited for a processor is not known.
     pub(super) gaps: Gaps,
+    /// The processors on which threads of these numbers may run, if these are not all.
+    pub(super) affine: HashMap<i32, Arc<[u32]>>,
     kinds: Kinds<Doing>,
     pub(super) detail: Detail,
     /// Nothing more is kept: only how much it would be.
@@ -124,6 +128,7 @@ impl Tasks {
             pending: None,
             assumed: None,
             dirty: None,
+            runs_on: self.affine.get(&tid).cloned(),
             held: Vec::new(),
             woken: false,
         };
@@ -325,18 +330,19 @@ impl Tasks {
     }
 
     /// Keeps an interval, except for the parts of it that are not recorded: a thread that does not run may have run
-    /// meanwhile on any processor of which nothing is known. Only what comes after the last of these parts was ended by
+    /// meanwhile on any processor that it may run on and of which nothing is known. Only what comes after the last of these parts was ended by
     /// the waker.
     fn keep_seen(&mut self, id: ThreadId, mut interval: Interval, mut ends: bool) {
         let is_off = matches!(
             interval.state,
             State::Waiting | State::Preempted | State::Blocked(..)
         );
-        while let Some(gap) = self
-            .gaps
-            .any(interval.begin, interval.end)
-            .filter(|_| is_off)
-        {
+        let cpus = self.now[id.0 as usize].runs_on.clone();
+        let next = |gaps: &Gaps, from, to| match &cpus {
+            Some(cpus) => gaps.on(cpus, from, to),
+            None => gaps.any(from, to),
+        };
+        while let Some(gap) = next(&self.gaps, interval.begin, interval.end).filter(|_| is_off) {
             if interval.begin < gap.since {
                 let seen = Interval {
                     end: gap.since,
