@@ -18,9 +18,12 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded,
-    Vector, WakerId, Wanted,
+    Context, Disk, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, ThreadId,
+    Unrecorded, Vector, WakerId, Wanted,
 };
+
+use crate::beside::{Beside, Nothing, Slept};
+use crate::runnable;
 
 /// A longer chain of threads that wait for each other is not followed: the stack is not endless.
 const DEPTH: usize = 200;
@@ -70,6 +73,10 @@ pub enum Cause {
     Preempted,
     /// It had been woken, and waited for a processor.
     Waiting,
+    /// It was on the runqueue of an idle CPU, which had not left idle yet.
+    LeavesIdle,
+    /// It was runnable, and a limit kept it from running.
+    Limited(Limit),
     /// It waited, in this system call, for what woke it then.
     For(Leaf, Option<Name>),
     /// It waited, in this system call, for a request that this disk had not got yet, at this place.
@@ -84,11 +91,22 @@ pub enum Cause {
     Unknown(Unrecorded),
 }
 
+/// What keeps a runnable thread from running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Limit {
+    /// The quota (`cpu.max`) of a cgroup: see [`crate::Quota::Proved`].
+    Quota(Option<u16>),
+    /// SCHED_DEADLINE: it has no runtime left.
+    Deadline(Runtime),
+}
+
 /// Where a request is before a disk gets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// Not submitted: a cgroup's limit (io.max) holds it back, or it is for another thread to submit it.
     Unsubmitted,
+    /// Not submitted: a cgroup's limit (io.max) holds it back, as the work shows that submits it.
+    Limited,
     /// In a stacked device.
     Stacked,
     /// Submitted, and without a request: writeback throttling, io.cost, or no free tag.
@@ -122,6 +140,24 @@ pub enum Leaf {
     Ipi(Name),
     /// An interrupt or a fault that the trace does not show.
     Unseen,
+    /// A signal that lets it go on (SIGCONT).
+    Continue,
+    /// Its tracer.
+    Tracer,
+    /// A resource, in words, and the function that waits for it.
+    Resource(&'static str, &'static str),
+    /// Its cgroup is frozen: see [`crate::Quota::Proved`].
+    Freezer(Option<u16>),
+}
+
+impl Leaf {
+    /// It says how a sleep ended, and not for what it was.
+    fn is_vague(self) -> bool {
+        matches!(
+            self,
+            Self::Timer | Self::Unseen | Self::Ipi(_) | Self::Softirq(..)
+        )
+    }
 }
 
 impl From<Context> for Leaf {
@@ -146,6 +182,15 @@ impl From<Context> for Leaf {
 }
 
 impl Cause {
+    /// It could have run, but did not.
+    #[must_use]
+    pub fn is_runnable(self) -> bool {
+        matches!(
+            self,
+            Self::Waiting | Self::Preempted | Self::LeavesIdle | Self::Limited(_)
+        )
+    }
+
     /// What an interval of a thread is when its waker is not followed.
     #[must_use]
     pub fn of(model: &Model, interval: &Interval) -> Self {
@@ -173,21 +218,33 @@ impl Cause {
 /// The critical path of a thread between two times.
 #[must_use]
 pub fn path(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Piece> {
-    walk(model, thread, from, to).pieces
+    walk(model, &Nothing, thread, from, to).pieces
+}
+
+/// The same, with what is known beside the events.
+#[must_use]
+pub fn path_beside(
+    model: &Model,
+    beside: &dyn Beside,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+) -> Vec<Piece> {
+    walk(model, beside, thread, from, to).pieces
 }
 
 /// The waits on that path that somebody ended, in the order of their begins; of those that begin at one time, one that
 /// lies inside another comes after it.
 #[must_use]
 pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
-    walk(model, thread, from, to).waits
+    walk(model, &Nothing, thread, from, to).waits
 }
 
 /// What a model has to have for that path, as one tells that has only the waits ([`lt_model::Kept::Waits`]): what each
 /// thread on it did, and what the processors did for which one waited.
 #[must_use]
 pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
-    let walk = walk(model, thread, from, to);
+    let walk = walk(model, &Nothing, thread, from, to);
     let mut wanted = Wanted::default();
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
@@ -196,7 +253,7 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
-        if let (Cause::Waiting | Cause::Preempted, Some(cpu)) = (piece.cause, piece.cpu) {
+        if let (true, Some(cpu)) = (piece.cause.is_runnable(), piece.cpu) {
             wanted.processor(cpu, piece.begin, piece.end);
         }
     }
@@ -207,9 +264,16 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     wanted
 }
 
-fn walk(model: &Model, thread: ThreadId, from: u64, to: u64) -> Walk<'_> {
+fn walk<'a>(
+    model: &'a Model,
+    beside: &'a dyn Beside,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+) -> Walk<'a> {
     let mut walk = Walk {
         model,
+        beside,
         pieces: Vec::new(),
         waits: Vec::new(),
         cut: Vec::new(),
@@ -223,6 +287,7 @@ fn walk(model: &Model, thread: ThreadId, from: u64, to: u64) -> Walk<'_> {
 
 struct Walk<'a> {
     model: &'a Model,
+    beside: &'a dyn Beside,
     pieces: Vec<Piece>,
     waits: Vec<Wait>,
     /// Waits of which only a part is meant, whole.
@@ -245,12 +310,30 @@ impl Walk<'_> {
             let part = (interval.begin.max(from), interval.end.min(to));
             match interval.state {
                 State::Blocked(..) => self.wait(id, &interval, part, inside, left_by),
+                State::Waiting | State::Preempted => self.runnable(id, &interval, part, inside),
                 state => self.piece(id, part, plain(state), interval.cpu, inside),
             }
             at = part.1;
         }
         self.before(id, (at, to), inside);
         self.chain.pop();
+    }
+
+    /// A wait for a CPU, or a part of it.
+    fn runnable(
+        &mut self,
+        id: ThreadId,
+        interval: &Interval,
+        part: (u64, u64),
+        inside: (u64, u64),
+    ) {
+        let (cause, cpu) = (plain(interval.state), interval.cpu);
+        let special = runnable::part(self.model, self.beside, id, interval);
+        let (begin, end, why) = special.unwrap_or((part.1, part.1, cause));
+        let (begin, end) = (begin.clamp(part.0, part.1), end.clamp(part.0, part.1));
+        self.piece(id, (part.0, begin), cause, cpu, inside);
+        self.piece(id, (begin, end), why, cpu, inside);
+        self.piece(id, (end.max(begin), part.1), cause, cpu, inside);
     }
 
     /// The time before a thread is known: its maker's, if it was made then.
@@ -283,7 +366,15 @@ impl Walk<'_> {
         if part != (interval.begin, interval.end) {
             self.cut.push((id, interval.begin, interval.end));
         }
+        let slept = self.slept(id, interval);
         let waker = interval.waker.and_then(|w| Some((w, self.model.waker(w)?)));
+        if let Some(slept) = slept.filter(|slept| slept.alone) {
+            if let Some((number, _)) = waker {
+                self.ended(id, part, number, None);
+            }
+            let cause = Cause::For(slept.leaf, call_of(interval));
+            return self.piece(id, part, cause, None, inside);
+        }
         match waker.map(|(number, waker)| (number, waker, waker.by())) {
             Some((number, waker, Some(by))) if self.may_follow(by) => {
                 // What the waker did until it woke it, also if that is later than what was asked for.
@@ -306,10 +397,27 @@ impl Walk<'_> {
                 {
                     cause = Cause::For(left, call);
                 }
+                if let Some(slept) = slept
+                    && let Cause::Blocked(call) | Cause::For(_, call) = cause
+                    && !matches!(cause, Cause::For(leaf, _) if !leaf.is_vague())
+                {
+                    cause = Cause::For(slept.leaf, call);
+                }
                 let at = self.held(id, interval, part, cause, inside);
                 self.piece(id, (at, part.1), cause, None, inside);
             }
         }
+    }
+
+    /// For what it slept, if not only that it was woken shows it. The thread that lets a stopped thread go on has not
+    /// stopped it.
+    fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
+        let leaf = match interval.state {
+            State::Blocked(Sleep::Stopped, _) => Leaf::Continue,
+            State::Blocked(Sleep::Traced, _) => Leaf::Tracer,
+            _ => return self.beside.slept(id, interval),
+        };
+        Some(Slept { leaf, alone: true })
     }
 
     /// The part of a wait in which a disk had not got the request yet whose completion ended it: until when that was.
@@ -333,8 +441,14 @@ impl Walk<'_> {
         };
         let issued = Some(request.issued);
         if request.queued.is_some() {
-            until(Place::Unsubmitted, request.entered);
-            until(Place::Stacked, request.queued);
+            let limited = |place, end: Option<u64>| match request.limited {
+                Some(at) if Some(at) == end => Place::Limited,
+                _ => place,
+            };
+            let entered = limited(Place::Unsubmitted, request.entered);
+            let queued = limited(Place::Stacked, request.queued);
+            until(entered, request.entered);
+            until(queued, request.queued);
             if request.allocated.is_some() {
                 until(Place::Unallocated, request.allocated);
                 until(Place::Queued, issued);
@@ -410,6 +524,14 @@ fn is_of_softirq(leaf: Leaf) -> bool {
         leaf,
         Leaf::Softirq(..) | Leaf::Network(_) | Leaf::Packet(_) | Leaf::Disk(None)
     )
+}
+
+/// The system call in which it slept.
+fn call_of(interval: &Interval) -> Option<Name> {
+    match interval.state {
+        State::Blocked(_, call) => call,
+        _ => None,
+    }
 }
 
 /// What a thread does when it does not wait for anybody.
