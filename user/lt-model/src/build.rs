@@ -130,6 +130,8 @@ pub struct Builder {
     wakings: bool,
     /// There is `sched_wakeup`, which comes after a thread has been put on a runqueue.
     wakeups: bool,
+    /// There is `sched_migrate_task`, which each thread has that moves.
+    moves: bool,
     /// There is `softirq_raise`.
     raises: bool,
     /// There are all system calls.
@@ -516,10 +518,14 @@ impl Builder {
         let task = self.tasks.of(next);
         if !task.is_queued() {
             task.cpu = Some(cpu);
+        } else if task.cpu != Some(cpu) && self.moves {
+            // Its move is missing, and what else it did may be missing, too.
+            self.tasks.contradict(next, time);
         } else if task.cpu != Some(cpu) {
             // It was moved meanwhile, and when is not recorded: nor, then, for which processors it waited how long.
             task.cpu = None;
         }
+        let task = self.tasks.of(next);
         let held = std::mem::take(&mut task.held);
         let call = task.call;
         task.user_since = task.user_since.map(|_| time);

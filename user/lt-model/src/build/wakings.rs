@@ -114,6 +114,7 @@ impl Builder {
 
     pub(super) fn migrate(&mut self, time: u64, tid: i32, name: &[u8], (from, to): (u32, u32)) {
         self.mention(to);
+        self.moves = true;
         let thread = self.tasks.find(tid);
         self.named(thread, name);
         if let Some(thread) = thread.filter(|_| from != to) {

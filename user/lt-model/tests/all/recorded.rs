@@ -159,3 +159,37 @@ fn a_gap_splits_only_what_may_have_run_there() {
     // A worker may have come from another CPU that is gone.
     assert!(sleeps(7, b"kworker/0:1", None));
 }
+
+/// As in a trace of which the streams are not known, with buffers that were overwritten: 7 has run on CPU 1 meanwhile.
+#[test]
+fn a_thread_that_has_moved_without_an_event_was_not_off_all_the_time() {
+    let moved = |first: &[Event<'static>]| {
+        let events = [
+            switch(1, 0, 0, R, 7),
+            switch(10, 0, 7, R, 9),
+            switch(80, 1, 8, S, 7),
+            switch(90, 1, 7, S, 0),
+        ];
+        model(&[first, &events].concat())
+    };
+    let (tid, name, from, to) = (5, &b""[..], 0, 1);
+    let m = moved(&[at(
+        0,
+        0,
+        What::Migrate {
+            tid,
+            name,
+            from,
+            to,
+        },
+    )]);
+    assert_eq!(
+        why(&m, 7)[..],
+        [(0, 1, Unrecorded::Unseen), (10, 80, Unrecorded::Missing)]
+    );
+    // Moves are not recorded.
+    assert_eq!(
+        told(&moved(&[]), 7),
+        "1..10 running, 10..80 preempted, 80..90 running"
+    );
+}
