@@ -4,7 +4,7 @@
 
 use lt_model::{Interval, ThreadId};
 
-use crate::path::Leaf;
+use crate::cause::Leaf;
 
 /// Whether a quota (`cpu.max`) held a thread back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,6 +4,7 @@
 //! shown, and where the events come from, is for others.
 
 mod beside;
+mod cause;
 mod causes;
 mod path;
 mod runnable;
@@ -11,8 +12,9 @@ mod unusual;
 mod who;
 
 pub use beside::{Beside, Nothing, Quota, Slept};
+pub use cause::{Cause, Leaf, Limit, Place};
 pub use causes::{Sum, causes};
-pub use path::{Cause, Leaf, Limit, Piece, Place, Wait, path, path_beside, waits, wanted};
+pub use path::{Piece, Wait, path, path_beside, waits, wanted};
 pub use runnable::looks_like_a_quota;
 pub use unusual::{Worker, Working, unusual};
 pub use who::{instead, thread_in, used};

@@ -5,7 +5,7 @@
 use lt_model::{Interval, Model, Sign, ThreadId, Use};
 
 use crate::beside::{Beside, Quota};
-use crate::path::{Cause, Limit};
+use crate::cause::{Cause, Limit};
 
 /// A quota is named if the CPU was idle for all but this part of the time: a thread that has it for longer may be why.
 const BUSY: u64 = 10;
