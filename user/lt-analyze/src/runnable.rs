@@ -7,7 +7,7 @@ use lt_model::{Interval, Model, Sign, ThreadId, Use};
 use crate::beside::{Beside, Quota};
 use crate::cause::{Cause, Limit};
 
-/// A quota is named if the CPU was idle for all but this part of the time: a thread that has it for longer may be why.
+/// A quota is named if other threads had the CPU for no more than this part of the time: else they may be why.
 const BUSY: u64 = 10;
 
 /// The part of a wait for a CPU that has a cause of its own, and the cause. Before and after it, the thread waited for
@@ -36,7 +36,8 @@ pub(crate) fn part(
     }
 }
 
-/// Since when the CPU was idle, but for short times, up to `to`.
+/// Since when the CPU had no other thread up to `to`, but for short times. What interrupts an idle CPU keeps no thread from
+/// it for long.
 fn idle_since(model: &Model, cpu: u32, from: u64, to: u64) -> Option<u64> {
     let processor = model.processors.get(cpu as usize)?;
     let is_idle = |used: &Use| !matches!(used, Use::Thread(_) | Use::Unknown);
@@ -46,7 +47,7 @@ fn idle_since(model: &Model, cpu: u32, from: u64, to: u64) -> Option<u64> {
         .peekable();
     let since = stretches.peek()?.begin.max(from);
     let busy: u64 = stretches
-        .filter(|stretch| stretch.used != Use::Idle)
+        .filter(|stretch| !is_idle(&stretch.used))
         .map(|stretch| stretch.end.min(to) - stretch.begin.max(from))
         .sum();
     (since < to && busy <= (to - since) / BUSY).then_some(since)

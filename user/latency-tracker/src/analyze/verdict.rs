@@ -70,13 +70,14 @@ impl Shown<'_> {
                 "was runnable; CPU {} was idle for {} before it ran: {}",
                 one.cpu,
                 Nanos(one.used_time),
-                match (self.facts.quota == Quota::Excluded, looks_limited) {
-                    (true, _) =>
+                match (self.facts.quota, looks_limited) {
+                    (Quota::Excluded, _) =>
                         "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)",
-                    (false, true) =>
+                    (Quota::Proved(_), true) =>
+                        "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too",
+                    (Quota::Open, true) =>
                         "perhaps cpu.max, of which a timer expired then; its counters (nr_throttled) are not recorded",
-                    (false, false) =>
-                        "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
+                    (_, false) => "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
                 }
             )),
             _ => None,

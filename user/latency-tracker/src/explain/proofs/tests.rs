@@ -161,6 +161,16 @@ fn a_counter_alone_names_no_quota() {
     let expected = "could have gone on, and waited for CPU 0, which ran hog/8; a quota was used up meanwhile, by it or \
                     by another thread (cpu.max of cgroup /a/b).";
     assert!(said.ends_with(expected), "{said}");
+    // A neighbour has it for a third of the time: then it may be why.
+    let mut partly = throttled();
+    partly.splice(
+        2..2,
+        [switch(20_000, 0, 0, R, 8), switch(50_000, 0, 8, S, 0)],
+    );
+    let said = verdict(&partly, &alert, &evidence);
+    let expected =
+        "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too.";
+    assert!(said.ends_with(expected), "{said}");
     // The CPU is slow to leave idle, and a period ends meanwhile.
     let idle = |time, enters| at(time, 0, What::Idle { enters });
     let slow = [
