@@ -18,6 +18,7 @@ pub(crate) mod picture;
 mod several;
 pub(crate) mod show;
 mod verdict;
+pub(crate) mod words;
 
 pub(crate) use self::args::{AnalyzeArgs, EXAMPLES};
 
@@ -76,10 +77,12 @@ fn path(args: &PathArgs) -> Result<Outcome> {
         thread,
         range: (from, to),
         pieces: &pieces,
+        facts: &words::Facts::NONE,
     };
     if let Some(file) = &args.perfetto {
         let picture = Picture {
             model,
+            facts: &words::Facts::NONE,
             range: (from, to),
             alerts: Vec::new(),
             paths: vec![Way {
@@ -180,7 +183,7 @@ fn busiest(model: &Model) -> String {
     let mut worked: Vec<_> = all.filter_map(work).collect();
     worked.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
     worked.truncate(NAMED);
-    let names = worked.iter().map(|(_, id)| show::name(model, *id));
+    let names = worked.iter().map(|(_, id)| words::name(model, *id));
     format!(
         "those that ran the most: {}",
         names.collect::<Vec<_>>().join(", ")

@@ -11,6 +11,7 @@
 mod args;
 mod block;
 mod draw;
+mod proofs;
 mod resource;
 mod why;
 
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
+use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, StreamLine};
 use serde::{Deserialize, Serialize};
 
@@ -56,10 +58,12 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     // First: a signal ends it while it waits for alerts from a terminal or a pipe.
     let (trace, alerts) = what(args)?;
     let interrupted = interrupted()?;
-    let (told, requests) = read(&trace, &alerts, &interrupted, args.perfetto.is_some())?;
-    let reports = reports(&told, &alerts, requests);
+    let evidence = proofs::read(&args.capture)?;
+    let drawn = args.perfetto.is_some();
+    let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn)?;
+    let reports = reports(&told, &alerts, &evidence, requests);
     if let Some(file) = &args.perfetto {
-        draw::draw(&told.model, &reports, file, &interrupted)?;
+        draw::draw(&told, &evidence, &reports, file, &interrupted)?;
     }
     for (i, report) in reports.iter().enumerate() {
         if args.json {
@@ -152,10 +156,15 @@ fn lines(file: &Path) -> Result<Vec<Alert>> {
     Ok(alerts)
 }
 
-/// An explanation of each alert as text, from the trace below `trace`.
+/// An explanation of each alert as text, from the trace below `trace`, the directory `trace` of a capture.
 pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<String>> {
-    let (told, requests) = read(trace, alerts, &AtomicBool::new(false), false)?;
-    let reports = reports(&told, alerts, requests);
+    let evidence = trace
+        .parent()
+        .map(proofs::read)
+        .transpose()?
+        .unwrap_or_default();
+    let (told, requests) = read(trace, alerts, &evidence, &AtomicBool::new(false), false)?;
+    let reports = reports(&told, alerts, &evidence, requests);
     Ok(reports.into_iter().map(|report| report.text).collect())
 }
 
@@ -163,13 +172,14 @@ pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<String>> {
 fn read(
     trace: &Path,
     alerts: &[Alert],
+    evidence: &Evidence,
     interrupted: &AtomicBool,
     drawn: bool,
 ) -> Result<(Told, Vec<block::Explanation>)> {
     let threads = drawn || alerts.iter().any(|alert| !block::explains(alert));
     let keep = if threads { Keep::All } else { Keep::Nothing };
     let mut explainers = block::Explainers::new(alerts);
-    let mut told = feed::read_beside(trace, keep, interrupted, Some(&mut explainers))?;
+    let mut told = feed::read_beside(trace, keep, evidence, interrupted, Some(&mut explainers))?;
     if threads {
         told = told.with_threads(trace)?;
     }
@@ -180,12 +190,13 @@ fn read(
 fn reports<'a>(
     told: &Told,
     alerts: &'a [Alert],
+    evidence: &Evidence,
     requests: Vec<block::Explanation>,
 ) -> Vec<Report<'a>> {
     let mut requests = requests.into_iter();
     let report = |alert: &'a Alert| match block::explains(alert) {
         false => {
-            let why = Why::new(told, alert);
+            let why = Why::new(told, alert, evidence);
             Report {
                 alert,
                 verdict: Some(why.verdict()),

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 
 use lt_model::ThreadId;
 
-use crate::path::{Cause, Piece};
+use crate::cause::Cause;
+use crate::path::Piece;
 
 /// The pieces of a path that are of one thread, for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

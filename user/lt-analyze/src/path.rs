@@ -18,9 +18,13 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded,
-    Vector, WakerId, Wanted,
+    Context, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded, Vector,
+    WakerId, Wanted,
 };
+
+use crate::beside::{Beside, Nothing, Slept};
+use crate::cause::{Cause, Leaf, Place, plain};
+use crate::runnable;
 
 /// A longer chain of threads that wait for each other is not followed: the stack is not endless.
 const DEPTH: usize = 200;
@@ -59,135 +63,36 @@ pub struct Wait {
     pub by: Option<ThreadId>,
 }
 
-/// Why time passed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Cause {
-    /// It ran, in this system call if it is known to be in one.
-    Running(Option<Name>),
-    /// It was interrupted.
-    Interrupted(Leaf),
-    /// It could have gone on, and others went first.
-    Preempted,
-    /// It had been woken, and waited for a processor.
-    Waiting,
-    /// It waited, in this system call, for what woke it then.
-    For(Leaf, Option<Name>),
-    /// It waited, in this system call, for a request that this disk had not got yet, at this place.
-    Held(Disk, Place, Option<Name>),
-    /// It waited, and its waker is not recorded.
-    Blocked(Option<Name>),
-    /// It was a kernel thread without work, and the source of its next work is not recorded.
-    Idle,
-    /// Somebody had done what wakes it, and it had not yet arrived.
-    Transit,
-    /// It is not recorded what it did, and why.
-    Unknown(Unrecorded),
-}
-
-/// Where a request is before a disk gets it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
-    /// Not submitted: a cgroup's limit (io.max) holds it back, or it is for another thread to submit it.
-    Unsubmitted,
-    /// In a stacked device.
-    Stacked,
-    /// Submitted, and without a request: writeback throttling, io.cost, or no free tag.
-    Unallocated,
-    /// In the queue: the I/O scheduler or a busy disk.
-    Queued,
-    /// Not recorded.
-    Unrecorded,
-}
-
-/// What is not a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Leaf {
-    /// A timer.
-    Timer,
-    /// A block device; which one, if the end of the request is in the trace.
-    Disk(Option<Disk>),
-    /// The dirty limit: there is too much data that has to be written to this disk.
-    Dirty(Option<Disk>),
-    /// The completion of a request of this disk; where it was until then is not recorded.
-    Completion(Disk),
-    /// The network: a packet that the interrupt of a device has brought, or sent.
-    Network(Handler),
-    /// A packet that no device has brought, as far as is known: what has raised its softirq.
-    Packet(Raiser),
-    /// The handler of a hard interrupt, of a device of this name.
-    Irq(i32, Name),
-    /// Another softirq, and what has raised it.
-    Softirq(u32, Raiser),
-    /// Another processor.
-    Ipi(Name),
-    /// An interrupt or a fault that the trace does not show.
-    Unseen,
-}
-
-impl From<Context> for Leaf {
-    fn from(context: Context) -> Self {
-        match context {
-            Context::Timer => Self::Timer,
-            Context::Irq { number, name } => Self::Irq(number, name),
-            Context::Ipi(name) => Self::Ipi(name),
-            Context::Disk(disk) => Self::Completion(disk),
-            Context::Unseen => Self::Unseen,
-            Context::Softirq { vector, by, .. } => match vector {
-                Vector::NET_TX | Vector::NET_RX => match by {
-                    Raiser::Device(handler) => Self::Network(handler),
-                    by => Self::Packet(by),
-                },
-                Vector::TIMER | Vector::HRTIMER => Self::Timer,
-                Vector(4 | 5) => Self::Disk(None),
-                Vector(other) => Self::Softirq(other, by),
-            },
-        }
-    }
-}
-
-impl Cause {
-    /// What an interval of a thread is when its waker is not followed.
-    #[must_use]
-    pub fn of(model: &Model, interval: &Interval) -> Self {
-        let State::Blocked(sleep, call) = interval.state else {
-            return plain(interval.state);
-        };
-        let waker = interval.waker.and_then(|w| model.waker(w));
-        match waker.map(|waker| (waker.by(), waker.context)) {
-            Some((None, Some(Context::Disk(disk))))
-                if interval.waker.and_then(|w| model.request(w)).is_some() =>
-            {
-                Self::For(Leaf::Disk(Some(disk)), call)
-            }
-            // That a timer ends this sleep is not why it was.
-            Some((None, Some(_))) | None if let Sleep::Dirty(disk) = sleep => {
-                Self::For(Leaf::Dirty(disk), call)
-            }
-            Some((None, Some(context))) => Self::For(context.into(), call),
-            _ if sleep == Sleep::Idle => Self::Idle,
-            _ => Self::Blocked(call),
-        }
-    }
-}
-
 /// The critical path of a thread between two times.
 #[must_use]
 pub fn path(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Piece> {
-    walk(model, thread, from, to).pieces
+    walk(model, &Nothing, thread, from, to).pieces
+}
+
+/// The same, with what is known beside the events.
+#[must_use]
+pub fn path_beside(
+    model: &Model,
+    beside: &dyn Beside,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+) -> Vec<Piece> {
+    walk(model, beside, thread, from, to).pieces
 }
 
 /// The waits on that path that somebody ended, in the order of their begins; of those that begin at one time, one that
 /// lies inside another comes after it.
 #[must_use]
 pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
-    walk(model, thread, from, to).waits
+    walk(model, &Nothing, thread, from, to).waits
 }
 
 /// What a model has to have for that path, as one tells that has only the waits ([`lt_model::Kept::Waits`]): what each
 /// thread on it did, and what the processors did for which one waited.
 #[must_use]
 pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
-    let walk = walk(model, thread, from, to);
+    let walk = walk(model, &Nothing, thread, from, to);
     let mut wanted = Wanted::default();
     let mut waits = walk.waits.iter().peekable();
     for piece in &walk.pieces {
@@ -196,7 +101,7 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
-        if let (Cause::Waiting | Cause::Preempted, Some(cpu)) = (piece.cause, piece.cpu) {
+        if let (true, Some(cpu)) = (piece.cause.is_runnable(), piece.cpu) {
             wanted.processor(cpu, piece.begin, piece.end);
         }
     }
@@ -207,9 +112,16 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     wanted
 }
 
-fn walk(model: &Model, thread: ThreadId, from: u64, to: u64) -> Walk<'_> {
+fn walk<'a>(
+    model: &'a Model,
+    beside: &'a dyn Beside,
+    thread: ThreadId,
+    from: u64,
+    to: u64,
+) -> Walk<'a> {
     let mut walk = Walk {
         model,
+        beside,
         pieces: Vec::new(),
         waits: Vec::new(),
         cut: Vec::new(),
@@ -223,6 +135,7 @@ fn walk(model: &Model, thread: ThreadId, from: u64, to: u64) -> Walk<'_> {
 
 struct Walk<'a> {
     model: &'a Model,
+    beside: &'a dyn Beside,
     pieces: Vec<Piece>,
     waits: Vec<Wait>,
     /// Waits of which only a part is meant, whole.
@@ -245,12 +158,30 @@ impl Walk<'_> {
             let part = (interval.begin.max(from), interval.end.min(to));
             match interval.state {
                 State::Blocked(..) => self.wait(id, &interval, part, inside, left_by),
+                State::Waiting | State::Preempted => self.runnable(id, &interval, part, inside),
                 state => self.piece(id, part, plain(state), interval.cpu, inside),
             }
             at = part.1;
         }
         self.before(id, (at, to), inside);
         self.chain.pop();
+    }
+
+    /// A wait for a CPU, or a part of it.
+    fn runnable(
+        &mut self,
+        id: ThreadId,
+        interval: &Interval,
+        part: (u64, u64),
+        inside: (u64, u64),
+    ) {
+        let (cause, cpu) = (plain(interval.state), interval.cpu);
+        let special = runnable::part(self.model, self.beside, id, interval);
+        let (begin, end, why) = special.unwrap_or((part.1, part.1, cause));
+        let (begin, end) = (begin.clamp(part.0, part.1), end.clamp(part.0, part.1));
+        self.piece(id, (part.0, begin), cause, cpu, inside);
+        self.piece(id, (begin, end), why, cpu, inside);
+        self.piece(id, (end.max(begin), part.1), cause, cpu, inside);
     }
 
     /// The time before a thread is known: its maker's, if it was made then.
@@ -283,7 +214,15 @@ impl Walk<'_> {
         if part != (interval.begin, interval.end) {
             self.cut.push((id, interval.begin, interval.end));
         }
+        let slept = self.slept(id, interval);
         let waker = interval.waker.and_then(|w| Some((w, self.model.waker(w)?)));
+        if let Some(slept) = slept.filter(|slept| slept.alone) {
+            if let Some((number, _)) = waker {
+                self.ended(id, part, number, None);
+            }
+            let cause = Cause::For(slept.leaf, call_of(interval));
+            return self.piece(id, part, cause, None, inside);
+        }
         match waker.map(|(number, waker)| (number, waker, waker.by())) {
             Some((number, waker, Some(by))) if self.may_follow(by) => {
                 // What the waker did until it woke it, also if that is later than what was asked for.
@@ -306,10 +245,27 @@ impl Walk<'_> {
                 {
                     cause = Cause::For(left, call);
                 }
+                if let Some(slept) = slept
+                    && let Cause::Blocked(call) | Cause::For(_, call) = cause
+                    && !matches!(cause, Cause::For(leaf, _) if !leaf.is_vague())
+                {
+                    cause = Cause::For(slept.leaf, call);
+                }
                 let at = self.held(id, interval, part, cause, inside);
                 self.piece(id, (at, part.1), cause, None, inside);
             }
         }
+    }
+
+    /// For what it slept, if not only that it was woken shows it. The thread that lets a stopped thread go on has not
+    /// stopped it.
+    fn slept(&self, id: ThreadId, interval: &Interval) -> Option<Slept> {
+        let leaf = match interval.state {
+            State::Blocked(Sleep::Stopped, _) => Leaf::Continue,
+            State::Blocked(Sleep::Traced, _) => Leaf::Tracer,
+            _ => return self.beside.slept(id, interval),
+        };
+        Some(Slept { leaf, alone: true })
     }
 
     /// The part of a wait in which a disk had not got the request yet whose completion ended it: until when that was.
@@ -333,8 +289,14 @@ impl Walk<'_> {
         };
         let issued = Some(request.issued);
         if request.queued.is_some() {
-            until(Place::Unsubmitted, request.entered);
-            until(Place::Stacked, request.queued);
+            let limited = |place, end: Option<u64>| match request.limited {
+                Some(at) if Some(at) == end => Place::Limited,
+                _ => place,
+            };
+            let entered = limited(Place::Unsubmitted, request.entered);
+            let queued = limited(Place::Stacked, request.queued);
+            until(entered, request.entered);
+            until(queued, request.queued);
             if request.allocated.is_some() {
                 until(Place::Unallocated, request.allocated);
                 until(Place::Queued, issued);
@@ -412,14 +374,10 @@ fn is_of_softirq(leaf: Leaf) -> bool {
     )
 }
 
-/// What a thread does when it does not wait for anybody.
-fn plain(state: State) -> Cause {
-    match state {
-        State::Running(call) => Cause::Running(call),
-        State::Interrupted(context) => Cause::Interrupted(context.into()),
-        State::Preempted => Cause::Preempted,
-        State::Waiting => Cause::Waiting,
-        State::Blocked(_, call) => Cause::Blocked(call),
-        State::Unknown(why) => Cause::Unknown(why),
+/// The system call in which it slept.
+fn call_of(interval: &Interval) -> Option<Name> {
+    match interval.state {
+        State::Blocked(_, call) => call,
+        _ => None,
     }
 }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use lt_model::{Model, Stretch, ThreadId, Use};
 
-use crate::path::Leaf;
+use crate::cause::Leaf;
 
 /// Who uses a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,8 @@
 
 use lt_model::{Model, ThreadId, Use};
 
-use crate::path::{Cause, Piece};
+use crate::cause::Cause;
+use crate::path::Piece;
 
 /// What the processor did most while a thread waited for it, and how long; `None` for other pieces, and when it is not
 /// known which processor that was.

@@ -34,18 +34,23 @@
 
 mod cpus;
 mod gaps;
+mod limits;
 mod requests;
 mod tasks;
+mod wakings;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use self::cpus::{Cpus, WAY_OUT};
 use self::gaps::Gap;
+use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
-use crate::context::{Context, Vector, Waker, is_for_softirqs, is_left_to};
-use crate::event::{Event, What};
-use crate::ids::{ThreadId, WakerId};
+use crate::context::{Context, Vector, is_for_softirqs};
+use crate::event::{Event, Priority, Stage, What};
+use crate::ids::ThreadId;
+use crate::limits::{Function, Signs};
 use crate::names::Names;
 use crate::sleep::{Sleep, SwitchedOut};
 use crate::state::{State, Unrecorded};
@@ -62,6 +67,20 @@ const NESTED: usize = 64;
 /// A vector in a set of them; no kernel has more than ten.
 fn bit(vector: u32) -> u32 {
     1u32.checked_shl(vector).unwrap_or(0)
+}
+
+/// The only processor on which a thread of that name runs: the kernel has one for each.
+fn cpu_of(name: &[u8]) -> Option<u32> {
+    let kinds: [&[u8]; 6] = [
+        b"ksoftirqd/",
+        b"ktimers/",
+        b"migration/",
+        b"cpuhp/",
+        b"rcuc/",
+        b"irq_work/",
+    ];
+    let number = kinds.iter().find_map(|kind| name.strip_prefix(*kind))?;
+    std::str::from_utf8(number).ok()?.parse().ok()
 }
 
 /// How much of what happened is in a model.
@@ -102,10 +121,17 @@ pub struct Builder {
     /// It would take more: nothing more is kept, and it is counted how much that would be.
     over: bool,
     requests: Requests,
+    signs: Signs,
+    /// Functions that are signs of limits, by address.
+    functions: HashMap<u64, Function>,
+    /// When timers of quotas and of deadlines have expired last, and on which processors.
+    expired: Expired,
     /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
     wakings: bool,
     /// There is `sched_wakeup`, which comes after a thread has been put on a runqueue.
     wakeups: bool,
+    /// There is `sched_migrate_task`, which each thread has that moves.
+    moves: bool,
     /// There is `softirq_raise`.
     raises: bool,
     /// There are all system calls.
@@ -126,6 +152,20 @@ impl Builder {
     /// The events have each system call of each thread. Then it is known when a thread is in user mode.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
+    }
+
+    /// That is where functions of the kernel begin, and what they are called. Those of limits are signs of these; others
+    /// are of no interest.
+    pub fn has_functions<'a>(&mut self, functions: impl IntoIterator<Item = (u64, &'a str)>) {
+        let known = functions.into_iter();
+        let known = known.filter_map(|(address, name)| Some((address, Function::of(name)?)));
+        self.functions.extend(known);
+    }
+
+    /// The thread of that number may run on these processors only: that others are not known says nothing of it. Comes
+    /// before the first event.
+    pub fn runs_on(&mut self, tid: i32, cpus: &[u32]) {
+        self.tasks.affine.insert(tid, cpus.into());
     }
 
     /// The trace has events of that processor from `begin` to `end`, and before and after nothing is known of it. If that
@@ -164,6 +204,7 @@ impl Builder {
     pub fn keep_waits(&mut self) {
         self.tasks.keep_waits();
         self.cpus.keep_nothing();
+        self.signs.clear();
     }
 
     /// All that is kept takes no more than that, bytes; [`Builder::kept`] tells at what price.
@@ -193,6 +234,7 @@ impl Builder {
             + self.wakers.bytes()
             + self.names.bytes()
             + self.requests.bytes()
+            + self.signs.bytes()
             + wanted
     }
 
@@ -249,11 +291,13 @@ impl Builder {
                 prev,
                 prev_name,
                 out,
+                prev_prio,
                 next,
                 next_name,
+                next_prio,
             } => {
-                self.switch_out(time, cpu, prev, prev_name, out);
-                self.switch_in(time, cpu, next, next_name);
+                self.switch_out(time, cpu, prev, prev_name, out, prev_prio);
+                self.switch_in(time, cpu, next, next_name, next_prio);
             }
             // The tail of an interrupt goes on.
             What::Waking { tid, name, target } => {
@@ -304,15 +348,29 @@ impl Builder {
                     |c: &Context| matches!(c, Context::Softirq { vector: v, .. } if v.0 == vector);
                 self.leave(time, cpu, is);
             }
-            What::Timer => self.enter(time, cpu, Context::Timer),
+            What::Timer { function } => {
+                self.expires(time, cpu, function);
+                self.enter(time, cpu, Context::Timer);
+            }
             What::TimerEnd => self.leave(time, cpu, |c| matches!(c, Context::Timer)),
             What::Ipi { name } => {
                 let name = self.names.number(name);
+                self.cpus.at(cpu).looked.is_called(time);
                 self.enter(time, cpu, Context::Ipi(name));
             }
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
             // The tail goes on here, too.
             What::Raise { vector } => return self.raise(cpu, vector),
+            What::Work { function } => self.works(time, cpu, Some(function)),
+            What::WorkEnd => self.works(time, cpu, None),
+            // And here.
+            What::Idle { enters } => {
+                let looked = &mut self.cpus.at(cpu).looked;
+                return match enters {
+                    true => looked.idles(time),
+                    false => looked.leaves_idle(time),
+                };
+            }
             What::Dirty { disk } => {
                 if let Some(thread) = self.cpus.at(cpu).thread() {
                     self.tasks.of(thread).dirty = Some(disk);
@@ -324,7 +382,8 @@ impl Builder {
                 disk,
                 sector,
             } => {
-                let by = self.cpus.at(cpu).thread();
+                let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
+                let by = (self.cpus.at(cpu).thread(), is_limited);
                 return self.requests.reach(time, stage, disk, sector, by);
             }
             What::Remap { from, to } => return self.requests.remap(from, to),
@@ -358,13 +417,15 @@ impl Builder {
                 .map(|stretches| Processor { stretches })
                 .collect(),
             wakers: self.wakers,
+            signs: self.signs,
             names: self.names,
             span,
         }
     }
 
     fn named(&mut self, thread: Option<ThreadId>, name: &[u8]) {
-        let Some(thread) = thread.and_then(|id| self.tasks.threads.get_mut(id.0 as usize)) else {
+        let id = thread;
+        let Some(thread) = id.and_then(|id| self.tasks.threads.get_mut(id.0 as usize)) else {
             return;
         };
         if name.is_empty()
@@ -375,9 +436,20 @@ impl Builder {
             return;
         }
         thread.name = Some(self.names.number(name));
+        if let (Some(id), Some(cpu)) = (id, cpu_of(name)) {
+            self.tasks.of(id).runs_on = Some([cpu].into());
+        }
     }
 
-    fn switch_out(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], out: SwitchedOut) {
+    fn switch_out(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        tid: i32,
+        name: &[u8],
+        out: SwitchedOut,
+        prio: Option<Priority>,
+    ) {
         let ran = self.cpus.at(cpu).current();
         let prev = self.tasks.find(tid);
         match (ran, self.cpus.at(cpu).known_since) {
@@ -413,7 +485,10 @@ impl Builder {
             .filter(|c| matches!(c, Context::Softirq { .. }))
             .collect();
         let call = self.tasks.of(prev).call;
-        self.tasks.of(prev).cpu = Some(cpu);
+        let yields = call.map(|call| self.names.text(call) == "sched_yield");
+        let task = self.tasks.of(prev);
+        (task.cpu, task.queued_at) = (Some(cpu), Some(time));
+        (task.prio, task.yields) = (prio, yields.or(self.all_calls.then_some(false)));
         match out {
             SwitchedOut::Preempted => self.tasks.go(prev, time, State::Preempted),
             SwitchedOut::Dead => self.tasks.end(prev, time),
@@ -429,19 +504,28 @@ impl Builder {
         }
     }
 
-    fn switch_in(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8]) {
+    fn switch_in(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], prio: Option<Priority>) {
         let next = self.tasks.find(tid);
         self.named(next, name);
+        if let Some(next) = next {
+            self.note_sign(time, cpu, next);
+            self.tasks.of(next).prio = prio;
+        }
+        self.cpus.at(cpu).looked.switches(time, tid, name, prio);
         let Some(next) = next else {
             return self.cpus.go(cpu, time, Some(None));
         };
         let task = self.tasks.of(next);
         if !task.is_queued() {
             task.cpu = Some(cpu);
+        } else if task.cpu != Some(cpu) && self.moves {
+            // Its move is missing, and what else it did may be missing, too.
+            self.tasks.contradict(next, time);
         } else if task.cpu != Some(cpu) {
             // It was moved meanwhile, and when is not recorded: nor, then, for which processors it waited how long.
             task.cpu = None;
         }
+        let task = self.tasks.of(next);
         let held = std::mem::take(&mut task.held);
         let call = task.call;
         task.user_since = task.user_since.map(|_| time);
@@ -451,118 +535,6 @@ impl Builder {
         let state = above.map_or(State::Running(call), State::Interrupted);
         self.tasks.go(next, time, state);
         self.tasks.of(next).cpu = Some(cpu);
-    }
-
-    /// Who wakes a thread of that name on this processor now; none if it is of no interest.
-    fn waker(
-        &mut self,
-        time: u64,
-        cpu: u32,
-        whom: &[u8],
-        thread: Option<ThreadId>,
-    ) -> Option<WakerId> {
-        let at = self.cpus.at(cpu);
-        let tail = at.tail(time).filter(|tail| is_left_to(whom, *tail));
-        let disk = at.disk();
-        let mut waker = Waker {
-            time,
-            cpu,
-            thread: at.thread(),
-            context: at.contexts.last().copied().or(tail),
-        };
-        // A thread that completes a request has worked for it, unless it is there only to do so.
-        let mut request = None;
-        if let Some((disk, of)) = disk
-            && waker.by().is_none_or(|by| self.is_for_softirqs(by))
-        {
-            waker.context = Some(Context::Disk(disk));
-            request = of;
-        }
-        if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
-            waker.context = Some(Context::Unseen);
-        }
-        // The sleep that it ends is not kept either.
-        if time <= self.tasks.keep
-            || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
-        {
-            return None;
-        }
-        if self.over {
-            self.wakers.count();
-            return None;
-        }
-        let id = self.wakers.push(waker);
-        if let Some(request) = request {
-            self.wakers.completes(request);
-        }
-        Some(id)
-    }
-
-    fn waking(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: Option<u32>) {
-        let thread = self.tasks.find(tid);
-        self.named(thread, name);
-        let Some(thread) = thread else {
-            return;
-        };
-        let task = self.tasks.of(thread);
-        if let (State::Waiting, Some((sleep, call))) = (task.state, task.assumed.take()) {
-            // It sleeps: what seemed to have woken it before has not.
-            task.state = State::Blocked(sleep, call);
-        }
-        match task.state {
-            State::Blocked(..) | State::Unknown(_) => {
-                let waker = self.waker(time, cpu, name, Some(thread));
-                self.tasks.woken(thread, time, waker, target);
-            }
-            State::Running(_) | State::Interrupted(_) => {
-                let waker = self.waker(time, cpu, name, Some(thread));
-                self.tasks.of(thread).pending = Some((waker, target));
-            }
-            State::Preempted | State::Waiting => {}
-        }
-    }
-
-    fn wakeup(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: u32) {
-        self.mention(target);
-        self.wakeups = true;
-        let thread = self.tasks.find(tid);
-        self.named(thread, name);
-        let Some(thread) = thread else {
-            return;
-        };
-        let task = self.tasks.of(thread);
-        match task.state {
-            // It had not gone to sleep, and will not for this one.
-            State::Running(_) | State::Interrupted(_) => task.pending = None,
-            State::Waiting => task.cpu = Some(target),
-            State::Preempted => {}
-            // The waking is missing.
-            State::Blocked(..) | State::Unknown(_) if self.wakings => {
-                self.tasks.woken(thread, time, None, Some(target));
-            }
-            State::Blocked(..) | State::Unknown(_) => {
-                self.waking(time, cpu, tid, name, Some(target))
-            }
-        }
-        // A waking tells where it ran last, this where it waits.
-        let task = self.tasks.of(thread);
-        task.queued = task.state == State::Waiting;
-    }
-
-    fn migrate(&mut self, time: u64, tid: i32, name: &[u8], (from, to): (u32, u32)) {
-        self.mention(to);
-        let thread = self.tasks.find(tid);
-        self.named(thread, name);
-        if let Some(thread) = thread.filter(|_| from != to) {
-            self.tasks.moved(thread, time, from, to, self.wakeups);
-        }
-    }
-
-    fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {
-        let waker = self.waker(time, cpu, name, None);
-        if let Some(thread) = self.tasks.born(child, time, waker) {
-            self.named(Some(thread), name);
-        }
     }
 
     /// The thread of this processor begins or ends a system call.
@@ -671,6 +643,7 @@ impl Builder {
         let ran = at.current().flatten();
         at.contexts.clear();
         at.raised_by.clear();
+        at.looked = Looked::default();
         at.tail = None;
         self.requests.clear();
         let at = self.cpus.at(cpu);

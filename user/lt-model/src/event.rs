@@ -16,6 +16,22 @@ pub struct Event<'a> {
     pub what: What<'a>,
 }
 
+/// The priority of a thread, as the kernel counts: less is more urgent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Priority(pub i32);
+
+impl Priority {
+    /// Of SCHED_DEADLINE.
+    pub(crate) fn is_deadline(self) -> bool {
+        self.0 < 0
+    }
+
+    /// Of SCHED_OTHER, SCHED_BATCH or SCHED_IDLE.
+    pub(crate) fn is_fair(self) -> bool {
+        self.0 >= 100
+    }
+}
+
 /// How far a request has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
@@ -38,10 +54,14 @@ pub enum What<'a> {
         prev_name: &'a [u8],
         /// What it is then.
         out: SwitchedOut,
+        /// Its priority, if that is recorded.
+        prev_prio: Option<Priority>,
         /// The thread that runs from now on.
         next: i32,
         /// Its name.
         next_name: &'a [u8],
+        /// Its priority, if that is recorded.
+        next_prio: Option<Priority>,
     },
     /// `sched_waking`: somebody makes a thread runnable, and this is where.
     Waking {
@@ -124,9 +144,24 @@ pub enum What<'a> {
         vector: u32,
     },
     /// The function of a timer begins, or the local timer's interrupt.
-    Timer,
+    Timer {
+        /// The address of the function, if that is recorded.
+        function: Option<u64>,
+    },
     /// It ends.
     TimerEnd,
+    /// `workqueue_execute_start`: the present thread, a worker, begins a work.
+    Work {
+        /// The address of its function.
+        function: u64,
+    },
+    /// `workqueue_execute_end`: it has done it.
+    WorkEnd,
+    /// `power_cpu_idle`: the processor enters an idle state, or leaves it.
+    Idle {
+        /// It enters it.
+        enters: bool,
+    },
     /// An interrupt from another processor begins.
     Ipi {
         /// `reschedule`, `call_function`, ...

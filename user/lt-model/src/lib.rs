@@ -19,6 +19,7 @@ mod context;
 mod event;
 mod ids;
 mod intervals;
+mod limits;
 mod names;
 mod processor;
 mod request;
@@ -31,9 +32,10 @@ mod wanted;
 
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Raiser, Vector, Waker};
-pub use event::{Event, Stage, What};
+pub use event::{Event, Priority, Stage, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
+pub use limits::{Runtime, Sign};
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use request::Request;
@@ -53,6 +55,8 @@ pub struct Model {
     pub processors: Vec<Processor>,
     /// Who woke somebody.
     pub wakers: Wakers,
+    /// What shows why threads have waited for processors.
+    signs: limits::Signs,
     /// The names of all.
     pub names: Names,
     /// The times of the first event and of the last, ns.
@@ -76,6 +80,12 @@ impl Model {
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)
+    }
+
+    /// What the events show of the wait of that thread for a CPU that ended then.
+    #[must_use]
+    pub fn sign(&self, thread: ThreadId, end: u64) -> Option<Sign> {
+        self.signs.of(thread, end)
     }
 
     /// The threads that had this number, one after the other.

@@ -16,6 +16,8 @@ pub struct Request {
     pub queued: Option<u64>,
     /// The thread that has submitted it.
     pub by: Option<ThreadId>,
+    /// When it was submitted by the work that io.max of a cgroup leaves it to: until then, that has held it back.
+    pub limited: Option<u64>,
     /// When it got one of the disk's requests. Writeback throttling, io.cost and tags hold it back before.
     pub allocated: Option<u64>,
     /// When the driver got it, the last time.

@@ -27,8 +27,10 @@ pub enum Sleep {
     Dirty(Option<Disk>),
     /// A kernel thread without work (I).
     Idle,
-    /// Stopped, or traced.
+    /// Stopped by a signal (T).
     Stopped,
+    /// Stopped for its tracer (t).
+    Traced,
     /// Parked, or in a state of its own.
     Other,
 }
@@ -80,7 +82,8 @@ impl Release {
             _ if idle => SwitchedOut::Blocked(Sleep::Idle),
             s if s & 1 != 0 => SwitchedOut::Blocked(Sleep::Interruptible),
             s if s & 2 != 0 => SwitchedOut::Blocked(Sleep::Uninterruptible),
-            s if s & 0xc != 0 => SwitchedOut::Blocked(Sleep::Stopped),
+            s if s & 4 != 0 => SwitchedOut::Blocked(Sleep::Stopped),
+            s if s & 8 != 0 => SwitchedOut::Blocked(Sleep::Traced),
             _ => SwitchedOut::Blocked(Sleep::Other),
         }
     }
@@ -101,6 +104,7 @@ mod tests {
             ("6.12.1", 0x40, Blocked(Sleep::Other)),
             ("5.4.0", 0x20, Dead),
             ("5.4.0", 4, Blocked(Sleep::Stopped)),
+            ("7.2.12", 8, Blocked(Sleep::Traced)),
             ("4.4.3", 2048, Preempted),
             ("4.4.3", 64, Dead),
             ("4.4.3", 0x402, Blocked(Sleep::Idle)),

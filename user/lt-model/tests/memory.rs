@@ -37,7 +37,7 @@ fn turn(builder: &mut Builder, number: u64) {
             name: names[1].as_bytes(),
             target: 0,
         },
-        What::Timer,
+        What::Timer { function: None },
         What::TimerEnd,
         What::Switch {
             prev,
@@ -45,6 +45,8 @@ fn turn(builder: &mut Builder, number: u64) {
             out: SwitchedOut::Blocked(Sleep::Interruptible),
             next,
             next_name: names[1].as_bytes(),
+            prev_prio: None,
+            next_prio: None,
         },
     ];
     for (i, what) in (0..).zip(what) {

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail};
 use lt_ctf::{Item, Missing, Reader};
 use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
+use lt_proc::evidence::Evidence;
 
 use super::args::When;
 use super::kinds::{Kind, kind};
@@ -152,13 +153,14 @@ pub(crate) enum Keep {
 /// Reads a trace to its end, or until `interrupted`. What ended before `from` is forgotten.
 pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
     let keep = from.map_or(Keep::All, Keep::Since);
-    read_beside(trace, keep, interrupted, None)?.with_threads(trace)
+    read_beside(trace, keep, &Evidence::default(), interrupted, None)?.with_threads(trace)
 }
 
-/// The same, for somebody else, too, who may not need to know who ran.
+/// The same, for somebody else, too, who may not need to know who ran; and with what is known beside the trace.
 pub(crate) fn read_beside(
     trace: &Path,
     keep: Keep,
+    evidence: &Evidence,
     interrupted: &AtomicBool,
     mut beside: Option<&mut dyn Beside>,
 ) -> Result<Told> {
@@ -166,8 +168,29 @@ pub(crate) fn read_beside(
     if let Some(beside) = &mut beside {
         beside.begin(&source.reader);
     }
-    let builder = source.pass(Builder::new(), interrupted, beside)?;
+    let mut builder = Builder::new();
+    let functions = evidence.functions.iter();
+    builder.has_functions(functions.map(|of| (of.address, of.name.as_str())));
+    for task in &evidence.tasks {
+        if let Some(cpus) = task.cpus.as_deref().and_then(cpus_of) {
+            builder.runs_on(task.tid, &cpus);
+        }
+    }
+    let builder = source.pass(builder, interrupted, beside)?;
     source.end(builder)
+}
+
+/// The CPUs of a list as in `/proc/PID/status`: `0-2,5`.
+fn cpus_of(list: &str) -> Option<Vec<u32>> {
+    /// A longer list is none of CPUs.
+    const MOST: usize = 8192;
+    let mut cpus = Vec::new();
+    for part in list.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
+        cpus.extend((first..=last).take(MOST));
+    }
+    (cpus.len() <= MOST).then_some(cpus)
 }
 
 /// Reads it with no more than `limit` bytes for the model. If that is not enough for all of it, only who waited for whom
@@ -438,6 +461,15 @@ pub(super) mod tests {
         dir
     }
 
+    #[test]
+    fn a_list_of_cpus_is_read() {
+        assert_eq!(cpus_of("0-2,5\n"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(cpus_of("3"), Some(vec![3]));
+        assert_eq!(cpus_of("0-4294967295"), Some((0..8192).collect()));
+        assert_eq!(cpus_of("0-8191,0"), None);
+        assert_eq!(cpus_of("all"), None);
+    }
+
     fn told(trace: &Path) -> Told {
         read(trace, None, &AtomicBool::new(false)).unwrap()
     }
@@ -527,9 +559,10 @@ pub(super) mod tests {
         // The last packet is not there yet, or only a part of it.
         for missing in [PACKET, PACKET / 2] {
             fs::write(&file, &bytes[..bytes.len() - missing]).unwrap();
-            let interrupted = AtomicBool::new(false);
+            let (interrupted, none) = (AtomicBool::new(false), Evidence::default());
             let mut writes = Writes(&file, &bytes);
-            let grown = read_beside(&trace, Keep::All, &interrupted, Some(&mut writes)).unwrap();
+            let grown =
+                read_beside(&trace, Keep::All, &none, &interrupted, Some(&mut writes)).unwrap();
             assert_eq!(
                 grown.caveats(),
                 ["the trace is still being written: it was read as far as it was there"]

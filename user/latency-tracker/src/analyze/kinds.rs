@@ -4,7 +4,7 @@
 //! (`perf data convert --to-ctf`). Names and fields are looked up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Disk, Release, Stage, What};
+use lt_model::{Disk, Priority, Release, Stage, What};
 
 /// A kind of event that says something, and where.
 pub(super) enum Kind {
@@ -12,6 +12,7 @@ pub(super) enum Kind {
         prev: Thread,
         state: FieldIndex,
         next: Thread,
+        prio: Prio,
     },
     Waking(Thread, Option<FieldIndex>),
     Wakeup(Thread, Option<FieldIndex>),
@@ -26,8 +27,11 @@ pub(super) enum Kind {
     Raise(FieldIndex),
     Softirq(FieldIndex),
     SoftirqEnd(FieldIndex),
-    Timer,
+    Timer(Option<FieldIndex>),
     TimerEnd,
+    Work(FieldIndex),
+    WorkEnd,
+    Idle(FieldIndex),
     Ipi(String),
     IpiEnd,
     Request(Stage, FieldIndex, FieldIndex),
@@ -40,6 +44,12 @@ pub(super) enum Kind {
 pub(super) struct Thread {
     tid: FieldIndex,
     name: Option<FieldIndex>,
+}
+
+/// The fields of the priorities of the two threads of a switch, and what is to be added to have them as the kernel counts.
+pub(super) struct Prio {
+    fields: Option<(FieldIndex, FieldIndex)>,
+    base: i32,
 }
 
 /// What an event class is, if it says something of threads or interrupts.
@@ -62,6 +72,11 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             prev: thread("prev_tid", "prev_comm")?,
             state: field("prev_state")?,
             next: thread("next_tid", "next_comm")?,
+            prio: Prio {
+                fields: field("prev_prio").zip(field("next_prio")),
+                // LTTng counts from the first priority that is none of SCHED_FIFO or SCHED_RR.
+                base: if system.is_none() { 100 } else { 0 },
+            },
         },
         "sched_waking" => Kind::Waking(thread("tid", "comm")?, field("target_cpu")),
         "sched_wakeup" | "sched_wakeup_new" => {
@@ -81,8 +96,11 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "irq_softirq_raise" | "softirq_raise" => Kind::Raise(field("vec")?),
         "irq_softirq_entry" | "softirq_entry" => Kind::Softirq(field("vec")?),
         "irq_softirq_exit" | "softirq_exit" => Kind::SoftirqEnd(field("vec")?),
-        "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => Kind::Timer,
+        "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => Kind::Timer(field("function")),
         "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => Kind::TimerEnd,
+        "workqueue_execute_start" => Kind::Work(field("function")?),
+        "workqueue_execute_end" => Kind::WorkEnd,
+        "power_cpu_idle" | "cpu_idle" => Kind::Idle(field("state")?),
         "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?),
         "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?),
         "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?),
@@ -105,7 +123,16 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
 
 /// perf writes `sched:sched_switch`, LTTng `sched_switch`. A program's event, `provider:event`, is not the kernel's.
 fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 6] = ["sched", "irq", "irq_vectors", "timer", "block", "syscalls"];
+    const SYSTEMS: [&str; 8] = [
+        "sched",
+        "irq",
+        "irq_vectors",
+        "timer",
+        "block",
+        "syscalls",
+        "workqueue",
+        "power",
+    ];
     match name.split_once(':') {
         Some((system, name)) => SYSTEMS.contains(&system).then_some((Some(system), name)),
         None => Some((None, name)),
@@ -139,7 +166,7 @@ fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
 fn vector(name: &str) -> Option<Kind> {
     if let Some(name) = name.strip_suffix("_entry") {
         return Some(match name {
-            "local_timer" => Kind::Timer,
+            "local_timer" => Kind::Timer(None),
             _ => Kind::Ipi(name.to_string()),
         });
     }
@@ -171,13 +198,23 @@ impl Kind {
         let target =
             |field: &Option<FieldIndex>| field.and_then(unsigned).or(event.cpu()).unwrap_or(0);
         Some(match self {
-            Self::Switch { prev, state, next } => What::Switch {
-                prev: number(prev.tid)?,
-                prev_name: name(prev.name),
-                out: release.switched_out(event.signed(*state)?),
-                next: number(next.tid)?,
-                next_name: name(next.name),
-            },
+            Self::Switch {
+                prev,
+                state,
+                next,
+                prio: Prio { fields, base },
+            } => {
+                let prio = |field| Some(Priority(number(field)?.checked_add(*base)?));
+                What::Switch {
+                    prev: number(prev.tid)?,
+                    prev_name: name(prev.name),
+                    out: release.switched_out(event.signed(*state)?),
+                    prev_prio: fields.and_then(|(prev, _)| prio(prev)),
+                    next: number(next.tid)?,
+                    next_name: name(next.name),
+                    next_prio: fields.and_then(|(_, next)| prio(next)),
+                }
+            }
             Self::Waking(thread, cpu) => What::Waking {
                 tid: number(thread.tid)?,
                 name: name(thread.name),
@@ -223,8 +260,18 @@ impl Kind {
             Self::SoftirqEnd(vec) => What::SoftirqEnd {
                 vector: unsigned(*vec)?,
             },
-            Self::Timer => What::Timer,
+            Self::Timer(function) => What::Timer {
+                function: function.and_then(|field| event.unsigned(field)),
+            },
             Self::TimerEnd => What::TimerEnd,
+            Self::Work(function) => What::Work {
+                function: event.unsigned(*function)?,
+            },
+            Self::WorkEnd => What::WorkEnd,
+            Self::Idle(state) => What::Idle {
+                // The state that is none tells that it leaves one.
+                enters: unsigned(*state)? != u32::MAX,
+            },
             Self::Ipi(ipi) => What::Ipi {
                 name: ipi.as_bytes(),
             },
@@ -289,7 +336,9 @@ mod tests {
         }
         for (system, begin) in [(None, "x86_irq_vectors_"), (vectors, "")] {
             let vector = |name: &str, what| is(system, &format!("{begin}{name}"), what);
-            vector("local_timer_entry", |kind| matches!(kind, Kind::Timer));
+            vector("local_timer_entry", |kind| {
+                matches!(kind, Kind::Timer(None))
+            });
             vector("local_timer_exit", |kind| matches!(kind, Kind::TimerEnd));
             vector(
                 "reschedule_entry",

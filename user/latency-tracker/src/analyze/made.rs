@@ -30,6 +30,8 @@ pub(crate) fn switch(
         out,
         next,
         next_name: name(next),
+        prev_prio: None,
+        next_prio: None,
     };
     at(time, cpu, what)
 }

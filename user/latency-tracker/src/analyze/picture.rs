@@ -24,7 +24,8 @@ use lt_analyze::{Cause, Piece, Wait, waits};
 use lt_model::{Class, Interval, Model, State, ThreadId, Use, Waker};
 use lt_perfetto::{Arrow, Details, Track, Value, Writer};
 
-use super::show::{Shown, name, used_by};
+use super::show::Shown;
+use super::words::{Facts, name, used_by};
 use crate::out;
 
 /// How often it is looked at whether somebody wants us to end, in slices.
@@ -33,6 +34,7 @@ const OFTEN: u32 = 1 << 12;
 /// What is drawn.
 pub(crate) struct Picture<'a> {
     pub(crate) model: &'a Model,
+    pub(crate) facts: &'a Facts,
     /// From when to when.
     pub(crate) range: (u64, u64),
     pub(crate) alerts: Vec<Alarm>,
@@ -135,7 +137,7 @@ impl Picture<'_> {
             let who = name(self.model, piece.thread);
             let text = format!("{who} {}", shown.what(piece.cause));
             let mut details = on(piece.cpu);
-            if matches!(piece.cause, Cause::Waiting | Cause::Preempted) {
+            if piece.cause.is_runnable() {
                 details
                     .values
                     .push(("meanwhile", Value::Text(shown.step(piece))));
@@ -154,6 +156,7 @@ impl Picture<'_> {
             thread: way.thread,
             range: way.range,
             pieces: way.pieces,
+            facts: self.facts,
         }
     }
 
@@ -281,6 +284,7 @@ impl Picture<'_> {
             thread: id,
             range: self.range,
             pieces: &[],
+            facts: self.facts,
         };
         let thread = self.model.thread(id);
         for interval in thread.into_iter().flat_map(|t| t.between(from, to)) {

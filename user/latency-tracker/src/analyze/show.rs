@@ -4,12 +4,13 @@
 
 use std::collections::HashMap;
 
-use lt_analyze::{Cause, Leaf, Piece, Place, causes, instead};
-use lt_model::{Context, Disk, Handler, Model, Name, Raiser, ThreadId, Unrecorded, Use, Vector};
+use lt_analyze::{Cause, Leaf, Limit, Piece, Place, causes, instead};
+use lt_model::{Context, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector};
 use lt_proc::Nanos;
 use serde::Serialize;
 
 use super::fold::{self, Part, Row};
+use super::words::{Facts, held, is_call, name, remedy, unrecorded, used_by};
 use crate::out;
 
 /// Threads that wait for each other are indented by one column each, up to this.
@@ -25,6 +26,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) thread: ThreadId,
     pub(crate) range: (u64, u64),
     pub(crate) pieces: &'a [Piece],
+    pub(crate) facts: &'a Facts,
 }
 
 /// A cause, of one thread or of several with one name.
@@ -72,139 +74,6 @@ impl Group {
 /// Deeper in a chain of threads that wait for each other.
 fn indented(depth: usize, text: &str) -> String {
     format!("{:indent$}{text}", "", indent = depth.min(DEEPEST))
-}
-
-/// `fio/812`, or the number alone.
-pub(crate) fn name(model: &Model, id: ThreadId) -> String {
-    let thread = model.thread(id);
-    let tid = thread.map_or(0, |t| t.tid);
-    match thread.and_then(|t| t.name) {
-        Some(name) => format!("{}/{tid}", out::printable(model.names.text(name))),
-        None => tid.to_string(),
-    }
-}
-
-/// `a timer`, `eth0 (interrupt 27)`, ...
-pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
-    let text = |name| out::printable(model.names.text(name));
-    match leaf {
-        Leaf::Timer => "a timer".into(),
-        Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
-        Leaf::Disk(Some(disk)) => format!("disk {disk}"),
-        Leaf::Dirty(Some(disk)) => format!("the dirty limit (data for disk {disk})"),
-        Leaf::Dirty(None) => "the dirty limit".into(),
-        Leaf::Completion(disk) => format!("a completion of disk {disk}"),
-        Leaf::Network(Handler(number, name)) => {
-            format!("the network ({}, interrupt {number})", text(name))
-        }
-        Leaf::Packet(by) => packet(by).into(),
-        Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
-        Leaf::Softirq(vector, Raiser::Device(Handler(number, name))) => format!(
-            "softirq {} of {} (interrupt {number})",
-            Vector(vector).name(),
-            text(name)
-        ),
-        Leaf::Softirq(vector, by) => {
-            let by = match by {
-                Raiser::Timer => " of a timer",
-                Raiser::Thread => " of a thread",
-                Raiser::Ipi => " of another CPU",
-                Raiser::Several => " of several sources",
-                Raiser::Unrecorded | Raiser::Device(_) => "",
-            };
-            format!("softirq {}{by}", Vector(vector).name())
-        }
-        Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
-        Leaf::Ipi(name) => format!("interrupt {}", text(name)),
-        Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
-    }
-}
-
-/// Where a request was that a disk had not got yet.
-pub(crate) fn held(disk: Disk, place: Place) -> String {
-    let place = match place {
-        Place::Unsubmitted => ": not submitted",
-        Place::Stacked => ": in a stacked device",
-        Place::Unallocated => ": no free request",
-        Place::Queued => ": in its queue",
-        Place::Unrecorded => "",
-    };
-    format!("held back before disk {disk}{place}")
-}
-
-/// A packet that no device has brought, by what has raised the softirq.
-fn packet(by: Raiser) -> &'static str {
-    match by {
-        Raiser::Timer => "a packet of a local timer",
-        Raiser::Thread => "a packet sent on this machine",
-        Raiser::Ipi => "a packet that another CPU has passed on",
-        Raiser::Several => "a packet from one of several sources",
-        Raiser::Unrecorded | Raiser::Device(_) => "a packet",
-    }
-}
-
-/// What a sentence adds to a cause: what it may have been, or which event would show it.
-pub(super) fn addition(cause: Cause) -> Option<&'static str> {
-    Some(match cause {
-        Cause::Held(_, place, _) => match place {
-            Place::Unsubmitted => "by io.max of a cgroup, or by the thread that submits it",
-            Place::Stacked => "device mapper or md",
-            Place::Unallocated => "by its tags, writeback throttling or io.cost",
-            Place::Queued => "by the I/O scheduler, or the disk is busy",
-            Place::Unrecorded => "where is not recorded (enable block_bio_queue and block_getrq)",
-        },
-        Cause::For(Leaf::Dirty(_), _) => {
-            "threads have written more than may wait to be on disk (vm.dirty_*)"
-        }
-        Cause::For(Leaf::Completion(_), _) => {
-            "where its request was held is not recorded (enable block_rq_issue)"
-        }
-        Cause::For(Leaf::Packet(Raiser::Timer), _) => {
-            "no device has brought it: a delayed ACK, a retransmission or pacing"
-        }
-        Cause::For(Leaf::Packet(Raiser::Unrecorded), _) => {
-            "its source is not recorded (enable irq_softirq_raise)"
-        }
-        _ => return None,
-    })
-}
-
-/// Why it is not recorded what a thread did.
-pub(crate) fn unrecorded(why: Unrecorded) -> String {
-    match why {
-        Unrecorded::Unseen => "no event names the thread yet".into(),
-        Unrecorded::Before(cpu) => format!("the trace of CPU {cpu} starts later"),
-        Unrecorded::After(cpu) => format!("the trace of CPU {cpu} ends earlier"),
-        Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
-        Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
-        Unrecorded::Missing => "events are missing, and no gap is reported".into(),
-    }
-}
-
-/// How to record what is missing.
-fn remedy(why: Unrecorded) -> Option<&'static str> {
-    match why {
-        Unrecorded::Before(_) => Some("use a larger --subbuf-size or --num-subbuf"),
-        Unrecorded::Lost(_) => Some("record with larger buffers"),
-        _ => None,
-    }
-}
-
-/// Whether an interrupt of that name comes from another CPU. Of the others that have no handler of a device, a CPU
-/// sends `irq_work` to itself, and the rest tell of errors and heat.
-fn is_call(model: &Model, name: Name) -> bool {
-    let calls = ["reschedule", "call_function", "call_function_single"];
-    calls.contains(&model.names.text(name))
-}
-
-/// Who has a processor that is used so.
-pub(crate) fn used_by(model: &Model, used: Use) -> String {
-    match used {
-        Use::Unknown => "something not recorded".into(),
-        Use::Idle => "idle".into(),
-        Use::Thread(id) => name(model, id),
-        Use::Context(context) => leaf_name(model, context.into()),
-    }
 }
 
 impl Shown<'_> {
@@ -389,6 +258,7 @@ impl Shown<'_> {
             (Cause::Preempted, None) => "preempted, not recorded on which CPU".into(),
             (Cause::Waiting, Some(cpu)) => format!("woken, waits for CPU {cpu}"),
             (Cause::Preempted, Some(cpu)) => format!("preempted on CPU {cpu}"),
+            (Cause::LeavesIdle, Some(cpu)) => format!("runnable, CPU {cpu} leaves idle"),
             (cause, _) => self.what(cause),
         };
         if let Some((used, time)) = instead(self.model, piece)
@@ -409,6 +279,8 @@ impl Shown<'_> {
             Cause::Interrupted(leaf) => format!("interrupted: {}", self.leaf(leaf)),
             Cause::Preempted => "preempted".into(),
             Cause::Waiting => "woken, waits for a CPU".into(),
+            Cause::LeavesIdle => "runnable, its CPU leaves idle".into(),
+            Cause::Limited(limit) => format!("runnable, {}", self.facts.limit(limit)),
             Cause::For(leaf, call) => format!("waits{} for {}", within(call), self.leaf(leaf)),
             Cause::Blocked(call) => {
                 format!("waits{}; waker not recorded", within(call))
@@ -422,8 +294,8 @@ impl Shown<'_> {
         }
     }
 
-    fn leaf(&self, leaf: Leaf) -> String {
-        leaf_name(self.model, leaf)
+    pub(super) fn leaf(&self, leaf: Leaf) -> String {
+        self.facts.leaf(self.model, leaf)
     }
 
     /// For programs; times are ns of the trace's clock.
@@ -472,11 +344,30 @@ impl Shown<'_> {
             Cause::Interrupted(leaf) => ("interrupted", None, Some(leaf)),
             Cause::Preempted => ("preempted", None, None),
             Cause::Waiting => ("waiting", None, None),
+            Cause::LeavesIdle => {
+                json.by = Some("idle-exit");
+                ("waiting", None, None)
+            }
+            Cause::Limited(Limit::Quota(cgroup)) => {
+                json.by = Some("cpu.max");
+                json.name = self.facts.cgroup(cgroup).map(str::to_string);
+                ("limited", None, None)
+            }
+            Cause::Limited(Limit::Deadline(runtime)) => {
+                json.by = Some("deadline");
+                json.name = match runtime {
+                    Runtime::UsedUp => Some("used-up".into()),
+                    Runtime::Yielded => Some("yielded".into()),
+                    Runtime::Unrecorded => None,
+                };
+                ("limited", None, None)
+            }
             Cause::For(leaf, call) => ("blocked", call, Some(leaf)),
             Cause::Blocked(call) => ("blocked", call, None),
             Cause::Held(disk, place, call) => {
                 json.held = Some(match place {
                     Place::Unsubmitted => "unsubmitted",
+                    Place::Limited => "io.max",
                     Place::Stacked => "stacked",
                     Place::Unallocated => "unallocated",
                     Place::Queued => "queued",
@@ -546,6 +437,16 @@ impl Shown<'_> {
                 json.name = Some(text(name));
             }
             Some(Leaf::Unseen) => json.by = Some("unseen"),
+            Some(Leaf::Continue) => json.by = Some("signal"),
+            Some(Leaf::Tracer) => json.by = Some("tracer"),
+            Some(Leaf::Resource(what, function)) => {
+                json.by = Some("resource");
+                (json.name, json.function) = (Some(what.into()), Some(function));
+            }
+            Some(Leaf::Freezer(cgroup)) => {
+                json.by = Some("freezer");
+                json.name = self.facts.cgroup(cgroup).map(str::to_string);
+            }
             None => {}
         }
         json
@@ -596,7 +497,9 @@ fn raiser(by: Raiser) -> Option<&'static str> {
 fn known(cause: Cause) -> &'static str {
     match cause {
         Cause::Unknown(_) => "not-recorded",
-        Cause::For(Leaf::Unseen, _) | Cause::Interrupted(Leaf::Unseen) => "inferred",
+        Cause::For(Leaf::Unseen | Leaf::Freezer(_), _)
+        | Cause::Interrupted(Leaf::Unseen)
+        | Cause::Limited(_) => "inferred",
         _ => "seen",
     }
 }
@@ -623,6 +526,9 @@ struct CauseJson {
     raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// In which function of the kernel it slept, if that shows for what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    function: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -681,6 +587,7 @@ mod tests {
             thread,
             range: (0, 30),
             pieces: &pieces,
+            facts: &Facts::NONE,
         };
         let mut json = serde_json::to_value(shown.json()).unwrap();
         json["said"] = shown.what(pieces[1].cause).into();

@@ -4,10 +4,11 @@
 
 use std::collections::HashSet;
 
-use lt_analyze::{Cause, Piece, used};
+use lt_analyze::{Cause, Piece, Quota, looks_like_a_quota, used};
 use lt_model::{Model, Use};
 
-use super::show::{Group, Shown, addition, held, leaf_name, name, unrecorded, used_by};
+use super::show::{Group, Shown};
+use super::words::{addition, held, name, unrecorded, used_by};
 use crate::out;
 use lt_proc::Nanos;
 
@@ -57,16 +58,27 @@ impl Shown<'_> {
             .pieces
             .iter()
             .filter(|p| p.cause == most.cause && threads.contains(&p.thread));
+        let looks_limited = of_it
+            .clone()
+            .any(|p| looks_like_a_quota(model, p.thread, p.end));
         // Who had each processor, in all of these pieces together. What was short is left out.
-        let mut had = had(model, of_it);
+        let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
         // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
         let idle = match had[..] {
             [ref one] if one.used == Use::Idle => Some(format!(
-                "was runnable; CPU {} was idle for {} before it ran: slow to leave idle, or a limit not recorded \
-                 (cpu.max, deadline)",
+                "was runnable; CPU {} was idle for {} before it ran: {}",
                 one.cpu,
-                Nanos(one.used_time)
+                Nanos(one.used_time),
+                match (self.facts.quota, looks_limited) {
+                    (Quota::Excluded, _) =>
+                        "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)",
+                    (Quota::Proved(_), true) =>
+                        "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too",
+                    (Quota::Open, true) =>
+                        "perhaps cpu.max, of which a timer expired then; its counters (nr_throttled) are not recorded",
+                    (_, false) => "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
+                }
             )),
             _ => None,
         };
@@ -76,25 +88,48 @@ impl Shown<'_> {
             [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
+        let of_itself = most.threads.contains(&self.thread);
+        let quota = self.facts.quota_meanwhile().filter(|_| of_itself);
+        let quota = quota.unwrap_or_default();
         match most.cause {
             Cause::Running(c) => format!("ran{}", call(c)),
-            Cause::Interrupted(leaf) => format!("was interrupted: {}", leaf_name(model, leaf)),
+            Cause::Interrupted(leaf) => format!("was interrupted: {}", self.leaf(leaf)),
             Cause::Preempted => match idle {
                 Some(idle) => idle,
-                None => format!("could have gone on, and waited for {processor}"),
+                None => format!("could have gone on, and waited for {processor}{quota}"),
             },
             Cause::Waiting => match idle {
                 Some(idle) => idle,
-                None => format!("had been woken, and waited for {processor}"),
+                None => format!("had been woken, and waited for {processor}{quota}"),
             },
-            Cause::For(leaf, c) => format!("waited{} for {}", call(c), leaf_name(model, leaf)),
+            Cause::For(leaf, c) => format!("waited{} for {}", call(c), self.leaf(leaf)),
             Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
             Cause::Held(disk, place, c) => {
                 format!("waited{} for a request {}", call(c), held(disk, place))
             }
+            Cause::LeavesIdle => left_idle(of_it),
+            Cause::Limited(limit) => self.facts.limit(limit),
             Cause::Idle => "was idle; source of its next work not recorded".into(),
             Cause::Transit => "was about to be woken".into(),
             Cause::Unknown(why) => format!("did what is not recorded: {}", unrecorded(why)),
+        }
+    }
+}
+
+/// How long CPUs took to leave idle.
+fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
+    let all: Vec<_> = pieces.collect();
+    let time = Nanos(all.iter().map(|piece| piece.end - piece.begin).sum());
+    let mut cpus: Vec<_> = all.iter().filter_map(|piece| piece.cpu).collect();
+    cpus.sort_unstable();
+    cpus.dedup();
+    match (&cpus[..], all.len()) {
+        ([cpu], 1) => format!("was runnable; CPU {cpu} took {time} to leave idle"),
+        ([cpu], times) => {
+            format!("was runnable; CPU {cpu} took {time} to leave idle, {times} times in all")
+        }
+        (_, times) => {
+            format!("was runnable; its CPUs took {time} to leave idle, {times} times in all")
         }
     }
 }
@@ -166,6 +201,7 @@ mod tests {
     use crate::analyze::{
         fold::Part,
         made::{R, S, at, model, waking},
+        words::Facts,
     };
     use lt_model::{SwitchedOut, What};
 
@@ -185,6 +221,8 @@ mod tests {
                 out,
                 next,
                 next_name: named(next),
+                prev_prio: None,
+                next_prio: None,
             };
             at(time, 0, what)
         };
@@ -207,6 +245,7 @@ mod tests {
             thread,
             range,
             pieces: &pieces,
+            facts: &Facts::NONE,
         };
         let said = shown.verdict().unwrap();
         assert_eq!(

@@ -6,20 +6,23 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use lt_analyze::path;
-use lt_model::Model;
 use lt_perfetto::Value;
 use lt_proc::Nanos;
+use lt_proc::evidence::Evidence;
 
-use super::{Report, block, why};
+use super::why::Why;
+use super::{Report, block, proofs};
+use crate::analyze::feed::Told;
 use crate::analyze::picture::{Alarm, Picture, Way};
+use crate::analyze::words::Facts;
 use crate::out;
 
 /// This part of the time in which something was late is drawn before it, and after it.
 const MARGIN: u64 = 10;
 
 pub(super) fn draw(
-    model: &Model,
+    told: &Told,
+    evidence: &Evidence,
     reports: &[Report<'_>],
     file: &Path,
     interrupted: &AtomicBool,
@@ -35,12 +38,17 @@ pub(super) fn draw(
     let paths: Vec<_> = of_threads
         .filter_map(|(number, report)| {
             let alert = report.alert;
-            let (thread, range) = (why::thread_of(model, alert)?, (alert.start(), alert.time));
-            Some((number, thread, range, path(model, thread, range.0, range.1)))
+            let (thread, pieces) = Why::new(told, alert, evidence).into_path()?;
+            Some((number, thread, (alert.start(), alert.time), pieces))
         })
         .collect();
+    let facts = Facts {
+        cgroups: proofs::cgroups(evidence),
+        ..Facts::NONE
+    };
     let picture = Picture {
-        model,
+        model: &told.model,
+        facts: &facts,
         range: (from.saturating_sub(margin), to.saturating_add(margin)),
         alerts: reports.iter().map(alarm).collect(),
         paths: paths

@@ -4,7 +4,7 @@
 //! `.sched.text`, such as `mutex_lock`, a stack of another task has none.
 
 /// A function, and what a sleep in it is for.
-const SLEEPS: [(&str, &str); 56] = [
+const SLEEPS: [(&str, &str); 57] = [
     // Pages
     (
         "balance_dirty_pages",
@@ -96,6 +96,7 @@ const SLEEPS: [(&str, &str); 56] = [
     // CPU and stops
     ("throttle_cfs_rq_work", "cpu.max of its cgroup"),
     ("__refrigerator", "the freezer: suspend, or a frozen cgroup"),
+    ("do_freezer_trap", "the freezer: its cgroup is frozen"),
     ("do_signal_stop", "SIGCONT: it is stopped (SIGSTOP)"),
     ("ptrace_stop", "its tracer"),
     ("stop_one_cpu", "the stopper thread of a CPU"),
@@ -127,11 +128,69 @@ const SLEEPS: [(&str, &str); 56] = [
     ("console_lock", "a console that is being written to"),
 ];
 
-/// What the task of this stack waits for, innermost frame first, and the function that shows it.
-pub(super) fn of(stack: &[String]) -> Option<(&'static str, &'static str)> {
-    stack.iter().find_map(|frame| {
+/// What holds a thread back that has used up a quota.
+pub(super) const QUOTA: &str = "throttle_cfs_rq_work";
+
+/// Who ends a sleep in these has not caused it.
+const ALONE: [&str; 6] = [
+    "__refrigerator",
+    "do_freezer_trap",
+    "get_signal",
+    "do_signal_stop",
+    "ptrace_stop",
+    "__mem_cgroup_handle_over_high",
+];
+
+/// Functions that sleep for their callers, or that a task is in when it is preempted.
+const FOR_CALLERS: [&str; 13] = [
+    "folio_wait_bit_common",
+    "softleaf_entry_wait_on_locked",
+    "rq_qos_wait",
+    "wait_woken",
+    "percpu_rwsem_wait",
+    "preempt_schedule_thunk",
+    "_raw_spin_unlock",
+    "_raw_spin_unlock_irq",
+    "_raw_spin_unlock_irqrestore",
+    "__cond_resched",
+    "raw_irqentry_exit_cond_resched",
+    "irqentry_exit",
+    "asm_sysvec_apic_timer_interrupt",
+];
+
+/// For what a task sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Resource {
+    /// The function that shows it.
+    pub(super) function: &'static str,
+    /// In words.
+    pub(super) what: &'static str,
+    /// The thread that ends the sleep is not why it was.
+    pub(super) alone: bool,
+    /// It sleeps in that function itself, or in one that only sleeps for its caller; not deeper, for something else.
+    pub(super) direct: bool,
+}
+
+/// What the task of this stack waits for, innermost frame first.
+pub(super) fn of(stack: &[String]) -> Option<Resource> {
+    /// The freezer is inlined into it; deeper in a stack, it has called something else.
+    const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");
+    let innermost = stack.first().map(|frame| function(frame));
+    let known = stack.iter().enumerate().find_map(|(at, frame)| {
         let name = function(frame);
-        SLEEPS.iter().find(|(of, _)| *of == name).copied()
+        let of = SLEEPS.iter().find(|(of, _)| *of == name);
+        of.map(|of| (at, *of))
+    });
+    let (at, (function, what)) = match innermost {
+        Some("get_signal") => (0, FREEZER),
+        _ => known?,
+    };
+    let is_for_callers = |frame: &String| FOR_CALLERS.contains(&self::function(frame));
+    Some(Resource {
+        function,
+        what,
+        alone: ALONE.contains(&function),
+        direct: stack.iter().take(at).all(is_for_callers),
     })
 }
 
@@ -147,7 +206,7 @@ mod tests {
 
     fn resource(frames: &[&str]) -> Option<&'static str> {
         let stack: Vec<String> = frames.iter().map(ToString::to_string).collect();
-        of(&stack).map(|(function, _)| function)
+        of(&stack).map(|resource| resource.function)
     }
 
     #[test]
@@ -171,6 +230,14 @@ mod tests {
         assert_eq!(resource(&["hrtimer_nanosleep+0x9b/0x190"]), None);
         assert_eq!(resource(&["wbt_wait_other"]), None);
         assert_eq!(resource(&[]), None);
+        // The freezer is inlined; a core dump is not it.
+        let frozen = [
+            "get_signal+0x5a8/0x840",
+            "exit_to_user_mode_loop+0x91/0x130",
+        ];
+        assert_eq!(resource(&frozen), Some("get_signal"));
+        let dumps = ["dump_emit+0x1/0x2", "get_signal+0x5a8/0x840"];
+        assert_eq!(resource(&dumps), None);
     }
 
     #[test]

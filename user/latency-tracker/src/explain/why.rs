@@ -5,13 +5,16 @@
 //! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
 //! interrupt, or to no task, is explained by what the processor did that saw it end.
 
-use lt_analyze::{Piece, Sum, Worker, causes, path, thread_in, unusual, used};
+use lt_analyze::{Piece, Sum, Worker, causes, path_beside, thread_in, unusual, used};
 use lt_model::{Model, ThreadId, Use};
+use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, Nanos, Reason};
 
+use super::proofs::Proofs;
 use super::resource;
 use crate::analyze::feed::Told;
-use crate::analyze::show::{Json, Shown, leaf_name, name, used_by};
+use crate::analyze::show::{Json, Shown};
+use crate::analyze::words::{Facts, leaf_name, name, used_by};
 use crate::{out, way};
 
 /// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
@@ -31,6 +34,8 @@ pub(super) struct Why<'a> {
     to: u64,
     /// Its thread and that thread's path, if it has one that the trace tells of.
     thread: Option<(ThreadId, Vec<Piece>)>,
+    /// What is known beside the trace.
+    facts: Facts,
     /// What its processor did.
     used: Vec<(Use, u64)>,
 }
@@ -45,17 +50,19 @@ pub(super) fn thread_of(model: &Model, alert: &Alert) -> Option<ThreadId> {
 }
 
 impl<'a> Why<'a> {
-    pub(super) fn new(told: &'a Told, alert: &'a Alert) -> Self {
+    pub(super) fn new(told: &'a Told, alert: &'a Alert, evidence: &Evidence) -> Self {
         let model = &told.model;
         let (from, to) = (alert.start(), alert.time);
         let thread = thread_of(model, alert);
+        let proofs = Proofs::new(model, evidence, alert, thread);
         let cpu = u32::try_from(alert.cpu).unwrap_or(u32::MAX);
         Self {
             told,
             alert,
             from,
             to,
-            thread: thread.map(|id| (id, path(model, id, from, to))),
+            thread: thread.map(|id| (id, path_beside(model, &proofs, id, from, to))),
+            facts: proofs.facts(thread, from, to),
             used: used(model, cpu, from, to),
         }
     }
@@ -108,7 +115,13 @@ impl<'a> Why<'a> {
             thread: *thread,
             range: (self.from, self.to),
             pieces,
+            facts: &self.facts,
         })
+    }
+
+    /// The path, of a thread, for a picture.
+    pub(super) fn into_path(self) -> Option<(ThreadId, Vec<Piece>)> {
+        self.thread
     }
 
     /// The path, for programs.
@@ -161,7 +174,8 @@ impl<'a> Why<'a> {
             lines.push("its task was then in".into());
         }
         lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
-        if let Some((function, what)) = resource::of(&stack) {
+        if let Some(resource) = resource::of(&stack) {
+            let resource::Resource { function, what, .. } = resource;
             lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
         }
         lines
@@ -342,7 +356,7 @@ mod tests {
     fn verdict(events: &[Event<'_>], tracker: &str, (begin, end): (u64, u64)) -> String {
         let told = told(events, 0);
         let alert = alert(tracker, begin, end, 7);
-        let why = Why::new(&told, &alert);
+        let why = Why::new(&told, &alert, &Evidence::default());
         let text = why.text();
         assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
         assert!(text.contains("alert 3 of slow: "), "{text}");
@@ -381,7 +395,7 @@ mod tests {
             switch(10, 0, 7, S, 8),
             at(11, 0, What::Call { name: b"nanosleep" }),
             switch(12, 0, 8, S, 0),
-            at(800, 0, What::Timer),
+            at(800, 0, What::Timer { function: None }),
             waking(800, 0, 8),
             at(801, 0, What::TimerEnd),
             switch(805, 0, 0, R, 8),
@@ -420,7 +434,7 @@ mod tests {
         let events = [
             switch(0, 0, 0, R, 7),
             switch(10, 0, 7, S, 0),
-            at(800, 0, What::Timer),
+            at(800, 0, What::Timer { function: None }),
             at(800, 0, What::Completed { disk, range: None }),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),
@@ -468,13 +482,13 @@ mod tests {
     #[test]
     fn what_the_trace_does_not_tell_is_said() {
         let told = told(&hogged(), 12);
-        let text = |alert: &Alert| Why::new(&told, alert).text();
+        let text = |alert: &Alert| Why::new(&told, alert, &Evidence::default()).text();
         let early = text(&alert("offcpu", 0, 5, 7));
         assert!(!early.contains("--subbuf-size"), "{early}");
         let mut before = hogged();
         before.iter_mut().for_each(|e| e.time += 5000);
         let before = self::told(&before, 0);
-        let why = |alert: &Alert| Why::new(&before, alert).text();
+        let why = |alert: &Alert| Why::new(&before, alert, &Evidence::default()).text();
         let half = why(&alert("offcpu", 4000, 5900, 7));
         assert!(
             half.contains(
@@ -501,7 +515,7 @@ mod tests {
         let by = |tid: i32, comm: &str| {
             let mut alert = alert("irq", 100, 900, tid);
             alert.comm = lt_proc::Value::Quoted(comm.into());
-            let text = Why::new(&told, &alert).text();
+            let text = Why::new(&told, &alert, &Evidence::default()).text();
             text.lines().nth(1).unwrap().to_string()
         };
         assert!(by(7, "late").starts_with("by late/7, took 800ns"));
@@ -514,7 +528,7 @@ mod tests {
         let told = told(&hogged(), 0);
         let mut alert = alert("wakeup", 100, 900, 7);
         (alert.instance, alert.tracker) = ("a\u{1b}[2J".into(), "b\u{7}".into());
-        let text = Why::new(&told, &alert).text();
+        let text = Why::new(&told, &alert, &Evidence::default()).text();
         assert!(text.starts_with("alert 3 of a?[2J: b?\n"), "{text:?}");
     }
 
@@ -522,7 +536,7 @@ mod tests {
     fn who_works_more_than_otherwise_is_named() {
         let told = told(&hogged(), 0);
         let alert = alert("wakeup", 100, 900, 7);
-        let text = Why::new(&told, &alert).text();
+        let text = Why::new(&told, &alert, &Evidence::default()).text();
         assert!(
             text.contains("worked more than in the rest of the trace"),
             "{text}"

@@ -15,6 +15,8 @@ fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<
         out,
         next,
         next_name: b"",
+        prev_prio: None,
+        next_prio: None,
     };
     Event { time, cpu, what }
 }
@@ -306,12 +308,12 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
         let begin = [switch(0, 0, 0, R, 7), at(1, 0, What::Dirty { disk })];
         let end = [
             switch(3, 0, 7, S, 0),
-            at(50, 0, What::Timer),
+            at(50, 0, What::Timer { function: None }),
             waking(50, 0, 7, 0),
             at(51, 0, What::TimerEnd),
             switch(52, 0, 0, R, 7),
             switch(60, 0, 7, S, 0),
-            at(70, 0, What::Timer),
+            at(70, 0, What::Timer { function: None }),
             waking(70, 0, 7, 0),
             at(71, 0, What::TimerEnd),
         ];

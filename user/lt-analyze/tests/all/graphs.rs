@@ -242,11 +242,9 @@ fn a_long_chain_has_an_end() {
         thread: Some(ThreadId(n as u32 + 1)),
         context: None,
     };
-    let m = Model {
-        threads: threads.collect(),
-        wakers: (0..N).map(waker).collect(),
-        ..Model::default()
-    };
+    let mut m = Model::default();
+    m.threads = threads.collect();
+    m.wakers = (0..N).map(waker).collect();
     let pieces = path(&m, ThreadId(0), 0, 10_000);
     assert_eq!(pieces.iter().map(|p| p.end - p.begin).sum::<u64>(), 10_000);
     assert!(

@@ -8,4 +8,5 @@ mod any;
 mod anything;
 mod events;
 mod graphs;
+mod limits;
 mod requests;

@@ -18,6 +18,8 @@ fn switch(time: u64, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
         out,
         next,
         next_name: b"",
+        prev_prio: None,
+        next_prio: None,
     };
     at(time, what)
 }
@@ -43,7 +45,7 @@ fn parts(events: &[Event<'static>]) -> String {
     all.push(switch(10, 7, S, 0));
     all.extend(events.iter().filter(|e| e.time >= 10));
     all.extend([
-        at(99, What::Timer),
+        at(99, What::Timer { function: None }),
         at(99, What::Completed { disk, range }),
         at(
             100,

@@ -3,6 +3,7 @@
 //! What each processor does at the moment, and has done.
 
 use super::Detail;
+use super::limits::Looked;
 use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
 use crate::processor::{Stretches, Use};
@@ -37,6 +38,8 @@ pub(super) struct Cpu {
     pub(super) raised_by: Vec<(u32, Raiser)>,
     /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
     pub(super) completed: Option<(Disk, usize, Option<Request>)>,
+    /// What shows why threads wait for it.
+    pub(super) looked: Looked,
     /// What it does, and since when.
     used: Option<Use>,
     since: u64,
@@ -71,6 +74,11 @@ impl Cpus {
                 ..Cpu::default()
             });
         }
+    }
+
+    /// One, if it was reached.
+    pub(super) fn get(&self, cpu: u32) -> Option<&Cpu> {
+        self.all.get(cpu as usize)
     }
 
     /// One that was reached.

@@ -12,13 +12,33 @@ pub(super) struct Gap {
     pub(super) why: Unrecorded,
 }
 
+impl Gap {
+    fn of_absent(cpu: u32, since: u64, until: u64) -> Self {
+        let why = Unrecorded::NoStream(cpu);
+        Self { since, until, why }
+    }
+}
+
+/// The part between two times of the first of these gaps that has one.
+fn part(gaps: &[Gap], from: u64, to: u64) -> Option<Gap> {
+    let place = gaps.partition_point(|gap| gap.until <= from);
+    // After one that takes no time nothing is known, but none is missing.
+    let mut later = gaps[place..].iter().take_while(|gap| gap.since < to);
+    let gap = later.find(|gap| gap.since < gap.until)?;
+    Some(Gap {
+        since: gap.since.max(from),
+        until: gap.until.min(to),
+        ..*gap
+    })
+}
+
 /// The gaps of each processor, and the times at which any processor has one, in the order of time.
 #[derive(Debug, Default)]
 pub(super) struct Gaps {
     of: Vec<Vec<Gap>>,
     any: Vec<Gap>,
-    /// A processor of which nothing is known at any time.
-    absent: Option<u32>,
+    /// The processors of which nothing is known at any time.
+    absent: Vec<u32>,
     stored: usize,
 }
 
@@ -45,13 +65,15 @@ impl Gaps {
 
     /// Nothing is known of that processor.
     pub(super) fn set_absent(&mut self, cpu: u32) {
-        self.absent.get_or_insert(cpu);
+        if !self.absent.contains(&cpu) {
+            self.absent.push(cpu);
+        }
     }
 
     /// What they take.
     pub(super) fn bytes(&self) -> usize {
         // A vector may have room for twice as many, and for four.
-        self.stored * 2 * size_of::<Gap>() + self.of.len() * 128
+        self.stored * 2 * size_of::<Gap>() + self.of.len() * 128 + self.absent.len() * 16
     }
 
     /// From where on it is not known what happened on that processor between two times, and why.
@@ -63,19 +85,19 @@ impl Gaps {
 
     /// The first part of the time between two in which not all processors are known.
     pub(super) fn any(&self, from: u64, to: u64) -> Option<Gap> {
-        if let Some(cpu) = self.absent {
-            return Some(Gap {
-                since: from,
-                until: to,
-                why: Unrecorded::NoStream(cpu),
-            });
+        match self.absent.first() {
+            Some(cpu) => Some(Gap::of_absent(*cpu, from, to)),
+            None => part(&self.any, from, to),
         }
-        let place = self.any.partition_point(|gap| gap.until <= from);
-        let gap = self.any.get(place).filter(|gap| gap.since < to)?;
-        Some(Gap {
-            since: gap.since.max(from),
-            until: gap.until.min(to),
-            ..*gap
-        })
+    }
+
+    /// The first part of the time between two in which not all of these processors are known.
+    pub(super) fn on(&self, cpus: &[u32], from: u64, to: u64) -> Option<Gap> {
+        if let Some(cpu) = self.absent.iter().find(|cpu| cpus.contains(cpu)) {
+            return Some(Gap::of_absent(*cpu, from, to));
+        }
+        let of_cpus = cpus.iter().filter_map(|cpu| self.of.get(*cpu as usize));
+        let gaps = of_cpus.filter_map(|gaps| part(gaps, from, to));
+        gaps.min_by_key(|gap| gap.since)
     }
 }

@@ -19,6 +19,7 @@ struct Held {
     entered: Option<u64>,
     queued: Option<u64>,
     by: Option<ThreadId>,
+    limited: Option<u64>,
     allocated: Option<u64>,
     issued: Option<u64>,
 }
@@ -30,6 +31,7 @@ impl Held {
             entered: None,
             queued: None,
             by: None,
+            limited: None,
             allocated: None,
             issued: None,
         }
@@ -55,14 +57,14 @@ impl Requests {
         self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
     }
 
-    /// One of them has come to a stage.
+    /// One of them has come to a stage. If it is submitted: by which thread, and whether a limit has held it back.
     pub(super) fn reach(
         &mut self,
         time: u64,
         stage: Stage,
         disk: Disk,
         sector: u64,
-        by: Option<ThreadId>,
+        (by, is_limited): (Option<ThreadId>, bool),
     ) {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
@@ -73,6 +75,7 @@ impl Requests {
                 }
                 held.entered = held.entered.or(Some(time));
                 (held.queued, held.by) = (Some(time), by);
+                held.limited = held.limited.or(is_limited.then_some(time));
             }
             Stage::Allocated => held.allocated = Some(time),
             Stage::Issued => held.issued = Some(time),
@@ -86,10 +89,12 @@ impl Requests {
         }
         let upper = self.held.get(&old);
         let upper = upper.and_then(|all| all.iter().find(|held| held.disk == from));
-        if let Some(entered) = upper.and_then(|held| held.entered) {
+        if let Some(upper) = upper.copied()
+            && upper.entered.is_some()
+        {
             let lower = self.at(disk, sector, false);
             *lower = Held::new(disk);
-            lower.entered = Some(entered);
+            (lower.entered, lower.limited) = (upper.entered, upper.limited);
         }
     }
 
@@ -115,6 +120,7 @@ impl Requests {
             entered: held.entered,
             queued: held.queued,
             by: held.by,
+            limited: held.limited,
             allocated: held.allocated,
             issued: held.issued?,
         })

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::Detail;
 use super::gaps::Gaps;
 use crate::context::{Context, Disk};
+use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals};
 use crate::names::Name;
@@ -26,6 +27,14 @@ pub(super) struct Task {
     pub(super) cpu: Option<u32>,
     /// It waits for just that processor.
     pub(super) queued: bool,
+    /// Since when it is on the runqueue of that processor, if it does not run.
+    pub(super) queued_at: Option<u64>,
+    /// Its priority, when it was last seen to run.
+    pub(super) prio: Option<Priority>,
+    /// It was switched out in `sched_yield`, if system calls are recorded.
+    pub(super) yields: Option<bool>,
+    /// Since when it submits what io.max has held back.
+    pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
     /// It is in user mode, or on its way there, and since when nothing has kept it in the kernel.
@@ -36,6 +45,8 @@ pub(super) struct Task {
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
     /// It is about to sleep because it has made too much data dirty, for this disk.
     pub(super) dirty: Option<Option<Disk>>,
+    /// The processors on which it may run, if these are not all.
+    pub(super) runs_on: Option<Arc<[u32]>>,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
     /// Its last interval ended by a waking.
@@ -66,6 +77,8 @@ pub(super) struct Tasks {
     pub(super) keep: u64,
     /// Where what a thread did that waited for a processor is not known.
     pub(super) gaps: Gaps,
+    /// The processors on which threads of these numbers may run, if these are not all.
+    pub(super) affine: HashMap<i32, Arc<[u32]>>,
     kinds: Kinds<Doing>,
     pub(super) detail: Detail,
     /// Nothing more is kept: only how much it would be.
@@ -106,11 +119,16 @@ impl Tasks {
             since,
             cpu: None,
             queued: false,
+            queued_at: None,
+            prio: None,
+            yields: None,
+            throttles: None,
             call: None,
             user_since: None,
             pending: None,
             assumed: None,
             dirty: None,
+            runs_on: self.affine.get(&tid).cloned(),
             held: Vec::new(),
             woken: false,
         };
@@ -122,6 +140,11 @@ impl Tasks {
     /// One that was found.
     pub(super) fn of(&mut self, thread: ThreadId) -> &mut Task {
         &mut self.now[thread.0 as usize]
+    }
+
+    /// Since when it does what it does.
+    pub(super) fn since(&self, thread: ThreadId) -> u64 {
+        self.now[thread.0 as usize].since
     }
 
     /// It does something else from now on.
@@ -146,6 +169,7 @@ impl Tasks {
         task.state = State::Waiting;
         task.assumed = None;
         task.queued = false;
+        task.queued_at = None;
         task.cpu = target.or(task.cpu);
     }
 
@@ -165,6 +189,7 @@ impl Tasks {
         let task = self.of(thread);
         task.cpu = Some(to);
         task.queued = true;
+        task.queued_at = Some(time);
     }
 
     /// A thread that the present one has made. If there is one of that number, its end was not seen.
@@ -201,6 +226,7 @@ impl Tasks {
         task.dirty = None;
         task.held.clear();
         task.call = None;
+        task.throttles = None;
         task.user_since = None;
         self.go(thread, since, State::Unknown(why));
     }
@@ -304,18 +330,19 @@ impl Tasks {
     }
 
     /// Keeps an interval, except for the parts of it that are not recorded: a thread that does not run may have run
-    /// meanwhile on any processor of which nothing is known. Only what comes after the last of these parts was ended by
+    /// meanwhile on any processor that it may run on and of which nothing is known. Only what comes after the last of these parts was ended by
     /// the waker.
     fn keep_seen(&mut self, id: ThreadId, mut interval: Interval, mut ends: bool) {
         let is_off = matches!(
             interval.state,
             State::Waiting | State::Preempted | State::Blocked(..)
         );
-        while let Some(gap) = self
-            .gaps
-            .any(interval.begin, interval.end)
-            .filter(|_| is_off)
-        {
+        let cpus = self.now[id.0 as usize].runs_on.clone();
+        let next = |gaps: &Gaps, from, to| match &cpus {
+            Some(cpus) => gaps.on(cpus, from, to),
+            None => gaps.any(from, to),
+        };
+        while let Some(gap) = next(&self.gaps, interval.begin, interval.end).filter(|_| is_off) {
             if interval.begin < gap.since {
                 let seen = Interval {
                     end: gap.since,
@@ -408,6 +435,15 @@ impl Tasks {
             State::Blocked(..) | State::Unknown(_) => wanted.has_thread(thread, task.since, time),
             // The sleep that it ends comes yet.
             _ => wanted.has_thread(thread, time, u64::MAX),
+        }
+    }
+
+    /// Whether what that thread did then is of interest, and not only for whom it waited.
+    pub(super) fn wants(&self, thread: ThreadId, from: u64, to: u64) -> bool {
+        match &self.detail {
+            Detail::All => true,
+            Detail::Waits => false,
+            Detail::Some(wanted) => wanted.has_thread(thread, from, to),
         }
     }
 

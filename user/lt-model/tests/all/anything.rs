@@ -3,7 +3,7 @@
 //! Any events, for the properties that hold whatever happens: of lt-model, and of lt-analyze, whose tests take this file
 //! from here.
 
-use lt_model::{Builder, Disk, Event, Model, Sleep, Stage, SwitchedOut, What};
+use lt_model::{Builder, Disk, Event, Model, Priority, Sleep, Stage, SwitchedOut, What};
 use proptest::prelude::*;
 
 fn out() -> impl Strategy<Value = SwitchedOut> {
@@ -19,12 +19,25 @@ fn name() -> impl Strategy<Value = &'static [u8]> {
     prop_oneof![Just(&b""[..]), Just(&b"a"[..]), Just(&b"ksoftirqd/0"[..])]
 }
 
+fn prio() -> impl Strategy<Value = Option<Priority>> {
+    prop::option::of(prop_oneof![Just(-1), Just(50), Just(120)].prop_map(Priority))
+}
+
+/// What is at the addresses of functions in [`what`].
+pub const FUNCTIONS: [(u64, &str); 3] = [
+    (1, "sched_cfs_period_timer"),
+    (2, "dl_task_timer"),
+    (3, "blk_throtl_dispatch_work_fn"),
+];
+
 fn what() -> impl Strategy<Value = What<'static>> {
     let tid = || 0..6i32;
     prop_oneof![
-        6 => (tid(), out(), tid(), name(), name()).prop_map(|(prev, out, next, prev_name, next_name)| {
-            What::Switch { prev, prev_name, out, next, next_name }
-        }),
+        6 => (tid(), out(), tid(), name(), name(), prio(), prio()).prop_map(
+            |(prev, out, next, prev_name, next_name, prev_prio, next_prio)| {
+                What::Switch { prev, prev_name, out, prev_prio, next, next_name, next_prio }
+            }
+        ),
         4 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Waking { tid, name, target }),
         2 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Wakeup { tid, name, target }),
         2 => (tid(), name(), 0..3u32, 0..3u32)
@@ -38,7 +51,10 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => (0..40u32).prop_map(|vector| What::Raise { vector }),
         1 => (0..12u32).prop_map(|vector| What::Softirq { vector }),
         1 => (0..12u32).prop_map(|vector| What::SoftirqEnd { vector }),
-        1 => Just(What::Timer),
+        2 => prop::option::of(0..4u64).prop_map(|function| What::Timer { function }),
+        1 => (0..4u64).prop_map(|function| What::Work { function }),
+        1 => Just(What::WorkEnd),
+        2 => any::<bool>().prop_map(|enters| What::Idle { enters }),
         1 => Just(What::TimerEnd),
         1 => name().prop_map(|name| What::Ipi { name }),
         1 => Just(What::IpiEnd),
@@ -75,6 +91,7 @@ pub fn events() -> impl Strategy<Value = Vec<At>> {
 }
 
 pub fn feed(builder: &mut Builder, events: &[At]) {
+    builder.has_functions(FUNCTIONS);
     for (time, cpu, what) in events {
         builder.feed(&Event {
             time: *time,

@@ -22,6 +22,8 @@ pub fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Ev
         out,
         next,
         next_name: b"",
+        prev_prio: None,
+        next_prio: None,
     };
     at(time, cpu, what)
 }

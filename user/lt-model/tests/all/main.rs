@@ -4,6 +4,7 @@
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 mod anything;
+mod limits;
 mod made;
 mod recorded;
 mod states;

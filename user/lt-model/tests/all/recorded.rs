@@ -131,3 +131,65 @@ fn a_thread_that_ends_running_where_it_was_not_seen_to_begin_was_not_off_all_the
     assert_eq!(told(&m, 7), "0..10 running, 10..50 unknown, 50..60 blocked");
     assert_eq!(why(&m, 7), [(10, 50, Unrecorded::Missing)]);
 }
+
+/// Nothing of CPU 1 is known from 10 to 20, while two threads sleep.
+#[test]
+fn a_gap_splits_only_what_may_have_run_there() {
+    let sleeps = |tid, name: &'static [u8], cpus: Option<&[u32]>| {
+        let mut builder = Builder::new();
+        if let Some(cpus) = cpus {
+            builder.runs_on(tid, cpus);
+        }
+        let events = [
+            at(0, 0, What::There { tid, name }),
+            switch(1, 0, tid, S, 0),
+            switch(2, 1, 9, S, 0),
+            at(10, 1, What::Lost { until: 20 }),
+            switch(30, 0, 0, R, tid),
+        ];
+        events.iter().for_each(|e| builder.feed(e));
+        let why = why(&builder.finish(), tid);
+        why.iter().any(|(.., why)| *why == Unrecorded::Lost(1))
+    };
+    assert!(sleeps(7, b"any", None));
+    assert!(!sleeps(7, b"any", Some(&[0])));
+    assert!(sleeps(7, b"any", Some(&[0, 1])));
+    assert!(!sleeps(7, b"ksoftirqd/0", None));
+    assert!(sleeps(7, b"ksoftirqd/1", None));
+    // A worker may have come from another CPU that is gone.
+    assert!(sleeps(7, b"kworker/0:1", None));
+}
+
+/// As in a trace of which the streams are not known, with buffers that were overwritten: 7 has run on CPU 1 meanwhile.
+#[test]
+fn a_thread_that_has_moved_without_an_event_was_not_off_all_the_time() {
+    let moved = |first: &[Event<'static>]| {
+        let events = [
+            switch(1, 0, 0, R, 7),
+            switch(10, 0, 7, R, 9),
+            switch(80, 1, 8, S, 7),
+            switch(90, 1, 7, S, 0),
+        ];
+        model(&[first, &events].concat())
+    };
+    let (tid, name, from, to) = (5, &b""[..], 0, 1);
+    let m = moved(&[at(
+        0,
+        0,
+        What::Migrate {
+            tid,
+            name,
+            from,
+            to,
+        },
+    )]);
+    assert_eq!(
+        why(&m, 7)[..],
+        [(0, 1, Unrecorded::Unseen), (10, 80, Unrecorded::Missing)]
+    );
+    // Moves are not recorded.
+    assert_eq!(
+        told(&moved(&[]), 7),
+        "1..10 running, 10..80 preempted, 80..90 running"
+    );
+}

@@ -93,7 +93,7 @@ fn interrupts_take_time_from_the_thread_and_nest() {
         irq(3, false),
         irq(5, true),
         at(6, 0, What::SoftirqEnd { vector: 4 }),
-        at(8, 0, What::Timer),
+        at(8, 0, What::Timer { function: None }),
         at(9, 0, What::TimerEnd),
         switch(10, 0, 7, S, 0),
         irq(11, false),
@@ -177,7 +177,7 @@ fn a_thread_that_runs_as_soon_as_it_is_made_runs_in_one_piece() {
             },
         ),
         switch(17, 1, 0, R, 9),
-        at(26, 1, What::Timer),
+        at(26, 1, What::Timer { function: None }),
         at(26, 1, What::TimerEnd),
         switch(27, 1, 9, S, 0),
         switch(28, 1, 0, R, 8),
@@ -407,7 +407,7 @@ fn what_interrupted_one_thread_does_not_go_on_with_another() {
 fn interrupts_that_never_end_do_not_pile_up() {
     let mut events = vec![switch(0, 0, 0, R, 7)];
     for time in 1..=100_000 {
-        events.push(at(time, 0, What::Timer));
+        events.push(at(time, 0, What::Timer { function: None }));
         events.push(at(time, 0, What::SoftirqEnd { vector: 1 }));
     }
     for time in 100_001..=100_064 {

@@ -134,7 +134,10 @@ fn a_tail_is_short_and_of_its_interrupt() {
     // The interrupt has been over for long: 8 has given it a lock, say.
     assert_eq!(by(&[begin, end, wakes(500_000)]), "8");
     // A timer leaves nothing to it.
-    let timer = [at(10, 0, What::Timer), at(11, 0, What::TimerEnd)];
+    let timer = [
+        at(10, 0, What::Timer { function: None }),
+        at(11, 0, What::TimerEnd),
+    ];
     assert_eq!(by(&[&timer[..], &[wakes(12)]].concat()), "8");
 }
 
@@ -234,7 +237,7 @@ fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     // In whichever interrupt.
     let [begin, end] = irq(3);
     assert_eq!(then(&[begin, done(3), waking(4, 0, 7), end]), by_disk(4));
-    let timer = at(3, 0, What::Timer);
+    let timer = at(3, 0, What::Timer { function: None });
     assert_eq!(then(&[timer, done(4), waking(5, 0, 7)]), by_disk(5));
     let call = at(3, 0, What::Ipi { name: b"call" });
     assert_eq!(then(&[call, done(4), waking(5, 0, 7)]), by_disk(5));

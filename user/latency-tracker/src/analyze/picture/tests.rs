@@ -6,12 +6,14 @@ use proptest::prelude::*;
 use super::pftrace::{Pftrace, Slice};
 use super::*;
 use crate::analyze::made::{R, S, at, model, switch, waking};
+use crate::analyze::words::Facts;
 
 /// A thread's path in that time, drawn.
 fn drawn(m: &Model, thread: ThreadId, range: (u64, u64)) -> (Vec<Piece>, Pftrace) {
     let pieces = lt_analyze::path(m, thread, range.0, range.1);
     let picture = Picture {
         model: m,
+        facts: &Facts::NONE,
         range,
         alerts: Vec::new(),
         paths: vec![Way {
@@ -124,6 +126,7 @@ fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
     };
     let picture = Picture {
         model: &m,
+        facts: &Facts::NONE,
         range: (88, 112),
         alerts: vec![
             alarm("Alert 1 of x", (95, 105)),
@@ -165,6 +168,7 @@ fn who_wants_it_to_end_is_obeyed() {
     let m = model(&events);
     let picture = Picture {
         model: &m,
+        facts: &Facts::NONE,
         range: m.span,
         alerts: Vec::new(),
         paths: Vec::new(),
@@ -180,7 +184,7 @@ fn what() -> impl Strategy<Value = What<'static>> {
     let name = || prop_oneof![Just(&b"a"[..]), Just(&b"ksoftirqd/0"[..])];
     prop_oneof![
         8 => (tid(), out, tid()).prop_map(|(prev, out, next)| {
-            What::Switch { prev, prev_name: b"", out, next, next_name: b"" }
+            What::Switch { prev, prev_name: b"", out, next, next_name: b"", prev_prio: None, next_prio: None }
         }),
         6 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Waking { tid, name, target }),
         1 => (tid(), name(), 0..3u32).prop_map(|(tid, name, target)| What::Wakeup { tid, name, target }),

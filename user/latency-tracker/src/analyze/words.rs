@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What threads, causes and reasons are called.
+
+use lt_analyze::{Cause, Leaf, Limit, Place, Quota};
+use lt_model::{Disk, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector};
+
+use crate::out;
+
+/// What is known beside a trace, for those who tell of it.
+#[derive(Debug)]
+pub(crate) struct Facts {
+    /// The cgroups by their numbers in causes.
+    pub(crate) cgroups: Vec<String>,
+    /// Whether quotas (`cpu.max`) of the thread's cgroups were used up in the delay, by whatever thread of theirs.
+    pub(crate) quota: Quota,
+}
+
+impl Facts {
+    /// Nothing.
+    pub(crate) const NONE: Self = Self {
+        cgroups: Vec::new(),
+        quota: Quota::Open,
+    };
+
+    /// The name of a cgroup.
+    pub(crate) fn cgroup(&self, number: Option<u16>) -> Option<&str> {
+        let name = self.cgroups.get(usize::from(number?));
+        name.map(String::as_str)
+    }
+
+    /// `cgroup /a/b`, or which it may be.
+    fn of_cgroup(&self, number: Option<u16>) -> String {
+        match self.cgroup(number) {
+            Some(path) => format!("cgroup {}", out::printable(path)),
+            None => "its cgroup, or of one above it".into(),
+        }
+    }
+
+    /// What a sentence adds that names what had the CPU: it may not be all of the reason.
+    pub(crate) fn quota_meanwhile(&self) -> Option<String> {
+        let Quota::Proved(cgroup) = self.quota else {
+            return None;
+        };
+        Some(format!(
+            "; a quota was used up meanwhile, by it or by another thread (cpu.max of {})",
+            self.of_cgroup(cgroup)
+        ))
+    }
+
+    /// What keeps a runnable thread from running.
+    pub(crate) fn limit(&self, limit: Limit) -> String {
+        match limit {
+            Limit::Quota(cgroup) => {
+                format!("was held back by cpu.max of {}", self.of_cgroup(cgroup))
+            }
+            Limit::Deadline(runtime) => {
+                let more = match runtime {
+                    Runtime::UsedUp => "had used up its runtime (SCHED_DEADLINE)",
+                    Runtime::Yielded => {
+                        "had given up the rest of its runtime (SCHED_DEADLINE, sched_yield)"
+                    }
+                    Runtime::Unrecorded => {
+                        "had used up its runtime (SCHED_DEADLINE), or given up the rest with sched_yield"
+                    }
+                };
+                more.into()
+            }
+        }
+    }
+
+    /// What is not a thread.
+    pub(crate) fn leaf(&self, model: &Model, leaf: Leaf) -> String {
+        match leaf {
+            Leaf::Freezer(cgroup) => format!("the freezer of {}", self.of_cgroup(cgroup)),
+            other => leaf_name(model, other),
+        }
+    }
+}
+
+/// `fio/812`, or the number alone.
+pub(crate) fn name(model: &Model, id: ThreadId) -> String {
+    let thread = model.thread(id);
+    let tid = thread.map_or(0, |t| t.tid);
+    match thread.and_then(|t| t.name) {
+        Some(name) => format!("{}/{tid}", out::printable(model.names.text(name))),
+        None => tid.to_string(),
+    }
+}
+
+/// `a timer`, `eth0 (interrupt 27)`, ...
+pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
+    let text = |name| out::printable(model.names.text(name));
+    match leaf {
+        Leaf::Timer => "a timer".into(),
+        Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
+        Leaf::Disk(Some(disk)) => format!("disk {disk}"),
+        Leaf::Dirty(Some(disk)) => format!("the dirty limit (data for disk {disk})"),
+        Leaf::Dirty(None) => "the dirty limit".into(),
+        Leaf::Completion(disk) => format!("a completion of disk {disk}"),
+        Leaf::Network(Handler(number, name)) => {
+            format!("the network ({}, interrupt {number})", text(name))
+        }
+        Leaf::Packet(by) => packet(by).into(),
+        Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+        Leaf::Softirq(vector, Raiser::Device(Handler(number, name))) => format!(
+            "softirq {} of {} (interrupt {number})",
+            Vector(vector).name(),
+            text(name)
+        ),
+        Leaf::Softirq(vector, by) => {
+            let by = match by {
+                Raiser::Timer => " of a timer",
+                Raiser::Thread => " of a thread",
+                Raiser::Ipi => " of another CPU",
+                Raiser::Several => " of several sources",
+                Raiser::Unrecorded | Raiser::Device(_) => "",
+            };
+            format!("softirq {}{by}", Vector(vector).name())
+        }
+        Leaf::Ipi(name) if is_call(model, name) => format!("another CPU ({})", text(name)),
+        Leaf::Ipi(name) => format!("interrupt {}", text(name)),
+        Leaf::Unseen => "an interrupt or a fault that is not recorded".into(),
+        Leaf::Continue => "SIGCONT: it was stopped".into(),
+        Leaf::Tracer => "its tracer".into(),
+        Leaf::Resource(what, function) => format!("{what} ({function})"),
+        Leaf::Freezer(_) => "the freezer of its cgroup".into(),
+    }
+}
+
+/// Where a request was that a disk had not got yet.
+pub(crate) fn held(disk: Disk, place: Place) -> String {
+    let place = match place {
+        Place::Unsubmitted => ": not submitted",
+        Place::Limited => " by io.max of its cgroup",
+        Place::Stacked => ": in a stacked device",
+        Place::Unallocated => ": no free request",
+        Place::Queued => ": in its queue",
+        Place::Unrecorded => "",
+    };
+    format!("held back before disk {disk}{place}")
+}
+
+/// A packet that no device has brought, by what has raised the softirq.
+fn packet(by: Raiser) -> &'static str {
+    match by {
+        Raiser::Timer => "a packet of a local timer",
+        Raiser::Thread => "a packet sent on this machine",
+        Raiser::Ipi => "a packet that another CPU has passed on",
+        Raiser::Several => "a packet from one of several sources",
+        Raiser::Unrecorded | Raiser::Device(_) => "a packet",
+    }
+}
+
+/// What a sentence adds to a cause: what it may have been, or which event would show it.
+pub(crate) fn addition(cause: Cause) -> Option<&'static str> {
+    Some(match cause {
+        Cause::Held(_, Place::Limited, _) => return None,
+        Cause::Held(_, place, _) => match place {
+            Place::Unsubmitted => "by io.max of a cgroup, or by the thread that submits it",
+            Place::Stacked => "device mapper or md",
+            Place::Unallocated => "by its tags, writeback throttling or io.cost",
+            Place::Queued => "by the I/O scheduler, or the disk is busy",
+            Place::Unrecorded | Place::Limited => {
+                "where is not recorded (enable block_bio_queue and block_getrq)"
+            }
+        },
+        Cause::For(Leaf::Dirty(_), _) => {
+            "threads have written more than may wait to be on disk (vm.dirty_*)"
+        }
+        Cause::For(Leaf::Completion(_), _) => {
+            "where its request was held is not recorded (enable block_rq_issue)"
+        }
+        Cause::For(Leaf::Packet(Raiser::Timer), _) => {
+            "no device has brought it: a delayed ACK, a retransmission or pacing"
+        }
+        Cause::For(Leaf::Packet(Raiser::Unrecorded), _) => {
+            "its source is not recorded (enable irq_softirq_raise)"
+        }
+        _ => return None,
+    })
+}
+
+/// Why it is not recorded what a thread did.
+pub(crate) fn unrecorded(why: Unrecorded) -> String {
+    match why {
+        Unrecorded::Unseen => "no event names the thread yet".into(),
+        Unrecorded::Before(cpu) => format!("the trace of CPU {cpu} starts later"),
+        Unrecorded::After(cpu) => format!("the trace of CPU {cpu} ends earlier"),
+        Unrecorded::Lost(cpu) => format!("events of CPU {cpu} were lost"),
+        Unrecorded::NoStream(cpu) => format!("the trace has no stream of CPU {cpu}"),
+        Unrecorded::Missing => "events are missing, and no gap is reported".into(),
+    }
+}
+
+/// How to record what is missing.
+pub(super) fn remedy(why: Unrecorded) -> Option<&'static str> {
+    match why {
+        Unrecorded::Before(_) => Some("use a larger --subbuf-size or --num-subbuf"),
+        Unrecorded::Lost(_) => Some("record with larger buffers"),
+        _ => None,
+    }
+}
+
+/// Whether an interrupt of that name comes from another CPU. Of the others that have no handler of a device, a CPU
+/// sends `irq_work` to itself, and the rest tell of errors and heat.
+pub(super) fn is_call(model: &Model, name: Name) -> bool {
+    let calls = ["reschedule", "call_function", "call_function_single"];
+    calls.contains(&model.names.text(name))
+}
+
+/// Who has a processor that is used so.
+pub(crate) fn used_by(model: &Model, used: Use) -> String {
+    match used {
+        Use::Unknown => "something not recorded".into(),
+        Use::Idle => "idle".into(),
+        Use::Thread(id) => name(model, id),
+        Use::Context(context) => leaf_name(model, context.into()),
+    }
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What is known beside the trace: counters of cgroups (`evidence.json` of a capture), and the alert's stack.
+//!
+//! ```text
+//!        read                              read
+//!  nr_throttled 3                     nr_throttled 4      grown: a quota was used up between the reads
+//!         |------|== held back? ==|----------|
+//! ```
+//!
+//! A counter is of all threads of its cgroup. It shows of one of them only that it may have been held back, unless it has
+//! not grown: then that thread has not been, either.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lt_analyze::{Beside, Leaf, Quota, Slept};
+use lt_model::{Interval, Model, Sleep, State, ThreadId};
+use lt_proc::evidence::{Cgroup, Counters, Evidence};
+use lt_proc::{Alert, Reason};
+
+use super::resource;
+use crate::analyze::words::Facts;
+
+/// Reads it from the directory of a capture. A capture need not have it.
+pub(super) fn read(capture: &Path) -> Result<Evidence> {
+    let file = capture.join("evidence.json");
+    let about = || file.display().to_string();
+    if !file.try_exists().with_context(about)? {
+        return Ok(Evidence::default());
+    }
+    let text = fs::read_to_string(&file).with_context(about)?;
+    serde_json::from_str(&text).with_context(about)
+}
+
+/// What is known of one alert and of its thread.
+pub(super) struct Proofs<'a> {
+    model: &'a Model,
+    evidence: &'a Evidence,
+    /// The thread of the alert, when it was off the CPU with the alert's stack, and the function that shows for what.
+    stack: Option<(ThreadId, (u64, u64), resource::Resource)>,
+}
+
+impl<'a> Proofs<'a> {
+    pub(super) fn new(
+        model: &'a Model,
+        evidence: &'a Evidence,
+        alert: &Alert,
+        thread: Option<ThreadId>,
+    ) -> Self {
+        let of_stack = || {
+            let thread = thread?;
+            let range = stack_range(model, alert, thread)?;
+            let resource = resource::of(&alert.stack()).filter(|resource| resource.direct)?;
+            Some((thread, range, resource))
+        };
+        Self {
+            model,
+            evidence,
+            stack: of_stack(),
+        }
+    }
+
+    /// What the sentences tell of it, for a delay of that thread.
+    pub(super) fn facts(&self, thread: Option<ThreadId>, from: u64, to: u64) -> Facts {
+        let quota = thread.map(|thread| self.counted(thread, from, to));
+        Facts {
+            cgroups: cgroups(self.evidence),
+            quota: quota.unwrap_or(Quota::Open),
+        }
+    }
+
+    /// What the stack shows of an interval of that thread.
+    fn of_stack(&self, thread: ThreadId, interval: &Interval) -> Option<resource::Resource> {
+        let (of, (begin, end), resource) = self.stack.as_ref()?;
+        let is_inside = *begin <= interval.begin && interval.end <= *end;
+        (*of == thread && is_inside).then_some(*resource)
+    }
+
+    /// Its cgroup and those above that are known, by their numbers.
+    fn levels(&self, thread: ThreadId) -> Option<Vec<(u16, &Cgroup)>> {
+        let tid = self.model.thread(thread)?.tid;
+        let task = self.evidence.tasks.iter().find(|task| task.tid == tid)?;
+        let path = task.cgroup.as_deref()?;
+        // Below a directory above the one that is seen there are others, which are not.
+        if path.starts_with("/..") {
+            return None;
+        }
+        let is_above = |cgroup: &str| {
+            let rest = path.strip_prefix(cgroup.trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let all = (0..).zip(&self.evidence.cgroups);
+        Some(all.filter(|(_, cgroup)| is_above(&cgroup.path)).collect())
+    }
+
+    /// Whether quotas of its cgroups were used up between two times, as their counters show.
+    fn counted(&self, thread: ThreadId, from: u64, to: u64) -> Quota {
+        let Some(levels) = self.levels(thread) else {
+            return Quota::Open;
+        };
+        let limited = levels.into_iter().filter(|(_, cgroup)| has_quota(cgroup));
+        let mut grown = Vec::new();
+        let mut open = 0;
+        for (number, cgroup) in limited {
+            match throttled(cgroup, from, to) {
+                Some(true) => grown.push(number),
+                Some(false) => {}
+                None => open += 1,
+            }
+        }
+        match (&grown[..], open) {
+            ([], 0) => Quota::Excluded,
+            ([], _) => Quota::Open,
+            ([one], 0) => Quota::Proved(Some(*one)),
+            _ => Quota::Proved(None),
+        }
+    }
+
+    /// The only level with a quota.
+    fn only_quota(&self, thread: ThreadId) -> Option<u16> {
+        let levels = self.levels(thread)?;
+        let mut limited = levels.iter().filter(|(_, cgroup)| has_quota(cgroup));
+        let (number, _) = limited.next()?;
+        limited.next().is_none().then_some(*number)
+    }
+
+    /// The level that was frozen for just that sleep.
+    fn frozen(&self, thread: ThreadId, sleep: &Interval) -> Option<u16> {
+        // A frozen thread sleeps outside of system calls, and what lets it go on wakes it.
+        let State::Blocked(Sleep::Interruptible, None) = sleep.state else {
+            return None;
+        };
+        self.model.waker(sleep.waker?)?.by()?;
+        let took = (sleep.end - sleep.begin) / 1000;
+        let is_it = |cgroup: &Cgroup| {
+            let (before, after) = around(cgroup, sleep.begin, sleep.end)?;
+            let frozen = after.frozen_usec?.checked_sub(before.frozen_usec?)?;
+            Some(frozen > 0 && frozen.abs_diff(took) <= took / 10)
+        };
+        // A frozen cgroup freezes those below it; the uppermost of them was told to.
+        let levels = self.levels(thread)?.into_iter();
+        let frozen = levels.filter(|(_, cgroup)| is_it(cgroup) == Some(true));
+        let uppermost = frozen.min_by_key(|(_, cgroup)| cgroup.path.len());
+        uppermost.map(|(number, _)| number)
+    }
+}
+
+impl Beside for Proofs<'_> {
+    fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota {
+        let resource = self.of_stack(thread, wait);
+        if resource.is_some_and(|resource| resource.function == resource::QUOTA)
+            && wait.state == State::Preempted
+        {
+            return Quota::Proved(self.only_quota(thread));
+        }
+        self.counted(thread, wait.begin, wait.end)
+    }
+
+    fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept> {
+        if let Some(resource) = self.of_stack(thread, sleep) {
+            // It became runnable in it, and sleeps for something else.
+            let is_it = resource.function != resource::QUOTA;
+            return is_it.then_some(Slept {
+                leaf: Leaf::Resource(resource.what, resource.function),
+                alone: resource.alone,
+            });
+        }
+        let cgroup = self.frozen(thread, sleep)?;
+        Some(Slept {
+            leaf: Leaf::Freezer(Some(cgroup)),
+            alone: true,
+        })
+    }
+}
+
+/// The names of the cgroups, by number.
+pub(super) fn cgroups(evidence: &Evidence) -> Vec<String> {
+    let all = evidence.cgroups.iter();
+    all.map(|cgroup| cgroup.path.clone()).collect()
+}
+
+fn has_quota(cgroup: &Cgroup) -> bool {
+    let mut limits = cgroup.limits.iter();
+    limits.any(|(file, text)| file == "cpu.max" && !text.trim_start().starts_with("max"))
+}
+
+/// The last counters that were read before `from`, and the first that were read after `to`.
+fn around(cgroup: &Cgroup, from: u64, to: u64) -> Option<(&Counters, &Counters)> {
+    let before = cgroup.reads.iter().rfind(|read| read.end <= from)?;
+    let after = cgroup.reads.iter().find(|read| read.begin >= to)?;
+    Some((before, after))
+}
+
+/// Whether its quota was used up between two times. The count grows when the period ends, the time when a thread goes on
+/// earlier.
+fn throttled(cgroup: &Cgroup, from: u64, to: u64) -> Option<bool> {
+    let (before, after) = around(cgroup, from, to)?;
+    let count = before.nr_throttled? < after.nr_throttled?;
+    let time = before.throttled_usec.zip(after.throttled_usec);
+    Some(count || time.is_some_and(|(before, after)| before < after))
+}
+
+/// When the thread of an alert was off the CPU with the stack that the alert has.
+fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u64)> {
+    let is_off = |state| {
+        matches!(
+            state,
+            State::Blocked(..) | State::Waiting | State::Preempted
+        )
+    };
+    // The time of the alert and that of the switch, which another tracer notes, are not quite the same: so it is the last
+    // time off the CPU that began before the alert.
+    let mut last: Option<(u64, u64)> = None;
+    let all = model.thread(thread)?.between(alert.start(), u64::MAX);
+    for interval in all {
+        if interval.begin >= alert.time {
+            // What goes on then goes on.
+            match last {
+                Some((begin, end)) if end == interval.begin && is_off(interval.state) => {
+                    last = Some((begin, interval.end));
+                    continue;
+                }
+                _ => break,
+            }
+        }
+        last = match (is_off(interval.state), last) {
+            (true, Some((begin, end))) if end == interval.begin => Some((begin, interval.end)),
+            (true, _) => Some((interval.begin, interval.end)),
+            (false, last) => last,
+        };
+        // Where the thread was meanwhile is not known, nor with which stack.
+        if matches!(interval.state, State::Unknown(_)) {
+            last = None;
+        }
+    }
+    let (begin, end) = last?;
+    let is_of_it = match alert.reason {
+        Reason::Timeout => end >= alert.time,
+        Reason::Stack => true,
+        // Its stack is that of the time off the CPU that the alert is about.
+        Reason::Threshold | Reason::Late => alert.tracker == "offcpu",
+        Reason::Other(_) => false,
+    };
+    (is_of_it && end > alert.start()).then_some((begin, end))
+}
+
+#[cfg(test)]
+mod tests;

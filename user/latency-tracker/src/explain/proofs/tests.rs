@@ -1,0 +1,341 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A quota is named only if the trace and the counters agree.
+
+use lt_model::{Builder, Event, What};
+use lt_proc::evidence::Task;
+
+use super::super::why::Why;
+use super::*;
+use crate::analyze::feed::Told;
+use crate::analyze::made::{R, S, at, switch, waking};
+
+const PERIOD: u64 = 0x10;
+
+fn told(events: &[Event<'_>]) -> Told {
+    let mut builder = Builder::new();
+    builder.has_functions([(PERIOD, "sched_cfs_period_timer")]);
+    events.iter().for_each(|e| builder.feed(e));
+    Told::made(builder.finish(), 0)
+}
+
+/// Thread 7 has used up a quota from 1000 to 91000, and runs at 92000.
+fn throttled() -> Vec<Event<'static>> {
+    let function = Some(PERIOD);
+    vec![
+        switch(0, 0, 0, R, 7),
+        switch(1000, 0, 7, R, 0),
+        at(91_000, 0, What::Timer { function }),
+        at(91_500, 0, What::TimerEnd),
+        switch(92_000, 0, 0, R, 7),
+        switch(100_000, 0, 7, S, 0),
+    ]
+}
+
+fn alert(reason: &str, (begin, time): (u64, u64), more: &str) -> Alert {
+    let delay = time - begin;
+    let line = format!(
+        "seq=3 time={time} instance=slow tracker=offcpu reason={reason} delay={delay} threshold=10 cpu=0 pid=7 tid=7 \
+         comm=\"late\"{more}"
+    );
+    Alert::parse(&line).unwrap()
+}
+
+fn counters(time: u64, nr_throttled: u64, throttled_usec: u64) -> Counters {
+    Counters {
+        begin: time,
+        end: time + 10,
+        nr_throttled: Some(nr_throttled),
+        throttled_usec: Some(throttled_usec),
+        ..Counters::default()
+    }
+}
+
+fn cgroup(path: &str, max: &str, reads: &[Counters]) -> Cgroup {
+    Cgroup {
+        path: path.into(),
+        limits: vec![("cpu.max".into(), max.into())],
+        reads: reads.to_vec(),
+    }
+}
+
+fn evidence(cgroups: &[Cgroup]) -> Evidence {
+    Evidence {
+        tasks: vec![Task {
+            tid: 7,
+            read: 200_000,
+            cgroup: Some("/a/b".into()),
+            policy: None,
+            cpus: None,
+        }],
+        cgroups: cgroups.to_vec(),
+        ..Evidence::default()
+    }
+}
+
+fn verdict(events: &[Event<'_>], alert: &Alert, evidence: &Evidence) -> String {
+    Why::new(&told(events), alert, evidence).verdict()
+}
+
+fn of_quota(evidence: &Evidence) -> String {
+    verdict(
+        &throttled(),
+        &alert("threshold", (1000, 92_000), ""),
+        evidence,
+    )
+}
+
+const HALF: &str = "50000 100000";
+
+#[test]
+fn a_quota_is_named_with_its_cgroup_if_its_counter_has_grown() {
+    let grown = [counters(500, 3, 10), counters(95_000, 4, 10)];
+    let of_b = of_quota(&evidence(&[cgroup("/a/b", HALF, &grown)]));
+    assert!(
+        of_b.starts_with("98 % of it (90.00us): late/7 was held back by cpu.max of cgroup /a/b."),
+        "{of_b}"
+    );
+    // The limit of a level above counts there. A cgroup beside it, and one without a limit, do not matter.
+    let levels = [
+        cgroup("/a/b", "max 100000", &grown),
+        cgroup("/a", HALF, &grown),
+        cgroup("/a/bc", HALF, &grown),
+    ];
+    let of_a = of_quota(&evidence(&levels));
+    assert!(
+        of_a.contains("was held back by cpu.max of cgroup /a."),
+        "{of_a}"
+    );
+    // Two levels were used up.
+    let both = [cgroup("/a/b", HALF, &grown), cgroup("/a", HALF, &grown)];
+    let of_one = of_quota(&evidence(&both));
+    assert!(
+        of_one.contains("by cpu.max of its cgroup, or of one above it"),
+        "{of_one}"
+    );
+    // Released before the period ended, which only the time shows.
+    let slack = [counters(500, 3, 10), counters(95_000, 3, 100)];
+    let of_slack = of_quota(&evidence(&[cgroup("/a/b", HALF, &slack)]));
+    assert!(
+        of_slack.contains("was held back by cpu.max of cgroup /a/b"),
+        "{of_slack}"
+    );
+}
+
+#[test]
+fn a_quota_whose_counter_is_not_known_is_offered_and_one_that_has_not_grown_excluded() {
+    let is_open = |said: String| {
+        let begin = "100 % of it (91.00us): late/7 was runnable; CPU 0 was idle for 90.50us before it ran: perhaps cpu.max,";
+        assert!(said.starts_with(begin), "{said}");
+    };
+    is_open(of_quota(&Evidence::default()));
+    // Grown before the delay or after it, as far as is known.
+    for times in [[500, 600], [95_000, 99_000], [2000, 95_000], [500, 50_000]] {
+        let reads = [counters(times[0], 3, 10), counters(times[1], 4, 20)];
+        is_open(of_quota(&evidence(&[cgroup("/a/b", HALF, &reads)])));
+    }
+    let same = [counters(500, 3, 10), counters(95_000, 3, 10)];
+    for none in [
+        cgroup("/a/b", HALF, &same),
+        cgroup("/a/b", "max 100000", &same),
+    ] {
+        let excluded = of_quota(&evidence(&[none]));
+        assert!(
+            excluded.contains("cpu.max is excluded by its counters"),
+            "{excluded}"
+        );
+    }
+}
+
+/// The counter grows for another thread of the cgroup.
+#[test]
+fn a_counter_alone_names_no_quota() {
+    let grown = [counters(500, 3, 10), counters(95_000, 4, 80)];
+    let evidence = evidence(&[cgroup("/a/b", HALF, &grown)]);
+    let alert = alert("threshold", (1000, 92_000), "");
+    // A neighbour has the CPU.
+    let mut busy = throttled();
+    busy[1] = switch(1000, 0, 7, R, 8);
+    busy[4] = switch(92_000, 0, 8, R, 7);
+    let said = verdict(&busy, &alert, &evidence);
+    let expected = "could have gone on, and waited for CPU 0, which ran hog/8; a quota was used up meanwhile, by it or \
+                    by another thread (cpu.max of cgroup /a/b).";
+    assert!(said.ends_with(expected), "{said}");
+    // A neighbour has it for a third of the time: then it may be why.
+    let mut partly = throttled();
+    partly.splice(
+        2..2,
+        [switch(20_000, 0, 0, R, 8), switch(50_000, 0, 8, S, 0)],
+    );
+    let said = verdict(&partly, &alert, &evidence);
+    let expected =
+        "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too.";
+    assert!(said.ends_with(expected), "{said}");
+    // The CPU is slow to leave idle, and a period ends meanwhile.
+    let idle = |time, enters| at(time, 0, What::Idle { enters });
+    let slow = [
+        switch(0, 0, 0, R, 7),
+        switch(500, 0, 7, S, 0),
+        idle(600, true),
+        waking(1000, 1, 7),
+        at(
+            50_000,
+            1,
+            What::Timer {
+                function: Some(PERIOD),
+            },
+        ),
+        at(50_500, 1, What::TimerEnd),
+        idle(91_000, false),
+        switch(92_000, 0, 0, R, 7),
+    ];
+    let said = verdict(&slow, &alert, &evidence);
+    assert_eq!(
+        said,
+        "98 % of it (90.00us): late/7 was runnable; CPU 0 took 90.00us to leave idle."
+    );
+}
+
+const HIGH: &str =
+    " stack=__mem_cgroup_handle_over_high+0x1a0/0x230,exit_to_user_mode_loop+0x91/0x130";
+const QUOTA: &str = " stack=preempt_schedule_thunk+0x16/0x30,throttle_cfs_rq_work+0x1e0/0x200,task_work_run+0x5b/0xa0";
+
+/// 7 sleeps twice, each time until a timer; for the second time from then on.
+fn sleeps(again: u64) -> Vec<Event<'static>> {
+    let timer = |time| at(time, 0, What::Timer { function: None });
+    vec![
+        switch(0, 0, 0, R, 7),
+        switch(1000, 0, 7, S, 0),
+        timer(again - 1000),
+        waking(again - 999, 0, 7),
+        at(again - 998, 0, What::TimerEnd),
+        switch(again - 990, 0, 0, R, 7),
+        switch(again, 0, 7, S, 0),
+        timer(90_000),
+        waking(90_001, 0, 7),
+        at(90_002, 0, What::TimerEnd),
+        switch(90_010, 0, 0, R, 7),
+        switch(95_000, 0, 7, R, 0),
+    ]
+}
+
+#[test]
+fn the_function_of_a_sleep_names_what_that_sleep_was_for() {
+    let why = |alert: &Alert| verdict(&sleeps(11_000), alert, &Evidence::default());
+    let of_second = "late/7 waited for memory.high of its cgroup (__mem_cgroup_handle_over_high).";
+    let second = why(&alert("threshold", (11_000, 90_010), HIGH));
+    assert!(second.ends_with(of_second), "{second}");
+    // While it sleeps.
+    let pending = why(&alert("timeout", (11_000, 50_000), HIGH));
+    assert!(pending.ends_with(of_second), "{pending}");
+    // It ran when the stack was read, or the stack is of another kind of alert.
+    for (reason, time) in [("timeout", 92_000), ("other", 90_010)] {
+        let said = why(&alert(reason, (11_000, time), HIGH));
+        assert!(said.contains("waited for a timer"), "{said}");
+    }
+    // The first sleep, which is the longest part, was another one.
+    let alert = alert("stack", (1000, 90_010), HIGH);
+    let first = verdict(&sleeps(80_000), &alert, &Evidence::default());
+    assert!(first.ends_with("late/7 waited for a timer."), "{first}");
+}
+
+#[test]
+fn the_function_that_throttles_proves_a_quota() {
+    let alert = alert("threshold", (1000, 92_000), QUOTA);
+    let said = verdict(&throttled(), &alert, &Evidence::default());
+    assert!(
+        said.contains("was held back by cpu.max of its cgroup, or of one above it"),
+        "{said}"
+    );
+    let unknown = evidence(&[cgroup("/a", HALF, &[])]);
+    let said = verdict(&throttled(), &alert, &unknown);
+    assert!(
+        said.contains("was held back by cpu.max of cgroup /a."),
+        "{said}"
+    );
+}
+
+/// 9 lets 7 go on, and has done something else before.
+#[test]
+fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
+    let call = |time, name| at(time, 0, What::Call { name });
+    let events = |begin: Event<'static>| {
+        [
+            switch(0, 0, 0, R, 7),
+            begin,
+            switch(1_000_000, 0, 7, S, 0),
+            switch(2_000_000, 1, 0, R, 9),
+            waking(81_000_000, 1, 7),
+            switch(81_010_000, 0, 0, R, 7),
+            switch(90_000_000, 0, 7, S, 0),
+        ]
+    };
+    let why = |begin, usec: u64| {
+        let read = |time: u64, frozen: u64| Counters {
+            begin: time,
+            end: time,
+            frozen_usec: Some(frozen),
+            ..Counters::default()
+        };
+        let frozen = cgroup("/a", "max", &[read(10, 7), read(85_000_000, 7 + usec)]);
+        let alert = alert("threshold", (1_000_000, 81_010_000), "");
+        verdict(&events(begin), &alert, &evidence(&[frozen]))
+    };
+    let outside = at(10, 0, What::Return);
+    let said = why(outside, 80_020);
+    assert!(
+        said.ends_with("late/7 waited for the freezer of cgroup /a."),
+        "{said}"
+    );
+    // Frozen for another time, not at all, or asleep in a call.
+    for (begin, usec) in [(outside, 30_000), (outside, 0), (call(10, b"read"), 80_020)] {
+        let said = why(begin, usec);
+        assert!(
+            said.contains("waited for 9") && !said.contains("freezer"),
+            "{said}"
+        );
+    }
+}
+
+/// The cause of the longest step, for programs.
+fn json(events: &[Event<'_>], alert: &Alert, evidence: &Evidence) -> serde_json::Value {
+    let told = told(events);
+    let json = Why::new(&told, alert, evidence).json().unwrap();
+    serde_json::to_value(json).unwrap()["causes"][0]["cause"].take()
+}
+
+#[test]
+fn programs_read_the_same_causes() {
+    let grown = [counters(500, 3, 10), counters(95_000, 4, 10)];
+    let alert_of = |more| alert("threshold", (1000, 92_000), more);
+    let quota = json(
+        &throttled(),
+        &alert_of(""),
+        &evidence(&[cgroup("/a", HALF, &grown)]),
+    );
+    let expected = serde_json::json!({
+        "kind": "limited", "known": "inferred", "by": "cpu.max", "name": "/a"
+    });
+    assert_eq!(quota, expected);
+    let open = json(&throttled(), &alert_of(""), &Evidence::default());
+    assert_eq!(open["kind"], "preempted");
+    let slept = json(&sleeps(11_000), &alert_of(HIGH), &Evidence::default());
+    let expected = serde_json::json!({
+        "kind": "blocked", "known": "seen", "by": "resource", "name": "memory.high of its cgroup",
+        "function": "__mem_cgroup_handle_over_high"
+    });
+    assert_eq!(slept, expected);
+}
+
+#[test]
+fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
+    let capture = tempfile::tempdir().unwrap();
+    assert_eq!(read(capture.path()).unwrap(), Evidence::default());
+    let file = capture.path().join("evidence.json");
+    let some = evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]);
+    fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
+    assert_eq!(read(capture.path()).unwrap(), some);
+    fs::write(&file, "{").unwrap();
+    let error = read(capture.path()).unwrap_err().to_string();
+    assert!(error.ends_with("evidence.json"), "{error}");
+}

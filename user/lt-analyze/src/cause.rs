@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Why time passes: what a thread does, or what it waits for.
+
+use lt_model::{
+    Context, Disk, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, Unrecorded,
+    Vector,
+};
+
+/// Why time passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cause {
+    /// It ran, in this system call if it is known to be in one.
+    Running(Option<Name>),
+    /// It was interrupted.
+    Interrupted(Leaf),
+    /// It could have gone on, and others went first.
+    Preempted,
+    /// It had been woken, and waited for a processor.
+    Waiting,
+    /// It was on the runqueue of an idle CPU, which had not left idle yet.
+    LeavesIdle,
+    /// It was runnable, and a limit kept it from running.
+    Limited(Limit),
+    /// It waited, in this system call, for what woke it then.
+    For(Leaf, Option<Name>),
+    /// It waited, in this system call, for a request that this disk had not got yet, at this place.
+    Held(Disk, Place, Option<Name>),
+    /// It waited, and its waker is not recorded.
+    Blocked(Option<Name>),
+    /// It was a kernel thread without work, and the source of its next work is not recorded.
+    Idle,
+    /// Somebody had done what wakes it, and it had not yet arrived.
+    Transit,
+    /// It is not recorded what it did, and why.
+    Unknown(Unrecorded),
+}
+
+/// What keeps a runnable thread from running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Limit {
+    /// The quota (`cpu.max`) of a cgroup: see [`crate::Quota::Proved`].
+    Quota(Option<u16>),
+    /// SCHED_DEADLINE: it has no runtime left.
+    Deadline(Runtime),
+}
+
+/// Where a request is before a disk gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Place {
+    /// Not submitted: a cgroup's limit (io.max) holds it back, or it is for another thread to submit it.
+    Unsubmitted,
+    /// Not submitted: a cgroup's limit (io.max) holds it back, as the work shows that submits it.
+    Limited,
+    /// In a stacked device.
+    Stacked,
+    /// Submitted, and without a request: writeback throttling, io.cost, or no free tag.
+    Unallocated,
+    /// In the queue: the I/O scheduler or a busy disk.
+    Queued,
+    /// Not recorded.
+    Unrecorded,
+}
+
+/// What is not a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Leaf {
+    /// A timer.
+    Timer,
+    /// A block device; which one, if the end of the request is in the trace.
+    Disk(Option<Disk>),
+    /// The dirty limit: there is too much data that has to be written to this disk.
+    Dirty(Option<Disk>),
+    /// The completion of a request of this disk; where it was until then is not recorded.
+    Completion(Disk),
+    /// The network: a packet that the interrupt of a device has brought, or sent.
+    Network(Handler),
+    /// A packet that no device has brought, as far as is known: what has raised its softirq.
+    Packet(Raiser),
+    /// The handler of a hard interrupt, of a device of this name.
+    Irq(i32, Name),
+    /// Another softirq, and what has raised it.
+    Softirq(u32, Raiser),
+    /// Another processor.
+    Ipi(Name),
+    /// An interrupt or a fault that the trace does not show.
+    Unseen,
+    /// A signal that lets it go on (SIGCONT).
+    Continue,
+    /// Its tracer.
+    Tracer,
+    /// A resource, in words, and the function that waits for it.
+    Resource(&'static str, &'static str),
+    /// Its cgroup is frozen: see [`crate::Quota::Proved`].
+    Freezer(Option<u16>),
+}
+
+impl Leaf {
+    /// It says how a sleep ended, and not for what it was.
+    pub(crate) fn is_vague(self) -> bool {
+        matches!(
+            self,
+            Self::Timer | Self::Unseen | Self::Ipi(_) | Self::Softirq(..)
+        )
+    }
+}
+
+impl From<Context> for Leaf {
+    fn from(context: Context) -> Self {
+        match context {
+            Context::Timer => Self::Timer,
+            Context::Irq { number, name } => Self::Irq(number, name),
+            Context::Ipi(name) => Self::Ipi(name),
+            Context::Disk(disk) => Self::Completion(disk),
+            Context::Unseen => Self::Unseen,
+            Context::Softirq { vector, by, .. } => match vector {
+                Vector::NET_TX | Vector::NET_RX => match by {
+                    Raiser::Device(handler) => Self::Network(handler),
+                    by => Self::Packet(by),
+                },
+                Vector::TIMER | Vector::HRTIMER => Self::Timer,
+                Vector(4 | 5) => Self::Disk(None),
+                Vector(other) => Self::Softirq(other, by),
+            },
+        }
+    }
+}
+
+impl Cause {
+    /// It could have run, but did not.
+    #[must_use]
+    pub fn is_runnable(self) -> bool {
+        matches!(
+            self,
+            Self::Waiting | Self::Preempted | Self::LeavesIdle | Self::Limited(_)
+        )
+    }
+
+    /// What an interval of a thread is when its waker is not followed.
+    #[must_use]
+    pub fn of(model: &Model, interval: &Interval) -> Self {
+        let State::Blocked(sleep, call) = interval.state else {
+            return plain(interval.state);
+        };
+        let waker = interval.waker.and_then(|w| model.waker(w));
+        match waker.map(|waker| (waker.by(), waker.context)) {
+            Some((None, Some(Context::Disk(disk))))
+                if interval.waker.and_then(|w| model.request(w)).is_some() =>
+            {
+                Self::For(Leaf::Disk(Some(disk)), call)
+            }
+            // That a timer ends this sleep is not why it was.
+            Some((None, Some(_))) | None if let Sleep::Dirty(disk) = sleep => {
+                Self::For(Leaf::Dirty(disk), call)
+            }
+            Some((None, Some(context))) => Self::For(context.into(), call),
+            _ if sleep == Sleep::Idle => Self::Idle,
+            _ => Self::Blocked(call),
+        }
+    }
+}
+
+/// What a thread does when it does not wait for anybody.
+pub(crate) fn plain(state: State) -> Cause {
+    match state {
+        State::Running(call) => Cause::Running(call),
+        State::Interrupted(context) => Cause::Interrupted(context.into()),
+        State::Preempted => Cause::Preempted,
+        State::Waiting => Cause::Waiting,
+        State::Blocked(_, call) => Cause::Blocked(call),
+        State::Unknown(why) => Cause::Unknown(why),
+    }
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Why a runnable thread did not run, as far as the events show more than for which CPU it waited.
+
+use lt_model::{Interval, Model, Sign, ThreadId, Use};
+
+use crate::beside::{Beside, Quota};
+use crate::cause::{Cause, Limit};
+
+/// A quota is named if other threads had the CPU for no more than this part of the time: else they may be why.
+const BUSY: u64 = 10;
+
+/// The part of a wait for a CPU that has a cause of its own, and the cause. Before and after it, the thread waited for
+/// the CPU.
+pub(crate) fn part(
+    model: &Model,
+    beside: &dyn Beside,
+    thread: ThreadId,
+    wait: &Interval,
+) -> Option<(u64, u64, Cause)> {
+    match model.sign(thread, wait.end)? {
+        Sign::LeftIdle(left) => Some((wait.begin, left, Cause::LeavesIdle)),
+        Sign::Deadline(expired, runtime) => {
+            let cause = Cause::Limited(Limit::Deadline(runtime));
+            Some((wait.begin, expired, cause))
+        }
+        Sign::Quota(expired) => {
+            let begin = idle_since(model, wait.cpu?, wait.begin, expired)?;
+            match beside.quota(thread, wait) {
+                Quota::Proved(cgroup) => {
+                    Some((begin, expired, Cause::Limited(Limit::Quota(cgroup))))
+                }
+                Quota::Excluded | Quota::Open => None,
+            }
+        }
+    }
+}
+
+/// Since when the CPU had no other thread up to `to`, but for short times. What interrupts an idle CPU keeps no thread from
+/// it for long.
+fn idle_since(model: &Model, cpu: u32, from: u64, to: u64) -> Option<u64> {
+    let processor = model.processors.get(cpu as usize)?;
+    let is_idle = |used: &Use| !matches!(used, Use::Thread(_) | Use::Unknown);
+    let mut stretches = processor
+        .between(from, to)
+        .skip_while(|stretch| !is_idle(&stretch.used))
+        .peekable();
+    let since = stretches.peek()?.begin.max(from);
+    let busy: u64 = stretches
+        .filter(|stretch| !is_idle(&stretch.used))
+        .map(|stretch| stretch.end.min(to) - stretch.begin.max(from))
+        .sum();
+    (since < to && busy <= (to - since) / BUSY).then_some(since)
+}
+
+/// Whether the events show of a wait for a CPU what a quota makes of it.
+#[must_use]
+pub fn looks_like_a_quota(model: &Model, thread: ThreadId, wait_end: u64) -> bool {
+    matches!(model.sign(thread, wait_end), Some(Sign::Quota(_)))
+}

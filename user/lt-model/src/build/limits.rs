@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Finds signs of limits: what a CPU did while a thread was on its runqueue and did not run.
+//!
+//! ```text
+//! slow to leave idle   idle ......|queued.......| exit | thread
+//! a limit              |queued| exit | idle again ......... timer | thread
+//! ```
+//!
+//! An idle CPU that has left idle and entered it again, or has switched to the idle thread, has looked at its runqueue.
+//! If a thread was on it by then, a limit kept the thread from running. Idleness alone shows nothing.
+
+use super::Builder;
+use super::tasks::Task;
+use crate::event::Priority;
+use crate::ids::ThreadId;
+use crate::limits::{Function, Runtime, Sign};
+use crate::state::State;
+
+/// What a CPU was seen to do, since the last gap.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    /// When it has entered idle for the last time, and has left it before and after that.
+    entered: Option<u64>,
+    left_before: Option<u64>,
+    left: Option<u64>,
+    /// Its last switch, and the last one to the idle thread.
+    switched: Option<u64>,
+    became_idle: Option<u64>,
+    /// The last interrupt from another CPU.
+    called: Option<u64>,
+    /// Since when it has run neither a thread of SCHED_DEADLINE nor one that goes before those.
+    below_deadline: Option<u64>,
+}
+
+impl Looked {
+    pub(super) fn idles(&mut self, time: u64) {
+        self.entered = Some(time);
+        self.left_before = self.left.take();
+    }
+
+    pub(super) fn leaves_idle(&mut self, time: u64) {
+        self.left = Some(time);
+    }
+
+    pub(super) fn is_called(&mut self, time: u64) {
+        self.called = Some(time);
+    }
+
+    /// It goes on with a thread of that number, name and priority.
+    pub(super) fn switches(&mut self, time: u64, tid: i32, name: &[u8], prio: Option<Priority>) {
+        self.switched = Some(time);
+        if tid == 0 {
+            self.became_idle = Some(time);
+        }
+        // The stopper thread goes before all others.
+        let is_below = tid == 0 || prio.is_some_and(|prio| !prio.is_deadline());
+        if !is_below || name.starts_with(b"migration/") {
+            self.below_deadline = None;
+        } else {
+            self.below_deadline.get_or_insert(time);
+        }
+    }
+
+    /// `task`, which waited since then, does no longer.
+    fn sign(&self, since: u64, time: u64, cpu: u32, task: &Task, found: &Found) -> Option<Sign> {
+        let is_deadline = task.prio.is_some_and(Priority::is_deadline);
+        if is_deadline {
+            return self.deadline(since, time, task, found);
+        }
+        if task.prio.is_none_or(Priority::is_fair)
+            && let Some(expired) = self.quota(time, cpu, task, found)
+        {
+            return Some(Sign::Quota(expired));
+        }
+        let left = self.left.filter(|left| *left > since && found.was_idle);
+        let entered = self.entered.filter(|entered| *entered <= since);
+        entered.and(left).map(Sign::LeftIdle)
+    }
+
+    /// When the timer expired that gave its cgroup the quota again.
+    fn quota(&self, time: u64, cpu: u32, task: &Task, found: &Found) -> Option<u64> {
+        let queued = task.queued_at?;
+        let (expired, by) = found.expired.quota?;
+        let is_after = |at: Option<u64>, time| at.is_some_and(|at| at >= time);
+        let has_looked = is_after(self.became_idle, queued)
+            || self.entered.is_some() && is_after(self.left_before, queued);
+        // After the timer it has not become idle again, and something of the timer has reached it.
+        let idle_again = is_after(self.became_idle, expired) || is_after(self.entered, expired);
+        let is_reached =
+            by == cpu || is_after(self.left, expired) || is_after(self.called, expired);
+        (has_looked && !idle_again && is_reached && queued < expired && expired <= time)
+            .then_some(expired)
+    }
+
+    fn deadline(&self, since: u64, time: u64, task: &Task, found: &Found) -> Option<Sign> {
+        let (expired, _) = found.expired.deadline?;
+        // A CPU that goes on with what has a lower class shows that the thread had no runtime then. Nor had it any before:
+        // it does not use up any while it does not run.
+        if task.state != State::Preempted || self.below_deadline? > expired {
+            return None;
+        }
+        // It goes before all that has run since it was switched out: nothing has kept it from running after the timer.
+        let at_once = self.switched.is_some_and(|last| last <= expired);
+        let runtime = match task.yields {
+            Some(true) => Runtime::Yielded,
+            Some(false) => Runtime::UsedUp,
+            None => Runtime::Unrecorded,
+        };
+        (at_once && since < expired && expired <= time).then_some(Sign::Deadline(expired, runtime))
+    }
+}
+
+/// What else is known when a wait for a CPU ends.
+struct Found {
+    /// The CPU was idle until now.
+    was_idle: bool,
+    /// Of such timers.
+    expired: Expired,
+}
+
+/// When timers of quotas and of deadlines have expired last, and on which processors.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Expired {
+    quota: Option<(u64, u32)>,
+    deadline: Option<(u64, u32)>,
+}
+
+impl Builder {
+    /// The function of a timer begins.
+    pub(super) fn expires(&mut self, time: u64, cpu: u32, function: Option<u64>) {
+        let function = function.and_then(|address| self.functions.get(&address));
+        match function {
+            Some(Function::Quota) => self.expired.quota = Some((time, cpu)),
+            Some(Function::Deadline) => self.expired.deadline = Some((time, cpu)),
+            Some(Function::Throttle) | None => {}
+        }
+    }
+
+    /// A worker begins to work, in this function, or ends that.
+    pub(super) fn works(&mut self, time: u64, cpu: u32, function: Option<u64>) {
+        let function = function.and_then(|address| self.functions.get(&address));
+        let is_throttle = function == Some(&Function::Throttle);
+        if let Some(thread) = self.cpus.at(cpu).thread() {
+            self.tasks.of(thread).throttles = is_throttle.then_some(time);
+        }
+    }
+
+    /// The bio that is submitted on that CPU now is one that io.max has held back.
+    pub(super) fn was_held_back(&mut self, time: u64, cpu: u32) -> bool {
+        let at = self.cpus.at(cpu);
+        let Some(thread) = at.thread().filter(|_| at.contexts.is_empty()) else {
+            return false;
+        };
+        let since = self.tasks.of(thread).throttles;
+        since.is_some_and(|since| self.tasks.gaps.any(since, time).is_none())
+    }
+
+    /// A thread begins to run on that CPU, or moves to another one: notes what shows why it has waited.
+    pub(super) fn note_sign(&mut self, time: u64, cpu: u32, thread: ThreadId) {
+        let since = self.tasks.since(thread);
+        let task = self.tasks.of(thread);
+        let is_here = task.cpu == Some(cpu);
+        if !matches!(task.state, State::Waiting | State::Preempted) || !is_here {
+            return;
+        }
+        let Some(at) = self.cpus.get(cpu) else {
+            return;
+        };
+        let found = Found {
+            was_idle: at.current() == Some(None),
+            expired: self.expired,
+        };
+        let Some(sign) = at.looked.sign(since, time, cpu, task, &found) else {
+            return;
+        };
+        if time <= self.tasks.keep || !self.tasks.wants(thread, since, time) {
+            return;
+        }
+        match self.over {
+            true => self.signs.count(),
+            false => self.signs.push(time, thread, sign),
+        }
+    }
+}

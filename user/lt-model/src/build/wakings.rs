@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Who wakes whom, and on which runqueue a thread is put then.
+
+use super::Builder;
+use crate::context::{Context, Waker, is_left_to};
+use crate::ids::{ThreadId, WakerId};
+use crate::state::State;
+
+impl Builder {
+    /// Who wakes a thread of that name on this processor now; none if it is of no interest.
+    pub(super) fn waker(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        whom: &[u8],
+        thread: Option<ThreadId>,
+    ) -> Option<WakerId> {
+        let at = self.cpus.at(cpu);
+        let tail = at.tail(time).filter(|tail| is_left_to(whom, *tail));
+        let disk = at.disk();
+        let mut waker = Waker {
+            time,
+            cpu,
+            thread: at.thread(),
+            context: at.contexts.last().copied().or(tail),
+        };
+        // A thread that completes a request has worked for it, unless it is there only to do so.
+        let mut request = None;
+        if let Some((disk, of)) = disk
+            && waker.by().is_none_or(|by| self.is_for_softirqs(by))
+        {
+            waker.context = Some(Context::Disk(disk));
+            request = of;
+        }
+        if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
+            waker.context = Some(Context::Unseen);
+        }
+        // The sleep that it ends is not kept either.
+        if time <= self.tasks.keep
+            || thread.is_some_and(|thread| !self.tasks.wants_waker(thread, time))
+        {
+            return None;
+        }
+        if self.over {
+            self.wakers.count();
+            return None;
+        }
+        let id = self.wakers.push(waker);
+        if let Some(request) = request {
+            self.wakers.completes(request);
+        }
+        Some(id)
+    }
+
+    pub(super) fn waking(
+        &mut self,
+        time: u64,
+        cpu: u32,
+        tid: i32,
+        name: &[u8],
+        target: Option<u32>,
+    ) {
+        let thread = self.tasks.find(tid);
+        self.named(thread, name);
+        let Some(thread) = thread else {
+            return;
+        };
+        let task = self.tasks.of(thread);
+        if let (State::Waiting, Some((sleep, call))) = (task.state, task.assumed.take()) {
+            // It sleeps: what seemed to have woken it before has not.
+            task.state = State::Blocked(sleep, call);
+        }
+        match task.state {
+            State::Blocked(..) | State::Unknown(_) => {
+                let waker = self.waker(time, cpu, name, Some(thread));
+                self.tasks.woken(thread, time, waker, target);
+            }
+            State::Running(_) | State::Interrupted(_) => {
+                let waker = self.waker(time, cpu, name, Some(thread));
+                self.tasks.of(thread).pending = Some((waker, target));
+            }
+            State::Preempted | State::Waiting => {}
+        }
+    }
+
+    pub(super) fn wakeup(&mut self, time: u64, cpu: u32, tid: i32, name: &[u8], target: u32) {
+        self.mention(target);
+        self.wakeups = true;
+        let thread = self.tasks.find(tid);
+        self.named(thread, name);
+        let Some(thread) = thread else {
+            return;
+        };
+        let task = self.tasks.of(thread);
+        match task.state {
+            // It had not gone to sleep, and will not for this one.
+            State::Running(_) | State::Interrupted(_) => task.pending = None,
+            State::Waiting => task.cpu = Some(target),
+            State::Preempted => {}
+            // The waking is missing.
+            State::Blocked(..) | State::Unknown(_) if self.wakings => {
+                self.tasks.woken(thread, time, None, Some(target));
+            }
+            State::Blocked(..) | State::Unknown(_) => {
+                self.waking(time, cpu, tid, name, Some(target))
+            }
+        }
+        // A waking tells where it ran last, this where it waits.
+        let task = self.tasks.of(thread);
+        task.queued = task.state == State::Waiting;
+        task.queued_at = task.queued.then_some(time).or(task.queued_at);
+    }
+
+    pub(super) fn migrate(&mut self, time: u64, tid: i32, name: &[u8], (from, to): (u32, u32)) {
+        self.mention(to);
+        self.moves = true;
+        let thread = self.tasks.find(tid);
+        self.named(thread, name);
+        if let Some(thread) = thread.filter(|_| from != to) {
+            if self.tasks.of(thread).is_queued() {
+                // What has let it go on may move it at once.
+                self.note_sign(time, from, thread);
+            }
+            self.tasks.moved(thread, time, from, to, self.wakeups);
+        }
+    }
+
+    pub(super) fn fork(&mut self, time: u64, cpu: u32, child: i32, name: &[u8]) {
+        let waker = self.waker(time, cpu, name, None);
+        if let Some(thread) = self.tasks.born(child, time, waker) {
+            self.named(Some(thread), name);
+        }
+    }
+}

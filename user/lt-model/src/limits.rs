@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What the events around a wait for a CPU show of its cause, if the CPU did not do anything else.
+
+use crate::ids::ThreadId;
+use crate::tiles::{push, with_room};
+
+/// A function of the kernel that is a sign of a limit when a timer or a worker calls it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    /// Gives a cgroup its quota of CPU time again.
+    Quota,
+    /// Gives a thread of SCHED_DEADLINE its runtime again.
+    Deadline,
+    /// Submits the bios that io.max has held back.
+    Throttle,
+}
+
+impl Function {
+    /// That of this name, without a suffix such as `.isra.0`.
+    pub(crate) fn of(name: &str) -> Option<Self> {
+        Some(match name.split('.').next()? {
+            "sched_cfs_period_timer" | "sched_cfs_slack_timer" => Self::Quota,
+            "dl_task_timer" => Self::Deadline,
+            "blk_throtl_dispatch_work_fn" => Self::Throttle,
+            _ => return None,
+        })
+    }
+}
+
+/// What the events show of a wait for a CPU that ended with the thread on that CPU, or with its move to another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sign {
+    /// The CPU was idle when the thread was put on its runqueue, and left idle at this time, ns.
+    LeftIdle(u64),
+    /// The CPU became idle while the thread was on its runqueue, and ran it after a timer that gives a cgroup its quota
+    /// again; that expired at this time, ns.
+    Quota(u64),
+    /// The thread is of SCHED_DEADLINE, and the CPU ran what has a lower class until a timer that gives such a thread its
+    /// runtime again; that expired at this time, ns.
+    Deadline(u64, Runtime),
+}
+
+/// What became of the runtime of a thread of SCHED_DEADLINE.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Runtime {
+    /// It was used up.
+    UsedUp,
+    /// The thread gave the rest of it back, with `sched_yield`.
+    Yielded,
+    /// One of these: system calls are not recorded.
+    Unrecorded,
+}
+
+/// All signs, by the end of the wait.
+#[derive(Debug, Default)]
+pub(crate) struct Signs {
+    all: Vec<(u64, ThreadId, Sign)>,
+    /// How many were not stored.
+    counted: usize,
+}
+
+impl Signs {
+    /// That of a wait that ends now.
+    pub(crate) fn push(&mut self, end: u64, thread: ThreadId, sign: Sign) {
+        push(&mut self.all, (end, thread, sign));
+    }
+
+    /// One more, which is counted only.
+    pub(crate) fn count(&mut self) {
+        self.counted += 1;
+    }
+
+    /// None is kept.
+    pub(crate) fn clear(&mut self) {
+        self.all = Vec::new();
+    }
+
+    /// That of the wait of a thread that ended then.
+    pub(crate) fn of(&self, thread: ThreadId, end: u64) -> Option<Sign> {
+        let first = self.all.partition_point(|(at, ..)| *at < end);
+        let mut then = self.all[first..].iter().take_while(|(at, ..)| *at == end);
+        then.find(|(_, of, _)| *of == thread)
+            .map(|(.., sign)| *sign)
+    }
+
+    /// What they take.
+    pub(crate) fn bytes(&self) -> usize {
+        with_room((self.all.len() + self.counted) * size_of::<(u64, ThreadId, Sign)>())
+    }
+}
