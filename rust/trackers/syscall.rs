@@ -259,6 +259,7 @@ impl Observer for Probes {
                     why: Why::Threshold,
                     start,
                     delay,
+                    found: event.was_found(),
                     threshold,
                     key: tasks::key(&task),
                     data: event.data(),
