@@ -247,6 +247,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
             let more = self.tracker.next_capacity() - self.tracker.capacity();
             match memory::check(Self::bytes(more)).and_then(|()| self.tracker.grow()) {
                 Ok(_) => self.add(&self.grown),
+                // The maintenance work does it at this moment, or the start of the instance does.
+                Err(error) if error == EBUSY => return,
                 Err(_) => return self.add(&self.grow_failed),
             }
         }
@@ -384,7 +386,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
             stats.total(counter) + more
         };
         // At the position of the totals in the file.
-        let later = [Counter::Crowded, Counter::AlertsSuppressed];
+        let later = [
+            Counter::Crowded,
+            Counter::AlertsSuppressed,
+            Counter::BeforeStart,
+            Counter::BeforeStartEnded,
+        ];
         for &counter in Counter::ALL
             .iter()
             .filter(|counter| !later.contains(counter))
@@ -423,6 +430,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
         seq_print!(out, "{} {}\n", last.name(), total(last));
         if let Some(second) = second {
             second.show(out);
+        }
+    }
+
+    /// Prints the lines of `stats` about operations that were under way before.
+    pub(crate) fn show_stock(&self, out: &SeqFile) {
+        for counter in [Counter::BeforeStart, Counter::BeforeStartEnded] {
+            let total = self.tracker.stats().total(counter);
+            seq_print!(out, "{} {total}\n", counter.name());
         }
     }
 

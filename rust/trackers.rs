@@ -4,10 +4,11 @@
 
 #[allow(dead_code, reason = "trackers need not use all of it")]
 mod declare;
+mod stock;
 mod tasks;
 
 use crate::{
-    alert::record::Alert,
+    alert::record::{Alert, BEFORE_START},
     instance::kind::Kind,
     sys::symbol::StackField,
     text::Plain, //
@@ -86,12 +87,14 @@ impl fmt::Display for Line<'_> {
             alert.owner
         ))?;
         (kind.detail)(alert, f)?;
-        let Some(tail) = &kind.tail else {
-            return StackField(self.tail).fmt(f);
-        };
-        let len = (tail.len)(alert).min(self.tail.len());
-        let (own, stack) = self.tail.split_at(len);
-        (tail.show)(alert, own, f)?;
-        StackField(stack).fmt(f)
+        let mut stack = self.tail;
+        if let Some(tail) = &kind.tail {
+            let len = (tail.len)(alert).min(self.tail.len());
+            let (own, rest) = self.tail.split_at(len);
+            (tail.show)(alert, own, f)?;
+            stack = rest;
+        }
+        StackField(stack).fmt(f)?;
+        f.write_str(if alert.before_start { BEFORE_START } else { "" })
     }
 }

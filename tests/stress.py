@@ -264,7 +264,7 @@ def adds_up(name):
     assert v["pending"] == 0, f"{name}: {v}"
     assert v["attempts"] == v["started"] + v["full"] + v["filtered"] + v["off"] + v["crowded"], f"{name}: {v}"
     assert v["started"] == v["ended"] + v["replaced"] + v["cleared"] + v["gone"], f"{name}: {v}"
-    assert v["ended"] == v["negative"] + counted, f"{name}: {counted} in the histogram, {v}"
+    assert v["ended"] == v["negative"] + v.get("before_start_ended", 0) + counted, f"{name}: {counted} in the histogram, {v}"
     assert v["free"] == v["capacity"], f"{name}: {v}"
     assert v["late"] <= v["timed_out"] <= v["started"], f"{name}: {v}"
     # No request is there twice, so none can have begun again.

@@ -130,6 +130,12 @@ pub(crate) const DETAIL: usize = WORDS - 12;
 /// The most words of a tail that are the tracker's own; those of the stack follow.
 pub(crate) const OWN_TAIL: usize = 28;
 
+/// The bit of the third word of an alert: the operation was under way before its instance.
+const BEFORE: u64 = 1 << 63;
+
+/// The last field of a line about such an operation.
+pub(crate) const BEFORE_START: &str = " since=before-start";
+
 /// The longest name of an instance.
 pub(crate) const NAME_MAX: usize = 31;
 
@@ -146,6 +152,8 @@ pub(crate) struct Alert {
     pub(crate) tracker: usize,
     pub(crate) reason: Reason,
     pub(crate) delay: u64,
+    /// Whether the operation was under way before its instance: it took at least `delay`.
+    pub(crate) before_start: bool,
     pub(crate) threshold: u64,
     pub(crate) cpu: u32,
     pub(crate) owner: Owner,
@@ -161,7 +169,9 @@ impl Alert {
     /// Packs it for a ring.
     pub(crate) fn to_words(self) -> Words {
         let mut words = [0; WORDS];
-        let kind = (self.reason as u64) << 56
+        let before = if self.before_start { BEFORE } else { 0 };
+        let kind = before
+            | (self.reason as u64) << 56
             | (self.tracker as u64 & 0xffff) << 40
             | u64::from(self.tail) << 32;
         let (head, detail) = words.split_at_mut(WORDS - DETAIL);
@@ -193,8 +203,9 @@ impl Alert {
             time: *time,
             instance: [*n0, *n1, *n2, *n3],
             tracker: (kind >> 40) as usize & 0xffff,
-            reason: Reason::from_number(kind >> 56),
+            reason: Reason::from_number((kind & !BEFORE) >> 56),
             delay: *delay,
+            before_start: kind & BEFORE != 0,
             threshold: *threshold,
             cpu: *kind as u32,
             owner: Owner::from_words([*o0, *o1, *o2]),

@@ -193,6 +193,7 @@ impl Records for Pending {
         self.batch.next(|see| {
             each_class!(any, client => client.core.tracker().each_pending(|event| see(EventCopy {
                 start: event.start,
+                found: event.found,
                 key: core::array::from_fn(|at| event.key.get(at).copied().unwrap_or(0)),
                 data: [],
             })))

@@ -17,16 +17,17 @@
 //! # The state word
 //!
 //! ```text
-//!   63          13      12      11       4      3         2          1        0
-//!  +--------------+-----------+----------+----------+--------+-----------+------+
-//!  |  generation  | reporting |   refs   | changing | orphan | timed_out | live |
-//!  +--------------+-----------+----------+----------+--------+-----------+------+
+//!   63          14     13       12      11       4      3         2          1        0
+//!  +--------------+-------+-----------+----------+----------+--------+-----------+------+
+//!  |  generation  | found | reporting |   refs   | changing | orphan | timed_out | live |
+//!  +--------------+-------+-----------+----------+----------+--------+-----------+------+
 //! ```
 //!
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
-//! which never comes back (2^51 lives). Within a life the other bits change: when the event times
+//! which never comes back (2^50 lives). Within a life the other bits change: when the event times
 //! out, and when a reference is taken or returned. Between two lives of one event, while its
-//! owner changes it, `changing` tells it from a cell that is free or has ended.
+//! owner changes it, `changing` tells it from a cell that is free or has ended. `found` is set from
+//! the first publishing on: the operation was found under way, and has begun at its start or before.
 //!
 //! # Why no grace period is needed
 //!
@@ -98,10 +99,15 @@ const REF: u64 = 16;
 const REFS: u64 = 0xff * REF;
 /// The timeout is being reported, or is about to be.
 const REPORTING: u64 = 1 << 12;
-const GENERATION: u64 = 1 << 13;
+/// The operation was found under way: its start is when it was seen.
+const FOUND: u64 = 1 << 13;
+const GENERATION: u64 = 1 << 14;
+
+/// What is set when an event times out.
+const IN_REPORT: u64 = TIMED_OUT | REPORTING;
 
 /// What a new event in the cell does not have, whatever an earlier one had.
-const OF_ONE_EVENT: u64 = TIMED_OUT | REPORTING;
+const OF_ONE_EVENT: u64 = IN_REPORT | FOUND;
 
 /// What says which life it is.
 const LIFE: u64 = !(GENERATION - 1) | LIVE;
@@ -128,6 +134,18 @@ impl Life {
     #[inline(always)]
     pub(crate) fn has_timed_out(self) -> bool {
         self.0 & TIMED_OUT != 0
+    }
+
+    /// Whether the operation was found under way: its delay is at least what is measured.
+    #[inline(always)]
+    pub(crate) fn was_found(self) -> bool {
+        self.0 & FOUND != 0
+    }
+
+    /// Whether its end takes more than counting a delay: it had timed out, or was found under way.
+    #[inline(always)]
+    pub(crate) fn is_odd(self) -> bool {
+        self.0 & (TIMED_OUT | FOUND) != 0
     }
 
     /// Whether a report of the timeout was under way when it was looked at, or about to begin.
@@ -179,6 +197,8 @@ pub(crate) const HOLDERS_MAX: u64 = REFS / REF;
 pub(crate) struct EventCopy<const K: usize, const D: usize> {
     /// When it began, in nanoseconds.
     pub(crate) start: u64,
+    /// Whether it was found under way: it began at `start` or before.
+    pub(crate) found: bool,
     pub(crate) key: [u64; K],
     pub(crate) data: [u64; D],
 }
@@ -241,7 +261,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
             // Release: what was looked at before, of the event or of its task, was looked at
             // while the event was pending. It publishes nothing else, and as a read-modify-write
             // it goes on with the release of `publish`.
-            match self.state.cmpxchg(now, now | OF_ONE_EVENT, Release) {
+            match self.state.cmpxchg(now, now | IN_REPORT, Release) {
                 Ok(_) => return true,
                 Err(found) => now = found,
             }
@@ -405,6 +425,19 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.life().is_some()
     }
 
+    /// Whether the event has not ended. For any caller: it may be inside a change, too, and may end
+    /// in the next instant.
+    pub(crate) fn is_live_or_changing(&self) -> bool {
+        // Acquire: as in `life`.
+        self.state.load(Acquire) & (LIVE | CHANGING) != 0
+    }
+
+    /// Whether the operation was found under way. For the owner and holders of a reference.
+    pub(crate) fn was_found(&self) -> bool {
+        // Relaxed: it does not change until there is another event.
+        Life(self.state.load(Relaxed)).was_found()
+    }
+
     /// How many references there are; a snapshot.
     pub(crate) fn holders(&self) -> u64 {
         // Relaxed: a number.
@@ -433,6 +466,11 @@ impl<const K: usize, const D: usize> Event<K, D> {
     /// As [`Event::publish_and_order`], with a reference for the caller.
     pub(crate) fn publish_held(&self) -> Life {
         self.publish_fully(self.next_life(OF_ONE_EVENT) | REF)
+    }
+
+    /// As [`Event::publish_held`], for an operation that was found under way.
+    pub(crate) fn publish_found(&self) -> Life {
+        self.publish_fully(self.next_life(OF_ONE_EVENT) | REF | FOUND)
     }
 
     #[inline(always)]
@@ -499,6 +537,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         // Acquire, each: if a word is of a later life, the end of this one is seen below.
         let copy = EventCopy {
             start: self.start.load(Acquire),
+            // Set once, when the event was published for the first time.
+            found: life.was_found(),
             key: array::from_fn(|i| self.key[i].load(Acquire)),
             data: array::from_fn(|i| self.data[i].load(Acquire)),
         };

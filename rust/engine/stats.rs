@@ -7,7 +7,7 @@
 //! ```text
 //!   attempts = started + full + filtered + off + crowded
 //!   started  = ended + pending + replaced + cleared + gone
-//!   ended    = negative + the sum of the histogram
+//!   ended    = negative + before_start_ended + the sum of the histogram
 //! ```
 //!
 //! Each of these is counted where it happens, and none is computed from the others (`pending` is
@@ -38,8 +38,8 @@ macro_rules! counters {
         }
 
         impl Counter {
-            /// All counters, in the order of the `stats` file; `Crowded` is the last one there,
-            /// after those of the kind.
+            /// All counters, in the order of the `stats` file; `Crowded` and what follows it come last
+            /// there, after those of the kind.
             pub(crate) const ALL: &'static [Counter] = &[$(Counter::$variant,)*];
 
             $($(#[$doc])* pub(crate) const $position: At<{ Counter::$variant as usize }> = At;)*
@@ -88,6 +88,10 @@ counters! {
     AlertsLost ALERTS_LOST = "alerts_lost",
     /// Begins lost because too many events of their key were live.
     Crowded CROWDED = "crowded",
+    /// Events of operations that were under way when the instance started; also in `started`.
+    BeforeStart BEFORE_START = "before_start",
+    /// Those of them that met their end; counted in `ended`, not in the histogram.
+    BeforeStartEnded BEFORE_START_ENDED = "before_start_ended",
     /// Alerts that were suppressed, as there were too many in this second.
     AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
 }

@@ -102,6 +102,9 @@ pub(crate) struct Late<const K: usize, const D: usize> {
     pub(crate) start: u64,
     /// How long it took, or has been taking, in nanoseconds.
     pub(crate) delay: u64,
+    /// Whether the operation was found under way: `start` is when it was seen, and it took at least
+    /// `delay`.
+    pub(crate) found: bool,
     /// The threshold or timeout that it is reported for, in nanoseconds.
     pub(crate) threshold: u64,
     pub(crate) key: [u64; K],
@@ -115,6 +118,7 @@ impl<const K: usize, const D: usize> Late<K, D> {
             why: self.why,
             start: self.start,
             delay: self.delay,
+            found: self.found,
             threshold: self.threshold,
             key,
             data: self.data,
@@ -206,6 +210,11 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
     /// When it began, in nanoseconds.
     pub(crate) fn start(&self) -> u64 {
         self.event.start()
+    }
+
+    /// Whether it was found under way: it began at its start or before.
+    pub(crate) fn was_found(&self) -> bool {
+        self.event.was_found()
     }
 
     /// Moves the begin, not to an earlier time: the search for timeouts may rely on the old one.
@@ -498,7 +507,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let delay = end.wrapping_sub(event.start());
         // A closure around the caller's, so that the captures are stored on the cold path only.
         let late = move |report: &Late<K, D>| late(report);
-        if won.life.has_timed_out() {
+        if won.life.is_odd() {
             return self.finish_oddly(guard, hash, won.found, won.life, delay, late);
         }
         // A negative delay is a very large one here. Relaxed: a threshold that changes now
@@ -514,7 +523,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         Ended::Over
     }
 
-    /// The end of an event that took too long, or had timed out, or had a negative delay.
+    /// The end of an event that took too long, or had timed out, or had a negative delay, or was
+    /// found under way.
     ///
     /// The threshold may have been raised since it was compared: what is reported is above the
     /// threshold that it is reported with.
@@ -540,6 +550,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             },
             start: event.start(),
             delay,
+            found: life.was_found(),
             threshold: self.threshold(),
             key: [0; K],
             data: [0; D],
@@ -555,6 +566,9 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             stats.count(Counter::NEGATIVE);
             // No threshold is below it. Where the timeout was reported the end is, too.
             report.delay = 0;
+        } else if life.was_found() {
+            // It took at least this long: not a delay to count among exact ones.
+            stats.count(Counter::BEFORE_START_ENDED);
         } else {
             stats.record(delay);
         }

@@ -341,6 +341,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             tracker: self.number,
             reason,
             delay: late.delay,
+            before_start: late.found,
             threshold: late.threshold,
             cpu: Kernel::cpu(guard) as u32,
             owner: details.owner,
@@ -387,6 +388,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             comm: &alert.owner.comm,
             args,
             stack,
+            before_start: alert.before_start,
         });
     }
 }

@@ -33,7 +33,10 @@ use super::{
     Values, //
 };
 use crate::{
-    alert::{record::Owner, stream::Alerts},
+    alert::{
+        record::{Owner, BEFORE_START},
+        stream::Alerts, //
+    },
     control::Number,
     engine::{event::EventCopy, platform::Platform, tracker::Late},
     sys::{
@@ -105,6 +108,13 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
 
     /// Attaches the probes. `ENOSYS` if the kernel lacks a tracepoint.
     fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
+
+    /// Whether [`Probes::take_stock`] does something.
+    const TAKES_STOCK: bool = false;
+
+    /// Begins events for what is under way already, as far as that can be seen: the probes are
+    /// attached. Sleeps.
+    fn take_stock(_live: &Live<Self, K, D, O>) {}
 
     /// The task that an event belongs to.
     fn owner(data: &[u64; D]) -> Owner;
@@ -283,6 +293,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
                     core.set_values(&before, changes);
                 })?;
                 core.set_enabled(true);
+                T::take_stock(&self.live);
                 *state = State::On { attachment, work };
             }
             _ => {
@@ -325,6 +336,9 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
             T::collect_missed(&self.live.core, attachment);
         }
         self.live.core.show_stats(self.live.own.second(), out);
+        if T::TAKES_STOCK {
+            self.live.core.show_stock(out);
+        }
     }
 
     fn show_histogram(&self, out: &SeqFile) {
@@ -367,6 +381,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Records for Pen
         seq_print!(out, "age={age} start={start} ");
         T::show_fields_to(core, event, is_trusted, out);
         let stack = core.stack_of(T::owner(&event.data), start);
-        seq_print!(out, "{}\n", StackField(stack.entries()));
+        let since = if event.found { BEFORE_START } else { "" };
+        seq_print!(out, "{}{since}\n", StackField(stack.entries()));
     }
 }

@@ -268,6 +268,29 @@ bool lt_csd_is_call(const call_single_data_t *csd);
 /* Whether a task that is not running is in a system call. */
 bool lt_task_in_syscall(struct task_struct *task);
 
+/* Tasks that do not run: waiting.c */
+
+/* The system call that a task has made last. */
+struct lt_syscall {
+	s64 number;	/* below 0 for none */
+	s64 result;	/* of the call, as it is now */
+	u64 arguments[3];
+	bool compat;
+};
+
+/*
+ * The task with the lowest id in the initial namespace that is at least *tid,
+ * with a reference, and *tid is its id then; or NULL.
+ */
+struct task_struct *lt_task_next(u32 *tid);
+/* The lock that every waking of a task by another one takes, with interrupts off. */
+unsigned long lt_task_lock(struct task_struct *task);
+void lt_task_unlock(struct task_struct *task, unsigned long flags);
+/* That of a task that sleeps, under this lock; false for a kernel thread. x86 only. */
+bool lt_task_syscall(struct task_struct *task, struct lt_syscall *out);
+/* The address of the mutex that such a task sleeps for; 0 if it does not, or on PREEMPT_RT. */
+u64 lt_task_mutex(const struct task_struct *task);
+
 /* Block requests */
 struct lt_block_request {
 	u32 dev;	/* MKDEV encoding, 0 without a disk */
@@ -358,6 +381,7 @@ struct lt_alert {
 	u32 nr_args;
 	const u64 *stack;
 	u32 nr_stack;
+	bool before_start;
 };
 
 void lt_trace_alert(const struct lt_alert *alert);

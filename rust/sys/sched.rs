@@ -106,6 +106,21 @@ impl State {
         }
     }
 
+    /// What a task is in that is off the CPU, with its `pi_lock` held: asleep in a state, or
+    /// runnable. `None` if it has not run yet, or never runs again.
+    pub(crate) fn of_waiting(task: &TaskRef<'_>) -> Option<Self> {
+        let state = task.state();
+        match state {
+            bindings::TASK_RUNNING | bindings::TASK_WAKING => Some(Self::default()),
+            state if state & (bindings::TASK_NEW | bindings::TASK_DEAD) != 0 => None,
+            // Preempted on its way to sleep, or going to sleep in it.
+            state => Some(Self {
+                preempt: !task.is_asleep(),
+                state,
+            }),
+        }
+    }
+
     /// Whether the freezer keeps it: what it slept in before cannot be told any more.
     #[inline(always)]
     pub(crate) fn is_frozen(self) -> bool {

@@ -364,6 +364,39 @@ impl<'a> TaskRef<'a> {
         read!(self, nvcsw) as u64
     }
 
+    /// How often it was switched out: counted before `sched_switch`, each time.
+    #[inline(always)]
+    pub(crate) fn switches(&self) -> u64 {
+        (read!(self, nvcsw) as u64).wrapping_add(read!(self, nivcsw) as u64)
+    }
+
+    /// Whether it is on a CPU: from shortly after it was switched in until shortly after it was
+    /// switched out, see sys/waiting.rs.
+    #[inline(always)]
+    pub(crate) fn is_on_cpu(&self) -> bool {
+        let on_cpu = read!(self, on_cpu) != 0;
+        // Acquire: with the release of `finish_task`. What the task did before it left the CPU is
+        // seen in what is read afterwards.
+        fence(Ordering::Acquire);
+        on_cpu
+    }
+
+    /// Whether it has exited, or is about to and sleeps no more as itself.
+    pub(crate) fn has_exited(&self) -> bool {
+        read!(self, exit_state) != 0
+    }
+
+    /// Whether a task that is off the CPU has gone to sleep, and stays so until it is woken. Its
+    /// `pi_lock` is held, so that nothing else takes it off its queue and puts it back.
+    pub(crate) fn is_asleep(&self) -> bool {
+        let is_fair =
+            self.prio() >= bindings::MAX_RT_PRIO as i32 && self.policy() != bindings::SCHED_EXT;
+        // As in `is_awake`; tasks of sched_ext are never on a fair queue.
+        read!(self, on_rq) == 0
+            || read!(self, se.sched_delayed) != 0
+            || (is_fair && read!(self, se.on_rq) == 0)
+    }
+
     /// Whether it may be in the middle of a waking, by its lock. If this is `false`, all of a waking
     /// that the caller knows of has been done, and is seen in what is read afterwards.
     #[inline(always)]

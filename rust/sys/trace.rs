@@ -37,6 +37,8 @@ pub(crate) struct AlertEvent<'a> {
     pub(crate) args: &'a [u64],
     /// Return addresses, the innermost first.
     pub(crate) stack: &'a [u64],
+    /// The operation was under way before, and took at least `delay`.
+    pub(crate) before_start: bool,
 }
 
 /// Whether the tracepoints of a tracker's alerts are enabled.
@@ -69,6 +71,7 @@ pub(crate) fn alert(event: &AlertEvent<'_>) {
         nr_args: event.args.len() as u32,
         stack: event.stack.as_ptr(),
         nr_stack: event.stack.len() as u32,
+        before_start: event.before_start,
     };
     // SAFETY: All pointers are valid for the call, the strings are terminated.
     unsafe { bindings::lt_trace_alert(&raw) };

@@ -178,6 +178,12 @@ pub(super) trait Declared<const K: usize, const D: usize>:
     /// Whether the alert of an end has the stack of where it ended.
     const HAS_STACK: bool;
 
+    /// Whether [`Declared::take_stock`] does something.
+    const TAKES_STOCK: bool;
+
+    /// See [`Probes::take_stock`].
+    fn take_stock(live: &Live<Self, K, D>);
+
     /// The own fields of an alert.
     type Detail: Fields;
 
@@ -317,6 +323,12 @@ impl<const K: usize, const D: usize, T: Declared<K, D>> Probes<K, D> for T {
         Attachment::new(live, T::probes())
     }
 
+    const TAKES_STOCK: bool = T::TAKES_STOCK;
+
+    fn take_stock(live: &Live<T, K, D>) {
+        T::take_stock(live);
+    }
+
     fn owner(data: &[u64; D]) -> Owner {
         owner(data)
     }
@@ -362,7 +374,8 @@ pub(super) const fn params<const N: usize>(
 ///
 /// - its name, and what it measures; the words of a key; the threshold, in nanoseconds;
 /// - `tasks`, if it has the filter of tasks: whether threads of the kernel pass it by default;
-///   `stack`, if the alert of an end has the stack of where it ended;
+///   `stack`, if the alert of an end has the stack of where it ended; `stock`, the function that
+///   begins events for what is under way when an instance starts;
 /// - its own parameters, each with its kind, its default and its help; the position of `vec`
 ///   becomes `PARAM_VEC`;
 /// - what an event keeps: its `owner`, or also the known fields of its alert, its `detail`. In the
@@ -383,6 +396,7 @@ macro_rules! tracker {
         threshold: $threshold:expr;
         $(tasks: $kthreads:literal;)?
         $(stack: $stack:literal;)?
+        $(stock: $stock:path;)?
         params {
             $($param:ident: $takes:expr => $default:expr, $says:literal;)*
         }
@@ -504,6 +518,15 @@ macro_rules! tracker {
         impl $crate::trackers::declare::Declared<$key, WORDS> for Tracked {
             const IS_OF_TASKS: bool = !FILTER.is_empty();
             const HAS_STACK: bool = $crate::trackers::declare::first!($($stack,)? false);
+
+            const TAKES_STOCK: bool = $crate::trackers::declare::first!(
+                $({ let _: fn(&Probes) = $stock; true },)? false
+            );
+
+            fn take_stock(live: &Probes) {
+                let take: fn(&Probes) = $crate::trackers::declare::first!($($stock,)? |_| {});
+                take(live);
+            }
 
             type Detail = Detail;
 

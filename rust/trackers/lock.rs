@@ -35,7 +35,7 @@
 //!   preemption off; a task that waits with a state set continues in that state, as after any
 //!   interrupt.
 
-use super::declare::*;
+use super::{declare::*, stock};
 
 /// Any, and the kinds as `perf lock` calls them, in the order of [`FLAGS`].
 #[rustfmt::skip]
@@ -50,6 +50,7 @@ tracker! {
     threshold: 1_000_000;
     tasks: true;
     stack: true;
+    stock: Probes::take_stock;
     params {
         kind: ParamKind::Word(&KINDS) => 0, "only locks of this kind";
     }
@@ -91,6 +92,25 @@ fn key(guard: &Guard, lock: u64, task: &TaskRef<'_>) -> [u64; 2] {
 }
 
 impl Probes {
+    /// Of all tasks that wait when an instance starts, only those that sleep for a mutex say for
+    /// what; on PREEMPT_RT, none does.
+    fn take_stock(&self) {
+        let (kind, wanted) = (kind(MUTEX), self.core.value(PARAM_KIND));
+        if wanted != 0 && wanted != u64::from(kind) {
+            return;
+        }
+        stock::take(&self.core, |waiting| {
+            let (task, lock) = (waiting.task(), waiting.mutex()?);
+            let known = Detail {
+                lock: Address(lock),
+                kind,
+                ret: 0,
+            };
+            let key = [lock, u64::from(task.tid())];
+            Some((key, data(tasks::owner(&task), &known)))
+        });
+    }
+
     fn begun(&self, guard: &Guard, lock: u64, flags: u64) {
         let (kind, wanted) = (kind(flags), self.core.value(PARAM_KIND));
         // Waking the readers of alerts must not raise the next one.

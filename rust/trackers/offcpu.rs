@@ -21,6 +21,9 @@
 //! The stack of the task itself does not change while it is off the CPU. It is walked when the task
 //! is switched in too late, or has timed out, and at no other time.
 //!
+//! What is off the CPU when the instance starts gets an event then: see stock.rs. Its state is the
+//! one it is in then, so a task that was woken before, and still waits for a CPU, counts as runnable.
+//!
 //! Threads of the kernel mostly wait for work, so they are not followed by default.
 //!
 //! # Contexts
@@ -28,7 +31,10 @@
 //! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
 
 use self::event::{Off, FIRST_WORDS, WAKER, WORDS};
-use super::tasks::{self, Guard};
+use super::{
+    stock,
+    tasks::{self, Guard}, //
+};
 use crate::{
     alert::record::Owner,
     control::{Kind as ParamKind, Param},
@@ -168,19 +174,24 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
+    /// Whether `when` accepts tasks in this state.
+    #[inline(always)]
+    fn is_asked_for(&self, state: State) -> bool {
+        match self.core.value(WHEN) {
+            BLOCKED => !state.is_runnable(),
+            PREEMPTED => state.is_runnable(),
+            _ => true,
+        }
+    }
+
     /// Returns when it began, if it did.
     ///
     /// Not inlined: the registers that this needs should not be saved on every switch.
     #[inline(never)]
     fn begin_if_wanted(&self, guard: &Guard, prev: TaskRef<'_>, state: State) -> Option<u64> {
-        let is_asked_for = match self.core.value(WHEN) {
-            BLOCKED => !state.is_runnable(),
-            PREEMPTED => state.is_runnable(),
-            _ => true,
-        };
         let tracker = self.core.tracker();
         let cpu = Kernel::cpu(guard) as u32;
-        if !is_asked_for || !tasks::is_wanted(&self.core, &prev, cpu) {
+        if !self.is_asked_for(state) || !tasks::is_wanted(&self.core, &prev, cpu) {
             tracker.filtered(guard);
             return None;
         }
@@ -230,6 +241,24 @@ impl probed::Probes<1, WORDS> for Offcpu {
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
         sched::attach(live)
+    }
+
+    const TAKES_STOCK: bool = true;
+
+    fn take_stock(live: &Probes) {
+        stock::take(&live.core, |waiting| {
+            let (task, state) = (waiting.task(), waiting.state());
+            if task.is_idle() || !live.is_asked_for(state) {
+                return None;
+            }
+            let off = Off {
+                owner: tasks::owner(&task),
+                place: tasks::place(&task, task.cpu()),
+                state,
+                ..Off::default()
+            };
+            Some((tasks::key(&task), off.to_words()))
+        });
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

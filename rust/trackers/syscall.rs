@@ -15,8 +15,11 @@
 //! - The task exits, in the call or because it was killed: the event is dropped (`gone`).
 //! - A thread that is not the first one of its process executes another program: it gets the thread
 //!   id of the first one, which was killed. The event continues with the new id (`renamed`).
-//! - A new task returns from the call that its parent has entered, and a task that was in a call
-//!   when the instance was enabled returns from it: these ends have no begin and are not counted.
+//! - A new task returns from the call that its parent has entered: this end has no begin and is not
+//!   counted.
+//! - A task that sleeps in a call when the instance starts gets an event then (stock.rs). One that
+//!   runs or is runnable in its call does not: whether it is still in it cannot be seen. Its end has
+//!   no begin and is not counted.
 //!
 //! With `stacks=switch` the stack of a task whose call is above the threshold is walked whenever it
 //! is switched in, where it is still unchanged since the task waited. Each is an alert with a
@@ -27,7 +30,10 @@
 //! A task; the runqueue lock is held when one is switched in.
 
 use self::call::{Shown, SyscallEvent, WORDS};
-use super::tasks::{self, Guard};
+use super::{
+    stock,
+    tasks::{self, Guard}, //
+};
 use crate::{
     alert::record::{Owner, Reason},
     control::{names::is_listed, Kind as ParamKind, Param},
@@ -219,10 +225,11 @@ impl Observer for Probes {
         let tracker = self.core.tracker();
         let mut found = None;
         tracker.update(guard, &[u64::from(old)], |event| {
-            found = Some((event.start(), SyscallEvent::from_words(&event.data())));
+            let syscall = SyscallEvent::from_words(&event.data());
+            found = Some((event.start(), event.was_found(), syscall));
             Verdict::Gone
         });
-        let Some((start, mut syscall)) = found else {
+        let Some((start, was_found, mut syscall)) = found else {
             return;
         };
         TaskRef::with_current(|task| {
@@ -232,7 +239,12 @@ impl Observer for Probes {
                 comm,
                 ..tasks::owner(&task)
             };
-            tracker.event_in_unique(guard, &tasks::key(&task), start, &syscall.to_words());
+            let (key, words) = (tasks::key(&task), syscall.to_words());
+            if !was_found {
+                tracker.event_in_unique(guard, &key, start, &words);
+            } else if let Ok(event) = tracker.event_in_found(guard, &key, start, &words) {
+                tracker.put_ref(guard, event);
+            }
         });
         self.core.count_extra(guard, Extra::Renamed as usize);
     }
@@ -259,6 +271,7 @@ impl Observer for Probes {
                     why: Why::Threshold,
                     start,
                     delay,
+                    found: event.was_found(),
                     threshold,
                     key: tasks::key(&task),
                     data: event.data(),
@@ -302,6 +315,25 @@ impl probed::Probes<1, WORDS> for Syscall {
 
     fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
         syscall::attach(live)
+    }
+
+    const TAKES_STOCK: bool = true;
+
+    fn take_stock(live: &Probes) {
+        stock::take(&live.core, |waiting| {
+            let (task, called) = (waiting.task(), waiting.system_call()?);
+            let call = Call::new(called.number, called.is_compat);
+            if !live.is_asked_for(call) {
+                return None;
+            }
+            let syscall = SyscallEvent {
+                owner: tasks::owner(&task),
+                call,
+                arguments: called.arguments,
+                ret: None,
+            };
+            Some((tasks::key(&task), syscall.to_words()))
+        });
     }
 
     fn owner(data: &[u64; WORDS]) -> Owner {

@@ -42,6 +42,7 @@ TRACE_EVENT(alert,
 		__string(	comm,	alert->comm	)
 		__dynamic_array(u64,	args,	alert->nr_args	)
 		__dynamic_array(u64,	stack,	alert->nr_stack	)
+		__field(	bool,	before_start	)
 	),
 
 	TP_fast_assign(
@@ -59,9 +60,10 @@ TRACE_EVENT(alert,
 		       alert->nr_args * sizeof(u64));
 		memcpy(__get_dynamic_array(stack), alert->stack,
 		       alert->nr_stack * sizeof(u64));
+		__entry->before_start = alert->before_start;
 	),
 
-	TP_printk("seq=%llu time=%llu instance=%s tracker=%s reason=%s delay=%llu threshold=%llu pid=%u tid=%u comm=%s args=%s stack=%s",
+	TP_printk("seq=%llu time=%llu instance=%s tracker=%s reason=%s delay=%llu threshold=%llu pid=%u tid=%u comm=%s args=%s stack=%s before_start=%d",
 		  __entry->seq, __entry->time, __get_str(instance),
 		  __get_str(tracker), __get_str(reason), __entry->delay,
 		  __entry->threshold, __entry->pid, __entry->tid,
@@ -71,7 +73,8 @@ TRACE_EVENT(alert,
 				sizeof(u64)),
 		  __print_array(__get_dynamic_array(stack),
 				__get_dynamic_array_len(stack) / sizeof(u64),
-				sizeof(u64)))
+				sizeof(u64)),
+		  __entry->before_start)
 );
 
 /* The fields of all alerts. */

@@ -161,6 +161,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             why: Why::Timeout,
             start: copy.start,
             delay,
+            found: copy.found,
             threshold: timeout,
             key: copy.key,
             data: copy.data,

@@ -171,6 +171,37 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         seen
     }
 
+    /// Whether an event of this key is live, be it inside a change.
+    pub(crate) fn is_known(&self, guard: &P::Guard, key: &[u64; K]) -> bool {
+        let hash = self.seed.hash(key);
+        let found = self.table.find(guard, hash, |found| {
+            let event = self.pool.cell(found.cell);
+            // The key of a cell in the table does not change under a change of the event.
+            (event.is_live_or_changing() && event.has_key(key)).then_some(())
+        });
+        found.is_some()
+    }
+
+    /// This very event was none: drops it, if it has not ended, and counts it as `gone`. Takes the
+    /// reference. Not inside [`Tracker::update`] of this event.
+    pub(crate) fn drop_held(&self, event: Reference) {
+        let Reference(index) = event;
+        let cell = self.pool.cell(index);
+        // The cell is not recycled, so a live event in it is this one.
+        while cell.is_live_or_changing() {
+            let guard = P::guard();
+            // `None` while another CPU changes it, with its preemption off: soon over.
+            let Some(life) = cell.life().and_then(|life| cell.claim(life)) else {
+                continue;
+            };
+            let hash = self.seed.hash(&cell.key());
+            let found = Candidate::anywhere(index);
+            self.release(&guard, hash, self.won(found, life), cell);
+            self.stats.here::<P>(&guard).count(Counter::GONE);
+        }
+        self.put_ref(&P::guard(), event);
+    }
+
     /// One more reference to the same event; `None` if there are too many.
     pub(crate) fn get_ref_again(&self, event: &Reference) -> Option<Reference> {
         match self.pool.cell(event.0).get_ref_again() {
@@ -204,6 +235,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         let event = self.pool.cell(event.0);
         EventCopy {
             start: event.start(),
+            found: event.was_found(),
             key: event.key(),
             data: event.data(),
         }

@@ -60,6 +60,20 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             .map(Reference::of)
     }
 
+    /// As [`Tracker::event_in_unique_held`], for an operation that was found under way at `start`:
+    /// it began then, or before. See [`Event::publish_found`].
+    pub(crate) fn event_in_found(
+        &self,
+        guard: &P::Guard,
+        key: &[u64; K],
+        start: u64,
+        data: &[u64; D],
+    ) -> Result<Reference, Begin> {
+        let index = self.in_unique(guard, key, start, data, Event::publish_found)?;
+        self.stats.here::<P>(guard).count(Counter::BEFORE_START);
+        Ok(Reference::of(index))
+    }
+
     #[inline(always)]
     fn in_unique<const W: usize>(
         &self,

@@ -60,6 +60,14 @@ impl Off {
         [o0, o1, o2, place, state, 0, 0, 0, 0]
     }
 
+    /// All words, for an event of a task that was found off the CPU.
+    pub(super) fn to_words(self) -> [u64; WORDS] {
+        let mut words = [0; WORDS];
+        let first = self.first_words();
+        words[..FIRST_WORDS].copy_from_slice(&first);
+        words
+    }
+
     /// What is known when `waker` wakes it, at `now`.
     #[inline(always)]
     pub(super) fn woken_words(waker: Actor, now: u64) -> [u64; Actor::WORDS + 1] {

@@ -87,9 +87,12 @@ impl Jobs {
     /// Passes a copy of each work to `see`, as that of a tip.
     pub(super) fn each(&self, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
         self.tracker.each_pending(|event| {
-            let EventCopy { start, key, data } = event;
-            let key = [key[0]];
-            see(EventCopy { start, key, data })
+            see(EventCopy {
+                start: event.start,
+                found: event.found,
+                key: [event.key[0]],
+                data: event.data,
+            })
         })
     }
 }

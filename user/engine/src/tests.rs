@@ -7,6 +7,7 @@
 mod alert;
 mod control;
 mod event;
+mod found;
 mod freelist;
 mod hash;
 mod held;

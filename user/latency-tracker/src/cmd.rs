@@ -12,11 +12,12 @@ pub(crate) mod start;
 pub(crate) mod steps;
 pub(crate) mod stop;
 pub(crate) mod tree;
+mod unseen;
 pub(crate) mod watch;
 
 use std::time::Duration;
 
-use lt_proc::{ProcError, ProcRoot};
+use lt_proc::{Fields, Nanos, ProcError, ProcRoot};
 
 use crate::instance::Refusal;
 use crate::module;
@@ -27,6 +28,12 @@ pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, 
         Some(name) => Ok(vec![root.instance(name)?.name]),
         None => Ok(root.instances()?.into_iter().map(|i| i.name).collect()),
     }
+}
+
+/// A time for a column: `>` if it began before the instance started, and is longer.
+pub(crate) fn at_least(ns: u64, fields: &Fields) -> String {
+    let longer = if fields.is_at_least() { ">" } else { "" };
+    format!("{longer}{}", Nanos(ns))
 }
 
 /// What to do about an error.

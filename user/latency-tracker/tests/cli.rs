@@ -515,10 +515,37 @@ fn list_tells_all_about_one_instance_or_one_tracker() {
         let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(out.lines().any(|l| words(l) == line), "{line}:\n{out}");
     }
+    let about = "Note: operations that began before it started are not seen.";
+    assert!(out.contains(about), "{out}");
     let trackers = "block: block I/O\n  threshold=1 duration: x\nother: y\n  from=a b: z\n";
     fs::write(tree.0.join("trackers"), trackers).unwrap();
     let (_, out, _) = tree.run(&["list", "--trackers", "other"]);
     assert!(out.contains("from=a") && !out.contains("block"), "{out}");
+}
+
+#[test]
+fn pending_says_what_began_before_the_start_and_what_is_not_seen() {
+    let tree = Tree::new("stock");
+    let (status, _, err) = tree.run(&["pending"]);
+    assert_eq!(status, 0);
+    let about = "slow (block): operations that began before it started are not seen";
+    assert!(err.contains(about), "{err}");
+    let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
+    file("control", "slow offcpu enabled=1 threshold=10000000\n");
+    file(
+        "slow/stats",
+        &format!("{STATS}before_start 1\nbefore_start_ended 0\n"),
+    );
+    let line = "age=2500000000 start=7 pid=1 tid=2 comm=\"a b\" state=D stack=\"f+0x1\" since=before-start\n";
+    file("slow/pending", line);
+    let (status, out, err) = tree.run(&["pending", "slow"]);
+    assert_eq!((status, err.as_str()), (0, ""));
+    assert!(
+        out.contains(">2.50s")
+            && out.contains("began before the start: state=D")
+            && !out.contains("since="),
+        "{out}"
+    );
 }
 
 #[test]

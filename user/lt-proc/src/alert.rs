@@ -17,7 +17,7 @@ use serde::de::{Deserialize, Deserializer};
 use serde::ser::{Serialize, Serializer};
 
 use crate::ParseError;
-use crate::fields::{Field, Fields, Value};
+use crate::fields::{Field, Fields, SINCE, Value};
 
 /// Why the line was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,7 +154,10 @@ impl Alert {
                 };
                 format!("{disk} {op} sector {sector}{size}")
             }
-            _ => self.fields.phrase(&[STACK, WAKER_STACK, PATH]),
+            _ => {
+                let columns = [STACK, WAKER_STACK, PATH, SINCE];
+                format!("{}{}", self.fields.since(), self.fields.phrase(&columns))
+            }
         }
     }
 

@@ -161,12 +161,32 @@ impl Fields {
         words.join(" ")
     }
 
+    /// Whether the operation began before its instance started: it takes, or took, at least as long as
+    /// measured.
+    #[must_use]
+    pub fn is_at_least(&self) -> bool {
+        self.text(SINCE)
+            .is_some_and(|since| since == "before-start")
+    }
+
+    /// The same in words, before what the operation is.
+    pub(crate) fn since(&self) -> &'static str {
+        if self.is_at_least() {
+            "began before the start: "
+        } else {
+            ""
+        }
+    }
+
     /// The value of `key`, as text for a person.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<Cow<'_, str>> {
         self.get(key).map(Value::text)
     }
 }
+
+/// The field for [`Fields::is_at_least`].
+pub(crate) const SINCE: &str = "since";
 
 /// A value for a person: with quotes only where its end could not be seen without.
 fn plain(value: &Value) -> Cow<'_, str> {

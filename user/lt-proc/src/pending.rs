@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::alert::STACK;
+use crate::fields::SINCE;
 use crate::{Fields, ParseError};
 
 /// An event that has begun and not ended.
@@ -43,17 +45,17 @@ impl Pending {
     /// none.
     #[must_use]
     pub fn stack(&self) -> Vec<String> {
-        crate::alert::frames(&self.fields, crate::alert::STACK)
+        crate::alert::frames(&self.fields, STACK)
     }
 
     /// What it is, for a column on a terminal: what no column of its own has.
     #[must_use]
     pub fn subject(&self) -> String {
-        self.fields
-            .phrase(&["age", "start", "pid", "tid", "comm", crate::alert::STACK])
+        let columns = ["age", "start", "pid", "tid", "comm", STACK, SINCE];
+        format!("{}{}", self.fields.since(), self.fields.phrase(&columns))
     }
 
-    /// How long it has been under way, ns.
+    /// How long it has been under way, ns; at least, if [`Fields::is_at_least`].
     #[must_use]
     pub fn age(&self) -> u64 {
         self.fields.number("age").unwrap_or(0)
@@ -75,6 +77,11 @@ mod tests {
         assert_eq!(stuck.stack(), ["f+0x1", "g+0x2"]);
         assert_eq!(stuck.subject(), "rq=0x1 shade=2");
         assert!(all[0].stack().is_empty());
+        assert!(!stuck.fields.is_at_least());
+        let old = &Pending::parse_all(&format!("{line} since=before-start")).unwrap()[0];
+        assert!(old.fields.is_at_least());
+        assert_eq!(old.subject(), "began before the start: rq=0x1 shade=2");
+        assert_eq!(old.stack(), stuck.stack());
         let err = Pending::parse_all("age=1 start=1\nage=x start=1").unwrap_err();
         assert_eq!((err.line, err.word.as_str()), (2, "x"));
     }

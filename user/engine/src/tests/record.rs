@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn an_alert_survives_the_ring(
         reason in prop::sample::select(REASONS.as_slice()),
-        seq: u64, time: u64, delay: u64, threshold: u64,
+        seq: u64, time: u64, delay: u64, before_start: bool, threshold: u64,
         instance: [u64; 4], tracker in 0usize..0x1_0000,
         cpu: u32, pid in 0u32..1 << 22, tid in 0u32..1 << 22, start_mark in 0u32..1 << 20,
         comm: [u64; 2], tail: u8,
@@ -113,7 +113,7 @@ proptest! {
     ) {
         let alert = Alert {
             seq, time, instance, tracker, reason,
-            delay, threshold, cpu,
+            delay, before_start, threshold, cpu,
             owner: Owner { pid, tid, start_mark, comm },
             detail: detail.try_into().unwrap(), tail, is_trusted: false,
         };

@@ -21,6 +21,7 @@ fn late(why: Why, delay: u64) -> Late<1, 1> {
         why,
         delay,
         start: 0,
+        found: false,
         threshold: 10,
         key: [0],
         data: [0],

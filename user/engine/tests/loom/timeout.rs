@@ -328,7 +328,7 @@ const CLAIM_AGAIN: &str = "if self.state.cmpxchg(last, taken, Acquire).is_ok() {
 
 /// The first look at a cell.
 const QUICK_CHECK: &str = "let seen = self.state.load(Acquire);";
-const TIME_OUT: &str = "self.state.cmpxchg(now, now | OF_ONE_EVENT, Release)";
+const TIME_OUT: &str = "self.state.cmpxchg(now, now | IN_REPORT, Release)";
 /// The second try of a claim: the life is found over.
 const AGAIN: &str = "let last = self.state.load(Relaxed);";
 const OVER: Change = Change::Read(|state| state & !1);

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
 use serde::Serialize;
 
+use super::unseen::unseen;
 use crate::Outcome;
 use crate::cli::ListArgs;
 use crate::out::{self, Colour};
@@ -104,6 +105,11 @@ fn one(root: &ProcRoot, name: &str, json: bool) -> Result<Outcome> {
             out::line(&line)?;
         }
     }
+    if let Some(unseen) = unseen(&instance, &stats) {
+        for line in out::wrap(&format!("Note: {unseen}."), 2) {
+            out::line(&line)?;
+        }
+    }
     out::line("\nPARAMETERS")?;
     let rows: Vec<Vec<String>> = parameters(&instance, info);
     for line in out::table(&["  NAME", "VALUE", "WHAT"], &rows)
@@ -149,7 +155,7 @@ fn counter(key: &str, n: u64) -> Vec<String> {
 }
 
 /// What the common counters of all trackers count; those of one tracker are on its page.
-const COUNTERS: [(&str, &str); 30] = [
+const COUNTERS: [(&str, &str); 32] = [
     ("attempts", "begins seen"),
     ("started", "of these: tracked"),
     ("full", "of these: lost, the pool was full"),
@@ -185,6 +191,11 @@ const COUNTERS: [(&str, &str); 30] = [
     (
         "crowded",
         "of attempts: lost, too many of their key were live",
+    ),
+    ("before_start", "of started: under way before the start"),
+    (
+        "before_start_ended",
+        "of ended: these, not in the histogram, min, mean and max",
     ),
 ];
 

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `pending`: operations that have begun but not ended, the oldest of all instances first.
+//! `pending`: operations that have begun but not ended, the oldest of all instances first; and what
+//! cannot be among them.
 
 use anyhow::Result;
-use lt_proc::{Nanos, Pending, ProcError, ProcRoot};
+use lt_proc::{Pending, ProcError, ProcRoot};
 use serde::Serialize;
 
+use super::unseen::unseen;
 use crate::Outcome;
 use crate::cli::PendingArgs;
 use crate::out;
@@ -19,8 +21,9 @@ struct Row<'a> {
 
 pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
     let mut all: Vec<(String, Pending)> = Vec::new();
-    for name in super::names(root, args.name.as_deref())? {
-        let pending = match root.pending(&name) {
+    let names = super::names(root, args.name.as_deref())?;
+    for name in &names {
+        let pending = match root.pending(name) {
             Ok(pending) => pending,
             // Removed between two reads: nothing of it is pending.
             Err(ProcError::NoInstance(_)) if args.name.is_none() => continue,
@@ -38,8 +41,21 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
     }
     if all.is_empty() {
         out::note("nothing is in flight");
-        return Ok(Outcome::Fine);
+    } else {
+        table(&all, args)?;
     }
+    for name in names {
+        // Removed meanwhile: nothing to say about it.
+        if let (Ok(instance), Ok(stats)) = (root.instance(&name), root.stats(&name))
+            && let Some(unseen) = unseen(&instance, &stats)
+        {
+            out::note(&format!("{name} ({}): {unseen}", instance.tracker));
+        }
+    }
+    Ok(Outcome::Fine)
+}
+
+fn table(all: &[(String, Pending)], args: &PendingArgs) -> Result<()> {
     let cells: Vec<Vec<String>> = all.iter().map(|(name, p)| row(name, p)).collect();
     let lines = out::table(&[">AGE", "INSTANCE", ">TID", "COMM", "WHAT"], &cells);
     let stacks = all.iter().map(|(_, pending)| pending.stack());
@@ -50,13 +66,13 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
             out::line(&out::frame(function))?;
         }
     }
-    Ok(Outcome::Fine)
+    Ok(())
 }
 
 fn row(name: &str, pending: &Pending) -> Vec<String> {
     let text = |key| pending.fields.text(key).unwrap_or_default().into_owned();
     vec![
-        Nanos(pending.age()).to_string(),
+        super::at_least(pending.age(), &pending.fields),
         name.to_string(),
         text("tid"),
         out::printable(&text("comm")),

@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use lt_proc::{Alert, Nanos, ProcRoot, StreamLine};
+use lt_proc::{Alert, ProcRoot, StreamLine};
 use serde::Serialize;
 
 use crate::Outcome;
@@ -235,7 +235,7 @@ impl Columns {
             Some(_) => out::fit(&alert.instance, w),
             None => alert.instance.clone(),
         };
-        let delay = Nanos(alert.delay).to_string();
+        let delay = super::at_least(alert.delay, &alert.fields);
         let comm = out::fit(&out::printable(&alert.comm.text()), COMM);
         let left = format!("{time}{name:<w$} ");
         let right = format!(" {comm:<COMM$} {:>TID$} ", alert.tid);
@@ -305,6 +305,22 @@ mod tests {
                 assert_eq!(limit >= 300, rows.len() == 1, "{rows:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_delay_from_before_the_start_is_at_least_that() {
+        let columns = Columns {
+            name: 8,
+            timestamp: false,
+        };
+        let alert = Alert::parse(&format!("{LINE} since=before-start")).unwrap();
+        let rows = plain(&columns.rows(&alert, None));
+        assert!(rows[0].contains(" >10.41ms "), "{rows:?}");
+        assert!(
+            rows[0].contains("timeout: began before the start: prio=120"),
+            "{rows:?}"
+        );
+        assert!(!rows[0].contains("since="), "{rows:?}");
     }
 
     #[test]

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! All tasks that do not run at this moment, and what they are in.
+//!
+//! ```text
+//!   attach probes    wait for the switches that missed them    look at each task     look again
+//!   ---------------->|---------------------------------------->|-- under its lock -->|---------->
+//!                                                                                     those that
+//!                                                                                     could run
+//! ```
+//!
+//! What a caller notes about a task must be true until its next switch-in, which a probe sees. So:
+//!
+//! - A switch ends with interrupts off: its tracepoint, then `on_cpu` of the next task is set, and
+//!   `on_cpu` of the last one cleared. After [`tracepoint::synchronize`], each switch that has not
+//!   called the probes is complete, and `on_cpu` shows its result.
+//! - A task that is *asleep* runs only after it was woken, which takes its `pi_lock`. We look at it
+//!   under this lock. So it does not run before we have released the lock, and a probe that comes
+//!   later sees what was noted under it.
+//! - A task that is *runnable* may be switched in at any time, and the probe may have run before
+//!   anything was noted. After another [`tracepoint::synchronize`] such a switch is complete. The
+//!   task is on a CPU then, or has been switched out, which is counted ([`TaskRef::switches`]): see
+//!   [`Watched::has_run`].
+//!
+//! C headers: [`include/linux/sched.h`](srctree/include/linux/sched.h),
+//! [`include/linux/idr.h`](srctree/include/linux/idr.h)
+//!
+//! # Contexts
+//!
+//! A task that may sleep. The functions that [`each`] calls hold a raw spinlock, with interrupts
+//! off: no wake-up, no allocation, no printk.
+
+use crate::sys::{
+    bindings as helpers,
+    periodic,
+    platform::PreemptGuard,
+    sched::State,
+    task::TaskRef,
+    tracepoint, //
+};
+use core::{mem::MaybeUninit, ptr::NonNull};
+use kernel::bindings;
+
+/// A reference to a task.
+struct Counted(NonNull<bindings::task_struct>);
+
+impl Counted {
+    /// The task with the lowest id that is at least `tid`, and that id.
+    fn next(mut tid: u32) -> Option<(u32, Self)> {
+        // SAFETY: `tid` may be written; the function returns NULL or a task with a reference.
+        let task = unsafe { helpers::lt_task_next(&mut tid) };
+        Some((tid, Self(NonNull::new(task)?)))
+    }
+
+    fn get(&self) -> TaskRef<'_> {
+        // SAFETY: The reference keeps it valid.
+        unsafe { TaskRef::from_raw(self.0.as_ptr()) }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        // SAFETY: The reference is ours.
+        unsafe { helpers::lt_task_put(self.0.as_ptr()) };
+    }
+}
+
+/// A task that was off the CPU when it was looked at.
+///
+/// # Invariants
+///
+/// Its `pi_lock` is held. If its state is not runnable, it is asleep, and its stack is valid.
+pub(crate) struct Waiting<'a> {
+    task: TaskRef<'a>,
+    state: State,
+}
+
+/// A system call that a task is in.
+pub(crate) struct Called {
+    pub(crate) number: i64,
+    pub(crate) is_compat: bool,
+    pub(crate) arguments: [u64; 3],
+}
+
+impl Waiting<'_> {
+    /// The task.
+    pub(crate) fn task(&self) -> TaskRef<'_> {
+        self.task
+    }
+
+    /// What it is in: asleep, or runnable. Of a task that is runnable and was asleep, the latter.
+    pub(crate) fn state(&self) -> State {
+        self.state
+    }
+
+    /// The system call that it sleeps in. `None` if it is in none, is runnable, or if this
+    /// architecture does not tell.
+    pub(crate) fn system_call(&self) -> Option<Called> {
+        if self.state.is_runnable() {
+            return None;
+        }
+        let mut out = MaybeUninit::<helpers::lt_syscall>::uninit();
+        // SAFETY: By the type invariant it is asleep and stays so, with its stack; the function
+        // fills the structure if it returns `true`.
+        let out = unsafe {
+            if !helpers::lt_task_syscall(self.task.as_ptr(), out.as_mut_ptr()) {
+                return None;
+            }
+            out.assume_init()
+        };
+        // The entry code stores -ENOSYS as the result, and the real one replaces it before sys_exit: a
+        // task that is stopped or throttled on its way back to user space is in no call any more.
+        let is_in_call = out.number >= 0 && out.result == -i64::from(bindings::ENOSYS);
+        is_in_call.then_some(Called {
+            number: out.number,
+            is_compat: out.compat,
+            arguments: out.arguments,
+        })
+    }
+
+    /// The address of the mutex that it sleeps for.
+    pub(crate) fn mutex(&self) -> Option<u64> {
+        if self.state.is_runnable() {
+            return None;
+        }
+        // SAFETY: The task is valid.
+        let address = unsafe { helpers::lt_task_mutex(self.task.as_ptr()) };
+        (address != 0).then_some(address)
+    }
+}
+
+/// A runnable task, as it was when it was looked at.
+pub(crate) struct Watched {
+    task: Counted,
+    switches: u64,
+}
+
+impl Watched {
+    /// Whether it has run since, or is running. To be called after [`tracepoint::synchronize`].
+    pub(crate) fn has_run(&self) -> bool {
+        let task = self.task.get();
+        // In this order: if it ran and was switched out before the first, the second shows that.
+        task.is_on_cpu() || task.switches() != self.switches
+    }
+}
+
+/// Calls `see` with each task that does not run, under its lock, and `after` with each for which
+/// that returned `Some`, without: with the task, if it may have run meanwhile. Tasks that have never
+/// run, or have exited, are left out, and so are those that begin to run meanwhile.
+///
+/// Those that are created meanwhile may be seen. Probes that were attached before have been called
+/// for each switch that this function did not see to be complete.
+pub(crate) fn each<R>(
+    mut see: impl FnMut(&PreemptGuard, &Waiting<'_>) -> Option<R>,
+    mut after: impl FnMut(R, Option<Watched>),
+) {
+    tracepoint::synchronize();
+    let mut first = 1;
+    while let Some((tid, counted)) = Counted::next(first) {
+        first = tid + 1;
+        if let Some((seen, state, switches)) = look(&counted.get(), &mut see) {
+            let watched = state.is_runnable().then_some(Watched {
+                task: counted,
+                switches,
+            });
+            after(seen, watched);
+        }
+        periodic::cond_resched();
+    }
+}
+
+/// Calls `see` with a task that does not run; returns its result, with the state of the task, and
+/// the number of its switches.
+fn look<R>(
+    task: &TaskRef<'_>,
+    see: impl FnOnce(&PreemptGuard, &Waiting<'_>) -> Option<R>,
+) -> Option<(R, State, u64)> {
+    // SAFETY: The task is valid; the lock is released below.
+    let flags = unsafe { helpers::lt_task_lock(task.as_ptr()) };
+    let seen = is_waiting(task).and_then(|(state, switches)| {
+        // INVARIANT: The lock is held; a task that is asleep does not exit meanwhile.
+        let waiting = Waiting { task: *task, state };
+        // SAFETY: Preemption is off: a raw spinlock is held.
+        let guard = unsafe { PreemptGuard::already() };
+        see(guard, &waiting).map(|seen| (seen, state, switches))
+    });
+    // SAFETY: We hold the lock, and `flags` are those from before.
+    unsafe { helpers::lt_task_unlock(task.as_ptr(), flags) };
+    seen
+}
+
+/// What a task is in, and how often it was switched out; `None` if it runs, has never run, or has
+/// exited. Its lock is held.
+fn is_waiting(task: &TaskRef<'_>) -> Option<(State, u64)> {
+    if task.is_on_cpu() {
+        return None;
+    }
+    let switches = task.switches();
+    let state = State::of_waiting(task)?;
+    (switches != 0 && !task.has_exited()).then_some((state, switches))
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Operations that were found under way: their delays are lower bounds, and are kept apart.
+
+use super::{on, Numa};
+use crate::{
+    engine::{
+        hash::Seed,
+        histogram,
+        stats::Counter,
+        tracker::{Begin, Tracker, Verdict, Why},
+    },
+    host::Guard,
+};
+
+type Engine = Tracker<1, 1, Numa>;
+
+fn engine(threshold: u64) -> Engine {
+    Engine::new(4, threshold, Seed::new(5, 6)).unwrap()
+}
+
+/// The counters `ended`, `before_start_ended`, and the sum of the histogram.
+fn counts(engine: &Engine) -> (u64, u64, u64) {
+    let stats = engine.stats();
+    let recorded = (0..histogram::BUCKETS).map(|at| stats.bucket(at)).sum();
+    let total = |counter| stats.total(counter);
+    (
+        total(Counter::Ended),
+        total(Counter::BeforeStartEnded),
+        recorded,
+    )
+}
+
+fn find(engine: &Engine, guard: &Guard, key: u64, start: u64) {
+    let event = engine.event_in_found(guard, &[key], start, &[0]).unwrap();
+    engine.put_ref(guard, event);
+}
+
+#[test]
+fn its_delay_is_reported_as_a_bound_and_is_not_in_the_histogram() {
+    on::<Numa, _>(0, |guard| {
+        for (threshold, expected) in [(50, vec![(true, 90)]), (100, vec![])] {
+            let engine = engine(threshold);
+            find(&engine, guard, 1, 10);
+            let mut late = Vec::new();
+            engine.event_out(
+                guard,
+                &[1],
+                100,
+                |_| true,
+                |l| late.push((l.found, l.delay)),
+            );
+            assert_eq!(late, expected);
+            assert_eq!(counts(&engine), (1, 1, 0));
+            // The next event in its cell is exact.
+            engine.event_in(guard, &[1], 10, &[0]);
+            engine.event_out(guard, &[1], 100, |_| true, |l| assert!(!l.found));
+            assert_eq!(counts(&engine), (2, 1, 1));
+            assert_eq!(engine.stats().total(Counter::BeforeStart), 1);
+        }
+    });
+}
+
+#[test]
+fn it_stays_so_through_changes_and_its_timeout_until_it_is_another_operation() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(u64::MAX);
+        find(&engine, guard, 1, 10);
+        let pending = || {
+            let mut found = Vec::new();
+            engine
+                .each_pending(|copy| {
+                    found.push(copy.found);
+                    Ok(())
+                })
+                .unwrap();
+            found
+        };
+        engine.update(guard, &[1], |open| {
+            assert!(open.was_found());
+            open.set_data(&[7]);
+            Verdict::Keep
+        });
+        assert_eq!(pending(), [true]);
+        let mut timed_out = Vec::new();
+        let report = |_: &Guard, late: &crate::engine::tracker::Late<1, 1>, _: &()| {
+            timed_out.push((late.why, late.found, late.delay));
+        };
+        engine.expire(100, 50, |_| 50, || (), |_| (), report);
+        assert_eq!(timed_out, [(Why::Timeout, true, 90)]);
+        engine.update(guard, &[1], |_| Verdict::Renewed);
+        assert_eq!(pending(), [false]);
+        engine.event_out(guard, &[1], 100, |_| true, |_| ());
+        assert_eq!(counts(&engine), (1, 0, 1));
+    });
+}
+
+#[test]
+fn what_begins_later_takes_its_place_and_dropping_it_does_not_hit_that() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(u64::MAX);
+        let event = engine.event_in_found(guard, &[1], 10, &[0]).unwrap();
+        assert!(engine.is_known(guard, &[1]) && !engine.is_known(guard, &[2]));
+        let begun = engine.event_in_unique(guard, &[1], 20, &[1]);
+        assert_eq!((begun, engine.pending_count()), (Begin::Started, 1));
+        engine.drop_held(event);
+        assert_eq!(engine.pending_count(), 1);
+        let total = |counter| engine.stats().total(counter);
+        assert_eq!((total(Counter::Replaced), total(Counter::Gone)), (1, 0));
+        engine.event_out(guard, &[1], 30, |_| true, |_| ());
+        assert_eq!(counts(&engine), (1, 0, 1));
+        // And it is dropped if it is live, even one that has timed out.
+        let event = engine.event_in_found(guard, &[1], 10, &[0]).unwrap();
+        engine.expire(100, 50, |_| 50, || (), |_| (), |_, _, ()| ());
+        engine.drop_held(event);
+        assert_eq!((engine.pending_count(), engine.free()), (0, 4));
+        assert_eq!(total(Counter::Gone), 1);
+    });
+}
+
+#[test]
+fn an_event_that_is_being_changed_is_known() {
+    on::<Numa, _>(0, |guard| {
+        let engine = engine(u64::MAX);
+        engine.event_in(guard, &[1], 10, &[0]);
+        engine.update(guard, &[1], |_| {
+            assert!(engine.is_known(guard, &[1]));
+            Verdict::Gone
+        });
+        assert!(!engine.is_known(guard, &[1]));
+    });
+}
