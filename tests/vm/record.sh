@@ -10,6 +10,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 400
+# worth: each run of record starts LTTng anew, and a broken or a full machine takes a run of its own
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
@@ -36,6 +37,7 @@ kill -INT $recorder
 wait $recorder && status=0 || status=$?
 cat /tmp/record.log
 assert_eq $status 2 "the exit status after an alert"
+grep -E '^cost: .* events/s of [0-9]+ bytes; with --lean [0-9]+ events/s' /tmp/record.log || fail "no cost"
 
 for capture in 0001 0002; do
 	sector=$((capture * 64))
@@ -104,8 +106,13 @@ wait_until 20 sh -c '! pgrep lttng'
 control -shared
 wait $loop || true
 
+# Default events that LTTng has no probe for are named, and the others recorded.
+lttng-sessiond --daemonize --kmod-probes=block,sched
+latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/record.log 2>&1 || fail "$(cat /tmp/record.log)"
+grep '^latency-tracker: not recorded, since .* no probe for it: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
+! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
+
 # The same by hand, as a shell script.
-lttng-sessiond --daemonize
 control 'hand block threshold=50ms dev=slow'
 lttng create --snapshot hand --output=/tmp/hand
 lttng enable-channel --kernel --subbuf-size=256k --num-subbuf=4 blocks

@@ -56,7 +56,8 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     leftovers::clean(root);
     instance::check(root, args)?;
     let captures = Captures::open(&args.output)?;
-    let events = args.events(&instance::tracker(root, args)?);
+    let tracker = instance::tracker(root, args)?;
+    let events = args.events(&tracker);
 
     // From here on the order of these values is the order of tidying up, backwards.
     let mut left = Note::new();
@@ -67,7 +68,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     if !signals.sleep(SAMPLE)? {
         return Ok(Outcome::Fine);
     }
-    match estimate(&flight, &captures, args, begun) {
+    match estimate(&flight, &captures, args, &tracker, begun) {
         Ok(estimate) => out::line(&estimate.to_string())?,
         Err(error) => {
             note(&format!("no estimate of what the buffers cover: {error:#}"));
@@ -99,10 +100,16 @@ fn estimate(
     flight: &Flight,
     captures: &Captures,
     args: &RecordArgs,
+    tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
     let sample = flight.snapshot(captures)?;
-    Estimate::measure(&sample.path.join("trace"), args.buffers(), begun.elapsed())
+    Estimate::measure(
+        &sample.path.join("trace"),
+        args.buffers(),
+        begun.elapsed(),
+        &args.saved_by_lean(tracker),
+    )
 }
 
 /// As soon as possible after the alert, or the ring has moved on. A lack of permission is not fatal.
