@@ -2,8 +2,9 @@
 # shellcheck shell=sh
 #
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and misses no alert, whatever
-# else reads `wakeup`; a full disk or a killed session daemon costs the trace, not the alert. Ctrl-C leaves no session,
-# no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
+# else reads `wakeup`; a full disk or a killed session daemon costs the trace, not the alert. A capture has the limits of
+# the late thread's cgroups with their counters before and after the delay, and where the functions of its trace are.
+# Ctrl-C leaves no session, no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -14,6 +15,7 @@
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
+. /lt/tests/sched.sh
 
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 armed() { grep -q '^armed' /tmp/record.log; }
@@ -53,6 +55,46 @@ done
 assert_eq "$(wc -l <$LT/control)" 0 "instances left"
 assert_eq "$(sessions)" 0 "sessions left"
 wait_until 10 sh -c '! pgrep lttng-sessiond'
+
+# A quota: what the trace cannot have is in evidence.json.
+if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+	waits quota 1 50 5 # makes the cgroup
+	latency-tracker record -n 1 -o /tmp/held held runqueue threshold=50ms cgroup=/lt-quota >/tmp/record.log 2>&1 &
+	recorder=$!
+	wait_until 60 armed
+	python3 /lt/tests/sched.py quota 1 10 1000000 &
+	member=$!
+	wait $recorder && status=0 || status=$?
+	kill $member
+	cat /tmp/record.log
+	assert_eq $status 2 "the exit status after an alert of a quota"
+	assert_eq "$(ls -ln /tmp/held/0001/evidence.json | awk '{ print $1, $3 }')" "-rw------- 0" "mode and owner of evidence.json"
+	babeltrace2 /tmp/held/0001/trace | grep timer_hrtimer_expire_entry >/tmp/trace
+	cat /tmp/held/0001/evidence.json
+	python3 - $member <<-'END' || fail "not the evidence of a quota"
+		import json, re, sys
+		def read(name):
+		    with open(f"/tmp/held/0001/{name}.json", encoding="utf-8") as file:
+		        return json.load(file)
+		member = int(sys.argv[1])
+		alerts, evidence = read("alert")["alerts"], read("evidence")
+		assert {alert["tid"] for alert in alerts} == {member}, alerts
+		(task,) = evidence["tasks"]
+		assert (task["tid"], task["cgroup"], task["policy"], task["cpus"]) == (member, "/lt-quota", "SCHED_OTHER", "1"), task
+		(group,) = evidence["cgroups"]
+		assert group["path"] == "/lt-quota" and ["cpu.max", "10000 100000"] in group["limits"], group
+		before, after = group["reads"][0], group["reads"][-1]
+		assert before["end"] <= min(a["time"] - a["delay"] for a in alerts), "no read before the delay"
+		assert after["begin"] >= max(a["time"] for a in alerts), "no read after the delay"
+		for counter in "nr_throttled", "throttled_usec":
+		    assert after[counter] > before[counter], (counter, group["reads"])
+		# The trace has the timer that ended the delay by its address.
+		addresses = {f["address"] for f in evidence["functions"] if f["name"] == "sched_cfs_period_timer"}
+		with open("/tmp/trace", encoding="utf-8") as lines:
+		    traced = {int(address, 16) for address in re.findall("function = (0x[0-9A-Fa-f]+)", lines.read())}
+		assert len(addresses) == 1 and addresses <= traced, (addresses, traced)
+	END
+fi
 
 # Another reader of the same file takes no alert away: all of them are in captures.
 seqs() { sed -n 's/^ *"seq": \([0-9]*\),$/\1/p' "$@" | sort -n | uniq; }

@@ -26,6 +26,8 @@ With TRACKER the instance is created for the run and removed at its end;
 without, it must run already and stays. A capture is a numbered directory:
   trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
   alert.json       the alerts
+  evidence.json    what a trace cannot hold: the limits of the late task's
+                   cgroups, their counters before and after the delay
   explanation.txt  what the trace says about them";
 
 /// Waits for alerts and saves what the kernel did before each: an LTTng flight recorder.
