@@ -11,7 +11,7 @@
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
 # timeout: 400
-# worth: each run of record starts LTTng anew, and a broken or a full machine takes a run of its own
+# worth: each run of record starts and ends a session daemon of LTTng, and a broken or a full machine takes a run of its own
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
