@@ -10,7 +10,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 400
+# timeout: 600
 # worth: each run of record starts and ends a session daemon of LTTng, and a broken or a full machine takes a run of its own
 
 . /lt/tests/lib.sh
