@@ -10,7 +10,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 600
+# timeout: 900
 # worth: each run of record starts and ends a session daemon of LTTng, and a broken or a full machine takes a run of its own
 
 . /lt/tests/lib.sh
@@ -28,11 +28,11 @@ load_module
 null_disk slow 200000000
 latency-tracker record --cooldown 0s -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
-wait_until 60 armed
+wait_until 180 armed
 assert_eq "$(wc -l <$LT/control)" 1 "instances while recording"
 for sector in 8 16; do
 	reads slow 1 $sector
-	wait_until 60 test -s "/tmp/captures/000$((sector / 8))/explanation.txt"
+	wait_until 180 test -s "/tmp/captures/000$((sector / 8))/explanation.txt"
 	sleep 1
 done
 kill -INT $recorder
@@ -61,7 +61,7 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	waits quota 1 50 5 # makes the cgroup
 	latency-tracker record -n 1 -o /tmp/held held runqueue threshold=50ms cgroup=/lt-quota >/tmp/record.log 2>&1 &
 	recorder=$!
-	wait_until 60 armed
+	wait_until 180 armed
 	python3 /lt/tests/sched.py quota 1 10 1000000 &
 	member=$!
 	wait $recorder && status=0 || status=$?
@@ -103,7 +103,7 @@ start() { # DIRECTORY ARGUMENT... -> $recorder
 	shift
 	latency-tracker record --cooldown 0s --no-explain -o "$directory" "$@" >/tmp/record.log 2>&1 &
 	recorder=$!
-	wait_until 60 armed
+	wait_until 180 armed
 }
 stop() { # -> $status
 	kill -INT $recorder
@@ -137,9 +137,9 @@ umount /tmp/small
 start /tmp/killed --trace-format ctf-1.8 shared
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0
-wait_until 60 grep 'both were started again' /tmp/record.log
+wait_until 180 grep 'both were started again' /tmp/record.log
 reads slow 1 0
-wait_until 60 test -s /tmp/killed/0002/alert.json
+wait_until 180 test -s /tmp/killed/0002/alert.json
 stop
 grep '"seq": 8,' /tmp/killed/0001/alert.json || fail "the alert is not kept"
 babeltrace2 /tmp/killed/0002/trace | grep -q block_rq_complete || fail "no trace after the restart"
@@ -164,7 +164,7 @@ lttng-snapshot hand >/tmp/hand.log 2>&1 &
 loop=$!
 sleep 1
 reads slow 1 50
-wait_until 60 sh -c 'babeltrace2 /tmp/hand 2>/dev/null | grep -q "block_rq_complete: .* sector = 400,"'
+wait_until 180 sh -c 'babeltrace2 /tmp/hand 2>/dev/null | grep -q "block_rq_complete: .* sector = 400,"'
 kill $loop
 lttng destroy hand
 unload_module
