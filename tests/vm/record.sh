@@ -2,17 +2,20 @@
 # shellcheck shell=sh
 #
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and misses no alert, whatever
-# else reads `wakeup`; a full disk or a killed session daemon costs the trace, not the alert. Ctrl-C leaves no session,
-# no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
+# else reads `wakeup`; a full disk or a killed session daemon costs the trace, not the alert. A capture has the limits of
+# the late thread's cgroups with their counters before and after the delay, and where the functions of its trace are.
+# Ctrl-C leaves no session, no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 400
+# timeout: 900
+# worth: each run of record starts and ends a session daemon of LTTng, and a broken or a full machine takes a run of its own
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh
+. /lt/tests/sched.sh
 
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 armed() { grep -q '^armed' /tmp/record.log; }
@@ -25,17 +28,18 @@ load_module
 null_disk slow 200000000
 latency-tracker record --cooldown 0s -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
-wait_until 60 armed
+wait_until 180 armed
 assert_eq "$(wc -l <$LT/control)" 1 "instances while recording"
 for sector in 8 16; do
 	reads slow 1 $sector
-	wait_until 60 test -s "/tmp/captures/000$((sector / 8))/explanation.txt"
+	wait_until 180 test -s "/tmp/captures/000$((sector / 8))/explanation.txt"
 	sleep 1
 done
 kill -INT $recorder
 wait $recorder && status=0 || status=$?
 cat /tmp/record.log
 assert_eq $status 2 "the exit status after an alert"
+grep -E '^cost: .* events/s of [0-9]+ bytes; with --lean [0-9]+ events/s' /tmp/record.log || fail "no cost"
 
 for capture in 0001 0002; do
 	sector=$((capture * 64))
@@ -52,6 +56,46 @@ assert_eq "$(wc -l <$LT/control)" 0 "instances left"
 assert_eq "$(sessions)" 0 "sessions left"
 wait_until 10 sh -c '! pgrep lttng-sessiond'
 
+# A quota: what the trace cannot have is in evidence.json.
+if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
+	waits quota 1 50 5 # makes the cgroup
+	latency-tracker record -n 1 -o /tmp/held held runqueue threshold=50ms cgroup=/lt-quota >/tmp/record.log 2>&1 &
+	recorder=$!
+	wait_until 180 armed
+	python3 /lt/tests/sched.py quota 1 10 1000000 &
+	member=$!
+	wait $recorder && status=0 || status=$?
+	kill $member
+	cat /tmp/record.log
+	assert_eq $status 2 "the exit status after an alert of a quota"
+	assert_eq "$(ls -ln /tmp/held/0001/evidence.json | awk '{ print $1, $3 }')" "-rw------- 0" "mode and owner of evidence.json"
+	babeltrace2 /tmp/held/0001/trace | grep timer_hrtimer_expire_entry >/tmp/trace
+	cat /tmp/held/0001/evidence.json
+	python3 - $member <<-'END' || fail "not the evidence of a quota"
+		import json, re, sys
+		def read(name):
+		    with open(f"/tmp/held/0001/{name}.json", encoding="utf-8") as file:
+		        return json.load(file)
+		member = int(sys.argv[1])
+		alerts, evidence = read("alert")["alerts"], read("evidence")
+		assert {alert["tid"] for alert in alerts} == {member}, alerts
+		(task,) = evidence["tasks"]
+		assert (task["tid"], task["cgroup"], task["policy"], task["cpus"]) == (member, "/lt-quota", "SCHED_OTHER", "1"), task
+		(group,) = evidence["cgroups"]
+		assert group["path"] == "/lt-quota" and ["cpu.max", "10000 100000"] in group["limits"], group
+		before, after = group["reads"][0], group["reads"][-1]
+		assert before["end"] <= min(a["time"] - a["delay"] for a in alerts), "no read before the delay"
+		assert after["begin"] >= max(a["time"] for a in alerts), "no read after the delay"
+		for counter in "nr_throttled", "throttled_usec":
+		    assert after[counter] > before[counter], (counter, group["reads"])
+		# The trace has the timer that ended the delay by its address.
+		addresses = {f["address"] for f in evidence["functions"] if f["name"] == "sched_cfs_period_timer"}
+		with open("/tmp/trace", encoding="utf-8") as lines:
+		    traced = {int(address, 16) for address in re.findall("function = (0x[0-9A-Fa-f]+)", lines.read())}
+		assert len(addresses) == 1 and addresses <= traced, (addresses, traced)
+	END
+fi
+
 # Another reader of the same file takes no alert away: all of them are in captures.
 seqs() { sed -n 's/^ *"seq": \([0-9]*\),$/\1/p' "$@" | sort -n | uniq; }
 start() { # DIRECTORY ARGUMENT... -> $recorder
@@ -59,7 +103,7 @@ start() { # DIRECTORY ARGUMENT... -> $recorder
 	shift
 	latency-tracker record --cooldown 0s --no-explain -o "$directory" "$@" >/tmp/record.log 2>&1 &
 	recorder=$!
-	wait_until 60 armed
+	wait_until 180 armed
 }
 stop() { # -> $status
 	kill -INT $recorder
@@ -93,9 +137,9 @@ umount /tmp/small
 start /tmp/killed --trace-format ctf-1.8 shared
 kill -KILL "$(cat /run/lttng/lttng-sessiond.pid)"
 reads slow 1 0
-wait_until 60 grep 'both were started again' /tmp/record.log
+wait_until 180 grep 'both were started again' /tmp/record.log
 reads slow 1 0
-wait_until 60 test -s /tmp/killed/0002/alert.json
+wait_until 180 test -s /tmp/killed/0002/alert.json
 stop
 grep '"seq": 8,' /tmp/killed/0001/alert.json || fail "the alert is not kept"
 babeltrace2 /tmp/killed/0002/trace | grep -q block_rq_complete || fail "no trace after the restart"
@@ -104,8 +148,13 @@ wait_until 20 sh -c '! pgrep lttng'
 control -shared
 wait $loop || true
 
+# Default events that LTTng has no probe for are named, and the others recorded.
+lttng-sessiond --daemonize --kmod-probes=block,sched
+latency-tracker record --lean -d 1 -o /tmp/few few wakeup threshold=1h >/tmp/record.log 2>&1 || fail "$(cat /tmp/record.log)"
+grep '^latency-tracker: not recorded, since .* no probe for it: irq_handler_\*, ' /tmp/record.log || fail "$(cat /tmp/record.log)"
+! grep 'not recorded, .*\(sched_switch\|block_rq_complete\)' /tmp/record.log || fail "what is there is missing"
+
 # The same by hand, as a shell script.
-lttng-sessiond --daemonize
 control 'hand block threshold=50ms dev=slow'
 lttng create --snapshot hand --output=/tmp/hand
 lttng enable-channel --kernel --subbuf-size=256k --num-subbuf=4 blocks
@@ -115,7 +164,7 @@ lttng-snapshot hand >/tmp/hand.log 2>&1 &
 loop=$!
 sleep 1
 reads slow 1 50
-wait_until 60 sh -c 'babeltrace2 /tmp/hand 2>/dev/null | grep -q "block_rq_complete: .* sector = 400,"'
+wait_until 180 sh -c 'babeltrace2 /tmp/hand 2>/dev/null | grep -q "block_rq_complete: .* sector = 400,"'
 kill $loop
 lttng destroy hand
 unload_module

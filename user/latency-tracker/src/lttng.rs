@@ -6,6 +6,7 @@
 //! is dropped, on every way out. The user's own `~/.lttngrc` is left alone: our commands have their
 //! own `LTTNG_HOME`.
 
+pub(crate) mod events;
 pub(crate) mod recording;
 
 use std::fs::{self, File, OpenOptions};
@@ -32,84 +33,6 @@ const PID_FILES: [&str; 2] = [
     "/run/lttng/lttng-sessiond.pid",
     "/var/run/lttng/lttng-sessiond.pid",
 ];
-
-/// Events that say who ran where, and who woke whom. Without `sched_wakeup` a thread that was woken for nothing, just
-/// before it went to sleep, would seem to wait for a processor.
-const OF_THREADS: [&str; 6] = [
-    "sched_switch",
-    "sched_waking",
-    "sched_wakeup",
-    "sched_wakeup_new",
-    "sched_process_fork",
-    "sched_process_exec",
-];
-/// The life of a request.
-const OF_REQUESTS: [&str; 3] = ["block_rq_*", "block_bio_backmerge", "block_bio_frontmerge"];
-/// Which disk was waited for, whatever way it says that it is done.
-const OF_DISKS: &str = "block_rq_complete";
-/// Where a request was before that: until it was submitted, got a request, and was issued.
-const OF_PLACES: [&str; 5] = [
-    "block_bio_queue",
-    "block_bio_remap",
-    "block_getrq",
-    "block_rq_insert",
-    "block_rq_issue",
-];
-/// For which CPUs a thread waited, why one was idle meanwhile, and which limits held a thread back.
-const OF_LIMITS: [&str; 7] = [
-    "sched_migrate_task",
-    "power_cpu_idle",
-    "writeback_balance_dirty_pages",
-    "workqueue_execute_start",
-    "workqueue_execute_end",
-    "timer_expire_entry",
-    "timer_expire_exit",
-];
-/// What interrupts, and in whose name: where a wait ends that no thread ended. Patterns, since not every architecture
-/// has all of them.
-const OF_INTERRUPTS: [&str; 6] = [
-    "irq_handler_*",
-    "irq_softirq_*",
-    "timer_hrtimer_expire_*",
-    "x86_irq_vectors_local_timer_*",
-    "x86_irq_vectors_reschedule_*",
-    "x86_irq_vectors_call_function*",
-];
-/// What else is a step of a path of `tree`: works, and when a timer was started for what time, and called. No probe of
-/// LTTng shows functions that one CPU calls on another (`csd_*`).
-const OF_PATHS: [&str; 6] = [
-    "workqueue_*",
-    "timer_expire_*",
-    "timer_hrtimer_start",
-    "x86_irq_vectors_irq_work_*",
-    "x86_irq_vectors_thermal_apic_*",
-    "x86_irq_vectors_x86_platform_ipi_*",
-];
-
-/// The events that explain alerts of a tracker. If they are to be `lean`, without those that show where a thread or a
-/// request was held back.
-pub(crate) fn default_events(tracker: &str, lean: bool) -> Vec<&'static str> {
-    let of_requests = matches!(tracker, "block" | "io");
-    let mut events = OF_THREADS.to_vec();
-    match of_requests {
-        true => events.extend(OF_REQUESTS),
-        false => events.push(OF_DISKS),
-    }
-    if tracker != "block" {
-        events.extend(OF_INTERRUPTS);
-    }
-    if tracker == "tree" {
-        events.extend(OF_PATHS);
-    }
-    if !lean {
-        // An event that a pattern names is in it.
-        let more = OF_PLACES.into_iter().chain(OF_LIMITS);
-        let is_new = |event: &&str| !events.iter().any(|pattern| matches(pattern, event));
-        let more: Vec<_> = more.filter(is_new).collect();
-        events.extend(more);
-    }
-    events
-}
 
 /// The name of the session that process `pid` has for `instance`.
 pub(crate) fn session_name(instance: &str, pid: u32) -> String {
@@ -162,28 +85,6 @@ fn sum_of(element: &str, xml: &str) -> Result<u64> {
 pub(crate) fn destroy(session: &str) -> Result<()> {
     // It waits until the session is really gone: the daemon may be stopped next.
     lttng(["destroy", session]).output().map(drop)
-}
-
-/// Checks that all `events` are tracepoints of this kernel: `lttng enable-event` takes any word.
-pub(crate) fn check_events(events: &[String]) -> Result<()> {
-    let xml = lttng(["--mi", "xml", "list", "--kernel"]).output()?;
-    let known = names_of("event", &xml)?;
-    for event in events {
-        if !known.iter().any(|k| matches(event, k)) {
-            bail!("-e {event}: no such kernel tracepoint; `lttng list --kernel` shows them");
-        }
-    }
-    Ok(())
-}
-
-/// Whether `name` fits `pattern`, in which `*` stands for anything.
-fn matches(pattern: &str, name: &str) -> bool {
-    match pattern.split_once('*') {
-        None => pattern == name,
-        Some((head, rest)) => name.strip_prefix(head).is_some_and(|tail| {
-            (0..=tail.len()).any(|i| tail.is_char_boundary(i) && matches(rest, &tail[i..]))
-        }),
-    }
 }
 
 /// The names of all elements called `element` in what `lttng --mi xml` said.
@@ -606,28 +507,6 @@ mod tests {
     }
 
     #[test]
-    fn what_shows_where_a_wait_was_held_is_recorded_once_unless_it_is_to_be_lean() {
-        for tracker in ["offcpu", "syscall", "block", "io", "tree"] {
-            let (lean, all) = (
-                default_events(tracker, true),
-                default_events(tracker, false),
-            );
-            let times = |event: &str, events: &[&str]| {
-                events
-                    .iter()
-                    .filter(|pattern| matches(pattern, event))
-                    .count()
-            };
-            for event in OF_PLACES.into_iter().chain(OF_LIMITS) {
-                assert_eq!(times(event, &all), 1, "{tracker} {event}");
-            }
-            assert_eq!(times("sched_migrate_task", &lean), 0);
-            assert_eq!(times("block_rq_complete", &lean), 1);
-            assert!(lean.iter().all(|event| all.contains(event)));
-        }
-    }
-
-    #[test]
     fn the_format_is_an_option_where_lttng_has_the_choice() {
         let version = |number: &str| format!("lttng (LTTng Trace Control) {number} - Name\n");
         let option = |format: Format, number: &str| format.option(&version(number));
@@ -666,15 +545,6 @@ mod tests {
             assert_eq!(after(other), other);
         }
         fs::remove_file(&file).unwrap();
-    }
-
-    #[test]
-    fn patterns_match_as_those_of_lttng() {
-        assert!(matches("irq_*", "irq_handler_entry"));
-        assert!(matches("*_exit", "irq_handler_exit"));
-        assert!(matches("irq_*_e*", "irq_handler_entry"));
-        assert!(!matches("irq", "irq_handler_entry"));
-        assert!(!matches("sched_*x", "sched_switch"));
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! ```text
 //!   set up: instance, disabled (if asked for) -> LTTng flight recorder -> estimate -> arm delay -> enabled
 //!   loop:   NAME/alerts (poll, real-time) -> policy -> post-trigger -> snapshot
-//!           -> DIR/0001/{trace/, alert.json, explanation.txt}
+//!           -> DIR/0001/{trace/, alert.json, evidence.json, explanation.txt}
 //!   ends:   signal, --duration, --max-captures, disk budget, instance gone
 //! ```
 //!
@@ -18,6 +18,7 @@
 mod args;
 pub(crate) mod capture;
 mod estimate;
+mod evidence;
 mod flight;
 mod instance;
 mod leftovers;
@@ -25,14 +26,17 @@ mod policy;
 mod room;
 mod stream;
 
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
+use lt_proc::evidence::Evidence;
 use lt_proc::{Nanos, ProcRoot};
 
 pub(crate) use self::args::RecordArgs;
 use self::capture::{Captures, Partial, Record, size_of};
 use self::estimate::Estimate;
+use self::evidence::Collector;
 use self::flight::Flight;
 use self::instance::Armed;
 use self::leftovers::Note;
@@ -56,7 +60,8 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     leftovers::clean(root);
     instance::check(root, args)?;
     let captures = Captures::open(&args.output)?;
-    let events = args.events(&instance::tracker(root, args)?);
+    let tracker = instance::tracker(root, args)?;
+    let events = args.events(&tracker);
 
     // From here on the order of these values is the order of tidying up, backwards.
     let mut left = Note::new();
@@ -67,7 +72,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     if !signals.sleep(SAMPLE)? {
         return Ok(Outcome::Fine);
     }
-    match estimate(&flight, &captures, args, begun) {
+    match estimate(&flight, &captures, args, &tracker, begun) {
         Ok(estimate) => out::line(&estimate.to_string())?,
         Err(error) => {
             note(&format!("no estimate of what the buffers cover: {error:#}"));
@@ -77,6 +82,8 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     if args.arm_delay.0 > 0 && !signals.sleep(args.arm_delay.into())? {
         return Ok(Outcome::Fine);
     }
+    let evidence = Collector::start(Path::new("/"));
+    out::line(&evidence.to_string())?;
     let stream = armed.arm(&mut left)?;
     real_time();
     out::line(&format!("instance: {}", armed.line()))?;
@@ -91,7 +98,7 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         captures: &captures,
         tracker: armed.tracker(),
     };
-    recorder.wait_for_alerts(stream, flight, &mut left)
+    recorder.wait_for_alerts(stream, flight, evidence, &mut left)
 }
 
 /// What the buffers cover, measured by a snapshot that is not kept.
@@ -99,10 +106,16 @@ fn estimate(
     flight: &Flight,
     captures: &Captures,
     args: &RecordArgs,
+    tracker: &str,
     begun: Instant,
 ) -> Result<Estimate> {
     let sample = flight.snapshot(captures)?;
-    Estimate::measure(&sample.path.join("trace"), args.buffers(), begun.elapsed())
+    Estimate::measure(
+        &sample.path.join("trace"),
+        args.buffers(),
+        begun.elapsed(),
+        &args.saved_by_lean(tracker),
+    )
 }
 
 /// As soon as possible after the alert, or the ring has moved on. A lack of permission is not fatal.
@@ -139,6 +152,7 @@ impl Recorder<'_> {
         &self,
         mut stream: Stream,
         mut flight: Flight,
+        mut evidence: Collector,
         left: &mut Note,
     ) -> Result<Outcome> {
         let policy = self.args.policy();
@@ -160,7 +174,8 @@ impl Recorder<'_> {
             }
             if !woken.alerts.is_empty() {
                 outcome = Outcome::Alert;
-                if !self.react(&woken, woken_at, &mut history, &mut flight, left)? {
+                let machine = (&mut flight, &mut evidence);
+                if !self.react(&woken, woken_at, &mut history, machine, left)? {
                     break;
                 }
             }
@@ -186,7 +201,7 @@ impl Recorder<'_> {
         woken: &Woken,
         woken_at: Instant,
         history: &mut History,
-        flight: &mut Flight,
+        (flight, evidence): (&mut Flight, &mut Collector),
         left: &mut Note,
     ) -> Result<bool> {
         if let Err(skip) = history.decide(&self.args.policy(), woken_at) {
@@ -194,7 +209,10 @@ impl Recorder<'_> {
             self.say_skipped(woken, skip)?;
             return Ok(true);
         }
-        match self.capture(woken, woken_at, history, flight)? {
+        let kept = self.capture(woken, woken_at, history, (flight, evidence))?;
+        // In a thread of its own, at ordinary priority: there may be many cgroups.
+        let _ = std::thread::scope(|scope| scope.spawn(|| evidence.rearm()).join());
+        match kept {
             Kept::Capture => {
                 history.captured(Instant::now());
                 out::line(&self.state(history)?)?;
@@ -222,14 +240,15 @@ impl Recorder<'_> {
         Ok(true)
     }
 
-    /// Snapshot, alert.json, explanation.txt; without the first, the alerts alone.
+    /// Snapshot, alert.json, evidence.json, explanation.txt; without the first, no explanation.
     fn capture(
         &self,
         woken: &Woken,
         woken_at: Instant,
         history: &History,
-        flight: &Flight,
+        (flight, evidence): (&Flight, &mut Collector),
     ) -> Result<Kept> {
+        let seen = evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
             // A signal cuts the wait short, not the capture; the next wait sees another one.
             let _ = self.signals.sleep(self.args.post_trigger.into())?;
@@ -240,6 +259,7 @@ impl Recorder<'_> {
             Err(error) => (self.captures.partial(), Some(format!("{error:#}"))),
         };
         let took = woken_at.elapsed();
+        let evidence = evidence.finish(seen);
         if let Some(failure) = &failure {
             note(&format!("no trace: {failure}"));
             note(&room(self.captures.path()));
@@ -254,6 +274,7 @@ impl Recorder<'_> {
                 "alert.json",
                 &(serde_json::to_string_pretty(&record)? + "\n"),
             )?;
+            self.write_evidence(&partial, &evidence);
             Ok(Some((partial, number)))
         });
         let (partial, number) = match saved {
@@ -309,6 +330,16 @@ impl Recorder<'_> {
             skipped: history.skipped,
             alerts: &woken.alerts,
             no_trace: failure,
+        }
+    }
+
+    /// Writes `evidence.json`: a capture without it is one, too.
+    fn write_evidence(&self, partial: &Partial, evidence: &Evidence) {
+        let text = serde_json::to_string_pretty(evidence).map_err(Into::into);
+        let written = text.and_then(|text| partial.write("evidence.json", &(text + "\n")));
+        if let Err(error) = written {
+            note(&format!("evidence not saved: {error:#}"));
+            note(&room(self.captures.path()));
         }
     }
 

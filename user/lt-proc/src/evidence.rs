@@ -8,15 +8,16 @@ use serde::{Deserialize, Serialize};
 /// What was read from the machine around the alerts of a capture.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Kernel functions that are proofs, with their addresses as the trace has them.
+    /// Kernel functions that are proofs, with their addresses as the trace has them. Empty if the kernel hides them.
     pub functions: Vec<Function>,
-    /// The late tasks, as they were after their alerts.
+    /// The late tasks, as they were after their alerts; without those that had ended.
     pub tasks: Vec<Task>,
-    /// Their cgroups and the cgroups above, those with a limit or a freezer.
+    /// Those of their cgroups, and of the cgroups above, that have a limit, had one, or were frozen at some time. If `/` is
+    /// one of them, there are cgroups above it that are not visible, as in a container.
     pub cgroups: Vec<Cgroup>,
 }
 
-/// A kernel function.
+/// A kernel function. Several may have one name: the compiler's copies of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
     /// As in `/proc/kallsyms`, without a suffix such as `.isra.0`.
@@ -32,7 +33,7 @@ pub struct Task {
     pub tid: i32,
     /// `CLOCK_MONOTONIC`, ns, when this was read.
     pub read: u64,
-    /// Its path below the mount point of cgroup v2, `/` for the root.
+    /// Its path below the mount point of cgroup v2, `/` for the root. `None`: not visible from there, or removed.
     pub cgroup: Option<String>,
     /// `SCHED_OTHER`, `SCHED_FIFO`, `SCHED_DEADLINE`, ...
     pub policy: Option<String>,
@@ -40,18 +41,20 @@ pub struct Task {
     pub cpus: Option<String>,
 }
 
-/// A cgroup with a limit.
+/// A cgroup with a limit, or one that was frozen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cgroup {
     /// Its path, as in [`Task::cgroup`].
     pub path: String,
-    /// `cpu.max`, `memory.high`, `memory.max`, `io.max`, ... that are set, with their contents.
+    /// `cpu.max`, `memory.high`, `memory.max`, `io.max`, ... that were set after the delay, with their contents.
     pub limits: Vec<(String, String)>,
-    /// What its counters were, the earliest first: before the delay if it could be read then, and after it.
+    /// What its counters were, the earliest first. The first one was read before the delays of all alerts, if it could be
+    /// read then: its `end` shows that. The last one was read when the snapshot of the trace had been written.
     pub reads: Vec<Counters>,
 }
 
-/// The counters of a cgroup at one time. `None`: there is no such counter.
+/// The counters of a cgroup at one time. `None`: there is no such counter, or it was not read then. Of a cgroup that had no
+/// limit yet, only [`Counters::frozen_usec`] was.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// `CLOCK_MONOTONIC`, ns, before the first was read.
@@ -60,7 +63,7 @@ pub struct Counters {
     pub end: u64,
     /// `cpu.stat`: how often its quota was used up.
     pub nr_throttled: Option<u64>,
-    /// `cpu.stat`: for how long its CPUs were held back by it, us, all CPUs together.
+    /// `cpu.stat`: for how long its CPUs were held back by it, us, all CPUs together. Grows when they are released.
     pub throttled_usec: Option<u64>,
     /// `memory.events.local`: how often a task was above `memory.high`.
     pub memory_high: Option<u64>,
@@ -68,6 +71,6 @@ pub struct Counters {
     pub memory_max: Option<u64>,
     /// `cgroup.events`: whether it is frozen.
     pub frozen: Option<bool>,
-    /// `cgroup.stat.local`: for how long it was frozen, us.
+    /// `cgroup.stat.local`: for how long it was frozen, us, also by a cgroup above; with the present freeze.
     pub frozen_usec: Option<u64>,
 }

@@ -172,7 +172,7 @@ impl<'a> Armed<'a> {
             });
         }
         if let Some(captures) = &armed.captures {
-            let events: Vec<String> = lttng::default_events("irq", true)
+            let events: Vec<String> = lttng::events::default_events("irq", true)
                 .into_iter()
                 .map(String::from)
                 .collect();

@@ -8,7 +8,8 @@ use clap::Args;
 use lt_proc::{Nanos, Setting};
 
 use super::policy::Policy;
-use crate::lttng::{Buffers, Format, default_events};
+use crate::lttng::events::{default_events, left_out_if_lean, matches};
+use crate::lttng::{Buffers, Format};
 use crate::seconds::seconds;
 use crate::size::Size;
 
@@ -25,6 +26,8 @@ With TRACKER the instance is created for the run and removed at its end;
 without, it must run already and stays. A capture is a numbered directory:
   trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
   alert.json       the alerts
+  evidence.json    what a trace cannot hold: the limits of the late task's
+                   cgroups, their counters before and after the delay
   explanation.txt  what the trace says about them";
 
 /// Waits for alerts and saves what the kernel did before each: an LTTng flight recorder.
@@ -107,6 +110,17 @@ impl RecordArgs {
             subbuf_size: self.subbuf_size.0,
             num_subbuf: self.num_subbuf,
         }
+    }
+
+    /// Those of the default events that `--lean` would leave out.
+    pub(crate) fn saved_by_lean(&self, tracker: &str) -> Vec<&'static str> {
+        if self.lean || self.no_default_events {
+            return Vec::new();
+        }
+        let asked = |event: &&str| self.events.iter().any(|pattern| matches(pattern, event));
+        let mut events = left_out_if_lean(tracker);
+        events.retain(|event| !asked(event));
+        events
     }
 
     /// What to record for alerts of that tracker, without doubles.
@@ -216,6 +230,10 @@ mod tests {
         assert_eq!(args.events("block"), ["irq_*"]);
         let args = parse(&["--lean", "slow"]).unwrap();
         assert_eq!(args.events("block"), default_events("block", true));
+        assert!(args.saved_by_lean("block").is_empty());
+        let args = parse(&["-e", "sched_*", "slow"]).unwrap();
+        let saved = args.saved_by_lean("offcpu");
+        assert!(saved.contains(&"power_cpu_idle") && !saved.contains(&"sched_migrate_task"));
         assert!(parse(&["--no-default-events", "slow"]).is_err());
         assert!(parse(&["-e", "a b", "slow"]).is_err());
     }

@@ -5,6 +5,7 @@
 //! ```text
 //! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
 //! DIR/0001/alert.json       the alerts of this wake-up
+//! DIR/0001/evidence.json    what a trace cannot hold, see lt_proc::evidence
 //! DIR/0001/explanation.txt  what the trace says about them
 //! ```
 //!
@@ -230,7 +231,11 @@ impl Partial {
         let mut options = OpenOptions::new();
         options.write(true).create_new(true).mode(0o600);
         let opened = options.custom_flags(libc::O_NOFOLLOW).open(&path);
-        let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+        let written = opened.and_then(|mut file| {
+            // On a full disk half of it would be kept.
+            let written = file.write_all(text.as_bytes());
+            written.inspect_err(|_| drop(fs::remove_file(&path)))
+        });
         written.with_context(|| path.display().to_string())
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! How many seconds the flight recorder remembers.
+//! How many seconds the flight recorder remembers, and how many events a second that costs.
 //!
 //! buffer = sub-buffers x their size, per CPU; events = buffer / size of one; time = events / rate.
 //! Rate and size are measured: the recorder runs for about a second, then a snapshot shows what was
@@ -16,10 +16,19 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 
 use crate::lttng::Buffers;
+use crate::lttng::events::matches;
 use crate::out::bytes;
 
 /// Above this a sample is measured in bytes only.
-const COUNT_UP_TO: u64 = 16 << 20;
+const COUNT_UP_TO: u64 = 64 << 20;
+
+/// How many events a sample has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Count {
+    all: u64,
+    /// Those of them that `--lean` leaves out.
+    extra: u64,
+}
 
 /// The contents of a sample.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,14 +39,22 @@ pub(crate) struct Estimate {
     busiest: u64,
     total: u64,
     /// Events of all CPUs, when they were counted.
-    events: Option<u64>,
+    events: Option<Count>,
+    /// Whether there are events that `--lean` would leave out.
+    has_extra: bool,
     /// How long the recorder had run.
     sampled: Duration,
 }
 
 impl Estimate {
-    /// From the snapshot below `trace`, taken `sampled` after the recorder started.
-    pub(crate) fn measure(trace: &Path, buffers: Buffers, sampled: Duration) -> Result<Self> {
+    /// From the snapshot below `trace`, taken `sampled` after the recorder started. `extra` are the events that `--lean`
+    /// leaves out.
+    pub(crate) fn measure(
+        trace: &Path,
+        buffers: Buffers,
+        sampled: Duration,
+        extra: &[&str],
+    ) -> Result<Self> {
         let mut sizes = Vec::new();
         let kernel = trace.join("kernel");
         for entry in fs::read_dir(&kernel)
@@ -60,10 +77,11 @@ impl Estimate {
             busiest: sizes.iter().copied().max().unwrap_or(0),
             total,
             events: if total <= COUNT_UP_TO {
-                count(trace)
+                count(trace, extra)
             } else {
                 None
             },
+            has_extra: !extra.is_empty(),
             sampled,
         })
     }
@@ -100,27 +118,48 @@ impl fmt::Display for Estimate {
             return write!(f, "; nothing happened yet, so no estimate");
         };
         let bound = if self.wrapped() { "at most" } else { "about" };
-        write!(f, " remember {bound} {seconds:.1} s\n  (")?;
-        if let Some(events) = self.events.filter(|n| *n > 0) {
-            let rate = events as f64 / self.sampled.as_secs_f64();
-            write!(f, "{rate:.0} events/s of {} bytes, ", self.total / events)?;
-        }
         write!(
             f,
-            "measured over {:.1} s; busier is shorter)",
+            " remember {bound} {seconds:.1} s\n  (measured over {:.1} s; busier is shorter)",
             self.sampled.as_secs_f64()
-        )
+        )?;
+        let rate = |n: u64| n as f64 / self.sampled.as_secs_f64();
+        let bound = if self.wrapped() { "more than " } else { "" };
+        let Some(events) = self.events.filter(|n| n.all > 0) else {
+            let rate = bytes(rate(self.total) as u64);
+            return write!(f, "\ncost: {bound}{rate}/s; the events were not counted");
+        };
+        write!(
+            f,
+            "\ncost: {bound}{:.0} events/s of {} bytes",
+            rate(events.all),
+            self.total / events.all
+        )?;
+        if self.has_extra {
+            let share = 100.0 * events.extra as f64 / events.all as f64;
+            write!(
+                f,
+                "; with --lean {:.0} events/s ({share:.0} % fewer)",
+                rate(events.all - events.extra)
+            )?;
+        }
+        Ok(())
     }
 }
 
 /// How many events a trace holds; `None` when it cannot be read.
-fn count(trace: &Path) -> Option<u64> {
+fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
     let mut reader = lt_ctf::Reader::open(trace).ok()?;
-    let mut events = 0;
+    let is_extra = |class: &lt_ctf::Class| extra.iter().any(|event| matches(event, &class.name));
+    let is_extra: Vec<bool> = reader.classes().map(is_extra).collect();
+    let mut count = Count { all: 0, extra: 0 };
     while let Some(item) = reader.next().ok()? {
-        events += u64::from(matches!(item, lt_ctf::Item::Event(_)));
+        if let lt_ctf::Item::Event(event) = item {
+            count.all += 1;
+            count.extra += u64::from(is_extra.get(event.class_index()) == Some(&true));
+        }
     }
-    Some(events)
+    Some(count)
 }
 
 #[cfg(test)]
@@ -136,7 +175,11 @@ mod tests {
             cpus: 2,
             busiest,
             total: busiest + 1000,
-            events: Some(3000),
+            events: Some(Count {
+                all: 3000,
+                extra: 1200,
+            }),
+            has_extra: true,
             sampled: Duration::from_secs(1),
         }
     }
@@ -150,13 +193,39 @@ mod tests {
             text.starts_with("buffers: 4 x 1 MiB on each of 2 CPUs remember about 10.2 s\n"),
             "{text}"
         );
-        assert!(text.contains("3000 events/s of 102 bytes"), "{text}");
+        let cost = "\ncost: 3000 events/s of 102 bytes; with --lean 1800 events/s (40 % fewer)";
+        assert!(text.ends_with(cost), "{text}");
         assert!(text.lines().all(|l| l.len() < 80));
     }
 
     #[test]
+    fn what_is_too_much_to_count_is_said_in_bytes() {
+        let uncounted = Estimate {
+            events: None,
+            ..estimate(1 << 20)
+        };
+        let text = uncounted.to_string();
+        let cost = format!(
+            "\ncost: {}/s; the events were not counted",
+            bytes((1 << 20) + 1000)
+        );
+        assert!(text.ends_with(&cost), "{text}");
+    }
+
+    #[test]
+    fn what_lean_saves_is_not_said_of_a_lean_run() {
+        let lean = Estimate {
+            has_extra: false,
+            ..estimate(300 << 10)
+        };
+        assert!(lean.to_string().ends_with("3000 events/s of 102 bytes"));
+    }
+
+    #[test]
     fn a_full_ring_gives_a_bound_and_an_empty_one_nothing() {
-        assert!(estimate(3 << 20).to_string().contains("at most 1.0 s"));
+        let full = estimate(3 << 20).to_string();
+        assert!(full.contains("at most 1.0 s"), "{full}");
+        assert!(full.contains("cost: more than 3000 events/s"), "{full}");
         assert_eq!(estimate(0).seconds(), None);
     }
 }

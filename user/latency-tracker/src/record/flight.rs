@@ -7,12 +7,14 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::args::RecordArgs;
 use super::capture::{Captures, Partial};
 use super::leftovers::Note;
+use crate::lttng::events::{Known, is_expected};
 use crate::lttng::{self, Buffers, Daemon, Format, Session};
+use crate::out::note;
 
 /// A running flight recorder.
 #[derive(Debug)]
@@ -27,7 +29,8 @@ pub(crate) struct Flight {
 }
 
 impl Flight {
-    /// Starts it, after checking the events of `-e`, which only the daemon knows.
+    /// Starts it with those of `events` that this LTTng has, which only the daemon knows. An event of `-e` that it lacks
+    /// is an error; a default one is named, since the explanations lack what it would show.
     pub(crate) fn start(
         args: &RecordArgs,
         events: Vec<String>,
@@ -43,9 +46,14 @@ impl Flight {
             format: args.trace_format,
         };
         left.update(|owned| owned.daemon = flight.daemon.started());
-        if !args.events.is_empty() {
-            lttng::check_events(&args.events)?;
+        let known = Known::ask()?;
+        known.check(&args.events)?;
+        let (events, missing) = known.split(std::mem::take(&mut flight.events));
+        if events.is_empty() {
+            bail!("LTTng has probes for none of the events; `latency-tracker check` shows why");
         }
+        flight.events = events;
+        say_missing(missing);
         left.update(|owned| owned.session = Some(flight.name.clone()));
         flight.record(output)?;
         Ok(flight)
@@ -75,5 +83,16 @@ impl Flight {
         left.update(|owned| owned.daemon = self.daemon.started());
         self.record(output)?;
         Ok(true)
+    }
+}
+
+/// Names the default events that are not recorded.
+fn say_missing(mut missing: Vec<String>) {
+    missing.retain(|event| is_expected(event));
+    if !missing.is_empty() {
+        note(&format!(
+            "not recorded, since this LTTng has no probe for it: {}",
+            missing.join(", ")
+        ));
     }
 }

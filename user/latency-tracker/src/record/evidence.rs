@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `evidence.json`: what the machine says about limits and a trace does not.
+//!
+//! ```text
+//!   armed            addresses of functions; counters of all cgroups with a limit
+//!   alert            the late tasks; limits and counters of their cgroups
+//!   snapshot taken   counters of those cgroups: what grows only at a release has grown by now
+//!   capture kept     counters of all cgroups with a limit, for the next delay
+//! ```
+//!
+//! What cannot be read is left out and noted; no capture fails for it. The reads after an alert come before the snapshot,
+//! and the recorder overwrites its oldest events meanwhile: so they are few.
+
+mod cgroups;
+mod functions;
+mod tasks;
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use lt_proc::evidence::{Evidence, Function, Task};
+use lt_proc::{Alert, Nanos};
+use nix::time::{ClockId, clock_gettime};
+
+use self::cgroups::Groups;
+use self::functions::Unknown;
+use crate::out::{self, note};
+
+/// Most late tasks of a capture that are read, the latest first.
+const MOST_TASKS: usize = 64;
+
+/// What is known of the machine, before and between alerts.
+#[derive(Debug)]
+pub(crate) struct Collector {
+    root: PathBuf,
+    functions: Vec<Function>,
+    groups: Groups,
+    /// Whether the thread ids of alerts are those of `/proc`.
+    same_ids: bool,
+    /// How long reading the cgroups took.
+    took: Duration,
+}
+
+/// What was read right after an alert.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    tasks: Vec<Task>,
+    /// When the first delay began.
+    start: u64,
+}
+
+impl Collector {
+    /// Reads what must be known before an alert. `root` is `/` but for tests.
+    pub(crate) fn start(root: &Path) -> Self {
+        let functions = functions::read(root).unwrap_or_else(|why| {
+            let why = match why {
+                Unknown::Unreadable(error) => format!("/proc/kallsyms: {error}"),
+                Unknown::Hidden => "/proc/kallsyms hides them (kernel.kptr_restrict)".to_string(),
+            };
+            note(&format!(
+                "addresses of kernel functions not recorded, {why}: a timer of a limit looks like any timer"
+            ));
+            Vec::new()
+        });
+        let same_ids = tasks::are_numbered_as_in_alerts(root);
+        if !same_ids {
+            note(
+                "cgroups of late tasks not recorded: this process is in a PID namespace of its own",
+            );
+        }
+        let begun = Instant::now();
+        let groups = Groups::walk(root, cgroups::MOST);
+        let took = begun.elapsed();
+        if groups.is_cut() {
+            note(&format!(
+                "only the first {} cgroups are read before an alert",
+                out::thousands(cgroups::MOST as u64)
+            ));
+        }
+        Self {
+            root: root.to_path_buf(),
+            functions,
+            groups,
+            same_ids,
+            took,
+        }
+    }
+
+    /// Reads the late tasks of `alerts` and their cgroups.
+    pub(crate) fn woken(&mut self, alerts: &[Alert]) -> Seen {
+        let start = alerts.iter().map(Alert::start).min();
+        let mut seen = Seen {
+            tasks: Vec::new(),
+            start: start.unwrap_or(0),
+        };
+        if !self.same_ids {
+            return seen;
+        }
+        let mut latest: Vec<&Alert> = alerts.iter().collect();
+        latest.sort_by_key(|alert| std::cmp::Reverse(alert.delay));
+        let mut known = HashSet::new();
+        latest.retain(|alert| alert.tid > 0 && known.insert(alert.tid));
+        if latest.len() > MOST_TASKS {
+            note(&format!(
+                "evidence of the {MOST_TASKS} latest of {} late tasks only",
+                latest.len()
+            ));
+        }
+        let groups = &self.groups;
+        let read = |alert: &&Alert| {
+            let mut task = tasks::read(&self.root, alert)?;
+            task.cgroup = task.cgroup.and_then(|path| groups.below_mount(&path));
+            Some(task)
+        };
+        seen.tasks = latest.iter().take(MOST_TASKS).filter_map(read).collect();
+        self.groups.read_again(&cgroups::chain(&seen.tasks));
+        seen
+    }
+
+    /// Reads their cgroups once more; all that there is to keep.
+    pub(crate) fn finish(&mut self, seen: Seen) -> Evidence {
+        let chain = cgroups::chain(&seen.tasks);
+        self.groups.read_again(&chain);
+        Evidence {
+            functions: self.functions.clone(),
+            cgroups: self.groups.evidence(&chain, seen.start),
+            tasks: seen.tasks,
+        }
+    }
+
+    /// Reads the counters that the next delay will be compared with.
+    pub(crate) fn rearm(&mut self) {
+        self.groups.read_limited();
+    }
+}
+
+impl fmt::Display for Collector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "evidence: {} kernel functions; cgroups with a limit: {} of {} (read in {})",
+            self.functions.len(),
+            out::thousands(self.groups.limited() as u64),
+            out::thousands(self.groups.len() as u64),
+            Nanos(self.took.as_nanos() as u64)
+        )
+    }
+}
+
+/// `CLOCK_MONOTONIC`, ns, as in alerts.
+fn now() -> u64 {
+    clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
+}
+
+#[cfg(test)]
+mod tests;

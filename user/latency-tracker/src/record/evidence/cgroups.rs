@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Cgroups (version 2): which have a limit, and what their counters say.
+//!
+//! All are looked at once, when armed. Later only those with a limit are read, and those of late tasks. A cgroup is known
+//! by the inode of its directory: one that was removed and made again has counters that start at 0.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use lt_proc::evidence::{Cgroup, Counters, Task};
+
+use super::now;
+
+/// Most cgroups that are looked at when armed.
+pub(super) const MOST: usize = 4096;
+
+/// Reads of a cgroup that are kept: the first, and the last ones.
+const KEPT: usize = 8;
+
+/// Files that hold a limit if they have a value.
+const LIMITS: [&str; 7] = [
+    "cpu.max",
+    "memory.high",
+    "memory.max",
+    "memory.swap.high",
+    "io.max",
+    "io.latency",
+    "cgroup.freeze",
+];
+
+/// The hierarchy, as far as it is visible.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// `None`: not mounted.
+    mount: Option<Mount>,
+    known: BTreeMap<String, Group>,
+    is_cut: bool,
+}
+
+#[derive(Debug)]
+struct Mount {
+    on: PathBuf,
+    /// The cgroup that is mounted there, as `/proc/TID/cgroup` calls it.
+    root: String,
+}
+
+#[derive(Debug)]
+struct Group {
+    inode: u64,
+    limits: Vec<(String, String)>,
+    reads: Vec<Counters>,
+}
+
+impl Groups {
+    /// Looks at all cgroups, at most `most`, the upper levels first.
+    pub(super) fn walk(root: &Path, most: usize) -> Self {
+        let mounts = fs::read_to_string(root.join("proc/self/mountinfo")).unwrap_or_default();
+        let mut groups = Self {
+            mount: mount(root, &mounts),
+            ..Self::default()
+        };
+        let mut next = VecDeque::from(["/".to_string()]);
+        while let Some(path) = next.pop_front() {
+            let Some(directory) = groups.directory(&path) else {
+                break;
+            };
+            if groups.known.len() >= most {
+                groups.is_cut = true;
+                break;
+            }
+            groups.read(&path);
+            for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+                let name = entry.file_name().into_string();
+                if let (true, Ok(name)) = (entry.file_type().is_ok_and(|t| t.is_dir()), name) {
+                    next.push_back(format!("{}/{name}", path.trim_end_matches('/')));
+                }
+            }
+        }
+        groups
+    }
+
+    /// Whether there are more.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    /// How many of them have a limit.
+    pub(super) fn limited(&self) -> usize {
+        self.known
+            .values()
+            .filter(|group| !group.limits.is_empty())
+            .count()
+    }
+
+    /// The path below the mount point of what `/proc/TID/cgroup` calls `path`; `None` if it is not there.
+    pub(super) fn below_mount(&self, path: &str) -> Option<String> {
+        let root = self.mount.as_ref()?.root.trim_end_matches('/');
+        let below = path.strip_prefix(root)?;
+        let below = match below {
+            "" => "/",
+            below if below.starts_with('/') => below,
+            _ => return None,
+        };
+        // Outside the namespace, or removed.
+        let is_there = !below.split('/').any(|name| name == "..")
+            && self.directory(below).is_some_and(|d| d.is_dir());
+        is_there.then(|| below.to_string())
+    }
+
+    /// Reads all of `paths`.
+    pub(super) fn read_again(&mut self, paths: &[String]) {
+        for path in paths {
+            self.read(path);
+        }
+    }
+
+    /// Reads all that are known to have a limit.
+    pub(super) fn read_limited(&mut self) {
+        let limited = self.known.iter().filter(|(_, group)| group.is_evidence());
+        let limited: Vec<String> = limited.map(|(path, _)| path.clone()).collect();
+        self.read_again(&limited);
+    }
+
+    /// Those of `paths` that are evidence. Their reads begin with the last one before `start`; with the first one there is,
+    /// if none is as old.
+    pub(super) fn evidence(&self, paths: &[String], start: u64) -> Vec<Cgroup> {
+        let cgroup = |path: &String| {
+            let group = self.known.get(path).filter(|group| group.is_evidence())?;
+            let before = group.reads.iter().rposition(|read| read.end <= start);
+            Some(Cgroup {
+                path: path.clone(),
+                limits: group.limits.clone(),
+                reads: group.reads[before.unwrap_or(0)..].to_vec(),
+            })
+        };
+        paths.iter().filter_map(cgroup).collect()
+    }
+
+    fn directory(&self, path: &str) -> Option<PathBuf> {
+        let mount = self.mount.as_ref()?;
+        Some(mount.on.join(path.trim_start_matches('/')))
+    }
+
+    /// Reads one, and forgets it if it is gone.
+    fn read(&mut self, path: &str) {
+        let directory = self.directory(path);
+        let inode = directory
+            .as_ref()
+            .and_then(|directory| Some(fs::metadata(directory).ok()?.ino()));
+        let (Some(directory), Some(inode)) = (directory, inode) else {
+            self.known.remove(path);
+            return;
+        };
+        let group = self.known.entry(path.to_string()).or_insert(Group {
+            inode,
+            limits: Vec::new(),
+            reads: Vec::new(),
+        });
+        if group.inode != inode {
+            group.inode = inode;
+            group.reads.clear();
+        }
+        group.limits = limits(&directory);
+        // Above `/` there may be cgroups that are not visible: then it is no true root, and is listed.
+        let of_interest = path == "/" || group.is_evidence();
+        let frozen = freezer(&directory);
+        group.reads.push(match frozen.frozen_usec {
+            None | Some(0) if !of_interest => frozen,
+            _ => counters(&directory),
+        });
+        if group.reads.len() > KEPT {
+            group.reads.remove(1);
+        }
+    }
+}
+
+impl Group {
+    /// Whether it has a limit, or had one or was frozen when it was read before: then all its counters were.
+    fn is_evidence(&self) -> bool {
+        !self.limits.is_empty() || self.reads.iter().any(|read| read.frozen.is_some())
+    }
+}
+
+/// The cgroups of `tasks` and all above them, each once.
+pub(super) fn chain(tasks: &[Task]) -> Vec<String> {
+    let mut paths = Vec::new();
+    for path in tasks.iter().filter_map(|task| task.cgroup.as_deref()) {
+        let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+        let ends = ends.chain([path.len()]);
+        paths.push("/".to_string());
+        paths.extend(ends.map(|end| path[..end].to_string()));
+    }
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// Where the hierarchy is mounted, in the text of `mountinfo`: `36 35 0:26 /root /mount/point options - cgroup2 ...`; as a
+/// whole, if there are several.
+fn mount(root: &Path, mounts: &str) -> Option<Mount> {
+    let mut found: Option<Mount> = None;
+    for line in mounts.lines() {
+        let Some((mount, kind)) = line.split_once(" - ") else {
+            continue;
+        };
+        let mut words = mount.split(' ').skip(3);
+        let (Some(of), Some(on)) = (words.next(), words.next()) else {
+            continue;
+        };
+        let is_better = found.as_ref().is_none_or(|f| f.root != "/" && of == "/");
+        if kind.split(' ').next() == Some("cgroup2") && is_better {
+            let on = on.replace("\\040", " ");
+            found = Some(Mount {
+                on: root.join(on.trim_start_matches('/')),
+                root: of.replace("\\040", " "),
+            });
+        }
+    }
+    found
+}
+
+/// The limits that are set.
+fn limits(directory: &Path) -> Vec<(String, String)> {
+    let limit = |name: &&str| {
+        let text = fs::read_to_string(directory.join(name)).ok()?;
+        let text = text.trim();
+        let unlimited = if *name == "cgroup.freeze" { "0" } else { "max" };
+        let is_set = text
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| word != unlimited);
+        is_set.then(|| (name.to_string(), text.to_string()))
+    };
+    LIMITS.iter().filter_map(limit).collect()
+}
+
+fn counters(directory: &Path) -> Counters {
+    let mut counters = freezer(directory);
+    let cpu = directory.join("cpu.stat");
+    counters.nr_throttled = number(&cpu, "nr_throttled");
+    counters.throttled_usec = number(&cpu, "throttled_usec");
+    let memory = directory.join("memory.events.local");
+    counters.memory_high = number(&memory, "high");
+    counters.memory_max = number(&memory, "max");
+    counters.frozen = number(&directory.join("cgroup.events"), "frozen").map(|n| n != 0);
+    counters.end = now();
+    counters
+}
+
+/// Only for how long it was frozen: one file.
+fn freezer(directory: &Path) -> Counters {
+    Counters {
+        begin: now(),
+        frozen_usec: number(&directory.join("cgroup.stat.local"), "frozen_usec"),
+        end: now(),
+        ..Counters::default()
+    }
+}
+
+/// The number after `key` in a file of lines such as `nr_throttled 7`.
+fn number(file: &Path, key: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let mut lines = text.lines().filter_map(|line| line.split_once(' '));
+    lines.find(|(name, _)| *name == key)?.1.trim().parse().ok()
+}

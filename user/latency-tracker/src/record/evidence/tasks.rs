@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The late tasks, as `/proc` shows them.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use lt_proc::Alert;
+use lt_proc::evidence::Task;
+use nix::time::{ClockId, clock_gettime};
+
+use super::now;
+
+/// The initial PID namespace: `PROC_PID_INIT_INO` in include/uapi/linux/nsfs.h.
+const INITIAL: &str = "pid:[4026531836]";
+
+/// Clock ticks a second in `/proc/TID/stat`: `USER_HZ`.
+const TICKS: u64 = 100;
+
+/// Whether `/proc` numbers tasks as alerts do, by the initial namespace.
+pub(super) fn are_numbered_as_in_alerts(root: &Path) -> bool {
+    match fs::read_link(root.join("proc/self/ns/pid")) {
+        Ok(link) => link == Path::new(INITIAL),
+        // This kernel has no PID namespaces.
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
+    }
+}
+
+/// The late task of `alert`; `None` if it is gone. Its cgroup is that of `/proc/TID/cgroup`.
+pub(super) fn read(root: &Path, alert: &Alert) -> Option<Task> {
+    let directory = root.join("proc").join(alert.tid.to_string());
+    let text = |name: &str| {
+        let bytes = fs::read(directory.join(name)).ok()?;
+        Some(String::from_utf8_lossy(&bytes).into_owned())
+    };
+    let read = now();
+    let (started, policy) = of_stat(&text("stat")?)?;
+    // Another task with the same id, created since.
+    if started.saturating_mul(1_000_000_000 / TICKS) > alert.time.saturating_add(suspended()) {
+        return None;
+    }
+    let status = text("status");
+    let cgroup = text("cgroup");
+    let after = |text: &Option<String>, head: &str| {
+        let found = text.as_ref()?.lines().find_map(|l| l.strip_prefix(head))?;
+        Some(found.trim().to_string())
+    };
+    Some(Task {
+        tid: i32::try_from(alert.tid).ok()?,
+        read,
+        cgroup: after(&cgroup, "0::"),
+        policy,
+        cpus: after(&status, "Cpus_allowed_list:"),
+    })
+}
+
+/// Start time, in ticks since boot, and scheduling policy in `/proc/TID/stat`: fields 22 and 41. The name before them may
+/// hold anything but ends with the last `)`.
+fn of_stat(stat: &str) -> Option<(u64, Option<String>)> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let field = |n: usize| rest.split_ascii_whitespace().nth(n - 3);
+    let policy = match field(41) {
+        Some("0") => "SCHED_OTHER",
+        Some("1") => "SCHED_FIFO",
+        Some("2") => "SCHED_RR",
+        Some("3") => "SCHED_BATCH",
+        Some("5") => "SCHED_IDLE",
+        Some("6") => "SCHED_DEADLINE",
+        Some("7") => "SCHED_EXT",
+        _ => return Some((field(22)?.parse().ok()?, None)),
+    };
+    Some((field(22)?.parse().ok()?, Some(policy.to_string())))
+}
+
+/// For how long the machine was suspended, ns: tasks' start times count that, alerts' times do not.
+fn suspended() -> u64 {
+    let since_boot = clock_gettime(ClockId::CLOCK_BOOTTIME);
+    let since_boot = since_boot.map_or(0, |t| Duration::from(t).as_nanos() as u64);
+    since_boot.saturating_sub(now())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policy_and_start_are_found_behind_any_name() {
+        let rest = (4..=52)
+            .map(|n| if n == 41 { 6 } else { n }.to_string())
+            .collect::<Vec<_>>()
+            .join(" ");
+        let stat = format!("17 (a) S 1 (b c) R {rest}\n");
+        assert_eq!(of_stat(&stat), Some((22, Some("SCHED_DEADLINE".into()))));
+        assert_eq!(of_stat("17 (a) R 1"), None);
+    }
+
+    #[test]
+    fn this_process_is_read() {
+        let alert = |time: u64| {
+            Alert::parse(&format!(
+                "seq=1 time={time} instance=a tracker=offcpu reason=threshold delay=1 threshold=1 cpu=0 pid=1 tid={} \
+                 comm=\"x\"",
+                std::process::id()
+            ))
+            .unwrap()
+        };
+        let task = read(Path::new("/"), &alert(now())).unwrap();
+        assert!(task.policy.is_some() && task.cpus.is_some(), "{task:?}");
+        // The task that was late with this id ended before this one was created.
+        assert_eq!(read(Path::new("/"), &alert(0)), None);
+    }
+}
