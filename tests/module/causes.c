@@ -54,6 +54,11 @@
  *   work     a handler takes a while, and queues a work item, which wakes it
  *   queue    a handler queues one, whose worker takes a while with another one,
  *            that the writer has queued
+ *   job      a handler takes a while, and queues a job of a kthread worker, which
+ *            wakes it
+ *   jobs     a handler queues one, which takes a while; meanwhile one of the line
+ *            with a thread queues another one, which wakes it: the first handler
+ *            has nothing to do with that
  *   after    an irq_work takes a while after a handler that it has called has
  *            returned, and wakes it: the handler has nothing to do with that
  *   call     a handler takes a while, and has a function called on another CPU,
@@ -143,6 +148,7 @@ static bool lt_leaves_rest, lt_takes_lock, lt_fans, lt_nests, lt_shares, lt_dela
 static bool lt_employs, lt_has_job, lt_leaves_all;
 static bool lt_polls, lt_wakes_other;
 static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
+static bool lt_has_job_queue, lt_has_jobs;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
 /* What keeps the writer from its CPU once it is woken. */
@@ -310,6 +316,24 @@ static void lt_on_item(struct work_struct *work)
 
 static DECLARE_WORK(lt_item, lt_on_item);
 
+static struct kthread_worker *lt_jobs;
+
+static void lt_on_first_job(struct kthread_work *work)
+{
+	/* At once, and while this is busy. */
+	irq_work_queue(&lt_threaded_work);
+	lt_take();
+}
+
+static DEFINE_KTHREAD_WORK(lt_first_job, lt_on_first_job);
+
+static void lt_on_job(struct kthread_work *work)
+{
+	complete(&lt_done);
+}
+
+static DEFINE_KTHREAD_WORK(lt_job, lt_on_job);
+
 static void lt_on_call(void *data)
 {
 	complete(&lt_done);
@@ -335,7 +359,7 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 	}
 	if (lt_nests)
 		generic_handle_irq(threaded);
-	if (!lt_is_busy && !lt_leaves_all)
+	if (!lt_is_busy && !lt_leaves_all && !lt_has_jobs)
 		lt_take();
 	/*
 	 * That is too much for one interrupt by the kernel's count of ticks,
@@ -352,6 +376,10 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 		lt_worker_wake();
 	else if (lt_queues)
 		queue_work(lt_queue, &lt_item);
+	else if (lt_has_jobs)
+		kthread_queue_work(lt_jobs, &lt_first_job);
+	else if (lt_has_job_queue)
+		kthread_queue_work(lt_jobs, &lt_job);
 	else if (lt_calls)
 		smp_call_function_single_async(lt_other_cpu, &lt_call);
 	else
@@ -369,7 +397,10 @@ static irqreturn_t lt_on_first(int irq, void *data)
 		tasklet_hi_schedule(&lt_other_tasklet);
 	else if (lt_delays)
 		tasklet_schedule(&lt_other_tasklet);
-	return lt_shares || lt_delays || lt_nests || lt_is_after ? IRQ_HANDLED : IRQ_WAKE_THREAD;
+	else if (lt_has_jobs)
+		kthread_queue_work(lt_jobs, &lt_job);
+	return lt_shares || lt_delays || lt_nests || lt_is_after || lt_has_jobs ?
+	       IRQ_HANDLED : IRQ_WAKE_THREAD;
 }
 
 #ifdef CONFIG_IRQ_POLL
@@ -733,6 +764,8 @@ static int run(const char *word, const struct kernel_param *param)
 	lt_queues = lt_is_busy || sysfs_streq(word, "work");
 	lt_calls = sysfs_streq(word, "call");
 	lt_is_after = sysfs_streq(word, "after");
+	lt_has_jobs = sysfs_streq(word, "jobs");
+	lt_has_job_queue = lt_has_jobs || sysfs_streq(word, "job");
 	lt_is_kept = false;
 	lt_keeps = sysfs_streq(word, "late-irq") ? LT_IRQ :
 		   sysfs_streq(word, "late-softirq") ? LT_SOFTIRQ :
@@ -760,7 +793,7 @@ static int run(const char *word, const struct kernel_param *param)
 	} else if (lt_keeps == LT_TASK || lt_keeps == LT_NMI) {
 		lt_interrupt(&lt_threaded_work, 2);
 	} else if (lt_keeps || sysfs_streq(word, "handler") || lt_leaves_rest || lt_nests ||
-		   lt_employs || lt_queues || lt_calls) {
+		   lt_employs || lt_queues || lt_calls || lt_has_job_queue) {
 		if (lt_is_busy)
 			queue_work(lt_queue, &lt_first_item);
 		lt_interrupt(&lt_work, 2);
@@ -899,13 +932,20 @@ static int __init lt_causes_init(void)
 	lt_queue = alloc_ordered_workqueue("lt_queue", WQ_HIGHPRI);
 	if (!lt_queue)
 		goto free_third;
+	lt_jobs = kthread_run_worker(0, "lt_jobs");
+	if (IS_ERR(lt_jobs)) {
+		err = PTR_ERR(lt_jobs);
+		goto free_queue;
+	}
 	err = register_nmi_handler(NMI_LOCAL, lt_on_nmi, 0, "lt_causes");
 	if (err)
-		goto free_queue;
+		goto free_jobs;
 	err = lt_idlers_start();
 	if (!err)
 		return 0;
 	unregister_nmi_handler(NMI_LOCAL, "lt_causes");
+free_jobs:
+	kthread_destroy_worker(lt_jobs);
 free_queue:
 	destroy_workqueue(lt_queue);
 free_third:
@@ -939,6 +979,7 @@ static void __exit lt_causes_exit(void)
 	lt_line_free(threaded);
 	lt_line_free(number);
 	vfree(lt_page);
+	kthread_destroy_worker(lt_jobs);
 	destroy_workqueue(lt_queue);
 }
 
