@@ -61,6 +61,8 @@
  *            has nothing to do with that
  *   after    an irq_work takes a while after a handler that it has called has
  *            returned, and wakes it: the handler has nothing to do with that
+ *   requested  a handler queues an irq_work, and then takes a while: the irq_work
+ *            comes after that, and wakes it
  *   call     a handler takes a while, and has a function called on another CPU,
  *            which wakes it
  *   wheel    a timer of the timer wheel wakes it; interrupts are off for a while
@@ -148,7 +150,7 @@ static bool lt_leaves_rest, lt_takes_lock, lt_fans, lt_nests, lt_shares, lt_dela
 static bool lt_employs, lt_has_job, lt_leaves_all;
 static bool lt_polls, lt_wakes_other;
 static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
-static bool lt_has_job_queue, lt_has_jobs;
+static bool lt_has_job_queue, lt_has_jobs, lt_requests;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
 /* What keeps the writer from its CPU once it is woken. */
@@ -342,8 +344,20 @@ static void lt_on_call(void *data)
 static call_single_data_t lt_call;
 static unsigned int lt_other_cpu;
 
+static void lt_on_requested_work(struct irq_work *work)
+{
+	complete(&lt_done);
+}
+
+static struct irq_work lt_requested_work = IRQ_WORK_INIT_HARD(lt_on_requested_work);
+
 static irqreturn_t lt_on_irq(int irq, void *data)
 {
+	if (lt_requests) {
+		irq_work_queue(&lt_requested_work);
+		lt_take();
+		return IRQ_HANDLED;
+	}
 	if (lt_keeps == LT_IRQ) {
 		complete(&lt_done);
 		lt_take();
@@ -764,6 +778,7 @@ static int run(const char *word, const struct kernel_param *param)
 	lt_queues = lt_is_busy || sysfs_streq(word, "work");
 	lt_calls = sysfs_streq(word, "call");
 	lt_is_after = sysfs_streq(word, "after");
+	lt_requests = sysfs_streq(word, "requested");
 	lt_has_jobs = sysfs_streq(word, "jobs");
 	lt_has_job_queue = lt_has_jobs || sysfs_streq(word, "job");
 	lt_is_kept = false;
@@ -793,7 +808,8 @@ static int run(const char *word, const struct kernel_param *param)
 	} else if (lt_keeps == LT_TASK || lt_keeps == LT_NMI) {
 		lt_interrupt(&lt_threaded_work, 2);
 	} else if (lt_keeps || sysfs_streq(word, "handler") || lt_leaves_rest || lt_nests ||
-		   lt_employs || lt_queues || lt_calls || lt_has_job_queue) {
+		   lt_employs || lt_queues || lt_calls || lt_has_job_queue ||
+		   lt_requests) {
 		if (lt_is_busy)
 			queue_work(lt_queue, &lt_first_item);
 		lt_interrupt(&lt_work, 2);
@@ -972,6 +988,7 @@ static void __exit lt_causes_exit(void)
 	irq_work_sync(&lt_both_work);
 	irq_work_sync(&lt_threaded_work);
 	irq_work_sync(&lt_third_work);
+	irq_work_sync(&lt_requested_work);
 	lt_poll_exit();
 	tasklet_kill(&lt_tasklet);
 	tasklet_kill(&lt_other_tasklet);

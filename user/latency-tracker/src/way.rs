@@ -2,26 +2,36 @@
 
 //! The way from an interrupt or a timer to a task, one step a line, as an alert of `tree` has it.
 
-use lt_proc::{Alert, Nanos, WayStep, way};
+use lt_proc::{Alert, Nanos, WayStep, before, way};
 
 use crate::out;
 
 /// How wide the bar of a step is that took all the time.
 const BAR: usize = 16;
 
-/// One sentence: which step took the most; none, if the alert has no steps, or no time passed between them.
+/// One sentence: which step took the most, and what is not known of the time before the path; none, if the alert has no
+/// steps, or no time passed between them.
 pub(crate) fn verdict(alert: &Alert) -> Option<String> {
     let steps = way(alert).ok()?;
     let longest = steps.iter().max_by_key(|step| step.took)?;
     if longest.took == 0 {
         return None;
     }
-    Some(format!(
-        "most of it ({}, {} %) passed {}",
+    let before = before(&steps);
+    let of = match before {
+        Some(_) => "the recorded part",
+        None => "it",
+    };
+    let verdict = format!(
+        "most of {of} ({}, {} %) passed {}",
         Nanos(longest.took),
         percent(longest.took, alert.delay),
         out::printable(&longest.meanwhile(&action(alert)))
-    ))
+    );
+    Some(match before {
+        Some(before) => format!("{verdict}; {before}"),
+        None => verdict,
+    })
 }
 
 /// One sentence: what the CPU did in the longest wait of which the alert tells that, if the wait matters.
@@ -141,6 +151,17 @@ mod tests {
             "most of it (3.00ms, 99 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
         );
         assert!(!alert.subject().contains("path="), "{}", alert.subject());
+    }
+
+    #[test]
+    fn a_delay_that_may_have_begun_earlier_is_not_said_to_be_all_of_it() {
+        let alert =
+            alert("vector:irq_work@1+0 waking:213@1+17490 switch:213(lt_target)/120@1+3000000");
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of the recorded part (3.00ms, 99 %) passed while lt_target/213 waited for CPU 1; the delay is counted \
+             from the interrupt irq_work: what requested it, and how long before, is not recorded"
+        );
     }
 
     #[test]

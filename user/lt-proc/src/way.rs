@@ -114,6 +114,18 @@ pub fn way_so_far(pending: &Pending) -> Result<Vec<WayStep>, ParseError> {
     Ok(steps)
 }
 
+/// One sentence: what is not known of the time before the steps; none if they begin with their cause.
+///
+/// Such an interrupt does what another one, or a task, has requested before, perhaps on another CPU.
+#[must_use]
+pub fn before(steps: &[WayStep]) -> Option<String> {
+    let first = steps.first().filter(|first| first.is_requested())?;
+    Some(format!(
+        "the delay is counted from the interrupt {}: what requested it, and how long before, is not recorded",
+        first.subject
+    ))
+}
+
 /// Names the tasks of steps that have a thread id only, as far as the name is known from another step, or is that of
 /// this thread.
 fn name(steps: &mut [WayStep], tid: &str, comm: &str) {
@@ -251,6 +263,12 @@ impl WayStep {
             "more" => format!("({subject} steps left out of the path)"),
             other => format!("{other} {subject}"),
         }
+    }
+
+    /// Whether it is a local interrupt that a CPU sends to itself or to another one: it is never the cause.
+    fn is_requested(&self) -> bool {
+        const REQUESTED: [&str; 3] = ["irq_work", "call_function", "call_function_single"];
+        self.kind == "vector" && REQUESTED.contains(&self.subject.as_str())
     }
 
     /// The task of the step, as `NAME/TID`, or `TID` if its name is not known.
@@ -435,6 +453,24 @@ mod tests {
             "in 2 steps that were left out of the path, whose times are not recorded separately"
         );
         assert_eq!(steps[2].meanwhile(""), "in the softirq HI, CPU 1");
+    }
+
+    /// A handler that queues an irq_work, and then spins, is not in the path.
+    #[test]
+    fn a_path_that_begins_with_what_was_requested_is_said_to_lack_the_request() {
+        let told = |path: &str| before(&parse(path).unwrap());
+        assert_eq!(
+            told("vector:irq_work@1+0 waking:7@1+900 switch:7(a)/120@1+40100").unwrap(),
+            "the delay is counted from the interrupt irq_work: what requested it, and how long before, is not recorded"
+        );
+        assert!(told("vector:call_function_single@1+0 waking:7@1+9").is_some());
+        // The hardware is the cause, or the request is a step.
+        assert_eq!(told("vector:local_timer@1+0 waking:7@1+9"), None);
+        assert_eq!(
+            told("irq:9@0+0 call:f@0+5 vector:call_function_single@1+4 called:f@1+1"),
+            None
+        );
+        assert_eq!(told(""), None);
     }
 
     #[test]
