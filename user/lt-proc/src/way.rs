@@ -154,12 +154,13 @@ fn name(steps: &mut [WayStep], tid: &str, comm: &str) {
 }
 
 /// Kinds whose subject is a task.
-const TASKS: [&str; 14] = [
+const TASKS: [&str; 15] = [
     "waking",
     "switch",
     "preempted",
     "lock",
     "sleep",
+    "reads",
     "user",
     "blocked",
     "begin",
@@ -251,6 +252,7 @@ impl WayStep {
             "throttled" => format!("{} is throttled", self.task()),
             "lock" => format!("{} waits for a spinlock", self.task()),
             "sleep" => format!("{} sleeps in state D", self.task()),
+            "reads" => format!("{} sleeps in state D, after reads of its own", self.task()),
             "user" => format!("{} returns to user space", self.task()),
             "blocked" => format!("{} waits again", self.task()),
             "begin" => format!("{} begins work", self.task()),
@@ -374,6 +376,11 @@ impl WayStep {
                     self.task()
                 ),
             },
+            "reads" => format!(
+                "while {} slept in state D, after it had requested reads of its own, which need not have to do with \
+                 the beginning of this path",
+                self.task()
+            ),
             "begin" => format!("in the work that {} has begun", self.task()),
             "more" if subject == "1" => "in 1 step that was left out of the path".to_string(),
             "more" => format!(
@@ -551,6 +558,21 @@ mod tests {
             "while 7 slept in state D, until cp/9 woke it, CPU 1"
         );
         assert_eq!(steps[1].what(""), "7 sleeps in state D");
+    }
+
+    #[test]
+    fn a_sleep_after_reads_of_its_own_is_not_blamed_on_the_origin() {
+        let steps =
+            parse("switch:7(dd)/120@1+0 reads:7@1+5 waking:7@1+70 switch:7/120@1+2").unwrap();
+        assert_eq!(
+            steps[1].what(""),
+            "7 sleeps in state D, after reads of its own"
+        );
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while 7 slept in state D, after it had requested reads of its own, which need not have to do with the \
+             beginning of this path, CPU 1"
+        );
     }
 
     #[test]
