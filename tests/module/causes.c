@@ -69,6 +69,7 @@
  *            when it is due
  *   cancel   a handler queues a work item, whose worker is busy, and wakes it; it
  *            cancels the work
+ *   cancel-job  the same with a job of a kthread worker
  *   drowse   a thread of the kernel sleeps 200 times in the state D, each time
  *            for a timer of its own, and then wakes it
  *   clock    it waits for a timer of CLOCK_REALTIME for three seconds, and
@@ -150,7 +151,7 @@ static bool lt_leaves_rest, lt_takes_lock, lt_fans, lt_nests, lt_shares, lt_dela
 static bool lt_employs, lt_has_job, lt_leaves_all;
 static bool lt_polls, lt_wakes_other;
 static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
-static bool lt_has_job_queue, lt_has_jobs, lt_requests;
+static bool lt_has_job_queue, lt_has_jobs, lt_cancels_job, lt_requests;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
 /* What keeps the writer from its CPU once it is woken. */
@@ -329,6 +330,13 @@ static void lt_on_first_job(struct kthread_work *work)
 
 static DEFINE_KTHREAD_WORK(lt_first_job, lt_on_first_job);
 
+static void lt_on_busy_job(struct kthread_work *work)
+{
+	wait_for_completion(&lt_has_next);
+}
+
+static DEFINE_KTHREAD_WORK(lt_busy_job, lt_on_busy_job);
+
 static void lt_on_job(struct kthread_work *work)
 {
 	complete(&lt_done);
@@ -400,7 +408,7 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 		complete(&lt_done);
 	if (lt_is_busy && !lt_cancels)
 		complete(&lt_has_next);
-	else if (lt_cancels)
+	else if (lt_cancels || lt_cancels_job)
 		complete(&lt_done);
 	return IRQ_HANDLED;
 }
@@ -780,7 +788,8 @@ static int run(const char *word, const struct kernel_param *param)
 	lt_is_after = sysfs_streq(word, "after");
 	lt_requests = sysfs_streq(word, "requested");
 	lt_has_jobs = sysfs_streq(word, "jobs");
-	lt_has_job_queue = lt_has_jobs || sysfs_streq(word, "job");
+	lt_cancels_job = sysfs_streq(word, "cancel-job");
+	lt_has_job_queue = lt_has_jobs || lt_cancels_job || sysfs_streq(word, "job");
 	lt_is_kept = false;
 	lt_keeps = sysfs_streq(word, "late-irq") ? LT_IRQ :
 		   sysfs_streq(word, "late-softirq") ? LT_SOFTIRQ :
@@ -812,6 +821,8 @@ static int run(const char *word, const struct kernel_param *param)
 		   lt_requests) {
 		if (lt_is_busy)
 			queue_work(lt_queue, &lt_first_item);
+		if (lt_cancels_job)
+			kthread_queue_work(lt_jobs, &lt_busy_job);
 		lt_interrupt(&lt_work, 2);
 	} else if (sysfs_streq(word, "thread") || lt_fans || lt_calls_again || lt_wakes_other) {
 		lt_interrupt(&lt_threaded_work, 2);
@@ -851,6 +862,12 @@ static int run(const char *word, const struct kernel_param *param)
 		/* A signal may have woken it before that. */
 		complete(&lt_has_next);
 		flush_work(&lt_first_item);
+		reinit_completion(&lt_has_next);
+	}
+	if (lt_cancels_job) {
+		kthread_cancel_work_sync(&lt_job);
+		complete(&lt_has_next);
+		kthread_flush_work(&lt_busy_job);
 		reinit_completion(&lt_has_next);
 	}
 	if (lt_is_shifted) {

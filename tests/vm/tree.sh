@@ -89,9 +89,9 @@ control -t
 
 # A work that is cancelled is no longer on its way, and does not hang.
 control "t tree threshold=3600s timeout=1s origin=irq irq=$line"
-target 3 cancel
+for word in cancel cancel-job; do target 3 $word; done
 wait_until 20 stat_is t pending -eq 0
-[ "$(stat t gone)" -ge 3 ] || fail "the works were not followed"
+[ "$(stat t gone)" -ge 6 ] || fail "the works were not followed"
 assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
 control -t
 
@@ -160,7 +160,7 @@ for end in user blocked; do
 	# There it may be preempted so often that the middle is left out, up to any step.
 	left=''
 	in_time || left='(more\(\d+\) ((waking:\d+ )?switch:\S+ )?)?'
-	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|sleep:\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \
+	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|(sleep|reads):\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \
 		${longest:+"$longest"}
 	grep -q " end=$end " /tmp/alerts || fail "the end is not $end"
 	control -t
