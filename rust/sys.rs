@@ -16,6 +16,7 @@ pub(crate) mod fprobe;
 pub(crate) mod handed;
 pub(crate) mod interrupts;
 pub(crate) mod irq;
+pub(crate) mod kthread_work;
 pub(crate) mod measure;
 pub(crate) mod memory;
 pub(crate) mod module;

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Timers of the timer wheel, and function calls on other CPUs, made callable
- * from Rust; see handed.rs.
+ * Timers of the timer wheel, function calls on other CPUs, and works of kthread
+ * workers, made callable from Rust; see handed.rs and kthread_work.rs.
  */
 #include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/ktime.h>
 #include <linux/math64.h>
 #include <linux/smp.h>
 #include <linux/timekeeping.h>
 #include <linux/timer.h>
+#include <linux/uaccess.h>
 
 #include "helpers.h"
 
@@ -66,4 +68,30 @@ notrace bool lt_csd_is_call(const call_single_data_t *csd)
 #else
 	return false;
 #endif
+}
+
+notrace u64 lt_kthread_work_function(const struct kthread_work *work)
+{
+	return (unsigned long)READ_ONCE(work->func);
+}
+
+/*
+ * As lt_work_is_queued(). A work is on a list of its worker until the worker
+ * makes it the current one, in the same critical section.
+ */
+notrace bool lt_kthread_work_is_queued(u64 address, u64 function)
+{
+	const struct kthread_work *work = (void *)(unsigned long)address;
+	const struct kthread_work *current_work;
+	struct kthread_work copy;
+
+	if (copy_from_kernel_nofault(&copy, work, sizeof(copy)) ||
+	    (unsigned long)copy.func != function)
+		return false;
+	if (copy.node.next != &work->node)
+		return true;
+	return !copy_from_kernel_nofault(&current_work,
+					 &copy.worker->current_work,
+					 sizeof(current_work)) &&
+	       current_work == work;
 }

@@ -4,6 +4,7 @@
 //!
 //! ```text
 //!   workqueue_queue_work  ->  workqueue_execute_start .. end     a work item: see workqueue.rs
+//!   sched_kthread_work_.. ->  sched_kthread_work_..              one of a kthread worker: see kthread_work.rs
 //!   csd_queue_cpu         ->  csd_function_entry .. exit         a function, called on another CPU
 //!                             timer_expire_entry .. exit         a timer of the timer wheel
 //! ```
@@ -27,6 +28,7 @@ use crate::{
     engine::platform::Platform,
     sys::{
         bindings as helpers,
+        kthread_work,
         platform::{Kernel, PreemptGuard},
         timer::Timer,
         tracepoint::{probe, Probe, Tracepoint},
@@ -47,8 +49,8 @@ pub(crate) struct Followed {
     pub(crate) wheel: bool,
 }
 
-/// Follows those that it says. See "Contexts" above, and in workqueue.rs.
-pub(crate) trait Observer: workqueue::Observer {
+/// Follows those that it says. See "Contexts" above, in workqueue.rs and in kthread_work.rs.
+pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
     /// Which ones. Asked once.
     fn followed(&self) -> Followed;
 
@@ -201,7 +203,11 @@ pub(super) fn probes<T: Observer>(observer: &T) -> impl Iterator<Item = Probe<'s
             probe!(timer_expire_entry: timer_entered::<T>),
         ]
     };
-    let works = workqueue::probes::<T>().into_iter().filter(move |_| works);
+    let works = Iterator::chain(
+        workqueue::probes::<T>().into_iter(),
+        kthread_work::probes::<T>(),
+    )
+    .filter(move |_| works);
     let calls = calls::<T>().filter(move |_| follows_calls);
     let timers = timers.into_iter().filter(move |_| wheel);
     let all = Iterator::chain(Iterator::chain(works, calls), timers);

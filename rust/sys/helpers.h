@@ -22,6 +22,7 @@
 
 struct file;
 struct inode;
+struct kthread_work;
 struct module;
 struct poll_table_struct;
 struct pool_workqueue;
@@ -354,6 +355,11 @@ u64 lt_work_function(const struct work_struct *work);
 bool lt_work_is_listed(const struct work_struct *work);
 /* Whether it is waiting for a worker; both addresses may be stale. */
 bool lt_work_is_queued(u64 work, u64 function);
+
+/* Works of kthread workers: handed.c */
+u64 lt_kthread_work_function(const struct kthread_work *work);
+/* Whether it waits for its worker; both addresses may be stale. */
+bool lt_kthread_work_is_queued(u64 work, u64 function);
 
 /* Our own tracepoints */
 

@@ -397,6 +397,16 @@ impl<'a> TaskRef<'a> {
             || (is_fair && read!(self, se.on_rq) == 0)
     }
 
+    /// How many bytes it has had read from storage so far, each counted when it is requested; always 0
+    /// if the kernel does not count that.
+    #[inline(always)]
+    pub(crate) fn bytes_read(&self) -> u64 {
+        #[cfg(CONFIG_TASK_IO_ACCOUNTING)]
+        return read!(self, ioac.read_bytes);
+        #[cfg(not(CONFIG_TASK_IO_ACCOUNTING))]
+        0
+    }
+
     /// Whether it may be in the middle of a waking, by its lock. If this is `false`, all of a waking
     /// that the caller knows of has been done, and is seen in what is read afterwards.
     #[inline(always)]

@@ -75,6 +75,13 @@ LT_TRACEPOINT(workqueue_queue_work, int, struct pool_workqueue *,
 LT_TRACEPOINT(workqueue_execute_start, struct work_struct *);
 LT_TRACEPOINT(workqueue_execute_end, struct work_struct *, work_func_t);
 
+/* kthread_work.rs */
+LT_TRACEPOINT(sched_kthread_work_queue_work, struct kthread_worker *,
+	      struct kthread_work *);
+LT_TRACEPOINT(sched_kthread_work_execute_start, struct kthread_work *);
+LT_TRACEPOINT(sched_kthread_work_execute_end, struct kthread_work *,
+	      kthread_work_func_t);
+
 /* net.rs */
 LT_TRACEPOINT(kfree_skb, struct sk_buff *, void *, enum skb_drop_reason,
 	      const struct sock *);

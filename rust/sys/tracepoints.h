@@ -27,6 +27,7 @@
 
 #include <linux/blk_types.h>
 #include <linux/gfp_types.h>
+#include <linux/kthread.h>
 #include <linux/smp.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>

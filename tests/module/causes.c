@@ -54,14 +54,22 @@
  *   work     a handler takes a while, and queues a work item, which wakes it
  *   queue    a handler queues one, whose worker takes a while with another one,
  *            that the writer has queued
+ *   job      a handler takes a while, and queues a job of a kthread worker, which
+ *            wakes it
+ *   jobs     a handler queues one, which takes a while; meanwhile one of the line
+ *            with a thread queues another one, which wakes it: the first handler
+ *            has nothing to do with that
  *   after    an irq_work takes a while after a handler that it has called has
  *            returned, and wakes it: the handler has nothing to do with that
+ *   requested  a handler queues an irq_work, and then takes a while: the irq_work
+ *            comes after that, and wakes it
  *   call     a handler takes a while, and has a function called on another CPU,
  *            which wakes it
  *   wheel    a timer of the timer wheel wakes it; interrupts are off for a while
  *            when it is due
  *   cancel   a handler queues a work item, whose worker is busy, and wakes it; it
  *            cancels the work
+ *   cancel-job  the same with a job of a kthread worker
  *   drowse   a thread of the kernel sleeps 200 times in the state D, each time
  *            for a timer of its own, and then wakes it
  *   clock    it waits for a timer of CLOCK_REALTIME for three seconds, and
@@ -143,6 +151,7 @@ static bool lt_leaves_rest, lt_takes_lock, lt_fans, lt_nests, lt_shares, lt_dela
 static bool lt_employs, lt_has_job, lt_leaves_all;
 static bool lt_polls, lt_wakes_other;
 static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
+static bool lt_has_job_queue, lt_has_jobs, lt_cancels_job, lt_requests;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
 /* What keeps the writer from its CPU once it is woken. */
@@ -310,6 +319,31 @@ static void lt_on_item(struct work_struct *work)
 
 static DECLARE_WORK(lt_item, lt_on_item);
 
+static struct kthread_worker *lt_jobs;
+
+static void lt_on_first_job(struct kthread_work *work)
+{
+	/* At once, and while this is busy. */
+	irq_work_queue(&lt_threaded_work);
+	lt_take();
+}
+
+static DEFINE_KTHREAD_WORK(lt_first_job, lt_on_first_job);
+
+static void lt_on_busy_job(struct kthread_work *work)
+{
+	wait_for_completion(&lt_has_next);
+}
+
+static DEFINE_KTHREAD_WORK(lt_busy_job, lt_on_busy_job);
+
+static void lt_on_job(struct kthread_work *work)
+{
+	complete(&lt_done);
+}
+
+static DEFINE_KTHREAD_WORK(lt_job, lt_on_job);
+
 static void lt_on_call(void *data)
 {
 	complete(&lt_done);
@@ -318,8 +352,20 @@ static void lt_on_call(void *data)
 static call_single_data_t lt_call;
 static unsigned int lt_other_cpu;
 
+static void lt_on_requested_work(struct irq_work *work)
+{
+	complete(&lt_done);
+}
+
+static struct irq_work lt_requested_work = IRQ_WORK_INIT_HARD(lt_on_requested_work);
+
 static irqreturn_t lt_on_irq(int irq, void *data)
 {
+	if (lt_requests) {
+		irq_work_queue(&lt_requested_work);
+		lt_take();
+		return IRQ_HANDLED;
+	}
 	if (lt_keeps == LT_IRQ) {
 		complete(&lt_done);
 		lt_take();
@@ -335,7 +381,7 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 	}
 	if (lt_nests)
 		generic_handle_irq(threaded);
-	if (!lt_is_busy && !lt_leaves_all)
+	if (!lt_is_busy && !lt_leaves_all && !lt_has_jobs)
 		lt_take();
 	/*
 	 * That is too much for one interrupt by the kernel's count of ticks,
@@ -352,13 +398,17 @@ static irqreturn_t lt_on_irq(int irq, void *data)
 		lt_worker_wake();
 	else if (lt_queues)
 		queue_work(lt_queue, &lt_item);
+	else if (lt_has_jobs)
+		kthread_queue_work(lt_jobs, &lt_first_job);
+	else if (lt_has_job_queue)
+		kthread_queue_work(lt_jobs, &lt_job);
 	else if (lt_calls)
 		smp_call_function_single_async(lt_other_cpu, &lt_call);
 	else
 		complete(&lt_done);
 	if (lt_is_busy && !lt_cancels)
 		complete(&lt_has_next);
-	else if (lt_cancels)
+	else if (lt_cancels || lt_cancels_job)
 		complete(&lt_done);
 	return IRQ_HANDLED;
 }
@@ -369,7 +419,10 @@ static irqreturn_t lt_on_first(int irq, void *data)
 		tasklet_hi_schedule(&lt_other_tasklet);
 	else if (lt_delays)
 		tasklet_schedule(&lt_other_tasklet);
-	return lt_shares || lt_delays || lt_nests || lt_is_after ? IRQ_HANDLED : IRQ_WAKE_THREAD;
+	else if (lt_has_jobs)
+		kthread_queue_work(lt_jobs, &lt_job);
+	return lt_shares || lt_delays || lt_nests || lt_is_after || lt_has_jobs ?
+	       IRQ_HANDLED : IRQ_WAKE_THREAD;
 }
 
 #ifdef CONFIG_IRQ_POLL
@@ -733,6 +786,10 @@ static int run(const char *word, const struct kernel_param *param)
 	lt_queues = lt_is_busy || sysfs_streq(word, "work");
 	lt_calls = sysfs_streq(word, "call");
 	lt_is_after = sysfs_streq(word, "after");
+	lt_requests = sysfs_streq(word, "requested");
+	lt_has_jobs = sysfs_streq(word, "jobs");
+	lt_cancels_job = sysfs_streq(word, "cancel-job");
+	lt_has_job_queue = lt_has_jobs || lt_cancels_job || sysfs_streq(word, "job");
 	lt_is_kept = false;
 	lt_keeps = sysfs_streq(word, "late-irq") ? LT_IRQ :
 		   sysfs_streq(word, "late-softirq") ? LT_SOFTIRQ :
@@ -760,9 +817,12 @@ static int run(const char *word, const struct kernel_param *param)
 	} else if (lt_keeps == LT_TASK || lt_keeps == LT_NMI) {
 		lt_interrupt(&lt_threaded_work, 2);
 	} else if (lt_keeps || sysfs_streq(word, "handler") || lt_leaves_rest || lt_nests ||
-		   lt_employs || lt_queues || lt_calls) {
+		   lt_employs || lt_queues || lt_calls || lt_has_job_queue ||
+		   lt_requests) {
 		if (lt_is_busy)
 			queue_work(lt_queue, &lt_first_item);
+		if (lt_cancels_job)
+			kthread_queue_work(lt_jobs, &lt_busy_job);
 		lt_interrupt(&lt_work, 2);
 	} else if (sysfs_streq(word, "thread") || lt_fans || lt_calls_again || lt_wakes_other) {
 		lt_interrupt(&lt_threaded_work, 2);
@@ -802,6 +862,12 @@ static int run(const char *word, const struct kernel_param *param)
 		/* A signal may have woken it before that. */
 		complete(&lt_has_next);
 		flush_work(&lt_first_item);
+		reinit_completion(&lt_has_next);
+	}
+	if (lt_cancels_job) {
+		kthread_cancel_work_sync(&lt_job);
+		complete(&lt_has_next);
+		kthread_flush_work(&lt_busy_job);
 		reinit_completion(&lt_has_next);
 	}
 	if (lt_is_shifted) {
@@ -899,13 +965,20 @@ static int __init lt_causes_init(void)
 	lt_queue = alloc_ordered_workqueue("lt_queue", WQ_HIGHPRI);
 	if (!lt_queue)
 		goto free_third;
+	lt_jobs = kthread_run_worker(0, "lt_jobs");
+	if (IS_ERR(lt_jobs)) {
+		err = PTR_ERR(lt_jobs);
+		goto free_queue;
+	}
 	err = register_nmi_handler(NMI_LOCAL, lt_on_nmi, 0, "lt_causes");
 	if (err)
-		goto free_queue;
+		goto free_jobs;
 	err = lt_idlers_start();
 	if (!err)
 		return 0;
 	unregister_nmi_handler(NMI_LOCAL, "lt_causes");
+free_jobs:
+	kthread_destroy_worker(lt_jobs);
 free_queue:
 	destroy_workqueue(lt_queue);
 free_third:
@@ -932,6 +1005,7 @@ static void __exit lt_causes_exit(void)
 	irq_work_sync(&lt_both_work);
 	irq_work_sync(&lt_threaded_work);
 	irq_work_sync(&lt_third_work);
+	irq_work_sync(&lt_requested_work);
 	lt_poll_exit();
 	tasklet_kill(&lt_tasklet);
 	tasklet_kill(&lt_other_tasklet);
@@ -939,6 +1013,7 @@ static void __exit lt_causes_exit(void)
 	lt_line_free(threaded);
 	lt_line_free(number);
 	vfree(lt_page);
+	kthread_destroy_worker(lt_jobs);
 	destroy_workqueue(lt_queue);
 }
 

@@ -5,6 +5,8 @@
 # long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space. The path names the
 # thread that preempted it, after that thread has exited, too. Many preemptions are one step, which counts them, and leave
 # nothing out but two steps of the softirq thread of PREEMPT_RT. A quota is no preemption, and the sentence says what it is.
+# A task that reads three pages of a slow disk in one system call, each when it needs it, is woken by the timer of its first
+# request: its sleeps for the others have a step of their own, and the sentence does not blame them on that timer.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -97,6 +99,29 @@ cat /tmp/alerts
 python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
 grep -Eq " preempted=[1-9][0-9] merged=[0-9]+ more=[02] .* preempted:$hog\(lt_hog\)/49\*[1-9][0-9]@1\+" /tmp/alerts ||
 	fail "the preemptions are not one step"
+control -t
+
+# The disk takes this long for a page, and reads none ahead.
+page_ns=2000000
+null_disk nullb0 $page_ns
+echo 0 >/sys/block/nullb0/queue/read_ahead_kb
+control "t tree threshold=${page_ns}ns comm=dd end=user origin=timer"
+exec 3<$LT/t/alerts
+# The first time of everything is slow, and where a disk begins others have read.
+/usr/bin/taskset -c 1 dd if=/dev/nullb0 of=/dev/null bs=12k count=4 skip=100 2>/dev/null
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
+assert_eq "$(grep -c ' end=user .* reads:[0-9]*@1+' /tmp/alerts)" 4 "alerts with reads of the task's own"
+if grep -q ' sleep:' /tmp/alerts; then fail "a sleep is not known to come after reads"; fi
+told
+case $(uname -r) in
+	# The steps of the thread that calls timers leave no room for all.
+	*-rt-*) ;;
+	*) assert_eq "$(tr -s ' \n' '  ' </tmp/watched | grep -Eo 'passed while dd/[0-9]+ slept in state D 2 times, each after it had requested reads of its own' | wc -l)" \
+		4 "sentences about what the task has requested itself" ;;
+esac
 control -t
 
 # A quota. With end=user the path ends before it throttles.

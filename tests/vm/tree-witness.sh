@@ -34,6 +34,7 @@ tracing 20000 irq/irq_handler_entry irq/irq_handler_exit irq/softirq_raise irq/s
 	sched/sched_waking sched/sched_switch sched/sched_process_fork \
 	timer/hrtimer_start timer/hrtimer_expire_entry timer/hrtimer_expire_exit timer/timer_expire_entry timer/timer_expire_exit \
 	workqueue/workqueue_queue_work workqueue/workqueue_execute_start workqueue/workqueue_execute_end \
+	sched/sched_kthread_work_queue_work sched/sched_kthread_work_execute_start sched/sched_kthread_work_execute_end \
 	csd/csd_queue_cpu csd/csd_function_entry csd/csd_function_exit
 for vector in local_timer x86_platform_ipi irq_work call_function call_function_single thermal_apic; do
 	for side in entry exit; do echo 1 >$TRACE/events/irq_vectors/${vector}_$side/enable; done
@@ -52,7 +53,7 @@ devices() {
 }
 causes() {
 	for _ in $(seq "$1"); do
-		for word in handler softirq thread hard soft fan busy nested work queue call wheel; do
+		for word in handler softirq thread hard soft fan busy nested work queue job jobs call wheel; do
 			echo $word >/sys/module/lt_causes/parameters/run
 		done
 	done
@@ -90,6 +91,7 @@ ways devices 400 30
 grep -q 'irq waking' /tmp/kinds || fail "no interrupt woke a task"
 ways causes 8 50
 for kind in raise:HI softirq:HI expire:lt_on_timer 'irq waking switch waking switch' 'queue:lt_on_item work:lt_on_item' \
+	'queue:lt_on_job work:lt_on_job' \
 	called:lt_on_call expire:lt_on_wheel; do
 	grep -q "$kind" /tmp/kinds || fail "no way with $kind"
 done

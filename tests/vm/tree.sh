@@ -27,7 +27,7 @@ case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 
 # The first time of everything is slow under emulation, and the thread moves to its CPU.
-for word in handler softirq thread hard soft work call wheel; do target 1 $word; done
+for word in handler softirq thread hard soft work job call wheel; do target 1 $word; done
 
 # With a threshold, since other things wake the task, too, but none of them late.
 control "t tree threshold=${late}us comm=lt_target"
@@ -54,6 +54,9 @@ fi
 # To a worker that sleeps, and to one that is busy with another work.
 by work "irq:$line queue:lt_on_item waking:\\d+ switch:\\d+\\(kworker/\\S+\\)/\\d+ work:lt_on_item $woken" 'queue:lt_on_item'
 by queue "irq:$line queue:lt_on_item work:lt_on_item $woken" 'work:lt_on_item'
+# The same of a kthread worker, which is not woken for what it finds in its queue.
+by job "irq:$line queue:lt_on_job waking:\\d+ switch:\\d+\\(lt_jobs\\)/\\d+ work:lt_on_job $woken" 'queue:lt_on_job'
+by jobs "irq:$threaded queue:lt_on_job work:lt_on_job $woken" 'work:lt_on_job'
 by call "irq:$line call:lt_on_call (vector:call_function_single )?called:lt_on_call $woken" 'call:lt_on_call'
 by hard "timer:lt_on_timer vector:local_timer expire:lt_on_timer $woken" 'vector:local_timer'
 by soft "timer:lt_on_timer vector:local_timer $timers expire:lt_on_timer $woken" 'vector:local_timer'
@@ -86,9 +89,9 @@ control -t
 
 # A work that is cancelled is no longer on its way, and does not hang.
 control "t tree threshold=3600s timeout=1s origin=irq irq=$line"
-target 3 cancel
+for word in cancel cancel-job; do target 3 $word; done
 wait_until 20 stat_is t pending -eq 0
-[ "$(stat t gone)" -ge 3 ] || fail "the works were not followed"
+[ "$(stat t gone)" -ge 6 ] || fail "the works were not followed"
 assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
 control -t
 
@@ -157,7 +160,7 @@ for end in user blocked; do
 	# There it may be preempted so often that the middle is left out, up to any step.
 	left=''
 	in_time || left='(more\(\d+\) ((waking:\d+ )?switch:\S+ )?)?'
-	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|sleep:\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \
+	by handler "irq:$line $woken $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:\\d+|(sleep|reads):\\d+ waking:\\d+(,by:\\S+)? switch:\\d+\\(lt_target\\))/120 )*$last" \
 		${longest:+"$longest"}
 	grep -q " end=$end " /tmp/alerts || fail "the end is not $end"
 	control -t

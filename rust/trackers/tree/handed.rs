@@ -20,9 +20,12 @@
 //! is queued again, and otherwise by a search, once in a while, which looks at the memory of the work
 //! as the tracker `workqueue` does. It is not reported.
 //!
+//! The works of kthread workers are followed in the same way, by tracepoints of their own. Such a
+//! worker is woken only if it does nothing else: what is queued while it is busy has no other link.
+//!
 //! # Two CPUs
 //!
-//! A work waits once at a time, and is queued and taken under the lock of its pool: the tip is found
+//! A work waits once at a time, and is queued and taken under the lock of its pool or worker: the tip is found
 //! by the worker, if it was made. It gets the worker as its new key, under which nothing else is live
 //! then but a tip in doubt: the worker has dropped its own. The search may find a work just when it
 //! is taken and queued again: it drops only what was queued at
@@ -48,6 +51,7 @@ use crate::{
     },
     sys::{
         handed::{self, Followed, WheelTimer},
+        kthread_work,
         platform::Kernel,
         task::{Context, TaskRef},
         waker::is_waking,
@@ -55,10 +59,12 @@ use crate::{
     },
 };
 
-/// The bits of the keys of works and calls: no task is at such an address.
+/// The lowest bits of the keys of works, calls and works of kthread workers: no task is at such an
+/// address.
 const WORK: u64 = 1;
 const CALL: u64 = 2;
-const BITS: u64 = WORK | CALL;
+const KTHREAD_WORK: u64 = 3;
+const BITS: u64 = 3;
 
 /// How often cancelled works are searched for, in nanoseconds, if there may be some, or not.
 const SOON: u64 = 1_000_000_000;
@@ -77,12 +83,18 @@ fn path_in(data: &Data) -> &Path {
         .unwrap_or(&[0; super::path::WORDS])
 }
 
-/// Whether an event is a work that waited and waits no longer, though no worker has taken it.
+/// Whether an event is a work that waited and waits no longer, though no worker has taken it. One of
+/// a kthread worker is also taken for that while it is being queued.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
-    let path = path_in(data);
-    key[0] & BITS == WORK
-        && path.counts().state() == State::Queued
-        && !workqueue::is_queued(key[0] & !BITS, function(path))
+    let (work, path) = (key[0] & !BITS, path_in(data));
+    if path.counts().state() != State::Queued {
+        return false;
+    }
+    match key[0] & BITS {
+        WORK => !workqueue::is_queued(work, function(path)),
+        KTHREAD_WORK => !kthread_work::is_queued(work, function(path)),
+        _ => false,
+    }
 }
 
 impl handed::Observer for Probes {
@@ -138,21 +150,51 @@ impl handed::Observer for Probes {
 
 impl workqueue::Observer for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, _: &Queue<'_>) {
-        TaskRef::with_current(|current| {
-            let key = work.id() | WORK;
-            // It waits once at a time: what is left of an earlier time was cancelled.
-            let tracker = self.core.tracker();
-            tracker.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
-            self.hand_on(guard, &current, key, Kind::Queue, work.function());
-        });
+        self.work_queued(guard, work.id() | WORK, work.function());
     }
 
     fn started(&self, work: &Work<'_>) {
-        let guard = Kernel::guard();
-        TaskRef::with_current(|current| self.start_work(&guard, &current, work));
+        self.work_started(work.id() | WORK, work.function());
     }
 
     fn ended(&self, _: u64) {
+        self.work_ended();
+    }
+}
+
+impl kthread_work::Observer for Probes {
+    fn kthread_work_queued(&self, guard: &Guard, work: u64, function: u64) {
+        self.work_queued(guard, work | KTHREAD_WORK, function);
+    }
+
+    fn kthread_work_started(&self, work: u64, function: u64) {
+        self.work_started(work | KTHREAD_WORK, function);
+    }
+
+    fn kthread_work_ended(&self) {
+        self.work_ended();
+    }
+}
+
+impl Probes {
+    /// A work is queued.
+    fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
+        TaskRef::with_current(|current| {
+            // It waits once at a time: what is left of an earlier time was cancelled.
+            let tracker = self.core.tracker();
+            tracker.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
+            self.hand_on(guard, &current, key, Kind::Queue, function);
+        });
+    }
+
+    /// The current task begins a work.
+    fn work_started(&self, key: u64, function: u64) {
+        let guard = Kernel::guard();
+        TaskRef::with_current(|current| self.start_work(&guard, &current, key, function));
+    }
+
+    /// It has done it.
+    fn work_ended(&self) {
         let guard = Kernel::guard();
         TaskRef::with_current(|current| {
             let now = self.own.now(&guard);
@@ -167,9 +209,7 @@ impl workqueue::Observer for Probes {
             }
         });
     }
-}
 
-impl Probes {
     /// Makes a tip, if this is on a path that is wanted: of what waits to be done elsewhere.
     fn hand_on(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
         let context = Context::current();
@@ -224,8 +264,8 @@ impl Probes {
     }
 
     /// A worker, the current task, begins a work.
-    fn start_work(&self, guard: &Guard, current: &TaskRef<'_>, work: &Work<'_>) {
-        let (tracker, waiting) = (self.core.tracker(), [work.id() | WORK]);
+    fn start_work(&self, guard: &Guard, current: &TaskRef<'_>, waiting: u64, called: u64) {
+        let (tracker, waiting) = (self.core.tracker(), [waiting]);
         let gone = |key: &[u64; 1], is_meant: &dyn Fn(&Tip<'_>) -> bool| {
             tracker.step(guard, key, is_meant, |_| Next::Gone, |_| ())
         };
@@ -252,14 +292,14 @@ impl Probes {
         }
         let found = tracker.rename(guard, &waiting, &key(current), |tip| {
             let mut path = InTip(tip.again());
-            if function(&path) != work.function() {
+            if function(&path) != called {
                 return Verdict::Gone;
             }
             if let Some((start, before)) = &before {
                 let (since, from) = (path.last(), before.last_of(Kind::Waking));
                 path.append_from(*start, before, since, from);
             }
-            let (kind, subject) = (Kind::Work, work.function());
+            let (kind, subject) = (Kind::Work, called);
             path.set(PLACE, tasks::place(current, cpu).to_word());
             path.push_and(now, Step { kind, cpu, subject }, |counts| {
                 counts.set_state(State::Running);
@@ -282,8 +322,10 @@ impl Probes {
         // It cannot fail.
         let _ = tracker.each_pending(|event| {
             let is_queued = Counts(event.data[PATH_AT + COUNTS]).state() == State::Queued;
-            waits |= is_queued && event.key[0] & BITS == WORK;
-            if is_cancelled(&event.key, &event.data) {
+            waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
+            // One of a kthread worker is on its list shortly after its tip is made.
+            let age = Kernel::now().saturating_sub(event.data[PATH_AT + LAST]);
+            if age >= SOON && is_cancelled(&event.key, &event.data) {
                 // Not one that was queued since.
                 let (start, last) = (event.start, event.data[PATH_AT + LAST]);
                 let is_it = |tip: &Tip<'_>| {

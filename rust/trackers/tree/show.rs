@@ -255,6 +255,7 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         Kind::Throttled => f.write_fmt(fmt!("throttled:{tid}"))?,
         Kind::Lock => f.write_fmt(fmt!("lock:{tid}"))?,
         Kind::Sleep => f.write_fmt(fmt!("sleep:{tid}"))?,
+        Kind::Reads => f.write_fmt(fmt!("reads:{tid}"))?,
         Kind::User => f.write_fmt(fmt!("user:{tid}"))?,
         Kind::Begin => f.write_fmt(fmt!("begin:{tid}"))?,
         Kind::Done => f.write_fmt(fmt!("done:{tid}"))?,

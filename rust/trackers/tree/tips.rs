@@ -501,11 +501,19 @@ impl Probes {
         let (tracker, key) = (self.core.tracker(), key(&prev));
         if !state.is_dead() && !state.is_runnable() && goes_on(state) {
             let is_lock = state.is_lock_wait();
-            let kind = if is_lock { Kind::Lock } else { Kind::Sleep };
+            let on_cpu = self.own.now(guard);
             let mut is_endless = false;
             let sleeps = |tip: &Tip<'_>| {
                 let counts = counts(tip);
                 is_endless = !is_lock && !counts.is_target() && counts.more() >= ENDLESS;
+                let kind = if is_lock {
+                    Kind::Lock
+                } else if counts.is_target() && on_cpu.has_read(prev.bytes_read()) {
+                    // What it waits for need not have to do with the origin.
+                    Kind::Reads
+                } else {
+                    Kind::Sleep
+                };
                 note(kind, cpu, last(tip), now)
             };
             tracker.note(guard, &key, is_running, NOTES_AT + SLEPT, sleeps);
@@ -582,7 +590,9 @@ impl Probes {
             },
         );
         if found == Some(Next::Keep) {
-            self.own.now(guard).set_running(next.address());
+            let now = self.own.now(guard);
+            now.set_running(next.address());
+            now.set_read(next.bytes_read());
         }
     }
 

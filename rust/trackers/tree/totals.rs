@@ -36,7 +36,7 @@ use crate::{
 use kernel::{prelude::*, seq_file::SeqFile, seq_print};
 
 /// The kinds that other steps follow, and their names in paths.
-const KINDS: [(Kind, &str); 18] = [
+const KINDS: [(Kind, &str); 19] = [
     (Kind::Irq, "irq"),
     (Kind::Vector, "vector"),
     (Kind::Due, "timer"),
@@ -55,6 +55,7 @@ const KINDS: [(Kind, &str); 18] = [
     (Kind::Call, "call"),
     (Kind::Called, "called"),
     (Kind::Throttled, "throttled"),
+    (Kind::Reads, "reads"),
 ];
 
 // The words of a kind: the sum, the maximum, and the groups, each at its own number. Some before the

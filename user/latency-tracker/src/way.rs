@@ -2,26 +2,53 @@
 
 //! The way from an interrupt or a timer to a task, one step a line, as an alert of `tree` has it.
 
-use lt_proc::{Alert, Nanos, WayStep, way};
+use lt_proc::{Alert, Nanos, WayStep, before, way};
 
 use crate::out;
 
 /// How wide the bar of a step is that took all the time.
 const BAR: usize = 16;
 
-/// One sentence: which step took the most; none, if the alert has no steps, or no time passed between them.
+/// One sentence: which step took the most, and what is not known of the time before the path; none, if the alert has no
+/// steps, or no time passed between them.
 pub(crate) fn verdict(alert: &Alert) -> Option<String> {
     let steps = way(alert).ok()?;
     let longest = steps.iter().max_by_key(|step| step.took)?;
     if longest.took == 0 {
         return None;
     }
-    Some(format!(
-        "most of it ({}, {} %) passed {}",
-        Nanos(longest.took),
-        percent(longest.took, alert.delay),
-        out::printable(&longest.meanwhile(&action(alert)))
-    ))
+    let before = before(&steps);
+    let of = match before {
+        Some(_) => "the recorded part",
+        None => "it",
+    };
+    let (took, meanwhile) = match reads(&steps) {
+        Some((took, reads)) if took > longest.took => (took, reads),
+        _ => (longest.took, longest.meanwhile(&action(alert))),
+    };
+    let verdict = format!(
+        "most of {of} ({}, {} %) passed {}",
+        Nanos(took),
+        percent(took, alert.delay),
+        out::printable(&meanwhile)
+    );
+    Some(match before {
+        Some(before) => format!("{verdict}; {before}"),
+        None => verdict,
+    })
+}
+
+/// How long all sleeps took together before which the target had requested reads, if there are several, and what they are.
+fn reads(steps: &[WayStep]) -> Option<(u64, String)> {
+    let sleeps = || steps.iter().filter(|step| step.kind == "reads");
+    let (first, times) = (sleeps().next()?, sleeps().count());
+    let took = sleeps().map(|step| step.took).sum();
+    let meanwhile = format!(
+        "while {} slept in state D {times} times, each after it had requested reads of its own, which need not have to do \
+         with the beginning of this path",
+        first.task()
+    );
+    (times > 1).then_some((took, meanwhile))
 }
 
 /// One sentence: what the CPU did in the longest wait of which the alert tells that, if the wait matters.
@@ -141,6 +168,31 @@ mod tests {
             "most of it (3.00ms, 99 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
         );
         assert!(!alert.subject().contains("path="), "{}", alert.subject());
+    }
+
+    #[test]
+    fn a_delay_that_may_have_begun_earlier_is_not_said_to_be_all_of_it() {
+        let alert =
+            alert("vector:irq_work@1+0 waking:213@1+17490 switch:213(lt_target)/120@1+3000000");
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of the recorded part (3.00ms, 99 %) passed while lt_target/213 waited for CPU 1; the delay is counted \
+             from the interrupt irq_work: what requested it, and how long before, is not recorded"
+        );
+    }
+
+    /// `dd` reads 12 KiB from a slow disk without readahead: it is woken by the timer of its first request.
+    #[test]
+    fn the_requests_that_a_task_makes_itself_are_one_part_of_the_delay() {
+        let alert = alert(
+            "timer:f@1+0 waking:213@1+9 switch:213(dd)/120@1+81 reads:213@1+400 waking:213@1+1500000 switch:213/120@1+50 \
+             reads:213@1+400 waking:213@1+1500000 switch:213/120@1+50 user:213@1+16500",
+        );
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of it (3.00ms, 99 %) passed while dd/213 slept in state D 2 times, each after it had requested reads of \
+             its own, which need not have to do with the beginning of this path"
+        );
     }
 
     #[test]

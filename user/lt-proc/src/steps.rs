@@ -91,6 +91,7 @@ impl StepTime {
             "throttled" => "throttled by a quota or a deadline's runtime",
             "lock" => "waiting for a spinlock",
             "sleep" => "sleeping in state D",
+            "reads" => "sleeping in state D, after reads of its own",
             "begin" => "in work that programs have marked",
             "wheel" => "before the timer wheel's interrupt was taken",
             "queue" => "a work item that waits for a worker",

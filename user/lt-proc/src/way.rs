@@ -114,6 +114,18 @@ pub fn way_so_far(pending: &Pending) -> Result<Vec<WayStep>, ParseError> {
     Ok(steps)
 }
 
+/// One sentence: what is not known of the time before the steps; none if they begin with their cause.
+///
+/// Such an interrupt does what another one, or a task, has requested before, perhaps on another CPU.
+#[must_use]
+pub fn before(steps: &[WayStep]) -> Option<String> {
+    let first = steps.first().filter(|first| first.is_requested())?;
+    Some(format!(
+        "the delay is counted from the interrupt {}: what requested it, and how long before, is not recorded",
+        first.subject
+    ))
+}
+
 /// Names the tasks of steps that have a thread id only, as far as the name is known from another step, or is that of
 /// this thread.
 fn name(steps: &mut [WayStep], tid: &str, comm: &str) {
@@ -142,12 +154,13 @@ fn name(steps: &mut [WayStep], tid: &str, comm: &str) {
 }
 
 /// Kinds whose subject is a task.
-const TASKS: [&str; 14] = [
+const TASKS: [&str; 15] = [
     "waking",
     "switch",
     "preempted",
     "lock",
     "sleep",
+    "reads",
     "user",
     "blocked",
     "begin",
@@ -239,6 +252,7 @@ impl WayStep {
             "throttled" => format!("{} is throttled", self.task()),
             "lock" => format!("{} waits for a spinlock", self.task()),
             "sleep" => format!("{} sleeps in state D", self.task()),
+            "reads" => format!("{} sleeps in state D, after reads of its own", self.task()),
             "user" => format!("{} returns to user space", self.task()),
             "blocked" => format!("{} waits again", self.task()),
             "begin" => format!("{} begins work", self.task()),
@@ -251,6 +265,12 @@ impl WayStep {
             "more" => format!("({subject} steps left out of the path)"),
             other => format!("{other} {subject}"),
         }
+    }
+
+    /// Whether it is a local interrupt that a CPU sends to itself or to another one: it is never the cause.
+    fn is_requested(&self) -> bool {
+        const REQUESTED: [&str; 3] = ["irq_work", "call_function", "call_function_single"];
+        self.kind == "vector" && REQUESTED.contains(&self.subject.as_str())
     }
 
     /// The task of the step, as `NAME/TID`, or `TID` if its name is not known.
@@ -356,6 +376,11 @@ impl WayStep {
                     self.task()
                 ),
             },
+            "reads" => format!(
+                "while {} slept in state D, after it had requested reads of its own, which need not have to do with \
+                 the beginning of this path",
+                self.task()
+            ),
             "begin" => format!("in the work that {} has begun", self.task()),
             "more" if subject == "1" => "in 1 step that was left out of the path".to_string(),
             "more" => format!(
@@ -437,6 +462,24 @@ mod tests {
         assert_eq!(steps[2].meanwhile(""), "in the softirq HI, CPU 1");
     }
 
+    /// A handler that queues an irq_work, and then spins, is not in the path.
+    #[test]
+    fn a_path_that_begins_with_what_was_requested_is_said_to_lack_the_request() {
+        let told = |path: &str| before(&parse(path).unwrap());
+        assert_eq!(
+            told("vector:irq_work@1+0 waking:7@1+900 switch:7(a)/120@1+40100").unwrap(),
+            "the delay is counted from the interrupt irq_work: what requested it, and how long before, is not recorded"
+        );
+        assert!(told("vector:call_function_single@1+0 waking:7@1+9").is_some());
+        // The hardware is the cause, or the request is a step.
+        assert_eq!(told("vector:local_timer@1+0 waking:7@1+9"), None);
+        assert_eq!(
+            told("irq:9@0+0 call:f@0+5 vector:call_function_single@1+4 called:f@1+1"),
+            None
+        );
+        assert_eq!(told(""), None);
+    }
+
     #[test]
     fn a_wait_for_a_cpu_names_that_cpu_and_not_the_wakers() {
         let steps = parse("timer:f@0+0 waking:278@0+900 switch:278(bench)/98@1+604000").unwrap();
@@ -515,6 +558,21 @@ mod tests {
             "while 7 slept in state D, until cp/9 woke it, CPU 1"
         );
         assert_eq!(steps[1].what(""), "7 sleeps in state D");
+    }
+
+    #[test]
+    fn a_sleep_after_reads_of_its_own_is_not_blamed_on_the_origin() {
+        let steps =
+            parse("switch:7(dd)/120@1+0 reads:7@1+5 waking:7@1+70 switch:7/120@1+2").unwrap();
+        assert_eq!(
+            steps[1].what(""),
+            "7 sleeps in state D, after reads of its own"
+        );
+        assert_eq!(
+            steps[1].meanwhile(""),
+            "while 7 slept in state D, after it had requested reads of its own, which need not have to do with the \
+             beginning of this path, CPU 1"
+        );
     }
 
     #[test]

@@ -49,6 +49,9 @@ pub(crate) enum Kind {
     Called = 20,
     /// It is switched out though it could run, since a limit keeps it from running.
     Throttled = 21,
+    /// It sleeps as [`Kind::Sleep`] says, after it has requested reads of its own since it was switched
+    /// in.
+    Reads = 22,
     /// Not a step: what the CPU did in the time that the step before says, see wait.rs.
     Parts = 29,
     /// Not a step: what the CPU had done when the wait began for which the step before is the reason.
@@ -65,13 +68,13 @@ pub(super) fn is_attached(tag: u64) -> bool {
 
 impl Kind {
     /// The step with the highest number.
-    pub(crate) const LAST: Self = Self::Throttled;
+    pub(crate) const LAST: Self = Self::Reads;
 
     pub(super) fn of(tag: u64) -> Option<Self> {
         use Kind::*;
-        const ALL: [Kind; 21] = [
+        const ALL: [Kind; 22] = [
             Irq, Vector, Due, Expire, Raise, Softirq, Waking, Switch, Preempted, Lock, Sleep, User,
-            Block, Begin, Done, Queue, Work, Wheel, Call, Called, Throttled,
+            Block, Begin, Done, Queue, Work, Wheel, Call, Called, Throttled, Reads,
         ];
         match tag >> KIND_AT {
             29 => Some(Parts),

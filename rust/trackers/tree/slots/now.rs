@@ -72,6 +72,8 @@ pub(crate) struct Now {
     timer: Expiring,
     /// The address of the task that runs, if it has a tip.
     running: Word,
+    /// How many bytes it had had read when it was switched in.
+    read: Word,
     /// Whether a function runs that another CPU has requested, on a path that is known.
     calls: Word,
     /// What it spends its time on, if the instance wants to know.
@@ -89,6 +91,7 @@ impl Now {
             vector_entered: word(),
             timer: Expiring::new(),
             running: word(),
+            read: word(),
             calls: word(),
             spending: Spending::new(),
             threads: core::array::from_fn(|_| Thread {
@@ -386,6 +389,18 @@ impl Now {
         if !self.is_running(task) {
             self.running.store(task, Relaxed);
         }
+    }
+
+    /// The task that runs has had this many bytes read so far.
+    #[inline(always)]
+    pub(crate) fn set_read(&self, bytes: u64) {
+        self.read.store(bytes, Relaxed);
+    }
+
+    /// Whether it has requested reads since.
+    #[inline(always)]
+    pub(crate) fn has_read(&self, bytes: u64) -> bool {
+        self.read.load(Relaxed) != bytes
     }
 
     /// Whether a function runs that another CPU has requested, on a path that is known. Interrupts

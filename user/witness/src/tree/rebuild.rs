@@ -118,10 +118,13 @@ const KTHREADD: u32 = 2;
 
 /// Whether the witness reads an event.
 pub(super) fn is_read(event: &str) -> bool {
-    const EVENTS: [&str; 19] = [
+    const EVENTS: [&str; 22] = [
         "workqueue_queue_work",
         "workqueue_execute_start",
         "workqueue_execute_end",
+        "sched_kthread_work_queue_work",
+        "sched_kthread_work_execute_start",
+        "sched_kthread_work_execute_end",
         "csd_queue_cpu",
         "csd_function_entry",
         "csd_function_exit",
@@ -238,15 +241,17 @@ impl Rebuild {
                 self.due.insert(timer, due);
             }
             "hrtimer_expire_entry" => self.expire(line, &step)?,
-            "workqueue_queue_work" => {
+            "workqueue_queue_work" | "sched_kthread_work_queue_work" => {
                 let function = word(line.fields, "function=")?;
                 let work = word(line.fields, "work struct=")?.to_string();
                 self.hand_on(line, work, step(format!("queue:{function}")), |it| {
                     &mut it.works
                 });
             }
-            "workqueue_execute_start" => self.start_work(line, &step)?,
-            "workqueue_execute_end" => {
+            "workqueue_execute_start" | "sched_kthread_work_execute_start" => {
+                self.start_work(line, &step)?
+            }
+            "workqueue_execute_end" | "sched_kthread_work_execute_end" => {
                 if line.context == "task" {
                     self.task(line.current).tip = None;
                 }

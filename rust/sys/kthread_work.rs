@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Follows the works of kthread workers (`kthread_worker`) as they are queued and executed.
+//!
+//! ```text
+//!    sched_kthread_work_queue_work     .._execute_start             .._execute_end
+//!   -------------------------> queued ------------------> running ----------------->
+//! ```
+//!
+//! Such a worker is one thread with a queue of its own; it is woken for a work only if it does
+//! nothing else.
+//!
+//! C headers: [`include/linux/kthread.h`](srctree/include/linux/kthread.h),
+//! [`include/trace/events/sched.h`](srctree/include/trace/events/sched.h)
+//!
+//! A work is valid when it is queued and when it starts; its function may free it, so at the end
+//! there is not even its address here.
+//!
+//! # Contexts
+//!
+//! Queueing: any but NMI; interrupts are off, and the raw spinlock of the worker is held. Start and
+//! end: the worker.
+
+use crate::sys::{
+    bindings as helpers,
+    measure::Target,
+    platform::PreemptGuard,
+    tracepoint::{probe, Probe}, //
+};
+use kernel::{bindings, ffi::c_void};
+
+/// Whether a work with this function waits for its worker at this moment, as far as the memory at
+/// its address shows: it may have been cancelled, and its memory be used for something else.
+pub(crate) fn is_queued(work: u64, function: u64) -> bool {
+    // SAFETY: Any numbers are valid.
+    unsafe { helpers::lt_kthread_work_is_queued(work, function) }
+}
+
+/// Follows works of kthread workers. See "Contexts" above.
+pub(crate) trait Observer: Target {
+    /// A work is queued; a delayed one when its delay is over. Its address identifies it, a multiple
+    /// of 8; and that of its function.
+    fn kthread_work_queued(&self, guard: &PreemptGuard, work: u64, function: u64);
+
+    /// The current task calls its function. It may be queued again from now on.
+    fn kthread_work_started(&self, work: u64, function: u64);
+
+    /// The function that the current task has called last has returned.
+    fn kthread_work_ended(&self);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `work` a valid work.
+unsafe extern "C" fn queued<T: Observer>(
+    data: *mut c_void,
+    _worker: *mut bindings::kthread_worker,
+    work: *mut bindings::kthread_work,
+) {
+    // SAFETY: The function's contract.
+    let (observer, function) =
+        unsafe { (&*data.cast::<T>(), helpers::lt_kthread_work_function(work)) };
+    // SAFETY: A raw spinlock is held, see "Contexts" above.
+    let guard = unsafe { PreemptGuard::already() };
+    observer.kthread_work_queued(guard, work.addr() as u64, function);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`, `work` a valid work.
+unsafe extern "C" fn started<T: Observer>(data: *mut c_void, work: *mut bindings::kthread_work) {
+    // SAFETY: The function's contract.
+    let (observer, function) =
+        unsafe { (&*data.cast::<T>(), helpers::lt_kthread_work_function(work)) };
+    observer.kthread_work_started(work.addr() as u64, function);
+}
+
+/// # Safety
+///
+/// `data` is a valid `T`.
+unsafe extern "C" fn ended<T: Observer>(
+    data: *mut c_void,
+    _work: *mut bindings::kthread_work,
+    _function: bindings::kthread_work_func_t,
+) {
+    // SAFETY: The function's contract.
+    let observer = unsafe { &*data.cast::<T>() };
+    observer.kthread_work_ended();
+}
+
+/// The probes, the last step first: nothing begins whose end would be missed.
+pub(super) fn probes<T: Observer>() -> [Probe<'static, T>; 3] {
+    // SAFETY: They have the arguments of these tracepoints. The work is valid but at the end, where
+    // it is not used.
+    unsafe {
+        [
+            probe!(sched_kthread_work_execute_end: ended::<T>),
+            probe!(sched_kthread_work_execute_start: started::<T>),
+            probe!(sched_kthread_work_queue_work: queued::<T>),
+        ]
+    }
+}
