@@ -83,8 +83,7 @@ class Trace:
 
 
 def result_of(case, verdicts):
-    # A disk of the test is a timer, and a disk.
-    culprit = case["without"]["requests"].replace("(disk ", "(a block device|disk ")
+    culprit = case["without"]["rule"]
     results = ["unknown" if v is None else "right" if re.fullmatch(culprit, v) else "wrong" for v in verdicts]
     order = ("right", "unknown", "wrong") if case["any"] else ("wrong", "right", "unknown")
     return next(result for result in order if result in (results or ["unknown"]))
