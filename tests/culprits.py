@@ -134,7 +134,8 @@ CASES = [
     Case("sleep", late.sleep, OFFCPU, VICTIM + TIMER),
     Case("itimer", causes.itimer, OFFCPU, VICTIM + TIMER),
     Case("delayed_ack", causes.delayed_ack, "syscall threshold=25ms comm=victim calls=recvfrom max_alerts=3",
-        VICTIM + r"waited( in recvfrom)? for (server/\d+, which waited( in recvfrom)? for )?(a packet of a local timer; .*|ktimers/\d+/\d+, which waited for a timer)"),
+        VICTIM + r"waited( in recvfrom)? for (server/\d+, which waited( in recvfrom)? for )?"
+        r"(a packet of a local timer; .*|ktimers/\d+/\d+, which waited for a timer)"),
     # A disk.
     Case("fsync", lambda: late.fsync("/dev/slow"), call("fsync"), VICTIM + r"waited( in fsync)? for DISK(slow)"),
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + "waited for DISK(slow)"),
@@ -201,8 +202,9 @@ CASES = [
     # On PREEMPT_RT hog also delays the thread that does what a timer is for.
     Case("sleep_hog", lambda: causes.then_hog(time.sleep, SHORT, LONG), call("clock_nanosleep"),
         ".*" + ran("hog"), two=True, needs="stock"),
-    Case("hog_sleep", lambda: causes.then_hog(time.sleep, LONG, 0.5), call("clock_nanosleep"), VICTIM + TIMER, two=True),
-    Case("disk_hog", lambda: causes.then_hog(lambda: causes.read_block("slow", 600), 0.3, 1.2), call("preadv,preadv2"),
+    Case("hog_sleep", lambda: causes.then_hog(time.sleep, LONG, 0.4), call("clock_nanosleep"), VICTIM + TIMER, two=True),
+    Case("disk_hog", lambda: causes.then_hog(lambda: causes.read_block("slow", 600), 0.3, 1.4),
+        "syscall threshold=900ms comm=victim calls=preadv,preadv2",
         ".*" + ran("hog"), two=True, needs="stock"),
 ]
 
@@ -229,11 +231,10 @@ def provoke_once(case):
         os._exit(0)
     # What it has started ends by itself; the alert shows that the victim has.
     os.waitpid(pid, 0)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 5
     while stat(case.name, "alerts") == 0:
         if time.monotonic() > end:
-            with open(f"/tmp/{case.name}.out", encoding="utf-8") as out:
-                sys.exit(f"{case.name}: no alert. {out.read()}")
+            return ""
         time.sleep(0.05)
     with open(f"{LT}/{case.name}/wakeup", encoding="ascii") as file:
         return file.read()
@@ -275,10 +276,14 @@ def provoke(alerts, table, *names):
             begin = time.monotonic()
             control(f"{case.name} {case.tracker}")
             for _ in range(20):
+                # On a slow host what should disturb a victim may come too late.
                 text = provoke_once(case)
                 file.write(text)
-                if re.search(case.until, text):
+                if text and re.search(case.until, text):
                     break
+            else:
+                with open(f"/tmp/{case.name}.out", encoding="utf-8") as out:
+                    sys.exit(f"{case.name}: not provoked. {out.read()}")
             control(f"-{case.name}")
             if case.name == "storm":
                 os.system("rmmod lt_irqs")
