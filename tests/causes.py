@@ -360,7 +360,7 @@ def owner_quota():
 
 
 def stopped():
-    victim_waits(lambda: time.sleep(0.3), "stopper", stop)
+    victim_waits(lambda: time.sleep(0.2), "stopper", stop)
 
 
 def stop(victim):
@@ -374,7 +374,7 @@ def frozen():
 
     def wait():
         enter(path)
-        time.sleep(0.3)
+        time.sleep(0.2)
 
     def freeze(_):
         write(f"{path}/cgroup.freeze", "1")

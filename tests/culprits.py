@@ -118,8 +118,8 @@ CASES = [
     Case("message", causes.message, call("msgrcv"), of("sender")),
     Case("signal", causes.signalled, OFFCPU, of("killer")),
     Case("child", causes.child, call("wait4"), of("child")),
-    # Its child, which waits itself, was called victim, too.
-    Case("vfork", causes.vfork, OFFCPU, r"(victim|true)/\d+ waited for opener/\d+, which ran"),
+    # Its child, which waits itself, was called victim, too; and it waits for the end of that.
+    Case("vfork", causes.vfork, OFFCPU, r"(victim|true)/\d+ waited for (opener|true)/\d+, which ran"),
     Case("inversion", causes.inversion, call("flock"), of("holder", "could have gone on, and waited for " + ran("medium"))),
     Case("inherited", causes.inherited, call("futex"), of("holder", TIMER)),
     Case("fuse", causes.fuse, OFFCPU, of("server")),
@@ -197,8 +197,10 @@ CASES = [
     Case("server_disk", lambda: causes.served(lambda: late.spin(0.1), lambda: causes.read_block("slow", 500)),
         call("recvfrom"), of("server", "waited for DISK(slow)"), two=True),
     Case("baton", causes.baton, call("read"), of("second"), two=True),
-    Case("busy_owner", causes.busy_owner, call("flock"), of("holder",
-        "could have gone on, and waited for " + ran("medium")), two=True),
+    # medium inherits the lock.
+    Case("busy_owner", causes.busy_owner, call("flock"),
+        VICTIM + r"waited( in flock)? for (holder/\d+, which could have gone on, and waited for CPU 1, which ran )?medium/\d+(, which ran)?",
+        two=True),
     # On PREEMPT_RT hog also delays the thread that does what a timer is for.
     Case("sleep_hog", lambda: causes.then_hog(time.sleep, SHORT, LONG), call("clock_nanosleep"),
         ".*" + ran("hog"), two=True, needs="stock"),

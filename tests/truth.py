@@ -25,7 +25,7 @@ import tempfile
 
 # What a sentence says that names nobody: Documentation/guide/explain.md lists them.
 UNKNOWN = re.compile(
-    "not recorded|slow to leave idle, or a limit|waited( in [a-z0-9_]+)? for a completion of disk|from one of several sources"
+    "not recorded|for CPU [0-9]+, which was idle|slow to leave idle, or a limit|waited( in [a-z0-9_]+)? for a completion of disk|from one of several sources"
     "|is not in the trace|^No events of|^The trace begins after the alert"
 )
 
