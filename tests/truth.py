@@ -7,7 +7,6 @@ usage: truth.py judge KNOWN ALERTS TRACE PART...   explains the alerts (the comm
                                                    what culprits.py has written. Prints a line for each case; exit
                                                    status 2 if one is wrong
        truth.py parts                              lists the parts
-       truth.py shorten TRACE TO                   copies the last third of a trace
        truth.py table [JSON]                       sums up what `judge` has printed, from its input
 
 A sentence is right if it names the culprit that the case was made of. It is unknown if it says that something is not
@@ -115,10 +114,6 @@ def cut(data):
     return data[: len(data) // 2]
 
 
-def begin_of(packet):
-    return PACKET.unpack_from(packet)[0]
-
-
 STREAMS = {"lost": drop_some, "ring": drop_first, "cut": cut, "stream": None}
 EVENTS = {
     "wakings": "sched_wak(ing|eup|eup_new)",
@@ -165,15 +160,6 @@ def take(part, source, target):
     save(path, text.encode())
 
 
-def shorten(source, target):
-    shutil.copytree(source, target)
-    files = {path: list(packets(load(path))) for path in streams(target).values()}
-    begins = [begin_of(packet) for all_of_it in files.values() for packet in all_of_it]
-    since = min(begins) + (max(begins) - min(begins)) * 2 // 3
-    for path, all_of_it in files.items():
-        save(path, b"".join(packet for packet in all_of_it if begin_of(packet) >= since))
-
-
 def table(file=None):
     sums = {}
     for line in sys.stdin:
@@ -193,7 +179,7 @@ def main(words):
     if what == "parts":
         print(*PARTS)
         return 0
-    return {"judge": judge, "shorten": shorten, "table": table}[what](*rest)
+    return {"judge": judge, "table": table}[what](*rest)
 
 
 if __name__ == "__main__":

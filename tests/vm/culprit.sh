@@ -6,12 +6,11 @@
 # with two causes at once. One recording, with the events that `record` takes by default, has them all. Its first
 # sentences have to name that cause, or say that it is not recorded; also if a part of the trace is taken away: a stream,
 # its end, its older half, some of its packets, a class of events. Of the whole trace no more than one in five is unknown.
-# kernels: stock rt
+# long: stock rt
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 600
-# long-part: takes each of 13 parts away, from the whole trace, and not two from its last third
+# timeout: 1800
 # worth: no other test has real traces of these causes on both kernels
 
 . /lt/tests/lib.sh
@@ -54,13 +53,7 @@ truth judge /tmp/known /tmp/alerts $trace whole >/tmp/whole 2>/tmp/speed || :
 cat /tmp/whole /tmp/speed
 grep -q ' events in .* a second$' /tmp/speed || fail "explain -v does not say how fast it was"
 awk '{ n[$1]++ } END { exit n["wrong"] > 0 || n["right"] == 0 || 5 * n["unknown"] > NR }' /tmp/whole || fail "of the whole trace"
-parts='lost-1 stream-0'
-if [ -n "${LT_LONG:-}" ]; then
-	parts=$(truth parts)
-else
-	truth shorten $trace /tmp/shorter
-	trace=/tmp/shorter
-fi
+parts=$(truth parts)
 # shellcheck disable=SC2086 # words
 truth judge /tmp/known /tmp/alerts $trace $parts >/tmp/parts || fail "of a part: $(grep ^wrong /tmp/parts)"
 truth table </tmp/parts
