@@ -106,7 +106,7 @@ AT_DEVICE = "it was at the device, which had no other request before it and comp
 
 CASES = [
     # Another thread, that computes, sleeps, or waits itself.
-    Case("futex", late.futex, call("futex"), of("last")),
+    Case("futex", late.futex, call("futex"), VICTIM + r"waited( in futex)? for (middle/\d+, which .*)?last/\d+(, which ran)?"),
     Case("pipe", late.pipe, "offcpu threshold=300ms comm=reader", r"reader/\d+ waited for sleeper/\d+, which " + TIMER),
     Case("flock", lambda: causes.locked(causes.flock, causes.computes), call("flock"), of("holder")),
     Case("record_lock", lambda: causes.locked(causes.record_lock, causes.computes), call("fcntl"), of("holder")),
@@ -171,7 +171,7 @@ CASES = [
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
         VICTIM + r"could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z ]+)?|ran (ksoftirqd|ktimers)/1/\d+)"),
     Case("membarrier", causes.membarrier, "syscall threshold=10ms comm=victim calls=membarrier max_alerts=1",
-        of(r"rcu[a-z_]+(/\d+)?", TIMER)),
+        VICTIM + r"waited( in membarrier)? for rcu[a-z_]+(/\d+)*, which .*"),
     # A processor, and limits.
     Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + "had been woken, and waited for " + ran("hog")),
     Case("preempt", late.preempt, "runqueue threshold=300ms comm=victim",
