@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker explain` never names a wrong culprit. Each delay is provoked, so its cause is known: tests/culprits.py
+# has the list, with locks, other ways to wait for a thread, disks, limits, processors, interrupts and the network, and
+# with two causes at once. One recording, with the events that `record` takes by default, has them all. Its first
+# sentences have to name that cause, or say that it is not recorded; also if a part of the trace is taken away: a stream,
+# its end, its older half, some of its packets, a class of events. Of the whole trace no more than one in five is unknown.
+# long: stock rt
+# cpus: 2
+# root: full
+# debug: no, LTTng's modules are not built for this kernel
+# timeout: 1800
+# worth: no other test has real traces of these causes on both kernels
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+truth() { python3 -B /lt/tests/truth.py "$@"; }
+
+load_module
+ip link set lo up
+null_disk slow 400000000
+null_disk fast 0
+null_disk throttled 60000000 hw_queue_depth=1
+null_disk ext 100000000
+modprobe ext4
+mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/ext
+mkdir -p /tmp/ext
+mount -t ext4 /dev/ext /tmp/ext
+modprobe fuse
+insmod /lt/lt_works.ko ms=1500
+insmod /lt/lt_causes.ko us=400000
+
+# Its own alert comes last, when all others have been there.
+latency-tracker record -n 1 --subbuf-size 128K --num-subbuf 128 --no-explain -o /tmp/captures \
+	last offcpu threshold=300ms comm=last >/tmp/record.log 2>&1 &
+recorder=$!
+wait_until 60 sh -c "grep -q '^armed' /tmp/record.log || ! kill -0 $recorder"
+python3 -B /lt/tests/culprits.py /tmp/alerts /tmp/known ||
+	{ cat /tmp/record.log; fail "not everything was provoked"; }
+( cd /lt/tests && python3 -B -c 'import late, time; late.called("last"); time.sleep(0.5)' )
+wait $recorder && status=0 || status=$?
+cat /tmp/record.log
+assert_eq "$status" 2 "the exit status of record"
+trace=/tmp/captures/0001/trace
+if [ -n "${LT_KEEP:-}" ]; then
+	# For scripts/bench, which takes parts away itself.
+	cp -r /tmp/alerts /tmp/known $trace /lt/out/
+	exit
+fi
+truth judge /tmp/known /tmp/alerts $trace whole >/tmp/whole 2>/tmp/speed || :
+cat /tmp/whole /tmp/speed
+grep -q ' events in .* a second$' /tmp/speed || fail "explain -v does not say how fast it was"
+awk '{ n[$1]++ } END { exit n["wrong"] > 0 || n["right"] == 0 || 5 * n["unknown"] > NR }' /tmp/whole || fail "of the whole trace"
+parts=$(truth parts)
+# shellcheck disable=SC2086 # words
+truth judge /tmp/known /tmp/alerts $trace $parts >/tmp/parts || fail "of a part: $(grep ^wrong /tmp/parts)"
+truth table </tmp/parts
+umount /tmp/ext
+rmmod lt_works
+rmmod lt_causes
+unload_module
