@@ -18,8 +18,8 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded, Vector,
-    WakerId, Wanted,
+    Context, Handler, Interval, Model, Name, Raiser, Request, Sleep, State, ThreadId, Unrecorded,
+    Vector, WakerId, Wanted,
 };
 
 use crate::beside::{Beside, Nothing, Slept};
@@ -239,6 +239,14 @@ impl Walk<'_> {
                     self.ended(id, part, number, None);
                 }
                 let mut cause = Cause::of(self.model, interval);
+                let request = interval.waker.and_then(|w| self.model.request(w));
+                // Where another thread's request was does not show where this thread's own was, if there is one.
+                if let Some(of) = request.and_then(|request| request.of)
+                    && of != id
+                    && let Cause::For(Leaf::Disk(Some(disk)), call) = cause
+                {
+                    cause = Cause::For(Leaf::Others(disk, of), call);
+                }
                 // What happened to be the last before ksoftirqd was woken is not what it was woken for.
                 if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
                     && is_of_softirq(leaf)
@@ -251,7 +259,7 @@ impl Walk<'_> {
                 {
                     cause = Cause::For(slept.leaf, call);
                 }
-                let at = self.held(id, interval, part, cause, inside);
+                let at = self.held(id, request, part, cause, inside);
                 self.piece(id, (at, part.1), cause, None, inside);
             }
         }
@@ -272,12 +280,11 @@ impl Walk<'_> {
     fn held(
         &mut self,
         id: ThreadId,
-        interval: &Interval,
+        request: Option<Request>,
         part: (u64, u64),
         cause: Cause,
         inside: (u64, u64),
     ) -> u64 {
-        let request = interval.waker.and_then(|w| self.model.request(w));
         let (Some(request), Cause::For(Leaf::Disk(Some(disk)), call)) = (request, cause) else {
             return part.0;
         };

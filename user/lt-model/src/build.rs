@@ -383,8 +383,11 @@ impl Builder {
                 sector,
             } => {
                 let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
-                let by = (self.cpus.at(cpu).thread(), is_limited);
-                return self.requests.reach(time, stage, disk, sector, by);
+                let at = self.cpus.at(cpu);
+                let by = at.thread().filter(|_| at.contexts.is_empty());
+                return self
+                    .requests
+                    .reach(time, stage, disk, sector, (by, is_limited));
             }
             What::Remap { from, to } => return self.requests.remap(from, to),
             What::Completed { disk, range } => {

@@ -399,6 +399,11 @@ impl Shown<'_> {
                 json.by = Some("disk");
                 json.name = disk.map(|disk| disk.to_string());
             }
+            Some(Leaf::Others(disk, of)) => {
+                json.by = Some("disk");
+                json.name = Some(disk.to_string());
+                json.request_of = Some(self.thread_json(of));
+            }
             Some(Leaf::Dirty(disk)) => {
                 json.by = Some("dirty-limit");
                 json.name = disk.map(|disk| disk.to_string());
@@ -526,6 +531,9 @@ struct CauseJson {
     raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// Whose request of a disk it was, if another thread's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_of: Option<Thread>,
     /// In which function of the kernel it slept, if that shows for what.
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'static str>,

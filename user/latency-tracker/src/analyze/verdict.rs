@@ -25,7 +25,7 @@ impl Shown<'_> {
                 unrecorded(why)
             ));
         }
-        let more = addition(most.cause).map(|more| format!("; {more}"));
+        let more = addition(self.model, most.cause).map(|more| format!("; {more}"));
         Some(format!(
             "{}: {}{}{}.",
             out::share(most.time, self.range.1 - self.range.0),

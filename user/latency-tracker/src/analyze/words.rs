@@ -95,6 +95,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Timer => "a timer".into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
+        Leaf::Others(disk, of) => format!("disk {disk} (a request of {})", name(model, of)),
         Leaf::Dirty(Some(disk)) => format!("the dirty limit (data for disk {disk})"),
         Leaf::Dirty(None) => "the dirty limit".into(),
         Leaf::Completion(disk) => format!("a completion of disk {disk}"),
@@ -153,7 +154,7 @@ fn packet(by: Raiser) -> &'static str {
 }
 
 /// What a sentence adds to a cause: what it may have been, or which event would show it.
-pub(crate) fn addition(cause: Cause) -> Option<&'static str> {
+pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
     Some(match cause {
         Cause::Held(_, Place::Limited, _) => return None,
         Cause::Held(_, place, _) => match place {
@@ -165,6 +166,10 @@ pub(crate) fn addition(cause: Cause) -> Option<&'static str> {
                 "where is not recorded (enable block_bio_queue and block_getrq)"
             }
         },
+        Cause::For(Leaf::Others(_, of), _) if name(model, of).starts_with("kworker/") => {
+            "for a page that it wrote, for a free tag, or held back by io.max, which leaves requests to workers"
+        }
+        Cause::For(Leaf::Others(..), _) => "for a page that it read or wrote, or for a free tag",
         Cause::For(Leaf::Dirty(_), _) => {
             "threads have written more than may wait to be on disk (vm.dirty_*)"
         }

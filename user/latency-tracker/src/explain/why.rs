@@ -454,6 +454,40 @@ mod tests {
         );
     }
 
+    /// 8 has the only tag of the disk, and submits its request while 7 waits.
+    #[test]
+    fn a_sentence_says_whose_request_ended_a_wait() {
+        let disk = lt_model::Disk(254 << 20);
+        let stage = |time, stage| {
+            let what = What::Request {
+                stage,
+                disk,
+                sector: 64,
+            };
+            at(time, 0, what)
+        };
+        let range = Some((64, 8));
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(10, 0, 7, S, 8),
+            stage(500, lt_model::Stage::Queued),
+            stage(501, lt_model::Stage::Allocated),
+            stage(502, lt_model::Stage::Issued),
+            switch(600, 0, 8, S, 0),
+            at(800, 0, What::Timer { function: None }),
+            at(800, 0, What::Completed { disk, range }),
+            waking(800, 0, 7),
+            at(801, 0, What::TimerEnd),
+            switch(810, 0, 0, R, 7),
+            switch(820, 0, 7, S, 0),
+        ];
+        assert_eq!(
+            verdict(&events, "offcpu", (10, 810)),
+            "98 % of it (790ns): late/7 waited for disk 254:0 (a request of hog/8); for a page that it read or wrote, or \
+             for a free tag."
+        );
+    }
+
     #[test]
     fn an_interrupt_is_explained_by_its_processor() {
         let events = [

@@ -18,7 +18,7 @@ struct Held {
     disk: Disk,
     entered: Option<u64>,
     queued: Option<u64>,
-    by: Option<ThreadId>,
+    of: Option<ThreadId>,
     limited: Option<u64>,
     allocated: Option<u64>,
     issued: Option<u64>,
@@ -30,7 +30,7 @@ impl Held {
             disk,
             entered: None,
             queued: None,
-            by: None,
+            of: None,
             limited: None,
             allocated: None,
             issued: None,
@@ -73,8 +73,10 @@ impl Requests {
                 if held.queued.is_some() {
                     *held = Held::new(disk);
                 }
-                held.entered = held.entered.or(Some(time));
-                (held.queued, held.by) = (Some(time), by);
+                if held.entered.is_none() {
+                    (held.entered, held.of) = (Some(time), by.filter(|_| !is_limited));
+                }
+                held.queued = Some(time);
                 held.limited = held.limited.or(is_limited.then_some(time));
             }
             Stage::Allocated => held.allocated = Some(time),
@@ -94,7 +96,7 @@ impl Requests {
         {
             let lower = self.at(disk, sector, false);
             *lower = Held::new(disk);
-            (lower.entered, lower.limited) = (upper.entered, upper.limited);
+            (lower.entered, lower.of, lower.limited) = (upper.entered, upper.of, upper.limited);
         }
     }
 
@@ -104,7 +106,14 @@ impl Requests {
         let held = self.held.get(&sector)?.iter().find(is).copied();
         let end = sector.saturating_add(u64::from(sectors.max(1)));
         let inside: Vec<u64> = self.held.range(sector..end).map(|(at, _)| *at).collect();
+        let first = held.and_then(|held| held.of);
+        let mut is_of_one = true;
         for at in inside {
+            // A bio that was merged into it may still be of a partition.
+            let merged = self.held.get(&at).into_iter().flatten();
+            is_of_one &= merged
+                .filter(|bio| bio.disk == disk || bio.issued.is_none())
+                .all(|bio| bio.of == first);
             if let Some(all) = self.held.get_mut(&at) {
                 let before = all.len();
                 all.retain(|held| held.disk != disk);
@@ -114,12 +123,19 @@ impl Requests {
                 }
             }
         }
-        let held = held?;
+        let mut held = held?;
+        if !is_of_one {
+            // Where the first part was is not where the others were.
+            held = Held {
+                issued: held.issued,
+                ..Held::new(disk)
+            };
+        }
         Some(Request {
             disk,
             entered: held.entered,
             queued: held.queued,
-            by: held.by,
+            of: held.of,
             limited: held.limited,
             allocated: held.allocated,
             issued: held.issued?,
