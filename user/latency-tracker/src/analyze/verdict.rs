@@ -65,23 +65,29 @@ impl Shown<'_> {
         let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
         // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
-        let idle = match had[..] {
-            [ref one] if one.used == Use::Idle => Some(format!(
-                "was runnable; CPU {} was idle for {} before it ran: {}",
-                one.cpu,
-                Nanos(one.used_time),
-                match (self.facts.quota, looks_limited) {
-                    (Quota::Excluded, _) =>
-                        "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)",
-                    (Quota::Proved(_), true) =>
-                        "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too",
-                    (Quota::Open, true) =>
-                        "perhaps cpu.max, of which a timer expired then; its counters (nr_throttled) are not recorded",
-                    (_, false) => "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
-                }
-            )),
-            _ => None,
+        let is_idle = |had: &&Had| had.used == Use::Idle;
+        let why_idle = match (self.facts.quota, looks_limited) {
+            (Quota::Excluded, _) => {
+                "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)"
+            }
+            (Quota::Proved(_), true) => {
+                "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too"
+            }
+            (Quota::Open, true) => {
+                "perhaps cpu.max, of which a timer expired then; its counters (nr_throttled) are not recorded"
+            }
+            (_, false) => "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
         };
+        let times = had
+            .iter()
+            .filter(is_idle)
+            .map(|had| format!("CPU {} was idle for {}", had.cpu, Nanos(had.used_time)));
+        let times = times.collect::<Vec<_>>().join(", and ");
+        let idle = (!had.is_empty() && had.iter().all(|had| is_idle(&had)))
+            .then(|| format!("was runnable; {times} before it ran: {why_idle}"));
+        let partly =
+            (idle.is_none() && !times.is_empty()).then(|| format!("; {times}: {why_idle}"));
+        let partly = partly.unwrap_or_default();
         let several = had.len() > 1;
         let cpus: Vec<_> = had.iter().map(|had| had.words(model, several)).collect();
         let processor = match &cpus[..] {
@@ -96,11 +102,11 @@ impl Shown<'_> {
             Cause::Interrupted(leaf) => format!("was interrupted: {}", self.leaf(leaf)),
             Cause::Preempted => match idle {
                 Some(idle) => idle,
-                None => format!("could have gone on, and waited for {processor}{quota}"),
+                None => format!("could have gone on, and waited for {processor}{partly}{quota}"),
             },
             Cause::Waiting => match idle {
                 Some(idle) => idle,
-                None => format!("had been woken, and waited for {processor}{quota}"),
+                None => format!("had been woken, and waited for {processor}{partly}{quota}"),
             },
             Cause::For(leaf, c) => format!("waited{} for {}", call(c), self.leaf(leaf)),
             Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),

@@ -488,6 +488,48 @@ mod tests {
         );
     }
 
+    /// 7 is moved from one CPU to another while it waits, and one or both of these are idle.
+    #[test]
+    fn a_reason_is_given_for_each_cpu_that_was_idle() {
+        let moved = |other| {
+            let name = b"";
+            let (tid, from, to) = (7, 0, 1);
+            [
+                switch(0, 0, 0, R, 7),
+                switch(0, 1, 0, R, 9),
+                switch(1, 1, 9, S, other),
+                switch(10, 0, 7, R, 0),
+                at(
+                    400,
+                    1,
+                    What::Migrate {
+                        tid,
+                        name,
+                        from,
+                        to,
+                    },
+                ),
+                switch(900, 1, other, S, 7),
+                switch(1000, 1, 7, S, 0),
+            ]
+        };
+        let reason = "slow to leave idle, or a limit not recorded (cpu.max, deadline).";
+        assert_eq!(
+            verdict(&moved(0), "runqueue", (10, 900)),
+            format!(
+                "100 % of it (890ns): late/7 was runnable; CPU 0 was idle for 390ns, and CPU 1 was idle for 500ns before \
+                 it ran: {reason}"
+            )
+        );
+        assert_eq!(
+            verdict(&moved(8), "runqueue", (10, 900)),
+            format!(
+                "100 % of it (890ns): late/7 could have gone on, and waited for CPU 0, which was idle (390ns), and for \
+                 CPU 1, which ran hog/8 (500ns); CPU 0 was idle for 390ns: {reason}"
+            )
+        );
+    }
+
     #[test]
     fn an_interrupt_is_explained_by_its_processor() {
         let events = [
