@@ -12,27 +12,39 @@ use super::words::{addition, held, name, unrecorded, used_by};
 use crate::out;
 use lt_proc::Nanos;
 
+/// If the largest cause is less than half of the time, a sentence names so many more of them
+const OTHERS: usize = 2;
+/// that are at least this part of it.
+const LARGE: u64 = 5;
+
 impl Shown<'_> {
-    /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.`
+    /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no part is as much as half,
+    /// those that come next are named, too: `42 % of it (420.0ms): ...; 31 %: ...`
     pub(crate) fn verdict(&self) -> Option<String> {
+        let took = self.range.1 - self.range.0;
         let all = self.groups(false);
-        let most = all.first()?;
-        if let Cause::Unknown(why) = most.cause {
-            return Some(format!(
-                "{} is not recorded: what {} did, for {}.",
-                out::share(most.time, self.range.1 - self.range.0),
-                most.who(self.model),
-                unrecorded(why)
-            ));
+        let (most, others) = all.split_first()?;
+        let share = out::share(most.time, took);
+        let mut sentence = share + &self.clause(most);
+        if most.time < took.div_ceil(2) {
+            let large = others.iter().filter(|of| of.time >= took.div_ceil(LARGE));
+            for of in large.take(OTHERS) {
+                let percent = of.time * 100 / took.max(1);
+                sentence += &format!("; {percent} %{}", self.clause(of));
+            }
         }
-        let more = addition(self.model, most.cause).map(|more| format!("; {more}"));
-        Some(format!(
-            "{}: {}{}{}.",
-            out::share(most.time, self.range.1 - self.range.0),
-            self.who(most),
-            self.did(most),
-            more.unwrap_or_default()
-        ))
+        Some(sentence + ".")
+    }
+
+    /// What follows the share of a cause.
+    fn clause(&self, of: &Group) -> String {
+        if let Cause::Unknown(why) = of.cause {
+            let (who, why) = (of.who(self.model), unrecorded(why));
+            return format!(" is not recorded: what {who} did, for {why}");
+        }
+        let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
+        let (who, did) = (self.who(of), self.did(of));
+        format!(": {who}{did}{}", more.unwrap_or_default())
     }
 
     /// The subject of the sentence: the thread itself, or those that it waited for.
@@ -256,7 +268,7 @@ mod tests {
         let said = shown.verdict().unwrap();
         assert_eq!(
             said,
-            "42 % of it (12ns): late/7 waited for worker (3 threads), which ran."
+            "42 % of it (12ns): late/7 waited for worker (3 threads), which ran; 25 %: late/7 waited for hog/8, which ran."
         );
         // As the table has it.
         let lines = shown.lines(Part::Longest(9), 9);
