@@ -11,6 +11,7 @@
 //! A counter is of all threads of its cgroup. It shows of one of them only that it may have been held back, unless it has
 //! not grown: then that thread has not been, either.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
@@ -23,9 +24,17 @@ use lt_proc::{Alert, Reason};
 use super::resource;
 use crate::analyze::words::Facts;
 
-/// Reads it from the directory of a capture. A capture need not have it.
-pub(super) fn read(capture: &Path) -> Result<Evidence> {
-    let file = capture.join("evidence.json");
+/// Reads it from the directory of a capture, or for the directory `trace` of one from beside that. A capture need not have
+/// it.
+pub(super) fn read(directory: &Path) -> Result<Evidence> {
+    let mut file = directory.join("evidence.json");
+    // Resolved, as the directory may be `.`; one that cannot be read is an error of the trace.
+    if !file.exists()
+        && let Ok(trace) = fs::canonicalize(directory)
+        && trace.file_name() == Some(OsStr::new("trace"))
+    {
+        file = trace.with_file_name("evidence.json");
+    }
     let about = || file.display().to_string();
     if !file.try_exists().with_context(about)? {
         return Ok(Evidence::default());

@@ -335,6 +335,14 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     let some = evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]);
     fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
     assert_eq!(read(capture.path()).unwrap(), some);
+    // For the trace of the capture, too, but not for another one that happens to be there.
+    let [trace, other] = ["trace", "other"].map(|name| capture.path().join(name));
+    for directory in [&trace, &other] {
+        fs::create_dir(directory).unwrap();
+    }
+    assert_eq!(read(&trace).unwrap(), some);
+    assert_eq!(read(&trace.join(".")).unwrap(), some);
+    assert_eq!(read(&other).unwrap(), Evidence::default());
     fs::write(&file, "{").unwrap();
     let error = read(capture.path()).unwrap_err().to_string();
     assert!(error.ends_with("evidence.json"), "{error}");
