@@ -240,13 +240,7 @@ impl Walk<'_> {
                 }
                 let mut cause = Cause::of(self.model, interval);
                 let request = interval.waker.and_then(|w| self.model.request(w));
-                // Where another thread's request was does not show where this thread's own was, if there is one.
-                if let Some(of) = request.and_then(|request| request.of)
-                    && of != id
-                    && let Cause::For(Leaf::Disk(Some(disk)), call) = cause
-                {
-                    cause = Cause::For(Leaf::Others(disk, of), call);
-                }
+                cause = self.of_others(id, interval, request, cause);
                 // What happened to be the last before ksoftirqd was woken is not what it was woken for.
                 if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
                     && is_of_softirq(leaf)
@@ -262,6 +256,26 @@ impl Walk<'_> {
                 let at = self.held(id, request, part, cause, inside);
                 self.piece(id, (at, part.1), cause, None, inside);
             }
+        }
+    }
+
+    /// A wait that the completion of another request than its own has ended: where that was does not show where its own was.
+    fn of_others(
+        &self,
+        id: ThreadId,
+        sleep: &Interval,
+        request: Option<Request>,
+        cause: Cause,
+    ) -> Cause {
+        let Cause::For(Leaf::Disk(Some(disk)) | Leaf::Completion(disk), call) = cause else {
+            return cause;
+        };
+        if self.model.had_no_request(id, sleep.begin, sleep.end) {
+            return Cause::Held(disk, Place::Unallocated, call);
+        }
+        match request.and_then(|request| request.of) {
+            Some(of) if of != id => Cause::For(Leaf::Others(disk, of), call),
+            _ => cause,
         }
     }
 

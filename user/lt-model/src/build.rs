@@ -48,7 +48,7 @@ use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::context::{Context, Vector, is_for_softirqs};
-use crate::event::{Event, Priority, Stage, What};
+use crate::event::{Event, Priority, What};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
 use crate::names::Names;
@@ -381,14 +381,7 @@ impl Builder {
                 stage,
                 disk,
                 sector,
-            } => {
-                let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
-                let at = self.cpus.at(cpu);
-                let by = at.thread().filter(|_| at.contexts.is_empty());
-                return self
-                    .requests
-                    .reach(time, stage, disk, sector, (by, is_limited));
-            }
+            } => return self.request(time, cpu, stage, (disk, sector)),
             What::Remap { from, to } => return self.requests.remap(from, to),
             What::Completed { disk, range } => {
                 let request = range
@@ -412,6 +405,7 @@ impl Builder {
     pub fn finish(mut self) -> Model {
         let span = self.span.unwrap_or_default();
         self.tasks.finish(span.1);
+        self.signs.finish();
         let processors = self.cpus.finish(span.1);
         Model {
             threads: self.tasks.threads,

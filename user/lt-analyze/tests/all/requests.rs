@@ -43,7 +43,7 @@ fn parts(events: &[Event<'static>]) -> String {
     let mut all = vec![switch(0, 0, R, 7)];
     all.extend(events.iter().filter(|e| e.time < 10));
     all.push(switch(10, 7, S, 0));
-    all.extend(events.iter().filter(|e| e.time >= 10));
+    all.extend(events.iter().filter(|e| (10..100).contains(&e.time)));
     all.extend([
         at(99, What::Timer { function: None }),
         at(99, What::Completed { disk, range }),
@@ -57,8 +57,9 @@ fn parts(events: &[Event<'static>]) -> String {
         ),
         at(101, What::TimerEnd),
         switch(102, 0, R, 7),
-        switch(110, 7, S, 0),
     ]);
+    all.extend(events.iter().filter(|e| e.time > 102));
+    all.push(switch(110, 7, S, 0));
     let mut builder = Builder::new();
     all.iter().for_each(|e| builder.feed(e));
     let m = builder.finish();
@@ -176,6 +177,19 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     assert_eq!(parts(&by_nine(60)), "9's 100");
     let own = [stage(5, Stage::Queued, DISK, 128)];
     assert_eq!(parts(&[&own[..], &by_nine(60)].concat()), "9's 100");
+    // It gets a request after that, for what it had submitted before.
+    let after = |sector| [stage(103, Stage::Allocated, DISK, sector)];
+    let waits = [&own[..], &by_nine(60), &after(128)].concat();
+    assert_eq!(parts(&waits), "Unallocated 100");
+    let another = [&own[..], &by_nine(60), &after(256)].concat();
+    assert_eq!(parts(&another), "9's 100");
+    let then = [
+        &by_nine(60)[..],
+        &own.map(|e| Event { time: 103, ..e }),
+        &after(128),
+    ]
+    .concat();
+    assert_eq!(parts(&then), "9's 100");
     // A stacked device passes it on.
     let mut stacked = by_nine(60).to_vec();
     stacked[1] = stage(60, Stage::Queued, MAPPED, 0);

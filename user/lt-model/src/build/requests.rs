@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Builder;
 use crate::context::Disk;
 use crate::event::Stage;
 use crate::ids::ThreadId;
@@ -57,15 +58,15 @@ impl Requests {
         self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
     }
 
-    /// One of them has come to a stage. If it is submitted: by which thread, and whether a limit has held it back.
-    pub(super) fn reach(
+    /// One of them has come to a stage. If it is submitted: by which thread, and whether a limit has held it back. If it is
+    /// allocated by the thread whose it is: when that has submitted it.
+    fn reach(
         &mut self,
         time: u64,
         stage: Stage,
-        disk: Disk,
-        sector: u64,
+        (disk, sector): (Disk, u64),
         (by, is_limited): (Option<ThreadId>, bool),
-    ) {
+    ) -> Option<u64> {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
@@ -79,9 +80,13 @@ impl Requests {
                 held.queued = Some(time);
                 held.limited = held.limited.or(is_limited.then_some(time));
             }
-            Stage::Allocated => held.allocated = Some(time),
+            Stage::Allocated => {
+                held.allocated = Some(time);
+                return held.queued.filter(|_| by.is_some() && held.of == by);
+            }
             Stage::Issued => held.issued = Some(time),
         }
+        None
     }
 
     /// A stacked device hands one on to another.
@@ -164,5 +169,29 @@ impl Requests {
             all.len() - 1
         });
         &mut all[place]
+    }
+}
+
+impl Builder {
+    /// A request, or a bio, has come to a stage on that CPU.
+    pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
+        let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
+        let at = self.cpus.at(cpu);
+        let by = at.thread().filter(|_| at.contexts.is_empty());
+        let queued = self.requests.reach(time, stage, place, (by, is_limited));
+        let (Some(thread), Some(queued)) = (by, queued) else {
+            return;
+        };
+        let slept = self.tasks.of(thread).slept_since;
+        if slept.is_none_or(|since| since < queued)
+            || time <= self.tasks.keep
+            || !self.tasks.wants(thread, queued, time)
+        {
+            return;
+        }
+        match self.over {
+            true => self.signs.count(),
+            false => self.signs.allocates(thread, queued, time),
+        }
     }
 }

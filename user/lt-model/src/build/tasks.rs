@@ -43,6 +43,8 @@ pub(super) struct Task {
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
     /// It waits for a processor if that waking was its end of sleep; else it still sleeps so.
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
+    /// Since when it has slept the last time, if that was ended by a waking.
+    pub(super) slept_since: Option<u64>,
     /// It is about to sleep because it has made too much data dirty, for this disk.
     pub(super) dirty: Option<Option<Disk>>,
     /// The processors on which it may run, if these are not all.
@@ -127,6 +129,7 @@ impl Tasks {
             user_since: None,
             pending: None,
             assumed: None,
+            slept_since: None,
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             held: Vec::new(),
@@ -164,6 +167,8 @@ impl Tasks {
         waker: Option<WakerId>,
         target: Option<u32>,
     ) {
+        let task = self.of(thread);
+        task.slept_since = matches!(task.state, State::Blocked(..)).then_some(task.since);
         self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;
