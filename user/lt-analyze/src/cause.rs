@@ -67,6 +67,8 @@ pub enum Place {
 pub enum Leaf {
     /// A timer.
     Timer,
+    /// A timer, perhaps that of `memory.high`, by which the memory of a cgroup grew meanwhile: see [`crate::Quota::Proved`].
+    PerhapsHigh(Option<u16>),
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
     /// A block device that has completed a request of another thread: one for a page that both need, or one that held what

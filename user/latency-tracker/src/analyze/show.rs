@@ -395,6 +395,11 @@ impl Shown<'_> {
         json.syscall = call.map(text);
         match leaf {
             Some(Leaf::Timer) => json.by = Some("timer"),
+            Some(Leaf::PerhapsHigh(cgroup)) => {
+                json.by = Some("timer");
+                json.perhaps = Some("memory.high");
+                json.name = self.facts.cgroup(cgroup).map(str::to_string);
+            }
             Some(Leaf::Disk(disk)) => {
                 json.by = Some("disk");
                 json.name = disk.map(|disk| disk.to_string());
@@ -531,6 +536,9 @@ struct CauseJson {
     raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// What may be the reason, and is not proved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    perhaps: Option<&'static str>,
     /// Whose request of a disk it was, if another thread's.
     #[serde(skip_serializing_if = "Option::is_none")]
     request_of: Option<Thread>,

@@ -73,6 +73,10 @@ impl Facts {
     pub(crate) fn leaf(&self, model: &Model, leaf: Leaf) -> String {
         match leaf {
             Leaf::Freezer(cgroup) => format!("the freezer of {}", self.of_cgroup(cgroup)),
+            Leaf::PerhapsHigh(cgroup) => format!(
+                "a timer, perhaps that of memory.high of {}, whose counter has grown",
+                self.of_cgroup(cgroup)
+            ),
             other => leaf_name(model, other),
         }
     }
@@ -92,7 +96,7 @@ pub(crate) fn name(model: &Model, id: ThreadId) -> String {
 pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     let text = |name| out::printable(model.names.text(name));
     match leaf {
-        Leaf::Timer => "a timer".into(),
+        Leaf::Timer | Leaf::PerhapsHigh(_) => "a timer".into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
         Leaf::Others(disk, of) => format!("disk {disk} (a request of {})", name(model, of)),
