@@ -421,19 +421,19 @@ impl Builder {
     }
 
     fn named(&mut self, thread: Option<ThreadId>, name: &[u8]) {
-        let id = thread;
-        let Some(thread) = id.and_then(|id| self.tasks.threads.get_mut(id.0 as usize)) else {
+        let Some(id) = thread else {
             return;
         };
-        if name.is_empty()
-            || thread
-                .name
-                .is_some_and(|n| self.names.text(n).as_bytes() == name)
-        {
+        let last = self.tasks.threads.get(id.0 as usize).and_then(|t| t.name);
+        if name.is_empty() || last.is_some_and(|n| self.names.text(n).as_bytes() == name) {
             return;
         }
-        thread.name = Some(self.names.number(name));
-        if let (Some(id), Some(cpu)) = (id, cpu_of(name)) {
+        let time = self.span.map_or(0, |(_, now)| now);
+        let number = self.names.number(name);
+        if last != Some(number) {
+            self.tasks.rename(id, time, number);
+        }
+        if let Some(cpu) = cpu_of(name) {
             self.tasks.of(id).runs_on = Some([cpu].into());
         }
     }

@@ -8,7 +8,7 @@ use lt_analyze::{Cause, Piece, Quota, looks_like_a_quota, used};
 use lt_model::{Model, Use};
 
 use super::show::{Group, Shown};
-use super::words::{addition, held, name, unrecorded, used_by};
+use super::words::{addition, held, unrecorded, used_by};
 use crate::out;
 use lt_proc::Nanos;
 
@@ -39,7 +39,7 @@ impl Shown<'_> {
     /// What follows the share of a cause.
     fn clause(&self, of: &Group) -> String {
         if let Cause::Unknown(why) = of.cause {
-            let (who, why) = (of.who(self.model), unrecorded(why));
+            let (who, why) = (of.who(self.model, self.range.1), unrecorded(why));
             return format!(" is not recorded: what {who} did, for {why}");
         }
         let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
@@ -49,12 +49,15 @@ impl Shown<'_> {
 
     /// The subject of the sentence: the thread itself, or those that it waited for.
     fn who(&self, of: &Group) -> String {
-        let itself = name(self.model, self.thread);
+        let itself = self.name(self.thread);
         match (&of.threads[..], of.threads.contains(&self.thread)) {
             ([_], true) => format!("{itself} "),
             // Those of its name, too.
-            (_, true) => format!("{} ", of.who(self.model)),
-            (_, false) => format!("{itself} waited for {}, which ", of.who(self.model)),
+            (_, true) => format!("{} ", of.who(self.model, self.range.1)),
+            (_, false) => format!(
+                "{itself} waited for {}, which ",
+                of.who(self.model, self.range.1)
+            ),
         }
     }
 
@@ -101,7 +104,10 @@ impl Shown<'_> {
             (idle.is_none() && !times.is_empty()).then(|| format!("; {times}: {why_idle}"));
         let partly = partly.unwrap_or_default();
         let several = had.len() > 1;
-        let cpus: Vec<_> = had.iter().map(|had| had.words(model, several)).collect();
+        let cpus: Vec<_> = had
+            .iter()
+            .map(|had| had.words(model, self.range.1, several))
+            .collect();
         let processor = match &cpus[..] {
             [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
@@ -164,8 +170,8 @@ struct Had {
 
 impl Had {
     /// `CPU 1, which ran hog/9`; with the time of the wait if there are others.
-    fn words(&self, model: &Model, several: bool) -> String {
-        let who = used_by(model, self.used);
+    fn words(&self, model: &Model, time: u64, several: bool) -> String {
+        let who = used_by(model, self.used, time);
         let cpu = self.cpu;
         let mut words = match self.used {
             Use::Unknown => format!("CPU {cpu}; what it ran is not recorded"),

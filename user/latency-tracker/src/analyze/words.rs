@@ -82,11 +82,16 @@ impl Facts {
     }
 }
 
-/// `fio/812`, or the number alone.
+/// `fio/812`, or the number alone; by the last name that the thread had.
 pub(crate) fn name(model: &Model, id: ThreadId) -> String {
+    name_at(model, id, u64::MAX)
+}
+
+/// The same, by the name that it had then.
+pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     let thread = model.thread(id);
     let tid = thread.map_or(0, |t| t.tid);
-    match thread.and_then(|t| t.name) {
+    match thread.and_then(|t| t.name_at(time)) {
         Some(name) => format!("{}/{tid}", out::printable(model.names.text(name))),
         None => tid.to_string(),
     }
@@ -218,12 +223,12 @@ pub(super) fn is_call(model: &Model, name: Name) -> bool {
     calls.contains(&model.names.text(name))
 }
 
-/// Who has a processor that is used so.
-pub(crate) fn used_by(model: &Model, used: Use) -> String {
+/// Who has a processor that is used so then.
+pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),
         Use::Idle => "idle".into(),
-        Use::Thread(id) => name(model, id),
+        Use::Thread(id) => name_at(model, id, time),
         Use::Context(context) => leaf_name(model, context.into()),
     }
 }

@@ -14,7 +14,7 @@ use super::proofs::Proofs;
 use super::resource;
 use crate::analyze::feed::Told;
 use crate::analyze::show::{Json, Shown};
-use crate::analyze::words::{Facts, leaf_name, name, used_by};
+use crate::analyze::words::{Facts, leaf_name, name_at, used_by};
 use crate::{out, way};
 
 /// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
@@ -91,12 +91,16 @@ impl<'a> Why<'a> {
             None => format!("No events of CPU {cpu} cover the delay."),
             Some((Use::Idle, time)) => format!("{}: CPU {cpu} was idle.", self.share(*time)),
             Some((Use::Thread(id), time)) => {
-                format!("{}: CPU {cpu} ran {}.", self.share(*time), name(model, *id))
+                format!(
+                    "{}: CPU {cpu} ran {}.",
+                    self.share(*time),
+                    name_at(model, *id, self.to)
+                )
             }
             Some((used @ Use::Context(_), time)) => format!(
                 "{}: CPU {cpu} worked for {}.",
                 self.share(*time),
-                used_by(model, *used)
+                used_by(model, *used, self.to)
             ),
             Some((Use::Unknown, time)) => {
                 format!("{}: what CPU {cpu} did is not recorded.", self.share(*time))
@@ -189,7 +193,7 @@ impl<'a> Why<'a> {
                 format!("  {}", Nanos(sum.time)),
                 format!("{:.1}", sum.time as f64 * 100.0 / took),
                 out::thousands(sum.count),
-                name(shown.model, sum.thread),
+                shown.name(sum.thread),
                 shown.what(sum.cause),
             ]
         };
@@ -217,7 +221,7 @@ impl<'a> Why<'a> {
             vec![
                 format!("  +{}", Nanos(piece.begin - self.from)),
                 Nanos(piece.end - piece.begin).to_string(),
-                format!("{:indent$}{}", "", name(shown.model, piece.thread)),
+                format!("{:indent$}{}", "", shown.name(piece.thread)),
                 shown.step(piece),
             ]
         };
@@ -245,7 +249,7 @@ impl<'a> Why<'a> {
             vec![
                 format!("  {}", Nanos(*time)),
                 format!("{:.1}", *time as f64 * 100.0 / took),
-                used_by(self.model(), *used),
+                used_by(self.model(), *used, self.to),
             ]
         };
         let rows: Vec<_> = self.used.iter().take(CAUSES).map(row).collect();
@@ -272,7 +276,7 @@ impl<'a> Why<'a> {
         lines.push("  worked more than in the rest of the trace, in % of a CPU".into());
         let row = |w: &lt_analyze::Working| {
             let who = match w.who {
-                Worker::Thread(id) => name(model, id),
+                Worker::Thread(id) => name_at(model, id, self.to),
                 Worker::Leaf(leaf) => leaf_name(model, leaf),
             };
             vec![
@@ -528,6 +532,19 @@ mod tests {
                  CPU 1, which ran hog/8 (500ns); CPU 0 was idle for 390ns: {reason}"
             )
         );
+    }
+
+    /// 8 is another program later, and so is 7.
+    #[test]
+    fn threads_have_the_names_that_they_had_then() {
+        let mut events = hogged();
+        for tid in [7, 8] {
+            let name = b"true";
+            events.push(at(1100, 0, What::There { tid, name }));
+        }
+        let expected = "late/7 had been woken, and waited for CPU 0, which ran hog/8.";
+        let said = verdict(&events, "wakeup", (100, 900));
+        assert!(said.ends_with(expected), "{said}");
     }
 
     #[test]

@@ -87,6 +87,8 @@ pub(super) struct Tasks {
     pub(super) count_only: bool,
     /// How many intervals there are, or would be.
     stored: usize,
+    /// How many earlier names there are.
+    renamed: usize,
 }
 
 impl Tasks {
@@ -110,6 +112,7 @@ impl Tasks {
         let thread = Thread {
             tid,
             name: None,
+            earlier: Vec::new(),
             born: false,
             maker: None,
             dead: false,
@@ -143,6 +146,18 @@ impl Tasks {
     /// One that was found.
     pub(super) fn of(&mut self, thread: ThreadId) -> &mut Task {
         &mut self.now[thread.0 as usize]
+    }
+
+    /// It has another name from now on.
+    pub(super) fn rename(&mut self, id: ThreadId, time: u64, name: Name) {
+        let Some(thread) = self.threads.get_mut(id.0 as usize) else {
+            return;
+        };
+        let before = thread.name.replace(name);
+        if let Some(before) = before.filter(|_| time > self.keep && !self.count_only) {
+            thread.earlier.push((time, before));
+            self.renamed += 1;
+        }
     }
 
     /// Since when it does what it does.
@@ -459,6 +474,8 @@ impl Tasks {
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)
             + with_room(self.stored * Intervals::BYTES)
+            // A vector has room for four at least, or for twice as many.
+            + self.renamed * 4 * size_of::<(u64, Name)>()
             + self.kinds.bytes()
             + self.gaps.bytes()
     }
