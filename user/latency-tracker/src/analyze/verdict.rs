@@ -2,9 +2,9 @@
 
 //! A path in one sentence: where most of the time went.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use lt_analyze::{Cause, Piece, Quota, looks_like_a_quota, used};
+use lt_analyze::{Cause, Leaf, Piece, Quota, looks_like_a_quota, used};
 use lt_model::{Model, Use};
 
 use super::show::{Group, Shown};
@@ -126,7 +126,10 @@ impl Shown<'_> {
                 Some(idle) => idle,
                 None => format!("had been woken, and waited for {processor}{partly}{quota}"),
             },
-            Cause::For(leaf, c) => format!("waited{} for {}", call(c), self.leaf(leaf)),
+            Cause::For(leaf, c) => {
+                let polls = polls(of_it.filter(|p| p.thread != self.thread));
+                format!("waited{} for {}{polls}", call(c), self.leaf(leaf))
+            }
             Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
             Cause::Held(disk, place, c) => {
                 format!("waited{} for a request {}", call(c), held(disk, place))
@@ -138,6 +141,20 @@ impl Shown<'_> {
             Cause::Unknown(why) => format!("did what is not recorded: {}", unrecorded(why)),
         }
     }
+}
+
+/// What a sentence adds if a thread, while another one waited for it once, slept several times until a timer.
+fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
+    /// So many sleeps are not one that was interrupted.
+    const SEVERAL: u64 = 3;
+    let mut times: HashMap<_, u64> = HashMap::new();
+    for piece in pieces.filter(|p| matches!(p.cause, Cause::For(Leaf::Timer, _))) {
+        *times.entry((piece.thread, piece.inside)).or_default() += 1;
+    }
+    let most = times.into_values().max().filter(|times| *times >= SEVERAL);
+    most.map_or_else(String::new, |times| {
+        format!(" ({times} times: it polls, or does its work in steps; what it waits for is not recorded)")
+    })
 }
 
 /// How long CPUs took to leave idle.

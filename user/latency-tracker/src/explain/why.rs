@@ -534,6 +534,40 @@ mod tests {
         );
     }
 
+    /// 8 sleeps again and again before it wakes 7.
+    #[test]
+    fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
+        let slept = |times: u64, wakes_each: bool| {
+            let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 8)];
+            for time in (100..).step_by(100).take(times as usize) {
+                events.extend([
+                    switch(time, 0, 8, S, 0),
+                    at(time + 80, 0, What::Timer { function: None }),
+                    waking(time + 80, 0, 8),
+                    at(time + 81, 0, What::TimerEnd),
+                    switch(time + 82, 0, 0, R, 8),
+                ]);
+                if wakes_each {
+                    events.extend([waking(time + 83, 0, 7), switch(time + 84, 0, 8, R, 7)]);
+                    events.push(switch(time + 90, 0, 7, S, 8));
+                }
+            }
+            let end = times * 100 + 100;
+            events.extend([waking(end, 0, 7), switch(end + 1, 0, 8, S, 7)]);
+            events.push(switch(end + 10, 0, 7, S, 0));
+            verdict(&events, "offcpu", (10, end + 1))
+        };
+        let said = "late/7 waited for hog/8, which waited for a timer";
+        let polls =
+            " (4 times: it polls, or does its work in steps; what it waits for is not recorded).";
+        let (polled, once) = (slept(4, false), format!("{said}."));
+        assert!(polled.ends_with(&format!("{said}{polls}")), "{polled}");
+        // A few times, or once for each of several waits.
+        for other in [slept(2, false), slept(4, true)] {
+            assert!(other.contains(&once), "{other}");
+        }
+    }
+
     /// 8 is another program later, and so is 7.
     #[test]
     fn threads_have_the_names_that_they_had_then() {
