@@ -35,8 +35,8 @@ PACKET = struct.Struct("<32xQQQQQQ")
 def judged(case, report, without):
     """right, unknown or wrong."""
     # It is the first sentence that a person reads. Without one, the text says what is missing.
-    words = " ".join(report["text"].split("\n\n")[1].split())
-    verdict = report["verdict"]
+    words = largest(" ".join(report["text"].split("\n\n")[1].split()))
+    verdict = report["verdict"] and largest(report["verdict"])
     assert verdict in (words, None), words
     if UNKNOWN.search(words):
         return "unknown"
@@ -78,6 +78,11 @@ def judge(known, alerts, trace, *parts):
                 take(part, trace, copy)
             good &= judge_one(cases, explained(copy, alerts), part)
     return 0 if good else 2
+
+
+def largest(words):
+    """Without what a sentence adds of smaller parts."""
+    return re.sub(r"; [0-9]+ %(:| is not recorded:).*", ".", words)
 
 
 def packets(data):

@@ -158,11 +158,7 @@ fn lines(file: &Path) -> Result<Vec<Alert>> {
 
 /// An explanation of each alert as text, from the trace below `trace`, the directory `trace` of a capture.
 pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<String>> {
-    let evidence = trace
-        .parent()
-        .map(proofs::read)
-        .transpose()?
-        .unwrap_or_default();
+    let evidence = proofs::read(trace)?;
     let (told, requests) = read(trace, alerts, &evidence, &AtomicBool::new(false), false)?;
     let reports = reports(&told, alerts, &evidence, requests);
     Ok(reports.into_iter().map(|report| report.text).collect())

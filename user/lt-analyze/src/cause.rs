@@ -3,8 +3,8 @@
 //! Why time passes: what a thread does, or what it waits for.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, Unrecorded,
-    Vector,
+    Context, Disk, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, ThreadId,
+    Unrecorded, Vector,
 };
 
 /// Why time passed.
@@ -67,8 +67,13 @@ pub enum Place {
 pub enum Leaf {
     /// A timer.
     Timer,
+    /// A timer, perhaps that of `memory.high`, by which the memory of a cgroup grew meanwhile: see [`crate::Quota::Proved`].
+    PerhapsHigh(Option<u16>),
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
+    /// A block device that has completed a request of another thread: one for a page that both need, or one that held what
+    /// this thread's own needs, such as a tag.
+    Others(Disk, ThreadId),
     /// The dirty limit: there is too much data that has to be written to this disk.
     Dirty(Option<Disk>),
     /// The completion of a request of this disk; where it was until then is not recorded.
@@ -100,7 +105,7 @@ impl Leaf {
     pub(crate) fn is_vague(self) -> bool {
         matches!(
             self,
-            Self::Timer | Self::Unseen | Self::Ipi(_) | Self::Softirq(..)
+            Self::Timer | Self::Unseen | Self::Ipi(_) | Self::Softirq(..) | Self::Others(..)
         )
     }
 }

@@ -18,8 +18,8 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Handler, Interval, Model, Name, Raiser, Sleep, State, ThreadId, Unrecorded, Vector,
-    WakerId, Wanted,
+    Context, Handler, Interval, Model, Name, Raiser, Request, Sleep, State, ThreadId, Unrecorded,
+    Vector, WakerId, Wanted,
 };
 
 use crate::beside::{Beside, Nothing, Slept};
@@ -239,6 +239,8 @@ impl Walk<'_> {
                     self.ended(id, part, number, None);
                 }
                 let mut cause = Cause::of(self.model, interval);
+                let request = interval.waker.and_then(|w| self.model.request(w));
+                cause = self.of_others(id, interval, request, cause);
                 // What happened to be the last before ksoftirqd was woken is not what it was woken for.
                 if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
                     && is_of_softirq(leaf)
@@ -251,9 +253,29 @@ impl Walk<'_> {
                 {
                     cause = Cause::For(slept.leaf, call);
                 }
-                let at = self.held(id, interval, part, cause, inside);
+                let at = self.held(id, request, part, cause, inside);
                 self.piece(id, (at, part.1), cause, None, inside);
             }
+        }
+    }
+
+    /// A wait that the completion of another request than its own has ended: where that was does not show where its own was.
+    fn of_others(
+        &self,
+        id: ThreadId,
+        sleep: &Interval,
+        request: Option<Request>,
+        cause: Cause,
+    ) -> Cause {
+        let Cause::For(Leaf::Disk(Some(disk)) | Leaf::Completion(disk), call) = cause else {
+            return cause;
+        };
+        if self.model.had_no_request(id, sleep.begin, sleep.end) {
+            return Cause::Held(disk, Place::Unallocated, call);
+        }
+        match request.and_then(|request| request.of) {
+            Some(of) if of != id => Cause::For(Leaf::Others(disk, of), call),
+            _ => cause,
         }
     }
 
@@ -272,12 +294,11 @@ impl Walk<'_> {
     fn held(
         &mut self,
         id: ThreadId,
-        interval: &Interval,
+        request: Option<Request>,
         part: (u64, u64),
         cause: Cause,
         inside: (u64, u64),
     ) -> u64 {
-        let request = interval.waker.and_then(|w| self.model.request(w));
         let (Some(request), Cause::For(Leaf::Disk(Some(disk)), call)) = (request, cause) else {
             return part.0;
         };

@@ -48,7 +48,7 @@ use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
 use crate::context::{Context, Vector, is_for_softirqs};
-use crate::event::{Event, Priority, Stage, What};
+use crate::event::{Event, Priority, What};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
 use crate::names::Names;
@@ -381,11 +381,7 @@ impl Builder {
                 stage,
                 disk,
                 sector,
-            } => {
-                let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
-                let by = (self.cpus.at(cpu).thread(), is_limited);
-                return self.requests.reach(time, stage, disk, sector, by);
-            }
+            } => return self.request(time, cpu, stage, (disk, sector)),
             What::Remap { from, to } => return self.requests.remap(from, to),
             What::Completed { disk, range } => {
                 let request = range
@@ -409,6 +405,7 @@ impl Builder {
     pub fn finish(mut self) -> Model {
         let span = self.span.unwrap_or_default();
         self.tasks.finish(span.1);
+        self.signs.finish();
         let processors = self.cpus.finish(span.1);
         Model {
             threads: self.tasks.threads,
@@ -424,19 +421,19 @@ impl Builder {
     }
 
     fn named(&mut self, thread: Option<ThreadId>, name: &[u8]) {
-        let id = thread;
-        let Some(thread) = id.and_then(|id| self.tasks.threads.get_mut(id.0 as usize)) else {
+        let Some(id) = thread else {
             return;
         };
-        if name.is_empty()
-            || thread
-                .name
-                .is_some_and(|n| self.names.text(n).as_bytes() == name)
-        {
+        let last = self.tasks.threads.get(id.0 as usize).and_then(|t| t.name);
+        if name.is_empty() || last.is_some_and(|n| self.names.text(n).as_bytes() == name) {
             return;
         }
-        thread.name = Some(self.names.number(name));
-        if let (Some(id), Some(cpu)) = (id, cpu_of(name)) {
+        let time = self.span.map_or(0, |(_, now)| now);
+        let number = self.names.number(name);
+        if last != Some(number) {
+            self.tasks.rename(id, time, number);
+        }
+        if let Some(cpu) = cpu_of(name) {
             self.tasks.of(id).runs_on = Some([cpu].into());
         }
     }

@@ -109,13 +109,24 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// The thread, if it was that.
+    /// The thread, if it was that. A thread that runs the softirq of timers, such as `ktimers/1`, has not caused the wakeup
+    /// any more than an interrupt has that runs it.
     #[must_use]
     pub fn by(&self) -> Option<ThreadId> {
         match self.context {
+            Some(Context::Softirq { vector, by, .. }) if is_of_timers(vector, by) => None,
             None | Some(Context::Softirq { own: true, .. }) => self.thread,
             Some(_) => None,
         }
+    }
+}
+
+/// Whether a softirq does what is due: timers, or packets that a timer has sent, such as a delayed ACK.
+fn is_of_timers(vector: Vector, by: Raiser) -> bool {
+    match vector {
+        Vector::TIMER | Vector::HRTIMER => true,
+        Vector::NET_TX | Vector::NET_RX => by == Raiser::Timer,
+        _ => false,
     }
 }
 

@@ -88,6 +88,13 @@ impl Model {
         self.signs.of(thread, end)
     }
 
+    /// Whether that thread had submitted a bio when it fell asleep, and got a request of the disk for it only after `to`,
+    /// when it was woken.
+    #[must_use]
+    pub fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
+        self.signs.had_no_request(thread, from, to)
+    }
+
     /// The threads that had this number, one after the other.
     pub fn by_tid(&self, tid: i32) -> impl Iterator<Item = ThreadId> {
         let all = (0u32..).map(ThreadId).zip(&self.threads);

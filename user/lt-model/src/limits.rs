@@ -56,6 +56,9 @@ pub enum Runtime {
 #[derive(Debug, Default)]
 pub(crate) struct Signs {
     all: Vec<(u64, ThreadId, Sign)>,
+    /// Threads that slept between submitting a bio and getting a request for it: when they got that and when they had
+    /// submitted it. When all are there, by thread.
+    allocated: Vec<(ThreadId, u64, u64)>,
     /// How many were not stored.
     counted: usize,
 }
@@ -74,6 +77,25 @@ impl Signs {
     /// None is kept.
     pub(crate) fn clear(&mut self) {
         self.all = Vec::new();
+        self.allocated = Vec::new();
+    }
+
+    /// A thread gets a request now, for a bio that it submitted then; it has slept meanwhile.
+    pub(crate) fn allocates(&mut self, thread: ThreadId, queued: u64, time: u64) {
+        push(&mut self.allocated, (thread, time, queued));
+    }
+
+    /// All are there.
+    pub(crate) fn finish(&mut self) {
+        self.allocated.sort_unstable();
+    }
+
+    /// Whether the thread had submitted a bio then, and got no request for it before `to`.
+    pub(crate) fn had_no_request(&self, thread: ThreadId, from: u64, to: u64) -> bool {
+        let all = &self.allocated;
+        let next = all.partition_point(|(of, time, _)| (*of, *time) < (thread, to));
+        let next = all.get(next).filter(|(of, ..)| *of == thread);
+        next.is_some_and(|(.., queued)| *queued <= from)
     }
 
     /// That of the wait of a thread that ended then.
@@ -87,5 +109,6 @@ impl Signs {
     /// What they take.
     pub(crate) fn bytes(&self) -> usize {
         with_room((self.all.len() + self.counted) * size_of::<(u64, ThreadId, Sign)>())
+            + with_room(self.allocated.len() * size_of::<(ThreadId, u64, u64)>())
     }
 }

@@ -12,10 +12,12 @@ pub struct Request {
     pub disk: Disk,
     /// When it entered the block layer: of a stacked device, that one.
     pub entered: Option<u64>,
-    /// When it was submitted to the disk, and by which thread. A cgroup's limit holds it back before.
+    /// When it was submitted to the disk. A cgroup's limit holds it back before.
     pub queued: Option<u64>,
-    /// The thread that has submitted it.
-    pub by: Option<ThreadId>,
+    /// The thread whose request it is: the one that entered it. `None` if that is not recorded, if a limit held it back,
+    /// which leaves it to a worker, or if it has parts of several threads; then its places
+    /// are not known either.
+    pub of: Option<ThreadId>,
     /// When it was submitted by the work that io.max of a cgroup leaves it to: until then, that has held it back.
     pub limited: Option<u64>,
     /// When it got one of the disk's requests. Writeback throttling, io.cost and tags hold it back before.

@@ -14,6 +14,8 @@ pub struct Thread {
     pub tid: i32,
     /// The last name it had.
     pub name: Option<Name>,
+    /// Those it had before, each with the time of the first event that has the next one, in the order of time.
+    pub earlier: Vec<(u64, Name)>,
     /// It begins here: not only is known from here on.
     pub born: bool,
     /// Who made it, and when, if that is known.
@@ -25,6 +27,13 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// The name that it had then, as far as is recorded: the first one counts for the time before, too.
+    #[must_use]
+    pub fn name_at(&self, time: u64) -> Option<Name> {
+        let earlier = self.earlier.iter().find(|(until, _)| time < *until);
+        earlier.map(|(_, name)| *name).or(self.name)
+    }
+
     /// The intervals that have a part between `from` and `to`.
     pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Interval> + Clone {
         self.intervals.between(from, to)

@@ -271,7 +271,7 @@ impl Picture<'_> {
                 continue;
             }
             let range = (stretch.begin.max(from), stretch.end.min(to));
-            let text = used_by(self.model, stretch.used);
+            let text = used_by(self.model, stretch.used, u64::MAX);
             drawing.slice(track, range, &text, Details::default())?;
         }
         Ok(())

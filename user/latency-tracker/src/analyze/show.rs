@@ -10,7 +10,7 @@ use lt_proc::Nanos;
 use serde::Serialize;
 
 use super::fold::{self, Part, Row};
-use super::words::{Facts, held, is_call, name, remedy, unrecorded, used_by};
+use super::words::{Facts, held, is_call, name_at, remedy, unrecorded, used_by};
 use crate::out;
 
 /// Threads that wait for each other are indented by one column each, up to this.
@@ -56,9 +56,9 @@ impl Group {
         self.longest = self.longest.max(sum.longest);
     }
 
-    /// `fio/812`, or `fio (12 threads)`.
-    pub(super) fn who(&self, model: &Model) -> String {
-        let called = |id: &ThreadId| model.thread(*id).and_then(|t| t.name);
+    /// `fio/812`, or `fio (12 threads)`, by the name then.
+    pub(super) fn who(&self, model: &Model, time: u64) -> String {
+        let called = |id: &ThreadId| model.thread(*id).and_then(|t| t.name_at(time));
         match (&self.threads[..], self.threads.first().and_then(called)) {
             ([_, _, ..], Some(name)) => {
                 let name = out::printable(model.names.text(name));
@@ -66,7 +66,7 @@ impl Group {
             }
             (threads, _) => threads
                 .first()
-                .map_or_else(String::new, |id| name(model, *id)),
+                .map_or_else(String::new, |id| name_at(model, *id, time)),
         }
     }
 }
@@ -81,12 +81,17 @@ impl Shown<'_> {
         out::printable(self.model.names.text(name))
     }
 
+    /// A thread by the name that it had at the end of the range.
+    pub(crate) fn name(&self, id: ThreadId) -> String {
+        name_at(self.model, id, self.range.1)
+    }
+
     /// A sentence, a table of causes, and then the path.
     pub(crate) fn lines(&self, part: Part, depth: usize) -> Vec<String> {
         let (from, to) = self.range;
         let mut lines = vec![format!(
             "{} from {from} to {to}: {}",
-            name(self.model, self.thread),
+            self.name(self.thread),
             Nanos(to - from)
         )];
         if let Some(verdict) = self.verdict() {
@@ -155,7 +160,7 @@ impl Shown<'_> {
                 format!("{:.1}", group.time as f64 * 100.0 / took.max(1) as f64),
                 out::thousands(group.count),
                 Nanos(group.longest).to_string(),
-                group.who(self.model),
+                group.who(self.model, self.range.1),
                 self.what(group.cause),
             ]
         };
@@ -178,7 +183,8 @@ impl Shown<'_> {
         let mut groups: Vec<Group> = Vec::new();
         let mut places = HashMap::new();
         for sum in causes(self.pieces) {
-            let called = self.model.thread(sum.thread).and_then(|t| t.name);
+            let thread = self.model.thread(sum.thread);
+            let called = thread.and_then(|t| t.name_at(self.range.1));
             let key = match called.filter(|_| !each) {
                 Some(name) => (Some(name), None, sum.cause),
                 None => (None, Some(sum.thread), sum.cause),
@@ -206,7 +212,7 @@ impl Shown<'_> {
             Row::Step(piece) => vec![
                 at,
                 Nanos(piece.end - piece.begin).to_string(),
-                indented(piece.depth, &name(self.model, piece.thread)),
+                indented(piece.depth, &self.name(piece.thread)),
                 self.step(piece),
             ],
             Row::Folded(steps) => {
@@ -215,7 +221,7 @@ impl Shown<'_> {
                 threads.sort_unstable();
                 threads.dedup();
                 let who = match threads[..] {
-                    [one] => name(self.model, one),
+                    [one] => self.name(one),
                     _ => format!("{} threads", threads.len()),
                 };
                 let depth = steps.iter().map(|p| p.depth).min().unwrap_or(0);
@@ -264,7 +270,11 @@ impl Shown<'_> {
         if let Some((used, time)) = instead(self.model, piece)
             && used != Use::Unknown
         {
-            text += &format!(" ({} for {})", used_by(self.model, used), Nanos(time));
+            text += &format!(
+                " ({} for {})",
+                used_by(self.model, used, self.range.1),
+                Nanos(time)
+            );
         }
         text
     }
@@ -295,6 +305,9 @@ impl Shown<'_> {
     }
 
     pub(super) fn leaf(&self, leaf: Leaf) -> String {
+        if let Leaf::Others(disk, of) = leaf {
+            return format!("disk {disk} (a request of {})", self.name(of));
+        }
         self.facts.leaf(self.model, leaf)
     }
 
@@ -331,7 +344,7 @@ impl Shown<'_> {
         Thread {
             tid: thread.map_or(0, |t| t.tid),
             comm: thread
-                .and_then(|t| t.name)
+                .and_then(|t| t.name_at(self.range.1))
                 .map(|n| self.model.names.text(n).to_string()),
         }
     }
@@ -395,9 +408,19 @@ impl Shown<'_> {
         json.syscall = call.map(text);
         match leaf {
             Some(Leaf::Timer) => json.by = Some("timer"),
+            Some(Leaf::PerhapsHigh(cgroup)) => {
+                json.by = Some("timer");
+                json.perhaps = Some("memory.high");
+                json.name = self.facts.cgroup(cgroup).map(str::to_string);
+            }
             Some(Leaf::Disk(disk)) => {
                 json.by = Some("disk");
                 json.name = disk.map(|disk| disk.to_string());
+            }
+            Some(Leaf::Others(disk, of)) => {
+                json.by = Some("disk");
+                json.name = Some(disk.to_string());
+                json.request_of = Some(self.thread_json(of));
             }
             Some(Leaf::Dirty(disk)) => {
                 json.by = Some("dirty-limit");
@@ -526,6 +549,12 @@ struct CauseJson {
     raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// What may be the reason, and is not proved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    perhaps: Option<&'static str>,
+    /// Whose request of a disk it was, if another thread's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_of: Option<Thread>,
     /// In which function of the kernel it slept, if that shows for what.
     #[serde(skip_serializing_if = "Option::is_none")]
     function: Option<&'static str>,

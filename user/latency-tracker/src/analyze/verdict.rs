@@ -2,47 +2,62 @@
 
 //! A path in one sentence: where most of the time went.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use lt_analyze::{Cause, Piece, Quota, looks_like_a_quota, used};
+use lt_analyze::{Cause, Leaf, Piece, Quota, looks_like_a_quota, used};
 use lt_model::{Model, Use};
 
 use super::show::{Group, Shown};
-use super::words::{addition, held, name, unrecorded, used_by};
+use super::words::{addition, held, unrecorded, used_by};
 use crate::out;
 use lt_proc::Nanos;
 
+/// If the largest cause is less than half of the time, a sentence names so many more of them
+const OTHERS: usize = 2;
+/// that are at least this part of it.
+const LARGE: u64 = 5;
+
 impl Shown<'_> {
-    /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.`
+    /// `98 % of it (604.0ms): victim/525 waited for server/526, which waited for a timer.` If no part is as much as half,
+    /// those that come next are named, too: `42 % of it (420.0ms): ...; 31 %: ...`
     pub(crate) fn verdict(&self) -> Option<String> {
+        let took = self.range.1 - self.range.0;
         let all = self.groups(false);
-        let most = all.first()?;
-        if let Cause::Unknown(why) = most.cause {
-            return Some(format!(
-                "{} is not recorded: what {} did, for {}.",
-                out::share(most.time, self.range.1 - self.range.0),
-                most.who(self.model),
-                unrecorded(why)
-            ));
+        let (most, others) = all.split_first()?;
+        let share = out::share(most.time, took);
+        let mut sentence = share + &self.clause(most);
+        if most.time < took.div_ceil(2) {
+            let large = others.iter().filter(|of| of.time >= took.div_ceil(LARGE));
+            for of in large.take(OTHERS) {
+                let percent = of.time * 100 / took.max(1);
+                sentence += &format!("; {percent} %{}", self.clause(of));
+            }
         }
-        let more = addition(most.cause).map(|more| format!("; {more}"));
-        Some(format!(
-            "{}: {}{}{}.",
-            out::share(most.time, self.range.1 - self.range.0),
-            self.who(most),
-            self.did(most),
-            more.unwrap_or_default()
-        ))
+        Some(sentence + ".")
+    }
+
+    /// What follows the share of a cause.
+    fn clause(&self, of: &Group) -> String {
+        if let Cause::Unknown(why) = of.cause {
+            let (who, why) = (of.who(self.model, self.range.1), unrecorded(why));
+            return format!(" is not recorded: what {who} did, for {why}");
+        }
+        let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
+        let (who, did) = (self.who(of), self.did(of));
+        format!(": {who}{did}{}", more.unwrap_or_default())
     }
 
     /// The subject of the sentence: the thread itself, or those that it waited for.
     fn who(&self, of: &Group) -> String {
-        let itself = name(self.model, self.thread);
+        let itself = self.name(self.thread);
         match (&of.threads[..], of.threads.contains(&self.thread)) {
             ([_], true) => format!("{itself} "),
             // Those of its name, too.
-            (_, true) => format!("{} ", of.who(self.model)),
-            (_, false) => format!("{itself} waited for {}, which ", of.who(self.model)),
+            (_, true) => format!("{} ", of.who(self.model, self.range.1)),
+            (_, false) => format!(
+                "{itself} waited for {}, which ",
+                of.who(self.model, self.range.1)
+            ),
         }
     }
 
@@ -65,25 +80,34 @@ impl Shown<'_> {
         let mut had = had(model, of_it.clone());
         had.retain(|had| had.time >= most.time / 8);
         // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
-        let idle = match had[..] {
-            [ref one] if one.used == Use::Idle => Some(format!(
-                "was runnable; CPU {} was idle for {} before it ran: {}",
-                one.cpu,
-                Nanos(one.used_time),
-                match (self.facts.quota, looks_limited) {
-                    (Quota::Excluded, _) =>
-                        "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)",
-                    (Quota::Proved(_), true) =>
-                        "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too",
-                    (Quota::Open, true) =>
-                        "perhaps cpu.max, of which a timer expired then; its counters (nr_throttled) are not recorded",
-                    (_, false) => "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
-                }
-            )),
-            _ => None,
+        let is_idle = |had: &&Had| had.used == Use::Idle;
+        let why_idle = match (self.facts.quota, looks_limited) {
+            (Quota::Excluded, _) => {
+                "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)"
+            }
+            (Quota::Proved(_), true) => {
+                "perhaps cpu.max, whose counters have grown; but the CPU has run other threads, too"
+            }
+            (Quota::Open, true) => {
+                "perhaps cpu.max, of which a timer expired then; its counters (nr_throttled) are not recorded"
+            }
+            (_, false) => "slow to leave idle, or a limit not recorded (cpu.max, deadline)",
         };
+        let times = had
+            .iter()
+            .filter(is_idle)
+            .map(|had| format!("CPU {} was idle for {}", had.cpu, Nanos(had.used_time)));
+        let times = times.collect::<Vec<_>>().join(", and ");
+        let idle = (!had.is_empty() && had.iter().all(|had| is_idle(&had)))
+            .then(|| format!("was runnable; {times} before it ran: {why_idle}"));
+        let partly =
+            (idle.is_none() && !times.is_empty()).then(|| format!("; {times}: {why_idle}"));
+        let partly = partly.unwrap_or_default();
         let several = had.len() > 1;
-        let cpus: Vec<_> = had.iter().map(|had| had.words(model, several)).collect();
+        let cpus: Vec<_> = had
+            .iter()
+            .map(|had| had.words(model, self.range.1, several))
+            .collect();
         let processor = match &cpus[..] {
             [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
@@ -96,13 +120,16 @@ impl Shown<'_> {
             Cause::Interrupted(leaf) => format!("was interrupted: {}", self.leaf(leaf)),
             Cause::Preempted => match idle {
                 Some(idle) => idle,
-                None => format!("could have gone on, and waited for {processor}{quota}"),
+                None => format!("could have gone on, and waited for {processor}{partly}{quota}"),
             },
             Cause::Waiting => match idle {
                 Some(idle) => idle,
-                None => format!("had been woken, and waited for {processor}{quota}"),
+                None => format!("had been woken, and waited for {processor}{partly}{quota}"),
             },
-            Cause::For(leaf, c) => format!("waited{} for {}", call(c), self.leaf(leaf)),
+            Cause::For(leaf, c) => {
+                let polls = polls(of_it.filter(|p| p.thread != self.thread));
+                format!("waited{} for {}{polls}", call(c), self.leaf(leaf))
+            }
             Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
             Cause::Held(disk, place, c) => {
                 format!("waited{} for a request {}", call(c), held(disk, place))
@@ -114,6 +141,20 @@ impl Shown<'_> {
             Cause::Unknown(why) => format!("did what is not recorded: {}", unrecorded(why)),
         }
     }
+}
+
+/// What a sentence adds if a thread, while another one waited for it once, slept several times until a timer.
+fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
+    /// So many sleeps are not one that was interrupted.
+    const SEVERAL: u64 = 3;
+    let mut times: HashMap<_, u64> = HashMap::new();
+    for piece in pieces.filter(|p| matches!(p.cause, Cause::For(Leaf::Timer, _))) {
+        *times.entry((piece.thread, piece.inside)).or_default() += 1;
+    }
+    let most = times.into_values().max().filter(|times| *times >= SEVERAL);
+    most.map_or_else(String::new, |times| {
+        format!(" ({times} times: it polls, or does its work in steps; what it waits for is not recorded)")
+    })
 }
 
 /// How long CPUs took to leave idle.
@@ -146,8 +187,8 @@ struct Had {
 
 impl Had {
     /// `CPU 1, which ran hog/9`; with the time of the wait if there are others.
-    fn words(&self, model: &Model, several: bool) -> String {
-        let who = used_by(model, self.used);
+    fn words(&self, model: &Model, time: u64, several: bool) -> String {
+        let who = used_by(model, self.used, time);
         let cpu = self.cpu;
         let mut words = match self.used {
             Use::Unknown => format!("CPU {cpu}; what it ran is not recorded"),
@@ -250,7 +291,7 @@ mod tests {
         let said = shown.verdict().unwrap();
         assert_eq!(
             said,
-            "42 % of it (12ns): late/7 waited for worker (3 threads), which ran."
+            "42 % of it (12ns): late/7 waited for worker (3 threads), which ran; 25 %: late/7 waited for hog/8, which ran."
         );
         // As the table has it.
         let lines = shown.lines(Part::Longest(9), 9);

@@ -73,16 +73,25 @@ impl Facts {
     pub(crate) fn leaf(&self, model: &Model, leaf: Leaf) -> String {
         match leaf {
             Leaf::Freezer(cgroup) => format!("the freezer of {}", self.of_cgroup(cgroup)),
+            Leaf::PerhapsHigh(cgroup) => format!(
+                "a timer, perhaps that of memory.high of {}, whose counter has grown",
+                self.of_cgroup(cgroup)
+            ),
             other => leaf_name(model, other),
         }
     }
 }
 
-/// `fio/812`, or the number alone.
+/// `fio/812`, or the number alone; by the last name that the thread had.
 pub(crate) fn name(model: &Model, id: ThreadId) -> String {
+    name_at(model, id, u64::MAX)
+}
+
+/// The same, by the name that it had then.
+pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     let thread = model.thread(id);
     let tid = thread.map_or(0, |t| t.tid);
-    match thread.and_then(|t| t.name) {
+    match thread.and_then(|t| t.name_at(time)) {
         Some(name) => format!("{}/{tid}", out::printable(model.names.text(name))),
         None => tid.to_string(),
     }
@@ -92,9 +101,10 @@ pub(crate) fn name(model: &Model, id: ThreadId) -> String {
 pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     let text = |name| out::printable(model.names.text(name));
     match leaf {
-        Leaf::Timer => "a timer".into(),
+        Leaf::Timer | Leaf::PerhapsHigh(_) => "a timer".into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
+        Leaf::Others(disk, of) => format!("disk {disk} (a request of {})", name(model, of)),
         Leaf::Dirty(Some(disk)) => format!("the dirty limit (data for disk {disk})"),
         Leaf::Dirty(None) => "the dirty limit".into(),
         Leaf::Completion(disk) => format!("a completion of disk {disk}"),
@@ -153,7 +163,7 @@ fn packet(by: Raiser) -> &'static str {
 }
 
 /// What a sentence adds to a cause: what it may have been, or which event would show it.
-pub(crate) fn addition(cause: Cause) -> Option<&'static str> {
+pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
     Some(match cause {
         Cause::Held(_, Place::Limited, _) => return None,
         Cause::Held(_, place, _) => match place {
@@ -165,6 +175,10 @@ pub(crate) fn addition(cause: Cause) -> Option<&'static str> {
                 "where is not recorded (enable block_bio_queue and block_getrq)"
             }
         },
+        Cause::For(Leaf::Others(_, of), _) if name(model, of).starts_with("kworker/") => {
+            "for a page that it wrote, for a free tag, or held back by io.max, which leaves requests to workers"
+        }
+        Cause::For(Leaf::Others(..), _) => "for a page that it read or wrote, or for a free tag",
         Cause::For(Leaf::Dirty(_), _) => {
             "threads have written more than may wait to be on disk (vm.dirty_*)"
         }
@@ -209,12 +223,12 @@ pub(super) fn is_call(model: &Model, name: Name) -> bool {
     calls.contains(&model.names.text(name))
 }
 
-/// Who has a processor that is used so.
-pub(crate) fn used_by(model: &Model, used: Use) -> String {
+/// Who has a processor that is used so then.
+pub(crate) fn used_by(model: &Model, used: Use, time: u64) -> String {
     match used {
         Use::Unknown => "something not recorded".into(),
         Use::Idle => "idle".into(),
-        Use::Thread(id) => name(model, id),
+        Use::Thread(id) => name_at(model, id, time),
         Use::Context(context) => leaf_name(model, context.into()),
     }
 }

@@ -26,7 +26,8 @@ and a tenth of it before and after; arrows are wakings.";
 /// Why something was late, from the trace around it.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A capture of `record`, or with --alerts any trace of the kernel: a directory.
+    /// A capture of `record`, or with --alerts any trace of the kernel: a directory. With `trace` of a capture, the
+    /// evidence.json beside it counts.
     pub(crate) capture: PathBuf,
     /// Explain the alerts of this file, lines as in /proc/latency_tracker/alerts (- is standard input).
     #[arg(long, value_name = "FILE")]

@@ -11,21 +11,30 @@
 //! A counter is of all threads of its cgroup. It shows of one of them only that it may have been held back, unless it has
 //! not grown: then that thread has not been, either.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use lt_analyze::{Beside, Leaf, Quota, Slept};
-use lt_model::{Interval, Model, Sleep, State, ThreadId};
+use lt_model::{Interval, Model, Sleep, State, ThreadId, Vector};
 use lt_proc::evidence::{Cgroup, Counters, Evidence};
 use lt_proc::{Alert, Reason};
 
 use super::resource;
 use crate::analyze::words::Facts;
 
-/// Reads it from the directory of a capture. A capture need not have it.
-pub(super) fn read(capture: &Path) -> Result<Evidence> {
-    let file = capture.join("evidence.json");
+/// Reads it from the directory of a capture, or for the directory `trace` of one from beside that. A capture need not have
+/// it.
+pub(super) fn read(directory: &Path) -> Result<Evidence> {
+    let mut file = directory.join("evidence.json");
+    // Resolved, as the directory may be `.`; one that cannot be read is an error of the trace.
+    if !file.exists()
+        && let Ok(trace) = fs::canonicalize(directory)
+        && trace.file_name() == Some(OsStr::new("trace"))
+    {
+        file = trace.with_file_name("evidence.json");
+    }
     let about = || file.display().to_string();
     if !file.try_exists().with_context(about)? {
         return Ok(Evidence::default());
@@ -38,8 +47,9 @@ pub(super) fn read(capture: &Path) -> Result<Evidence> {
 pub(super) struct Proofs<'a> {
     model: &'a Model,
     evidence: &'a Evidence,
-    /// The thread of the alert, when it was off the CPU with the alert's stack, and the function that shows for what.
-    stack: Option<(ThreadId, (u64, u64), resource::Resource)>,
+    /// The thread of the alert, when it was off the CPU with the alert's stack, and the function that shows for what, if
+    /// one does.
+    stack: Option<(ThreadId, (u64, u64), Option<resource::Resource>)>,
 }
 
 impl<'a> Proofs<'a> {
@@ -51,8 +61,9 @@ impl<'a> Proofs<'a> {
     ) -> Self {
         let of_stack = || {
             let thread = thread?;
-            let range = stack_range(model, alert, thread)?;
-            let resource = resource::of(&alert.stack()).filter(|resource| resource.direct)?;
+            let stack = alert.stack();
+            let range = stack_range(model, alert, thread).filter(|_| !stack.is_empty())?;
+            let resource = resource::of(&stack).filter(|resource| resource.direct);
             Some((thread, range, resource))
         };
         Self {
@@ -71,11 +82,18 @@ impl<'a> Proofs<'a> {
         }
     }
 
+    /// Whether the stack is of an interval of that thread.
+    fn has_stack(&self, thread: ThreadId, interval: &Interval) -> bool {
+        let is_of = |(of, (begin, end), _): &(ThreadId, (u64, u64), _)| {
+            *of == thread && *begin <= interval.begin && interval.end <= *end
+        };
+        self.stack.as_ref().is_some_and(is_of)
+    }
+
     /// What the stack shows of an interval of that thread.
     fn of_stack(&self, thread: ThreadId, interval: &Interval) -> Option<resource::Resource> {
-        let (of, (begin, end), resource) = self.stack.as_ref()?;
-        let is_inside = *begin <= interval.begin && interval.end <= *end;
-        (*of == thread && is_inside).then_some(*resource)
+        let (.., resource) = self.stack.as_ref()?;
+        resource.filter(|_| self.has_stack(thread, interval))
     }
 
     /// Its cgroup and those above that are known, by their numbers.
@@ -126,6 +144,26 @@ impl<'a> Proofs<'a> {
         limited.next().is_none().then_some(*number)
     }
 
+    /// The level above whose `memory.high` a task was between two times: `Some(None)` if it may be one of several.
+    fn high(&self, thread: ThreadId, sleep: &Interval) -> Option<Option<u16>> {
+        // Such a thread sleeps on its way back from the kernel, until a timeout.
+        if !matches!(sleep.state, State::Blocked(_, None)) || self.has_stack(thread, sleep) {
+            return None;
+        }
+        match self.model.waker(sleep.waker?)?.context? {
+            lt_model::Context::Softirq { vector, .. } if vector == Vector::TIMER => {}
+            _ => return None,
+        }
+        let is_grown = |cgroup: &Cgroup| {
+            let (before, after) = around(cgroup, sleep.begin, sleep.end)?;
+            Some(before.memory_high? < after.memory_high?)
+        };
+        let levels = self.levels(thread)?.into_iter();
+        let mut grown = levels.filter(|(_, cgroup)| is_grown(cgroup) == Some(true));
+        let (number, _) = grown.next()?;
+        Some(grown.next().is_none().then_some(number))
+    }
+
     /// The level that was frozen for just that sleep.
     fn frozen(&self, thread: ThreadId, sleep: &Interval) -> Option<u16> {
         // A frozen thread sleeps outside of system calls, and what lets it go on wakes it.
@@ -167,10 +205,15 @@ impl Beside for Proofs<'_> {
                 alone: resource.alone,
             });
         }
-        let cgroup = self.frozen(thread, sleep)?;
-        Some(Slept {
+        let frozen = self.frozen(thread, sleep).map(|cgroup| Slept {
             leaf: Leaf::Freezer(Some(cgroup)),
             alone: true,
+        });
+        frozen.or_else(|| {
+            self.high(thread, sleep).map(|cgroup| Slept {
+                leaf: Leaf::PerhapsHigh(cgroup),
+                alone: false,
+            })
         })
     }
 }

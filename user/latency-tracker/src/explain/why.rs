@@ -14,7 +14,7 @@ use super::proofs::Proofs;
 use super::resource;
 use crate::analyze::feed::Told;
 use crate::analyze::show::{Json, Shown};
-use crate::analyze::words::{Facts, leaf_name, name, used_by};
+use crate::analyze::words::{Facts, leaf_name, name_at, used_by};
 use crate::{out, way};
 
 /// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
@@ -91,12 +91,16 @@ impl<'a> Why<'a> {
             None => format!("No events of CPU {cpu} cover the delay."),
             Some((Use::Idle, time)) => format!("{}: CPU {cpu} was idle.", self.share(*time)),
             Some((Use::Thread(id), time)) => {
-                format!("{}: CPU {cpu} ran {}.", self.share(*time), name(model, *id))
+                format!(
+                    "{}: CPU {cpu} ran {}.",
+                    self.share(*time),
+                    name_at(model, *id, self.to)
+                )
             }
             Some((used @ Use::Context(_), time)) => format!(
                 "{}: CPU {cpu} worked for {}.",
                 self.share(*time),
-                used_by(model, *used)
+                used_by(model, *used, self.to)
             ),
             Some((Use::Unknown, time)) => {
                 format!("{}: what CPU {cpu} did is not recorded.", self.share(*time))
@@ -189,7 +193,7 @@ impl<'a> Why<'a> {
                 format!("  {}", Nanos(sum.time)),
                 format!("{:.1}", sum.time as f64 * 100.0 / took),
                 out::thousands(sum.count),
-                name(shown.model, sum.thread),
+                shown.name(sum.thread),
                 shown.what(sum.cause),
             ]
         };
@@ -217,7 +221,7 @@ impl<'a> Why<'a> {
             vec![
                 format!("  +{}", Nanos(piece.begin - self.from)),
                 Nanos(piece.end - piece.begin).to_string(),
-                format!("{:indent$}{}", "", name(shown.model, piece.thread)),
+                format!("{:indent$}{}", "", shown.name(piece.thread)),
                 shown.step(piece),
             ]
         };
@@ -245,7 +249,7 @@ impl<'a> Why<'a> {
             vec![
                 format!("  {}", Nanos(*time)),
                 format!("{:.1}", *time as f64 * 100.0 / took),
-                used_by(self.model(), *used),
+                used_by(self.model(), *used, self.to),
             ]
         };
         let rows: Vec<_> = self.used.iter().take(CAUSES).map(row).collect();
@@ -272,7 +276,7 @@ impl<'a> Why<'a> {
         lines.push("  worked more than in the rest of the trace, in % of a CPU".into());
         let row = |w: &lt_analyze::Working| {
             let who = match w.who {
-                Worker::Thread(id) => name(model, id),
+                Worker::Thread(id) => name_at(model, id, self.to),
                 Worker::Leaf(leaf) => leaf_name(model, leaf),
             };
             vec![
@@ -452,6 +456,129 @@ mod tests {
             "100 % of it (180ns): late/7 was runnable; CPU 0 was idle for 180ns before it ran: slow to leave idle, or a \
              limit not recorded (cpu.max, deadline)."
         );
+    }
+
+    /// 8 has the only tag of the disk, and submits its request while 7 waits.
+    #[test]
+    fn a_sentence_says_whose_request_ended_a_wait() {
+        let disk = lt_model::Disk(254 << 20);
+        let stage = |time, stage| {
+            let what = What::Request {
+                stage,
+                disk,
+                sector: 64,
+            };
+            at(time, 0, what)
+        };
+        let range = Some((64, 8));
+        let events = [
+            switch(0, 0, 0, R, 7),
+            switch(10, 0, 7, S, 8),
+            stage(500, lt_model::Stage::Queued),
+            stage(501, lt_model::Stage::Allocated),
+            stage(502, lt_model::Stage::Issued),
+            switch(600, 0, 8, S, 0),
+            at(800, 0, What::Timer { function: None }),
+            at(800, 0, What::Completed { disk, range }),
+            waking(800, 0, 7),
+            at(801, 0, What::TimerEnd),
+            switch(810, 0, 0, R, 7),
+            switch(820, 0, 7, S, 0),
+        ];
+        assert_eq!(
+            verdict(&events, "offcpu", (10, 810)),
+            "98 % of it (790ns): late/7 waited for disk 254:0 (a request of hog/8); for a page that it read or wrote, or \
+             for a free tag."
+        );
+    }
+
+    /// 7 is moved from one CPU to another while it waits, and one or both of these are idle.
+    #[test]
+    fn a_reason_is_given_for_each_cpu_that_was_idle() {
+        let moved = |other| {
+            let name = b"";
+            let (tid, from, to) = (7, 0, 1);
+            [
+                switch(0, 0, 0, R, 7),
+                switch(0, 1, 0, R, 9),
+                switch(1, 1, 9, S, other),
+                switch(10, 0, 7, R, 0),
+                at(
+                    400,
+                    1,
+                    What::Migrate {
+                        tid,
+                        name,
+                        from,
+                        to,
+                    },
+                ),
+                switch(900, 1, other, S, 7),
+                switch(1000, 1, 7, S, 0),
+            ]
+        };
+        let reason = "slow to leave idle, or a limit not recorded (cpu.max, deadline).";
+        assert_eq!(
+            verdict(&moved(0), "runqueue", (10, 900)),
+            format!(
+                "100 % of it (890ns): late/7 was runnable; CPU 0 was idle for 390ns, and CPU 1 was idle for 500ns before \
+                 it ran: {reason}"
+            )
+        );
+        assert_eq!(
+            verdict(&moved(8), "runqueue", (10, 900)),
+            format!(
+                "100 % of it (890ns): late/7 could have gone on, and waited for CPU 0, which was idle (390ns), and for \
+                 CPU 1, which ran hog/8 (500ns); CPU 0 was idle for 390ns: {reason}"
+            )
+        );
+    }
+
+    /// 8 sleeps again and again before it wakes 7.
+    #[test]
+    fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
+        let slept = |times: u64, wakes_each: bool| {
+            let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 8)];
+            for time in (100..).step_by(100).take(times as usize) {
+                events.extend([
+                    switch(time, 0, 8, S, 0),
+                    at(time + 80, 0, What::Timer { function: None }),
+                    waking(time + 80, 0, 8),
+                    at(time + 81, 0, What::TimerEnd),
+                    switch(time + 82, 0, 0, R, 8),
+                ]);
+                if wakes_each {
+                    events.extend([waking(time + 83, 0, 7), switch(time + 84, 0, 8, R, 7)]);
+                    events.push(switch(time + 90, 0, 7, S, 8));
+                }
+            }
+            let end = times * 100 + 100;
+            events.extend([waking(end, 0, 7), switch(end + 1, 0, 8, S, 7)]);
+            events.push(switch(end + 10, 0, 7, S, 0));
+            verdict(&events, "offcpu", (10, end + 1))
+        };
+        let said = "late/7 waited for hog/8, which waited for a timer";
+        let polls =
+            " (4 times: it polls, or does its work in steps; what it waits for is not recorded).";
+        let (polled, once) = (slept(4, false), format!("{said}."));
+        assert!(polled.ends_with(&format!("{said}{polls}")), "{polled}");
+        // A few times, or once for each of several waits.
+        for other in [slept(2, false), slept(4, true)] {
+            assert!(other.contains(&once), "{other}");
+        }
+    }
+
+    /// 8 is another program later, and so is 7.
+    #[test]
+    fn threads_have_the_names_that_they_had_then() {
+        let mut events = hogged();
+        for tid in [7, 8] {
+            let name = b"true";
+            events.push(at(1100, 0, What::There { tid, name }));
+        }
+        let expected = "late/7 had been woken, and waited for CPU 0, which ran hog/8.";
+        let said = verdict(&events, "wakeup", (100, 900));
+        assert!(said.ends_with(expected), "{said}");
     }
 
     #[test]

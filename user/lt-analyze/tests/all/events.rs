@@ -224,9 +224,10 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
         path_of(HI, [entry, exit, late]),
         "3 For(Softirq(0, Unrecorded), None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
+    // When a timer was due is not known, nor for how much of the time it was that thread.
     assert_eq!(
         path_of(TIMER, [entry, exit, late]),
-        "3 For(Timer, None) 64, 3 P 70, 3 R 75, 7 P 80"
+        "7 For(Timer, None) 75, 7 P 80"
     );
 }
 
@@ -323,6 +324,32 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
         causes[0]
     };
     assert_eq!(cause(&[]), Cause::For(Leaf::Dirty(disk), None));
+    // A thread runs the timer, as on PREEMPT_RT.
+    let name = b"ktimers/1";
+    let by_thread = [
+        at(1, 1, What::There { tid: 5, name }),
+        switch(2, 1, 0, R, 5),
+    ];
+    let timer = |time| {
+        [
+            at(time, 1, What::Softirq { vector: 1 }),
+            waking(time, 1, 7, 0),
+            at(time + 1, 1, What::SoftirqEnd { vector: 1 }),
+        ]
+    };
+    let slept = [
+        &[switch(0, 0, 0, R, 7), at(1, 0, What::Dirty { disk })][..],
+        &by_thread,
+        &[switch(3, 0, 7, S, 0)],
+        &timer(50),
+        &[switch(52, 0, 0, R, 7)],
+    ]
+    .concat();
+    let m = model(&slept);
+    assert_eq!(
+        path(&m, of(&m, 7), 3, 50)[0].cause,
+        Cause::For(Leaf::Dirty(disk), None)
+    );
     // It has done something else first.
     let returns = at(2, 0, What::Return);
     assert_eq!(cause(&[returns]), Cause::For(Leaf::Timer, None));

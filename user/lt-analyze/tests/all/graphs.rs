@@ -39,6 +39,7 @@ fn model(lines: &[&str], edges: &[&str]) -> Model {
         m.threads.push(Thread {
             tid: 1,
             name: None,
+            earlier: Vec::new(),
             born: false,
             maker: None,
             dead: false,
@@ -225,6 +226,7 @@ fn a_long_chain_has_an_end() {
     let threads = (0..N).map(|n| Thread {
         tid: n as i32,
         name: None,
+        earlier: Vec::new(),
         born: false,
         maker: None,
         dead: false,

@@ -43,7 +43,7 @@ fn parts(events: &[Event<'static>]) -> String {
     let mut all = vec![switch(0, 0, R, 7)];
     all.extend(events.iter().filter(|e| e.time < 10));
     all.push(switch(10, 7, S, 0));
-    all.extend(events.iter().filter(|e| e.time >= 10));
+    all.extend(events.iter().filter(|e| (10..100).contains(&e.time)));
     all.extend([
         at(99, What::Timer { function: None }),
         at(99, What::Completed { disk, range }),
@@ -57,8 +57,9 @@ fn parts(events: &[Event<'static>]) -> String {
         ),
         at(101, What::TimerEnd),
         switch(102, 0, R, 7),
-        switch(110, 7, S, 0),
     ]);
+    all.extend(events.iter().filter(|e| e.time > 102));
+    all.push(switch(110, 7, S, 0));
     let mut builder = Builder::new();
     all.iter().for_each(|e| builder.feed(e));
     let m = builder.finish();
@@ -71,6 +72,10 @@ fn parts(events: &[Event<'static>]) -> String {
         Cause::For(Leaf::Disk(Some(disk)), None) => {
             assert_eq!(disk, DISK);
             format!("disk {}", p.end)
+        }
+        Cause::For(Leaf::Others(disk, of), None) => {
+            assert_eq!(disk, DISK);
+            format!("{}'s {}", m.thread(of).unwrap().tid, p.end)
         }
         Cause::For(Leaf::Completion(_), None) => format!("completion {}", p.end),
         other => format!("{other:?} {}", p.end),
@@ -155,4 +160,91 @@ fn where_a_request_was_is_not_known_without_its_events() {
         at(8, What::Lost { until: 9 }),
     ];
     assert_eq!(parts(&lost), "completion 100");
+}
+
+/// 7 waits for a tag, or for a page that 9 reads: 9's request completes, and where that was says nothing of 7's.
+#[test]
+fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
+    let by_nine = |first: u64| {
+        [
+            switch(first - 1, 0, R, 9),
+            stage(first, Stage::Queued, DISK, 64),
+            stage(first + 1, Stage::Allocated, DISK, 64),
+            stage(first + 2, Stage::Issued, DISK, 64),
+            switch(first + 3, 9, S, 0),
+        ]
+    };
+    assert_eq!(parts(&by_nine(60)), "9's 100");
+    let own = [stage(5, Stage::Queued, DISK, 128)];
+    assert_eq!(parts(&[&own[..], &by_nine(60)].concat()), "9's 100");
+    // It gets a request after that, for what it had submitted before.
+    let after = |sector| [stage(103, Stage::Allocated, DISK, sector)];
+    let waits = [&own[..], &by_nine(60), &after(128)].concat();
+    assert_eq!(parts(&waits), "Unallocated 100");
+    let another = [&own[..], &by_nine(60), &after(256)].concat();
+    assert_eq!(parts(&another), "9's 100");
+    let then = [
+        &by_nine(60)[..],
+        &own.map(|e| Event { time: 103, ..e }),
+        &after(128),
+    ]
+    .concat();
+    assert_eq!(parts(&then), "9's 100");
+    // A stacked device passes it on.
+    let mut stacked = by_nine(60).to_vec();
+    stacked[1] = stage(60, Stage::Queued, MAPPED, 0);
+    let remap = What::Remap {
+        from: (MAPPED, 0),
+        to: (DISK, 64),
+    };
+    stacked.insert(2, at(60, remap));
+    stacked.insert(3, stage(60, Stage::Queued, DISK, 64));
+    assert_eq!(parts(&stacked), "9's 100");
+}
+
+/// 7's bio of a partition became a part of 9's request: it waits for that.
+#[test]
+fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
+    let merged = [
+        stage(5, Stage::Queued, PARTITION, 68),
+        switch(20, 0, R, 9),
+        stage(21, Stage::Queued, PARTITION, 64),
+        stage(22, Stage::Allocated, PARTITION, 64),
+        stage(23, Stage::Issued, DISK, 64),
+        switch(24, 9, S, 0),
+    ];
+    assert_eq!(parts(&merged), "Unrecorded 23, disk 100");
+}
+
+/// A worker that a device mapper has submits 7's bio for it, and an interrupt does it above any thread.
+#[test]
+fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
+    let worker = [
+        stage(5, Stage::Queued, MAPPED, 0),
+        switch(20, 0, R, 9),
+        at(
+            60,
+            What::Remap {
+                from: (MAPPED, 0),
+                to: (DISK, 64),
+            },
+        ),
+        stage(60, Stage::Queued, DISK, 64),
+        stage(61, Stage::Allocated, DISK, 64),
+        stage(62, Stage::Issued, DISK, 64),
+        switch(63, 9, S, 0),
+    ];
+    assert_eq!(
+        parts(&worker),
+        "Stacked 60, Unallocated 61, Queued 62, disk 100"
+    );
+    let interrupt = [
+        switch(20, 0, R, 9),
+        at(30, What::Softirq { vector: 4 }),
+        stage(31, Stage::Queued, DISK, 64),
+        at(32, What::SoftirqEnd { vector: 4 }),
+        stage(33, Stage::Issued, DISK, 64),
+        switch(34, 9, S, 0),
+    ];
+    assert!(!parts(&interrupt).contains("9's"), "{}", parts(&interrupt));
 }

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::Builder;
 use crate::context::Disk;
 use crate::event::Stage;
 use crate::ids::ThreadId;
@@ -18,7 +19,7 @@ struct Held {
     disk: Disk,
     entered: Option<u64>,
     queued: Option<u64>,
-    by: Option<ThreadId>,
+    of: Option<ThreadId>,
     limited: Option<u64>,
     allocated: Option<u64>,
     issued: Option<u64>,
@@ -30,7 +31,7 @@ impl Held {
             disk,
             entered: None,
             queued: None,
-            by: None,
+            of: None,
             limited: None,
             allocated: None,
             issued: None,
@@ -57,15 +58,15 @@ impl Requests {
         self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
     }
 
-    /// One of them has come to a stage. If it is submitted: by which thread, and whether a limit has held it back.
-    pub(super) fn reach(
+    /// One of them has come to a stage. If it is submitted: by which thread, and whether a limit has held it back. If it is
+    /// allocated by the thread whose it is: when that has submitted it.
+    fn reach(
         &mut self,
         time: u64,
         stage: Stage,
-        disk: Disk,
-        sector: u64,
+        (disk, sector): (Disk, u64),
         (by, is_limited): (Option<ThreadId>, bool),
-    ) {
+    ) -> Option<u64> {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
@@ -73,13 +74,19 @@ impl Requests {
                 if held.queued.is_some() {
                     *held = Held::new(disk);
                 }
-                held.entered = held.entered.or(Some(time));
-                (held.queued, held.by) = (Some(time), by);
+                if held.entered.is_none() {
+                    (held.entered, held.of) = (Some(time), by.filter(|_| !is_limited));
+                }
+                held.queued = Some(time);
                 held.limited = held.limited.or(is_limited.then_some(time));
             }
-            Stage::Allocated => held.allocated = Some(time),
+            Stage::Allocated => {
+                held.allocated = Some(time);
+                return held.queued.filter(|_| by.is_some() && held.of == by);
+            }
             Stage::Issued => held.issued = Some(time),
         }
+        None
     }
 
     /// A stacked device hands one on to another.
@@ -94,7 +101,7 @@ impl Requests {
         {
             let lower = self.at(disk, sector, false);
             *lower = Held::new(disk);
-            (lower.entered, lower.limited) = (upper.entered, upper.limited);
+            (lower.entered, lower.of, lower.limited) = (upper.entered, upper.of, upper.limited);
         }
     }
 
@@ -104,7 +111,14 @@ impl Requests {
         let held = self.held.get(&sector)?.iter().find(is).copied();
         let end = sector.saturating_add(u64::from(sectors.max(1)));
         let inside: Vec<u64> = self.held.range(sector..end).map(|(at, _)| *at).collect();
+        let first = held.and_then(|held| held.of);
+        let mut is_of_one = true;
         for at in inside {
+            // A bio that was merged into it may still be of a partition.
+            let merged = self.held.get(&at).into_iter().flatten();
+            is_of_one &= merged
+                .filter(|bio| bio.disk == disk || bio.issued.is_none())
+                .all(|bio| bio.of == first);
             if let Some(all) = self.held.get_mut(&at) {
                 let before = all.len();
                 all.retain(|held| held.disk != disk);
@@ -114,12 +128,19 @@ impl Requests {
                 }
             }
         }
-        let held = held?;
+        let mut held = held?;
+        if !is_of_one {
+            // Where the first part was is not where the others were.
+            held = Held {
+                issued: held.issued,
+                ..Held::new(disk)
+            };
+        }
         Some(Request {
             disk,
             entered: held.entered,
             queued: held.queued,
-            by: held.by,
+            of: held.of,
             limited: held.limited,
             allocated: held.allocated,
             issued: held.issued?,
@@ -148,5 +169,29 @@ impl Requests {
             all.len() - 1
         });
         &mut all[place]
+    }
+}
+
+impl Builder {
+    /// A request, or a bio, has come to a stage on that CPU.
+    pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
+        let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
+        let at = self.cpus.at(cpu);
+        let by = at.thread().filter(|_| at.contexts.is_empty());
+        let queued = self.requests.reach(time, stage, place, (by, is_limited));
+        let (Some(thread), Some(queued)) = (by, queued) else {
+            return;
+        };
+        let slept = self.tasks.of(thread).slept_since;
+        if slept.is_none_or(|since| since < queued)
+            || time <= self.tasks.keep
+            || !self.tasks.wants(thread, queued, time)
+        {
+            return;
+        }
+        match self.over {
+            true => self.signs.count(),
+            false => self.signs.allocates(thread, queued, time),
+        }
     }
 }

@@ -43,6 +43,8 @@ pub(super) struct Task {
     pub(super) pending: Option<(Option<WakerId>, Option<u32>)>,
     /// It waits for a processor if that waking was its end of sleep; else it still sleeps so.
     pub(super) assumed: Option<(Sleep, Option<Name>)>,
+    /// Since when it has slept the last time, if that was ended by a waking.
+    pub(super) slept_since: Option<u64>,
     /// It is about to sleep because it has made too much data dirty, for this disk.
     pub(super) dirty: Option<Option<Disk>>,
     /// The processors on which it may run, if these are not all.
@@ -85,6 +87,8 @@ pub(super) struct Tasks {
     pub(super) count_only: bool,
     /// How many intervals there are, or would be.
     stored: usize,
+    /// How many earlier names there are.
+    renamed: usize,
 }
 
 impl Tasks {
@@ -108,6 +112,7 @@ impl Tasks {
         let thread = Thread {
             tid,
             name: None,
+            earlier: Vec::new(),
             born: false,
             maker: None,
             dead: false,
@@ -127,6 +132,7 @@ impl Tasks {
             user_since: None,
             pending: None,
             assumed: None,
+            slept_since: None,
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
             held: Vec::new(),
@@ -140,6 +146,18 @@ impl Tasks {
     /// One that was found.
     pub(super) fn of(&mut self, thread: ThreadId) -> &mut Task {
         &mut self.now[thread.0 as usize]
+    }
+
+    /// It has another name from now on.
+    pub(super) fn rename(&mut self, id: ThreadId, time: u64, name: Name) {
+        let Some(thread) = self.threads.get_mut(id.0 as usize) else {
+            return;
+        };
+        let before = thread.name.replace(name);
+        if let Some(before) = before.filter(|_| time > self.keep && !self.count_only) {
+            thread.earlier.push((time, before));
+            self.renamed += 1;
+        }
     }
 
     /// Since when it does what it does.
@@ -164,6 +182,8 @@ impl Tasks {
         waker: Option<WakerId>,
         target: Option<u32>,
     ) {
+        let task = self.of(thread);
+        task.slept_since = matches!(task.state, State::Blocked(..)).then_some(task.since);
         self.close(thread, time, waker);
         let task = self.of(thread);
         task.state = State::Waiting;
@@ -454,6 +474,8 @@ impl Tasks {
         let thread = size_of::<Thread>() + size_of::<Task>() + MORE;
         with_room(self.threads.len() * thread)
             + with_room(self.stored * Intervals::BYTES)
+            // A vector has room for four at least, or for twice as many.
+            + self.renamed * 4 * size_of::<(u64, Name)>()
             + self.kinds.bytes()
             + self.gaps.bytes()
     }

@@ -493,3 +493,17 @@ fn a_thread_in_user_mode_wakes_nobody() {
     // Other system calls may not be recorded.
     assert_eq!(woken_by(false, What::Return, LONG), "8");
 }
+
+#[test]
+fn a_thread_has_its_names_one_after_the_other() {
+    let named = |time, name| at(time, 0, What::There { tid: 7, name });
+    let m = model(&[
+        named(1, b"sh"),
+        named(5, b"true"),
+        named(6, b"true"),
+        named(9, b"sh"),
+    ]);
+    let thread = m.thread(m.by_tid(7).next().unwrap()).unwrap();
+    let names = [0, 4, 5, 8, 9, 99].map(|time| m.names.text(thread.name_at(time).unwrap()));
+    assert_eq!(names, ["sh", "sh", "true", "true", "sh", "sh"]);
+}

@@ -143,18 +143,19 @@ fn a_tail_is_short_and_of_its_interrupt() {
 
 #[test]
 fn a_softirq_in_its_own_thread_is_that_threads_work() {
+    const TASKLET: u32 = 6;
     let m = model(&[
         switch(0, 0, 7, S, 0),
         named(1, 3, b"ksoftirqd/0"),
         switch(2, 0, 0, R, 3),
-        softirq(3, TIMER),
+        softirq(3, TASKLET),
         waking(4, 0, 7),
         // On PREEMPT_RT it may be switched out in its middle.
         switch(5, 0, 3, R, 8),
         waking(6, 0, 9),
         switch(7, 0, 8, S, 3),
         waking(8, 0, 8),
-        softirq_end(9, TIMER),
+        softirq_end(9, TASKLET),
         switch(10, 0, 3, S, 7),
     ]);
     assert_eq!(told(&m, 7), "0..4 blocked by 3, 4..10 waiting");
@@ -164,6 +165,38 @@ fn a_softirq_in_its_own_thread_is_that_threads_work() {
         told(&m, 3),
         "0..1 unknown by nobody known, 1..2 waiting, 2..5 running, 5..7 preempted, 7..10 running"
     );
+}
+
+/// As an interrupt that runs them, which no thread is waited for either.
+#[test]
+fn a_timer_that_a_thread_for_softirqs_runs_is_a_timer() {
+    let by = |raise: &[Event<'static>], vector| {
+        let begin = [
+            switch(0, 0, 7, S, 0),
+            named(1, 3, b"ktimers/0"),
+            switch(2, 0, 0, R, 3),
+            softirq(3, TIMER),
+        ];
+        let end = [
+            softirq(6, vector),
+            waking(7, 0, 7),
+            softirq_end(8, vector),
+            switch(9, 0, 3, S, 7),
+        ];
+        told(&model(&[&begin[..], raise, &end].concat()), 7)
+    };
+    let timer = by(&[softirq_end(5, TIMER)], TIMER);
+    assert_eq!(timer, "0..7 blocked by TIMER, 7..9 waiting");
+    // A delayed ACK.
+    let vector = NET_RX;
+    let raise = [at(4, 0, What::Raise { vector }), softirq_end(5, TIMER)];
+    assert_eq!(
+        by(&raise, NET_RX),
+        "0..7 blocked by NET_RX of Timer, 7..9 waiting"
+    );
+    // Something else has raised it.
+    let other = by(&[softirq_end(5, TIMER)], NET_RX);
+    assert_eq!(other, "0..7 blocked by 3, 7..9 waiting");
 }
 
 #[test]

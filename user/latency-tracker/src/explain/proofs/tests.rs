@@ -297,6 +297,57 @@ fn a_frozen_thread_does_not_wait_for_the_one_that_thaws_it() {
     }
 }
 
+/// No stack shows it: it is offered only if a timeout has ended a sleep outside of system calls, and the counter has grown.
+#[test]
+fn a_counter_offers_memory_high_for_a_timeout_outside_of_system_calls() {
+    let slept = |begin, [entry, exit]: [What<'static>; 2]| {
+        [
+            switch(0, 0, 0, R, 7),
+            begin,
+            switch(1000, 0, 7, S, 0),
+            at(91_000, 0, entry),
+            waking(91_001, 0, 7),
+            at(91_002, 0, exit),
+            switch(92_000, 0, 0, R, 7),
+            switch(100_000, 0, 7, S, 0),
+        ]
+    };
+    let read = |time, high| Counters {
+        begin: time,
+        end: time,
+        memory_high: Some(high),
+        ..Counters::default()
+    };
+    let of = |path: &str, high| cgroup(path, "max", &[read(500, 3), read(95_000, high)]);
+    let by_stack = |events: &[Event<'_>], cgroups: &[Cgroup], stack| {
+        let alert = alert("threshold", (1000, 92_000), stack);
+        verdict(events, &alert, &evidence(cgroups))
+    };
+    let why = |events: &[Event<'_>], cgroups: &[Cgroup]| by_stack(events, cgroups, "");
+    let (vector, function) = (1, None);
+    let softirq = [What::Softirq { vector }, What::SoftirqEnd { vector }];
+    let outside = at(10, 0, What::Return);
+    let sleeps = slept(outside, softirq);
+    let said = why(&sleeps, &[of("/a/b", 3), of("/a", 4), of("/c", 9)]);
+    let expected = "late/7 waited for a timer, perhaps that of memory.high of cgroup /a, whose counter has grown.";
+    assert!(said.ends_with(expected), "{said}");
+    let said = why(&sleeps, &[of("/a/b", 4), of("/a", 4)]);
+    let expected = "memory.high of its cgroup, or of one above it, whose counter has grown.";
+    assert!(said.ends_with(expected), "{said}");
+    // It has not grown, the thread slept in a call or until a timer of its own, or its stack shows no such function.
+    let grown = [of("/a", 4)];
+    let call = at(10, 0, What::Call { name: b"read" });
+    let hrtimer = [What::Timer { function }, What::TimerEnd];
+    for said in [
+        why(&sleeps, &[of("/a", 3)]),
+        why(&slept(call, softirq), &grown),
+        why(&slept(outside, hrtimer), &grown),
+        by_stack(&sleeps, &grown, " stack=schedule_timeout+0x1/0x2"),
+    ] {
+        assert!(said.ends_with("for a timer."), "{said}");
+    }
+}
+
 /// The cause of the longest step, for programs.
 fn json(events: &[Event<'_>], alert: &Alert, evidence: &Evidence) -> serde_json::Value {
     let told = told(events);
@@ -335,6 +386,14 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     let some = evidence(&[cgroup("/a", HALF, &[counters(500, 3, 10)])]);
     fs::write(&file, serde_json::to_string(&some).unwrap()).unwrap();
     assert_eq!(read(capture.path()).unwrap(), some);
+    // For the trace of the capture, too, but not for another one that happens to be there.
+    let [trace, other] = ["trace", "other"].map(|name| capture.path().join(name));
+    for directory in [&trace, &other] {
+        fs::create_dir(directory).unwrap();
+    }
+    assert_eq!(read(&trace).unwrap(), some);
+    assert_eq!(read(&trace.join(".")).unwrap(), some);
+    assert_eq!(read(&other).unwrap(), Evidence::default());
     fs::write(&file, "{").unwrap();
     let error = read(capture.path()).unwrap_err().to_string();
     assert!(error.ends_with("evidence.json"), "{error}");
