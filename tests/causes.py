@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Ways to make a task late for a known cause, for tests/culprits.py inside the virtual machine. The late one is called
-victim, and each other task has a name of its own. A function returns once the victim has ended its wait, or in the victim
-itself. late.py has more of them."""
+victim, and each other task has a name of its own. A function returns once the victim has ended its wait, or in the
+victim itself. late.py has more of them."""
 
 import ctypes
 import fcntl
@@ -387,21 +387,20 @@ def frozen():
 # -- disks -------------------------------------------------------------------------------------------------------------
 
 
-def direct(disk):
-    called("victim")
-    read_block(disk, 100)
-
-
-def aio(disk):
+def aio(disk, count=1, size=4096):
     called("victim")
     fd = os.open(f"/dev/{disk}", os.O_RDONLY | os.O_DIRECT)
-    memory = mmap.mmap(-1, 4096)
+    memory = mmap.mmap(-1, count * size)
     context = ctypes.c_ulong(0)
-    syscall(206, 8, ctypes.byref(context))
+    syscall(206, count, ctypes.byref(context))
     buffer = ctypes.addressof(ctypes.c_char.from_buffer(memory))
-    block = ctypes.create_string_buffer(struct.pack("QIIHhIQQqQII", 0, 0, 0, 0, 0, fd, buffer, 4096, 0, 0, 0, 0))
-    syscall(209, context, 1, (ctypes.c_void_p * 1)(ctypes.addressof(block)))
-    syscall(208, context, 1, 1, ctypes.create_string_buffer(32), None)
+    blocks = [
+        ctypes.create_string_buffer(struct.pack("QIIHhIQQqQII", 0, 0, 0, 0, 0, fd, buffer + at, size, at, 0, 0, 0))
+        for at in range(0, count * size, size)
+    ]
+    addresses = (ctypes.c_void_p * count)(*map(ctypes.addressof, blocks))
+    assert syscall(209, context, count, addresses) == count
+    syscall(208, context, count, count, ctypes.create_string_buffer(32 * count), None)
 
 
 def io_max(disk):
@@ -442,9 +441,11 @@ def dirty(disk):
     """A writer is held back: too much has been written that is not on the disk."""
     for name, size in ("dirty_background_bytes", 1 << 20), ("dirty_bytes", 2 << 20):
         write(f"/proc/sys/vm/{name}", str(size))
-    called("victim")
     fd = os.open(f"/dev/{disk}", os.O_WRONLY)
-    for _ in range(40):
+    for number in range(40):
+        # The first ones are not held back, but may take a while.
+        if number == 4:
+            called("victim")
         os.write(fd, bytes(1 << 18))
     for name, part in ("dirty_background_ratio", 10), ("dirty_ratio", 20):
         write(f"/proc/sys/vm/{name}", str(part))
@@ -459,7 +460,7 @@ def synced(directory):
 
 
 def inode(directory):
-    """Two writers of one file: the first one makes it longer."""
+    """Two writers of one file: the first one makes it longer, and waits for the disk; the other one does not."""
     path = f"{directory}/shared"
 
     def grow():
@@ -469,8 +470,21 @@ def inode(directory):
     owner = task("owner", grow)
     asleep(owner, "D")
     called("victim")
-    fd = os.open(path, os.O_RDWR | os.O_DIRECT)
-    os.pwritev(fd, [mmap.mmap(-1, 4096)], 2 << 20)
+    fd = os.open(path, os.O_RDWR)
+    os.pwrite(fd, bytes(4096), 2 << 20)
+
+
+def loop(directory):
+    """A loop device, whose file is on another disk."""
+    path = f"{directory}/loop"
+    with open(path, "wb") as file:
+        file.write(bytes(1 << 20))
+        os.fsync(file.fileno())
+        os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    subprocess.run(["modprobe", "loop"], check=True)
+    subprocess.run(["losetup", "/dev/loop0", path], check=True)
+    os.waitpid(task("victim", read_block, "loop0", 16), 0)
+    subprocess.run(["losetup", "-d", "/dev/loop0"], check=True)
 
 
 def small(disk):
@@ -516,6 +530,8 @@ def delayed_ack():
 
 
 def membarrier():
+    # The first time of everything is slow under emulation.
+    syscall(324, 1, 0, 0)
     called("victim")
     for _ in range(3):
         syscall(324, 1, 0, 0)
@@ -560,12 +576,19 @@ def baton():
 
 def busy_owner():
     """The owner of a lock computes for a while; then medium has its CPU for longer."""
+    medium, start = os.pipe()
+
+    def then():
+        on(1, 10)
+        os.read(medium, 1)
+        spin(LONG)
+
+    task("medium", then)
 
     def hold():
         on(1)
         spin(SHORT)
-        # It comes up at once, as this CPU is its only one.
-        task("medium", lambda: (on(1, 10), spin(LONG)))
+        os.write(start, b"x")
         spin(0.01)
 
     locked(flock, hold)

@@ -23,6 +23,7 @@ from causes import LONG, SHORT
 
 LT = "/proc/latency_tracker"
 RT = "-rt-" in os.uname().release
+KERNEL = "rt" if RT else "stock"
 
 
 @dataclass
@@ -39,9 +40,7 @@ class Case:
     share: int = 50
     # Two causes at once.
     two: bool = False
-    # There are alerts of other delays, too.
-    any: bool = False
-    # The culprit, if it is not recorded who raises softirqs.
+    # What may be said if it is not recorded who raises softirqs: that names nobody.
     raised: str = ""
     # Provoked again until an alert has this.
     until: str = ""
@@ -60,21 +59,29 @@ def parameter(module, name):
 
 OFFCPU = "offcpu threshold=300ms comm=victim"
 VICTIM = r"victim/\d+ "
+WAITED = r"waited( in \w+)? for "
 
 
-def of(name, did="ran"):
-    return VICTIM + rf"waited( in \w+)? for {name}/\d+, which {did}( in \w+)?"
+def of(name, did=r"ran( in \w+)?", late=VICTIM):
+    return late + WAITED + rf"{name}/\d+, which {did}"
 
 
 def ran(name):
     return rf"CPU 1, which ran {name}/\d+"
 
 
-TIMER = "waited for a timer"
+TIMER = WAITED + "a timer"
+WOKEN = "had been woken, and waited for "
+COULD_GO_ON = "could have gone on, and waited for "
 # What a handler leaves to a tasklet is done when it ends, or by a thread for softirqs, if the handler has interrupted
-# another softirq. On PREEMPT_RT it is any such thread that happens to run next, and what woke that is told, perhaps a timer.
-BY_THREAD = r"(ksoftirqd|ktimers)/1/\d+, which (waited for|was interrupted:)"
+# another softirq. On PREEMPT_RT it is any such thread that happens to run next.
+BY_THREAD = r"ksoftirqd/1/\d+, which (waited for|was interrupted:)"
+if RT:
+    BY_THREAD = BY_THREAD.replace("ksoftirqd", "(ksoftirqd|ktimers)")
 CAUSE = r"lt_cause \(interrupt LINE\)"
+RAISED = VICTIM + WAITED + r"(ksoftirqd/1/\d+, which waited for )?softirq HI"
+# On PREEMPT_RT hog also delays the thread in which the victim's timers expire: its priority is 1.
+HOG = VICTIM + (rf"({WAITED}ktimers/1/\d+, which )?" if RT else "") + f"({WOKEN}|{COULD_GO_ON})" + ran("hog")
 
 
 def owner_of_spinlock():
@@ -82,7 +89,7 @@ def owner_of_spinlock():
     # not preempted.
     if RT:
         return of("lt_beside")
-    return of(r"irq/\d+-lt_\w+", "had been woken, and waited for " + ran("lt_beside"))
+    return of(r"irq/\d+-lt_\w+", WOKEN + ran("lt_beside"))
 
 
 def cause(word):
@@ -93,10 +100,6 @@ def reads(disk, block):
     os.execvp("dd", ["dd", f"if=/dev/{disk}", "of=/dev/null", "bs=4k", "count=1", f"skip={block}", "iflag=direct"])
 
 
-def large():
-    os.execvp("dd", "dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct".split())
-
-
 def storm():
     late.storm()
 
@@ -104,10 +107,11 @@ def storm():
 PAIR = "begin=tracepoint:block_rq_issue end=tracepoint:block_rq_complete begin_key=arg0"
 AT_DEVICE = "it was at the device, which had no other request before it and completed none meanwhile"
 
+# A culprit follows from how the case is made. Where several sentences are right, a comment says why each is.
 CASES = [
     # Another thread, that computes, sleeps, or waits itself.
-    Case("futex", late.futex, call("futex"), VICTIM + r"waited( in futex)? for (middle/\d+, which .*)?last/\d+(, which ran)?"),
-    Case("pipe", late.pipe, "offcpu threshold=300ms comm=reader", r"reader/\d+ waited for sleeper/\d+, which " + TIMER),
+    Case("futex", late.futex, call("futex"), of("last")),
+    Case("pipe", late.pipe, "offcpu threshold=300ms comm=reader", of("sleeper", TIMER, r"reader/\d+ ")),
     Case("flock", lambda: causes.locked(causes.flock, causes.computes), call("flock"), of("holder")),
     Case("record_lock", lambda: causes.locked(causes.record_lock, causes.computes), call("fcntl"), of("holder")),
     Case("eventfd", lambda: causes.told_by(causes.eventfd), call("read"), of("writer")),
@@ -118,14 +122,18 @@ CASES = [
     Case("message", causes.message, call("msgrcv"), of("sender")),
     Case("signal", causes.signalled, OFFCPU, of("killer")),
     Case("child", causes.child, call("wait4"), of("child")),
-    # Its child, which waits itself, was called victim, too; and it waits for the end of that.
-    Case("vfork", causes.vfork, OFFCPU, r"(victim|true)/\d+ waited for (opener|true)/\d+, which ran"),
-    Case("inversion", causes.inversion, call("flock"), of("holder", "could have gone on, and waited for " + ran("medium"))),
+    # Two delays: the first wait of the child, which is a victim until it is called true, and of its parent.
+    Case("vfork", causes.vfork, f"{OFFCPU} max_alerts=2", of("opener", late=r"(victim|true)/\d+ ")),
+    Case("inversion", causes.inversion, call("flock"), of("holder", COULD_GO_ON + ran("medium"))),
     Case("inherited", causes.inherited, call("futex"), of("holder", TIMER)),
-    Case("fuse", causes.fuse, OFFCPU, of("server")),
+    # The server of this file system is server.
+    Case("fuse", causes.fuse, OFFCPU, rf"({of('server')}|{VICTIM}{WAITED}the server of a FUSE file system \(\w+\))"),
     Case("frozen_disk", lambda: causes.frozen_disk("/tmp/ext"), OFFCPU, of("thawer")),
-    Case("stopped", causes.stopped, OFFCPU, of("stopper")),
-    Case("frozen", causes.frozen, OFFCPU, of("pauser")),
+    # stopper sends SIGSTOP and SIGCONT, and is busy between them.
+    Case("stopped", causes.stopped, OFFCPU, rf"({of('stopper')}|{VICTIM}{WAITED}SIGCONT: it was stopped)"),
+    # pauser freezes the cgroup, is busy, and ends that.
+    Case("frozen", causes.frozen, OFFCPU,
+        rf"({of('pauser')}|{VICTIM}{WAITED}the freezer(: its cgroup is frozen \(\w+\)| of cgroup /lt-frozen))"),
     Case("tcp", late.tcp, call("recvfrom"), of("server", TIMER)),
     # The same between two network namespaces, as containers have them.
     Case("veth", late.veth, call("recvfrom"), of("server", TIMER)),
@@ -134,87 +142,118 @@ CASES = [
     Case("sleep", late.sleep, OFFCPU, VICTIM + TIMER),
     Case("itimer", causes.itimer, OFFCPU, VICTIM + TIMER),
     Case("delayed_ack", causes.delayed_ack, "syscall threshold=25ms comm=victim calls=recvfrom max_alerts=3",
-        VICTIM + r"waited( in recvfrom)? for (server/\d+, which waited( in recvfrom)? for )?"
-        r"(a packet of a local timer; .*|ktimers/\d+/\d+, which waited for a timer)"),
+        # Its timer expires in a softirq, which sends the packet; on PREEMPT_RT in a thread.
+        of("server", WAITED + (rf"(a packet of a local timer; .*|ktimers/\d+/\d+, which {TIMER})" if RT else
+            "a packet of a local timer; .*"))),
     # A disk.
-    Case("fsync", lambda: late.fsync("/dev/slow"), call("fsync"), VICTIM + r"waited( in fsync)? for DISK(slow)"),
-    Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + "waited for DISK(slow)"),
-    # A disk with an interrupt of its own, the machine's; the others have timers. It is fast, so the reads are large, and
-    # it may be done with one of them before all of that is requested: there are several.
-    Case("device", large, "offcpu threshold=0 comm=dd max_alerts=50", r"dd/\d+ waited( in read)? for DISK(vda)", any=True),
+    Case("fsync", lambda: late.fsync("/dev/slow"), call("fsync"), VICTIM + WAITED + "DISK(slow)"),
+    Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
+    # A disk with an interrupt of its own, the machine's; the others have timers. It is fast, so there is much to read.
+    # The victim sleeps for nothing else. The interrupts are named after the disk's number on the bus.
+    Case("device", lambda: causes.aio("vda", 16, 4 << 20), "offcpu threshold=1ms comm=victim max_alerts=1",
+        VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),
     Case("pair", lambda: reads("slow", 64), f"pair threshold=300ms comm=dd {PAIR}",
-        r"dd/\d+ waited( in read)? for DISK(slow)"),
+        r"dd/\d+ " + WAITED + "DISK(slow)"),
+    # The thread waits for nothing else, and the disk has nothing else to do.
     Case("io", lambda: reads("slow", 96), "io threshold=300ms comm=dd",
-        rf"(dd/\d+ waited( in read)? for DISK(slow)|{AT_DEVICE})"),
+        rf"(dd/\d+ {WAITED}DISK(slow)|{AT_DEVICE})"),
     Case("aio", lambda: causes.aio("slow"), call("io_getevents,io_pgetevents", "waits=1"),
-        VICTIM + r"waited( in \w+)? for DISK(slow)"),
+        VICTIM + WAITED + "DISK(slow)"),
     Case("journal", lambda: causes.synced("/tmp/ext"), "syscall threshold=80ms comm=victim calls=fsync max_alerts=1",
-        VICTIM + r"waited( in fsync)? for (jbd2/ext-8/\d+, which waited for )?DISK(ext)"),
-    Case("inode", lambda: causes.inode("/tmp/ext"), "syscall threshold=80ms comm=victim calls=pwritev,pwritev2 max_alerts=1",
-        VICTIM + r"waited( in \w+)? for (owner/\d+, which waited( in \w+)? for )?DISK(ext)", two=True),
-    Case("io_max", lambda: causes.io_max("fast"), call("preadv,preadv2"), ".*io.max.*"),
-    # Some of these calls are long because they compute.
+        # One request is that of the victim, for the data; then come two of the journal, one after the other.
+        of("jbd2/ext-8", WAITED + "DISK(ext)")),
+    Case("inode", lambda: causes.inode("/tmp/ext"), "syscall threshold=40ms comm=victim calls=pwrite64 max_alerts=1",
+        of("owner", WAITED + "DISK(ext)")),
+    # The writes of backup have all that the disk has for requests; then they are before it in its queue.
+    Case("neighbours", lambda: causes.neighbours("throttled"), call("preadv,preadv2"),
+        VICTIM + WAITED + r"a request held back before DISK(throttled): (no free request|in its queue); .*", share=30),
+    # The file of the loop device is on ext; a worker reads it.
+    Case("loop", lambda: causes.loop("/tmp/ext"),
+        "syscall threshold=80ms comm=victim calls=preadv,preadv2 max_alerts=1",
+        VICTIM + WAITED + rf"(kworker/\S+/\d+, which {WAITED})?DISK(ext)"),
+    Case("io_max", lambda: causes.io_max("fast"), call("preadv,preadv2"),
+        VICTIM + WAITED + r"a request held back before DISK(fast) by io\.max of its cgroup"),
     Case("dirty", lambda: causes.dirty("throttled"), "syscall threshold=150ms comm=victim calls=write max_alerts=2",
-        VICTIM + r"waited( in write)? for the dirty limit .*", any=True, needs="stock"),
+        VICTIM + WAITED + r"the dirty limit \(data for DISK(throttled)\); .*"),
     # An interrupt, and what it leaves to others.
-    Case("handler", cause("handler"), OFFCPU, VICTIM + f"waited for {CAUSE}"),
+    Case("handler", cause("handler"), OFFCPU, VICTIM + WAITED + CAUSE),
     Case("thread", cause("thread"), OFFCPU, of(r"irq/\d+-lt_\w+")),
-    Case("tasklet", cause("softirq"), OFFCPU, VICTIM + f"waited for (softirq HI of|{BY_THREAD}) {CAUSE}", needs="stock",
-        raised=VICTIM + "waited for softirq HI"),
+    Case("tasklet", cause("softirq"), OFFCPU, VICTIM + WAITED + f"(softirq HI of|{BY_THREAD}) {CAUSE}",
+        raised=RAISED),
     # Another interrupt may come before the thread gets the CPU, and run the softirq when it ends.
-    Case("later", cause("later"), OFFCPU, VICTIM + f"waited for (softirq HI of|{BY_THREAD}) {CAUSE}",
-        raised=VICTIM + "waited for softirq HI", until=r"handle_softirqs[^,]*,run_(ksoftirqd|ktimerd)"),
+    Case("later", cause("later"), OFFCPU, VICTIM + WAITED + f"(softirq HI of|{BY_THREAD}) {CAUSE}",
+        raised=RAISED, until=r"handle_softirqs[^,]*,run_(ksoftirqd|ktimerd)"),
     Case("spinlock", cause("wait"), OFFCPU, owner_of_spinlock()),
     Case("mutex", causes.work, f"lock threshold=300ms kind={'rtmutex' if RT else 'mutex'} comm=victim",
         of(r"kworker/\S+", TIMER)),
-    # On PREEMPT_RT, and where there are many, a thread does them.
+    # On PREEMPT_RT, and where there are many, a thread does them. An irq_work raises them, and no device does.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
-        VICTIM + r"could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z ]+)?|ran (ksoftirqd|ktimers)/1/\d+)"),
-    Case("membarrier", causes.membarrier, "syscall threshold=10ms comm=victim calls=membarrier max_alerts=1",
-        VICTIM + r"waited( in membarrier)? for rcu[a-z_]+(/\d+)*, which .*"),
+        VICTIM + COULD_GO_ON + r"CPU 1, which (worked for softirq HI|ran (ksoftirqd|ktimers)/1/\d+)"),
+    Case("membarrier", causes.membarrier, "offcpu threshold=1ms comm=victim max_alerts=1",
+        # No CPU is in the way: the thread of the grace period looks at them again after a while.
+        of("rcu_preempt", TIMER)),
     # A processor, and limits.
-    Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + "had been woken, and waited for " + ran("hog")),
+    Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + WOKEN + ran("hog")),
     Case("preempt", late.preempt, "runqueue threshold=300ms comm=victim",
-        VICTIM + "could have gone on, and waited for " + ran("hog")),
+        VICTIM + COULD_GO_ON + ran("hog")),
+    # First it waits for hog, and longer for other.
     Case("moved", causes.moved, "wakeup threshold=300ms comm=victim",
-        VICTIM + r"had been woken, and waited for (CPU 0, which ran hog/\d+ \([^)]*\), and for )?" + ran("other") + r"( \([^)]*\))?"),
-    Case("deadline", causes.deadline, "runqueue threshold=300ms comm=victim", ".*deadline.*"),
-    Case("quota", causes.quota, "runqueue threshold=200ms comm=victim max_alerts=2", r".*cpu\.max.*", needs="quota"),
-    Case("owner_quota", causes.owner_quota, call("flock"), r".*holder.*cpu\.max.*", needs="quota"),
+        VICTIM + WOKEN + rf"(CPU 0, which ran hog/\d+ \([^)]*\), and for {ran('other')} \([^)]*\)|{ran('other')})"),
+    Case("deadline", causes.deadline, "runqueue threshold=300ms comm=victim", 
+        VICTIM + r"had used up its runtime \(SCHED_DEADLINE\)"),
+    Case("quota", causes.quota, "runqueue threshold=200ms comm=victim max_alerts=2",
+        VICTIM + r"was held back by cpu\.max of cgroup /lt-quota", needs="quota"),
+    Case("owner_quota", causes.owner_quota, call("flock"),
+        of("holder", r"was held back by cpu\.max of cgroup /lt-quota"), needs="quota"),
+    Case("high", causes.high, f"{OFFCPU} max_alerts=1",
+        VICTIM + WAITED + r"memory\.high of its cgroup \(\w+\)", needs="memory"),
     Case("reclaim", lambda: causes.small("fast"), "reclaim threshold=0 kind=memcg comm=dd max_alerts=1",
-        r"dd/\d+ ran( in read)?"),
+        r"dd/\d+ ran( in \w+)?"),
     # Two at once: the larger is named.
     Case("compute_disk", lambda: causes.held(lambda: late.spin(0.1), lambda: causes.read_block("slow", 200)),
-        call("flock"), of("holder", "waited for DISK(slow)"), two=True),
+        call("flock"), of("holder", WAITED + "DISK(slow)"), two=True),
     Case("disk_compute", lambda: causes.held(lambda: causes.read_block("slow", 300), lambda: late.spin(1)),
         call("flock"), of("holder"), two=True),
     Case("compute_sleep", lambda: causes.held(lambda: late.spin(SHORT), lambda: time.sleep(LONG)),
         call("flock"), of("holder", TIMER), two=True),
     Case("sleep_compute", lambda: causes.held(lambda: time.sleep(SHORT), lambda: late.spin(LONG)),
         call("flock"), of("holder"), two=True),
-    Case("two_disks", lambda: causes.held(lambda: causes.read_block("ext", 400), lambda: causes.read_block("slow", 400)),
-        call("flock"), of("holder", "waited for DISK(slow)"), two=True),
+    Case("two_disks", lambda: causes.held(
+        lambda: causes.read_block("ext", 400), lambda: causes.read_block("slow", 400)), call("flock"),
+        of("holder", WAITED + "DISK(slow)"), two=True),
     Case("server_disk", lambda: causes.served(lambda: late.spin(0.1), lambda: causes.read_block("slow", 500)),
-        call("recvfrom"), of("server", "waited for DISK(slow)"), two=True),
+        call("recvfrom"), of("server", WAITED + "DISK(slow)"), two=True),
     Case("baton", causes.baton, call("read"), of("second"), two=True),
-    # medium inherits the lock.
-    Case("busy_owner", causes.busy_owner, call("flock"),
-        VICTIM + r"waited( in flock)? for (holder/\d+, which could have gone on, and waited for CPU 1, which ran )?medium/\d+(, which ran)?",
-        two=True),
-    # On PREEMPT_RT hog also delays the thread that does what a timer is for.
-    Case("sleep_hog", lambda: causes.then_hog(time.sleep, SHORT, LONG), call("clock_nanosleep"),
-        ".*" + ran("hog"), two=True, needs="stock"),
-    Case("hog_sleep", lambda: causes.then_hog(time.sleep, LONG, 0.4), call("clock_nanosleep"), VICTIM + TIMER, two=True),
+    Case("busy_owner", causes.busy_owner, call("flock"), of("holder", COULD_GO_ON + ran("medium")), two=True),
+    Case("sleep_hog", lambda: causes.then_hog(time.sleep, SHORT, LONG), call("clock_nanosleep"), HOG, two=True),
+    Case("hog_sleep", lambda: causes.then_hog(time.sleep, LONG, 0.4), call("clock_nanosleep"),
+        VICTIM + TIMER, two=True),
     Case("disk_hog", lambda: causes.then_hog(lambda: causes.read_block("slow", 600), 0.3, 1.4),
         "syscall threshold=900ms comm=victim calls=preadv,preadv2",
-        ".*" + ran("hog"), two=True, needs="stock"),
+        HOG, two=True),
 ]
 
+# Where the explanation is wrong, and why: the parts that were taken away, the cases, and the kernels. Such a sentence
+# counts as wrong. Once it is right, the line has to go, unless the part has a question mark: then it is wrong at times.
+# `any` is each part.
+DISKS = "fsync fault pair io aio journal inode neighbours loop io_max compute_disk two_disks server_disk"
+KNOWN_WRONG = [
+    ("whole any?", "storm", "stock", "the irq_work that raises the softirq is not recorded; it is said to be a thread"),
+    ("whole any?", "loop", "stock rt", "the loop device is named; the disk below, for which its worker waits, is not"),
+    ("requests", DISKS, "stock rt", "a timer completes the requests; the sentence does not say that these are missing"),
+    ("dirty limits", "dirty", "stock rt", "a timer ends the pause; the sentence does not say what is missing"),
+    ("softirqs?", "delayed_ack tasklet later", "stock rt",
+        "what a softirq did counts for what it interrupted; the sentence does not say what is missing"),
+]
+
+
 def available(case):
+    with open("/sys/fs/cgroup/cgroup.controllers", encoding="ascii") as file:
+        controllers = file.read().split()
     return {
         "": True,
-        "stock": not RT,
-        "quota": "cpu" in open("/sys/fs/cgroup/cgroup.controllers", encoding="ascii").read().split(),
+        "quota": "cpu" in controllers,
+        "memory": "memory" in controllers,
     }[case.needs]
 
 
@@ -254,7 +293,11 @@ def pattern(culprit, disk):
         with open(f"/sys/block/{match[1]}/dev", encoding="ascii") as dev:
             return disk.format(number=dev.read().strip())
 
+    def on_bus(match):
+        return os.path.basename(os.path.realpath(f"/sys/block/{match[1]}/device"))
+
     line = parameter("lt_causes", "number")
+    culprit = re.sub(r"VIRTIO\((\w+)\)", on_bus, culprit)
     return re.sub(r"DISK\((\w+)\)", known, culprit).replace("LINE", line)
 
 
@@ -263,10 +306,14 @@ def known(case):
     # The rule of tests/bench/rule.py has no numbers, and the disks of null_blk are timers.
     less = {"rule": pattern(case.culprit, "(a block device|a timer)")}
     if case.raised:
-        less["raises"] = pattern(case.raised, "")
+        less["raised"] = pattern(case.raised, "")
     culprit = pattern(case.culprit, "disk {number}")
     share = 0 if case.two else case.share
-    return {"name": case.name, "culprit": culprit, "share": share, "two": case.two, "any": case.any, "without": less}
+    wrong = {}
+    for parts, names, kernels, why in KNOWN_WRONG:
+        if case.name in names.split() and KERNEL in kernels.split():
+            wrong.update(dict.fromkeys(parts.split(), why))
+    return {"name": case.name, "culprit": culprit, "share": share, "two": case.two, "without": less, "wrong": wrong}
 
 
 def provoke(alerts, table, *names):

@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""The judge of explanations whose truth is known: of traces as they were recorded, and of copies with a part taken away.
+"""The judge of explanations whose truth is known: of traces as they were recorded, and of copies with a part taken
+away.
 
-usage: truth.py judge KNOWN ALERTS TRACE PART...   explains the alerts (the command is $LATENCY_TRACKER), of the trace if PART
-                                                   is `whole`, else of a copy without that part, and judges that by
-                                                   what culprits.py has written. Prints a line for each case; exit
-                                                   status 2 if one is wrong
-       truth.py parts                              lists the parts
-       truth.py table [JSON]                       sums up what `judge` has printed, from its input
+usage: truth.py judge KNOWN ALERTS CAPTURE PART...
+                                    explains the alerts (the command is $LATENCY_TRACKER), of the trace of the capture
+                                    if PART is `whole`, else of a copy without that part, and judges that by what
+                                    culprits.py has written. Prints a line for each case; exit status 2 if one is wrong
+                                    that is not known to be, or right although it is known to be wrong
+       truth.py parts               lists the parts
+       truth.py table NAME [JSON]   sums up what `judge` has printed, from its input
 
 A sentence is right if it names the culprit that the case was made of. It is unknown if it says that something is not
-recorded, or that there are several reasons. Everything else is wrong.
+recorded, or that there are several reasons, and names no other thread and no other disk. Everything else is wrong. Of
+several delays of a case the worst counts.
 """
 
 import json
@@ -24,12 +27,20 @@ import tempfile
 
 # What a sentence says that names nobody: Documentation/guide/explain.md lists them.
 UNKNOWN = re.compile(
-    "not recorded|for CPU [0-9]+, which was idle|slow to leave idle, or a limit|waited( in [a-z0-9_]+)? for a completion of disk|from one of several sources"
-    "|is not in the trace|^No events of|^The trace begins after the alert"
+    r"not recorded|slow to leave idle, or a limit|perhaps cpu\.max|or given up the rest with sched_yield"
+    r"|; by io\.max of a cgroup, or by the thread that submits it|of several sources|from one of several sources"
+    r"|is not in the trace|^No events of|^The trace begins after the alert"
 )
 
 # A packet of LTTng has its times, its sizes in bits, its number, and the count of lost events at these offsets.
 PACKET = struct.Struct("<32xQQQQQQ")
+
+
+def others(culprit, late, words):
+    """Threads and disks in a sentence that have no part in the case. The late one may have had another name before."""
+    threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
+    disks = re.findall(r"disk [0-9]+:[0-9]+", words)
+    return [who for who in threads + disks if who not in culprit]
 
 
 def judged(case, report, without):
@@ -38,44 +49,57 @@ def judged(case, report, without):
     words = largest(" ".join(report["text"].split("\n\n")[1].split()))
     verdict = report["verdict"] and largest(report["verdict"])
     assert verdict in (words, None), words
+    culprit = case["culprit"]
     if UNKNOWN.search(words):
-        return "unknown"
-    culprit = case["without"].get(without, case["culprit"])
-    share = re.fullmatch(r"([0-9]+) % of it \([^)]*\): " + culprit + r"\.", words)
-    return "right" if share and (without != "whole" or int(share[1]) >= case["share"]) else "wrong"
+        return "wrong" if others(culprit, report["alert"]["tid"], words) else "unknown"
+    share = re.fullmatch(r"([0-9]+) % of it \([^)]*\): (.*)\.", words)
+    if share and re.fullmatch(culprit, share[2]):
+        return "right" if without != "whole" or int(share[1]) >= case["share"] else "wrong"
+    raised = case["without"].get("raised")
+    alone = without in ("raises", "interrupts") and raised and share and re.fullmatch(raised, share[2])
+    return "unknown" if alone else "wrong"
 
 
-def explained(trace, alerts):
-    command = [os.environ.get("LATENCY_TRACKER", "latency-tracker"), "explain", "-v", "--json", trace, "--alerts", alerts]
+def explained(capture, alerts):
+    program = os.environ.get("LATENCY_TRACKER", "latency-tracker")
+    command = [program, "explain", "-v", "--json", capture, "--alerts", alerts]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+def worst(results):
+    return next((result for result in ("wrong", "unknown", "right") if result in results), "wrong")
+
+
 def judge_one(cases, reports, without):
-    """Whether none is wrong."""
+    """Whether none is other than it has to be."""
     good = True
     for case in cases:
         own = [report for report in reports if report["alert"]["instance"] == case["name"]]
         found = {judged(case, report, without): report["verdict"] or report["text"] for report in own}
-        # Where any alert counts, the others are of delays that are not the one that was provoked.
-        order = ("right", "unknown", "wrong") if case["any"] else ("wrong", "right", "unknown")
-        result = next((key for key in order if key in found), "wrong")
-        good &= result != "wrong"
+        result = worst(found)
+        why = next((case["wrong"][part] for part in (without, f"{without}?", "any?") if part in case["wrong"]), None)
+        note = ""
+        if result == "wrong":
+            note = f"known: {why}" if why else "NOT KNOWN"
+        elif result == "right" and without in case["wrong"]:
+            note = "NOT WRONG ANY MORE"
+        good &= not note.isupper()
         said = " ".join(found.get(result, "no explanation").split())
-        print(result, without, "two" if case["two"] else "one", case["name"], said, sep="\t", flush=True)
+        print(result, without, "two" if case["two"] else "one", case["name"], said, note, sep="\t", flush=True)
     return good
 
 
-def judge(known, alerts, trace, *parts):
+def judge(known, alerts, capture, *parts):
     with open(known, encoding="utf-8") as text:
         cases = json.load(text)
     good = True
     for part in parts:
         with tempfile.TemporaryDirectory() as directory:
-            copy = trace
+            copy = capture
             if part != "whole":
-                copy = os.path.join(directory, "trace")
-                take(part, trace, copy)
+                copy = os.path.join(directory, "capture")
+                take(part, capture, copy)
             good &= judge_one(cases, explained(copy, alerts), part)
     return 0 if good else 2
 
@@ -124,14 +148,22 @@ EVENTS = {
     "wakings": "sched_wak(ing|eup|eup_new)",
     "moves": "sched_migrate_task",
     "raises": "irq_softirq_raise",
+    "interrupts": "irq_handler_.*",
+    "softirqs": "irq_softirq_.*",
     "vectors": "x86_irq_vectors_.*",
+    "timers": "timer_.*",
     "bios": "block_(bio_.*|getrq)",
+    "requests": "block_rq_.*",
+    "works": "workqueue_.*",
+    # What shows that a limit has held something back.
+    "dirty": "writeback_.*",
+    "limits": "(power_cpu_idle|timer_hrtimer_expire_.*|workqueue_.*|writeback_.*)",
 }
 PARTS = [f"{part}-{cpu}" for part in STREAMS for cpu in (0, 1)] + list(EVENTS)
 
 
-def streams(trace):
-    directory = os.path.join(trace, "kernel")
+def streams(capture):
+    directory = os.path.join(capture, "trace", "kernel")
     # It would be that of another trace.
     shutil.rmtree(os.path.join(directory, "index"), ignore_errors=True)
     return {name: os.path.join(directory, name) for name in sorted(os.listdir(directory)) if name[-1].isdigit()}
@@ -159,24 +191,41 @@ def take(part, source, target):
         return
     streams(target)
     # As if another kind of event had been recorded instead, of which nothing is known.
-    path = os.path.join(target, "kernel", "metadata")
+    path = os.path.join(target, "trace", "kernel", "metadata")
     text, count = re.subn(f'"name": ?"({EVENTS[kind]})"', r'"name":"taken_\1"', load(path).decode())
     assert count > 0, kind
     save(path, text.encode())
 
 
-def table(file=None):
-    sums = {}
+FIRST = [f"{kind}, {which}" for kind in ("whole", "rule") for which in ("one cause", "two causes", "all")]
+COPIES = "copies, all"
+
+
+def table(name, file=None):
+    sums, cases, wrong = {row: {} for row in (*FIRST, COPIES)}, set(), {}
     for line in sys.stdin:
-        result, without, two, *_ = line.split("\t")
-        causes = {"one": "one cause", "two": "two causes"}[two]
-        row = {"whole": f"whole, {causes}", "rule": f"the rule, {causes}"}.get(without, f"without {without}")
-        sums.setdefault(row, {"right": 0, "unknown": 0, "wrong": 0})[result] += 1
-    print(f"{'':24} {'right':>7} {'unknown':>7} {'wrong':>7}")
+        result, without, two, case, said, note = line.rstrip("\n").split("\t")
+        cases.add(case)
+        rows = [COPIES, f"copy without {without}"]
+        if without in ("whole", "rule"):
+            rows = [f"{without}, {two} cause{'s' * (two == 'two')}", f"{without}, all"]
+        for row in rows:
+            counts = sums.setdefault(row, {})
+            counts[result] = counts.get(result, 0) + 1
+        if result == "wrong" and without != "rule":
+            wrong.setdefault((case, note), []).append((without, said))
+    print(f"{name}, {len(cases)} cases")
+    print(f"{'':24} {'right':>7} {'unknown':>7} {'wrong':>7} {'% unknown':>10}")
     for row, counts in sums.items():
-        print(f"{row:24} {counts['right']:7} {counts['unknown']:7} {counts['wrong']:7}")
+        right, unknown, bad = (counts.get(result, 0) for result in ("right", "unknown", "wrong"))
+        if counts:
+            share = 100 * unknown / (right + unknown + bad)
+            print(f"{row:24} {right:7} {unknown:7} {bad:7} {share:10.0f}")
+    print("wrong:" if wrong else "nothing is wrong")
+    for (case, note), sentences in wrong.items():
+        print(f"  {case} ({', '.join(without for without, _ in sentences)}): {sentences[0][1]}\n    {note}")
     if file:
-        save(file, json.dumps(sums).encode())
+        save(file, json.dumps({"name": name, "rows": sums}).encode())
 
 
 def main(words):

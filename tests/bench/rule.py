@@ -5,8 +5,8 @@
 usage: rule.py KNOWN ALERTS <TEXT     TEXT is the trace as `babeltrace2 --clock-cycles --no-delta` prints it
 
 It restates the rule of Trace Compass's critical path: in whose context a waking comes is what the thread waited for. A
-timer's interrupt or softirq is a timer, one of packets the network, one of blocks a block device; of other contexts, and
-of a thread that waits for a processor, it names nobody. A thread that wakes another is followed. Prints lines as
+timer's interrupt or softirq is a timer, one of packets the network, one of blocks a block device; of other contexts,
+and of a thread that waits for a processor, it names nobody. A thread that wakes another is followed. Prints lines as
 `truth.py judge` does.
 """
 
@@ -16,7 +16,8 @@ import sys
 
 EVENT = re.compile(r"\[(\d+)\] \S+ (\w+): \{ cpu_id = (\d+) \}(?:, \{ (.*?) \})?$")
 FIELD = re.compile(r'(\w+) = (?:"([^"]*)"|(?:\( "[^"]*" : container = )?(-?\d+))')
-LEAVES = {"1": "a timer", "8": "a timer", "2": "the network", "3": "the network", "4": "a block device", "5": "a block device"}
+TIMER, NETWORK, DISK = "a timer", "the network", "a block device"
+LEAVES = {"1": TIMER, "8": TIMER, "2": NETWORK, "3": NETWORK, "4": DISK, "5": DISK}
 INTERRUPTS = ("irq_handler", "x86_irq_vectors")
 
 
@@ -45,7 +46,7 @@ class Trace:
             elif name == "irq_softirq_entry":
                 stack.append(("leaf", LEAVES.get(fields["vec"])))
             elif name == "timer_hrtimer_expire_entry":
-                stack.append(("leaf", "a timer"))
+                stack.append(("leaf", TIMER))
             elif name.startswith(INTERRUPTS) and name.endswith("_entry"):
                 stack.append(("leaf", None))
             elif name in ("irq_softirq_exit", "timer_hrtimer_expire_exit") or name.startswith(INTERRUPTS):
@@ -85,8 +86,7 @@ class Trace:
 def result_of(case, verdicts):
     culprit = case["without"]["rule"]
     results = ["unknown" if v is None else "right" if re.fullmatch(culprit, v) else "wrong" for v in verdicts]
-    order = ("right", "unknown", "wrong") if case["any"] else ("wrong", "right", "unknown")
-    return next(result for result in order if result in (results or ["unknown"]))
+    return next(result for result in ("wrong", "unknown", "right") if result in (results or ["unknown"]))
 
 
 def main(known, alerts):
@@ -97,12 +97,15 @@ def main(known, alerts):
             fields = {key: text or word for key, text, word in re.findall(r'(\w+)=(?:"([^"]*)"|(\S+))', line)}
             if {"time", "delay", "tid", "instance"} <= fields.keys():
                 end = int(fields["time"])
-                said.setdefault(fields["instance"], []).append(trace.verdict(fields["tid"], end - int(fields["delay"]), end))
+                verdict = trace.verdict(fields["tid"], end - int(fields["delay"]), end)
+                said.setdefault(fields["instance"], []).append(verdict)
     with open(known, encoding="utf-8") as file:
         cases = json.load(file)
     for case in cases:
         verdicts = said.get(case["name"], [])
-        print(result_of(case, verdicts), "rule", "two" if case["two"] else "one", case["name"], *verdicts[:1], sep="\t")
+        result = result_of(case, verdicts)
+        first = verdicts[0] if verdicts else ""
+        print(result, "rule", "two" if case["two"] else "one", case["name"], first, "", sep="\t")
 
 
 if __name__ == "__main__":
