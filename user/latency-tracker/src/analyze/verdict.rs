@@ -12,7 +12,7 @@ use super::words::{addition, held, unrecorded, used_by};
 use crate::out;
 use lt_proc::Nanos;
 
-/// If the largest cause is less than half of the time, a sentence names so many more of them
+/// If the largest cause is less than half of the time, a sentence names at most this many others
 const OTHERS: usize = 2;
 /// that are at least this part of it.
 const LARGE: u64 = 5;
@@ -145,7 +145,7 @@ impl Shown<'_> {
 
 /// What a sentence adds if a thread, while another one waited for it once, slept several times until a timer.
 fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
-    /// So many sleeps are not one that was interrupted.
+    /// Fewer may be one sleep that was interrupted.
     const SEVERAL: u64 = 3;
     let mut times: HashMap<_, u64> = HashMap::new();
     for piece in pieces.filter(|p| matches!(p.cause, Cause::For(Leaf::Timer, _))) {

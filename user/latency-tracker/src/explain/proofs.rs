@@ -24,8 +24,7 @@ use lt_proc::{Alert, Reason};
 use super::resource;
 use crate::analyze::words::Facts;
 
-/// Reads it from the directory of a capture, or for the directory `trace` of one from beside that. A capture need not have
-/// it.
+/// Reads it from the directory of a capture, given that or the directory `trace` in it. A capture need not have it.
 pub(super) fn read(directory: &Path) -> Result<Evidence> {
     let mut file = directory.join("evidence.json");
     // Resolved, as the directory may be `.`; one that cannot be read is an error of the trace.
