@@ -14,7 +14,7 @@ mod who;
 pub use beside::{Beside, Nothing, Quota, Slept};
 pub use cause::{Cause, Leaf, Limit, Place};
 pub use causes::{Sum, causes};
-pub use path::{Piece, Wait, path, path_beside, waits, wanted};
+pub use path::{Piece, Wait, handled, path, path_beside, waits, wanted};
 pub use runnable::looks_like_a_quota;
 pub use unusual::{Worker, Working, unusual};
 pub use who::{instead, thread_in, used};

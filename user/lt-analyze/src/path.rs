@@ -89,7 +89,7 @@ pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
 }
 
 /// What a model has to have for that path, as one tells that has only the waits ([`lt_model::Kept::Waits`]): what each
-/// thread on it did, and what the processors did for which one waited.
+/// thread on it did, or one that ran a timer for it, and what the processors did for which one waited.
 #[must_use]
 pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     let walk = walk(model, &Nothing, thread, from, to);
@@ -101,6 +101,13 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
             wanted.thread(wait.thread, wait.begin, wait.end);
         }
         wanted.thread(piece.thread, piece.begin, piece.end);
+        for waited in handled(model, piece.thread, piece.end).unwrap_or_default() {
+            let (begin, end) = waited.inside;
+            wanted.thread(waited.thread, begin, end);
+            if let Some(cpu) = waited.cpu {
+                wanted.processor(cpu, waited.begin, waited.end);
+            }
+        }
         if let (true, Some(cpu)) = (piece.cause.is_runnable(), piece.cpu) {
             wanted.processor(cpu, piece.begin, piece.end);
         }
@@ -110,6 +117,35 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
         wanted.thread(thread, begin, end);
     }
     wanted
+}
+
+/// If a thread for softirqs ran the timer that ended a sleep of `thread` at `end`: where that waited for a CPU since it had
+/// been woken. When the timer was due is not known.
+#[must_use]
+pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> {
+    let mut ending = model.thread(thread)?.between(end.checked_sub(1)?, end);
+    let sleep = ending.find(|interval| interval.end == end)?;
+    let waker = model.waker(sleep.waker?)?;
+    let handler = waker.handler()?;
+    let inside = (sleep.begin, waker.time);
+    let mut waits = Vec::new();
+    for interval in model.thread(handler)?.between(inside.0, inside.1) {
+        match interval.state {
+            State::Waiting | State::Preempted => waits.push(Piece {
+                begin: interval.begin.max(inside.0),
+                end: interval.end.min(inside.1),
+                thread: handler,
+                cause: plain(interval.state),
+                cpu: interval.cpu,
+                depth: 1,
+                inside,
+            }),
+            // What it was woken for before that is another timer.
+            State::Blocked(..) | State::Unknown(_) => waits.clear(),
+            State::Running(_) | State::Interrupted(_) => {}
+        }
+    }
+    Some(waits)
 }
 
 fn walk<'a>(

@@ -38,6 +38,13 @@ pub enum Context {
     Unseen,
 }
 
+impl Context {
+    /// It is that softirq, in a thread that is there for softirqs.
+    pub(crate) fn is_own(self, of: Vector) -> bool {
+        matches!(self, Self::Softirq { vector, own: true, .. } if vector == of)
+    }
+}
+
 /// The handler of a hard interrupt: the number of the interrupt, and the name of the handler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handler(pub i32, pub Name);
@@ -109,6 +116,14 @@ pub struct Waker {
 }
 
 impl Waker {
+    /// The thread for softirqs, such as `ktimers/1`, that ran the timer which woke somebody.
+    #[must_use]
+    pub fn handler(&self) -> Option<ThreadId> {
+        let context = self.context?;
+        let is_it = context.is_own(Vector::TIMER) || context.is_own(Vector::HRTIMER);
+        self.thread.filter(|_| is_it)
+    }
+
     /// The thread, if it was that. A thread that runs the softirq of timers, such as `ktimers/1`, has not caused the wakeup
     /// any more than an interrupt has that runs it.
     #[must_use]

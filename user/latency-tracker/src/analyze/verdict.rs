@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lt_analyze::{Cause, Leaf, Piece, Quota, looks_like_a_quota, used};
+use lt_analyze::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, used};
 use lt_model::{Model, Use};
 
 use super::show::{Group, Shown};
@@ -44,7 +44,35 @@ impl Shown<'_> {
         }
         let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
         let (who, did) = (self.who(of), self.did(of));
-        format!(": {who}{did}{}", more.unwrap_or_default())
+        let late = self.late_handler(of).unwrap_or_default();
+        format!(": {who}{did}{}{late}", more.unwrap_or_default())
+    }
+
+    /// The pieces of a cause.
+    fn pieces_of<'a>(&'a self, of: &'a Group) -> impl Iterator<Item = &'a Piece> + Clone {
+        let threads: HashSet<_> = of.threads.iter().collect();
+        let is_of = move |p: &&Piece| p.cause == of.cause && threads.contains(&p.thread);
+        self.pieces.iter().filter(is_of)
+    }
+
+    /// What a sentence adds if a timer was late, perhaps: the thread that ran it had waited for a CPU.
+    fn late_handler(&self, of: &Group) -> Option<String> {
+        let Cause::For(Leaf::Timer | Leaf::PerhapsHigh(_) | Leaf::Dirty(_), _) = of.cause else {
+            return None;
+        };
+        let handled = |p: &Piece| handled(self.model, p.thread, p.end).unwrap_or_default();
+        let waits: Vec<_> = self.pieces_of(of).flat_map(handled).collect();
+        let longest = had(self.model, waits.iter());
+        let longest = longest.into_iter().max_by_key(|had| had.time)?;
+        let handler = waits.iter().find(|wait| wait.cpu == Some(longest.cpu))?;
+        (longest.time >= of.time.div_ceil(LARGE)).then(|| {
+            format!(
+                "; {}, which ran it, had waited {} for {}; since when it was due is not recorded",
+                self.name(handler.thread),
+                Nanos(longest.time),
+                longest.words(self.model, self.range.1, false)
+            )
+        })
     }
 
     /// The subject of the sentence: the thread itself, or those that it waited for.
@@ -68,11 +96,7 @@ impl Shown<'_> {
             let call = call.map(|c| format!(" in {}", out::printable(model.names.text(c))));
             call.unwrap_or_default()
         };
-        let threads: HashSet<_> = most.threads.iter().collect();
-        let of_it = self
-            .pieces
-            .iter()
-            .filter(|p| p.cause == most.cause && threads.contains(&p.thread));
+        let of_it = self.pieces_of(most);
         let looks_limited = of_it
             .clone()
             .any(|p| looks_like_a_quota(model, p.thread, p.end));
@@ -241,7 +265,7 @@ mod tests {
     use super::*;
     use crate::analyze::{
         fold::Part,
-        made::{R, S, at, model, waking},
+        made::{self, R, S, at, model, waking},
         words::Facts,
     };
     use lt_model::{SwitchedOut, What};
@@ -297,5 +321,52 @@ mod tests {
         let lines = shown.lines(Part::Longest(9), 9);
         let row = |line: &String| line.starts_with("12ns") && line.contains("worker (3 threads)");
         assert!(lines.iter().any(row), "{lines:?}");
+    }
+
+    /// As on PREEMPT_RT: `ktimers/1` runs the timer of 7, and `hog/8` has its CPU.
+    #[test]
+    fn a_thread_that_runs_a_timer_and_waited_for_its_cpu_is_named_with_it() {
+        let function = None;
+        let said = |woken: u64, in_softirq: bool| {
+            let (tid, name, target) = (5, &b"ktimers/1"[..], 1);
+            let vector = 8;
+            let mut events = vec![
+                at(0, 1, What::There { tid, name }),
+                made::switch(0, 0, 0, R, 7),
+                made::switch(1, 1, 0, R, 5),
+                made::switch(2, 1, 5, S, 8),
+                made::switch(10, 0, 7, S, 0),
+                at(woken, 1, What::Waking { tid, name, target }),
+                made::switch(900, 1, 8, R, 5),
+            ];
+            if in_softirq {
+                events.push(at(901, 1, What::Softirq { vector }));
+            }
+            events.extend([
+                at(902, 1, What::Timer { function }),
+                waking(903, 1, 7),
+                at(904, 1, What::TimerEnd),
+                made::switch(910, 0, 0, R, 7),
+            ]);
+            let model = model(&events);
+            let thread = model.by_tid(7).next().unwrap();
+            let range = (10, 910);
+            let pieces = lt_analyze::path(&model, thread, range.0, range.1);
+            let shown = Shown {
+                model: &model,
+                thread,
+                range,
+                pieces: &pieces,
+                facts: &Facts::NONE,
+            };
+            shown.verdict().unwrap()
+        };
+        let timer = "99 % of it (893ns): late/7 waited for a timer";
+        let handler = "ktimers/1/5, which ran it, had waited 600ns for CPU 1, which ran hog/8; since when it was due is not recorded.";
+        assert_eq!(said(300, true), format!("{timer}; {handler}"));
+        // A short time, or another timer's interrupt above that thread.
+        for other in [said(850, true), said(300, false)] {
+            assert_eq!(other, format!("{timer}."));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 //! Whatever happened: the pieces of a path tile the time that was asked for, and those of others lie inside a wait.
 
-use lt_analyze::{Cause, causes, instead, path, wanted};
+use lt_analyze::{Cause, causes, handled, instead, path, wanted};
 use lt_model::{Builder, Kept, Model, State, ThreadId};
 use proptest::prelude::*;
 
@@ -66,6 +66,8 @@ proptest! {
             prop_assert_eq!(&found, &expected);
             for piece in &expected {
                 prop_assert_eq!(instead(&part, piece), instead(&whole, piece));
+                let ran = |m| handled(m, piece.thread, piece.end);
+                prop_assert_eq!(ran(&part), ran(&whole));
             }
             let name = |m: &Model, id: ThreadId| m.thread(id).and_then(|t| t.name).map(|n| m.names.text(n).to_string());
             prop_assert_eq!(name(&part, id), name(&whole, id));

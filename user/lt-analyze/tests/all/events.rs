@@ -2,7 +2,7 @@
 
 //! Paths from events: who is named, and who had the processor.
 
-use lt_analyze::{Cause, Leaf, Worker, instead, path, thread_in, unusual, used};
+use lt_analyze::{Cause, Leaf, Worker, handled, instead, path, thread_in, unusual, used, wanted};
 use lt_model::{Builder, Event, Handler, Model, Raiser, Sleep, SwitchedOut, ThreadId, Use, What};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
@@ -521,4 +521,36 @@ fn who_first_woke_a_thread_has_not_made_it() {
     ]);
     let first = path(&m, of(&m, 9), 0, 10)[0];
     assert_eq!((first.thread, first.end), (of(&m, 8), 4));
+}
+
+/// That thread is not on the path, and what it did is kept, too.
+#[test]
+fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
+    let (tid, name, target) = (5, &b"ktimers/1"[..], 1);
+    let events = [
+        at(0, 1, What::There { tid, name }),
+        switch(0, 0, 0, R, 7),
+        switch(1, 1, 0, R, 5),
+        switch(2, 1, 5, S, 8),
+        switch(10, 0, 7, S, 0),
+        at(30, 1, What::Waking { tid, name, target }),
+        switch(90, 1, 8, R, 5),
+        at(91, 1, What::Softirq { vector: 1 }),
+        waking(92, 1, 7, 0),
+        switch(95, 0, 0, R, 7),
+    ];
+    let whole = model(&events);
+    let mut first = Builder::new();
+    first.keep_waits();
+    events.iter().for_each(|e| first.feed(e));
+    let mut second = Builder::new();
+    second.keep_only(wanted(&first.finish(), of(&whole, 7), 10, 95));
+    events.iter().for_each(|e| second.feed(e));
+    let part = second.finish();
+    for m in [&whole, &part] {
+        let waits = handled(m, of(m, 7), 92).unwrap();
+        let parts: Vec<_> = waits.iter().map(|p| (p.thread, p.begin, p.end)).collect();
+        assert_eq!(parts, [(of(m, 5), 30, 90)]);
+        assert_eq!(used(m, 1, 30, 90), [(Use::Thread(of(m, 8)), 60)]);
+    }
 }

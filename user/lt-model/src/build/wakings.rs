@@ -3,7 +3,7 @@
 //! Who wakes whom, and on which runqueue a thread is put then.
 
 use super::Builder;
-use crate::context::{Context, Waker, is_left_to};
+use crate::context::{Context, Vector, Waker, is_left_to};
 use crate::ids::{ThreadId, WakerId};
 use crate::state::State;
 
@@ -23,7 +23,11 @@ impl Builder {
             time,
             cpu,
             thread: at.thread(),
-            context: at.contexts.last().copied().or(tail),
+            context: match at.contexts[..] {
+                // That softirq runs the timer, in a thread: on PREEMPT_RT.
+                [.., softirq, Context::Timer] if softirq.is_own(Vector::HRTIMER) => Some(softirq),
+                _ => at.contexts.last().copied().or(tail),
+            },
         };
         // A thread that completes a request has worked for it, unless it is there only to do so.
         let mut request = None;
