@@ -190,8 +190,8 @@ CASES = [
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
         VICTIM + COULD_GO_ON + r"CPU 1, which (worked for softirq HI|ran (ksoftirqd|ktimers)/1/\d+)"),
     Case("membarrier", causes.membarrier, "offcpu threshold=1ms comm=victim max_alerts=1",
-        # No CPU is in the way: the thread of the grace period looks at them again after a while.
-        of("rcu_preempt", TIMER)),
+        # It waits for a grace period. No CPU is in the way: the thread for that looks at them again after a while.
+        rf"({of('rcu_preempt', TIMER)}|{VICTIM}{WAITED}an RCU grace period(: readers on all CPUs)? \(\w+\))"),
     # A processor, and limits.
     Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + WOKEN + ran("hog")),
     Case("preempt", late.preempt, "runqueue threshold=300ms comm=victim",
@@ -240,9 +240,10 @@ DISKS = "fsync fault pair io aio journal inode neighbours loop io_max compute_di
 KNOWN_WRONG = [
     ("whole any?", "storm", "stock", "the irq_work that raises the softirq is not recorded; it is said to be a thread"),
     ("whole any?", "loop", "stock rt", "the loop device is named; the disk below, for which its worker waits, is not"),
+    ("whole? any?", "delayed_ack", "stock rt", "if ksoftirqd sends the packet, what woke that is named, not the timer"),
     ("requests", DISKS, "stock rt", "a timer completes the requests; the sentence does not say that these are missing"),
     ("dirty limits", "dirty", "stock rt", "a timer ends the pause; the sentence does not say what is missing"),
-    ("softirqs?", "delayed_ack tasklet later", "stock rt",
+    ("softirqs?", "tasklet later", "stock rt",
         "what a softirq did counts for what it interrupted; the sentence does not say what is missing"),
 ]
 
