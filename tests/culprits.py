@@ -243,7 +243,7 @@ KNOWN_WRONG = [
     ("whole? any?", "delayed_ack", "stock rt", "if ksoftirqd sends the packet, what woke that is named, not the timer"),
     ("requests", DISKS, "stock rt", "a timer completes the requests; the sentence does not say that these are missing"),
     ("dirty limits", "dirty", "stock rt", "a timer ends the pause; the sentence does not say what is missing"),
-    ("works limits", "io_max", "stock rt", "io.max is one of several reasons, but the worker is named whose request it is"),
+    ("works limits", "io_max", "stock rt", "io.max is one of several reasons, but the worker that submits is named"),
     ("softirqs?", "tasklet later", "stock rt",
         "what a softirq did counts for what it interrupted; the sentence does not say what is missing"),
 ]
