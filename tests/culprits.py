@@ -244,7 +244,6 @@ KNOWN_WRONG = [
     ("requests", DISKS, "stock rt", "a timer completes the requests; the sentence does not say that these are missing"),
     ("dirty limits", "dirty", "stock rt", "a timer ends the pause; the sentence does not say what is missing"),
     ("works limits", "io_max", "stock rt", "io.max is one of several reasons, but the worker that submits is named"),
-    ("whole any?", "flock record_lock", "stock rt", "the holder has the name that it had before its last switch"),
     ("softirqs?", "tasklet later", "stock rt",
         "what a softirq did counts for what it interrupted; the sentence does not say what is missing"),
 ]

@@ -424,14 +424,19 @@ impl Builder {
         let Some(id) = thread else {
             return;
         };
-        let last = self.tasks.threads.get(id.0 as usize).and_then(|t| t.name);
-        if name.is_empty() || last.is_some_and(|n| self.names.text(n).as_bytes() == name) {
+        if name.is_empty() {
             return;
         }
         let time = self.span.map_or(0, |(_, now)| now);
+        let seen = std::mem::replace(&mut self.tasks.of(id).named_at, time);
+        let last = self.tasks.threads.get(id.0 as usize).and_then(|t| t.name);
+        if last.is_some_and(|n| self.names.text(n).as_bytes() == name) {
+            return;
+        }
         let number = self.names.number(name);
         if last != Some(number) {
-            self.tasks.rename(id, time, number);
+            // No event tells when: a thread mostly gets its name soon after its start, and then works.
+            self.tasks.rename(id, seen + 1, number);
         }
         if let Some(cpu) = cpu_of(name) {
             self.tasks.of(id).runs_on = Some([cpu].into());

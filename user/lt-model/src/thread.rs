@@ -14,7 +14,7 @@ pub struct Thread {
     pub tid: i32,
     /// The last name it had.
     pub name: Option<Name>,
-    /// Those it had before, each with the time of the first event that has the next one, in the order of time.
+    /// Those it had before, each with the time after the last event that has it, in the order of time.
     pub earlier: Vec<(u64, Name)>,
     /// It begins here: not only is known from here on.
     pub born: bool,

@@ -49,6 +49,8 @@ pub(super) struct Task {
     pub(super) dirty: Option<Option<Disk>>,
     /// The processors on which it may run, if these are not all.
     pub(super) runs_on: Option<Arc<[u32]>>,
+    /// When an event last had its name.
+    pub(super) named_at: u64,
     /// Softirqs that it was in when it was switched out.
     pub(super) held: Vec<Context>,
     /// Its last interval ended by a waking.
@@ -135,6 +137,7 @@ impl Tasks {
             slept_since: None,
             dirty: None,
             runs_on: self.affine.get(&tid).cloned(),
+            named_at: 0,
             held: Vec::new(),
             woken: false,
         };
@@ -148,7 +151,7 @@ impl Tasks {
         &mut self.now[thread.0 as usize]
     }
 
-    /// It has another name from now on.
+    /// It has another name from that time on.
     pub(super) fn rename(&mut self, id: ThreadId, time: u64, name: Name) {
         let Some(thread) = self.threads.get_mut(id.0 as usize) else {
             return;

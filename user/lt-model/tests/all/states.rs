@@ -504,6 +504,6 @@ fn a_thread_has_its_names_one_after_the_other() {
         named(9, b"sh"),
     ]);
     let thread = m.thread(m.by_tid(7).next().unwrap()).unwrap();
-    let names = [0, 4, 5, 8, 9, 99].map(|time| m.names.text(thread.name_at(time).unwrap()));
+    let names = [0, 1, 2, 6, 7, 99].map(|time| m.names.text(thread.name_at(time).unwrap()));
     assert_eq!(names, ["sh", "sh", "true", "true", "sh", "sh"]);
 }
