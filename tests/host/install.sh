@@ -44,6 +44,7 @@ tree | grep -v '^d' | awk '{ print $2, $3 }' >"$work/files"
 cat >"$work/wanted" <<-END
 	644 ./lib/modules/$release/updates/latency_tracker.ko
 	755 ./usr/bin/latency-tracker
+	644 ./usr/lib/systemd/system/latency-tracker.service
 	644 ./usr/share/bash-completion/completions/latency-tracker
 	644 ./usr/share/fish/vendor_completions.d/latency-tracker.fish
 	644 ./usr/share/latency-tracker/installed
@@ -56,6 +57,8 @@ for page in '' -list -watch -record; do
 done
 cmp "$LT_BUILD/$release/latency_tracker.ko" "$root/lib/modules/$release/updates/latency_tracker.ko"
 "$root/usr/bin/latency-tracker" --version >/dev/null || fail "the installed command does not run"
+grep -qx 'ExecStart=/usr/bin/latency-tracker apply' "$root/usr/lib/systemd/system/latency-tracker.service" ||
+	fail "the service does not start the command that was installed"
 # shellcheck disable=SC2016 # the inner shell expands it
 completes() {
 	bash -euc '. "$1"; complete -p latency-tracker >/dev/null; COMP_WORDS=(latency-tracker $2)

@@ -59,6 +59,16 @@ parameters. A time has a unit: 500us, 10ms, 2s, 5m, 1h; a bare number is\n\
 nanoseconds. Starting an instance that runs changes the given parameters."
     )]
     Start(StartArgs),
+    /// Makes the instances be those of configuration files.
+    #[command(after_help = "Examples:\n  latency-tracker apply\n  \
+latency-tracker apply ~/disks.conf\n  latency-tracker apply --stop\n  \
+latency-tracker check --config\n\n\
+A file has lines of the control language, `NAME TRACKER [key=value ...]`, one\n\
+for each instance, and comments after #. What has not changed since the last\n\
+time goes on without interruption. What is not listed any more is removed.\n\
+Instances that `apply` has not started are left alone. A wrong line is named,\n\
+and the others take effect; as long as there is one, nothing is removed.")]
+    Apply(ApplyArgs),
     /// Stops instances.
     #[command(
         after_help = "Examples:\n  latency-tracker stop slow_disk\n  latency-tracker stop --all"
@@ -133,7 +143,7 @@ correlation of an event with the cycles is from -1 to 1.")]
     #[command(
         after_help = "Exit status: 0 ready, 1 something is missing or bad.\n\nExamples:\n  \
 latency-tracker check\n  latency-tracker check --rt\n  latency-tracker check --rt 2-3 --pid 1234\n  \
-latency-tracker check --rt 2-3 --print-fix > mend.sh\n  latency-tracker check --rt 2-3 --json\n\n\
+latency-tracker check --config\n  latency-tracker check --rt 2-3 --print-fix > mend.sh\n  latency-tracker check --rt 2-3 --json\n\n\
 With --rt: bad is what makes real-time work pointless on these CPUs, warn what\n\
 may delay it, n/a what cannot be told here, or not without root."
     )]
@@ -174,6 +184,17 @@ pub(crate) struct StartArgs {
     /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    /// Files, and directories whose *.conf are read in the order of their names; /etc/latency-tracker if
+    /// omitted.
+    #[arg(value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+    /// Remove the instances that `apply` has started from there.
+    #[arg(long)]
+    pub(crate) stop: bool,
 }
 
 #[derive(Debug, Args)]
@@ -284,6 +305,10 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
+    /// Check configuration files, as `apply` would read them; the kernel judges every line, and nothing is
+    /// started. Without PATH, those of /etc/latency-tracker.
+    #[arg(long, value_name = "PATH", num_args = 0.., conflicts_with = "rt")]
+    pub(crate) config: Option<Vec<PathBuf>>,
     #[command(flatten)]
     pub(crate) real_time: RtArgs,
 }

@@ -2,6 +2,7 @@
 
 //! The short commands, one file each.
 
+pub(crate) mod apply;
 pub(crate) mod check;
 pub(crate) mod generate;
 pub(crate) mod hist;

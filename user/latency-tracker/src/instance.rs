@@ -93,12 +93,32 @@ fn show(tracker: &str) -> String {
     format!("`latency-tracker list --trackers {tracker}` shows what is possible")
 }
 
-/// Writes the control line. Of a refusal, what the kernel log says is the error; its errno would add nothing.
+/// Has the kernel judge a line that it does not keep: as an instance of another name, which is off and removed at once.
+pub(crate) fn try_out(
+    root: &ProcRoot,
+    tracker: &str,
+    settings: &[Setting],
+    say: &dyn Fn(&str),
+) -> Result<()> {
+    let name = format!("_try_{}", std::process::id());
+    let mut settings: Vec<Setting> = settings.to_vec();
+    settings.retain(|s| s.key != "enabled" || !matches!(s.value.as_str(), "0" | "1"));
+    settings.push(Setting {
+        key: "enabled".into(),
+        value: "0".into(),
+    });
+    create(root, &name, tracker, &settings, say)?;
+    Ok(root.remove(&name)?)
+}
+
+/// Writes the control line, and says what is odd about it. Of a refusal, what the kernel log says is the error; its
+/// errno would add nothing.
 pub(crate) fn create(
     root: &ProcRoot,
     name: &str,
     tracker: &str,
     settings: &[Setting],
+    say: &dyn Fn(&str),
 ) -> Result<()> {
     if !valid_name(name) {
         bail!(
@@ -118,7 +138,7 @@ pub(crate) fn create(
             .into_iter()
             .chain(absent(setting, info, is_there))
         {
-            out::note(&text);
+            say(&text);
         }
     }
     let mut log = Kmsg::from_now();
@@ -126,10 +146,7 @@ pub(crate) fn create(
     match root.create(name, tracker, &settings) {
         Ok(()) => {
             let warnings = info.map(|info| pitfalls::warnings(&settings, info, sys));
-            warnings
-                .into_iter()
-                .flatten()
-                .for_each(|text| out::note(&text));
+            warnings.into_iter().flatten().for_each(|text| say(&text));
             Ok(())
         }
         Err(ProcError::Refused { line, source, .. }) => {

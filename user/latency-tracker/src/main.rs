@@ -10,6 +10,7 @@ mod analyze;
 mod bench;
 mod cli;
 mod cmd;
+mod config;
 mod exec;
 mod explain;
 mod instance;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::List(args) => cmd::list::run(&root, &args),
         Command::Start(args) => cmd::start::run(&root, &args),
+        Command::Apply(args) => cmd::apply::run(&root, &args),
         Command::Stop(args) => cmd::stop::run(&root, &args),
         Command::Watch(args) => cmd::watch::run(&root, &args),
         Command::Hist(args) => cmd::hist::run(&root, &args),

@@ -164,7 +164,7 @@ impl<'a> Armed<'a> {
         for (name, wanted) in names.into_iter().zip(wanted) {
             let off = std::iter::once(setting("enabled", 0));
             let settings: Vec<Setting> = off.chain(wanted.settings).collect();
-            instance::create(root, &name, wanted.tracker, &settings)?;
+            instance::create(root, &name, wanted.tracker, &settings, &crate::out::note)?;
             armed.watchers.push(Watcher {
                 root,
                 name,

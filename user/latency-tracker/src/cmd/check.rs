@@ -3,6 +3,8 @@
 //! `check`: is this machine ready? One line a question: ok, warn or bad, and what to do. With `--rt`, is it
 //! ready for real-time work: [`readiness`].
 
+mod config;
+
 use std::fs;
 use std::path::Path;
 
@@ -58,6 +60,9 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     if let Some(cpus) = &args.real_time.rt {
         return readiness::run(&args.real_time, cpus, args.json);
     }
+    if let Some(paths) = &args.config {
+        return show(config::answers(root, paths), args.json);
+    }
     let questions: [&dyn Fn() -> Answer; 7] = [
         &user,
         &|| the_module(root),
@@ -67,13 +72,17 @@ pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
         &real_time,
         &disk,
     ];
+    show(questions.iter().map(|question| question()), args.json)
+}
+
+/// Prints the answers, each as it comes.
+fn show(answers: impl IntoIterator<Item = Answer>, json: bool) -> Result<Outcome> {
     let mut outcome = Outcome::Fine;
-    for question in questions {
-        let answer = question();
+    for answer in answers {
         if answer.state == State::Bad {
             outcome = Outcome::Wrong;
         }
-        if args.json {
+        if json {
             out::json(&Line {
                 group: "recording",
                 row: answer.what,

@@ -12,7 +12,7 @@ use crate::out;
 
 pub(crate) fn run(root: &ProcRoot, args: &StartArgs) -> Result<Outcome> {
     load_module(root)?;
-    create(root, &args.name, &args.tracker, &args.settings)?;
+    create(root, &args.name, &args.tracker, &args.settings, &out::note)?;
     out::line(&root.instance(&args.name)?.to_string())?;
     Ok(Outcome::Fine)
 }

@@ -71,7 +71,7 @@ impl<'a> Armed<'a> {
         if enable {
             settings.push(enabled(false));
         }
-        crate::instance::create(root, &args.name, tracker, &settings)?;
+        crate::instance::create(root, &args.name, tracker, &settings, &crate::out::note)?;
         let armed = Self {
             root,
             instance: root.instance(&args.name)?,

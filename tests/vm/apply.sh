@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# `latency-tracker apply` and `check --config`: a wrong line is named with file and line, and the others start; an
+# instance whose line has not changed goes on, counters and all; a parameter that is left out gets its default again;
+# what is not listed any more is removed, but not while a line is wrong; what others have started is left alone; after
+# the module has gone and come back, all is there again; --stop removes what was started from there and nothing else.
+# `check --config` names the same faults, and starts nothing.
+# kernels: stock
+# cpus: 2
+
+. /lt/tests/lib.sh
+
+COMMAND=/lt/bin/latency-tracker
+CONF=/tmp/conf
+# applies STATUS WORD...: the rest of /tmp/said is for the caller.
+applies() {
+	_want=$1 _rc=0
+	shift
+	$COMMAND apply "$@" >/tmp/said 2>&1 || _rc=$?
+	assert_eq "$_rc" "$_want" "the exit status of apply $*: $(cat /tmp/said)"
+}
+said() { grep -qF -- "$1" /tmp/said || fail "'$1' was not said: $(cat /tmp/said)"; }
+silent() { ! grep -qF -- "$1" /tmp/said || fail "'$1' was said: $(cat /tmp/said)"; }
+names() { awk '{ print $1 }' $LT/control | sort | xargs; }
+read_back() { cat "$LT/$1/$2"; }
+
+load_module
+mkdir -p $CONF
+control 'foreign wakeup threshold=3600s'
+
+printf '# sleepers\nslow offcpu threshold=10ms comm=sleep timeout=30s\n\nlate wakeup treshold=1ms\n' >$CONF/a.conf
+printf 'calls syscall threshold=1s calls=redd\nqueue runqueue threshold=1s\n' >$CONF/b.conf
+echo 'no block' >$CONF/c.conf.orig
+_rc=0
+$COMMAND check --config $CONF >/tmp/said 2>&1 || _rc=$?
+assert_eq "$_rc" 1 "the exit status of check --config"
+said "ok   config        $CONF/a.conf:2: slow offcpu"
+said "bad  config        $CONF/a.conf:4: wakeup has no parameter \"treshold\"; did you mean threshold=?"
+said "bad  config        $CONF/b.conf:1:"
+said "ok   config        $CONF/b.conf:2: queue runqueue"
+assert_eq "$(names)" "foreign" "instances after check --config"
+$COMMAND check --config $CONF --json >/tmp/said || :
+said "\"state\":\"bad\",\"found\":\"$CONF/a.conf:4: wakeup has no parameter"
+
+applies 1 $CONF
+said "$CONF/a.conf:4: wakeup has no parameter \"treshold\"; did you mean threshold=?"
+said "$CONF/b.conf:1:"
+said "started slow ($CONF/a.conf:2)"
+said "started queue ($CONF/b.conf:2)"
+assert_eq "$(names)" "foreign queue slow" "the instances"
+
+# What has not changed goes on.
+sleep 0.05
+wait_until 10 sh -c "[ \"\$(awk '\$1 == \"alerts\" { print \$2 }' $LT/slow/stats)\" -ge 1 ]"
+alerts=$(stat slow alerts)
+sed -i '/treshold/d' $CONF/a.conf
+sed -i 1d $CONF/b.conf
+applies 0 $CONF
+said "2 unchanged"
+silent started
+[ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
+
+# Changed on the fly; what is left out gets its default again.
+echo 'slow offcpu threshold=20ms comm=sleep' >$CONF/a.conf
+applies 0 $CONF
+said "changed slow"
+assert_eq "$(read_back slow threshold)" 20000000 threshold
+assert_eq "$(read_back slow timeout)" 0 "timeout, which is not given any more"
+[ "$(stat slow alerts)" -ge "$alerts" ] || fail "slow was restarted"
+# A wrong value changes nothing of what runs.
+echo 'slow offcpu threshold=20ms timeout=1y' >$CONF/a.conf
+applies 1 $CONF
+said "$CONF/a.conf:1:"
+assert_eq "$(read_back slow threshold)" 20000000 "threshold after a wrong line"
+assert_eq "$(names)" "foreign queue slow" "the instances after a wrong line"
+# Only at creation.
+echo 'slow offcpu threshold=20ms comm=sleep ring=64' >$CONF/a.conf
+applies 0 $CONF
+said "restarted slow"
+assert_eq "$(read_back slow ring)" 64 ring
+
+# Not removed while something is wrong.
+mv $CONF/b.conf /tmp/b.conf
+echo 'oops' >$CONF/z.conf
+applies 1 $CONF
+said "not removed, until all lines are right: queue"
+assert_eq "$(names)" "foreign queue slow" "the instances"
+rm $CONF/z.conf
+# Another file is not about them.
+echo 'other wakeup threshold=1h' >/tmp/other.conf
+applies 0 /tmp/other.conf
+assert_eq "$(names)" "foreign other queue slow" "the instances"
+applies 0 $CONF
+said "removed queue"
+assert_eq "$(names)" "foreign other slow" "the instances"
+
+# A name that somebody else uses for another tracker.
+echo 'foreign offcpu threshold=1h' >$CONF/f.conf
+applies 1 $CONF
+said "an instance called foreign runs already, of the tracker wakeup"
+rm $CONF/f.conf
+
+# The module has gone and come back.
+unload_module
+load_module
+applies 0 $CONF
+said "started slow"
+assert_eq "$(names)" "slow" "the instances of the new module"
+control 'foreign wakeup threshold=3600s'
+applies 0 --stop $CONF
+said "removed slow"
+assert_eq "$(names)" "foreign" "the instances after --stop"
+applies 0 $CONF
+said "started slow"
+
+# What cannot be read, and what is not there.
+applies 1 /tmp/nonexistent
+said "cannot read /tmp/nonexistent"
+mkdir /tmp/empty
+applies 0 /tmp/empty
+said "there is no *.conf in /tmp/empty"
+unload_module
+_rc=0
+$COMMAND check --config $CONF >/tmp/said 2>&1 || _rc=$?
+assert_eq "$_rc" 0 "the exit status of check --config without the module"
+said "were not checked: the module is not loaded"

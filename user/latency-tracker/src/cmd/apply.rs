@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `apply`: makes the instances be those that configuration files list. What has not changed goes on as it is, and
+//! what others have started is left alone.
+
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use lt_proc::{ProcRoot, Setting, TrackerInfo};
+use nix::fcntl::{Flock, FlockArg};
+
+use crate::Outcome;
+use crate::cli::ApplyArgs;
+use crate::config::{Config, DIRECTORY, Entry};
+use crate::instance::{create, load_module, try_out};
+use crate::out;
+
+/// Where `apply` notes what it has started, until the machine restarts.
+const STATE: &str = "/run/latency-tracker";
+
+pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
+    let paths = real(&args.paths)?;
+    if args.stop {
+        // Without the module nothing runs.
+        let books = Books::open(Path::new(STATE))?;
+        return Apply::new(root, books, &paths).stop();
+    }
+    let config = Config::read(&paths);
+    for fault in &config.faults {
+        out::note(fault);
+    }
+    if config.files == 0 && config.faults.is_empty() {
+        let what: Vec<_> = paths.iter().map(|p| p.display().to_string()).collect();
+        out::note(&format!("there is no *.conf in {}", what.join(", ")));
+    }
+    if !config.entries.is_empty() {
+        load_module(root)?;
+    }
+    let books = Books::open(Path::new(STATE))?;
+    Apply::new(root, books, &paths).start(&config)
+}
+
+/// The paths that are meant, without links: notes of an earlier run are compared with them.
+fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
+    let default = [PathBuf::from(DIRECTORY)];
+    let paths = if paths.is_empty() {
+        &default[..]
+    } else {
+        paths
+    };
+    let real = paths.iter().map(|path| match fs::canonicalize(path) {
+        Ok(real) => Ok(real),
+        // That is for those who read it to say.
+        Err(_) => std::path::absolute(path).with_context(|| path.display().to_string()),
+    });
+    real.collect()
+}
+
+/// What earlier runs have started. Locked, so that two do not run at once.
+#[derive(Debug)]
+struct Books {
+    path: PathBuf,
+    entries: Vec<Entry>,
+    _lock: Flock<File>,
+}
+
+impl Books {
+    fn open(directory: &Path) -> Result<Self> {
+        fs::create_dir_all(directory).with_context(|| format!("{}", directory.display()))?;
+        let file = File::create(directory.join("lock"))?;
+        let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, error)| error)?;
+        let path = directory.join("applied.json");
+        let entries = match fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).with_context(|| {
+                format!(
+                    "{}: not what `apply` has written; delete it, and what earlier runs started is left alone",
+                    path.display()
+                )
+            })?,
+            Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error).with_context(|| format!("{}", path.display())),
+        };
+        Ok(Self {
+            path,
+            entries,
+            _lock: lock,
+        })
+    }
+
+    fn of(&self, name: &str) -> Option<&Entry> {
+        self.entries.iter().find(|e| e.name == name)
+    }
+
+    /// Notes at once what has been done, so that an interruption leaves no instance that nobody knows of.
+    fn note(&mut self, name: &str, entry: Option<&Entry>) -> Result<()> {
+        self.entries.retain(|e| e.name != name);
+        self.entries.extend(entry.cloned());
+        out::file::replace(&self.path, |file| {
+            Ok(serde_json::to_writer(file, &self.entries)?)
+        })
+    }
+}
+
+/// What has been done about a line.
+enum Done {
+    Started,
+    Changed,
+    /// It was restarted, since this parameter can only be given at creation.
+    Restarted,
+    Nothing,
+}
+
+struct Apply<'a> {
+    root: &'a ProcRoot,
+    books: Books,
+    paths: &'a [PathBuf],
+    trackers: Vec<TrackerInfo>,
+    wrong: bool,
+}
+
+impl<'a> Apply<'a> {
+    fn new(root: &'a ProcRoot, books: Books, paths: &'a [PathBuf]) -> Self {
+        Self {
+            root,
+            books,
+            paths,
+            trackers: root.trackers().unwrap_or_default(),
+            wrong: false,
+        }
+    }
+
+    fn start(mut self, config: &Config) -> Result<Outcome> {
+        self.wrong = !config.faults.is_empty();
+        let mut same = 0;
+        for entry in &config.entries {
+            match self.one(entry) {
+                Ok(Done::Nothing) => same += 1,
+                Ok(done) => out::line(&said(entry, &done))?,
+                Err(error) => self.report(&format!("{}: {error:#}", entry.place()), &error),
+            }
+        }
+        let gone: Vec<String> = self.gone(config);
+        if self.wrong && !gone.is_empty() {
+            // A line that cannot be read may be the one that lists it.
+            out::note(&format!(
+                "not removed, until all lines are right: {}",
+                gone.join(", ")
+            ));
+        } else {
+            self.remove(&gone)?;
+        }
+        if same > 0 {
+            out::line(&format!("{same} unchanged"))?;
+        }
+        Ok(self.outcome())
+    }
+
+    /// Removes all that earlier runs have started from these paths.
+    fn stop(mut self) -> Result<Outcome> {
+        let all = self.gone(&Config::default());
+        self.remove(&all)?;
+        Ok(self.outcome())
+    }
+
+    fn outcome(&self) -> Outcome {
+        if self.wrong {
+            Outcome::Wrong
+        } else {
+            Outcome::Fine
+        }
+    }
+
+    fn report(&mut self, text: &str, error: &anyhow::Error) {
+        self.wrong = true;
+        out::note(text);
+        if let Some(hint) = super::hint(error) {
+            out::note(&hint);
+        }
+    }
+
+    fn one(&mut self, entry: &Entry) -> Result<Done> {
+        let settings = entry.settings()?;
+        let say = |text: &str| out::note(&format!("{}: {text}", entry.place()));
+        let instances = self.root.instances()?;
+        let Some(running) = instances.iter().find(|i| i.name == entry.name) else {
+            create(self.root, &entry.name, &entry.tracker, &settings, &say)?;
+            self.books.note(&entry.name, Some(entry))?;
+            return Ok(Done::Started);
+        };
+        let before = self.books.of(&entry.name).cloned();
+        if before.is_none() && running.tracker != entry.tracker {
+            bail!(
+                "an instance called {} runs already, of the tracker {}; `apply` has not started it",
+                entry.name,
+                running.tracker
+            );
+        }
+        if before.as_ref().is_some_and(|before| before.same(entry))
+            && running.tracker == entry.tracker
+        {
+            self.books.note(&entry.name, Some(entry))?;
+            return Ok(Done::Nothing);
+        }
+        // Before anything changes, the kernel judges the line; what runs goes on if it is wrong.
+        try_out(self.root, &entry.tracker, &settings, &say)?;
+        let mut changed = settings.clone();
+        changed.extend(self.defaults(before.as_ref(), &settings));
+        let done = if running.tracker == entry.tracker
+            && self
+                .root
+                .create(&entry.name, &entry.tracker, &changed)
+                .is_ok()
+        {
+            Done::Changed
+        } else {
+            self.root.remove(&entry.name)?;
+            self.books.note(&entry.name, None)?;
+            create(self.root, &entry.name, &entry.tracker, &settings, &|_| ())?;
+            Done::Restarted
+        };
+        self.books.note(&entry.name, Some(entry))?;
+        Ok(done)
+    }
+
+    /// The defaults of the parameters that an earlier line gave, and this one does not.
+    fn defaults(&self, before: Option<&Entry>, settings: &[Setting]) -> Vec<Setting> {
+        let Some(before) = before else {
+            return Vec::new();
+        };
+        let info = self.trackers.iter().find(|t| t.name == before.tracker);
+        let params = info.into_iter().flat_map(|info| &info.params);
+        let given = |key: &str, words: &[String]| {
+            words.iter().any(|word| word.split('=').next() == Some(key))
+        };
+        let missing = params.filter(|p| {
+            given(&p.name, &before.settings) && settings.iter().all(|s| s.key != p.name)
+        });
+        let default = |p: &lt_proc::ParamInfo| Setting {
+            key: p.name.clone(),
+            value: p.default.clone(),
+        };
+        missing.map(default).collect()
+    }
+
+    /// What earlier runs have started from these paths that the files do not list any more.
+    fn gone(&self, config: &Config) -> Vec<String> {
+        let ours = |e: &&Entry| self.paths.iter().any(|path| e.file.starts_with(path));
+        let listed = |e: &&Entry| config.entries.iter().any(|other| other.name == e.name);
+        let gone = self.books.entries.iter().filter(ours);
+        gone.filter(|e| !listed(e))
+            .map(|e| e.name.clone())
+            .collect()
+    }
+
+    fn remove(&mut self, names: &[String]) -> Result<()> {
+        let running = match self.root.is_loaded() {
+            true => self.root.instances()?,
+            false => Vec::new(),
+        };
+        for name in names {
+            let tracker = self.books.of(name).map(|e| e.tracker.clone());
+            // Somebody else may have removed it, and started another one by that name.
+            let ours = running
+                .iter()
+                .any(|i| i.name == *name && Some(&i.tracker) == tracker.as_ref());
+            if ours {
+                if let Err(error) = self.root.remove(name) {
+                    let error = anyhow::Error::from(error);
+                    self.report(&format!("{error:#}"), &error);
+                    continue;
+                }
+                out::line(&format!("removed {name}"))?;
+            }
+            self.books.note(name, None)?;
+        }
+        Ok(())
+    }
+}
+
+fn said(entry: &Entry, done: &Done) -> String {
+    let (what, more) = match done {
+        Done::Started => ("started", ""),
+        Done::Changed => ("changed", ""),
+        Done::Restarted => (
+            "restarted",
+            ": its counters and alerts begin again, since a parameter changed that is only given at creation",
+        ),
+        Done::Nothing => ("unchanged", ""),
+    };
+    format!("{what} {} ({}){more}", entry.name, entry.place())
+}
