@@ -4,7 +4,7 @@
 # `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and misses no alert, whatever
 # else reads `wakeup`; a full disk or a killed session daemon costs the trace, not the alert. A capture has the limits of
 # the late thread's cgroups with their counters before and after the delay, and where the functions of its trace are.
-# Ctrl-C leaves no session, no instance and no daemon behind. scripts/lttng-snapshot does the same by hand.
+# Ctrl-C leaves no session, no instance and no daemon behind. What is too old is removed; `captures` lists and shows. scripts/lttng-snapshot does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -26,7 +26,9 @@ refused "an unknown option" lttng-snapshot --nosuch
 
 load_module
 null_disk slow 200000000
-latency-tracker record --cooldown 0s -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
+mkdir -m 700 /tmp/captures /tmp/captures/0000
+touch -d '2000-01-01' /tmp/captures/0000
+latency-tracker record --cooldown 0s --keep-for 1d -o /tmp/captures slow block threshold=50ms dev=slow >/tmp/record.log 2>&1 &
 recorder=$!
 wait_until 180 armed
 assert_eq "$(wc -l <$LT/control)" 1 "instances while recording"
@@ -50,6 +52,14 @@ for capture in 0001 0002; do
 	grep -q "sector $sector " /tmp/captures/$capture/explanation.txt || fail "$capture explains another request"
 	grep -q "\"sector\": $sector," /tmp/captures/$capture/alert.json || fail "$capture has another alert"
 done
+
+# The old one is gone, and the others are listed and shown.
+[ ! -e /tmp/captures/0000 ] || fail "a capture of 2000 is still there"
+latency-tracker captures -o /tmp/captures >/tmp/list
+cat /tmp/list
+grep -E '^ *0002  20[0-9-]+T[0-9:]+Z .* slow +1 +[0-9.]+ms  .' /tmp/list || fail "the list of captures"
+latency-tracker captures -o /tmp/captures 1 | grep -F "$(sed -n 1p /tmp/captures/0001/explanation.txt)" || fail "capture 1 is not shown"
+latency-tracker captures -o /tmp/captures 7 2>&1 | grep 'no capture 0007; there are 0001 to 0002' || fail "capture 7"
 
 # Nothing is left.
 assert_eq "$(wc -l <$LT/control)" 0 "instances left"
@@ -130,6 +140,7 @@ stop
 assert_eq $status 2 "the exit status on a full disk"
 grep 'full (mounted on /tmp/small) has .* free of 60 KiB' /tmp/record.log || fail "the disk is not named"
 grep '"seq": 7,' /tmp/small/captures/0001/alert.json || fail "the alert is not kept"
+latency-tracker captures -o /tmp/small/captures | grep -E '^ *0001 .*no trace$' || fail "it has a trace"
 umount /tmp/small
 
 # A session daemon that is killed: its helpers go, the next alert is saved, and the one after it has a trace again.

@@ -121,6 +121,10 @@ their CPUs, and their shares of the time.")]
     Profile(ProfileArgs),
     /// Waits for alerts and saves what the kernel did before each.
     Record(Box<RecordArgs>),
+    /// Lists the captures of `record`, or shows one.
+    #[command(after_help = "Examples:\n  latency-tracker captures\n  \
+latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
+    Captures(CapturesArgs),
     /// Tells why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
@@ -234,6 +238,18 @@ pub(crate) struct WatchArgs {
     /// process that started this one; an action that fails ends the run.
     #[arg(long, value_name = "ACTION")]
     pub(crate) on_alert: Vec<Action>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CapturesArgs {
+    /// Show what this one says, instead of a line for each.
+    pub(crate) number: Option<u64>,
+    /// Where they are.
+    #[arg(short, long, value_name = "DIR", default_value = crate::record::CAPTURES)]
+    pub(crate) output: PathBuf,
+    /// Print one JSON object per capture.
+    #[arg(short, long, conflicts_with = "number")]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

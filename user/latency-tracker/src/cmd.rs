@@ -3,6 +3,7 @@
 //! The short commands, one file each.
 
 pub(crate) mod apply;
+pub(crate) mod captures;
 pub(crate) mod check;
 pub(crate) mod generate;
 pub(crate) mod hist;

@@ -72,6 +72,7 @@ fn main() -> ExitCode {
         Command::Profile(args) => profile::run(&root, &args),
         Command::Record(args) => record::run(&root, &args),
         Command::Analyze(args) => analyze::run(&args),
+        Command::Captures(args) => cmd::captures::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Bench(args) => bench::run(&root, &args),
         Command::Measure(args) => cmd::measure::run(&root, &args),

@@ -48,6 +48,9 @@ use crate::explain::explain;
 use crate::out::{self, bytes, note};
 use crate::wait::{Signals, Wake};
 
+/// Where captures go unless another place is given.
+pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
+
 /// How long the recorder runs before it is measured.
 const SAMPLE: Duration = Duration::from_secs(1);
 
@@ -215,6 +218,7 @@ impl Recorder<'_> {
         match kept {
             Kept::Capture => {
                 history.captured(Instant::now());
+                self.forget_old();
                 out::line(&self.state(history)?)?;
             }
             Kept::Alerts => {
@@ -396,6 +400,21 @@ impl Recorder<'_> {
             ));
         }
         Ok(true)
+    }
+
+    /// Removes the captures that are too old.
+    fn forget_old(&self) {
+        let Some(age) = self.args.keep_for else {
+            return;
+        };
+        match self.captures.remove_older(age.into()) {
+            Ok(removed) if removed.is_empty() => {}
+            Ok(removed) => note(&format!(
+                "removed {}, older than {age}",
+                out::plural(removed.len(), "capture")
+            )),
+            Err(error) => note(&format!("old captures not removed: {error:#}")),
+        }
     }
 
     fn say_skipped(&self, woken: &Woken, why: Skip) -> Result<()> {

@@ -42,12 +42,7 @@ pub(crate) struct RecordArgs {
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
     /// Where the captures go: a directory that only you can write to.
-    #[arg(
-        short,
-        long,
-        value_name = "DIR",
-        default_value = "/var/lib/latency-tracker/captures"
-    )]
+    #[arg(short, long, value_name = "DIR", default_value = super::CAPTURES)]
     pub(crate) output: PathBuf,
     /// End after this many captures.
     #[arg(short = 'n', long, value_name = "COUNT", value_parser = positive)]
@@ -73,6 +68,9 @@ pub(crate) struct RecordArgs {
     /// Remove the oldest capture when the budget is used up, instead of ending.
     #[arg(long)]
     pub(crate) rotate: bool,
+    /// Remove captures that are older than this (30d), whenever one is saved.
+    #[arg(long, value_name = "DURATION", value_parser = some_time)]
+    pub(crate) keep_for: Option<Nanos>,
     /// The size of a sub-buffer, a power of two.
     #[arg(long, value_name = "SIZE", default_value = "1M", value_parser = power_of_two)]
     pub(crate) subbuf_size: Size,
@@ -143,10 +141,9 @@ impl RecordArgs {
 
 fn some_time(text: &str) -> Result<Nanos, String> {
     match seconds(text)? {
-        Nanos(0) => Err(
-            "expected a duration greater than 0; leave the option out to record until Ctrl-C"
-                .into(),
-        ),
+        Nanos(0) => {
+            Err("expected a duration greater than 0; leave the option out for no limit".into())
+        }
         time => Ok(time),
     }
 }

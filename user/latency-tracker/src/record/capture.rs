@@ -21,6 +21,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 use lt_proc::Alert;
@@ -101,39 +102,56 @@ impl Captures {
 
     /// One more than the largest there is.
     pub(crate) fn next_number(&self) -> Result<u64> {
-        Ok(self.numbered()?.last().map_or(1, |(n, _)| n + 1))
+        Ok(numbered(&self.directory)?.last().map_or(1, |(n, _)| n + 1))
     }
 
     /// How many bytes all captures take.
     pub(crate) fn size(&self) -> Result<u64> {
-        let sizes = self.numbered()?.into_iter().map(|(_, path)| size_of(&path));
+        let sizes = numbered(&self.directory)?
+            .into_iter()
+            .map(|(_, path)| size_of(&path));
         Ok(sizes.sum())
     }
 
     /// Removes the oldest capture; its path, or none when there is none.
     pub(crate) fn remove_oldest(&self) -> Result<Option<PathBuf>> {
-        let Some((_, path)) = self.numbered()?.into_iter().next() else {
+        let Some((_, path)) = numbered(&self.directory)?.into_iter().next() else {
             return Ok(None);
         };
         fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
         Ok(Some(path))
     }
 
-    /// The captures, the oldest first.
-    fn numbered(&self) -> Result<Vec<(u64, PathBuf)>> {
-        let place = || self.directory.display().to_string();
-        let mut list = Vec::new();
-        for entry in fs::read_dir(&self.directory).with_context(place)?.flatten() {
-            let name = entry.file_name();
-            let name = name.to_string_lossy();
-            let digits = name.len() >= 4 && name.bytes().all(|b| b.is_ascii_digit());
-            if let (true, Ok(number)) = (digits, name.parse()) {
-                list.push((number, entry.path()));
+    /// Removes the captures that were saved more than `age` ago; their paths.
+    pub(crate) fn remove_older(&self, age: Duration) -> Result<Vec<PathBuf>> {
+        let mut removed = Vec::new();
+        for (_, path) in numbered(&self.directory)? {
+            let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
+            // A time in the future is that of a clock that was wrong: such a capture stays.
+            let old = SystemTime::now().duration_since(meta.modified()?);
+            if old.is_ok_and(|old| old > age) {
+                fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+                removed.push(path);
             }
         }
-        list.sort();
-        Ok(list)
+        Ok(removed)
     }
+}
+
+/// The captures in a directory, the oldest first.
+pub(crate) fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let place = || directory.display().to_string();
+    let mut list = Vec::new();
+    for entry in fs::read_dir(directory).with_context(place)?.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let digits = name.len() >= 4 && name.bytes().all(|b| b.is_ascii_digit());
+        if let (true, Ok(number)) = (digits, name.parse()) {
+            list.push((number, entry.path()));
+        }
+    }
+    list.sort();
+    Ok(list)
 }
 
 /// Makes `directory` and the missing ones above it, with mode 0700, and returns its real path. Refuses a
@@ -284,7 +302,18 @@ mod tests {
         assert_eq!(captures.next_number().unwrap(), 10001);
         assert_eq!(captures.size().unwrap(), 20);
         assert!(captures.remove_oldest().unwrap().unwrap().ends_with("0001"));
-        assert_eq!(captures.numbered().unwrap().len(), 3);
+        assert_eq!(numbered(&dir).unwrap().len(), 3);
+        let old = SystemTime::now() - Duration::from_secs(100);
+        let future = SystemTime::now() + Duration::from_secs(100);
+        for (number, time) in [("0002", old), ("9999", future)] {
+            File::open(dir.join(number))
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
+        }
+        let removed = captures.remove_older(Duration::from_secs(50)).unwrap();
+        assert_eq!(removed, [dir.join("0002")]);
+        assert_eq!(numbered(&dir).unwrap().len(), 2);
         assert!(dir.join("notes").exists());
         fs::remove_dir_all(&dir).unwrap();
     }
