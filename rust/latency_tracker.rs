@@ -104,7 +104,7 @@ impl kernel::Module for LatencyTracker {
         } else {
             let valid = u32::try_from(gid).ok().filter(|&gid| gid != u32::MAX);
             if valid.is_none() {
-                pr_err!("gid={gid} is not a group\n");
+                pr_err!("gid={gid}: expected the number of a group\n");
                 return Err(EINVAL);
             }
             valid
@@ -128,7 +128,7 @@ impl kernel::Module for LatencyTracker {
         let memory = MemoryWork::new(registry.clone())?;
         let files = proc::files::root_files(&root, &all, &registry, &works, measure)?;
         let exports = Some(Exports::new(registry.clone())?);
-        pr_info!("version {VERSION}, control it at /proc/latency_tracker\n");
+        pr_info!("version {VERSION}, controlled through /proc/latency_tracker\n");
         Ok(Self {
             exports,
             registry,

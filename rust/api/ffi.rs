@@ -205,7 +205,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
     let known = size_of::<RawConfig>();
     // The first version is ours.
     if size < known {
-        pr_err!("a configuration of {size} bytes, expected at least {known}\n");
+        pr_err!("configuration with size={size}: expected at least {known}\n");
         return Err(EINVAL);
     }
     // SAFETY: `size` bytes are there; all values are valid.
@@ -214,7 +214,7 @@ unsafe fn read_config(raw: *const RawConfig) -> Result<RawConfig> {
         core::slice::from_raw_parts(raw.cast::<u8>().add(known), size - known)
     };
     if unknown.iter().any(|&byte| byte != 0) {
-        pr_err!("a configuration of {size} bytes asks for more than this version knows\n");
+        pr_err!("configuration with size={size}: it sets fields that this version does not have\n");
         return Err(E2BIG);
     }
     Ok(config)
@@ -235,11 +235,11 @@ macro_rules! expect {
 ///
 /// As for `latency_tracker_create`.
 unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
-    may_wait("a module makes")?;
+    may_wait("create")?;
     // SAFETY: The function's contract.
     let config = unsafe { read_config(raw) }?;
     if config.name.is_null() {
-        pr_err!("a tracker without a name\n");
+        pr_err!("configuration with name=NULL: expected a name\n");
         return Err(EINVAL);
     }
     // SAFETY: The function's contract: a C string.
@@ -252,7 +252,7 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
     expect!(
         name,
         !config.owner.is_null(),
-        "owner is THIS_MODULE, not NULL"
+        "owner=NULL: expected THIS_MODULE"
     );
     let known = bindings::latency_tracker_flags_LATENCY_TRACKER_UNIQUE
         | bindings::latency_tracker_flags_LATENCY_TRACKER_WORST
@@ -263,36 +263,36 @@ unsafe fn create(raw: *const RawConfig) -> Result<*mut RawTracker> {
     let (capacity, most) = (config.capacity, config.max_capacity);
     let (timeout, shortest) = (config.timeout, config.min_event_timeout);
     let flags = config.flags & !known;
-    expect!(name, flags == 0, "flags {flags:#x} are unknown");
+    expect!(name, flags == 0, "unknown flags {flags:#x}");
     expect!(
         name,
         (1..=KEY_MAX).contains(&key_size),
-        "key_size is 1 to {KEY_MAX}, not {key_size}"
+        "key_size={key_size}: expected 1 to {KEY_MAX}"
     );
     expect!(
         name,
         data_size <= DATA_MAX,
-        "data_size is at most {DATA_MAX}, not {data_size}"
+        "data_size={data_size}: expected at most {DATA_MAX}"
     );
     expect!(
         name,
         (1..=MAX_CELLS).contains(&capacity),
-        "capacity is 1 to {MAX_CELLS}, not {capacity}"
+        "capacity={capacity}: expected 1 to {MAX_CELLS}"
     );
     expect!(
         name,
         most == 0 || (capacity..=MAX_CELLS).contains(&most),
-        "max_capacity is {capacity} to {MAX_CELLS}, not {most}"
+        "max_capacity={most}: expected {capacity} to {MAX_CELLS}"
     );
     expect!(
         name,
         timeout <= DURATION_MAX,
-        "timeout is at most a year, not {timeout} ns"
+        "timeout={timeout}: expected at most a year, in ns"
     );
     expect!(
         name,
         shortest <= DURATION_MAX,
-        "min_event_timeout is at most a year, not {shortest} ns"
+        "min_event_timeout={shortest}: expected at most a year, in ns"
     );
 
     let mut values = Values::defaults(KIND.params)?;
@@ -338,10 +338,11 @@ unsafe extern "C" fn latency_tracker_create(config: *const RawConfig) -> *mut Ra
     unsafe { create(config) }.unwrap_or_else(error_pointer)
 }
 
-/// `EDEADLK` inside a callback, which would wait for itself; the log then says what was refused.
-fn may_wait(what: &str) -> Result {
+/// `EDEADLK` inside a callback, which would wait for itself; then logs that
+/// `latency_tracker_FUNCTION` was refused.
+fn may_wait(function: &str) -> Result {
     if Inside::is_anywhere(&Kernel::guard()) {
-        pr_err!("{what} a tracker in a callback, which cannot sleep: refused\n");
+        pr_err!("latency_tracker_{function}() refused: it sleeps, and a callback cannot\n");
         // The `kernel` crate has no name for it yet.
         return Err(Error::from_errno(-(kernel::bindings::EDEADLK as c_int)));
     }
@@ -350,18 +351,18 @@ fn may_wait(what: &str) -> Result {
 
 #[no_mangle]
 extern "C" fn latency_tracker_destroy(raw: *mut RawTracker) {
-    if raw.is_null() || is_error(raw.addr()) || may_wait("a module destroys").is_err() {
+    if raw.is_null() || is_error(raw.addr()) || may_wait("destroy").is_err() {
         return;
     }
     let Ok(registry) = the_registry() else { return };
     if registry.disown(|by| by.handle == raw.addr()).is_none() {
-        pr_err!("a module destroys a tracker that is not there, or no more\n");
+        pr_err!("latency_tracker_destroy(): no such tracker, or already destroyed\n");
     }
 }
 
 #[no_mangle]
 unsafe extern "C" fn latency_tracker_clear(raw: *mut RawTracker) -> u64 {
-    if may_wait("a module clears").is_err() {
+    if may_wait("clear").is_err() {
         return 0;
     }
     // SAFETY: The contract above.
@@ -375,7 +376,7 @@ unsafe extern "C" fn latency_tracker_clear(raw: *mut RawTracker) -> u64 {
 unsafe extern "C" fn latency_tracker_synchronize(raw: *mut RawTracker) -> c_int {
     // SAFETY: The contract above.
     or_errno(unsafe { tracker(raw) }.and_then(|_| {
-        may_wait("a module waits for the callbacks of")?;
+        may_wait("synchronize")?;
         // Each runs with preemption off, whatever its tracker.
         Kernel::synchronize();
         Ok(())
@@ -390,9 +391,9 @@ unsafe extern "C" fn latency_tracker_set_threshold(raw: *mut RawTracker, ns: u64
     }
 }
 
-/// Changes one parameter.
-fn change(raw: *mut RawTracker, at: usize, value: u64) -> Result {
-    may_wait("a module changes")?;
+/// Changes one parameter, for the function `latency_tracker_FUNCTION`.
+fn change(function: &str, raw: *mut RawTracker, at: usize, value: u64) -> Result {
+    may_wait(function)?;
     let mut changes = Changes::none()?;
     changes.set(at, value.into());
     let instance = the_registry()?.find(|by| by.handle == raw.addr());
@@ -404,10 +405,10 @@ extern "C" fn latency_tracker_set_timeout(raw: *mut RawTracker, ns: u64) -> c_in
     if ns > DURATION_MAX {
         return ERANGE.to_errno();
     }
-    or_errno(change(raw, common::TIMEOUT, ns))
+    or_errno(change("set_timeout", raw, common::TIMEOUT, ns))
 }
 
 #[no_mangle]
 extern "C" fn latency_tracker_set_enabled(raw: *mut RawTracker, on: bool) -> c_int {
-    or_errno(change(raw, common::ENABLED, u64::from(on)))
+    or_errno(change("set_enabled", raw, common::ENABLED, u64::from(on)))
 }

@@ -143,7 +143,7 @@ impl Instance for ModuleTracker {
         let held = self.any.holders();
         if held > 0 {
             pr_err!(
-                "{}: module {} has not returned {held} references; their memory is lost, and this \
+                "{}: module {} has not returned {held} references: their memory is lost, and this \
                  module stays loaded\n",
                 Plain(&self.name),
                 self.owner

@@ -14,9 +14,9 @@ const COMM_MAX: usize = 15;
 
 /// The error for the name of a command, and for that of a network device.
 pub(super) const COMMAND: &str =
-    "expected a command of 1 to 15 bytes, odd ones written as \\xHH, or all";
+    "expected a command of 1 to 15 bytes, special ones written as \\xHH, or all";
 pub(super) const DEVICE: &str =
-    "expected a network device of 1 to 15 bytes, odd ones written as \\xHH, or all";
+    "expected a network device of 1 to 15 bytes, special ones written as \\xHH, or all";
 
 /// The error for a pattern or a list, which would match no name.
 const ONE_NAME: &str =

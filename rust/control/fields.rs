@@ -138,7 +138,8 @@ pub(super) fn parse<'a>(
     if empty.is_some_and(|empty| empty.as_bytes() == text) {
         return Ok(0);
     }
-    const EXPECTED: &str = "expected one or two of arg0 to arg4, tid, cpu, ret, with a comma";
+    const EXPECTED: &str =
+        "expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma";
     let (mut list, mut count) = (0, 0);
     for word in text.split(|&byte| byte == b',') {
         let field = Field::parse(word).filter(|_| count < FIELDS);

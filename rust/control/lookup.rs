@@ -46,7 +46,7 @@ pub(super) fn parse_disk<'a>(
 ) -> core::result::Result<u64, Fault<'a>> {
     const EXPECTED: &str = "expected a whole disk: its name under /dev, MAJOR:MINOR, or all";
     const NO_REQUESTS: &str =
-        "expected a disk that makes requests (device mapper, md, zram and brd do not)";
+        "expected a disk with requests (device mapper, md, zram and brd have none)";
     if text == b"all" {
         return Ok(ALL_DEVICES);
     }
@@ -86,7 +86,7 @@ pub(super) fn parse_cgroup<'a>(
     text: &'a [u8],
     lookup: Lookup<'_>,
 ) -> core::result::Result<u64, Fault<'a>> {
-    const EXPECTED: &str = "expected a cgroup: its path with a slash first, its number, or all";
+    const EXPECTED: &str = "expected a cgroup: its path from the first slash, its number, or all";
     if text == b"all" {
         return Ok(ALL);
     }
@@ -122,7 +122,7 @@ pub(super) fn check_function<'a>(
         Ok(_) => return Ok(()),
         Err(error) if error == ENOENT => return Err(fault(error, "no such function", text)),
         Err(error) if error == EBUSY => {
-            "functions of this module that may run in a probe cannot be followed"
+            "a function of this module that a probe may call cannot be traced"
         }
         Err(_) => "this function cannot be traced",
     };
@@ -163,7 +163,7 @@ pub(super) fn check_point<'a>(
     match Point::split(text).ok_or_else(|| fault(EINVAL, EXPECTED, text))? {
         (Point::Tracepoint, name) => lookup(LookupTarget::Tracepoint(name))
             .map(|_| ())
-            .map_err(|error| fault(error, "the kernel proper has no such tracepoint", text)),
+            .map_err(|error| fault(error, "no such tracepoint in the kernel image", text)),
         (Point::Entry | Point::Return, name) => check_function(name, text, lookup),
     }
 }

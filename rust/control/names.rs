@@ -45,10 +45,10 @@ pub(super) fn parse<'a>(
         let found = known.iter().find(|known| known.0.as_bytes() == name);
         let Some((_, code)) = found else {
             if name.is_empty() {
-                let expected = "expected names with commas in between, or all";
+                let expected = "expected names separated by commas, or all";
                 return Err(fault(EINVAL, expected, text));
             }
-            return Err(fault(EINVAL, "there is no such name", name));
+            return Err(fault(EINVAL, "no such name", name));
         };
         if at >= MAX {
             return Err(fault(ERANGE, "expected at most 12 names", name));

@@ -212,14 +212,14 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             kind: Kind::Switch,
             default: 1,
             fixed: false,
-            help: "follow what happens; 0 drops what is pending",
+            help: "record operations; 0 stops and drops those in flight",
         },
         Param {
             name: "threshold",
             kind: Kind::Duration,
             default: threshold,
             fixed: false,
-            help: "report a delay longer than this",
+            help: "report delays longer than this",
         },
         Param {
             name: "events",
@@ -229,7 +229,7 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             },
             default: 4096,
             fixed: true,
-            help: "how many can be in flight at once, to begin with",
+            help: "preallocated events, one for each operation in flight",
         },
         Param {
             name: "max_events",
@@ -239,14 +239,14 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             },
             default: 65_536,
             fixed: true,
-            help: "how many that becomes, by doubling, when they run short; at least events",
+            help: "limit up to which the pool doubles when it runs short; at least events",
         },
         Param {
             name: "wakeup_interval",
             kind: Kind::Duration,
             default: 1_000_000_000,
             fixed: false,
-            help: "wake readers at most once in this time",
+            help: "shortest time between two wakeups of readers",
         },
         Param {
             name: "ring",
@@ -256,14 +256,14 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             },
             default: 1024,
             fixed: true,
-            help: "how many alerts are kept for readers",
+            help: "number of alerts kept for readers",
         },
         Param {
             name: "timeout",
             kind: Kind::Duration,
             default: 0,
             fixed: false,
-            help: "report what has not ended after this time, as it is pending; 0 is never",
+            help: "report an operation still in flight after this time; 0 is never",
         },
         Param {
             name: "stack",
@@ -273,14 +273,14 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             },
             default: 16,
             fixed: true,
-            help: "how many functions of the task's stack the alert of a timeout has; 0 is none",
+            help: "functions of the task's stack in a timeout alert; 0 is none",
         },
         Param {
             name: "worst",
             kind: Kind::Switch,
             default: 0,
             fixed: false,
-            help: "an alert raises the threshold to its delay: only new worst ones are reported",
+            help: "raise the threshold to the delay of each alert: report only new maxima",
         },
         Param {
             name: "max_alerts",
@@ -290,7 +290,7 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             },
             default: 0,
             fixed: false,
-            help: "raise at most this many alerts in a second, count the others; 0 is no limit",
+            help: "most alerts in a second, further ones only counted; 0 is no limit",
         },
     ]
 }

@@ -113,7 +113,7 @@ fn line_of(text: &[u8]) -> &[u8] {
 
 const TOO_LONG: Fault<'static> = Fault {
     error: EINVAL,
-    expected: "expected at most 4096 bytes at once",
+    expected: "expected at most 4096 bytes in one write",
     word: b"...",
     param: None,
 };
@@ -149,7 +149,7 @@ impl Text for TrackersFile {
                 } else if tracepoint::fits(missing) {
                     "this kernel has no tracepoint"
                 } else {
-                    "this kernel gives other arguments to tracepoint"
+                    "this kernel passes other arguments to tracepoint"
                 };
                 seq_print!(out, "  unavailable: {why} {name}\n");
             }

@@ -145,7 +145,7 @@ impl Registry {
                 .position(|entry| entry.name == packed)
                 .ok_or_else(|| control::unknown(ENOENT, "no such instance", name))?;
             if entries[at].instance.made_by().is_some() {
-                let why = "the module that made this instance removes it";
+                let why = "only the module that created this instance can remove it";
                 return Err(control::unknown(EBUSY, why, name));
             }
             list.leaving
@@ -188,7 +188,7 @@ impl Registry {
             if !core::ptr::eq(entry.instance.kind(), kind) {
                 return Err(control::unknown(
                     EEXIST,
-                    "this instance exists with another tracker",
+                    "this instance already exists with another tracker",
                     name,
                 ));
             }
@@ -213,7 +213,7 @@ impl Registry {
             let key = param.name.as_bytes();
             return Err(control::unknown(
                 EINVAL,
-                "this tracker needs the parameter",
+                "this tracker requires the parameter",
                 key,
             ));
         }
@@ -229,14 +229,14 @@ impl Registry {
         if (kind.missing)().is_some() {
             return Err(control::unknown(
                 crate::sys::enosys(),
-                "this kernel cannot run this tracker (see `trackers`)",
+                "this kernel does not support this tracker (see `trackers`)",
                 tracker,
             ));
         }
         let Some(create) = kind.create else {
             return Err(control::unknown(
                 EINVAL,
-                "other modules make instances of this tracker",
+                "only other kernel modules create instances of this tracker",
                 tracker,
             ));
         };
@@ -389,7 +389,7 @@ impl Watcher for Registry {
     fn gone(&self, module: usize) {
         while let Some(name) = self.disown(|by| by.module == module) {
             pr_err!(
-                "{}: destroyed, as its module has gone without doing so\n",
+                "{}: destroyed: its module was unloaded without doing so\n",
                 Plain(&name)
             );
         }

@@ -21,8 +21,8 @@ dmesg | grep lt_api
 assert_eq "$(log 'lt_api: .*: ok')" 20 "tests that passed"
 wait_until 20 grep -q 'instance=api tracker=module reason=' /tmp/alerts
 kill $reader
-assert_eq "$(log 'destroys a tracker that is not there')" 1 "destroying twice is said"
-[ "$(log 'a module destroys a tracker in a callback')" -ge 2 ] || fail "the log does not say what was refused"
+assert_eq "$(log 'latency_tracker_destroy(): no such tracker, or already destroyed')" 1 "destroying twice is said"
+[ "$(log 'latency_tracker_destroy() refused: ')" -ge 2 ] || fail "the log does not say what was refused"
 assert_eq "$(stat api_nested nested)" 1 "the callbacks that were not called"
 assert_eq "$(stat api_nested alerts)" 5 "alerts, of which one is of that end"
 
@@ -43,12 +43,12 @@ rmmod lt_api
 insmod /lt/lt_api.ko forget=1
 rmmod lt_api
 [ ! -e $LT/api_left ] || fail "a forgotten tracker is still there"
-assert_eq "$(log 'api_left: destroyed, as its module has gone')" 1 "the log names it"
+assert_eq "$(log 'api_left: destroyed: its module was unloaded')" 1 "the log names it"
 
 # So is one that fails to load.
 refused "a module that fails" insmod /lt/lt_api.ko fail=1
 [ ! -e $LT/api_left ] || fail "the tracker of a module that failed is still there"
-[ "$(log 'api_left: destroyed, as its module has gone')" -gt 1 ] || fail "the log does not name it"
+[ "$(log 'api_left: destroyed: its module was unloaded')" -gt 1 ] || fail "the log does not name it"
 rmmod latency_tracker
 
 # A reference that is not returned: memory is kept for it, and so is our module.

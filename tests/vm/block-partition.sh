@@ -41,7 +41,7 @@ modprobe brd rd_nr=1 rd_size=1024 || fail "no RAM disk"
 wait_until 10 test -b /dev/ram0
 for word in ram0 "$(dev_of ram0)"; do
 	refused "dev=$word" control "part block dev=$word"
-	kernel_says "expected a disk that makes requests (device mapper, md, zram and brd do not): \"$word\"" ||
+	kernel_says "expected a disk with requests (device mapper, md, zram and brd have none): \"$word\"" ||
 		fail "the log does not name $word"
 	refused "dev=$word" control "part io dev=$word"
 done

@@ -33,12 +33,12 @@ says() {
 	if control "$1" 2>/dev/null; then fail "accepted: $1"; fi
 	kernel_says "$2" || fail "'$1' does not say '$2': $(dmesg | tail -n 1)"
 }
-says 'x func' 'this tracker needs the parameter: "function"'
+says 'x func' 'this tracker requires the parameter: "function"'
 says 'x func function=no_such_function' 'no such function: "no_such_function"'
 says 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
 says 'x func function=' 'expected the name of a function: ""'
 says 'x func function=asm_exc_page_fault' 'this function cannot be traced: "asm_exc_page_fault"'
-says 'x func function=lt_current' 'functions of this module that may run in a probe cannot be followed: "lt_current"'
+says 'x func function=lt_current' 'a function of this module that a probe may call cannot be traced: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 
 # Its caller, arguments and result. A short one has to be shorter even if the host lets it wait.

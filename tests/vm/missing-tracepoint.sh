@@ -24,7 +24,7 @@ assert_eq "$(grep -c unavailable $LT/trackers)" 1 "trackers that are unavailable
 echo 'w wakeup' >/tmp/line
 if dd if=/tmp/line of=$LT/control 2>/tmp/error; then fail "wakeup was accepted"; fi
 grep 'Function not implemented' /tmp/error || fail "not ENOSYS: $(cat /tmp/error)"
-kernel_says 'this kernel cannot run this tracker (see `trackers`): "wakeup"' || fail "the log says: $(dmesg | tail -n 1)"
+kernel_says 'this kernel does not support this tracker (see `trackers`): "wakeup"' || fail "the log says: $(dmesg | tail -n 1)"
 [ ! -e $LT/w ] || fail "something is left of it"
 for tracker in block runqueue offcpu; do
 	control "t $tracker threshold=1000s"

@@ -46,7 +46,7 @@ rmmod lt_sample_c
 insmod /lt/lt_sample_c.ko forget=1
 rmmod lt_sample_c
 [ ! -e $LT/sample_c ] || fail "a forgotten tracker is still there"
-dmesg | grep -q 'sample_c: destroyed, as its module has gone' || fail "the log does not name it"
+dmesg | grep -q 'sample_c: destroyed: its module was unloaded' || fail "the log does not name it"
 
 insmod /lt/lt_sample_rust.ko ms=1000 || { dmesg | tail; fail "the sample in Rust does not load"; }
 dmesg | grep lt_sample_rust | tail -1

@@ -202,7 +202,7 @@ fn disks() {
     refused(&DISK, EINVAL, &["dm-0", "253:0"]);
     for text in ["dm-0", "253:0"] {
         let said = DISK.parse(text.as_bytes(), &lookup).unwrap_err();
-        let expected = "p: expected a disk that makes requests";
+        let expected = "p: expected a disk with requests";
         assert!(said.to_string().starts_with(expected), "{said}");
     }
     assert_eq!(value(&DISK, "8"), Err(ENOENT), "a name like any other");
@@ -433,7 +433,7 @@ fn points() {
         .to_string();
     assert_eq!(
         said,
-        "p: the kernel proper has no such tracepoint: \"tracepoint:none\""
+        "p: no such tracepoint in the kernel image: \"tracepoint:none\""
     );
 }
 
@@ -637,11 +637,11 @@ fn a_fault_of_a_value_names_the_parameter_and_what_it_takes() {
             "4096:0",
             "p: expected MAJOR from 0 to 4095 and MINOR from 0 to 1048575",
         ),
-        (&NAMED, "nosuch", "p: there is no such name"),
+        (&NAMED, "nosuch", "p: no such name"),
         (
             &NAMED,
             "read,",
-            "p: expected names with commas in between, or all",
+            "p: expected names separated by commas, or all",
         ),
     ] {
         let fault = param.parse(text.as_bytes(), &lookup).unwrap_err();
