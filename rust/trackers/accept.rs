@@ -56,7 +56,7 @@ static PARAMS: [Param; PORT + 1] = {
         },
         default: ALL,
         fixed: false,
-        help: "only connections to this port of ours",
+        help: "only connections to this local port",
     };
     params(100_000_000, [a, b, c, d, e, f, g, port])
 };
@@ -65,7 +65,7 @@ static PARAMS: [Param; PORT + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "accept",
     c_name: c"accept",
-    help: "connections, from being accepted to the first bytes sent (key: the socket)",
+    help: "connections, from accept to the first bytes sent (key: the socket)",
     params: &PARAMS,
     counters: &[tasks::READERS, "closed"],
     detail_words: Detail::WORDS,

@@ -64,7 +64,7 @@ static PARAMS: [Param; common::COUNT + 2] = params(
             kind: ParamKind::Word(&["issue", "insert"]),
             default: 0,
             fixed: true,
-            help: "measure from the issue to the driver, or from the insertion before it",
+            help: "start of the delay: issue to the driver, or insertion before it",
         },
         Param {
             name: "dev",

@@ -67,7 +67,7 @@ static PARAMS: [Param; FUNCTION + 1] = {
         kind: ParamKind::Function,
         default: 0,
         fixed: true,
-        help: "which function of the kernel or a module; must be given",
+        help: "function of the kernel or of a module; required",
     };
     params(10_000_000, [a, b, c, d, e, f, g, function])
 };
@@ -76,7 +76,7 @@ static PARAMS: [Param; FUNCTION + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "func",
     c_name: c"func",
-    help: "a function of the kernel, from entry to return (key: the task and its depth in it)",
+    help: "a kernel function, from entry to return (key: the task and its recursion depth)",
     params: &PARAMS,
     counters: &[tasks::READERS, "missed", "own"],
     detail_words: Called::DETAIL_WORDS,

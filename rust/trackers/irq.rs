@@ -66,7 +66,7 @@ static PARAMS: [Param; CPU + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "irq",
     c_name: c"irq",
-    help: "handlers of interrupts, from being called to returning (key: CPU and line)",
+    help: "interrupt handlers, from entry to return (key: CPU and line)",
     params: &PARAMS,
     counters: &[],
     detail_words: DETAIL_WORDS,

@@ -45,7 +45,7 @@ const KINDS: [&str; 14] = [
 ];
 
 tracker! {
-    lock: "locks of the kernel that others hold, until they are had (key: the lock and who waits)";
+    lock: "contended kernel locks, from contention to acquisition (key: the lock and the waiter)";
     key: 2;
     threshold: 1_000_000;
     tasks: true;

@@ -37,7 +37,7 @@ static PARAMS: [Param; common::COUNT] = {
 pub(crate) static KIND: Kind = Kind {
     name: "module",
     c_name: c"module",
-    help: "what another kernel module measures; made by that module alone",
+    help: "operations of another kernel module, which alone creates the instance",
     params: &PARAMS,
     counters: &["busy", "nested"],
     detail_words: WORDS,

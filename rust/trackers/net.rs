@@ -67,7 +67,7 @@ static PARAMS: [Param; TRANSPORT + 1] = params(
             kind: ParamKind::NetDevice,
             default: 0,
             fixed: false,
-            help: "only what this network device receives, in whatever namespace",
+            help: "only packets that this network device receives, in any namespace",
         },
         Param {
             name: "protocol",
@@ -81,7 +81,7 @@ static PARAMS: [Param; TRANSPORT + 1] = params(
             kind: ParamKind::Word(&packet::TRANSPORT_WORDS),
             default: 0,
             fixed: false,
-            help: "only IP packets with this in them",
+            help: "only IP packets of this transport protocol",
         },
     ],
 );

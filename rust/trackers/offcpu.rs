@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! `offcpu`: how long tasks do not run, where they wait, and who wakes them.
+//! `offcpu`: how long tasks are off the CPU, where they wait, and what wakes them.
 //!
 //! ```text
 //!   running    switched out            woken             switched in
@@ -78,14 +78,14 @@ static PARAMS: [Param; MAX + 1] = {
         kind: ParamKind::Word(&["all", "blocked", "preempted"]),
         default: 0,
         fixed: false,
-        help: "only tasks that have gone to sleep, or only those that could run",
+        help: "only tasks that went to sleep, or only runnable ones",
     };
     let max = Param {
         name: "max",
         kind: ParamKind::Duration,
         default: 0,
         fixed: false,
-        help: "report no delay longer than this; 0 is no limit",
+        help: "longest delay to report; 0 is no limit",
     };
     params(1_000_000_000, [a, b, c, d, e, f, g, when, max])
 };
@@ -94,7 +94,7 @@ static PARAMS: [Param; MAX + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "offcpu",
     c_name: c"offcpu",
-    help: "tasks, from being switched out to being switched in (key: the task)",
+    help: "tasks, from switch-out to switch-in (key: the task)",
     params: &PARAMS,
     counters: &[tasks::READERS, "over_max", "early"],
     detail_words: Off::DETAIL_WORDS,

@@ -87,32 +87,32 @@ static PARAMS: [Param; AGAIN + 1] = {
         "begin",
         ParamKind::Point,
         0,
-        "where it begins; must be given",
+        "start of the operation; required",
     );
     let begin_key = param(
         "begin_key",
         list(None),
         Field::TID,
-        "what tells one from another",
+        "values that identify an operation at its start",
     );
     let begin_show = param(
         "begin_show",
         list(NONE),
         0,
-        "what else the alert shows of the begin",
+        "further values at the start, for the alert",
     );
-    let end = param("end", ParamKind::Point, 0, "where it ends; must be given");
+    let end = param("end", ParamKind::Point, 0, "end of the operation; required");
     let end_key = param(
         "end_key",
         list(SAME),
         0,
-        "the same of begin_key, as it is there",
+        "values at the end that equal those of begin_key",
     );
     let end_show = param(
         "end_show",
         list(NONE),
         0,
-        "what else the alert shows of the end",
+        "further values at the end, for the alert",
     );
     let again = Param {
         fixed: false,
@@ -120,7 +120,7 @@ static PARAMS: [Param; AGAIN + 1] = {
             "again",
             ParamKind::Word(&["replace", "keep"]),
             0,
-            "what has begun and begins again: it begins anew, or goes on",
+            "on a second start of a live key: replace the first, or keep it",
         )
     };
     params(
@@ -135,7 +135,7 @@ static PARAMS: [Param; AGAIN + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "pair",
     c_name: c"pair",
-    help: "any tracepoint or function, from one to another (key: as chosen)",
+    help: "from any tracepoint or function to another (key: as chosen)",
     params: &PARAMS,
     counters: &[tasks::READERS, "missed", "own", "again"],
     detail_words: PairEvent::DETAIL_WORDS,
@@ -174,7 +174,7 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
             for field in fields::of(list).into_iter().flatten() {
                 match (point, field) {
                     (Point::Return, Field::Argument { .. }) => {
-                        return Some((param, "a return has no arguments, but ret"));
+                        return Some((param, "a return has no arguments, only ret"));
                     }
                     (Point::Tracepoint | Point::Entry, Field::Result) => {
                         return Some((param, "only a return has ret"));

@@ -33,7 +33,7 @@ const COMPACTION: u8 = 2;
 const WANTED: [&str; 4] = ["all", "direct", "memcg", "compaction"];
 
 tracker! {
-    reclaim: "tasks that reclaim or compact memory, from begin to end (key: the task and the kind)";
+    reclaim: "memory reclaim and compaction by tasks, from start to end (key: the task and the kind)";
     key: 1;
     threshold: 10_000_000;
     tasks: true;

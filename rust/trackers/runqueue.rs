@@ -50,7 +50,7 @@ static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(10_000_000, tasks
 pub(crate) static KIND: Kind = Kind {
     name: "runqueue",
     c_name: c"runqueue",
-    help: "tasks that could run, from being switched out to being switched in (key: the task)",
+    help: "runnable tasks, from switch-out to switch-in (key: the task)",
     params: &PARAMS,
     counters: &[tasks::READERS],
     detail_words: Waited::WORDS,

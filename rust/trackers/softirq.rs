@@ -30,12 +30,12 @@ const VECTORS: [&str; 11] = [
 ];
 
 tracker! {
-    softirq: "softirqs, from being called to returning (key: CPU, vector and task)";
+    softirq: "softirqs, from entry to return (key: CPU, vector and task)";
     key: 1;
     threshold: 5_000_000;
     params {
         vec: ParamKind::Word(&VECTORS) => 0, "only this vector";
-        cpu: ParamKind::Id { max: 1 << 16 } => ALL, "only what runs on this CPU";
+        cpu: ParamKind::Id { max: 1 << 16 } => ALL, "only those on this CPU";
     }
     keeps: owner;
     alert {

@@ -97,19 +97,19 @@ static PARAMS: [Param; STACKS + 1] = {
         "waits",
         ParamKind::Switch,
         1,
-        "also calls that are made to wait: poll, futex, nanosleep and the like",
+        "calls whose purpose is to wait as well: poll, futex, nanosleep and others",
     );
     let abi = param(
         "abi",
         ParamKind::Word(&["all", "native", "compat", "x32"]),
         0,
-        "only calls of this kind; compat are those of 32-bit programs",
+        "only calls of this ABI; compat is that of 32-bit programs",
     );
     let mut stacks = param(
         "stacks",
         ParamKind::Word(&["timeout", "switch"]),
         0,
-        "when the task's stack is told: at the timeout; or also whenever it is switched in late",
+        "when to record the task's stack: on timeout, or also at each late switch-in",
     );
     stacks.fixed = true;
     params(
@@ -122,7 +122,7 @@ static PARAMS: [Param; STACKS + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "syscall",
     c_name: c"syscall",
-    help: "system calls, from entering the kernel to leaving it (key: the task)",
+    help: "system calls, from entry to exit (key: the task)",
     params: &PARAMS,
     counters: &[tasks::READERS, "renamed", "stacks"],
     detail_words: SyscallEvent::DETAIL_WORDS,

@@ -70,15 +70,15 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
             "cgroup",
             Kind::Cgroup,
             ALL,
-            "only this cgroup, and those in it",
+            "only this cgroup and its descendants",
         ),
-        param("cpu", CPUS, ALL, "only what begins on this CPU"),
+        param("cpu", CPUS, ALL, "only operations that start on this CPU"),
         param("uid", UIDS, ALL, "only threads of this user"),
         param(
             "kthreads",
             Kind::Switch,
             kthreads as u64,
-            "also threads of the kernel",
+            "kernel threads as well",
         ),
     ]
 }
@@ -90,7 +90,7 @@ pub(super) const fn cpu_only() -> Param {
         kind: Kind::Id { max: 1 << 16 },
         default: ALL,
         fixed: false,
-        help: "only what runs on this CPU",
+        help: "only those on this CPU",
     }
 }
 

@@ -157,42 +157,42 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
                 ENDS,
                 SWITCH,
                 true,
-                "until the target is switched in, returns to user space, waits again, or its work is done",
+                "end of a path: switch-in, return to user space, next wait, or work done",
             ),
             param(
                 "origin",
                 ParamKind::Names(&ORIGINS),
                 0,
                 false,
-                "only what begins with one of these",
+                "only paths with one of these origins",
             ),
             param(
                 "irq",
                 LINES,
                 ALL,
                 false,
-                "of device interrupts only this line, by its number in /proc/interrupts",
+                "among device interrupts, only this line of /proc/interrupts",
             ),
             param(
                 "vec",
                 ParamKind::Word(&VECTOR_NAMES),
                 0,
                 false,
-                "of local interrupts only this one",
+                "among local interrupts, only this one",
             ),
             param(
                 "from",
                 ParamKind::Word(&["softexpires", "expires", "vector"]),
                 DUE,
                 false,
-                "a timer begins when it is due, or when its slack is over, or with the interrupt that calls it",
+                "start of a timer's path: its soft expiry, its hard expiry, or its interrupt",
             ),
             param(
                 "prio",
                 ParamKind::Id { max: 139 },
                 ALL,
                 false,
-                "only targets with this priority of the kernel or a more urgent one",
+                "only targets of this kernel priority or a more urgent one",
             ),
             param(
                 "work_events",
@@ -202,28 +202,28 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
                 },
                 1024,
                 true,
-                "with end=work: how much work can be under way at once",
+                "with end=work: units of work that can be in flight at once",
             ),
             param(
                 "timer",
                 ParamKind::FunctionOrAll,
                 0,
                 true,
-                "of timers only those with this function",
+                "among timers, only those with this function",
             ),
             param(
                 "hops",
                 ParamKind::Names(&HOP_NAMES),
                 0,
                 true,
-                "what else is followed: work items, calls on other CPUs, timers of the wheel",
+                "further hops to follow: work items, calls to other CPUs, wheel timers",
             ),
             param(
                 "interference",
                 ParamKind::Switch,
                 0,
                 true,
-                "whether waits for a CPU say what the CPU did: interrupts, softirqs, other tasks",
+                "split each wait for a CPU into interrupts, softirqs and other tasks",
             ),
         ],
     )
@@ -233,7 +233,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "tree",
     c_name: c"tree",
-    help: "the way from an interrupt or a timer to user space (key: the task that is woken)",
+    help: "paths from an interrupt or a timer to user space (key: the woken task)",
     params: &PARAMS,
     counters: &[
         tasks::READERS,
@@ -281,7 +281,7 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
     let halves = |param: usize| [values[param] as u64, (values[param] >> 64) as u64];
     let is_followed = follows(halves(HOPS), WHEEL);
     (is_named(halves(ORIGIN), Origin::Wheel as u16) && !is_followed)
-        .then_some((ORIGIN, "the timers of the wheel are not among hops"))
+        .then_some((ORIGIN, "wheel timers are not among hops"))
 }
 
 /// Whether a value of `hops` has one of them.

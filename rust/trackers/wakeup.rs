@@ -61,7 +61,7 @@ static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(5_000_000, tasks:
 pub(crate) static KIND: Kind = Kind {
     name: "wakeup",
     c_name: c"wakeup",
-    help: "tasks, from being woken to running (key: the task that is woken)",
+    help: "woken tasks, from wakeup to switch-in (key: the woken task)",
     params: &PARAMS,
     counters: &[tasks::READERS, "awake"],
     detail_words: Waited::WORDS,

@@ -77,7 +77,7 @@ static PARAMS: [Param; common::COUNT + 1] = params(
         kind: ParamKind::Word(&["all", "waiting", "running"]),
         default: 0,
         fixed: true,
-        help: "measure all, until a worker starts it, or only from then on",
+        help: "part to measure: all, the wait for a worker, or the execution",
     }],
 );
 
@@ -85,7 +85,7 @@ static PARAMS: [Param; common::COUNT + 1] = params(
 pub(crate) static KIND: Kind = Kind {
     name: "workqueue",
     c_name: c"workqueue",
-    help: "work items of the kernel, from being queued to their end (key: the work)",
+    help: "kernel work items, from queueing to completion (key: the work item)",
     params: &PARAMS,
     counters: &[tasks::READERS, "unqueued", "requeued"],
     detail_words: Item::DETAIL_WORDS,

@@ -32,18 +32,18 @@ load_module
 insmod /lt/lt_functions.ko
 
 from='begin=tracepoint:block_rq_issue' to='end=tracepoint:block_rq_complete'
-says 'x pair' 'this tracker needs the parameter: "begin"'
-says "x pair $from" 'this tracker needs the parameter: "end"'
+says 'x pair' 'this tracker requires the parameter: "begin"'
+says "x pair $from" 'this tracker requires the parameter: "end"'
 says "x pair begin=block_rq_issue $to" 'expected tracepoint:NAME, function:NAME or return:NAME: "block_rq_issue"'
-says "x pair begin=tracepoint:none $to" 'the kernel proper has no such tracepoint: "tracepoint:none"'
+says "x pair begin=tracepoint:none $to" 'no such tracepoint in the kernel image: "tracepoint:none"'
 says "x pair begin=function:none $to" 'no such function: "function:none"'
 says "x pair $from end=return:asm_exc_nmi" 'this function cannot be traced: "return:asm_exc_nmi"'
-says "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, with a comma: "arg5"'
-says "x pair $from $to begin_key=arg0,arg1,tid" 'with a comma: "arg0,arg1,tid"'
-says "x pair $from $to begin_key=same" 'with a comma: "same"'
+says "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma: "arg5"'
+says "x pair $from $to begin_key=arg0,arg1,tid" 'separated by a comma: "arg0,arg1,tid"'
+says "x pair $from $to begin_key=same" 'separated by a comma: "same"'
 says "x pair $from $to begin_key=arg0,tid end_key=arg0" 'expected as many fields as begin_key has: "end_key"'
 says "x pair $from $to begin_key=ret" 'only a return has ret: "begin_key"'
-says "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, but ret: "end_key"'
+says "x pair $from end=return:lt_fn_delay end_key=arg0" 'a return has no arguments, only ret: "end_key"'
 says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 [ ! -e $LT/x ] || fail "x is there"
 
