@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Late events, and their way to a reader.
+//! Late events, from the probe to a reader.
 //!
 //! ```text
 //!   probe, worker --> record --> ring --> stream --> the files `alerts` and `wakeup`

@@ -68,7 +68,7 @@ pub(crate) enum Kind {
     Cgroup,
     /// The name of a function of the kernel or a module. It is a text, and is required.
     Function,
-    /// The same or `all`, which is no text.
+    /// A [`Kind::Function`], or `all`, which is no text and not required.
     FunctionOrAll,
     /// A point that is hit: `tracepoint:NAME`, of the kernel proper, `function:NAME`, at its call,
     /// or `return:NAME`, at its return. As [`Kind::Function`].
@@ -120,12 +120,12 @@ pub(crate) struct Param {
     pub(crate) help: &'static str,
 }
 
-/// What is wrong with a line.
+/// A fault of a line.
 #[derive(Debug)]
 pub(crate) struct Fault<'a> {
     /// The error code for the writer.
     pub(crate) error: Error,
-    /// What was expected instead.
+    /// The reason: what was expected instead.
     pub(crate) expected: &'static str,
     /// The word at fault.
     pub(crate) word: &'a [u8],

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The engine: pairs the begin and the end of operations by key.
+//! The engine: pairs the start and the end of operations by key.
 //!
 //! ```text
 //!   tracker     event_in, event_out, update, expire
@@ -14,7 +14,7 @@
 //!   stats, histogram, profile      counters, for each CPU
 //! ```
 //!
-//! One module, so that all who compile the engine do so with one line, and a new file needs none
+//! One module, so that each crate includes the engine with one line, and a new file changes none
 //! of them: the kernel module, its tests and benchmarks (tests/module, tests/bench/module), and
 //! user/engine and user/bench on the host. It uses nothing of the kernel but its error codes and
 //! allocation flags; the rest is behind [`platform`], `crate::sys::atomic` and

@@ -120,7 +120,7 @@ const _: () = assert!((MAX_CHUNKS as u64) << CHUNK_BITS <= INDEX_MASK);
 /// Growth is wanted when fewer than one in `LOW_WATER` of a node's cells are left.
 const LOW_WATER: u32 = 8;
 
-/// What can live in a [`Freelist`].
+/// Cells of a [`Freelist`].
 pub(crate) trait Cell: Sized {
     /// Makes a free cell.
     fn new() -> Self;
@@ -147,7 +147,7 @@ impl Stack {
     }
 }
 
-/// What one CPU has, alone on its cache line.
+/// The cells that one CPU has cached, alone on their cache line.
 ///
 /// # Invariants
 ///
@@ -221,10 +221,10 @@ pub(crate) struct Freelist<T: Cell, P: Platform> {
     pools: NodeSlice<Pool>,
     /// For each node, all stacks in the order in which its CPUs search them.
     search: NodeSlice<NodeSlice<Place>>,
-    /// How many times they are searched at most.
+    /// Limit of the number of searches.
     passes: usize,
     exhausted: Exhausted,
-    /// How many entries of the directory are filled.
+    /// Number of filled entries of the directory.
     used: Atomic<u32>,
     capacity: Atomic<u32>,
     /// How large it may grow.
@@ -297,13 +297,13 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         Ok(pool)
     }
 
-    /// How many cells there are, free or not.
+    /// Number of cells, free or not.
     pub(crate) fn capacity(&self) -> u32 {
         // Relaxed: a number for people and for planning.
         self.capacity.load(Relaxed)
     }
 
-    /// How many cells there may be.
+    /// Limit of the number of cells.
     pub(crate) fn max(&self) -> u32 {
         self.max
     }
@@ -344,7 +344,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         for number in first..next {
             match allocated {
                 Ok(()) => self.publish(number),
-                // SAFETY: The entry is not filled, so nobody looks; we are busy.
+                // SAFETY: The entry is not filled, so no CPU looks; we are busy.
                 Err(_) => unsafe { *self.directory[number as usize].chunk.get() = None },
             }
         }
@@ -366,7 +366,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
                 let cells = NodeSlice::try_new(len as usize, Some(node), |_| Ok(T::new()))?;
                 let node = Home(node);
                 // INVARIANT: The entry is not filled yet.
-                // SAFETY: Nobody reads it before it is filled, and nobody else writes: we are
+                // SAFETY: No CPU reads it before it is filled, and no other writes: we are
                 // busy.
                 unsafe {
                     *entry.chunk.get() = Some(Chunk {
@@ -451,7 +451,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         self.put_home(guard, index, self.home(index));
     }
 
-    /// As [`Freelist::put`], for callers that know the cell's home.
+    /// Gives a cell back, for callers that know its home. See [`Freelist::put`].
     #[inline(always)]
     pub(crate) fn put_home(&self, guard: &P::Guard, index: Index, home: Home) {
         let cache = self.caches.this::<P>(guard);
@@ -495,13 +495,13 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         unsafe { chunk.cells.get_unchecked(index.offset()) }
     }
 
-    /// The same with the cell's home.
+    /// Returns the cell with an index that this pool once gave out, and its home.
     #[inline(always)]
     pub(crate) fn cell_and_home(&self, index: Index) -> (&T, Home) {
         (self.cell(index), self.home(index))
     }
 
-    /// Where a cell goes back to.
+    /// Home of a cell: the pool that it returns to.
     #[inline(always)]
     pub(crate) fn home(&self, index: Index) -> Home {
         self.chunk(index).node
@@ -529,7 +529,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         })
     }
 
-    /// The same, as slices, each with the index of its first cell.
+    /// All cells that have ever been handed out, as slices, each with the index of its first cell.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = (Index, &[T])> {
         // Acquire: the entries are read next.
         let filled = self.used.load(Acquire) as usize;
@@ -541,7 +541,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         })
     }
 
-    /// How many cells are free, approximately while others are at work.
+    /// Number of free cells, approximate while other CPUs take or return some.
     pub(crate) fn free(&self) -> u64 {
         let pools = self.pools.iter().map(|pool| &pool.stack);
         let caches = self.caches.iter().map(|cache| &cache.stack);
@@ -564,7 +564,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// Takes a cell from a stack or a hot one, or fails with the word that tells its absence.
+    /// Takes a cell from a stack or a hot one, or fails with the word that showed its absence.
     fn take(&self, place: Place) -> core::result::Result<Index, u64> {
         match place {
             Place::Pool(node) => self.pop(&self.pools[node].stack),
@@ -573,7 +573,7 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
         }
     }
 
-    /// How many cells a stack holds.
+    /// Number of cells on a stack.
     fn depth(&self, stack: &Stack) -> u64 {
         loop {
             // Acquire: the link of the cell on top is read next.

@@ -34,7 +34,7 @@ const WARM_UP: u64 = 5;
 /// What a slice is to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// How long it measures, in nanoseconds.
+    /// Its length, in nanoseconds.
     length: u64,
     /// From this on a gap is a peak, in nanoseconds.
     threshold: u64,

@@ -127,7 +127,7 @@ pub(crate) trait Second {
     /// Its counters.
     fn stats(&self) -> &Stats;
 
-    /// How many events are live.
+    /// Number of live events.
     fn pending(&self) -> u64;
 
     /// Prints its own lines of `stats`.
@@ -154,7 +154,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     alerts: Arc<Alerts>,
     all: Arc<Alerts>,
     measure: Option<Arc<Measure>>,
-    /// How often the pool has grown, and how often there was no memory for that.
+    /// Number of times the pool has grown, and number of times it could not for lack of memory.
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
     /// The number of alerts in this second.

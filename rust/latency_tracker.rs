@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! latency-tracker: finds out, inside the kernel and while it happens, why something was late.
+//! latency-tracker: finds late operations inside the kernel, while they happen, and why.
 //!
 //! Kernel events come in at the probes and are paired in the table; only the late ones reach a
 //! reader:
@@ -64,7 +64,7 @@ use sys::{
 /// The version of the module.
 pub(crate) const VERSION: &str = "0.1.0";
 
-/// How many alerts of all instances are kept for readers.
+/// Number of alerts of all instances that are kept for readers.
 const RING: u32 = 1024;
 
 /// The shortest time between two wake-ups of the readers of all instances, in nanoseconds.

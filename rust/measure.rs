@@ -43,7 +43,7 @@ const _: () = assert!(COUNTERS == measure::COUNTERS);
 /// How many points there are at most: those of `pair` and `func` have the names that are asked for.
 const POINTS: usize = 512;
 
-/// How often the probe that does nothing runs.
+/// Number of runs of the empty probe.
 const EMPTY_RUNS: u32 = 1000;
 
 /// A probe that is measured, of all instances of a tracker.

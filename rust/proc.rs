@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a person sees under /proc/latency_tracker: the registry has the instances, and the files
+//! The user interface under /proc/latency_tracker: the registry has the instances, and the files
 //! show and change them.
 
 pub(crate) mod files;

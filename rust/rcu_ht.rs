@@ -95,7 +95,7 @@ const CELLS_PER_BUCKET: u32 = 4;
 /// The most levels at a time. Each is at least twice as large as the one before.
 const LEVELS: usize = 24;
 
-/// How many buckets after its home an event may sit.
+/// Number of buckets after its home in which an event may sit.
 const REACH: usize = 512;
 
 /// How many events with the same tag may sit beyond the home bucket of a hash: of one key more are
@@ -161,7 +161,7 @@ pub(crate) struct Table<P: Platform> {
     current: Atomic<u64>,
     /// A bit for each holder whose level is not current and may still have events.
     others: Atomic<u32>,
-    /// [`LEVELS`] of them, apart: nearly nobody looks at them, and they are most of it.
+    /// [`LEVELS`] of them, allocated separately: large and rarely accessed.
     holders: NodeSlice<Holder>,
     /// A bit for each of `others` into which nothing is inserted any more.
     sealed: Atomic<u32>,
@@ -193,7 +193,7 @@ impl<P: Platform> Table<P> {
         };
         // SAFETY: Nobody else has it yet.
         let address = unsafe { table.holders[0].fill(Level::new(buckets_for(cells))?) };
-        // INVARIANT: A level in a holder. Relaxed: nobody else has it yet.
+        // INVARIANT: A level in a holder. Relaxed: no other CPU has it yet.
         table.current.store(address, Relaxed);
         Ok(table)
     }
@@ -222,7 +222,7 @@ impl<P: Platform> Table<P> {
         level.home(hash).claim(tag(hash), cell, link)
     }
 
-    /// The rest of [`Table::insert`]: the next buckets, unless there are too many of this key.
+    /// Inserts into a bucket after the home one, unless too many events of this key are there.
     #[cold]
     #[inline(never)]
     fn insert_beyond(&self, guard: &P::Guard, hash: u64, cell: Index, link: &Link) -> bool {
@@ -294,7 +294,7 @@ impl<P: Platform> Table<P> {
         None
     }
 
-    /// The rest of [`Table::find`] after [`Table::look`], for a `take` without a state.
+    /// Searches everywhere, from the result of [`Table::look`] on, with a `take` that has no state.
     #[inline(always)]
     pub(crate) fn find_among<'a, R>(
         &'a self,
@@ -315,10 +315,9 @@ impl<P: Platform> Table<P> {
         None
     }
 
-    /// The first part of [`Table::find`]: where in the home bucket it may be. `None` if it is not
-    /// in the table.
+    /// Returns the slots of the home bucket that may have it, or `None` if it is not in the table.
     ///
-    /// For callers that do the rest out of the way, by [`Table::find_among`] or its parts.
+    /// For callers that continue out of line, with [`Table::find_among`] or its parts.
     #[inline(always)]
     pub(crate) fn look<'a>(&'a self, guard: &'a P::Guard, hash: u64) -> Option<Hits<'a>> {
         let bucket = self.current(guard).home(hash);
@@ -327,7 +326,7 @@ impl<P: Platform> Table<P> {
         (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
     }
 
-    /// The same for callers that mostly find nothing: an empty bucket says so at once.
+    /// As [`Table::look`], for callers that usually miss: returns early if the bucket is empty.
     #[inline(always)]
     pub(crate) fn look_in_vain<'a>(&'a self, guard: &'a P::Guard, hash: u64) -> Option<Hits<'a>> {
         let bucket = self.current(guard).home(hash);
@@ -341,7 +340,7 @@ impl<P: Platform> Table<P> {
         (slots != 0 || self.is_perhaps_beyond(hits)).then_some(hits)
     }
 
-    /// The first part of [`Table::find_among`]: what is in the home bucket.
+    /// Offers the candidates in the home bucket to `take`.
     #[inline(always)]
     pub(crate) fn find_at_home<'a, R>(
         &self,
@@ -352,7 +351,7 @@ impl<P: Platform> Table<P> {
         bucket.offer(hits.slots, Bucket::seen_at_home, take)
     }
 
-    /// The second part: whether there is a third, [`Table::find_beyond`].
+    /// Whether it may be outside its home bucket, where [`Table::find_beyond`] searches.
     #[inline(always)]
     pub(crate) fn is_perhaps_beyond(&self, hits: Hits<'_>) -> bool {
         // Relaxed: an event that was published before this search began was counted before, and
@@ -360,7 +359,7 @@ impl<P: Platform> Table<P> {
         hits.bucket.overflow.load(Relaxed) != 0 || self.others.load(Relaxed) != 0
     }
 
-    /// The rest of [`Table::find`]: the next buckets, and the older levels.
+    /// Searches the buckets after the home, and the older levels.
     #[cold]
     #[inline(never)]
     pub(crate) fn find_beyond<'a, R>(
@@ -430,7 +429,7 @@ impl<P: Platform> Table<P> {
             return Ok(false);
         }
         let level = Level::new(len)?;
-        // SAFETY: We are busy, and the holder is empty: nobody looks at its owner.
+        // SAFETY: We are busy, and the holder is empty: no CPU looks at its owner.
         let address = unsafe { self.holders[new].fill(level) };
         let others = self.others.load(Relaxed) | 1 << old;
         // Release: with the bit, the holder's address is seen.
@@ -475,7 +474,7 @@ impl<P: Platform> Table<P> {
         Ok(self.others.load(Relaxed).count_ones())
     }
 
-    /// How many events sit outside their home bucket now; a measure of crowding.
+    /// Number of events outside their home bucket now; a measure of crowding.
     #[cfg(not(CONFIG_RUST))]
     pub(crate) fn overflowing(&self) -> u64 {
         let overflow = |level: &Level| -> u64 {
@@ -532,11 +531,11 @@ impl Holder {
     ///
     /// # Safety
     ///
-    /// The holder is empty, and nobody else fills or empties it at the same time.
+    /// The holder is empty, and no other CPU fills or empties it at the same time.
     unsafe fn fill(&self, level: NodeSlice<Level>) -> u64 {
         let address = level.as_ptr().expose_provenance() as u64;
         // INVARIANT: The level in `owner`: moving a `NodeSlice` does not move what it holds.
-        // SAFETY: By the function's contract nobody else uses it.
+        // SAFETY: By the function's contract no other CPU uses it.
         unsafe { *self.owner.get() = Some(level) };
         // Release: with the address, the buckets are seen.
         self.address.store(address, Release);
@@ -562,7 +561,7 @@ impl Drop for Busy<'_> {
     }
 }
 
-/// How many buckets a table for this many cells needs.
+/// Number of buckets of a table for this many cells.
 fn buckets_for(cells: u32) -> usize {
     cells.div_ceil(CELLS_PER_BUCKET).next_power_of_two() as usize
 }
@@ -623,7 +622,7 @@ impl Level {
         false
     }
 
-    /// How many events sit behind the home of a hash, or were on their way there.
+    /// Number of events that sit beyond the home of a hash, or were on their way there.
     fn beyond(&self, hash: u64) -> u64 {
         // Relaxed: a count of about now. Each of them came by its home.
         self.home(hash).overflow.load(Relaxed)
@@ -644,7 +643,7 @@ impl Level {
         seen.min(most)
     }
 
-    /// How far from home an event can be.
+    /// Largest distance of an event from its home.
     fn reach(&self) -> usize {
         self.mask.min(REACH)
     }

@@ -85,12 +85,12 @@ pub(crate) fn set_interval(notifier: &Notifier, interval: u64) {
 }
 
 impl State {
-    /// How often the readers were woken.
+    /// Number of wakeups of the readers.
     pub(crate) fn wakes(&self) -> u64 {
         self.wakes.load(Relaxed)
     }
 
-    /// How many alerts found a wake-up on its way already.
+    /// Number of alerts for which a wakeup was already due.
     pub(crate) fn suppressed(&self) -> u64 {
         self.suppressed.load(Relaxed)
     }

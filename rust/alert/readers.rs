@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// How many readers are known.
+/// Number of known readers.
 const SLOTS: usize = 64;
 
 /// The readers of all alerts.

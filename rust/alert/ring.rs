@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The ring of recorded alerts: any context writes, any number of readers follow, nobody waits.
+//! The ring of recorded alerts: any context writes, any number of readers follow, none waits.
 //!
 //! ```text
 //!    version   words               tail     version of the slot for alert number n:
@@ -9,13 +9,13 @@
 //!   +-------+---------------------+------+
 //! ```
 //!
-//! All slots have the same words. How long the tail is, if there is one, is the ring's; how much
-//! of it an alert uses is for its words to say.
+//! All slots have the same words. All tails of a ring have one length; each record says how much
+//! of it is used.
 //!
 //! A writer draws a number, claims that number's slot by compare-and-swap on its version, writes
 //! and completes. The oldest alert is overwritten; each reader has its own cursor and learns how
 //! many it missed. A writer that finds its slot still being written by one a whole lap behind
-//! gives up and says so in the slot, so that no reader waits for a number that never comes.
+//! gives up and notes that in the slot, so that no reader waits for a number that never comes.
 //!
 //! Recording is never rate-limited, only the wake-up is (wakeup.rs). Contexts: [`Ring::push`] and
 //! [`Ring::read`] any, NMI included; `new` sleeps.
@@ -56,7 +56,7 @@ pub(crate) struct Ring {
     head: Atomic<u64>,
 }
 
-/// What a reader finds under an alert's number.
+/// The result of reading an alert by its number.
 #[derive(Debug)]
 #[expect(
     clippy::large_enum_variant,

@@ -4,7 +4,7 @@
 //!
 //! `wakeup` gives, once, the alerts after the last one that any reader of this file was given, and
 //! then the end of the file; `alerts` has no end: each open file continues from its position, or
-//! from the oldest alert in the ring if it is sought to its begin.
+//! from the oldest alert in the ring after a seek to its start.
 
 use crate::{
     alert::{
@@ -53,7 +53,7 @@ pub(crate) struct Alerts {
     overruns: Atomic<u64>,
 }
 
-/// How long a ring that goes away waits for its readers to return, in milliseconds.
+/// Time for which a ring that is removed waits for its readers to return, in milliseconds.
 const DRAIN_TIMEOUT_MS: i64 = 200;
 
 impl Alerts {

@@ -28,7 +28,7 @@ pub(crate) enum Any {
     K9D33(KBox<Client<9, 33>>),
 }
 
-/// The same expression with the [`Client`] of any class.
+/// Evaluates an expression with the [`Client`] of whichever class it is.
 macro_rules! each_class {
     ($any:expr, $client:ident => $body:expr) => {{
         use $crate::api::Any;

@@ -26,7 +26,7 @@
 //! Publishing increments the generation, so generation and live bit name one *life* of one cell,
 //! which never comes back (2^50 lives). Within a life the other bits change: when the event times
 //! out, and when a reference is taken or returned. Between two lives of one event, while its
-//! owner changes it, `changing` tells it from a cell that is free or has ended. `found` is set from
+//! owner changes it, `changing` distinguishes it from a free or ended cell. `found` is set from
 //! the first publishing on: the operation was found under way, and has begun at its start or before.
 //!
 //! # Why no grace period is needed
@@ -103,13 +103,13 @@ const REPORTING: u64 = 1 << 12;
 const FOUND: u64 = 1 << 13;
 const GENERATION: u64 = 1 << 14;
 
-/// What is set when an event times out.
+/// Bits that are set when an event times out.
 const IN_REPORT: u64 = TIMED_OUT | REPORTING;
 
-/// What a new event in the cell does not have, whatever an earlier one had.
+/// Bits that are clear in a new event, whatever its predecessor left.
 const OF_ONE_EVENT: u64 = IN_REPORT | FOUND;
 
-/// What says which life it is.
+/// Bits that identify a life.
 const LIFE: u64 = !(GENERATION - 1) | LIVE;
 
 /// A cell with room for a key of `K` words and `D` words of data.
@@ -178,7 +178,7 @@ pub(crate) enum GetRef {
     TooMany,
 }
 
-/// What [`Event::quick_check`] sees.
+/// The result of [`Event::quick_check`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum QuickCheck {
     /// No event, or one that has timed out.
@@ -294,8 +294,8 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.take(life, 0)
     }
 
-    /// As [`Event::claim`], for callers that publish the event again ([`Event::republish`]), or
-    /// report that it has ended ([`Event::has_ended`]).
+    /// Claims the event for a caller that publishes it again ([`Event::republish`]), or reports its
+    /// end ([`Event::has_ended`]). See [`Event::claim`].
     #[inline(always)]
     pub(crate) fn claim_to_change(&self, life: Life) -> Option<Life> {
         self.take(life, CHANGING)
@@ -438,7 +438,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         Life(self.state.load(Relaxed)).was_found()
     }
 
-    /// How many references there are; a snapshot.
+    /// Number of references; a snapshot.
     pub(crate) fn holders(&self) -> u64 {
         // Relaxed: a number.
         (self.state.load(Relaxed) & REFS) / REF
@@ -456,19 +456,19 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.state.store(next, Release);
     }
 
-    /// As [`Event::publish`], and of all who do so at once and then look for each other's event,
-    /// of any two at least one finds the other's.
+    /// Publishes the event with a full barrier: of any two callers that publish at once and then
+    /// look for each other's event, at least one finds it. See [`Event::publish`].
     #[inline(always)]
     pub(crate) fn publish_and_order(&self) -> Life {
         self.publish_fully(self.next_life(OF_ONE_EVENT))
     }
 
-    /// As [`Event::publish_and_order`], with a reference for the caller.
+    /// Publishes the event with a reference for the caller. See [`Event::publish_and_order`].
     pub(crate) fn publish_held(&self) -> Life {
         self.publish_fully(self.next_life(OF_ONE_EVENT) | REF)
     }
 
-    /// As [`Event::publish_held`], for an operation that was found under way.
+    /// Publishes the event of an operation that was found in flight. See [`Event::publish_held`].
     pub(crate) fn publish_found(&self) -> Life {
         self.publish_fully(self.next_life(OF_ONE_EVENT) | REF | FOUND)
     }
@@ -531,7 +531,7 @@ impl<const K: usize, const D: usize> Event<K, D> {
         self.peek_at(self.life()?)
     }
 
-    /// As [`Event::peek`], of a life that was looked at before.
+    /// Copies an event if it still is in the life that was looked at before. See [`Event::peek`].
     #[inline(always)]
     pub(crate) fn peek_at(&self, life: Life) -> Option<(Life, EventCopy<K, D>)> {
         // Acquire, each: if a word is of a later life, the end of this one is seen below.

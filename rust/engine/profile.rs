@@ -160,14 +160,14 @@ impl Snapshot<'_> {
 struct Window {
     /// Its length in nanoseconds.
     length: u64,
-    /// How many snapshots have been taken.
+    /// Number of snapshots taken.
     taken: usize,
 }
 
 /// The snapshots in the length of a window: they are equally far apart.
 const STEPS: u64 = 12;
 
-/// The same, and the snapshot at its begin.
+/// Number of snapshots of a window: [`STEPS`], and the one at its start.
 const SLOTS: usize = STEPS as usize + 1;
 
 const MINUTE: u64 = 60_000_000_000;
@@ -285,7 +285,7 @@ impl History {
     }
 }
 
-/// How often operations took how long, between two moments.
+/// Counts of operations by class and delay, between two moments.
 ///
 /// Prints as a table, see Documentation/ABI/testing.
 pub(crate) struct Profile<'a> {
@@ -294,7 +294,7 @@ pub(crate) struct Profile<'a> {
 }
 
 impl Profile<'_> {
-    /// How many operations of a class have a delay in this row.
+    /// Number of operations of a class with a delay in this row.
     pub(crate) fn count(&self, class: Class, row: usize) -> u64 {
         let cell = class as usize * ROWS + row;
         self.end.cell(cell).wrapping_sub(self.begin.cell(cell))

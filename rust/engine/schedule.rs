@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! When repeated work is done next, on which CPU, and which CPU takes over if that one does not do
-//! it.
+//! Decides when repeated work is done next and on which CPU, and which CPU takes over if that one
+//! is late.
 //!
 //! ```text
 //!   CPU 0:  timer --> work --> timer --> ...
@@ -31,10 +31,10 @@
 //!
 //! Tasks and hard interrupts, with interrupts off. Probes do not use it.
 
-/// How late the first CPU is, in nanoseconds, before the second one takes over.
+/// Delay of the first CPU, in nanoseconds, after which the second one takes over.
 pub(crate) const OVERDUE: u64 = 10_000_000;
 
-/// How long a run may take undisturbed, in nanoseconds: some take long, with much to report.
+/// Duration of a run, in nanoseconds, up to which no other CPU takes over.
 pub(crate) const RUN: u64 = 100_000_000;
 
 /// The machine, as the CPU sees it that is in a function of [`Schedule`].
@@ -86,7 +86,7 @@ pub(crate) struct Run(u64);
 pub(crate) struct Schedule {
     is_watched: bool,
     is_stopped: bool,
-    /// How often the work was begun.
+    /// Number of runs begun.
     runs: u64,
     /// Whether the last run has not ended.
     is_busy: bool,

@@ -90,13 +90,13 @@ counters! {
     Crowded CROWDED = "crowded",
     /// Events of operations that were under way when the instance started; also in `started`.
     BeforeStart BEFORE_START = "before_start",
-    /// Those of them that met their end; counted in `ended`, not in the histogram.
+    /// Operations in flight before the start whose end was seen; in `ended`, not in the histogram.
     BeforeStartEnded BEFORE_START_ENDED = "before_start_ended",
     /// Alerts that were suppressed, as there were too many in this second.
     AlertsSuppressed ALERTS_SUPPRESSED = "alerts_suppressed",
 }
 
-/// How many counters a tracker may have of its own.
+/// Limit of the number of counters that a tracker has of its own.
 pub(crate) const EXTRA: usize = 8;
 
 // The counters of one CPU are one array of words, since a single instruction increments a word of
@@ -152,7 +152,7 @@ impl Stats {
         self.sum_of(FIRST_EXTRA + which)
     }
 
-    /// How many delays fell into a histogram bucket.
+    /// Number of delays in a histogram bucket.
     pub(crate) fn bucket(&self, bucket: usize) -> u64 {
         self.sum_of(FIRST_BUCKET + bucket)
     }

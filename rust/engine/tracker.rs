@@ -100,7 +100,7 @@ pub(crate) struct Late<const K: usize, const D: usize> {
     pub(crate) why: Why,
     /// When it began, in nanoseconds.
     pub(crate) start: u64,
-    /// How long it took, or has been taking, in nanoseconds.
+    /// Its duration, so far if it has not ended, in nanoseconds.
     pub(crate) delay: u64,
     /// Whether the operation was found under way: `start` is when it was seen, and it took at least
     /// `delay`.
@@ -112,7 +112,7 @@ pub(crate) struct Late<const K: usize, const D: usize> {
 }
 
 impl<const K: usize, const D: usize> Late<K, D> {
-    /// The same with another key.
+    /// Returns a copy with another key.
     pub(crate) fn with_key<const L: usize>(&self, key: [u64; L]) -> Late<L, D> {
         Late {
             why: self.why,
@@ -171,7 +171,7 @@ pub(crate) struct Open<'a, const K: usize, const D: usize> {
     event: &'a Event<K, D>,
 }
 
-/// What [`Tracker::update`] does with the event next.
+/// The next action of [`Tracker::update`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// It continues.
@@ -184,7 +184,7 @@ pub(crate) enum Verdict {
 }
 
 impl<const K: usize, const D: usize> Open<'_, K, D> {
-    /// The same access by value, for callees that keep it in a register.
+    /// Returns this access by value, for callees that keep it in a register.
     #[inline(always)]
     pub(crate) fn again(&mut self) -> Open<'_, K, D> {
         Open { event: self.event }
@@ -260,7 +260,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.event_in_cell(guard, key, index, event)
     }
 
-    /// The rest of a begin whose cell, that of `event`, is filled.
+    /// Files and publishes a filled cell, that of `event`.
     #[inline(always)]
     fn event_in_cell(
         &self,
@@ -277,7 +277,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.begun(guard, Begin::Started)
     }
 
-    /// The rest of a begin, if this CPU has no hot cell.
+    /// Begins an event when this CPU has no hot cell.
     #[inline(never)]
     fn event_in_colder(
         &self,
@@ -291,7 +291,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.begun(guard, became(&begun))
     }
 
-    /// The rest of a begin, if the home bucket is full.
+    /// Files and publishes a filled cell when its home bucket is full.
     #[cold]
     #[inline(never)]
     fn event_in_beyond(&self, guard: &P::Guard, hash: u64, index: Index) -> Begin {
@@ -361,7 +361,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         ended.is_some()
     }
 
-    /// As [`Tracker::event_out`]; returns the state after the end.
+    /// Ends an event, as [`Tracker::event_out`], and returns its state after the end.
     #[inline]
     pub(crate) fn event_out_and_tell(
         &self,
@@ -419,7 +419,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.event_out_hit(guard, hash, hits, key, end, is_end, late)
     }
 
-    /// The rest of an end that may have a begin.
+    /// Ends an event that may be live.
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
     fn event_out_hit(
@@ -443,7 +443,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
-    /// The rest of an end, if the event may be outside its home bucket.
+    /// Ends an event that may be outside its home bucket.
     #[cold]
     #[inline(never)]
     fn event_out_beyond(
@@ -463,7 +463,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// All operations of this key end at `end`, each reported as by [`Tracker::event_out`].
     /// Returns how many there were; 0 is counted as `unmatched`.
     ///
-    /// Those that begin meanwhile may be among them.
+    /// Events that begin meanwhile may be among them.
     pub(crate) fn event_out_all(
         &self,
         guard: &P::Guard,
@@ -594,7 +594,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.update_hit(guard, hash, hits, key, change)
     }
 
-    /// The rest of a change to an event that may be live.
+    /// Changes an event that may be live.
     #[inline(never)]
     fn update_hit(
         &self,
@@ -671,7 +671,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         Ok(())
     }
 
-    /// How many events are live, counted one by one.
+    /// Number of live events, counted one by one.
     pub(crate) fn pending_count(&self) -> u64 {
         let live = |(_, event): &(Index, &Event<K, D>)| event.life().is_some();
         self.pool.cells().filter(live).count() as u64
@@ -702,7 +702,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         threshold.is_some()
     }
 
-    /// As [`Tracker::keep_worst`]; returns the threshold that the event is reported with.
+    /// Raises the threshold, as [`Tracker::keep_worst`], and returns the one that the event is
+    /// reported with, or `None` if it is not to be reported.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if late.why == Why::Timeout {
             return Some(late.threshold);
@@ -782,7 +783,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.recycle(guard, won, event);
     }
 
-    /// The rest of [`Tracker::release`], for an event that is no longer in the table.
+    /// Returns the cell of an event that is no longer in the table, or leaves it to the holders of
+    /// references.
     #[inline(always)]
     fn recycle(&self, guard: &P::Guard, won: Won<'_>, event: &Event<K, D>) {
         if !won.life.is_held() || event.abandon() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a cell is called by, and the word by which a free one names the next.
+//! The index that names a cell, and the word by which a free cell names the next.
 //!
 //! ```text
 //!   63          32      24                0
@@ -102,7 +102,7 @@ impl Index {
 pub(crate) struct Link(Atomic<u64>);
 
 impl Link {
-    /// That of a new cell.
+    /// The link of a new cell.
     pub(crate) fn new() -> Self {
         // INVARIANT: 0.
         Self(Atomic::new(0))
@@ -144,7 +144,7 @@ impl Link {
         (link & KEPT == 0).then_some(link & INDEX_MASK)
     }
 
-    /// As [`Link::depth`], for a caller that looks next whether the cell is still on top.
+    /// Depth of the cell on its stack, for a caller that checks next whether it is still on top.
     pub(super) fn checked_depth(&self) -> u64 {
         // Acquire: what the caller looks at next is looked at after this.
         self.0.load(Acquire) >> DEPTH_SHIFT

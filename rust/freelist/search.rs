@@ -15,7 +15,7 @@ pub(super) enum Place {
     Hot(usize),
 }
 
-/// How many nodes have memory; at least one is said to.
+/// Number of nodes with memory, at least 1.
 pub(super) fn populated<P: Platform>() -> u32 {
     (0..P::nodes()).filter(|&n| P::has_memory(n)).count().max(1) as u32
 }

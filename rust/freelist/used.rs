@@ -7,7 +7,7 @@
 
 use crate::sys::atomic::{Atomic, Relaxed};
 
-/// How many of the cells, from the first on, have ever been handed out, or more.
+/// Number of cells, from the first on, that have ever been handed out, or more.
 pub(super) struct Used(Atomic<u32>);
 
 impl Used {

@@ -31,7 +31,7 @@ pub(crate) struct New<'a> {
 pub(crate) struct Kind {
     /// Its name in the control language.
     pub(crate) name: &'static str,
-    /// The same for C.
+    /// Its name as a C string.
     pub(crate) c_name: &'static CStr,
     /// A one-line description of what it measures.
     pub(crate) help: &'static str,

@@ -113,7 +113,7 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
     room.get(..len).unwrap_or_default()
 }
 
-/// What a late event adds to the common fields of an alert.
+/// Fields of a late event, after the common fields of an alert.
 pub(crate) struct Details {
     /// The task that it belongs to.
     pub(crate) owner: Owner,
@@ -145,8 +145,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
         )
     }
 
-    /// The same for the events of another engine: `as_own` makes those that are due events of this
-    /// one.
+    /// Searches another engine for timed-out events: `as_own` converts the due ones to events of
+    /// this one.
     pub(crate) fn expire_in<const L: usize>(
         &self,
         tracker: &Tracker<L, D, Kernel>,
@@ -235,7 +235,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
             .count(Counter::ALERTS_SUPPRESSED);
     }
 
-    /// As [`Core::keep_worst`]; returns the threshold that the event is reported with.
+    /// Returns the threshold that the event is reported with, raised as by [`Core::keep_worst`], or
+    /// `None` if it is not to be reported.
     pub(crate) fn raise_threshold(&self, late: &Late<K, D>) -> Option<u64> {
         if self.value(common::WORST) == 0 {
             return Some(late.threshold);
@@ -261,7 +262,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         self.raise_worst(guard, time, late, details, stack);
     }
 
-    /// The same, if only the worst are wanted.
+    /// Raises an alert if it is a new worst one.
     #[inline(never)]
     fn raise_worst(
         &self,
@@ -277,7 +278,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
     }
 
-    /// As [`Core::raise`], for an event that is to be reported.
+    /// Raises an alert unconditionally. See [`Core::raise`].
     #[cold]
     pub(crate) fn raise_kept(
         &self,

@@ -157,8 +157,8 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
     /// before it ends. The age comes before that, the stack of the owner after it.
     fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile);
 
-    /// The same, for trackers that do not show the same to all readers: whether the reader may see
-    /// addresses of user space.
+    /// Prints an event, as [`Probes::show_fields`], for trackers that hide addresses of user space
+    /// from a reader who is not trusted.
     fn show_fields_to(core: &Core<K, D>, event: &EventCopy<K, D>, _trusted: bool, out: &SeqFile) {
         Self::show_fields(core, event, out);
     }

@@ -6,14 +6,14 @@
 //!   write(2) to /proc ---> Cookie ---> Work: an instance that waits for it
 //! ```
 //!
-//! Only the cookie tells which work it is: it may begin in one process, and be done in another one.
+//! Only the cookie identifies a work: it may begin in one process, and be done in another one.
 
 use kernel::prelude::*;
 
 /// The longest cookie, in bytes.
 pub(crate) const COOKIE_MAX: usize = 64;
 
-/// What identifies a work: 1 to [`COOKIE_MAX`] bytes of any kind.
+/// The identity of a work: 1 to [`COOKIE_MAX`] bytes of any kind.
 #[derive(Clone, Copy)]
 pub(crate) struct Cookie<'a>(&'a [u8]);
 

@@ -41,7 +41,7 @@ pub(crate) const EVENTS: [&str; 6] = [
     "branch-misses",
 ];
 
-/// How many counters there are at most.
+/// Limit of the number of counters.
 pub(crate) const COUNTERS: usize = 1 + EVENTS.len();
 
 /// Some of the [`EVENTS`].
@@ -70,7 +70,7 @@ impl Chosen {
         self.numbers().map(|nth| EVENTS[nth])
     }
 
-    /// How many counters that are, with the cycles.
+    /// Number of counters, the cycles included.
     pub(crate) fn counters(self) -> usize {
         1 + self.numbers().count()
     }
@@ -148,12 +148,12 @@ impl Tally {
         }
     }
 
-    /// How many runs were discarded.
+    /// Number of discarded runs.
     pub(crate) fn discarded(&self) -> u64 {
         self.sum(self.counters * WORDS)
     }
 
-    /// How many were not.
+    /// Number of runs that were not discarded.
     pub(crate) fn samples(&self) -> u64 {
         self.count(0)
     }
@@ -199,7 +199,7 @@ impl Tally {
         out.write_str("\n")
     }
 
-    /// How many values a counter has.
+    /// Number of values of a counter.
     fn count(&self, nth: usize) -> u64 {
         let base = nth * WORDS + FIRST;
         (base..base + BUCKETS).map(|at| self.sum(at)).sum()

@@ -289,7 +289,7 @@ impl Sink for MarkFile {
     }
 }
 
-/// The same of one instance: `begin COOKIE` or `done COOKIE`.
+/// A file of one instance, where work is marked: the message is `begin COOKIE` or `done COOKIE`.
 struct WorkFile(Arc<dyn Work>);
 
 const BEGIN: &[u8] = b"begin ";

@@ -48,7 +48,7 @@ use kernel::{
     sync::Arc, //
 };
 
-/// How many vectors of softirqs there are.
+/// Number of softirq vectors.
 pub(crate) const SOFTIRQS: usize = 10;
 
 /// The local interrupts, by their positions.
@@ -75,7 +75,7 @@ pub(crate) trait Observer: sched::Observer + irq::Observer + handed::Observer {
     fn timer_entered(&self, guard: &PreemptGuard, timer: HighRes<'_>);
     fn timer_left(&self, guard: &PreemptGuard);
 
-    /// The same in a softirq.
+    /// The function of a timer is about to be called, in a softirq.
     fn soft_timer_entered(&self, guard: &PreemptGuard, timer: HighRes<'_>);
     fn soft_timer_left(&self, guard: &PreemptGuard);
 

@@ -90,7 +90,7 @@ impl Call<'_> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub(crate) struct Frame(pub(crate) u64);
 
-/// Follows functions. `S` tells apart the roles of a type that follows several. See "Contexts"
+/// Follows functions. `S` distinguishes the roles of a type that follows several. See "Contexts"
 /// above.
 pub(crate) trait Observer<S>: Target {
     /// A function is called. Returns the word to keep, or `None` if its return is not of interest.
@@ -163,7 +163,7 @@ unsafe extern "C" fn entered<S, F: Observer<S>>(
 
 /// # Safety
 ///
-/// As [`entered`], which has returned 0 for this call.
+/// Handles the return of a call for which [`entered`] has returned 0.
 unsafe extern "C" fn returned<S, F: Observer<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
@@ -247,7 +247,7 @@ impl<F: Target> Measured<F> {
 
 /// # Safety
 ///
-/// As [`entered`], for a probe that has a `Measured<F>`, too.
+/// Handles an entry, as [`entered`], for a probe that also has a `Measured<F>`.
 unsafe extern "C" fn measured_entry<S, F: Observer<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
@@ -268,7 +268,7 @@ unsafe extern "C" fn measured_entry<S, F: Observer<S>>(
 
 /// # Safety
 ///
-/// As [`returned`], for a probe that has a `Measured<F>`, too.
+/// Handles a return, as [`returned`], for a probe that also has a `Measured<F>`.
 unsafe extern "C" fn measured_exit<S, F: Observer<S>>(
     probe: *mut helpers::fprobe,
     function: c_ulong,
@@ -290,7 +290,7 @@ unsafe extern "C" fn measured_exit<S, F: Observer<S>>(
 /// All functions of a name, followed until dropped. Dropping sleeps; afterwards nothing is called.
 pub(crate) struct Functions<S, F: Observer<S>> {
     raw: NonNull<helpers::lt_fprobe>,
-    /// How many of the missed calls were returned already.
+    /// Number of missed calls that were returned already.
     taken: u64,
     /// These two are alive until no handler is running.
     _measured: Option<KBox<Measured<F>>>,
@@ -337,7 +337,7 @@ impl<S, F: Observer<S>> Functions<S, F> {
         })
     }
 
-    /// How many calls fprobe missed since the last call of this.
+    /// Returns the number of calls that fprobe missed since the last call of this.
     pub(crate) fn take_missed(&mut self) -> u64 {
         // SAFETY: Valid until it is freed by `drop`.
         let missed = unsafe { helpers::lt_fprobe_missed(self.raw.as_ptr()) };

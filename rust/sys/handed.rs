@@ -67,7 +67,7 @@ pub(crate) trait Observer: workqueue::Observer + kthread_work::Observer {
     fn wheel_timer_left(&self, guard: &PreemptGuard);
 }
 
-/// A timer of the timer wheel, which knows no time but that of ticks: `due` is the begin of the tick
+/// A timer of the timer wheel, whose only times are those of ticks: `due` is the start of the tick
 /// that was asked for, `latest` of the one that the wheel has made of that.
 #[derive(Clone, Copy)]
 pub(crate) struct WheelTimer {

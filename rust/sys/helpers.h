@@ -347,7 +347,7 @@ u32 lt_socket_address(char *out, size_t size, u16 family, const u64 address[2],
 		      u16 port);
 
 /* Work items: workqueue.c */
-/* Finds out where the names of workqueues are, if the kernel tells. Sleeps. */
+/* Finds out where the names of workqueues are, if the kernel exports that. Sleeps. */
 void lt_wq_find_names(void);
 void lt_wq_name_of(const struct pool_workqueue *pwq, u64 out[4]);
 u64 lt_work_function(const struct work_struct *work);

@@ -84,7 +84,7 @@ impl Action<'_> {
             // All in one page, and not where it begins: nor is NULL among these.
             if name.addr().wrapping_sub(1) % PAGE_SIZE < PAGE_SIZE - SIZE {
                 let (n0, n1, n2, n3);
-                // SAFETY: Reads the begin of a string and what is behind it in the same page: if one
+                // SAFETY: Reads the start of a string and bytes behind it in the same page: if one
                 // byte of a page can be read, so can all. The bytes behind the string may be another
                 // object, and change meanwhile, so they are read by assembly, which the compiler and
                 // KASAN do not check. Any bytes are valid numbers.

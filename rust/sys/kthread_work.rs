@@ -7,14 +7,14 @@
 //!   -------------------------> queued ------------------> running ----------------->
 //! ```
 //!
-//! Such a worker is one thread with a queue of its own; it is woken for a work only if it does
-//! nothing else.
+//! Such a worker is one thread with a queue of its own; it is woken for a work item only if it is
+//! idle.
 //!
 //! C headers: [`include/linux/kthread.h`](srctree/include/linux/kthread.h),
 //! [`include/trace/events/sched.h`](srctree/include/trace/events/sched.h)
 //!
-//! A work is valid when it is queued and when it starts; its function may free it, so at the end
-//! there is not even its address here.
+//! A work item is valid when it is queued and when it starts; its function may free it, so at the
+//! end not even its address is passed on.
 //!
 //! # Contexts
 //!

@@ -18,10 +18,10 @@ use crate::sys::{bindings, interrupts, platform::PreemptGuard};
 use core::ffi::CStr;
 use kernel::{bindings as errno, error::to_result, ffi::c_int, prelude::*, sync::Arc};
 
-/// How many events of the processor there are to choose from.
+/// Number of events of the processor to choose from.
 pub(crate) const EVENTS: usize = bindings::LT_MEASURE_EVENTS as usize;
 
-/// How many counters: the cycles, and the events.
+/// Number of counters: the cycles, and the events.
 pub(crate) const COUNTERS: usize = 1 + EVENTS;
 
 /// What a run took by each counter: the cycles, then the chosen events, in their order. `None` was

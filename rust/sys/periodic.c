@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Work that is repeated in a kernel thread: the timers, the works and the lock
- * of periodic.rs, which engine/schedule.rs tells what to do.
+ * of periodic.rs, which engine/schedule.rs controls.
  *
  *   timer      queues the work where it fires
  *   watch      calls look(), on a second CPU

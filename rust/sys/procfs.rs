@@ -109,7 +109,7 @@ pub(crate) enum Seek {
 
 /// A file whose readers wait for new content.
 pub(crate) trait Stream: Send + Sync + 'static {
-    /// How far one open file has read.
+    /// Position of one open file.
     type Reader: Copy + Send + Unpin;
 
     /// A new open file.
@@ -344,7 +344,7 @@ impl Drop for File {
     }
 }
 
-/// The object behind an open file.
+/// Returns the object behind an open file, by its inode.
 ///
 /// # Safety
 ///
@@ -354,7 +354,7 @@ unsafe fn object<'a, T>(inode: *const bindings::inode) -> &'a T {
     unsafe { &*helpers::lt_pde_data(inode).cast::<T>() }
 }
 
-/// As [`object`], by the open file.
+/// Returns the object behind an open file, by that file.
 ///
 /// # Safety
 ///

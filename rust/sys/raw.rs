@@ -29,7 +29,7 @@ use kernel::{ffi::c_void, prelude::*, sync::Arc};
 /// How many registers there are, on all machines that pass arguments in six or more.
 pub(crate) const REGISTERS: usize = 5;
 
-/// Handles tracepoints. `S` tells apart the roles of a type that handles several. See "Contexts"
+/// Handles tracepoints. `S` distinguishes the roles of a type that handles several. See "Contexts"
 /// above.
 pub(crate) trait Observer<S>: Target {
     /// The tracepoint is hit.

@@ -77,7 +77,7 @@ impl fmt::Display for Function {
     }
 }
 
-/// As [`Function`], without its module.
+/// The address of a function, as its name without its module; `?` as in [`Function`].
 pub(crate) struct FunctionName(pub(crate) u64);
 
 impl fmt::Display for FunctionName {

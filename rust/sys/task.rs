@@ -120,7 +120,7 @@ mod in_place {
         }
     }
 
-    /// What tells of softirqs: on PREEMPT_RT it is not in the preemption counter, since they can be
+    /// The count of softirqs: on PREEMPT_RT it is not in the preemption counter, since they can be
     /// preempted.
     #[cfg(CONFIG_PREEMPT_RT)]
     #[inline(always)]
@@ -139,7 +139,7 @@ mod in_place {
 #[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
 use called as in_place;
 
-/// The same, by calls.
+/// The current task, CPU and context by calls of C functions.
 #[cfg(not(all(target_arch = "x86_64", CONFIG_SMP)))]
 mod called {
     use super::Context;

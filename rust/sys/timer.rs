@@ -15,9 +15,9 @@ use kernel::bindings;
 /// A timer whose function is about to be called. Times are `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy)]
 pub(crate) struct Timer {
-    /// When it was to be called at the earliest: the time that was asked for.
+    /// Soft expiry: the requested time.
     pub(crate) due: u64,
-    /// The same with the slack by which it may be late on purpose.
+    /// Hard expiry: the soft one and the slack.
     pub(crate) latest: u64,
     /// The address of the function.
     pub(crate) function: u64,
@@ -65,12 +65,12 @@ impl<'a> HighRes<'a> {
         }
     }
 
-    /// What there is to know of it.
+    /// Reads its fields.
     pub(crate) fn read(self) -> Timer {
         self.read_with(clock_of)
     }
 
-    /// The same, if its clock is `CLOCK_MONOTONIC`, which nearly all have.
+    /// Reads its fields if its clock is `CLOCK_MONOTONIC`, the usual one.
     #[inline(always)]
     pub(crate) fn read_monotonic(self) -> Option<Timer> {
         let mut is_monotonic = false;
@@ -129,7 +129,7 @@ fn clock_of(id: bindings::clockid_t) -> usize {
     at.map_or(0, |at| at + 1)
 }
 
-/// How many clocks there are that may be set: `CLOCK_REALTIME`, `CLOCK_BOOTTIME`, `CLOCK_TAI`.
+/// Number of clocks that may be set: `CLOCK_REALTIME`, `CLOCK_BOOTTIME`, `CLOCK_TAI`.
 pub(crate) const CLOCKS: usize = helpers::LT_CLOCKS as usize;
 
 /// Their times minus `CLOCK_MONOTONIC`. Any context.

@@ -88,13 +88,13 @@ impl Waiting<'_> {
         self.task
     }
 
-    /// What it is in: asleep, or runnable. Of a task that is runnable and was asleep, the latter.
+    /// Its state: asleep, or runnable; runnable also if it was asleep before.
     pub(crate) fn state(&self) -> State {
         self.state
     }
 
-    /// The system call that it sleeps in. `None` if it is in none, is runnable, or if this
-    /// architecture does not tell.
+    /// The system call that it sleeps in. `None` if it is runnable, in no system call, or on an
+    /// architecture that does not show it.
     pub(crate) fn system_call(&self) -> Option<Called> {
         if self.state.is_runnable() {
             return None;

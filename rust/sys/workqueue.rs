@@ -14,8 +14,8 @@
 //! mod_delayed_work() takes a waiting work off its list and queues it again at once. The
 //! tracepoints show a second queueing, as after a cancel; so the function is followed, too.
 //!
-//! A work belongs to the code that queues it. It is valid when it is queued and when it starts; its
-//! function may free it, so at the end there is only its address.
+//! A work item belongs to the code that queues it. It is valid when it is queued and when it
+//! starts; its function may free it, so at the end only its address is known.
 //!
 //! # Contexts
 //!
@@ -84,7 +84,7 @@ pub(crate) struct Queue<'a> {
 }
 
 impl Queue<'_> {
-    /// The name of the workqueue, 32 bytes padded with NUL; empty if the kernel does not tell.
+    /// The name of the workqueue, 32 bytes padded with NUL; empty if not known.
     pub(crate) fn name(&self) -> [u64; 4] {
         let mut name = [0; 4];
         // SAFETY: Valid by the type invariant, and so is the workqueue that it belongs to.

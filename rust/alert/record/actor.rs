@@ -120,7 +120,7 @@ impl Wait {
     }
 }
 
-/// What an alert says about a [`Wait`], ended or not, besides its owner.
+/// Fields of an alert about a [`Wait`], ended or not, besides its owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Waited {
     pub(crate) other: Actor,

@@ -48,7 +48,7 @@ fn into_raw(event: Reference) -> *mut RawEvent {
     lent(&event)
 }
 
-/// The same, for one that the receiver does not own.
+/// Returns the raw form of a reference that the receiver does not own.
 fn lent(event: &Reference) -> *mut RawEvent {
     ptr::without_provenance_mut(event.index().to_raw() as usize + 1)
 }

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A begin that is given its data copies them, all of them. Data that have a variable length, or that
-//! tell whether the event is wanted at all, are cheaper made where they will be.
+//! show whether the event is wanted at all, are cheaper made where they will be.
 //!
 //! The cell belongs to the draft, as it belongs to a begin between getting and publishing it
 //! (event.rs): no other party looks at its data as those of an event. What the draft does not set is

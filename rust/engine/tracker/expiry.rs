@@ -27,7 +27,7 @@ use crate::{
 };
 use core::slice::Iter;
 
-/// How many cells are checked before other tasks may run.
+/// Number of cells that are checked before other tasks may run.
 const SLICE: usize = 256;
 
 /// The result of a search so far.

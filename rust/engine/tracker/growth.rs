@@ -62,7 +62,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.pool.max()
     }
 
-    /// How many cells are free, approximately.
+    /// Approximate number of free cells.
     pub(crate) fn free(&self) -> u64 {
         self.pool.free()
     }

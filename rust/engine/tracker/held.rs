@@ -50,8 +50,8 @@ pub(crate) enum Lookup {
 }
 
 impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// As [`Tracker::event_in`], with a reference to the new event. Fails with the result of the
-    /// begin.
+    /// Begins an event, as [`Tracker::event_in`], and returns a reference to it. Fails with the
+    /// result of the begin.
     pub(crate) fn event_in_held(
         &self,
         guard: &P::Guard,
@@ -105,7 +105,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
-    /// The rest of a lookup of an event that may be live.
+    /// Looks up an event that may be live.
     #[inline(never)]
     fn lookup_hit(&self, guard: &P::Guard, hash: u64, hits: Hits<'_>, key: &[u64; K]) -> Lookup {
         let get_ref = |found: Candidate<'_>| {
@@ -246,7 +246,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.pool.cell(event.0).is_live()
     }
 
-    /// How many references there are, counted one by one.
+    /// Number of references, counted one by one.
     pub(crate) fn holders(&self) -> u64 {
         self.pool.cells().map(|(_, event)| event.holders()).sum()
     }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A new key for an event that continues: when the name of an operation changes on its way.
+//! A new key for an event that continues: when the name of an operation changes while in flight.
 //!
 //! ```text
 //!   claim (changing) --> out of the table --> new key, data --> into the table --> publish
 //! ```
 //!
 //! It is [`Tracker::update`] with a move in the table in between: the cell remains the same, so the
-//! event keeps its begin, and that it has timed out. During the move no other caller can use it, or
+//! event keeps its start and its `timed_out`. During the move no other caller can use it, or
 //! find it by either key. Nothing is counted: it is one event all the time.
 //!
 //! For the readers of the table the event ends under one key and begins under another one. The life

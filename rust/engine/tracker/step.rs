@@ -19,7 +19,7 @@
 //! and is sound for the reason that the comparison of the key is (event.rs, step 3), if it looks only
 //! at words that no one notes. Any context, including NMI.
 //!
-//! For callers that mostly find nothing, [`Tracker::seek`] is the part of a step that tells, small
+//! For callers that usually miss, [`Tracker::seek`] is the lookup of a step alone, small
 //! enough to be in line; [`Tracker::step_sought`] is the rest.
 
 use super::{Late, Open, Tracker};
@@ -30,7 +30,7 @@ use crate::engine::{
     stats::Counter,
 };
 
-/// What [`Tracker::step`] does with the event next.
+/// The next action of [`Tracker::step`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// It continues.
@@ -75,7 +75,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.step_hit(guard, hash, hits, key, is_meant, change, late)
     }
 
-    /// The rest of a step of an event that may be live.
+    /// Makes a step of an event that may be live.
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "as above")]
     fn step_hit(
@@ -104,7 +104,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         Some((hash, hits))
     }
 
-    /// The rest of [`Tracker::step`], for the key that [`Tracker::seek`] was called with.
+    /// Makes a step, as [`Tracker::step`], for the key that [`Tracker::seek`] was called with.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
     pub(crate) fn step_sought(
@@ -156,8 +156,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.note_words(guard, key, is_meant, at, |event| [word(event)])
     }
 
-    /// As [`Tracker::note`], for several words from word `at` on, which are written in this order. A
-    /// copy made meanwhile may have only some of them.
+    /// Notes several words from word `at` on, which are written in this order; see
+    /// [`Tracker::note`]. A copy made meanwhile may have only some of them.
     #[inline]
     pub(crate) fn note_words<const N: usize>(
         &self,
@@ -174,7 +174,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         }
     }
 
-    /// The rest of a note on an event that may be live.
+    /// Writes a note on an event that may be live.
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "as above")]
     fn note_hit<const N: usize>(

@@ -47,8 +47,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             .map_or_else(|lost| lost, |_| Begin::Started)
     }
 
-    /// As [`Tracker::event_in_unique`], with a reference to the new event. Fails with the result of
-    /// the begin.
+    /// Begins an event, as [`Tracker::event_in_unique`], and returns a reference to it. Fails with
+    /// the result of the begin.
     pub(crate) fn event_in_unique_held(
         &self,
         guard: &P::Guard,
@@ -60,8 +60,8 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             .map(Reference::of)
     }
 
-    /// As [`Tracker::event_in_unique_held`], for an operation that was found under way at `start`:
-    /// it began then, or before. See [`Event::publish_found`].
+    /// Begins an event for an operation that was found in flight at `start`: it began then, or
+    /// before. As [`Tracker::event_in_unique_held`]; see [`Event::publish_found`].
     pub(crate) fn event_in_found(
         &self,
         guard: &P::Guard,

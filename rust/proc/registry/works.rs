@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The instances that wait for work: who marks it at the top need not know their names.
+//! The instances that wait for work, so that a program marks it at the top without their names.
 //!
 //! ```text
 //!   work_begin, work_done ---> Works ---> each instance with end=work
 //! ```
 //!
 //! The list has a lock of its own, since that of the registry is held while an instance is created,
-//! and those who mark work measure time. All functions sleep, until the one that holds it is done
-//! with a few short calls.
+//! and programs that mark work must not wait for that. All functions sleep, while the holder of the
+//! lock makes a few short calls.
 
 use crate::instance::work::{Cookie, Work};
 use kernel::{
@@ -46,7 +46,7 @@ impl Works {
         self.each(|work| work.begin(cookie))
     }
 
-    /// The same for work that is done.
+    /// Work is done, for all instances that wait for any. Errors as of [`Works::begin`].
     pub(crate) fn done(&self, cookie: Cookie<'_>) -> Result {
         self.each(|work| work.done(cookie))
     }

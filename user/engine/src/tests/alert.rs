@@ -106,7 +106,7 @@ fn an_alert_in_the_middle_of_another_is_recorded() {
 }
 
 #[test]
-fn an_alert_that_finds_its_slot_taken_is_lost_and_nobody_waits_for_it() {
+fn an_alert_that_finds_its_slot_taken_is_lost_and_no_reader_waits_for_it() {
     let ring = Ring::new(2, 0).unwrap();
     let pushed = ring.push(
         |number| {

@@ -128,7 +128,7 @@ fn byte_strings_spread_evenly() {
         key[24..32].copy_from_slice(&i.wrapping_neg().to_ne_bytes());
         bytes(&key)
     });
-    // Only the length tells them apart: zeros, as many as there are.
+    // They differ in length alone: all zeros.
     let seed = seeds().next().unwrap();
     let mut hashes: Vec<_> = (1..=64).map(|n| seed.hash(&bytes(&[0; 64][..n]))).collect();
     hashes.sort_unstable();

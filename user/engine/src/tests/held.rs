@@ -72,7 +72,7 @@ fn a_reference_is_taken_of_a_live_event_only() {
 }
 
 #[test]
-fn the_owner_recycles_what_nobody_holds_any_more() {
+fn the_owner_recycles_a_cell_without_references() {
     let event = Event::<1, 1>::new();
     event.publish();
     let life = event.life().unwrap();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The loop with interrupts off, by a clock that is told what to say.
+//! The loop with interrupts off, by a clock that the test sets.
 
 use crate::hwnoise::{Found, Plan, BINS};
 use kernel::prelude::*;

@@ -647,7 +647,7 @@ fn notes_become_steps_in_their_order() {
 
     let mut notes = [0; NOTES];
     assert_eq!(state(path.counts(), &notes), State::Running);
-    // The waker is faster than what tells of the sleep, or its clock is behind.
+    // The waker is faster than the event of the sleep, or its clock is behind.
     notes[WOKEN] = note(Kind::Waking, 3, path.last(), 290);
     notes[SLEPT] = note(Kind::Lock, 1, path.last(), 300);
     notes[MERGED] = 2;

@@ -55,7 +55,7 @@ impl Cpu {
         self.words[which] = self.words[which].wrapping_add(by);
     }
 
-    /// An NMI, which is told of when it is over.
+    /// An NMI, which is reported when it is over.
     fn nmi(&mut self, time: u64) {
         self.now = self.now.wrapping_add(time);
         self.truth[IRQ] += time;

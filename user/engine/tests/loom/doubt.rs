@@ -99,7 +99,7 @@ impl Machine {
         })
     }
 
-    /// `woken`: the begin of a tip, in doubt if the task is awake.
+    /// `woken`: the start of a tip, in doubt if the task is awake.
     fn waking(&self) {
         // `forget_doubt`; a tip that is being taken is not found.
         self.doubt.swap(NONE, SeqCst);

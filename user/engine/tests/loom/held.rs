@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! References: a cell is recycled when its event has ended and nobody holds it, and once only.
+//! References: a cell is recycled when its event has ended and no reference is left, and once only.
 //! And keys that are live once: of two that begin at once, one stays.
 
 use crate::{

@@ -179,7 +179,7 @@ pub(crate) const MODELS: &[(&str, Bound, fn())] = &[
 ];
 
 #[test]
-fn a_level_is_freed_when_nobody_looks() {
+fn a_level_is_freed_without_readers() {
     // One test, since what is left out is of the whole process.
     for &(name, _, body) in MODELS {
         match without(0, body) {
@@ -188,9 +188,9 @@ fn a_level_is_freed_when_nobody_looks() {
         }
     }
     for (name, body, nth) in [
-        // After it, nobody inserts into the old level any more.
+        // After it, no CPU inserts into the old level.
         ("insert and reap", insert_and_reap as fn(), 1),
-        // After it, nobody looks at the level that was empty.
+        // After it, no CPU looks at the level that was empty.
         ("end and reap", end_and_reap, 2),
     ] {
         let message = without(nth, body).expect_err("not noticed");
