@@ -189,7 +189,7 @@ pub(super) fn actor(task: &TaskRef<'_>, note: u32) -> Actor {
     }
 }
 
-/// As [`actor`]; an idle task is called `idle`, without its CPU.
+/// Another task of an event; an idle task is called `idle`, without its CPU.
 #[inline(always)]
 pub(super) fn actor_or_idle(task: &TaskRef<'_>, note: u32) -> Actor {
     const IDLE: u64 = u64::from_le_bytes(*b"idle\0\0\0\0");

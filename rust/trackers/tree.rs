@@ -15,8 +15,8 @@
 //! - what a CPU is doing, and what it has left for softirqs, in per-CPU words (`slots`);
 //! - a task that was woken on such a path, and runs, as an event of the engine, by the address of
 //!   the task: a task has one tip at most, or two (`tips`, `doubts`);
-//! - a work item that was queued on such a path, and a function that another CPU shall call, the
-//!   same by their addresses (`handed`).
+//! - a work item that was queued on such a path, and a function that is queued for another CPU, by
+//!   their addresses (`handed`).
 //!
 //! The path travels with the tip; a branch copies it. It becomes text only when it is read. The sum
 //! of its steps is the delay, exactly (`path`).
@@ -104,7 +104,7 @@ const ORIGINS: [(&str, u16); 5] = [
 const DUE: u64 = 0;
 const LATEST: u64 = 1;
 
-/// The hops of which further tracepoints tell.
+/// The hops that need further tracepoints.
 const HOP_NAMES: [(&str, u16); 3] = [("work", WORKS), ("call", CALLS), ("wheel", WHEEL)];
 const WORKS: u16 = 1;
 const CALLS: u16 = 2;
@@ -263,7 +263,7 @@ const _: () = assert!(path::STEPS <= OWN_TAIL && path::SPLIT < DETAIL);
 enum Extra {
     /// Another cause on the way to something that was on its way already.
     Merged = 1,
-    /// A waking, a raise, a work or a call in an interrupt of which no tracepoint tells, if the
+    /// A waking, a raise, a work or a call in an interrupt that has no tracepoint, if the
     /// last that was seen is a handler that has returned (`Now::is_stale`).
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.

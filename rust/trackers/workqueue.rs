@@ -28,7 +28,7 @@
 //! cancelled: for that the work's memory is read, to see whether a work with this function waits in
 //! it, without relying on its being one.
 //!
-//! The owner of an event is the worker, once there is one: its stack tells why it takes long.
+//! The owner of an event is the worker, once there is one: its stack shows why it takes long.
 //!
 //! # Contexts
 //!

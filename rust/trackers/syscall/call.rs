@@ -142,7 +142,7 @@ const WAITING: [&str; 31] = [
     "waitpid",
 ];
 
-/// The same as bits, by their codes.
+/// The calls of `WAITING` as bits, by their codes.
 static WAITING_BITS: [u64; (NO_CODE as usize + 1) / 64] = {
     let mut bits = [0; (NO_CODE as usize + 1) / 64];
     let mut at = 0;

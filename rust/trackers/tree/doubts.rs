@@ -73,7 +73,7 @@ use crate::{
 };
 use core::sync::atomic::{fence, Ordering};
 
-/// The same as [`is_running`], of a copy.
+/// Whether the tip of a copied event is that of a running task. See [`is_running`].
 pub(super) fn is_running_copy(event: &EventCopy<1, DATA>) -> bool {
     Counts(event.data[PATH_AT + COUNTS]).state() == State::Running
 }

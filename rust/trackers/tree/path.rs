@@ -195,7 +195,7 @@ pub(crate) trait Look {
         }
     }
 
-    /// The same of a path that has left out steps.
+    /// Calls `see` for each step of a path that has left out steps, as [`Look::each_time`].
     #[cold]
     #[inline(never)]
     fn each_time_around<T>(
@@ -212,8 +212,8 @@ pub(crate) trait Look {
         }
     }
 
-    /// The same for the steps from one place to another, but for the last one: returns what `of` does
-    /// for it, if there is one.
+    /// Calls `see` for the steps from one place to another, except the last: returns what `of` does
+    /// for that one, if there is one.
     #[inline(always)]
     fn each_time_of<T>(
         &self,
@@ -340,7 +340,7 @@ pub(crate) trait Words: Look {
         row.begin();
     }
 
-    /// The same in general. None of its arguments is a pair, which would have to be in memory.
+    /// Begins a path around any other one. No argument is a pair, which would be in memory.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "see above")]
@@ -416,7 +416,7 @@ pub(crate) trait Words: Look {
         self.push_and(now, step, |_| ());
     }
 
-    /// As [`Words::push`]; `change` also changes the counts.
+    /// Appends a step, taken at `now`, and changes the counts by `change`. See [`Words::push`].
     #[inline(always)]
     fn push_and(&mut self, now: u64, step: Step, change: impl FnOnce(&mut Counts)) {
         let (at, mut counts) = self.room(1);
@@ -426,14 +426,14 @@ pub(crate) trait Words: Look {
         self.set_counts(counts);
     }
 
-    /// As [`Words::push`], with the name of the task, which has at most [`NAME_BYTES`].
+    /// Appends a step with the name of its task, of at most [`NAME_BYTES`]. See [`Words::push`].
     fn push_named(&mut self, now: u64, step: Step, name: [u64; 2]) {
         let (at, _) = self.room(2);
         self.put(at, now, step);
         self.put_name(at + 1, name);
     }
 
-    /// As [`Words::push`], with a cookie of at most [`COOKIE_MAX`] bytes.
+    /// Appends a step with a cookie of at most [`COOKIE_MAX`] bytes. See [`Words::push`].
     fn push_cookie(&mut self, now: u64, step: Step, cookie: &[u8]) {
         let parts = cookie.chunks(NAME_BYTES);
         let (at, _) = self.room(1 + parts.len());
@@ -453,8 +453,8 @@ pub(crate) trait Words: Look {
         self.attach(at, spent.to_words(Kind::Wait, cpu));
     }
 
-    /// As [`Words::push`], or [`Words::push_named`], for a task that gets the CPU, which has done so
-    /// much by now: if that was noted when the wait began, with what it did meanwhile.
+    /// Appends a step of a task that gets the CPU, whose totals are `spent` now. If they were noted
+    /// when the wait began, the step has what the CPU did meanwhile.
     fn push_waited(&mut self, now: u64, step: Step, name: Option<[u64; 2]>, spent: Spent) {
         let parts = self.take_wait().and_then(|(cpu, before)| {
             let wait = now.saturating_sub(self.last());
@@ -615,7 +615,7 @@ pub(crate) trait Words: Look {
         self.append_from(start, path, since, 0);
     }
 
-    /// As [`Words::append`], but only the steps from the place `from` on.
+    /// Appends the steps of another path from the place `from` on. See [`Words::append`].
     fn append_from(&mut self, start: u64, path: &impl Look, since: u64, from: usize) {
         let (counts, mut now) = (path.counts(), start);
         let used = counts.places();

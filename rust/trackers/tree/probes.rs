@@ -250,7 +250,7 @@ impl Probes {
         }
     }
 
-    /// The same anywhere.
+    /// A softirq is raised on a path in any context, or once more.
     #[inline(never)]
     fn raised_elsewhere(
         &self,

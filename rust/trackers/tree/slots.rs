@@ -381,7 +381,7 @@ impl Slots {
         }
     }
 
-    /// The same of a timer whose clock may be set.
+    /// The function of a timer whose clock may be set is called in a softirq of the current task.
     #[inline(never)]
     pub(super) fn enter_soft_timer_of_clock(
         &self,
@@ -429,7 +429,7 @@ impl Slots {
         Some(start)
     }
 
-    /// The same, if the function of a timer runs there.
+    /// Makes the path to the function of a timer that runs in the softirq.
     #[inline(never)]
     fn soft_timer(
         slot: &Served,
@@ -447,8 +447,8 @@ impl Slots {
 }
 
 impl Slots {
-    /// The same for all timers. Apart, so that what holds for nearly all of them is known to the
-    /// compiler above.
+    /// Makes the path to the function of any timer. A function of its own, so that the compiler can
+    /// specialise the common case above.
     #[inline(never)]
     fn soft_timer_in_general(
         slot: &Served,

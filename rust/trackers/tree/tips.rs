@@ -33,7 +33,7 @@
 //! So no two claim a tip, and what is noted hides nothing from the owner (engine/tracker/step.rs).
 //! The new tip is not a begin that drops others of its key: the one that it would find is about to
 //! end in `sched_switch`, with an alert perhaps. A task that ends takes its tip with it; should an
-//! address be used again all the same, the start time of the task tells.
+//! address be used again all the same, the start time of the task differs.
 
 use super::{
     owner,
@@ -63,7 +63,7 @@ use crate::{
     },
 };
 
-/// Kinds of threads of the kernel, by the begin of their name, as a word of 8 bytes.
+/// Kinds of kernel threads, by the start of their name, as a word of 8 bytes.
 const KSOFTIRQD: u64 = u64::from_le_bytes(*b"ksoftirq");
 const KTIMERS: u64 = u64::from_le_bytes(*b"ktimers/");
 const IRQ_WORK: u64 = u64::from_le_bytes(*b"irq_work");
@@ -109,7 +109,7 @@ impl Words for InTip<'_> {
     }
 }
 
-/// The same, to look at.
+/// The path of a tip, read-only, without what is noted.
 struct Seen<'a, 'b>(&'a Tip<'b>);
 
 impl Look for Seen<'_, '_> {
@@ -207,7 +207,7 @@ impl Taken<'_> {
         }
     }
 
-    /// The same for a tip: in place, unless something is noted.
+    /// Appends the step to a tip: in place, unless something is noted.
     #[inline(always)]
     fn append(self, tip: &mut Tip<'_>, now: u64) {
         if is_settled(tip) {
@@ -286,7 +286,7 @@ impl Probes {
         self.woken_by_another(guard, current, wakee);
     }
 
-    /// The same while our readers may be woken.
+    /// Another task is woken while our readers may be woken.
     #[cold]
     #[inline(never)]
     fn woken_meanwhile(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
@@ -296,7 +296,7 @@ impl Probes {
         }
     }
 
-    /// The same unless our readers are woken.
+    /// Another task is woken, which is not one of our readers.
     #[inline(always)]
     fn woken_by_another(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         // One that wakes itself keeps running, in spite of its state.
@@ -322,7 +322,7 @@ impl Probes {
         }
     }
 
-    /// The same for one that runs no softirqs.
+    /// A task that runs no softirqs is woken.
     #[inline(never)]
     fn task_woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
         let cpu = tasks::this_cpu(guard);
@@ -393,7 +393,7 @@ impl Probes {
         now.is_running(current.address()) || now.is_calling()
     }
 
-    /// The rest of a waking, if this CPU has no cell at hand, or the task seems to be awake.
+    /// Notes a waking when this CPU has no hot cell, or the task seems to be awake.
     #[cold]
     #[inline(never)]
     fn woken_colder(
@@ -571,7 +571,7 @@ impl Probes {
         }
     }
 
-    /// The rest of that, for a task that may have a tip.
+    /// A task that may have a tip is switched in.
     #[inline(never)]
     fn switched_in_on_path(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
         let found = self.core.tracker().step_sought(
@@ -660,7 +660,7 @@ impl Probes {
         Next::End(end)
     }
 
-    /// The same with steps that are noted.
+    /// The path of a tip with noted steps ends now. Counts its steps.
     #[cold]
     #[inline(never)]
     fn ends_unsettled(&self, guard: &Guard, tip: Tip<'_>, now: u64) -> Next {

@@ -59,7 +59,7 @@ impl<W: Words> Row<'_, W> {
         path.set_counts(counts);
     }
 
-    /// The same of a new path, which has nothing else.
+    /// Ends the row as the whole of a new path.
     #[inline(always)]
     pub(super) fn begin(mut self) {
         self.counts.add_places(self.at - self.from);

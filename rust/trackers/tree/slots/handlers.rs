@@ -90,7 +90,7 @@ impl<'a> First<'a> {
         self.name(path)
     }
 
-    /// The same, with a step that is made `now`.
+    /// Begins the path, with a step that is made `now`. Returns when it begins.
     #[inline(always)]
     pub(super) fn begin_with(self, path: &mut impl Words, now: u64, step: Step) -> u64 {
         path.begin_with(self.origin, [(self.at, self.step), (now, step)]);

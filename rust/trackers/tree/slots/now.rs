@@ -283,7 +283,7 @@ impl Now {
         self.timer.enter(timer, since, now);
     }
 
-    /// The same of a timer whose clock may be set.
+    /// The function of a timer whose clock may be set is called.
     #[inline(never)]
     pub(crate) fn enter_timer_of_clock(&self, timer: HighRes<'_>, now: u64) {
         let timer = timer.read();
@@ -311,7 +311,7 @@ impl Now {
         }
     }
 
-    /// The same, if the function of a timer runs there.
+    /// Makes the path to the function of a timer that runs in this hard interrupt.
     #[inline(never)]
     fn timer_in_hard(
         &self,
@@ -363,7 +363,7 @@ impl Now {
         }
     }
 
-    /// The same, if no handler runs.
+    /// The local interrupt that the path begins with, if no handler runs.
     #[inline(always)]
     fn first_of_vector(&self, cpu: u32) -> Option<First<'_>> {
         let vector = self.vector.load(Relaxed).checked_sub(1)?;

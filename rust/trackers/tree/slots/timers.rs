@@ -31,7 +31,7 @@ pub(crate) enum Since {
     NoOrigin,
 }
 
-/// The same, and whether the filter refuses the timer.
+/// From when on the delay of a timer counts, and whether the filter refuses the timer.
 #[derive(Clone, Copy)]
 pub(crate) struct Timers {
     pub(crate) since: Since,
