@@ -25,7 +25,7 @@ import subprocess
 import sys
 import tempfile
 
-# What a sentence says that names nobody: Documentation/guide/explain.md lists them.
+# The sentences that name no culprit; Documentation/guide/explain.md lists them.
 UNKNOWN = re.compile(
     r"not recorded|slow to leave idle, or a limit|perhaps cpu\.max|or given up the rest with sched_yield"
     r"|; by io\.max of a cgroup, or by the thread that submits it|of several sources|from one of several sources"

@@ -4,7 +4,7 @@
  *
  * A listener waits for lines, and leaves each in a queue of one place; a worker
  * takes it from there, and is done with it after 50 ms. In between, nothing but
- * the cookie tells which work it is: here, its number.
+ * the cookie identifies the work: here, its number.
  *
  *	latency-tracker start job tree end=work threshold=20ms
  *	cc -Iinclude -pthread -o queue (this file)

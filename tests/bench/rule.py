@@ -6,7 +6,7 @@ usage: rule.py KNOWN ALERTS <TEXT     TEXT is the trace as `babeltrace2 --clock-
 
 It restates the rule of Trace Compass's critical path: in whose context a waking comes is what the thread waited for. A
 timer's interrupt or softirq is a timer, one of packets the network, one of blocks a block device; of other contexts,
-and of a thread that waits for a processor, it names nobody. A thread that wakes another is followed. Prints lines as
+and of a thread that waits for a processor, it names no cause. A thread that wakes another is followed. Prints lines as
 `truth.py judge` does.
 """
 

@@ -51,7 +51,7 @@ def cut(path, limit):
 
 
 def copies(trace, directory):
-    """One trace of many streams, from the begin of one of few."""
+    """One trace of many streams, from the start of one of few."""
     kernel = os.path.join(trace, "kernel")
     os.makedirs(directory)
     shutil.copy(os.path.join(kernel, "metadata"), directory)

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A fault of a trace: the file, the byte where what is wrong begins, and what it is.
+/// A fault of a trace: the file, the byte, and what is wrong there.
 #[derive(Debug, Error)]
 #[error("{}{}: {what}", file.display(), self.place())]
 pub struct Error {
     /// The file at fault; the directory when it is about the whole trace.
     pub file: PathBuf,
-    /// Where in the file, in bytes from its begin.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Where the packet at fault begins, in bytes from the begin of the file; of a stream.
+    /// Offset of the bad packet in the file, in bytes; of a stream.
     pub packet: Option<u64>,
     /// What is wrong there.
     pub what: What,
@@ -29,10 +29,10 @@ pub enum What {
     /// There is nothing to read.
     #[error("no trace: there is no file `metadata` in or below it")]
     Nowhere,
-    /// The metadata are no JSON.
+    /// The metadata is not JSON.
     #[error("not JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// The metadata are not as CTF has them, or more than this reader takes.
+    /// The metadata is not CTF, or exceeds a limit of this reader.
     #[error("{0}")]
     Metadata(String),
     /// The data do not fit the metadata.
@@ -41,9 +41,9 @@ pub enum What {
     /// The file ends within a packet.
     #[error("the packet has {packet} bytes, and the file ends after {there} of them")]
     Truncated {
-        /// What the packet says of itself.
+        /// Size in its header.
         packet: u64,
-        /// What is there of it.
+        /// Bytes of it in the file.
         there: u64,
     },
 }

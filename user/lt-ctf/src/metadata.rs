@@ -112,7 +112,7 @@ impl Builder {
             return Err("the first fragment is not a preamble".into());
         }
         if fragment.contains_key("extensions") {
-            return Err("the trace needs an extension of CTF 2, and none is known here".into());
+            return Err("the trace needs an extension of CTF 2: none is supported".into());
         }
         match kind {
             "preamble" => self.preamble(&fragment),
@@ -261,7 +261,7 @@ impl Builder {
         let found = at.and_then(|at| Some((at, self.schema.streams.get(at)?.context)));
         let Some((at, common)) = found else {
             return Err(format!(
-                "event {name:?} of data stream class {stream}, which is not there"
+                "event {name:?} of data stream class {stream}, which does not exist"
             ));
         };
         self.fields.leave(stream);

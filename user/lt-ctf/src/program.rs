@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! How to get from the begin of an event's fields to their end: a short list of steps, made once for each class.
+//! How to get from the start of an event's fields to their end: a short list of steps, made once for each class.
 //!
 //! ```text
 //! sched_switch       char[16] i32 i32 i64 char[16] i32 i32   ->  448 bits
@@ -8,7 +8,7 @@
 //! ```
 //!
 //! Fields of fixed size that follow each other are one step, and each of them stands at a fixed distance from
-//! an *anchor*: the begin of the event's fields, or the end of the last field whose size was not known before.
+//! an *anchor*: the start of the event's fields, or the end of the last field whose size was not known before.
 //! A step that wants more than the window holds stops with [`Stop::More`]; the caller gets more and runs it again.
 
 mod lower;

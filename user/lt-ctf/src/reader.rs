@@ -90,7 +90,7 @@ impl Reader {
         self.grew || self.streams.iter().any(|stream| stream.grew)
     }
 
-    /// From where to where each stream reaches that has a packet. Reads the begins of all packets.
+    /// Returns the range of each stream that has a packet. Reads the headers of all packets.
     #[must_use]
     pub fn spans(&self) -> Vec<Span> {
         let span = |s: &Stream| s.span(&self.traces.get(s.trace)?.schema);
@@ -219,7 +219,7 @@ impl Reader {
         for index in std::mem::take(&mut self.fresh) {
             loop {
                 match self.advance(index) {
-                    // What was lost up to that time tells of what is there.
+                    // What was lost up to that time belongs to the events before it.
                     Ok(Some(time)) if time < nanoseconds => {}
                     Ok(Some(time)) => {
                         self.merge.push(time, index);

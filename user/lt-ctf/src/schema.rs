@@ -168,7 +168,7 @@ pub(crate) enum Role {
 pub struct Clock {
     /// `monotonic` for a trace by LTTng.
     pub name: String,
-    /// What tells it from other clocks of that name, as it is written: for LTTng, which boot of which machine.
+    /// Distinguishes it from other clocks of that name: for LTTng, the boot of the machine.
     pub uid: Option<String>,
     /// Cycles a second.
     pub frequency: u64,

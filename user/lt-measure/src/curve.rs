@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The distribution of one measurement, ours or that of another tool, as far as its bins tell.
+//! The distribution of one measurement, ours or that of another tool, as its bins show it.
 
 use lt_proc::{Bucket, Histogram, Percentile};
 
@@ -11,7 +11,7 @@ pub struct Curve {
     pub name: String,
     /// Its bins, ascending, in ns.
     pub bins: Histogram,
-    /// Samples above the last bin; how far, the bins do not tell.
+    /// Samples above the last bin, at an unknown distance.
     pub over: u64,
     /// The shortest sample, if that is known.
     pub min: Option<u64>,

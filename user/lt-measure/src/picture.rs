@@ -142,7 +142,7 @@ impl Axes {
         group
     }
 
-    /// Steps: a share holds from the begin of its bin to the begin of the next.
+    /// Steps: a share holds from the start of its bin to the start of the next.
     fn line(&self, curve: &Curve) -> Polyline {
         let shares = curve.shares();
         let mut points = String::new();

@@ -245,7 +245,7 @@ fn rows(text: &str) -> Result<Vec<Curve>, Unreadable> {
             continue;
         }
         if !first.bytes().all(|b| b.is_ascii_digit()) {
-            // cyclictest -h tells of its threads between.
+            // cyclictest -h prints lines on its threads between.
             continue;
         }
         let number = |word: &str| {

@@ -207,7 +207,7 @@ impl Builder {
         self.signs.clear();
     }
 
-    /// All that is kept takes no more than that, bytes; [`Builder::kept`] tells at what price.
+    /// Limit of all that is kept, in bytes; [`Builder::kept`] returns what that cost.
     pub fn limit(&mut self, bytes: usize) {
         self.limit = Some(bytes);
     }

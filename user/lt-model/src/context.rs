@@ -33,7 +33,7 @@ pub enum Context {
     Ipi(Name),
     /// What a disk does when it has completed a request, in any kind of interrupt. Only a waker is that.
     Disk(Disk),
-    /// An interrupt or a fault that the events do not show: the thread was in user mode, where it wakes nobody. Only a
+    /// An interrupt or a fault that the events do not show: the thread was in user mode, so it wakes none. Only a
     /// waker is that.
     Unseen,
 }

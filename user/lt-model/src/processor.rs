@@ -36,7 +36,7 @@ pub enum Use {
     Idle,
     /// Runs this thread.
     Thread(ThreadId),
-    /// Works for nobody, or for somebody else than its thread.
+    /// Works for no thread, or for another than its own.
     Context(Context),
 }
 

@@ -7,7 +7,7 @@ use crate::intervals::Intervals;
 use crate::names::Name;
 use crate::state::{Class, Interval};
 
-/// A thread, from where the events first tell of it to its end.
+/// A thread, from its first event to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// The kernel's number of it.

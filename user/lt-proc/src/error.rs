@@ -28,7 +28,7 @@ impl ParseError {
         }
     }
 
-    /// The same fault, on line `line` of a larger text.
+    /// Returns this fault with the number of its line in a larger text.
     #[must_use]
     pub fn at_line(mut self, line: usize) -> Self {
         self.line = line;

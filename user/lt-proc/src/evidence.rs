@@ -59,7 +59,7 @@ pub struct Cgroup {
 pub struct Counters {
     /// `CLOCK_MONOTONIC`, ns, before the first was read.
     pub begin: u64,
-    /// The same, after the last was read.
+    /// `CLOCK_MONOTONIC`, ns, after the last was read.
     pub end: u64,
     /// `cpu.stat`: how often its quota was used up.
     pub nr_throttled: Option<u64>,

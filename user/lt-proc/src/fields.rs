@@ -169,7 +169,7 @@ impl Fields {
             .is_some_and(|since| since == "before-start")
     }
 
-    /// The same in words, before what the operation is.
+    /// Words for a delay that is a lower bound, to be printed before the operation; else empty.
     pub(crate) fn since(&self) -> &'static str {
         if self.is_at_least() {
             "began before the start: "

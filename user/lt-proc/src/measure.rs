@@ -80,7 +80,7 @@ pub struct Taken {
     pub sum: u64,
     /// The sum of the squares, where a value from [`SQUARED`] on counts as that.
     pub squares: u64,
-    /// The same of the value times the cycles.
+    /// The sum of the values times the cycles, with the same bound.
     pub products: u64,
 }
 
@@ -177,7 +177,7 @@ impl Measure {
     pub fn why(missing: &str) -> String {
         match missing {
             "absent" => "this machine has no such counter".to_string(),
-            "busy" => "others use all counters of the processor".to_string(),
+            "busy" => "all counters of the processor are in use".to_string(),
             other => format!("the kernel refused it ({other})"),
         }
     }

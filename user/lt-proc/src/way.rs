@@ -41,7 +41,7 @@ pub struct WayStep {
     pub at: u64,
     /// Until the next step, ns; 0 for the last.
     pub took: u64,
-    /// What its CPU did in the time since the step before, if the alert tells.
+    /// What its CPU did since the step before, if the alert records it.
     pub parts: Option<WaitParts>,
 }
 
@@ -52,7 +52,7 @@ pub struct WaitParts {
     pub irq: u64,
     /// Softirqs, other than in threads of PREEMPT_RT.
     pub softirq: u64,
-    /// Other tasks, and what no tracepoint tells of.
+    /// Other tasks, and all that has no tracepoint.
     pub tasks: u64,
     /// Nothing: it had to come back from idle.
     pub idle: u64,
@@ -241,7 +241,7 @@ impl WayStep {
             "wheel" => format!("timer of the timer wheel is due: {subject}"),
             "queue" => format!("work {subject} is queued"),
             "work" => format!("a worker begins work {subject}"),
-            "call" => format!("another CPU shall call {subject}"),
+            "call" => format!("another CPU is asked to call {subject}"),
             "called" => format!("{subject} is called there"),
             "raise" => format!("softirq {subject} is raised"),
             "softirq" => format!("softirq {subject} is called"),
@@ -637,7 +637,7 @@ mod tests {
         assert_eq!(
             told(3),
             (
-                "another CPU shall call g".into(),
+                "another CPU is asked to call g".into(),
                 "before g was called on another CPU, CPU 0".into()
             )
         );

@@ -57,7 +57,7 @@ impl Marks {
         Self::open_in(Path::new(ROOT))
     }
 
-    /// The same below another directory than /proc/latency_tracker.
+    /// Opens the files below another directory than /proc/latency_tracker.
     ///
     /// # Errors
     /// As for [`Marks::open`].
@@ -75,7 +75,7 @@ impl Marks {
         Self::open_instance_in(Path::new(ROOT), name)
     }
 
-    /// The same below another directory than /proc/latency_tracker.
+    /// Opens the file of one instance below another directory than /proc/latency_tracker.
     ///
     /// # Errors
     /// As for [`Marks::open_instance`].

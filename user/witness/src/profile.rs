@@ -25,7 +25,7 @@ use crate::judge::{self, Limits, Verdict};
 use crate::lines::{self, Line};
 use crate::pair::{From, Pairing, Place, Request};
 
-/// How near to the bound of a row is too near to tell, ns.
+/// Distance from the bound of a row within which a delay may be in either row, ns.
 const EDGE: u64 = 5_000;
 
 /// The numbers of the calls of x86-64, from its table of system calls.
@@ -93,7 +93,7 @@ pub(crate) fn check(
     Ok(verdict)
 }
 
-/// Whether a delay is too near to the bound of a row to tell on which side it is.
+/// Whether a delay is so near to the bound of a row that it may be in either.
 fn is_near(profile: &Profile, delay: u64) -> bool {
     let bounds = profile.rows.iter().skip(1).map(|row| row.low);
     bounds.into_iter().any(|bound| bound.abs_diff(delay) < EDGE)

@@ -52,7 +52,7 @@ fn step<'a>(
     {
         all.remove(&drop.key(&seen)?);
     }
-    // One event may be the end of one thing and the begin of the next.
+    // One event may be the end of one thing and the start of the next.
     let mut ended = None;
     if let Some(seen) = rule.end.seen(line, recent) {
         let key = rule.end.key(&seen)?;

@@ -176,7 +176,7 @@ impl Judge<'_> {
         Ok(())
     }
 
-    /// Whether a step of the trace is what an alert tells, and nothing else was traced on that CPU
+    /// Whether a step of the trace is that of an alert, and nothing else was traced on that CPU
     /// between the two times. Another CPU of the machine, or its host, may take any time between the
     /// two probes of one tracepoint; a timer that becomes due meanwhile is due after the step for
     /// the trace, and before it for the alert.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What [`crate::Event::visit`] tells of a field, and how to show it.
+//! The parts of a field that [`crate::Event::visit`] reports, and how to show them.
 
 use std::borrow::Cow;
 
 use crate::schema::{Mappings, labels};
 
-/// A part of a field, as [`Event::visit`](super::Event::visit) tells them: members and elements come between begin and
+/// A part of a field, as [`Event::visit`](super::Event::visit) reports it: members and elements come between start and
 /// end.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Part<'a> {

@@ -9,7 +9,7 @@ use crate::bits::Order;
 use crate::program::{self, Window, align};
 use crate::schema::{Encoding, FieldIndex, Int, Kind, Mappings, NodeId, Schema, within};
 
-/// What is told of one field at most; more are arrays of arrays of nothing.
+/// Most parts reported for one field; more are arrays of empty arrays.
 const PARTS: u32 = 1 << 20;
 
 impl<'a> Event<'a> {

@@ -126,7 +126,7 @@ mod tests {
         shape_of(id, time, align, 1, payload)
     }
 
-    /// The same, whose options have at least that alignment.
+    /// The header that LTTng writes, as in [`shape`], with options of at least that alignment.
     fn shape_of(id: u32, time: u32, align: u32, option: u32, payload: &Value) -> Option<Shape> {
         let least = option;
         let last = (1u64 << id) - 1;

@@ -150,7 +150,7 @@ impl Lower<'_> {
         match element.size {
             Some(own) if !element.keeps => {
                 let stride = own.next_multiple_of(u64::from(element.align));
-                // The largest power of two that divides the begin and all it can add to it.
+                // The largest power of two that divides the start and all it can add to it.
                 let begin = u64::from(self.schema.node(id).align).trailing_zeros();
                 let steps = stride.trailing_zeros().min(own.trailing_zeros());
                 (Op::Array { slot, stride, own }, 1 << begin.min(steps))

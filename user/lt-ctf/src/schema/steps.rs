@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The steps from the begin of an event's fields to their end, as data. `program` makes them, and runs them.
+//! The steps from the start of an event's fields to their end, as data. `program` makes and runs them.
 
 use super::{Int, NodeId, Slot};
 

@@ -14,7 +14,7 @@ use super::{PAGE, Stream};
 use crate::error::{Error, Result, What};
 use crate::program::Stop;
 
-/// One event, or the begin of a packet, has to fit into so much, bytes.
+/// Room in bytes that one event, or the header of a packet, must fit into.
 const LARGEST: usize = 16 << 20;
 
 impl Stream {

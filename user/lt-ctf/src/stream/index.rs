@@ -52,14 +52,14 @@ pub struct Span {
     pub stream: (usize, Option<u64>),
     /// The CPU of the stream.
     pub cpu: Option<u32>,
-    /// From the begin of the first packet to the end of the last one, cycles of the trace's clock.
+    /// From the start of the first packet to the end of the last, in cycles of the trace's clock.
     pub cycles: (u64, u64),
     /// The numbers of these two, if packets have one.
     pub numbers: Option<(u64, u64)>,
 }
 
 impl Stream {
-    /// From which packet to which it reaches; `None` if it has none that can be read. Reads the begin of each.
+    /// First and last packet; `None` if no packet can be read. Reads the header of each.
     pub(crate) fn span(&self, schema: &Schema) -> Option<Span> {
         let mut walker = Self::new(schema, self.class, self.parts.clone(), self.growing);
         walker.size = PAGE as usize;

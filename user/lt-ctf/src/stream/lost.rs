@@ -12,7 +12,7 @@ pub enum Missing {
     Events,
     /// Packets, between two others.
     Packets,
-    /// The rest of a packet that cannot be read; how many events it has, nothing tells. The error came before.
+    /// The unreadable end of a packet, with an unknown number of events. The error came before.
     Rest,
 }
 
@@ -31,7 +31,7 @@ pub struct Lost {
     pub count: u64,
     /// Between these times: cycles of the trace's clock, as of [`crate::Event::cycles`].
     pub cycles: (u64, u64),
-    /// The same in ns since the clock's origin.
+    /// These times in ns since the clock's origin.
     pub nanoseconds: (i64, i64),
 }
 
@@ -74,7 +74,7 @@ impl Stream {
         old.zip(new).map_or(0, |(old, new)| new.saturating_sub(old))
     }
 
-    /// The rest of the present packet cannot be read: what comes after the last event of it.
+    /// Reports that the present packet cannot be read beyond its last event.
     pub(super) fn lose_rest(&mut self) {
         let from = self.cycles;
         let to = self.packet.end.unwrap_or(from).max(from);

@@ -84,7 +84,7 @@ impl Stream {
         Err(self.fault(0, What::Truncated { packet, there }))
     }
 
-    /// Reads the begin of the packet at `at`. False when it is not there yet.
+    /// Reads the header of the packet at `at`. Returns false if it is not there yet.
     pub(crate) fn open_packet(&mut self, schema: &Schema) -> Result<bool> {
         let (part, offset) = self.at;
         let left = self.parts[part].size - offset;

@@ -239,7 +239,7 @@ fn metadata_that_make_no_sense() {
         ),
         (
             fragments(&[json!({"type": "event-record-class", "name": "e"})]),
-            "which is not there",
+            "which does not exist",
         ),
         (
             fragments(&[
@@ -281,7 +281,7 @@ fn locations_that_lead_nowhere() {
         (json!({"path": [null, null, "n"]}), "there is no field"),
         (
             json!({"origin": "event-record-common-context", "path": ["n"]}),
-            "is not there",
+            "common-context\" here",
         ),
         (json!({"origin": "moon", "path": ["n"]}), "no scope"),
         (json!(7), "without a path"),

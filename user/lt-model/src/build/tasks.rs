@@ -426,7 +426,7 @@ impl Tasks {
         }
     }
 
-    /// Forgets all that is not needed to tell who waited for whom, and does not keep it from now on.
+    /// Drops all that the waits between threads do not need, and no longer keeps it.
     pub(super) fn keep_waits(&mut self) {
         self.detail = Detail::Waits;
         self.stored = 0;

@@ -110,7 +110,7 @@ impl Builder {
                 self.waking(time, cpu, tid, name, Some(target))
             }
         }
-        // A waking tells where it ran last, this where it waits.
+        // A waking records where it ran last, this where it waits.
         let task = self.tasks.of(thread);
         task.queued = task.state == State::Waiting;
         task.queued_at = task.queued.then_some(time).or(task.queued_at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Paths: as the witness builds them from the trace, and as an alert tells one.
+//! Paths: as the witness builds them from the trace, and as an alert has them.
 
 use std::rc::Rc;
 
@@ -71,7 +71,7 @@ impl Path {
     }
 }
 
-/// A step that an alert tells.
+/// A step of an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Told {
     Step {

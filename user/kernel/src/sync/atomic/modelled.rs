@@ -30,7 +30,7 @@ struct Modelled<T: AtomicType> {
     turn: loom::sync::atomic::AtomicBool,
 }
 
-/// The same operation on either.
+/// Performs an operation on the native or on the modelled atomic.
 macro_rules! on {
     ($self:expr, $method:ident($($argument:expr),*)) => {
         match &$self.0 {

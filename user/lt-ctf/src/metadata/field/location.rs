@@ -61,7 +61,7 @@ impl Reader<'_> {
                         starts.push(node);
                         vec![At::Done(node)]
                     }
-                    None => return Err(format!("`{key}`: the scope {name:?} is not there")),
+                    None => return Err(format!("`{key}`: no scope {name:?} here")),
                 }
             }
         };
@@ -113,7 +113,7 @@ impl Reader<'_> {
             };
             let source = (Source { slot, signed }, selects);
             if found.is_some_and(|(s, k): (Source, Selects)| (s.signed, k) != (signed, selects)) {
-                return Err(format!("`{key}` is now of one type, now of another"));
+                return Err(format!("`{key}` has two types"));
             }
             found = Some(source);
             self.keep(id, slot)?;
@@ -158,7 +158,7 @@ impl Reader<'_> {
     fn keep(&mut self, node: NodeId, slot: Slot) -> Result<(), String> {
         let target = &mut self.schema.nodes[node as usize];
         if target.slot.is_some_and(|s| s != slot) {
-            return Err("fields that share a selector in part".into());
+            return Err("fields that share part of a selector".into());
         }
         target.slot = Some(slot);
         target.keeps = true;

@@ -29,7 +29,7 @@ pub(super) fn fixed(class: &Object, signed: bool, align: &mut u32) -> Result<Int
     }
     *align = alignment(class, "alignment")?;
     Ok(Int {
-        len: len.ok_or("a length of no, or of more than 64 bits")?,
+        len: len.ok_or("a length of 0 or of more than 64 bits")?,
         order,
         signed,
     })

@@ -510,7 +510,7 @@ impl<'a> Parser<'a> {
             None => self.find("int")?,
         };
         let int = carrier.int().cloned();
-        let int = int.ok_or("an enumeration of what is not an integer")?;
+        let int = int.ok_or("an enumeration whose type is not an integer")?;
         let mut mappings: Vec<Mapping> = Vec::new();
         while !self.takes("}")? {
             let label = match &mut self.token {
