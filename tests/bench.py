@@ -224,7 +224,7 @@ def number(file):
 def disturb(said, *wanted):
     def loops():
         with open(said, encoding="utf-8") as text:
-            return "runs; Ctrl-C ends it" in text.read()
+            return "running; Ctrl-C ends it" in text.read()
 
     def enough(calls, word):
         if word == "alert":

@@ -87,17 +87,17 @@ echo 1 >/proc/sys/kernel/timer_migration
 says "high resolution" "ok: on"
 says "lockup detector" "ok: elsewhere"
 says irqbalance "ok: does not run"
-says frequency "n/a: $cpu/cpu2/cpufreq/scaling_governor is not there"
+says frequency "n/a: $cpu/cpu2/cpufreq/scaling_governor does not exist"
 says swap "ok: none"
 says "BPF programs" "ok: none"
-says "EFI runtime" "ok: the machine was not booted by EFI"
+says "EFI runtime" "ok: not booted by EFI"
 says caches "ok: "
 says "machine checks" "warn: polled every 300 s"
 mend "machine checks"
 says "hung tasks" "ok: every 120 s, elsewhere"
 says "virtual machine" "warn: yes"
 case $(uname -r) in
-	*rt*) says "huge pages" "n/a: /sys/kernel/mm/transparent_hugepage/enabled is not there" ;;
+	*rt*) says "huge pages" "n/a: /sys/kernel/mm/transparent_hugepage/enabled does not exist" ;;
 	*) says "huge pages" "warn: always" ;;
 esac
 # Others, of which only the callbacks are where they should be.

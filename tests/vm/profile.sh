@@ -91,7 +91,7 @@ day tuesday 100 80 20
 day wednesday 100 20 80
 profile show
 compared 0 /tmp/monday.json /tmp/tuesday.json
-says "write requests: no difference that chance would not make (p = 1.000)"
+says "write requests: no significant difference (p = 1.000)"
 compared 2 /tmp/monday.json /tmp/wednesday.json
 # In two rows 50 are expected twice, and there are 30 more or less: 30^2 / 50, four times.
 grep -qE '^b_write +200 +200 +72.0 +2 +< 0.001$' /tmp/report || fail "chi-squared is not 72 of 2 degrees"
@@ -109,7 +109,7 @@ profile show --reset >/dev/null
 works "read /dev/slow 200"
 profile save -o /tmp/direct.json
 compared 2 /tmp/cached.json /tmp/direct.json
-says "read requests: not tested, too few that differ in time (0 before, 200 after)"
+says "read requests: not tested, too few in different rows (0 before, 200 after)"
 grep -qE '^read calls: the share above 8.39ms rose from (0.[0-9]|1.0) % to 100 % \(p < 0.001\)$' /tmp/report ||
 	fail "reading is not said to have moved"
 status=0
@@ -169,7 +169,7 @@ bad "--minutes 7" save --minutes 7 -o /tmp/bad.json
 latency-tracker start other io >/dev/null
 bad "several instances" save -o /tmp/bad.json
 latency-tracker start disk block >/dev/null
-bad "disk makes no profile" show disk
+bad "disk has no profile" show disk
 exec 5>&- 6<&-
 wait $server
 for name in io other disk; do control "-$name"; done

@@ -196,12 +196,12 @@ target 1 thread & waiting=$!
 thread="irq/$threaded-lt_[a-z]*/[0-9]* (CPU 1) runs"
 wait_until 10 sh -c "latency-tracker tree t >/tmp/way && grep -q '^  $thread, for ' /tmp/way"
 cat /tmp/way
-assert_eq "$(head -n 1 /tmp/way)" "t: 1 path under way from 1 origin" "what is under way"
+assert_eq "$(head -n 1 /tmp/way)" "t: 1 path in flight from 1 origin" "what is under way"
 grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "no root"
 grep -q "^    irq:$threaded@1 [0-9]*%, waking:[0-9]*@1 [0-9]*%, switch:.*@1 [0-9]*%\$" /tmp/way || fail "no steps"
 latency-tracker tree t --json >/tmp/way.json
 python3 /lt/tests/tree.py roots /tmp/way.json "irq:$threaded" || fail "as JSON: $(cat /tmp/way.json)"
-python3 /lt/tests/tree.py live 't: 1 path under way from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
+python3 /lt/tests/tree.py live 't: 1 path in flight from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
 # On what is no terminal it is shown once.
 latency-tracker tree t --live >/tmp/way
 grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "$(cat /tmp/way)"
@@ -209,7 +209,7 @@ grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "$(cat /tmp/w
 echo 0 >$parameters/us
 wait "$waiting"
 latency-tracker tree t >/tmp/way 2>/tmp/said
-grep -q 't: nothing is under way' /tmp/said || fail "when it has ended: $(cat /tmp/way /tmp/said)"
+grep -q 't: no path is in flight' /tmp/said || fail "when it has ended: $(cat /tmp/way /tmp/said)"
 control -t
 control "w wakeup threshold=1s"
 if latency-tracker tree w 2>/tmp/said; then fail "another tracker has a tree"; fi

@@ -163,7 +163,7 @@ is "ok ok" --group 77 $LT/t/work 'done one' 'done one'
 for file in $begin $done $LT/t/work; do is EACCES --group 78 "$file" 'begin one'; done
 for file in $LT/control $LT/t/threshold; do is EACCES --group 77 "$file" 1; done
 refused "reading" cat $LT/t/work
-assert_eq "$(python3 /lt/tests/work.py keep $begin one -- sh -c "echo -t >$LT/control")" ENODEV "the instance is gone"
+assert_eq "$(python3 /lt/tests/work.py keep $begin one -- sh -c "echo -t >$LT/control")" ENODEV "the instance was removed"
 control 't tree end=work'
 assert_eq "$(python3 /lt/tests/work.py keep $LT/t/work 'begin one' -- sh -c "echo -t >$LT/control")" EIO "its file is gone"
 

@@ -30,9 +30,9 @@ Examples:
 
 /// Finds out in production why something was late.
 ///
-/// The latency_tracker kernel module pairs the start and the end of kernel events, and reports those
-/// that took longer than a threshold. This command starts such instances, shows what they see, and
-/// records what the kernel did just before.
+/// The latency_tracker kernel module pairs the start and the end of kernel operations, and reports
+/// those that took longer than a threshold. This command starts instances of its trackers, shows
+/// what they report, and records what the kernel did before a report.
 #[derive(Debug, Parser)]
 #[command(name = "latency-tracker", version, after_help = EXAMPLES, arg_required_else_help = true, max_term_width = 79)]
 pub(crate) struct Cli {
@@ -99,24 +99,23 @@ true value."
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
-    /// Shows which step takes the time on the ways from interrupts and timers to tasks.
+    /// Shows which step takes the time on the paths from interrupts and timers to tasks.
     #[command(
         after_help = "Examples:\n  latency-tracker start way tree threshold=1ms\n  \
 latency-tracker steps\n  latency-tracker steps way --json\n\n\
-Of all ways that have reached their end, late or not. The time of a step lasts\n\
-until the next one. P99 is an upper bound: at most a quarter above the true\n\
-value."
+Counts all paths that have ended, late or not. The time of a step lasts until\n\
+the next one. P99 is an upper bound: at most a quarter above the true value."
     )]
     Steps(StepsArgs),
-    /// Shows what interrupts and timers have started that has not reached user space yet.
+    /// Shows the paths from interrupts and timers that have not reached user space yet.
     #[command(after_help = "Examples:\n  latency-tracker start way tree\n  \
 latency-tracker tree way --live\n  latency-tracker tree way --live --interval 200ms\n  \
 latency-tracker tree way --json\n\n\
-One line for each interrupt or timer, the oldest first, and below it the tasks,\n\
-work items and calls that are on their way from it: each with its steps so far,\n\
-their CPUs, and their shares of the time.")]
+One line for each interrupt or timer, the oldest first. Below it are the tasks,\n\
+work items and calls in flight from it: each with its steps so far, their CPUs,\n\
+and their shares of the time.")]
     Tree(TreeArgs),
-    /// Prints, compares and draws how long input and output of each class takes.
+    /// Prints, compares and draws the latency of input and output by class.
     #[command(after_help = profile::EXAMPLES)]
     Profile(ProfileArgs),
     /// Waits for alerts and saves what the kernel did before each.
@@ -125,10 +124,10 @@ their CPUs, and their shares of the time.")]
     #[command(after_help = "Examples:\n  latency-tracker captures\n  \
 latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
     Captures(CapturesArgs),
-    /// Tells why something was late, from a capture of `record` or another trace.
+    /// Explains why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),
-    /// Answers from a trace of the kernel: what a thread waited for.
+    /// Shows what a thread waited for, from a kernel trace.
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
     /// Measures how long a CPU is kept from a task, how late a task is woken, and what LTTng can record.
@@ -139,17 +138,17 @@ latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
 modprobe latency_tracker measure=cycles,instructions,branch-misses\n  \
 latency-tracker start cost wakeup threshold=1h\n  latency-tracker measure\n  \
 latency-tracker measure --json\n\n\
-Only if the module was loaded so; modprobe changes nothing of one that is\n\
-loaded. Percentiles are upper bounds: at most 1/8 above the true value. The\n\
-correlation of an event with the cycles is from -1 to 1.")]
+The module must be loaded with measure=; modprobe does not change a loaded one.\n\
+Percentiles are upper bounds: at most 1/8 above the true value. The correlation\n\
+of an event with the cycles is from -1 to 1.")]
     Measure(MeasureArgs),
-    /// Tells whether this machine is ready, and what to do if not.
+    /// Checks whether this machine is ready, and how to fix it if not.
     #[command(
         after_help = "Exit status: 0 ready, 1 something is missing or bad.\n\nExamples:\n  \
 latency-tracker check\n  latency-tracker check --rt\n  latency-tracker check --rt 2-3 --pid 1234\n  \
 latency-tracker check --config\n  latency-tracker check --rt 2-3 --print-fix > mend.sh\n  latency-tracker check --rt 2-3 --json\n\n\
-With --rt: bad is what makes real-time work pointless on these CPUs, warn what\n\
-may delay it, n/a what cannot be told here, or not without root."
+With --rt: \"bad\" rules out real-time work on these CPUs, \"warn\" may delay it,\n\
+\"n/a\" cannot be checked on this machine, or not without root."
     )]
     Check(CheckArgs),
     /// Prints the completions of a shell; `make install` puts them in place.
@@ -171,7 +170,7 @@ latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
 pub(crate) struct ListArgs {
     /// Show all parameters and counters of this instance; with --trackers, this tracker only.
     pub(crate) name: Option<String>,
-    /// Show what can be started, with parameters, defaults and units.
+    /// Show the trackers, with their parameters, defaults and units.
     #[arg(short, long)]
     pub(crate) trackers: bool,
     /// Print one JSON object per line.
@@ -221,20 +220,20 @@ pub(crate) struct WatchArgs {
     /// Show the time of day first.
     #[arg(short = 'T', long)]
     pub(crate) timestamp: bool,
-    /// Also show where the task was woken from, one function per line.
+    /// Also show the stack of the waker, one function per line.
     #[arg(short, long)]
     pub(crate) stacks: bool,
     /// End after this time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = seconds)]
     pub(crate) duration: Option<Nanos>,
-    /// Leave out the alerts that are recorded already; also left out with --on-alert.
+    /// Leave out the alerts recorded before the start; the default with --on-alert.
     #[arg(long)]
     pub(crate) new: bool,
     /// End after this many alerts.
     #[arg(short = 'n', long, value_name = "COUNT")]
     pub(crate) count: Option<u64>,
     /// On each alert: snapshot[,session=NAME] | shell,command=COMMAND | signal,num=N,pid=PID |
-    /// continue. Repeatable; without `continue` the first alert is the last. pid=parent is the
+    /// continue. Repeatable; without `continue`, watch ends at the first alert. pid=parent is the
     /// process that started this one; an action that fails ends the run.
     #[arg(long, value_name = "ACTION")]
     pub(crate) on_alert: Vec<Action>,
@@ -286,10 +285,10 @@ pub(crate) struct StepsArgs {
 pub(crate) struct TreeArgs {
     /// The instance, of the tracker `tree`.
     pub(crate) name: String,
-    /// Show it again and again, until Ctrl-C. Only on a terminal: elsewhere it is shown once.
+    /// Refresh until Ctrl-C. Only on a terminal: otherwise it is printed once.
     #[arg(short, long)]
     pub(crate) live: bool,
-    /// With --live: how often (a bare number is seconds).
+    /// With --live: the time between two refreshes (a bare number is seconds).
     #[arg(short, long, default_value = "1", value_parser = seconds, value_name = "TIME")]
     pub(crate) interval: Nanos,
     /// Print one JSON object per interrupt or timer.
@@ -301,7 +300,7 @@ pub(crate) struct TreeArgs {
 pub(crate) struct PendingArgs {
     /// The instance; all if omitted.
     pub(crate) name: Option<String>,
-    /// Show where each task is in the kernel now, one function per line.
+    /// Show the present kernel stack of each task, one function per line.
     #[arg(short, long)]
     pub(crate) stacks: bool,
     /// Print one JSON object per line.

@@ -71,7 +71,7 @@ fn said(output: &Output) -> String {
         .collect();
     let last = &lines[lines.len().saturating_sub(6)..];
     if last.is_empty() {
-        " and said nothing".to_string()
+        " and printed nothing".to_string()
     } else {
         format!(":\n  {}", last.join("\n  "))
     }

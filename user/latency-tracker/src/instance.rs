@@ -70,7 +70,7 @@ pub(crate) fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Res
             |m| format!("did you mean {m}?"),
         );
         return refuse(
-            format!("no tracker is called {tracker:?}; {hint}"),
+            format!("unknown tracker {tracker:?}; {hint}"),
             SHOW_ALL.into(),
         );
     };

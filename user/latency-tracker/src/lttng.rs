@@ -2,7 +2,7 @@
 
 //! A flight-recorder session of LTTng, by way of the `lttng` command.
 //!
-//! The session is ours: its name tells whose (see [`session_name`]), and it is destroyed when the value
+//! The session is ours: its name has our process (see [`session_name`]), and it is destroyed when the value
 //! is dropped, on every way out. The user's own `~/.lttngrc` is left alone: our commands have their
 //! own `LTTNG_HOME`.
 
@@ -73,7 +73,7 @@ fn discarded_in(xml: &str) -> Result<u64> {
 
 /// The sum of all elements called `element`.
 fn sum_of(element: &str, xml: &str) -> Result<u64> {
-    let document = roxmltree::Document::parse(xml).context("what lttng says is not XML")?;
+    let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
     let counts = document
         .descendants()
         .filter(|node| node.tag_name().name() == element);
@@ -89,7 +89,7 @@ pub(crate) fn destroy(session: &str) -> Result<()> {
 
 /// The names of all elements called `element` in what `lttng --mi xml` said.
 fn names_of(element: &str, xml: &str) -> Result<Vec<String>> {
-    let document = roxmltree::Document::parse(xml).context("what lttng says is not XML")?;
+    let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
     let is = |node: &roxmltree::Node<'_, '_>, name: &str| node.tag_name().name() == name;
     let elements = document.descendants().filter(|node| is(node, element));
     let names = elements.filter_map(|node| node.children().find(|child| is(child, "name")));

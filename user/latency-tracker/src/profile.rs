@@ -60,7 +60,7 @@ fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
         let name = root.instance(name)?.name;
         ensure!(
             root.has_profile(&name),
-            "{name} makes no profile; an instance of the tracker `io` does"
+            "{name} has no profile; only instances of the tracker `io` have one"
         );
         return Ok(name);
     }
@@ -68,8 +68,8 @@ fn instance(root: &ProcRoot, name: Option<&str>) -> Result<String> {
     let mut with: Vec<String> = all.filter(|name| root.has_profile(name)).collect();
     match (with.pop(), with.is_empty()) {
         (Some(name), true) => Ok(name),
-        (Some(_), false) => bail!("several instances make a profile; name one"),
-        (None, _) => bail!("no instance makes a profile; start one: latency-tracker start io io"),
+        (Some(_), false) => bail!("several instances have a profile; name one"),
+        (None, _) => bail!("no instance has a profile; start one: latency-tracker start io io"),
     }
 }
 
@@ -153,14 +153,14 @@ fn compare(root: &ProcRoot, args: &CompareArgs) -> Result<Outcome> {
     };
     ensure!(
         before.low == after.low,
-        "the two have different rows, and cannot be compared"
+        "profiles with different rows cannot be compared"
     );
     let mut classes = BTreeMap::new();
     let (sums_before, sums_after) = (before.sums(), after.sums());
     let names: Vec<&str> = before.classes();
     for name in &names {
         let (Some(b), Some(a)) = (sums_before.get(name), sums_after.get(name)) else {
-            out::note(&format!("{name} is in one of the two only"));
+            out::note(&format!("{name} is in only one of the profiles"));
             continue;
         };
         let comparison = compare::compare(&before.low, b, a)?;
@@ -257,9 +257,8 @@ fn draw_file(file: &ProfileFile, wanted: &[String], output: &Path) -> Result<()>
     let classes: Vec<&str> = all.into_iter().filter(|class| is_wanted(class)).collect();
     ensure!(
         !classes.is_empty(),
-        "nothing has been counted, there is nothing to draw"
+        "no operation was counted: nothing to draw"
     );
     let picture = heat::draw(file, &classes).to_string();
-    replace(output, |out| Ok(out.write_all(picture.as_bytes())?))
-        .context("cannot write the picture")
+    replace(output, |out| Ok(out.write_all(picture.as_bytes())?)).context("cannot write the plot")
 }

@@ -50,14 +50,14 @@ pub(crate) const ONLINE: &str = "/sys/devices/system/cpu/online";
 /// The options of `check` for real time.
 #[derive(Debug, Args)]
 pub(crate) struct RtArgs {
-    /// Ask whether these CPUs are ready for real-time work: a list as 2-3,6. Without CPUS, the
-    /// isolated ones; if there are none, all that are online.
+    /// Check whether these CPUs are ready for real-time work: a list such as 2-3,6. Without CPUS,
+    /// the isolated CPUs or, if none is isolated, all online CPUs.
     #[arg(long, value_name = "CPUS", num_args = 0..=1, default_missing_value = "")]
     pub(crate) rt: Option<Cpus>,
-    /// Also ask about this running process.
+    /// Also check this running process.
     #[arg(long, requires = "rt")]
     pub(crate) pid: Option<u32>,
-    /// Print only the commands that would mend what is not ok, for a root shell. None is executed.
+    /// Print only the commands that fix each problem, for a root shell. None is executed.
     #[arg(long, requires = "rt", conflicts_with = "json")]
     pub(crate) print_fix: bool,
 }

@@ -184,7 +184,7 @@ impl Recorder<'_> {
             }
             if woken.end {
                 note(&format!(
-                    "instance {} was removed meanwhile",
+                    "instance {} was removed during the run",
                     self.args.name
                 ));
                 break;

@@ -51,7 +51,7 @@ fn reads(steps: &[WayStep]) -> Option<(u64, String)> {
     (times > 1).then_some((took, meanwhile))
 }
 
-/// One sentence: what the CPU did in the longest wait of which the alert tells that, if the wait matters.
+/// Returns a sentence on what the CPU did in the longest wait for which the alert records that, if the wait matters.
 pub(crate) fn interference(alert: &Alert) -> Option<String> {
     let steps = way(alert).ok()?;
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));

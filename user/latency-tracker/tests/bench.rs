@@ -307,7 +307,7 @@ fn a_signal_ends_it_with_the_result_so_far() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap().contains("runs; Ctrl-C ends it")));
+        assert!(lines.any(|line| line.unwrap().contains("running; Ctrl-C ends it")));
         kill(Pid::from_raw(child.id().cast_signed()), signal).unwrap();
         let rest = std::thread::spawn(move || lines.for_each(drop));
         let output = child.wait_with_output().unwrap();

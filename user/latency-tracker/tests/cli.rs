@@ -113,7 +113,7 @@ fn what_is_under_way_is_below_its_root() {
         assert_eq!(
             lines,
             [
-                "slow: 1 path under way from 1 origin",
+                "slow: 1 path in flight from 1 origin",
                 "irq:27 eth0 @0, 4.00us ago",
                 "  nginx/812 (CPU 2) has been woken, and waits for a CPU, for 3.00us",
                 "    irq:27@0 25%, waking:812@0 75%",
@@ -127,7 +127,7 @@ fn what_is_under_way_is_below_its_root() {
     file("slow/pending", "");
     let (code, _, err) = tree.run(&["tree", "slow"]);
     assert_eq!(code, 0);
-    assert!(err.contains("slow: nothing is under way"), "{err}");
+    assert!(err.contains("slow: no path is in flight"), "{err}");
     let (code, _, err) = tree.run(&["tree", "slow", "--live", "--interval", "0"]);
     assert_eq!(code, 1);
     assert!(err.contains("--interval"), "{err}");
@@ -139,7 +139,7 @@ fn steps_are_a_table_with_bars() {
     let (code, _, err) = tree.run(&["steps", "slow"]);
     assert_eq!(code, 1);
     assert!(
-        err.contains("slow has no steps; an instance of the tracker `tree` does"),
+        err.contains("slow has no steps; only instances of the tracker `tree` have"),
         "{err}"
     );
     let (code, _, err) = tree.run(&["steps"]);
@@ -186,7 +186,7 @@ fn steps_are_a_table_with_bars() {
     assert_eq!(json["steps"][1]["p99"], 15);
     fs::write(tree.0.join("slow/steps"), "step count mean p99 max\n").unwrap();
     let (_, out, _) = tree.run(&["steps"]);
-    assert!(out.contains("no way has reached its end yet"), "{out}");
+    assert!(out.contains("no path has ended yet"), "{out}");
 }
 
 #[test]
@@ -507,15 +507,15 @@ fn list_tells_all_about_one_instance_or_one_tracker() {
     assert_eq!(status, 0);
     for line in [
         "threshold 10ms the limit",
-        "gone 0 dropped: ceased to exist without an end",
-        "replaced 0 dropped: the same key began again",
+        "gone 0 dropped: their object is gone without an end",
+        "replaced 0 dropped: their key started again",
         "filtered 0 of these: refused by a filter",
         "max 20.40ms the longest delay",
     ] {
         let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(out.lines().any(|l| words(l) == line), "{line}:\n{out}");
     }
-    let about = "Note: operations that began before it started are not seen.";
+    let about = "Note: operations in flight before its start are not tracked.";
     assert!(out.contains(about), "{out}");
     let trackers = "block: block I/O\n  threshold=1 duration: x\nother: y\n  from=a b: z\n";
     fs::write(tree.0.join("trackers"), trackers).unwrap();
@@ -528,7 +528,7 @@ fn pending_says_what_began_before_the_start_and_what_is_not_seen() {
     let tree = Tree::new("stock");
     let (status, _, err) = tree.run(&["pending"]);
     assert_eq!(status, 0);
-    let about = "slow (block): operations that began before it started are not seen";
+    let about = "slow (block): operations in flight before its start are not tracked";
     assert!(err.contains(about), "{err}");
     let file = |path: &str, text: &str| fs::write(tree.0.join(path), text).unwrap();
     file("control", "slow offcpu enabled=1 threshold=10000000\n");
@@ -625,7 +625,7 @@ fn man_pages_and_completions_are_generated() {
     for section in ["EXIT STATUS", "EXAMPLES", "FILES", "SEE ALSO", "TRACKERS"] {
         assert!(main.contains(&format!(".SH {section}\n")), "{section}");
     }
-    assert!(main.contains("\\fBoffcpu\\fR\nhow long tasks do not run"));
+    assert!(main.contains("\\fBoffcpu\\fR\nhow long tasks are off the CPU"));
     assert!(record.contains(".SH FILES\n") && record.contains("\\fBlatency\\-tracker\\fR(1)"));
     for shell in ["bash", "zsh", "fish"] {
         let (status, out, _) = tree.run(&["completions", shell]);

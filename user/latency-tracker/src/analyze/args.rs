@@ -23,20 +23,20 @@ Examples:
   latency-tracker analyze path trace --tid 812 --perfetto 812.pftrace
   latency-tracker analyze path week-of-traces --tid 812 --max-memory 500M
 
-A time is that of an alert (time=, ns of CLOCK_MONOTONIC), or, with a +, the
-time since the begin of the trace. The path is the thread while it runs, is
-interrupted or waits for a processor. While it is blocked, the path is that of
-the thread that woke it, indented, down to a timer, a device or the network.
+A time is the time= of an alert (ns of CLOCK_MONOTONIC) or, with a +, the time
+since the start of the trace. The path is the thread while it runs, is
+interrupted or waits for a CPU. While it is blocked, the path is that of the
+thread that woke it, indented, down to a timer, a device or the network.
 The trace needs sched_switch and sched_waking; irq_handler_*, irq_softirq_*,
-timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add to the answer.
-Of perf (perf data convert --to-ctf), it takes the same, as perf names them:
+timer_hrtimer_expire_*, x86_irq_vectors_* and system calls add detail.
+A perf trace (perf data convert --to-ctf) needs these events by perf's names:
 sched:*, irq:*, timer:hrtimer_expire_*, irq_vectors:*, syscalls:sys_*, block:*;
-not raw_syscalls:*, which have numbers only.
+raw_syscalls:* does not help, since it has numbers only.
 
-https://ui.perfetto.dev opens the file of --perfetto: the path, and in the same
-time each CPU and each thread that did something; arrows are wakings.";
+https://ui.perfetto.dev opens the file of --perfetto. It shows the path, and
+each CPU and active thread in the same time; arrows are wakeups.";
 
-/// Answers from a trace of the kernel (LTTng's, or perf's in the Common Trace Format).
+/// Analyzes a kernel trace (of LTTng, or of perf in the Common Trace Format).
 #[derive(Debug, Args)]
 pub(crate) struct AnalyzeArgs {
     #[command(subcommand)]
@@ -45,7 +45,7 @@ pub(crate) struct AnalyzeArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AnalyzeCommand {
-    /// The critical path of a thread: what would have had to be faster.
+    /// Shows the critical path of a thread: what delayed it.
     #[command(after_help = PATH_EXAMPLES)]
     Path(PathArgs),
 }
@@ -54,40 +54,40 @@ pub(crate) enum AnalyzeCommand {
 pub(crate) struct PathArgs {
     /// The trace: a directory.
     pub(crate) trace: PathBuf,
-    /// The thread, by its number.
+    /// The thread ID.
     #[arg(short, long)]
     pub(crate) tid: i32,
-    /// Begin here; where the thread does when left out.
+    /// Start of the path; by default the first event of the thread.
     #[arg(long, value_name = "TIME", value_parser = when)]
     pub(crate) from: Option<When>,
-    /// End there; where the thread does when left out.
+    /// End of the path; by default the last event of the thread.
     #[arg(long, value_name = "TIME", value_parser = when)]
     pub(crate) to: Option<When>,
-    /// Show the steps that took this long or longer; when left out, the longest. Those between them are summed up.
+    /// Show the steps that took this long or longer; by default the longest 25. The steps between them are summed up.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration, conflicts_with = "json")]
     pub(crate) min: Option<Nanos>,
-    /// Follow chains of threads that wait for each other only so far: 0 shows the thread itself.
+    /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
     #[arg(long, value_name = "THREADS", conflicts_with = "json")]
     pub(crate) depth: Option<usize>,
     /// Show all causes and all steps.
     #[arg(short, long, conflicts_with_all = ["min", "json"])]
     pub(crate) all: bool,
-    /// One JSON object, with all steps.
+    /// Print one JSON object, with all steps.
     #[arg(short, long)]
     pub(crate) json: bool,
-    /// Also draw it, for ui.perfetto.dev; the file is replaced if it exists.
+    /// Also write the path for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
-    /// Keep no more than this of the trace in memory, and read it twice if that is too little for all of it. The path
-    /// itself comes on top.
+    /// Keep at most this much of the trace in memory, and read a larger trace twice. The path itself takes
+    /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with = "perfetto")]
     pub(crate) max_memory: Option<Size>,
-    /// Say at the end how much was read, and how fast.
+    /// Print at the end how much was read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
-/// This many steps are shown unless others are asked for: with those that sum up the rest, a screen or two.
+/// Number of steps shown by default: with the lines that sum up the others, a screen or two.
 const STEPS: usize = 25;
 
 impl PathArgs {
@@ -103,14 +103,14 @@ impl PathArgs {
 /// A time of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum When {
-    /// By its clock, ns.
+    /// Time of its clock, ns.
     At(u64),
-    /// After its begin, ns.
+    /// Since its start, ns.
     After(u64),
 }
 
 impl When {
-    /// By the clock of a trace that begins at `start`.
+    /// Returns the time of the clock of a trace that starts at `start`.
     pub(crate) fn since(self, start: u64) -> u64 {
         match self {
             Self::At(time) => time,
@@ -126,7 +126,10 @@ fn when(text: &str) -> Result<When, String> {
     match nanos {
         Ok(nanos) if time.len() < text.len() => Ok(When::After(nanos.0)),
         Ok(nanos) if bare => Ok(When::At(nanos.0)),
-        _ => Err("expected a time as in an alert (ns), or one since the begin, such as +2s".into()),
+        _ => Err(
+            "expected a time as in an alert (ns), or since the start of the trace, such as +2s"
+                .into(),
+        ),
     }
 }
 
@@ -135,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_of_the_clock_or_since_the_begin() {
+    fn times_are_of_the_clock_or_since_the_start() {
         assert_eq!(when("26860215000"), Ok(When::At(26_860_215_000)));
         assert_eq!(when("+2s").map(|w| w.since(5)), Ok(2_000_000_005));
         assert_eq!(when("+7").map(|w| w.since(5)), Ok(12));

@@ -24,11 +24,11 @@ const OFTEN: u64 = 1 << 16;
 /// What a trace told.
 pub(crate) struct Told {
     pub(crate) model: Model,
-    /// It tells who ran.
+    /// It shows which thread ran.
     switches: bool,
     events: u64,
     pub(crate) lost: u64,
-    /// Whole packets of events that are missing; how many events, nothing tells.
+    /// Missing packets, with an unknown number of events.
     packets: u64,
     /// Packets of which only a part could be read.
     damaged: u64,
@@ -42,14 +42,14 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Itself, unless the `trace` does not tell who ran.
+    /// Itself, unless the `trace` has no sched_switch.
     pub(crate) fn with_threads(self, trace: &Path) -> Result<Self> {
         match self.fault {
             _ if self.switches => Ok(self),
             Some(fault) => Err(fault.into()),
             None if self.events == 0 => bail!("{}: no event in this trace", trace.display()),
             None => bail!(
-                "{}: no event sched_switch in this trace, which tells who runs",
+                "{}: no event sched_switch in this trace: which thread ran is not recorded",
                 trace.display()
             ),
         }
@@ -324,7 +324,7 @@ impl Source {
             builder.has_stream(cpu, begin, end);
         }
         let told = &mut self.told;
-        // A second pass tells the same of this.
+        // A second pass would report this again.
         (told.lost, told.packets, told.damaged) = (0, 0, 0);
         let gaps = told.gaps.clone();
         let mut gaps = gaps.into_iter().peekable();
@@ -420,7 +420,7 @@ impl Source {
     }
 }
 
-/// A line on a terminal that tells how far we are.
+/// A progress line on a terminal.
 #[derive(Default)]
 struct Line {
     shown: bool,

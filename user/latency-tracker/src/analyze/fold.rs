@@ -82,7 +82,7 @@ fn folded<'p>(steps: &'p [Piece], is_near: impl Fn(&Piece) -> bool, rows: &mut V
     }
 }
 
-/// The times after the begin, with as many digits as tell each from the one after it.
+/// The times since the start, with as many digits as distinguish each from the next.
 pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
     let longest = times.last().copied().unwrap_or(0);
     let (unit, scale) = match longest {

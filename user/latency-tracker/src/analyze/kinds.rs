@@ -269,7 +269,7 @@ impl Kind {
             },
             Self::WorkEnd => What::WorkEnd,
             Self::Idle(state) => What::Idle {
-                // The state that is none tells that it leaves one.
+                // A missing state means that it leaves one.
                 enters: unsigned(*state)? != u32::MAX,
             },
             Self::Ipi(ipi) => What::Ipi {
@@ -441,7 +441,7 @@ mod tests {
         assert_eq!(said("block:block_rq_complete", &fields), Some(true));
         assert_eq!(said("block:block_rq_issue", &fields), Some(true));
         assert_eq!(said("block:block_rq_merge", &fields), None);
-        // Without the number it tells nothing.
+        // Without the number it is of no use.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 
@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(split("sched_switch"), Some((None, "sched_switch")));
         let perf = Some((Some("sched"), "sched_switch"));
         assert_eq!(split("sched:sched_switch"), perf);
-        // A program's event, and one that tells only a number.
+        // A program's event, and one that has only a number.
         assert_eq!(split("app:sched_process_exit"), None);
         assert_eq!(split("raw_syscalls:sys_enter"), None);
     }

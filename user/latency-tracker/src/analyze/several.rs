@@ -113,7 +113,7 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
     streams
 }
 
-/// Whether every system call is recorded in the traces that tell who runs.
+/// Whether every system call is recorded in the traces that have sched_switch.
 pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     /// Those that are recorded by name are fewer; with --all, LTTng has a class for each system call of the kernel.
     const ALL_CALLS: usize = 200;

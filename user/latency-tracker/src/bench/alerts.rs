@@ -37,7 +37,7 @@ impl Tail {
             let chunk = match self.lines.read(file) {
                 Ok(chunk) => chunk,
                 Err(error) => {
-                    note(&format!("alerts cannot be read any more: {error}"));
+                    note(&format!("alerts can no longer be read: {error}"));
                     self.file = None;
                     return;
                 }

@@ -20,7 +20,7 @@ Examples:
 
 const LOOP_EXAMPLES: &str = "\
 Exit status: 0 passed, 1 error, 2 failed: a loop took --threshold or longer,
---arm or --snapshot added more than --max-added, or something was lost.
+--arm or --snapshot added more than --max-added, or data was lost.
 
 Examples:
   latency-tracker bench loop
@@ -30,12 +30,12 @@ Examples:
   latency-tracker bench loop -l 10000000 --json | jq .series
   latency-tracker bench loop -c 3 --in-kernel --yes -d 1m -t 10us
 
-The loop needs root, and takes a CPU that the rest of the system can spare.
+The loop needs root, and a CPU that the rest of the system can spare.
 Ctrl-C ends it. The guide is Documentation/guide/real-time.md.";
 
 const TIMER_EXAMPLES: &str = "\
-Exit status: 0 passed, 1 error, 2 failed: a cycle was --threshold late or
-later, or something was lost.
+Exit status: 0 passed, 1 error, 2 failed: a cycle was late by --threshold or
+more, or data was lost.
 
 Examples:
   latency-tracker bench timer
@@ -43,9 +43,9 @@ Examples:
   latency-tracker bench timer -l 100000 --json | jq '.late[] | .cause'
   latency-tracker bench timer -d 3m --compare -o all.svg
 
-It needs root and the module, and takes a CPU that the rest of the system can
-spare. --compare runs cyclictest and, where the kernel has its tracer, rtla
-timerlat in turns with it. Ctrl-C ends it. The guide is
+It needs root, the module, and a CPU that the rest of the system can spare.
+--compare runs cyclictest and, if the kernel has its tracer, rtla timerlat in
+turns with it. Ctrl-C ends it. The guide is
 Documentation/guide/real-time.md.";
 
 const PLOT_EXAMPLES: &str = "\
@@ -69,23 +69,23 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Runs a loop that does nothing: what takes time in it is the kernel, the firmware, or the host.
+    /// Runs an empty loop: any time it loses went to the kernel, the firmware or the host.
     #[command(after_help = LOOP_EXAMPLES)]
     Loop(Box<LoopArgs>),
-    /// Runs a task that sleeps until a time, again and again: how late it is, and on which path it was woken.
+    /// Runs a periodic task: how late each wakeup is, and on which path it came.
     #[command(after_help = TIMER_EXAMPLES)]
     Timer(Box<TimerArgs>),
     /// Searches for the highest rate of events at which LTTng loses none.
     #[command(after_help = rate::EXAMPLES)]
     Rate(Box<RateArgs>),
-    /// Compares several runs, also of rtla, cyclictest and oslat, as a table and a picture.
+    /// Compares several runs, also of rtla, cyclictest and oslat, in a table and a plot.
     #[command(after_help = PLOT_EXAMPLES)]
     Plot(PlotArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LoopArgs {
-    /// The CPUs, each with a loop: a list as 2-3. By default the last one, of the isolated ones if there are any.
+    /// The CPUs, each with a loop: a list such as 2-3. By default the last isolated CPU, or the last one if none is.
     #[arg(
         short,
         long,
@@ -97,57 +97,57 @@ pub(crate) struct LoopArgs {
     /// How long to measure on each CPU (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = seconds, default_value = "10s")]
     pub(crate) duration: Nanos,
-    /// Count this many loops instead.
+    /// Measure this many iterations instead.
     #[arg(short, long, value_name = "COUNT", value_parser = positive, conflicts_with = "duration")]
     pub(crate) loops: Option<u64>,
-    /// First make this many loops that do not count.
+    /// Iterations that are run first and not measured.
     #[arg(long, value_name = "COUNT", default_value_t = 5)]
     pub(crate) warm_up: u64,
-    /// A loop that takes this long or longer is a peak; its cause is searched for.
+    /// An iteration that takes this long or longer is a peak, whose cause is searched for.
     #[arg(short, long, value_name = "TIME", value_parser = time, default_value = "100us")]
     pub(crate) threshold: Nanos,
     /// End at the first peak.
     #[arg(short, long)]
     pub(crate) stop: bool,
-    /// Search for the causes of this many peaks; those after are only counted.
+    /// Search for the causes of this many peaks; further ones are only counted.
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub(crate) max_causes: u64,
-    /// The SCHED_FIFO priority, 1 to 99; 0 for an ordinary task, which others may preempt.
+    /// The SCHED_FIFO priority, 1 to 99; 0 for a SCHED_OTHER task, which other tasks may preempt.
     #[arg(short, long, default_value_t = 95, value_parser = clap::value_parser!(i32).range(0..=99))]
     pub(crate) priority: i32,
-    /// What to read the time from.
+    /// The clock.
     #[arg(long, value_enum, default_value_t = Source::Auto)]
     pub(crate) clock: Source,
-    /// Keep the processors from sleeping deeper than this wakes up from, in us (/dev/cpu_dma_latency), or `none`.
+    /// Allow only idle states with at most this exit latency, in us (/dev/cpu_dma_latency); `none` allows all.
     #[arg(long, value_name = "US", default_value = "0", value_parser = dma_latency)]
     pub(crate) dma_latency: DmaLatency,
-    /// Measure for this long at a time.
+    /// The length of a slice of measurement.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
     pub(crate) slice: Nanos,
-    /// Leave the CPU to others for this long after each slice. By default 50ms, or 0 if it is isolated.
+    /// The pause after each slice, which leaves the CPU to other tasks. By default 50ms, or 0 on an isolated CPU.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) rest: Option<Nanos>,
-    /// Make an event in each loop, which trackers and LTTng can see: a system call (getppid).
+    /// Make an event in each iteration, for trackers and LTTng to record: a system call (getppid).
     #[arg(short, long, value_enum, default_value_t = EventKind::None)]
     pub(crate) event: EventKind,
     /// Make at most this many events a second.
     #[arg(short, long, value_name = "COUNT", value_parser = positive, requires = "event")]
     pub(crate) rate: Option<u64>,
-    /// Make events for the first time, then none for the second, and so on: 10ms,90ms. Both are shown.
+    /// Alternate between ON with events and OFF without: 10ms,90ms. Both are shown.
     #[arg(short, long, value_name = "ON,OFF", value_parser = burst, requires = "event")]
     pub(crate) burst: Option<Burst>,
-    /// Make the loop in the kernel, with interrupts off, at most 1 ms at a time with 1 ms rest: what takes time in it
-    /// is an NMI, the firmware, the hardware or the host. It needs the module and --yes.
+    /// Run the loop in the kernel with interrupts off, at most 1 ms at a time with 1 ms rest: any time it loses went to
+    /// an NMI, the firmware, the hardware or the host. Needs the module and --yes.
     #[arg(long, conflicts_with_all = ["arm", "snapshot", "event", "loops", "clock", "warm_up"])]
     pub(crate) in_kernel: bool,
-    /// Do turn off interrupts of the CPUs, as --in-kernel asks.
+    /// Confirm that --in-kernel may turn off the interrupts of the CPUs.
     #[arg(long, requires = "in_kernel")]
     pub(crate) yes: bool,
-    /// In every second slice, let our trackers irq, softirq, runqueue and, with --event, syscall watch the loop.
+    /// In every second slice, run the trackers irq, softirq, runqueue and, with --event, syscall on the loop.
     #[arg(short, long)]
     pub(crate) arm: bool,
-    /// In every second slice, let LTTng's flight recorder run, and save it here at a peak, explained: a directory
-    /// that only you can write to.
+    /// In every second slice, run LTTng's flight recorder. At a peak, save and explain its buffers in this directory,
+    /// to which no other user may have write access.
     #[arg(long, value_name = "DIR")]
     pub(crate) snapshot: Option<PathBuf>,
     /// Take at most this many snapshots.
@@ -156,7 +156,7 @@ pub(crate) struct LoopArgs {
     /// Fail if --arm or --snapshot add more than this to p99.99.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) max_added: Option<Nanos>,
-    /// Also write the result: .json, .svg, or .txt, a table as that of rtla. Repeatable.
+    /// Also write the result: .json, .svg, or .txt (a table in the format of rtla). Repeatable.
     #[arg(short, long, value_name = "FILE", value_parser = output)]
     pub(crate) output: Vec<PathBuf>,
     /// Print one JSON object instead of text.
@@ -165,7 +165,7 @@ pub(crate) struct LoopArgs {
 }
 
 impl LoopArgs {
-    /// Whether every second slice is with something that the others are without.
+    /// Whether every second slice runs with a tracer, to be compared with the others.
     pub(crate) fn compares(&self) -> bool {
         self.arm || self.snapshot.is_some()
     }
@@ -173,7 +173,7 @@ impl LoopArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct TimerArgs {
-    /// The CPUs, each with a task: a list as 2-3. By default the last one, of the isolated ones if there are any.
+    /// The CPUs, each with a task: a list such as 2-3. By default the last isolated CPU, or the last one if none is.
     #[arg(
         short,
         long,
@@ -183,7 +183,7 @@ pub(crate) struct TimerArgs {
         hide_default_value = true
     )]
     pub(crate) cpu: Cpus,
-    /// From one cycle to the next.
+    /// The period of the task.
     #[arg(short, long, value_name = "TIME", value_parser = interval, default_value = "1ms")]
     pub(crate) interval: Nanos,
     /// How long to measure (10s, 5m; a bare number is seconds).
@@ -192,22 +192,22 @@ pub(crate) struct TimerArgs {
     /// Run this many cycles on each CPU instead.
     #[arg(short, long, value_name = "COUNT", value_parser = positive, conflicts_with = "duration")]
     pub(crate) loops: Option<u64>,
-    /// A cycle that is this late or later gets its path.
+    /// Show the path of each cycle that is late by this much or more.
     #[arg(short, long, value_name = "TIME", value_parser = time, default_value = "100us")]
     pub(crate) threshold: Nanos,
-    /// Keep this many late cycles, with their paths; those after are only counted.
+    /// Keep this many late cycles, with their paths; further ones are only counted.
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
     pub(crate) max_causes: usize,
-    /// The SCHED_FIFO priority, 1 to 99; 0 for an ordinary task, which others may preempt.
+    /// The SCHED_FIFO priority, 1 to 99; 0 for a SCHED_OTHER task, which other tasks may preempt.
     #[arg(short, long, default_value_t = 95, value_parser = clap::value_parser!(i32).range(0..=99))]
     pub(crate) priority: i32,
-    /// Keep the processors from sleeping deeper than this wakes up from, in us (/dev/cpu_dma_latency), or `none`.
+    /// Allow only idle states with at most this exit latency, in us (/dev/cpu_dma_latency); `none` allows all.
     #[arg(long, value_name = "US", default_value = "0", value_parser = dma_latency)]
     pub(crate) dma_latency: DmaLatency,
-    /// Let cyclictest, and rtla timerlat where the kernel has it, do the same in turns with it.
+    /// Run cyclictest and, if the kernel has its tracer, rtla timerlat in turns with it.
     #[arg(long)]
     pub(crate) compare: bool,
-    /// Also write the result: .json, .svg, or .txt, a table as that of rtla. Repeatable.
+    /// Also write the result: .json, .svg, or .txt (a table in the format of rtla). Repeatable.
     #[arg(short, long, value_name = "FILE", value_parser = output)]
     pub(crate) output: Vec<PathBuf>,
     /// Print one JSON object instead of text.
@@ -217,13 +217,13 @@ pub(crate) struct TimerArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PlotArgs {
-    /// The files; each may have several histograms.
+    /// The files; each may contain several histograms.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Write a picture (.svg), or the table of all bins (.txt). Repeatable.
+    /// Write a plot (.svg), or the table of all bins (.txt). Repeatable.
     #[arg(short, long, value_name = "FILE", value_parser = drawn)]
     pub(crate) output: Vec<PathBuf>,
-    /// The title of the picture.
+    /// The title of the plot.
     #[arg(long, default_value = "Latency")]
     pub(crate) title: String,
 }
@@ -268,7 +268,7 @@ fn dma_latency(text: &str) -> Result<DmaLatency, String> {
     Ok(DmaLatency(Some(us)))
 }
 
-/// A short time: a bare number is as likely meant in us as in s, so it has to have a unit.
+/// A short time. It must have a unit: a bare number is as likely meant in us as in s.
 fn time(text: &str) -> Result<Nanos, String> {
     if text != "0" && text.bytes().all(|b| b.is_ascii_digit()) {
         return Err(format!("expected a time with a unit, such as {text}us"));
@@ -276,7 +276,7 @@ fn time(text: &str) -> Result<Nanos, String> {
     lt_proc::parse_duration(text).map_err(|_| "expected a time such as 100us or 5ms".to_string())
 }
 
-/// The end of a run waits for the last cycle, so that is not far away.
+/// A short interval, since the end of a run waits for the last cycle.
 fn interval(text: &str) -> Result<Nanos, String> {
     const SHORTEST: Nanos = Nanos(20_000);
     const LONGEST: Nanos = Nanos(100_000_000);
@@ -289,7 +289,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 
 fn positive(text: &str) -> Result<u64, String> {
     let number = text.replace('_', "").parse().ok().filter(|n| *n > 0);
-    number.ok_or_else(|| "expected a number above 0".to_string())
+    number.ok_or_else(|| "expected a number greater than 0".to_string())
 }
 
 fn burst(text: &str) -> Result<Burst, String> {
@@ -298,7 +298,7 @@ fn burst(text: &str) -> Result<Burst, String> {
         .ok_or("expected two times, such as 10ms,90ms")?;
     let (on, off) = (time(on)?.0, time(off)?.0);
     if on == 0 || off == 0 {
-        return Err("expected two times above 0, such as 10ms,90ms".into());
+        return Err("expected two times greater than 0, such as 10ms,90ms".into());
     }
     Ok(Burst { on, off })
 }
@@ -311,7 +311,7 @@ fn drawn(text: &str) -> Result<PathBuf, String> {
     ends_in(text, &["svg", "txt"])
 }
 
-/// A file whose name says what to write into it.
+/// A file whose extension is the format to write.
 fn ends_in(text: &str, known: &[&str]) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let fine = path
@@ -354,7 +354,7 @@ mod tests {
             (&["-i", "1000"][..], "such as 1000us"),
             (&["-i", "1us"], "expected 20.00us to 100.0ms"),
             (&["-i", "2s"], "expected 20.00us to 100.0ms"),
-            (&["-l", "0"], "above 0"),
+            (&["-l", "0"], "greater than 0"),
             (&["-l", "5", "-d", "1"], "cannot be used with"),
         ] {
             let error = parse_timer(words).unwrap_err();
@@ -417,11 +417,11 @@ mod tests {
         for (words, says) in [
             (&["-t", "100"][..], "such as 100us"),
             (&["-t", "soon"], "100us or 5ms"),
-            (&["-l", "0"], "above 0"),
+            (&["-l", "0"], "greater than 0"),
             (&["-l", "5", "-d", "1"], "cannot be used with"),
             (&["-p", "100"], "0..=99"),
             (&["-b", "10ms"], "10ms,90ms"),
-            (&["-e", "syscall", "-b", "10ms,0"], "above 0"),
+            (&["-e", "syscall", "-b", "10ms,0"], "greater than 0"),
             (&["-o", "a.png"], ".json, .svg, .txt"),
             (&["--dma-latency=-1"], "microseconds"),
             (&["--dma-latency", "x"], "microseconds"),

@@ -21,7 +21,7 @@ use crate::out::note;
 use crate::record::capture::Captures;
 
 const PREFIX: &str = "bench_";
-/// The trackers that tell what kept a CPU from its task.
+/// The trackers that show what kept a CPU from its task.
 const TRACKERS: [&str; 3] = ["irq", "softirq", "runqueue"];
 /// Other trackers of instances that we make.
 const OTHERS: [&str; 2] = ["syscall", "tree"];
@@ -215,7 +215,7 @@ impl<'a> Armed<'a> {
                 lost.events = events.saturating_sub(stats.count("started"));
             }
         }
-        // Nothing tells what a session lost that no longer exists.
+        // What a session lost is unknown once it no longer exists.
         let there: Vec<String> = lttng_sessions(&self.sessions);
         lost.lttng = lttng::discarded(&there)?.saturating_sub(self.discarded);
         Ok(lost)

@@ -212,7 +212,7 @@ fn calibrate() -> Result<Tsc> {
     Ok(Tsc { base: end.0, scale })
 }
 
-/// The same instant on both clocks: of some readings of one between two of the other, the closest.
+/// Returns one instant on both clocks: of some readings of one between two of the other, the closest.
 fn pair() -> (u64, u64) {
     let reading = |_| {
         let before = rt::ticks();

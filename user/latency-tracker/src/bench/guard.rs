@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_guard_tidies_up_only_if_nobody_told_it_that_all_is_well() {
+    fn a_guard_cleans_up_unless_told_that_all_is_well() {
         assert_eq!(guarded(drop), ("untouched\n".to_string(), true));
         // As if the process were killed: the pipe ends.
         let killed = guarded(|mut guard| {

@@ -137,7 +137,7 @@ fn dma_latency(wish: DmaLatency, said: &mut Vec<String>) -> Result<Option<File>>
         // The default may fail where the file is not, or not for this user; what was asked for may not.
         Err(error) if us == 0 => {
             note(&format!(
-                "{DMA_LATENCY}: {error}: processors may sleep, and take time to wake up"
+                "{DMA_LATENCY}: {error}: CPUs may enter deep idle states, and wake up late"
             ));
             Ok(None)
         }
@@ -150,7 +150,7 @@ pub(super) fn pin(cpus: &Cpus) -> Result<()> {
     let mut set = CpuSet::new();
     for cpu in cpus.iter() {
         set.set(cpu as usize)
-            .with_context(|| format!("CPU {cpu} is more than can be asked for"))?;
+            .with_context(|| format!("CPU {cpu} is beyond the largest CPU mask"))?;
     }
     match sched_setaffinity(Pid::from_raw(0), &set) {
         Err(Errno::EINVAL) => bail!(

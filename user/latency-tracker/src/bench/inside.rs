@@ -44,7 +44,7 @@ pub(super) fn prepare(mut hwnoise: Hwnoise) -> Result<(Clock, Known)> {
     ))
 }
 
-const GONE: &str = "the module has no more answer: was it unloaded?";
+const GONE: &str = "the module no longer answers: was it unloaded?";
 
 /// Measures on this thread, until the plan is done or `stop`.
 pub(super) fn measure(
@@ -63,7 +63,7 @@ pub(super) fn measure(
         measured += slice.sum.max(1);
         found.samples.add_slice(&slice);
         found.peaks += slice.peaks;
-        // The longest is told of. For another one there is no reading of the counters between the two.
+        // Only the longest is reported: between it and another one the counters are not read.
         if let Some((begin, took)) = slice.kept.iter().max_by_key(|(_, took)| *took) {
             let told = clock.now();
             mail.post(*begin, begin.saturating_add(*took), stop);

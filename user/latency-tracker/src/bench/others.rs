@@ -43,7 +43,7 @@ pub(super) struct Tool {
 /// Those that are here. Without cyclictest there is nothing to compare with.
 pub(super) fn tools(root: &Root) -> Result<Vec<Tool>> {
     if !installed("cyclictest") {
-        bail!("--compare runs cyclictest, which is not here: install the package rt-tests");
+        bail!("--compare runs cyclictest, which is not installed: install the package rt-tests");
     }
     let tool = |name, arguments| Tool {
         name,
@@ -53,7 +53,9 @@ pub(super) fn tools(root: &Root) -> Result<Vec<Tool>> {
     let mut tools = vec![tool("cyclictest", cyclictest as fn(&Turn<'_>) -> _)];
     match (has_timerlat(root), installed("rtla")) {
         (true, true) => tools.push(tool("rtla timerlat", rtla)),
-        (true, false) => note("rtla is not here: install the package rtla to compare with it, too"),
+        (true, false) => {
+            note("rtla is not installed: install the package rtla to compare with it, too")
+        }
         (false, _) => note(
             "this kernel has no tracer timerlat (CONFIG_TIMERLAT_TRACER), so rtla is not compared",
         ),
@@ -158,7 +160,7 @@ fn output(mut command: Command, signals: &Signals) -> Result<Option<String>> {
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.lines().rev().find(|line| !line.trim().is_empty());
-            bail!("{}: {}", output.status, last.unwrap_or("it said nothing"));
+            bail!("{}: {}", output.status, last.unwrap_or("no output"));
         }
         Ok(Some(String::from_utf8_lossy(&output.stdout).into_owned()))
     })

@@ -91,7 +91,7 @@ pub(super) fn cause(
         return said.join("; ");
     }
     if window == 0 {
-        return "not known: the counters had not been read before".into();
+        return "unknown: the counters had not been read before".into();
     }
     if !moved.is_empty() {
         let all: Vec<&Moved> = moved.iter().collect();
@@ -124,7 +124,7 @@ fn routine(moved: &Moved, took: u64) -> bool {
     kind && moved.by.saturating_mul(AT_MOST) < took / 2
 }
 
-/// What none of the kernel's counters tells of.
+/// Causes that no counter of the kernel shows.
 fn outside(at: Where) -> &'static str {
     match (at.guest, at.smi) {
         (true, _) => "the host of this virtual machine",
@@ -145,7 +145,7 @@ fn names(moved: &[&Moved]) -> String {
     }
 }
 
-/// Those of `alerts` that tell of this CPU, or of that thread, in this time (CLOCK_MONOTONIC ns).
+/// Returns the `alerts` of this CPU, or of that thread, in this time (CLOCK_MONOTONIC ns).
 pub(super) fn during<'a>(
     alerts: impl Iterator<Item = &'a Alert>,
     cpu: u32,
@@ -225,7 +225,7 @@ mod tests {
         assert!(cause(100, 0, 10, &[], &[], METAL).contains("firmware (SMI) or the hardware"));
         let smi = Where { smi: true, ..METAL };
         assert!(cause(100, 0, 10, &[], &[], smi).contains("there was none"));
-        assert!(cause(100, 0, 0, &[], &[], METAL).starts_with("not known"));
+        assert!(cause(100, 0, 0, &[], &[], METAL).starts_with("unknown"));
         let usual = [moved("interrupt LOC (timer)", 2, false)];
         let said = cause(100, 0, 10_000_000, &usual, &[], GUEST);
         assert_eq!(

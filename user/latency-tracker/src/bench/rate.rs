@@ -10,7 +10,7 @@
 //!
 //! A run is lossless if LTTng has discarded no event and lost no packet, the trace says so as well, and has as many events
 //! as were made. How long a run is matters: whatever fits into the buffers is not lost, however slow the consumer is. So a
-//! run goes on until its events fill the buffers of its CPU twice, unless that would take too long, which is told.
+//! run goes on until its events fill the buffers of its CPU twice, unless that would take too long, which is reported.
 
 pub(super) mod args;
 mod count;
@@ -96,7 +96,7 @@ pub(super) fn run(args: &RateArgs) -> Result<Outcome> {
     if daemon.started().is_none() {
         note("LTTng's daemon was running before, and stays on the CPUs where it is");
     }
-    note("runs; Ctrl-C ends it");
+    note("running; Ctrl-C ends it");
 
     let mut runner = Runner {
         args,

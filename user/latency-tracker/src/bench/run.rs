@@ -87,13 +87,13 @@ pub(super) fn run(root: &ProcRoot, args: &LoopArgs) -> Result<Outcome> {
         let rest = rest(args, &place);
         note(&format!(
             "CPU {}: not isolated, so other tasks are among what is measured; rests {} ms after each slice; \
-             `latency-tracker check --rt {}` tells what to do",
+             `latency-tracker check --rt {}` shows what to do",
             place.cpus,
             rest.as_millis(),
             place.cpus
         ));
     }
-    note("runs; Ctrl-C ends it, and the kernel takes back what it holds");
+    note("running; Ctrl-C ends it, and the kernel releases what it holds");
 
     let limits = Limits {
         causes: args.max_causes,

@@ -121,7 +121,7 @@ fn markers(report: &Report<'_>) -> Result<()> {
     }
     let complete = match report.complete {
         true => "nothing was lost".to_string(),
-        false => "something was lost, see below".to_string(),
+        false => "data was lost, see below".to_string(),
     };
     out::line(&format!("complete: {complete}"))?;
     if report.machine.guest {

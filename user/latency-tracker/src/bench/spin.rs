@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The loop itself, and how it tells of a peak.
+//! The loop itself, and how it reports a peak.
 //!
 //! A sample is the time between two readings of the clock in a row. What the loop does between them, statistics and
 //! the event, is a part of it, as in npt. At a peak the loop leaves a message for the thread that watches and spins

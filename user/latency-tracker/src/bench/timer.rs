@@ -115,7 +115,7 @@ pub(super) fn run(root: &ProcRoot, args: &TimerArgs) -> Result<Outcome> {
     for line in held.said.iter().chain(armed.said().as_ref()) {
         note(&format!("holds {line}"));
     }
-    note("runs; Ctrl-C ends it, and the kernel takes back what it holds");
+    note("running; Ctrl-C ends it, and the kernel releases what it holds");
 
     let mut bench = Bench {
         args,
@@ -326,7 +326,7 @@ impl Bench<'_> {
         let peaks: u64 = self.cpus.iter().map(|of| of.found.peaks).sum();
         lost.peaks = peaks.saturating_sub(late.len() as u64);
         let threshold = self.args.threshold;
-        let many = (peaks > 0).then(|| format!("{peaks} cycles were {threshold} late or later"));
+        let many = (peaks > 0).then(|| format!("{peaks} cycles were late by {threshold} or more"));
         let failed: Vec<String> = many.into_iter().chain(lost.failed()).collect();
         Report {
             bench: "timer",
@@ -362,13 +362,13 @@ fn path_of(alerts: &[Alert], tid: i32, cycle: Late) -> Option<&Alert> {
 /// The sentence.
 fn cause(cycle: Late, alert: Option<&Alert>) -> String {
     let Some(alert) = alert else {
-        return "no path: it was woken in time and lost its CPU again, or its time had come before it slept".into();
+        return "no path: it was woken in time and then preempted, or its time came before it slept".into();
     };
     let verdict = way::verdict(alert).unwrap_or_else(|| alert.subject());
     let rest = cycle.by.saturating_sub(alert.delay);
     match rest > cycle.by / 4 {
         true => format!(
-            "{verdict}; {} more until it came to user space",
+            "{verdict}; {} more until it returned to user space",
             Nanos(rest)
         ),
         false => verdict,
@@ -396,7 +396,7 @@ impl Report<'_> {
         if self.missed > 0 {
             let missed = out::thousands(self.missed);
             out::line(&format!(
-                "{missed} cycles were left out: their time had gone by"
+                "{missed} cycles were skipped: their time had passed"
             ))?;
         }
         self.show_late()?;
@@ -410,11 +410,11 @@ impl Report<'_> {
         if self.machine.guest {
             out::line("This is a virtual machine: the latest cycles may be its host's.")?;
         }
-        let fine = format!("no cycle was {} late or later", Nanos(self.threshold));
+        let fine = format!("no cycle was late by {} or more", Nanos(self.threshold));
         show::verdict(&self.failed, &fine)
     }
 
-    /// All curves; ours have a name that tells them from the others.
+    /// All curves; ours have a name of their own.
     fn named(&self, curves: &[Curve]) -> Vec<Curve> {
         let named = |(i, curve): (usize, &Curve)| Curve {
             name: match i < self.series.len() {
@@ -502,7 +502,7 @@ mod tests {
         assert!(!said.contains("more until"), "{said}");
         let said = cause(cycle, Some(&alert(7, 1_120_000, 120_000)));
         assert!(
-            said.ends_with("80.00us more until it came to user space"),
+            said.ends_with("80.00us more until it returned to user space"),
             "{said}"
         );
         assert!(cause(cycle, None).starts_with("no path"));

@@ -184,7 +184,7 @@ fn kernel_tracer() -> Answer {
         Err(_) => answer(
             State::Bad,
             "lttng modules",
-            "not there for this kernel",
+            "not installed for this kernel",
             todo,
         ),
     }

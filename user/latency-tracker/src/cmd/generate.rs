@@ -165,7 +165,7 @@ const TRACKERS: [(&str, &str); 17] = [
     ("irq", "how long interrupt handlers run"),
     (
         "lock",
-        "how long locks of the kernel are waited for, by whom and where",
+        "how long tasks wait for contended kernel locks, and where",
     ),
     ("module", "what another kernel module measures"),
     (
@@ -174,23 +174,23 @@ const TRACKERS: [(&str, &str); 17] = [
     ),
     (
         "offcpu",
-        "how long tasks do not run, where they wait, and who wakes them",
+        "how long tasks are off the CPU, where they wait, and what wakes them",
     ),
     ("pair", "from any point in the kernel to another"),
     (
         "reclaim",
         "how long tasks reclaim or compact memory themselves",
     ),
-    (
-        "runqueue",
-        "how long runnable tasks have to wait while others run",
-    ),
+    ("runqueue", "how long runnable tasks wait while others run"),
     ("softirq", "how long softirqs run"),
     (
         "syscall",
         "how long system calls take, and where tasks wait in them",
     ),
-    ("tree", "the way from an interrupt or a timer to user space"),
+    (
+        "tree",
+        "the path from an interrupt or a timer to user space",
+    ),
     ("wakeup", "how long woken tasks wait for a CPU"),
     ("workqueue", "how long work items wait and run"),
 ];

@@ -76,7 +76,7 @@ fn interval(words: &[String]) -> Result<Option<(Duration, u64)>> {
         .map_err(anyhow::Error::msg)
         .with_context(|| format!("-i {first}"))?;
     if interval.0 == 0 {
-        bail!("-i {first}: an interval is longer than nothing");
+        bail!("-i {first}: expected a duration greater than 0");
     }
     let count = match words.get(1) {
         None => u64::MAX,
@@ -132,7 +132,7 @@ fn show(
 fn footer(percentiles: &[Percentile], count: u64, stats: &Stats, whole: bool) -> Vec<String> {
     let mut lines = Vec::new();
     if percentiles.is_empty() {
-        lines.push("nothing has ended yet".to_string());
+        lines.push("no operation has ended yet".to_string());
     } else {
         let known = percentiles.iter();
         let known: Vec<String> = known

@@ -163,17 +163,20 @@ const COUNTERS: [(&str, &str); 32] = [
     ("off", "of these: while it was not enabled"),
     ("ended", "of started: the end was seen"),
     ("pending", "of started: in flight now"),
-    ("replaced", "dropped: the same key began again"),
+    ("replaced", "dropped: their key started again"),
     ("cleared", "dropped when it was disabled"),
-    ("gone", "dropped: ceased to exist without an end"),
+    ("gone", "dropped: their object is gone without an end"),
     ("unmatched", "ends of operations that are not tracked"),
-    ("negative", "of ended: the end was before the begin"),
+    ("negative", "of ended: the end was before the start"),
     ("timed_out", "of started: had not ended after the timeout"),
     ("late", "of ended: had timed out"),
     ("alerts", "alerts raised"),
     ("alerts_lost", "of these: found no place in the ring"),
     ("wakes", "how often sleeping readers were woken"),
-    ("wakes_suppressed", "alerts that found a wake-up coming"),
+    (
+        "wakes_suppressed",
+        "alerts for which a wakeup was already due",
+    ),
     ("min", "the shortest delay"),
     ("mean", "of all delays"),
     ("max", "the longest delay"),
@@ -181,18 +184,18 @@ const COUNTERS: [(&str, &str); 32] = [
     ("max_capacity", "how many it may grow to hold"),
     ("free", "of capacity: free, approximately"),
     ("grown", "how often the pool grew"),
-    ("grow_failed", "how often it could not, for want of memory"),
+    ("grow_failed", "how often it could not: no memory"),
     (
         "alerts_suppressed",
         "late, but over max_alerts in that second",
     ),
-    ("overruns", "alerts that readers came too late for"),
+    ("overruns", "alerts overwritten before they were read"),
     ("readers", "alerts suppressed: the task reads alerts"),
     (
         "crowded",
         "of attempts: lost, too many of their key were live",
     ),
-    ("before_start", "of started: under way before the start"),
+    ("before_start", "of started: in flight before the start"),
     (
         "before_start_ended",
         "of ended: these, not in the histogram, min, mean and max",
@@ -206,7 +209,7 @@ fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outco
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
         };
-        bail!("no tracker is called {name:?}; {hint}");
+        bail!("unknown tracker {name:?}; {hint}");
     }
     for tracker in all.iter().filter(|t| name.is_none_or(|n| n == t.name)) {
         if json {

@@ -157,7 +157,7 @@ fn verdict(probe: &MeasuredProbe) -> String {
             "The slowest {runs} had more {event} than the others: {:.1} on average, instead of {:.2}.",
             had.mean, had.others
         ),
-        None => format!("The slowest {runs} had no more of what was counted than the others."),
+        None => format!("The slowest {runs} had no more of any counted event than the others."),
     }
 }
 
@@ -202,7 +202,7 @@ bucket 1792 2048 2 0 {slow}
     fn an_event_that_is_rare_explains_nothing() {
         assert_eq!(
             verdict(&measured(0).probes[1]),
-            "The slowest 2 runs had no more of what was counted than the others."
+            "The slowest 2 runs had no more of any counted event than the others."
         );
         assert_eq!(verdict(&measured(0).probes[0]), "");
     }

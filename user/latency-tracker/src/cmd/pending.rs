@@ -40,7 +40,7 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
         return Ok(Outcome::Fine);
     }
     if all.is_empty() {
-        out::note("nothing is in flight");
+        out::note("no operation is in flight");
     } else {
         table(&all, args)?;
     }

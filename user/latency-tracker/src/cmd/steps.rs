@@ -25,7 +25,7 @@ pub(crate) fn run(root: &ProcRoot, args: &StepsArgs) -> Result<Outcome> {
     let names: Vec<String> = names.into_iter().filter(|n| root.has_steps(n)).collect();
     if names.is_empty() {
         match &args.name {
-            Some(name) => bail!("{name} has no steps; an instance of the tracker `tree` does"),
+            Some(name) => bail!("{name} has no steps; only instances of the tracker `tree` have"),
             None => bail!("no instance has steps; start one: latency-tracker start way tree"),
         }
     }
@@ -48,7 +48,7 @@ fn show(name: &str, steps: &[StepTime]) -> Result<()> {
     out::line(&out::paint(out::Colour::Bold, name))?;
     let all: u128 = steps.iter().map(StepTime::total).sum();
     if steps.is_empty() {
-        return out::line("  no way has reached its end yet");
+        return out::line("  no path has ended yet");
     }
     let row = |step: &StepTime| {
         let part = usize::try_from(step.total() * BAR as u128 / all.max(1)).unwrap_or(BAR);

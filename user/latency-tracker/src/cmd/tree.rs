@@ -66,7 +66,7 @@ pub(crate) fn run(root: &ProcRoot, args: &TreeArgs) -> Result<Outcome> {
         );
     }
     if args.interval.0 == 0 {
-        bail!("--interval: a time is longer than nothing");
+        bail!("--interval 0: expected a duration greater than 0");
     }
     if !args.live || !std::io::stdout().is_terminal() {
         return once(root, args);
@@ -75,7 +75,7 @@ pub(crate) fn run(root: &ProcRoot, args: &TreeArgs) -> Result<Outcome> {
     loop {
         let pending = match root.pending(name) {
             Err(ProcError::NoInstance(_)) => {
-                out::note("the instance is gone");
+                out::note("the instance was removed");
                 return Ok(Outcome::Fine);
             }
             pending => pending?,
@@ -129,11 +129,11 @@ fn cut(mut lines: Vec<String>, height: Option<usize>) -> Vec<String> {
 fn summary(name: &str, roots: &[Root]) -> String {
     let tips = roots.iter().map(|root| root.tips.len()).sum();
     if tips == 0 {
-        return format!("{name}: nothing is under way");
+        return format!("{name}: no path is in flight");
     }
     let from = out::plural(roots.len(), "origin");
     format!(
-        "{name}: {} under way from {from}",
+        "{name}: {} in flight from {from}",
         out::plural(tips, "path")
     )
 }
@@ -204,7 +204,7 @@ impl Tip {
             "running" => "runs".into(),
             "waiting" if what.starts_with("lock:") => "waits for a spinlock".into(),
             "waiting" => "sleeps in the middle of its work".into(),
-            "working" => "has begun a work that is not done".into(),
+            "working" => "has started work that is not done".into(),
             "queued" => {
                 let (_, function) = what.split_once(':').unwrap_or_default();
                 let whom = if what.starts_with("call:") {
@@ -214,7 +214,7 @@ impl Tip {
                 };
                 format!("{function} waits for {whom}")
             }
-            "awake" => "was woken while it was awake, and may run on".into(),
+            "awake" => "was woken while awake, and may keep running".into(),
             other => other.to_string(),
         }
     }
@@ -283,7 +283,7 @@ age=9000 start=1000 task=0xffff8883 pid=0 tid=0 comm=\"\" end=none state=queued 
         let roots = of(PENDING);
         assert_eq!(
             summary("way", &roots),
-            "way: 3 paths under way from 2 origins"
+            "way: 3 paths in flight from 2 origins"
         );
         let lines: Vec<_> = roots.iter().flat_map(Root::lines).collect();
         assert_eq!(
@@ -319,6 +319,6 @@ age=9000 start=1000 task=0xffff8883 pid=0 tid=0 comm=\"\" end=none state=queued 
 
     #[test]
     fn nothing_is_said_to_be_nothing() {
-        assert_eq!(summary("way", &[]), "way: nothing is under way");
+        assert_eq!(summary("way", &[]), "way: no path is in flight");
     }
 }

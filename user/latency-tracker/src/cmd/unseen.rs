@@ -7,17 +7,17 @@ use lt_proc::{Instance, Stats};
 /// As a clause about the instance; `None` if it sees them all.
 pub(crate) fn unseen(instance: &Instance, stats: &Stats) -> Option<&'static str> {
     if stats.get("before_start").is_none() {
-        return Some("operations that began before it started are not seen");
+        return Some("operations in flight before its start are not tracked");
     }
     match instance.tracker.as_str() {
         "offcpu" => None,
         "syscall" => {
-            Some("of calls that began before it started, only those are seen whose task slept then")
+            Some("of the calls in flight before its start, only those whose task slept are tracked")
         }
         "lock" => Some(
-            "of waits that began before it started, only those are seen whose task slept for a mutex",
+            "of the waits in flight before its start, only those of tasks asleep for a mutex are tracked",
         ),
-        _ => Some("not all operations that began before it started are seen"),
+        _ => Some("not all operations in flight before its start are tracked"),
     }
 }
 
@@ -47,7 +47,7 @@ mod tests {
         assert!(
             unseen(&instance("block"), &none)
                 .unwrap()
-                .contains("not seen")
+                .contains("not tracked")
         );
     }
 }

@@ -87,7 +87,7 @@ impl Watcher<'_> {
                 }
             }
             if chunk.end {
-                out::note("the instance is gone");
+                out::note("the instance was removed");
                 return Ok(());
             }
         }

@@ -13,35 +13,35 @@ Examples:
   latency-tracker explain my-trace --alerts late.txt
   latency-tracker explain /srv/slow/0001 --perfetto slow.pftrace
 
-For a request: its life, the queue of its device, and which requests overtook
-it. For anything else: the critical path of its thread in that delay (as
-`analyze path` has it), or what its CPU did, and which threads and interrupts
-worked more then than in the rest of the trace. What is not recorded
-has a line of its own, with the reason.
+For a request: its history, the queue of its device, and the requests that
+overtook it. For anything else: the critical path of its thread during the
+delay, as in `analyze path`, or what its CPU did; and the threads and
+interrupts that were busier during the delay than in the rest of the trace. A
+part that is not recorded has its own line, with the reason.
 
-https://ui.perfetto.dev opens the file of --perfetto: each alert with the path
-that explains it, and each CPU and each thread that did something in the delay
-and a tenth of it before and after; arrows are wakings.";
+https://ui.perfetto.dev opens the file of --perfetto. It shows each alert with
+the path that explains it, and each CPU and active thread, from a tenth of the
+delay before it to a tenth after it; arrows are wakeups.";
 
-/// Why something was late, from the trace around it.
+/// Explains why something was late, from the trace around it.
 #[derive(Debug, Args)]
 pub(crate) struct ExplainArgs {
-    /// A capture of `record`, or with --alerts any trace of the kernel: a directory. With `trace` of a capture, the
-    /// evidence.json beside it counts.
+    /// The directory of a capture of `record` or, with --alerts, of any kernel trace. For the `trace` of a capture, the
+    /// evidence.json beside it is read as well.
     pub(crate) capture: PathBuf,
-    /// Explain the alerts of this file, lines as in /proc/latency_tracker/alerts (- is standard input).
+    /// Explain the alerts in this file, in the format of /proc/latency_tracker/alerts (- is standard input).
     #[arg(long, value_name = "FILE")]
     pub(crate) alerts: Option<PathBuf>,
-    /// Only the alert of this number; repeatable.
+    /// Explain only the alert with this number; repeatable.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seq: Vec<u64>,
-    /// One JSON object an alert.
+    /// Print one JSON object per alert.
     #[arg(short, long)]
     pub(crate) json: bool,
-    /// Also draw all of it, for ui.perfetto.dev; the file is replaced if it exists.
+    /// Also write the alerts and their paths for ui.perfetto.dev; an existing file is replaced.
     #[arg(long, value_name = "FILE")]
     pub(crate) perfetto: Option<PathBuf>,
-    /// Say at the end how much was read, and how fast.
+    /// Print at the end how much was read, and how fast.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }

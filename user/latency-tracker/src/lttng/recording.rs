@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A session that writes all it records to disk, and tells what it lost: one channel, whose events are of one process.
+//! A session that writes all it records to disk, and counts what it lost: one channel, whose events are of one process.
 
 use std::path::Path;
 use std::time::Duration;

@@ -29,7 +29,7 @@ pub(crate) struct ProfileArgs {
 pub(crate) enum Action {
     /// Prints the table: operations of each class by how long they took.
     #[command(
-        after_help = "Counts from 100000 on are shortened; --json has all digits.\n\nExamples:\n  \
+        after_help = "Counts of 100000 or more are abbreviated; --json has all digits.\n\nExamples:\n  \
 latency-tracker profile show\n  latency-tracker profile show io --minutes 15\n  \
 latency-tracker profile show --reset"
     )]
@@ -42,8 +42,8 @@ latency-tracker profile save io --minutes 5 -o now.json"
     Save(SaveArgs),
     /// Reports whether, and where, two profiles differ.
     #[command(
-        after_help = "Each class is put to a chi-squared test; rows are merged until all expected\n\
-counts are 5 or more.\n\nExit status: 0 alike as far as can be told, 1 error, 2 they differ.\n\n\
+        after_help = "Each class is tested with chi-squared; rows are merged until all expected\n\
+counts are 5 or more.\n\nExit status: 0 no significant difference, 1 error, 2 they differ.\n\n\
 Examples:\n  latency-tracker profile compare monday.json tuesday.json\n  \
 latency-tracker profile compare monday.json --minutes 5"
     )]
@@ -66,7 +66,7 @@ latency-tracker profile draw night.json -o writes.svg --class b_write"
 /// Which profile of which instance.
 #[derive(Debug, Args)]
 pub(crate) struct Source {
-    /// The instance; may be omitted if only one makes a profile.
+    /// The instance; may be omitted if only one has a profile.
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) span: SpanArgs,
@@ -87,13 +87,13 @@ pub(crate) struct SpanArgs {
 pub(crate) struct ShowArgs {
     #[command(flatten)]
     pub(crate) source: Source,
-    /// End the profile, print it, and begin the next one.
+    /// End the profile, print it, and start the next one.
     #[arg(short, long, conflicts_with_all = ["minutes", "previous"])]
     pub(crate) reset: bool,
-    /// Also print empty rows at either end.
+    /// Also print the empty rows at both ends.
     #[arg(short, long)]
     pub(crate) all: bool,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(short, long)]
     pub(crate) json: bool,
 }
@@ -111,29 +111,29 @@ pub(crate) struct SaveArgs {
 pub(crate) struct CompareArgs {
     /// A file of `save` or `record`.
     pub(crate) before: PathBuf,
-    /// Another one; the instance's present profile if omitted.
+    /// The file to compare it with; by default the current profile of the instance.
     pub(crate) after: Option<PathBuf>,
     /// The instance to compare with.
     #[arg(long, conflicts_with = "after")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) span: SpanArgs,
-    /// They differ if chance causes as large a difference less often than this.
+    /// The p-value below which a difference is significant.
     #[arg(long, default_value_t = 0.001, value_name = "P")]
     pub(crate) significance: f64,
-    /// One JSON object.
+    /// Print one JSON object.
     #[arg(short, long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
-    /// The instance; may be omitted if only one makes a profile.
+    /// The instance; may be omitted if only one has a profile.
     pub(crate) name: Option<String>,
     /// The time between two samples (a bare number is seconds).
     #[arg(short, long, default_value = "5s", value_parser = seconds)]
     pub(crate) every: Nanos,
-    /// How long (a bare number is seconds).
+    /// How long to sample (a bare number is seconds).
     #[arg(short, long, default_value = "10m", value_parser = seconds)]
     pub(crate) duration: Nanos,
     /// The file; replaced if it exists.

@@ -19,7 +19,7 @@ use crate::wait::{Signals, Wake};
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     ensure!(
         args.every.0 > 0,
-        "--every {}: expected more than nothing",
+        "--every {}: expected a duration greater than 0",
         args.every
     );
     let name = super::instance(root, args.name.as_deref())?;
@@ -61,7 +61,7 @@ fn over_reset(last: &Profile, previous: Profile, now: &Profile) -> Vec<Profile> 
         .then(|| previous.since(last))
         .flatten();
     if before.is_none() {
-        out::note("the profile was reset more than once between two samples: not all is here");
+        out::note("the profile was reset more than once between two samples: counts are missing");
     }
     before.into_iter().chain([now.clone()]).collect()
 }

@@ -167,7 +167,7 @@ impl ProfileFile {
         for (i, sample) in file.samples.iter().enumerate() {
             ensure!(
                 sample.begin <= sample.end,
-                "sample {i}: it ends before it begins"
+                "sample {i}: it ends before it starts"
             );
             for (class, counts) in &sample.counts.0 {
                 let (found, expected) = (counts.len(), file.low.len());

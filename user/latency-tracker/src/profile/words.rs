@@ -36,12 +36,12 @@ pub(crate) fn sentence(class: &str, comparison: &Comparison, significance: f64) 
     let (Some(test), Some(moved)) = (comparison.test, comparison.moved) else {
         let Comparison { before, after, .. } = comparison;
         return format!(
-            "{name}: not tested, too few that differ in time ({before} before, {after} after)"
+            "{name}: not tested, too few in different rows ({before} before, {after} after)"
         );
     };
     let p = p_value(test.p);
     if !differs(comparison, significance) {
-        return format!("{name}: no difference that chance would not make ({p})");
+        return format!("{name}: no significant difference ({p})");
     }
     let bound = Nanos(moved.bound);
     if moved.change().abs() < NOTABLE {
@@ -108,7 +108,7 @@ mod tests {
     fn alike_small_and_few_are_told_apart() {
         assert_eq!(
             say(&[50, 50], &[52, 48]),
-            "write requests: no difference that chance would not make (p = 0.777)"
+            "write requests: no significant difference (p = 0.777)"
         );
         assert_eq!(
             say(&[10_000_000, 10_000_000], &[10_050_000, 9_950_000]),
@@ -116,7 +116,7 @@ mod tests {
         );
         assert_eq!(
             say(&[3, 1], &[2, 2]),
-            "write requests: not tested, too few that differ in time (4 before, 4 after)"
+            "write requests: not tested, too few in different rows (4 before, 4 after)"
         );
     }
 

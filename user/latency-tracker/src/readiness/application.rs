@@ -11,12 +11,12 @@ use crate::out;
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "policy",
-        why: "an ordinary thread waits for the others of its CPU; FIFO 99 competes with the kernel",
+        why: "an ordinary thread waits for the other threads of its CPU; FIFO 99 competes with the kernel",
         question: policy,
     },
     Row {
         name: "affinity",
-        why: "only on these CPUs is it shielded",
+        why: "it is shielded only on these CPUs",
         question: affinity,
     },
     Row {
@@ -26,27 +26,27 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "page faults",
-        why: "each is a detour into the kernel, where it may wait for locks and for memory",
+        why: "each enters the kernel, where it may wait for locks and for memory",
         question: faults,
     },
     Row {
         name: "preempted",
-        why: "something with a higher priority, or an equal one, ran instead",
+        why: "a task of higher or equal priority ran instead",
         question: preempted,
     },
     Row {
         name: "timer slack",
-        why: "the sleeps of an ordinary thread may end this much late, so that timers expire together",
+        why: "the sleeps of an ordinary thread may end this late, so that timers expire in batches",
         question: slack,
     },
     Row {
         name: "bandwidth",
-        why: "a cgroup with a limit stops its tasks when they have used it up",
+        why: "a cgroup with a quota throttles its tasks once it is used up",
         question: bandwidth,
     },
     Row {
         name: "limits",
-        why: "without them a thread that it starts later gets no priority or no locked memory",
+        why: "without them, threads that it starts later get no priority or no locked memory",
         question: limits,
     },
 ];
@@ -138,8 +138,10 @@ fn locked(root: &Root, target: &Target) -> Found {
 fn faults(_: &Root, target: &Target) -> Found {
     match target.window.faults.clone()? {
         (0, 0) => Ok(ok("none in 1 s")),
-        (minor, 0) => Ok(warn(format!("{minor} minor ones in 1 s"))),
-        (minor, major) => Ok(bad(format!("{major} major and {minor} minor ones in 1 s"))),
+        (minor, 0) => Ok(warn(format!("{minor} minor faults in 1 s"))),
+        (minor, major) => Ok(bad(format!(
+            "{major} major and {minor} minor faults in 1 s"
+        ))),
     }
 }
 

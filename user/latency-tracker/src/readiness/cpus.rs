@@ -113,7 +113,7 @@ impl FromStr for Cpus {
                 .all(digit)
                 .then(|| digits.parse::<u32>().ok());
             let cpu = cpu.flatten().filter(|cpu| *cpu < MOST);
-            cpu.ok_or_else(|| format!("'{digits}' is no CPU: expected a list as 0-3,8"))
+            cpu.ok_or_else(|| format!("'{digits}': expected a list of CPUs such as 0-3,8"))
         };
         let mut cpus = BTreeSet::new();
         for part in text.split(',') {
@@ -135,7 +135,7 @@ impl FromStr for Cpus {
             }
             if used == 0 || size == 0 || used > size {
                 return Err(format!(
-                    "'{part}': of a group of {size}, {used} cannot be used"
+                    "'{part}': expected USED from 1 to GROUP in {used}/{size}"
                 ));
             }
             cpus.extend((first..=last).filter(|cpu| (cpu - first) % size < used));

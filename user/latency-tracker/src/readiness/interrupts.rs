@@ -14,7 +14,7 @@ const WORK: &str = "/sys/devices/virtual/workqueue/cpumask";
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "interrupts",
-        why: "a device's interrupt takes the CPU from every task, and its thread runs at FIFO 50",
+        why: "a device interrupt takes the CPU from every task, and its thread runs at FIFO 50",
         question: interrupts,
     },
     Row {
@@ -29,12 +29,12 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "irqbalance",
-        why: "it moves interrupts again, onto every CPU that it does not know to be banned",
+        why: "it moves interrupts back onto every CPU that is not banned in its configuration",
         question: irqbalance,
     },
     Row {
         name: "work queues",
-        why: "work items of the whole kernel run where this mask permits",
+        why: "unbound work items of the whole kernel run on the CPUs of this mask",
         question: work,
     },
     Row {
@@ -121,7 +121,7 @@ fn interrupts(root: &Root, target: &Target) -> Found {
         let found = format!("{others} elsewhere");
         return Ok(ok(match moving.is_empty() {
             true => found,
-            false => format!("{found}; {} move there when they occur next", some(&moving)),
+            false => format!("{found}; {} move when they next occur", some(&moving)),
         }));
     }
     let shown: Vec<String> = here.iter().map(|line| line.shown.clone()).collect();
@@ -157,7 +157,7 @@ fn managed_interrupts(root: &Root, target: &Target) -> Found {
     match shown.is_empty() {
         true => Ok(ok("elsewhere (isolcpus=managed_irq)")),
         false => Ok(warn(format!(
-            "{}: of queues that only these CPUs use; they come for their own requests",
+            "{}: of queues that only these CPUs use, for their own requests",
             some(&shown)
         ))),
     }
@@ -184,7 +184,7 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
         banned = banned.or(&list);
     }
     match target.cpus.without(&banned) {
-        open if open.is_empty() => Ok(ok("runs, and leaves these CPUs alone")),
+        open if open.is_empty() => Ok(ok("runs, with these CPUs banned")),
         open => {
             let ban = format!(
                 "echo IRQBALANCE_BANNED_CPULIST={} >> /etc/default/irqbalance && \
@@ -216,7 +216,7 @@ fn threads(root: &Root, target: &Target) -> Found {
     };
     let all: Vec<Task> = tasks::all(root)?.into_iter().filter(foreign).collect();
     if all.is_empty() {
-        return Ok(ok("none but the kernel's own of each CPU"));
+        return Ok(ok("only the kernel's per-CPU threads"));
     }
     let names: Vec<String> = all.iter().map(Task::shown).collect();
     let rest = target.housekeeping();
@@ -231,7 +231,7 @@ fn highest(root: &Root, target: &Target) -> Found {
     };
     let all: Vec<Task> = tasks::all(root)?.into_iter().filter(highest).collect();
     if all.is_empty() {
-        return Ok(ok("no task at 99 but the kernel's"));
+        return Ok(ok("only the kernel's tasks at 99"));
     }
     let lower = |task: &Task| {
         // chrt changes the policy, too, unless it is named.

@@ -18,17 +18,17 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "housekeeping",
-        why: "what cannot run on isolated CPUs needs another one",
+        why: "tasks and interrupts that are kept off isolated CPUs need another CPU",
         question: housekeeping,
     },
     Row {
         name: "partitions",
-        why: "the kernel makes a partition that it cannot grant an ordinary cpuset, in silence",
+        why: "the kernel silently turns a partition that it cannot grant into an ordinary cpuset",
         question: partitions,
     },
     Row {
         name: "boot line",
-        why: "the kernel ignores lists that contradict each other, and says so in its log only",
+        why: "the kernel ignores lists that contradict each other, and reports that only in its log",
         question: boot_line,
     },
     Row {
@@ -38,7 +38,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "caches",
-        why: "what other CPUs do throws the memory of a task out of a cache that they share",
+        why: "other CPUs evict the memory of a task from a cache that they share",
         question: cache::shared,
     },
     Row {
@@ -48,7 +48,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "RCU callbacks",
-        why: "without rcu_nocbs each CPU frees its own memory, in softirqs",
+        why: "without rcu_nocbs each CPU runs its RCU callbacks itself, in softirqs",
         question: rcu,
     },
     Row {
@@ -83,7 +83,7 @@ fn housekeeping(_: &Root, target: &Target) -> Found {
     match rest.is_empty() {
         false => Ok(ok(format!("CPU {rest}"))),
         true => Ok(bad(
-            "these are all CPUs: leave at least one out, as `check --rt 1-3`",
+            "these are all CPUs: leave at least one out, as in `check --rt 1-3`",
         )),
     }
 }
@@ -164,7 +164,7 @@ fn boot_line(root: &Root, target: &Target) -> Found {
     let last = last_possible(root, target);
     let mut wrong = Vec::new();
     let mut compare = |what: &str, asked: Option<&Cpus>, got: &Cpus| match asked {
-        None => wrong.push(format!("{what} is no list of CPUs")),
+        None => wrong.push(format!("{what} is not a list of CPUs")),
         Some(asked) if asked != got => {
             wrong.push(format!("{what} asks for {asked}, the kernel has {got}"))
         }
@@ -236,9 +236,9 @@ fn siblings(root: &Root, target: &Target) -> Found {
 fn tick(root: &Root, target: &Target) -> Found {
     let full = root.cpus(&format!("{CPU}/nohz_full"))?;
     match target.cpus.without(&full) {
-        none if none.is_empty() => Ok(ok("stops where one task runs (nohz_full)")),
+        none if none.is_empty() => Ok(ok("stops while one task runs (nohz_full)")),
         ticking => {
-            let answer = warn(format!("on CPU {ticking}, also where one task runs"));
+            let answer = warn(format!("on CPU {ticking}, even while one task runs"));
             Ok(answer.fix(boot(&format!("nohz_full={}", target.shielded()))))
         }
     }
@@ -258,7 +258,7 @@ fn rcu(root: &Root, target: &Target) -> Found {
     }
     let all = root.built_with(&["RCU_NOCB_CPU_DEFAULT_ALL"]);
     if all.is_ok_and(|all| !all.is_empty()) {
-        return Ok(ok("offloaded, as the kernel was built"));
+        return Ok(ok("offloaded by the kernel's configuration"));
     }
     let answer = warn(format!("executed on CPU {left}"));
     Ok(answer.fix(boot(&format!("rcu_nocbs={}", target.shielded()))))

@@ -10,22 +10,22 @@ use super::{Target, programs};
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "preemption",
-        why: "without PREEMPT_RT the kernel holds off the scheduler in spinlocks and softirqs",
+        why: "without PREEMPT_RT, spinlocks and softirqs hold off the scheduler",
         question: preemption,
     },
     Row {
         name: "fair server",
-        why: "it gives ordinary tasks 50 ms of each second of a CPU that real-time tasks never leave",
+        why: "it gives ordinary tasks 50 ms of each second on a CPU that real-time tasks keep busy",
         question: |root, target| server(root, target, "fair_server"),
     },
     Row {
         name: "sched_ext server",
-        why: "the same for the tasks of a BPF scheduler",
+        why: "it gives tasks of a BPF scheduler time on a CPU that real-time tasks keep busy",
         question: |root, target| server(root, target, "ext_server"),
     },
     Row {
         name: "clock source",
-        why: "reading another clock than the processor's own takes microseconds",
+        why: "reading a clock other than the processor's own takes microseconds",
         question: clock,
     },
     Row {
@@ -45,12 +45,12 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "tracing",
-        why: "what is traced costs time at each event, and patches code on all CPUs when it changes",
+        why: "tracing costs time at each event, and switching it patches code on all CPUs",
         question: tracing,
     },
     Row {
         name: "BPF programs",
-        why: "a program runs at each hit of what it traces, on these CPUs, too",
+        why: "a BPF program runs at each hit of its hook, also on these CPUs",
         question: programs::tracing,
     },
 ];

@@ -9,27 +9,27 @@ use super::root::{Root, chosen};
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "swap",
-        why: "a page that is on a disk takes milliseconds to come back",
+        why: "a page on disk takes milliseconds to read back",
         question: swap,
     },
     Row {
         name: "huge pages",
-        why: "a fault may wait until memory for a huge page has been made free",
+        why: "a fault may wait until compaction has freed a huge page",
         question: huge_pages,
     },
     Row {
         name: "NUMA balancing",
-        why: "it unmaps pages, to see by the faults which CPU uses them",
+        why: "it unmaps pages, to learn from the faults which CPU uses them",
         question: |root, _| zero(root, "/proc/sys/kernel/numa_balancing"),
     },
     Row {
         name: "page merging",
-        why: "a write to a page that KSM has merged is a fault and a copy",
+        why: "a write to a page that KSM has merged causes a fault and a copy",
         question: |root, _| zero(root, "/sys/kernel/mm/ksm/run"),
     },
     Row {
         name: "compaction",
-        why: "it moves pages in the background, and a task that touches one meanwhile waits",
+        why: "it migrates pages in the background; a task that touches one waits",
         question: |root, _| zero(root, "/proc/sys/vm/compaction_proactiveness"),
     },
 ];
@@ -39,7 +39,7 @@ fn swap(root: &Root, _: &Target) -> Found {
     match areas.lines().skip(1).count() {
         0 => Ok(ok("none")),
         count => {
-            Ok(warn(format!("{count} in use; locked memory is safe from it")).fix("swapoff -a"))
+            Ok(warn(format!("{count} in use; locked memory is not affected")).fix("swapoff -a"))
         }
     }
 }

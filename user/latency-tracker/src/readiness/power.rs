@@ -21,27 +21,27 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "EFI runtime",
-        why: "while the firmware serves a call, as for its variables, it may keep interrupts off",
+        why: "a firmware call, such as access to a variable, may keep interrupts off",
         question: efi,
     },
     Row {
         name: "idle states",
-        why: "the wake-up of a CPU that slept deeply is late by the time to leave that state",
+        why: "wakeup from a deep idle state is late by the exit latency of that state",
         question: idle,
     },
     Row {
         name: "frequency",
-        why: "a CPU that idled runs slowly until its governor has noticed",
+        why: "a CPU that was idle runs slowly until its governor raises the frequency",
         question: governor,
     },
     Row {
         name: "energy preference",
-        why: "the processor itself takes its time to become fast",
+        why: "the processor itself takes time to raise its frequency",
         question: preference,
     },
     Row {
         name: "boost",
-        why: "how fast a boosted core is depends on what the others do",
+        why: "the frequency of a boosted core depends on the load of the others",
         question: boost,
     },
     Row {
@@ -55,14 +55,14 @@ fn firmware(_: &Root, target: &Target) -> Found {
     match target.window.smi.clone()? {
         0 => Ok(ok("no system management interrupt in 1 s")),
         count => Ok(bad(format!(
-            "{count} system management interrupts in 1 s: look in the firmware's set-up"
+            "{count} system management interrupts in 1 s: check the firmware's setup"
         ))),
     }
 }
 
 fn efi(root: &Root, _: &Target) -> Found {
     if !root.exists("/sys/firmware/efi") {
-        return Ok(ok("the machine was not booted by EFI"));
+        return Ok(ok("not booted by EFI"));
     }
     if root.parameter("noefi")?.is_some() {
         return Ok(ok("off, by noefi"));
@@ -117,7 +117,7 @@ fn idle(root: &Root, target: &Target) -> Found {
         deepest = deepest.max(Some(here));
     }
     let (latency, name) = deepest.unwrap_or_default();
-    let found = format!("the deepest that is permitted, {name}, takes {latency} us to leave");
+    let found = format!("deepest permitted state {name}, exit latency {latency} us");
     match fix.is_empty() {
         true => Ok(ok(found)),
         false => Ok(warn(found).fixes(fix)),

@@ -2,7 +2,7 @@
 
 //! Rows about what processes trace with: BPF programs, perf events, sessions of LTTng.
 //!
-//! The kernel tells which files of a process are BPF links and programs (`/proc/PID/fdinfo/N`). A link that is only
+//! The kernel shows which files of a process are BPF links and programs (`/proc/PID/fdinfo/N`). A link that is only
 //! pinned in a BPF file system is no file of any process: `bpftool link` shows it.
 
 use super::Target;

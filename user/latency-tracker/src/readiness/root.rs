@@ -44,7 +44,7 @@ impl Root {
 
     fn why(path: &str, error: &io::Error) -> Missing {
         match error.kind() {
-            io::ErrorKind::NotFound => Missing(format!("{path} is not there")),
+            io::ErrorKind::NotFound => Missing(format!("{path} does not exist")),
             io::ErrorKind::PermissionDenied => Missing(format!("{path}: only root can read it")),
             _ => Missing(format!("{path}: {error}")),
         }
@@ -71,7 +71,7 @@ impl Root {
     pub(super) fn value<T: FromStr>(&self, path: &str) -> Result<T, Missing> {
         let text = self.text(path)?;
         let word = text.split_whitespace().next().unwrap_or_default();
-        let bad = |_| Missing(format!("{path}: '{text}' is not what was expected"));
+        let bad = |_| Missing(format!("{path}: unexpected content '{text}'"));
         word.parse().map_err(bad)
     }
 
@@ -88,8 +88,7 @@ impl Root {
     /// A file with a mask of CPUs.
     pub(super) fn mask(&self, path: &str) -> Result<Cpus, Missing> {
         let text = self.text(path)?;
-        Cpus::from_mask(&text)
-            .ok_or_else(|| Missing(format!("{path}: '{text}' is no mask of CPUs")))
+        Cpus::from_mask(&text).ok_or_else(|| Missing(format!("{path}: '{text}' is not a CPU mask")))
     }
 
     /// `N` bytes of a file, from `offset`.

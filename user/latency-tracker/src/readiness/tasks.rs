@@ -28,7 +28,7 @@ pub(super) struct Stat {
 impl Stat {
     pub(super) fn read(root: &Root, path: &str) -> Result<Self, Missing> {
         let text = root.text(path)?;
-        let bad = || missing(format!("{path}: '{text}' is not what was expected"));
+        let bad = || missing(format!("{path}: unexpected content '{text}'"));
         // A name may have spaces and brackets in it; no field after it has.
         let (start, rest) = text.rsplit_once(')').ok_or_else(bad)?;
         let (_, comm) = start.split_once('(').ok_or_else(bad)?;

@@ -9,17 +9,17 @@ use super::{Target, tasks};
 pub(super) const ROWS: &[Row] = &[
     Row {
         name: "lockup detector",
-        why: "its timer and its thread at FIFO 99 come to each CPU every 4 s",
+        why: "its timer and its FIFO 99 thread run on each CPU every 4 s",
         question: lockup,
     },
     Row {
         name: "NMI watchdog",
-        why: "it interrupts what has disabled interrupts, and occupies a performance counter",
+        why: "its NMI also interrupts code with interrupts off, and it occupies a performance counter",
         question: nmi,
     },
     Row {
         name: "hung tasks",
-        why: "a thread of the kernel walks through all tasks at this interval, on some CPU",
+        why: "a kernel thread walks through all tasks at this interval, on some CPU",
         question: hung,
     },
     Row {
@@ -34,7 +34,7 @@ pub(super) const ROWS: &[Row] = &[
     },
     Row {
         name: "machine checks",
-        why: "a timer on each CPU asks the hardware for corrected errors",
+        why: "a timer on each CPU polls the hardware for corrected errors",
         question: machine_checks,
     },
 ];

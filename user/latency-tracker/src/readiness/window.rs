@@ -88,14 +88,14 @@ impl Window {
 fn smi(root: &Root, cpus: &Cpus) -> Result<Vec<u64>, Missing> {
     if !root.text("/proc/cpuinfo")?.contains("GenuineIntel") {
         return Err(missing(
-            "only processors by Intel have the counter that this reads",
+            "only Intel processors have the counter of system management interrupts",
         ));
     }
     let read = |cpu| {
         let path = format!("/dev/cpu/{cpu}/msr");
         if !root.exists(&path) {
             return Err(missing(format!(
-                "{path} is not there: `modprobe msr`, as root"
+                "{path} does not exist: run `modprobe msr` as root"
             )));
         }
         root.bytes(&path, MSR_SMI_COUNT).map(u64::from_le_bytes)

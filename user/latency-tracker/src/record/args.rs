@@ -22,13 +22,13 @@ Examples:
   latency-tracker record -e 'irq_*' --subbuf-size 4M --post-trigger 100ms \\
       sda_queue block threshold=50ms from=insert dev=sda
 
-With TRACKER the instance is created for the run and removed at its end;
-without, it must run already and stays. A capture is a numbered directory:
+With TRACKER, the instance is created for the run and removed at its end.
+Without, it must exist, and stays. A capture is a numbered directory:
   trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
   alert.json       the alerts
   evidence.json    what a trace cannot hold: the limits of the late task's
-                   cgroups, their counters before and after the delay
-  explanation.txt  what the trace says about them";
+                   cgroups, and their counters before and after the delay
+  explanation.txt  why the operations were late, from the trace";
 
 /// Waits for alerts and saves what the kernel did before each: an LTTng flight recorder.
 #[derive(Debug, Args)]
@@ -38,10 +38,10 @@ pub(crate) struct RecordArgs {
     pub(crate) name: String,
     /// Create the instance, with this tracker.
     pub(crate) tracker: Option<String>,
-    /// Its parameters.
+    /// Parameters of the tracker.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) settings: Vec<Setting>,
-    /// Where the captures go: a directory that only you can write to.
+    /// The directory for the captures; no other user may have write access.
     #[arg(short, long, value_name = "DIR", default_value = super::CAPTURES)]
     pub(crate) output: PathBuf,
     /// End after this many captures.
@@ -56,13 +56,13 @@ pub(crate) struct RecordArgs {
     /// Take no snapshot within this time after the last one.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "1s")]
     pub(crate) cooldown: Nanos,
-    /// Let the recorder fill before the first alert counts.
+    /// Ignore alerts for this time after the start, while the buffers fill.
     #[arg(long, value_name = "DURATION", value_parser = seconds, default_value = "0")]
     pub(crate) arm_delay: Nanos,
     /// Take at most this many captures in 24 hours.
     #[arg(long, value_name = "COUNT")]
     pub(crate) max_per_day: Option<usize>,
-    /// Let all captures together take at most this much disk space (K, M, G).
+    /// Disk space that all captures together may take (K, M, G).
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = some_room)]
     pub(crate) disk_budget: Size,
     /// Remove the oldest capture when the budget is used up, instead of ending.
@@ -77,19 +77,19 @@ pub(crate) struct RecordArgs {
     /// Sub-buffers per CPU, a power of two.
     #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = two_to_the_n)]
     pub(crate) num_subbuf: u64,
-    /// Also record this kernel event; repeatable, `*` at the end matches all names that start so.
+    /// Also record this kernel event; repeatable, a `*` at the end matches any suffix.
     #[arg(short = 'e', long = "event", value_name = "EVENT", value_parser = event)]
     pub(crate) events: Vec<String>,
     /// Record only the events of -e.
     #[arg(long, requires = "events")]
     pub(crate) no_default_events: bool,
-    /// Leave out events that show where a thread or a request was held back: moves, limits, the queues of disks.
+    /// Leave out the events that show where a thread or a request was held back: migrations, limits, disk queues.
     #[arg(long, conflicts_with = "no_default_events")]
     pub(crate) lean: bool,
-    /// The format of the traces, instead of LTTng's default: Trace Compass reads ctf-1.8, babeltrace2 from 2.1 on both.
+    /// The format of the traces, instead of LTTng's default. Trace Compass reads ctf-1.8, babeltrace2 both from 2.1 on.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) trace_format: Option<Format>,
-    /// Do not explain the traces: no explanation.txt.
+    /// Write no explanation.txt.
     #[arg(long)]
     pub(crate) no_explain: bool,
 }
@@ -110,7 +110,7 @@ impl RecordArgs {
         }
     }
 
-    /// Those of the default events that `--lean` would leave out.
+    /// Returns the default events that `--lean` would leave out.
     pub(crate) fn saved_by_lean(&self, tracker: &str) -> Vec<&'static str> {
         if self.lean || self.no_default_events {
             return Vec::new();
@@ -121,7 +121,7 @@ impl RecordArgs {
         events
     }
 
-    /// What to record for alerts of that tracker, without doubles.
+    /// Returns the events to record for alerts of that tracker, without duplicates.
     pub(crate) fn events(&self, tracker: &str) -> Vec<String> {
         let mut events: Vec<String> = match self.no_default_events {
             true => Vec::new(),
@@ -173,7 +173,7 @@ fn two_to_the_n(text: &str) -> Result<u64, String> {
 
 fn positive(text: &str) -> Result<usize, String> {
     let number = text.parse::<usize>().ok().filter(|n| *n > 0);
-    number.ok_or_else(|| "expected a number above 0".to_string())
+    number.ok_or_else(|| "expected a number greater than 0".to_string())
 }
 
 fn event(text: &str) -> Result<String, String> {

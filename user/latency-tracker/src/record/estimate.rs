@@ -115,7 +115,7 @@ impl fmt::Display for Estimate {
             self.cpus
         )?;
         let Some(seconds) = self.seconds() else {
-            return write!(f, "; nothing happened yet, so no estimate");
+            return write!(f, "; no event came, so no estimate");
         };
         let bound = if self.wrapped() { "at most" } else { "about" };
         write!(

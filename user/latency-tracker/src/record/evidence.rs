@@ -61,7 +61,7 @@ impl Collector {
                 Unknown::Hidden => "/proc/kallsyms hides them (kernel.kptr_restrict)".to_string(),
             };
             note(&format!(
-                "addresses of kernel functions not recorded, {why}: a timer of a limit looks like any timer"
+                "addresses of kernel functions not recorded, {why}: timers of limits cannot be identified"
             ));
             Vec::new()
         });

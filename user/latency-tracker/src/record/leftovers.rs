@@ -56,7 +56,7 @@ impl Note {
             .map(|text| fs::write(&self.path, text));
         if !matches!(written, Some(Ok(()))) {
             note(&format!(
-                "cannot write {}: if this run is killed, nothing is tidied up",
+                "cannot write {}: if this run is killed, nothing is cleaned up",
                 self.path.display()
             ));
         }

@@ -15,8 +15,8 @@ use crate::seconds::seconds;
 use crate::size::Size;
 
 pub(crate) const EXAMPLES: &str = "\
-Exit status: 0 there is an answer, 1 error or ended early, 2 failed: something
-is lost at every rate, at --rate, or below --min.
+Exit status: 0 rate found, 1 error or ended early, 2 failed: events are lost at
+every rate, at --rate, or below --min.
 
 Examples:
   latency-tracker bench rate
@@ -26,15 +26,15 @@ Examples:
   latency-tracker bench rate --rate 50000 --time 1m
   latency-tracker bench rate --json | jq '.modes[] | {name, lossless}'
 
-It needs root and LTTng. LTTng's own processes run on the CPUs that are left.
+It needs root and LTTng, whose own processes run on the other CPUs.
 Ctrl-C ends it. The guide is Documentation/guide/real-time.md.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RateArgs {
-    /// Which events to make.
+    /// The kind of event.
     #[arg(short, long, value_enum, default_value_t = Kind::Syscall)]
     pub(crate) kind: Kind,
-    /// The CPU to make them on. By default the last one, of the isolated ones if there are any.
+    /// The CPU that makes the events. By default the last isolated CPU or, if none is isolated, the last.
     #[arg(
         short,
         long,
@@ -43,38 +43,38 @@ pub(crate) struct RateArgs {
         hide_default_value = true
     )]
     pub(crate) cpu: Cpus,
-    /// The sub-buffers of each CPU: their number and size, powers of two. By default 32x4M, of user space 32x1M.
+    /// The sub-buffers of each CPU: number and size, powers of two. By default 32x4M; for user space 32x1M.
     #[arg(short, long, value_name = "COUNTxSIZE", value_parser = buffers)]
     pub(crate) buffers: Option<Buffers>,
-    /// How often a timer wakes LTTng's consumer: a mode for each. By default 200ms, which is LTTng's own, and 4ms. For
-    /// user space 0, LTTng's own, which is no timer, since the program itself wakes the consumer, and 200us.
+    /// The period of the timer that wakes LTTng's consumer; each value is a mode. By default 200ms, which is LTTng's
+    /// own, and 4ms; for user space 0, which is LTTng's own (the program itself wakes the consumer), and 200us.
     #[arg(long, value_name = "TIME,...", value_parser = timer, value_delimiter = ',')]
     pub(crate) read_timer: Vec<Nanos>,
-    /// How long each run lasts at least. It lasts longer, up to ten times, until the events fill the buffers twice.
+    /// The shortest run. A run lasts up to ten times as long, until the events have filled the buffers twice.
     #[arg(short, long, value_parser = seconds, default_value = "2s")]
     pub(crate) time: Nanos,
     /// Make this many events in each run instead.
     #[arg(long, value_name = "COUNT", value_parser = positive, conflicts_with = "time")]
     pub(crate) events: Option<u64>,
-    /// Search until the lossless rate is known to this percentage.
+    /// Search until the lossless rate is known to within this percentage.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percentage)]
     pub(crate) resolution: f64,
-    /// Count a rate as lossless after this many runs of it without a loss.
+    /// Count a rate as lossless after this many runs without a loss.
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = positive)]
     pub(crate) repeat: u64,
-    /// Do not search: try this rate, events a second, or `full`, as often as --repeat says.
+    /// Do not search: run at this rate, in events per second or `full`, --repeat times.
     #[arg(short, long, value_name = "RATE", value_parser = rate)]
     pub(crate) rate: Option<Pace>,
-    /// Fail if the lossless rate is below.
+    /// Fail if the lossless rate is lower.
     #[arg(long, value_name = "RATE", value_parser = positive, conflicts_with = "rate")]
     pub(crate) min: Option<u64>,
-    /// The SCHED_FIFO priority of the thread that makes the events, 1 to 99; 0 for an ordinary task.
+    /// The SCHED_FIFO priority of the thread that makes the events, 1 to 99; 0 for SCHED_OTHER.
     #[arg(short, long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=99))]
     pub(crate) priority: i32,
-    /// Where LTTng writes the traces, which are removed after each run.
+    /// The directory for LTTng's traces, which are removed after each run.
     #[arg(long, value_name = "DIR", default_value = "/var/tmp")]
     pub(crate) traces: PathBuf,
-    /// Also write the result: .json; .svg or .txt, the times that events took at full rate. Repeatable.
+    /// Also write the result (.json), or the times of events at full rate (.svg, .txt). Repeatable.
     #[arg(short, long, value_name = "FILE", value_parser = output)]
     pub(crate) output: Vec<PathBuf>,
     /// Print one JSON object instead of text.
@@ -82,14 +82,14 @@ pub(crate) struct RateArgs {
     pub(crate) json: bool,
 }
 
-/// What is made.
+/// The kind of event that is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// A system call, getppid(2), which LTTng records as two events.
     Syscall,
-    /// A tracepoint of the kernel: signal_generate, of a signal that this process ignores.
+    /// A kernel tracepoint: signal_generate, for a signal that this process ignores.
     Kernel,
-    /// A tracepoint of user space, of LTTng's library (lttng_ust_cyg_profile_fast:func_entry). Python makes them.
+    /// A user-space tracepoint of LTTng's library (lttng_ust_cyg_profile_fast:func_entry), hit by Python.
     Ust,
 }
 
@@ -111,7 +111,7 @@ pub(crate) enum Pace {
 }
 
 impl RateArgs {
-    /// How the buffers of the channel are cut.
+    /// Returns the number and size of the channel's sub-buffers.
     pub(crate) fn buffers(&self) -> Buffers {
         self.buffers.unwrap_or(Buffers {
             subbuf_size: if self.kind == Kind::Ust { 1 } else { 4 } << 20,
@@ -119,18 +119,18 @@ impl RateArgs {
         })
     }
 
-    /// What clap cannot know.
+    /// Checks the rules that clap cannot express.
     pub(crate) fn check(&self) -> Result<()> {
         // The consumer of such a channel sleeps forever, and `lttng stop` waits for it.
         if self.kind != Kind::Ust && self.read_timers().contains(&Duration::ZERO) {
             bail!(
-                "--read-timer 0: nothing else than its read timer wakes the consumer of a kernel channel"
+                "--read-timer 0: expected a time greater than 0: nothing else wakes the consumer of a kernel channel"
             );
         }
         Ok(())
     }
 
-    /// The modes, without doubles.
+    /// Returns the modes, without duplicates.
     pub(crate) fn read_timers(&self) -> Vec<Duration> {
         let asked: Vec<Duration> = self.read_timer.iter().map(|t| (*t).into()).collect();
         let mut all: Vec<Duration> = Vec::new();
@@ -181,14 +181,14 @@ fn timer(text: &str) -> Result<Nanos, String> {
 
 fn positive(text: &str) -> Result<u64, String> {
     let number = text.replace('_', "").parse().ok().filter(|n| *n > 0);
-    number.ok_or_else(|| "expected a number above 0".to_string())
+    number.ok_or_else(|| "expected a number greater than 0".to_string())
 }
 
 fn rate(text: &str) -> Result<Pace, String> {
     if text == "full" {
         return Ok(Pace::Full);
     }
-    let rate = positive(text).map_err(|_| "expected events a second, or `full`")?;
+    let rate = positive(text).map_err(|_| "expected events per second, or `full`")?;
     Ok(Pace::Events(rate))
 }
 
@@ -256,9 +256,9 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_channel_has_to_have_a_timer() {
+    fn a_kernel_channel_must_have_a_timer() {
         let error = parse(&["--read-timer", "1ms,0"]).unwrap().check();
-        assert!(error.unwrap_err().to_string().contains("nothing else"));
+        assert!(error.unwrap_err().to_string().contains("greater than 0"));
         assert!(
             parse(&["--read-timer", "0", "-k", "ust"])
                 .unwrap()
@@ -281,7 +281,7 @@ mod tests {
             (&["-r", "5", "--min", "5"], "cannot be used with"),
             (&["--events", "5", "-t", "5"], "cannot be used with"),
             (&["--resolution", "0"], "0.1 to 100"),
-            (&["--repeat", "0"], "above 0"),
+            (&["--repeat", "0"], "greater than 0"),
             (&["-k", "ust8"], "possible values"),
             (&["-o", "a.png"], ".json, .svg, .txt"),
         ] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is in the trace of a run: read by our own reader, event by event, so that a loss that LTTng does not tell of is
+//! What is in the trace of a run: read by our own reader, event by event, so that a loss that LTTng does not report is
 //! seen, too.
 
 use std::fs;

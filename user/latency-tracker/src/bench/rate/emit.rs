@@ -18,7 +18,7 @@ use super::args::Kind;
 /// What a run is to do. Times are ns.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Plan {
-    /// From one event to the next; none: as fast as it can.
+    /// Time from one event to the next; `None` for full rate.
     pub(super) gap: Option<f64>,
     /// It lasts this long,
     pub(super) length: u64,

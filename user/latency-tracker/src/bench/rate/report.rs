@@ -52,7 +52,7 @@ struct Ratio {
     name: String,
     to: String,
     lossless: Option<f64>,
-    /// Of the time that an event takes at full rate.
+    /// Mean time of an event at full rate; below, its maximum, variance and deviation.
     mean: Option<f64>,
     max: Option<f64>,
     variance: Option<f64>,
@@ -271,7 +271,7 @@ impl<'a> Report<'a> {
         let untold = runs().filter(|run| run.untold > 0).count();
         if untold > 0 {
             out::line(&format!(
-                "In {untold} of {} more events were missing than LTTng's counters tell.",
+                "In {untold} of {} more events were missing than LTTng's counters show.",
                 out::plural(runs().count(), "run")
             ))?;
         }
@@ -279,9 +279,9 @@ impl<'a> Report<'a> {
             out::line("This is a virtual machine: how fast it is depends on its host.")?;
         }
         if self.interrupted {
-            return out::line("ended early: what is known until then");
+            return out::line("ended early: partial results");
         }
-        show::verdict(&self.failed, "there is an answer in each mode")
+        show::verdict(&self.failed, "a rate was found in each mode")
     }
 
     /// The rates of each mode.
@@ -300,7 +300,7 @@ impl<'a> Report<'a> {
                 _ => m.said(m.lossless),
             }),
             row("lowest lossy", &|m| m.said(m.lossy)),
-            row("as fast as it can", &|m| m.said(m.full)),
+            row("at full rate", &|m| m.said(m.full)),
             row("runs", &|m| m.runs.len().to_string()),
         ];
         self.with_ratio(

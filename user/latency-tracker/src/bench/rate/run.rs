@@ -32,7 +32,7 @@ const START: Duration = Duration::from_secs(10);
 /// What came of a run. Events are those of LTTng.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Run {
-    /// Asked for, a second; none: as fast as it can.
+    /// Requested events per second; `None` for full rate.
     pub(super) asked: Option<u64>,
     /// As it was.
     pub(super) made: u64,
@@ -54,7 +54,7 @@ pub(super) struct Run {
     pub(super) untold: u64,
     /// Bytes of the trace.
     pub(super) bytes: u64,
-    /// How often the events would fill the buffers of the CPU. Below 1 nothing is lost even if nobody reads them.
+    /// How often the events would fill the buffers of the CPU. Below 1 nothing is lost even without a reader.
     pub(super) fills: f64,
     pub(super) lossless: bool,
 }
@@ -106,14 +106,14 @@ impl fmt::Display for Run {
         let n = out::thousands;
         match self.asked {
             Some(rate) => write!(f, "{}/s", n(rate))?,
-            None => write!(f, "as fast as it can")?,
+            None => write!(f, "at full rate")?,
         }
         write!(f, ": made {}/s, {} events", n(self.made), n(self.events))?;
         match self.lossless {
             true => write!(f, ", nothing lost")?,
             false => write!(
                 f,
-                ", {} missing (LTTng tells of {})",
+                ", {} missing (LTTng reports {})",
                 n(self.missing),
                 n(self.discarded)
             )?,
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_tells_of_is_found() {
+    fn an_unreported_loss_is_found() {
         let silent = run(10, 19, 0, Told::default());
         assert!(!silent.lossless && silent.untold == 1);
         assert!(run(10, 21, 0, Told::default()).too_many());
@@ -364,7 +364,7 @@ mod tests {
         .to_string();
         assert!(
             text.starts_with(
-                "as fast as it can: made 1,000/s, 2,000 events, 100 missing (LTTng tells of 100)"
+                "at full rate: made 1,000/s, 2,000 events, 100 missing (LTTng reports 100)"
             ),
             "{text}"
         );

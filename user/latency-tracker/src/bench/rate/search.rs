@@ -3,7 +3,7 @@
 //! The search for the highest rate at which nothing is lost: which rate to try next, given what was tried.
 //!
 //! ```text
-//!   FLOOR          lossless                        lossy          as fast as it can
+//!   FLOOR          lossless                        lossy            full rate
 //!     |---------------o-------------?----------------x---------------x
 //!                     `---- the middle is next: each step halves the ratio of the two
 //! ```
@@ -30,7 +30,7 @@ pub(super) struct Rules {
 /// One run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Trial {
-    /// The rate that was asked for; none: as fast as it can.
+    /// The requested rate; `None` for full rate.
     pub(super) asked: Option<u64>,
     /// The rate that it was.
     pub(super) made: u64,
@@ -40,7 +40,7 @@ pub(super) struct Trial {
 /// What to do next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Run as fast as it can.
+    /// Run at full rate.
     Full,
     /// Run at this rate.
     Try(u64),
@@ -51,7 +51,7 @@ pub(super) enum Next {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Verdict {
-    /// Nothing is lost, as fast as it can.
+    /// Nothing is lost, at full rate.
     NoLoss,
     /// There is a rate up to which nothing is lost.
     Found,
@@ -97,7 +97,7 @@ impl<'a> Known<'a> {
         known
     }
 
-    /// All runs as fast as it can are one rate, though none is as the other.
+    /// All runs at full rate are one rate, though none is as the other.
     fn rate(&self, trial: &Trial) -> u64 {
         let full = || self.trials.iter().find(|t| t.asked.is_none());
         trial

@@ -54,7 +54,7 @@ impl Ust {
             if let Some(stderr) = &mut ust.child.stderr {
                 let _ = stderr.read_to_string(&mut said);
             }
-            let last = said.lines().last().unwrap_or("it said nothing").trim();
+            let last = said.lines().last().unwrap_or("no output").trim();
             bail!(
                 "LTTng's library for user space cannot be used ({last}); install the package liblttng-ust1t64"
             );
