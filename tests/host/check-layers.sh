@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # What scripts/check-layers and scripts/trackers must refuse, and must let pass: imports that go up, circles of files,
-# crates that depend on what is above them, and what does not follow from the declaration of a tracker.
+# crates that depend on what is above them, what does not follow from the declaration of a tracker, and tables with a gap.
 # timeout: 120
 
 set -euo pipefail
@@ -49,7 +49,13 @@ with rust/trackers/softirq.rs 's/^        on: u32,/        on: u16,/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h is not what' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
 refuses trackers 'rust/sys/declared_list.h is not what' --check
-with Documentation/trackers/softirq.md 's/^# softirq: .*/# softirq: another title/'
-refuses trackers 'README.md is not what' --check
+with Documentation/guide/control-language.md 's/^\[softirq\].*//'
+refuses trackers 'Documentation/guide/control-language.md is not what' --check
+with README.md '/^| \[softirq\]/d'
+refuses trackers 'README.md: the table of trackers has no row for softirq' --check
+with Documentation/status.md 's|vm/tree-interference |vm/nosuch |'
+refuses trackers 'Documentation/status.md: there is no test vm/nosuch: ' --check
+with Documentation/status.md 's/ vm\/tree-interference / /'
+refuses trackers 'Documentation/status.md: there is no test none: ' --check
 with Documentation/design/testing.md '/^| vm\/softirq\|^| vm\/irq |/d'
 refuses trackers 'tests/vm/irq.sh is not in the table' --check

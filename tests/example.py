@@ -1,0 +1,54 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+"""The load of the example in README.md: a client asks a server, which computes for 60 ms and then reads a disk.
+
+usage: example.py DISK
+"""
+
+import mmap
+import os
+import socket
+import sys
+import time
+
+CALLS = 3
+
+
+def name(comm):
+    """Names this thread."""
+    with open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write(comm)
+
+
+def serve(asked, disk):
+    """Answers each request."""
+    name("server")
+    fd = os.open(disk, os.O_RDONLY | os.O_DIRECT)
+    # Aligned, as a direct read needs it.
+    block = mmap.mmap(-1, 4096)
+    while asked.recv(1):
+        end = time.monotonic() + 0.06
+        while time.monotonic() < end:
+            pass
+        os.preadv(fd, [block], 0)
+        asked.send(b"!")
+
+
+def main():
+    client, server = socket.socketpair()
+    if os.fork() == 0:
+        client.close()
+        serve(server, sys.argv[1])
+        os._exit(0)
+    server.close()
+    name("client")
+    for _ in range(CALLS):
+        # The server sleeps then.
+        time.sleep(0.1)
+        client.send(b"?")
+        client.recv(1)
+    client.close()
+    os.wait()
+
+
+main()
