@@ -507,6 +507,27 @@ TRACE_EVENT(alert_accept,
 		  __entry->remote_port, __entry->fd, __entry->bytes)
 );
 
+/* The event of a tracker: what it has besides the common fields. */
+#define LT_ALERT(tracker, fields, assign, format, values...)		\
+TRACE_EVENT(alert_##tracker,						\
+									\
+	TP_PROTO(const struct lt_alert *alert),				\
+									\
+	TP_ARGS(alert),							\
+									\
+	TP_STRUCT__entry(						\
+		LT_COMMON_FIELDS					\
+		fields							\
+	),								\
+									\
+	TP_fast_assign(							\
+		LT_COMMON_ASSIGN;					\
+		assign							\
+	),								\
+									\
+	TP_printk(LT_COMMON_FORMAT " " format, LT_COMMON_VALUES, values) \
+)
+
 /* The words of a step, and those before the steps: rust/trackers/tree/path.rs. */
 #define LT_TREE_HEAD 8
 
