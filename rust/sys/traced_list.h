@@ -11,7 +11,6 @@ LT_TRACED(workqueue)
 LT_TRACED(net)
 LT_TRACED(accept)
 LT_TRACED(syscall)
-LT_TRACED(irq)
 LT_TRACED(func)
 LT_TRACED(tree)
 

@@ -317,36 +317,6 @@ TRACE_EVENT(alert_syscall,
 		  __entry->returned, __entry->ret)
 );
 
-TRACE_EVENT(alert_irq,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(u32, irq)
-		__field(u16, on)
-		__field(u16, ret)
-		__array(char, action, 32)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->irq = (u32)alert->args[0];
-		__entry->on = alert->args[0] >> 32;
-		__entry->ret = alert->args[0] >> 48;
-		memcpy(__entry->action, alert->args + 1, 32);
-		__entry->action[31] = '\0';
-	),
-
-	TP_printk(LT_COMMON_FORMAT " irq=%u action=%s on=%u ret=%s",
-		  LT_COMMON_VALUES, __entry->irq, __entry->action, __entry->on,
-		  __print_symbolic(__entry->ret, { 0, "none" },
-				   { 1, "handled" }, { 2, "wake_thread" },
-				   { 3, "pending" }))
-);
-
 TRACE_EVENT(alert_func,
 
 	TP_PROTO(const struct lt_alert *alert),

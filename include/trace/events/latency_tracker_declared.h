@@ -4,6 +4,18 @@
  * Included by latency_tracker.h.
  */
 
+LT_ALERT(irq,
+	__field(u32, irq) __field(u16, on) __field(u16, ret)
+	__array(char, action, 32),
+	__entry->irq = alert->args[0]; __entry->on = alert->args[0] >> 32;
+	__entry->ret = alert->args[0] >> 48;
+	memcpy(__entry->action, alert->args + 1, 32); __entry->action[31] = '\0';,
+	"irq=%u action=%s on=%u ret=%s",
+	__entry->irq, __entry->action, __entry->on,
+	__print_symbolic(__entry->ret, { 0, "none" }, { 1, "handled" },
+	{ 2, "wake_thread" }, { 3, "pending" })
+);
+
 LT_ALERT(softirq,
 	__field(u32, vec) __field(u32, on),
 	__entry->vec = alert->args[0]; __entry->on = alert->args[0] >> 32;,
