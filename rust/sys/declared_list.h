@@ -7,6 +7,7 @@
 #ifdef LT_TRACED
 LT_TRACED(irq)
 LT_TRACED(softirq)
+LT_TRACED(net)
 LT_TRACED(reclaim)
 LT_TRACED(lock)
 #endif

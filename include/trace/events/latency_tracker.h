@@ -394,51 +394,6 @@ TRACE_EVENT(alert_workqueue,
 		  __entry->queued, __entry->running)
 );
 
-TRACE_EVENT(alert_net,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(void *, skb)
-		__array(char, dev, IFNAMSIZ)
-		__field(u32, ifindex)
-		__field(u32, netns)
-		__field(u32, len)
-		__field(u16, protocol)
-		__field(u8, transport)
-		__field(u8, end)
-		__field(u32, drop_reason)
-		__field(void *, location)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->skb = (void *)alert->args[0];
-		memcpy(__entry->dev, alert->args + 1, IFNAMSIZ);
-		__entry->dev[IFNAMSIZ - 1] = '\0';
-		__entry->ifindex = alert->args[3] >> 32;
-		__entry->len = (u32)alert->args[3];
-		__entry->protocol = alert->args[4] >> 16;
-		__entry->transport = alert->args[4];
-		__entry->netns = alert->args[5];
-		__entry->end = alert->args[6] >> 32;
-		__entry->drop_reason = (u32)alert->args[6];
-		__entry->location = (void *)alert->args[7];
-	),
-
-	TP_printk(LT_COMMON_FORMAT " skb=%p dev=%s ifindex=%u netns=%u protocol=%#06x transport=%u len=%u end=%s drop_reason=%u location=%pS",
-		  LT_COMMON_VALUES, __entry->skb, __entry->dev,
-		  __entry->ifindex, __entry->netns, __entry->protocol,
-		  __entry->transport, __entry->len,
-		  __print_symbolic(__entry->end, { 0, "none" },
-				   { 1, "copied" }, { 2, "consumed" },
-				   { 3, "dropped" }),
-		  __entry->drop_reason, __entry->location)
-);
-
 TRACE_EVENT(alert_accept,
 
 	TP_PROTO(const struct lt_alert *alert),

@@ -23,6 +23,28 @@ LT_ALERT(softirq,
 	__entry->vec, __entry->on
 );
 
+LT_ALERT(net,
+	__field(void *, skb) __array(char, dev, 16) __field(u32, ifindex)
+	__field(u32, netns) __field(u32, len) __field(u16, protocol)
+	__field(u8, transport) __field(u8, end) __field(u32, drop_reason)
+	__field(void *, location),
+	__entry->skb = (void *)alert->args[0];
+	memcpy(__entry->dev, alert->args + 1, 16); __entry->dev[15] = '\0';
+	__entry->ifindex = alert->args[3] >> 32;
+	__entry->netns = alert->args[5]; __entry->len = alert->args[3];
+	__entry->protocol = alert->args[4] >> 16;
+	__entry->transport = alert->args[4];
+	__entry->end = alert->args[6] >> 32;
+	__entry->drop_reason = alert->args[6];
+	__entry->location = (void *)alert->args[7];,
+	"skb=%p dev=%s ifindex=%u netns=%u protocol=%#06x transport=%u len=%u end=%s drop_reason=%u location=%pS",
+	__entry->skb, __entry->dev, __entry->ifindex, __entry->netns,
+	__entry->protocol, __entry->transport, __entry->len,
+	__print_symbolic(__entry->end, { 0, "none" }, { 1, "copied" },
+	{ 2, "consumed" }, { 3, "dropped" }), __entry->drop_reason,
+	__entry->location
+);
+
 LT_ALERT(reclaim,
 	__field(u8, kind) __field(int, order) __field(u64, pages),
 	__entry->kind = alert->args[0]; __entry->order = alert->args[0] >> 8;
