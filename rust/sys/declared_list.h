@@ -8,6 +8,7 @@
 LT_TRACED(irq)
 LT_TRACED(softirq)
 LT_TRACED(net)
+LT_TRACED(accept)
 LT_TRACED(reclaim)
 LT_TRACED(lock)
 #endif

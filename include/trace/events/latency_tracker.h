@@ -394,44 +394,6 @@ TRACE_EVENT(alert_workqueue,
 		  __entry->queued, __entry->running)
 );
 
-TRACE_EVENT(alert_accept,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(void *, socket)
-		__field(u16, family)
-		__field(u16, local_port)
-		__field(u16, remote_port)
-		__array(u8, local, 16)
-		__array(u8, remote, 16)
-		__field(int, fd)
-		__field(u64, bytes)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->socket = (void *)alert->args[0];
-		memcpy(__entry->local, alert->args + 1, 16);
-		memcpy(__entry->remote, alert->args + 3, 16);
-		__entry->family = alert->args[5] >> 32;
-		__entry->local_port = alert->args[5] >> 16;
-		__entry->remote_port = alert->args[5];
-		__entry->fd = alert->args[6];
-		__entry->bytes = alert->args[7];
-	),
-
-	TP_printk(LT_COMMON_FORMAT " socket=%p family=%u local=%*phN local_port=%u remote=%*phN remote_port=%u fd=%d bytes=%llu",
-		  LT_COMMON_VALUES, __entry->socket, __entry->family,
-		  __entry->family == AF_INET6 ? 16 : 4, __entry->local,
-		  __entry->local_port,
-		  __entry->family == AF_INET6 ? 16 : 4, __entry->remote,
-		  __entry->remote_port, __entry->fd, __entry->bytes)
-);
-
 /* The event of a tracker: what it has besides the common fields. */
 #define LT_ALERT(tracker, fields, assign, format, values...)		\
 TRACE_EVENT(alert_##tracker,						\

@@ -45,6 +45,25 @@ LT_ALERT(net,
 	__entry->location
 );
 
+LT_ALERT(accept,
+	__field(void *, socket) __field(u16, family) __field(u16, local_port)
+	__field(u16, remote_port) __array(u8, local, 16) __array(u8, remote, 16)
+	__field(int, fd) __field(u64, bytes),
+	__entry->socket = (void *)alert->args[0];
+	__entry->family = alert->args[5] >> 32;
+	__entry->local_port = alert->args[5] >> 16;
+	__entry->remote_port = alert->args[5];
+	memcpy(__entry->local, alert->args + 1, 16);
+	memcpy(__entry->remote, alert->args + 3, 16);
+	__entry->fd = alert->args[6]; __entry->bytes = alert->args[7];,
+	"socket=%p family=%u local=%*phN local_port=%u remote=%*phN remote_port=%u fd=%d bytes=%llu",
+	__entry->socket, __entry->family,
+	__entry->family == AF_INET6 ? 16 : 4, __entry->local,
+	__entry->local_port,
+	__entry->family == AF_INET6 ? 16 : 4, __entry->remote,
+	__entry->remote_port, __entry->fd, __entry->bytes
+);
+
 LT_ALERT(reclaim,
 	__field(u8, kind) __field(int, order) __field(u64, pages),
 	__entry->kind = alert->args[0]; __entry->order = alert->args[0] >> 8;
