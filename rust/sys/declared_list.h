@@ -5,6 +5,7 @@
  * these are declared by; each part for a file that defines its macro.
  */
 #ifdef LT_TRACED
+LT_TRACED(func)
 LT_TRACED(irq)
 LT_TRACED(softirq)
 LT_TRACED(net)

@@ -9,7 +9,6 @@ LT_TRACED(runqueue)
 LT_TRACED(offcpu)
 LT_TRACED(workqueue)
 LT_TRACED(syscall)
-LT_TRACED(func)
 LT_TRACED(tree)
 
 #include "declared_list.h"

@@ -317,40 +317,6 @@ TRACE_EVENT(alert_syscall,
 		  __entry->returned, __entry->ret)
 );
 
-TRACE_EVENT(alert_func,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(unsigned long, function)
-		__field(unsigned long, caller)
-		__field(u32, context)
-		__field(u32, depth)
-		__array(u64, arg, 3)
-		__field(u64, ret)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->function = alert->args[0];
-		__entry->caller = alert->args[1];
-		__entry->depth = (u32)alert->args[2];
-		__entry->context = alert->args[2] >> 32;
-		memcpy(__entry->arg, alert->args + 3, sizeof(__entry->arg));
-		__entry->ret = alert->args[6];
-	),
-
-	TP_printk(LT_COMMON_FORMAT " function=%ps caller=%pS context=%s depth=%u arg0=%#llx arg1=%#llx arg2=%#llx ret=%#llx",
-		  LT_COMMON_VALUES, (void *)__entry->function,
-		  (void *)__entry->caller,
-		  __print_symbolic(__entry->context, LT_CONTEXTS),
-		  __entry->depth, __entry->arg[0], __entry->arg[1],
-		  __entry->arg[2], __entry->ret)
-);
-
 TRACE_EVENT(alert_workqueue,
 
 	TP_PROTO(const struct lt_alert *alert),

@@ -4,6 +4,21 @@
  * Included by latency_tracker.h.
  */
 
+LT_ALERT(func,
+	__field(unsigned long, function) __field(unsigned long, caller)
+	__field(u32, context) __field(u32, depth) __array(u64, arg, 3)
+	__field(u64, ret),
+	__entry->function = alert->args[0]; __entry->caller = alert->args[1];
+	__entry->context = 3 & (alert->args[2] >> 32);
+	__entry->depth = alert->args[2];
+	memcpy(__entry->arg, alert->args + 3, sizeof(__entry->arg));
+	__entry->ret = alert->args[6];,
+	"function=%ps caller=%pS context=%s depth=%u arg0=%#llx arg1=%#llx arg2=%#llx ret=%#llx",
+	(void *)__entry->function, (void *)__entry->caller,
+	__print_symbolic(__entry->context, LT_CONTEXTS), __entry->depth,
+	__entry->arg[0], __entry->arg[1], __entry->arg[2], __entry->ret
+);
+
 LT_ALERT(irq,
 	__field(u32, irq) __field(u16, on) __field(u16, ret)
 	__array(char, action, 32),
