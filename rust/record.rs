@@ -348,7 +348,7 @@ impl Field for Actor {
 
     #[inline(always)]
     fn put(self, words: &mut [u64], at: usize) {
-        Self { note: 0, ..self }.to_words().put(words, at);
+        self.to_words().put(words, at);
     }
 
     #[inline(always)]
@@ -357,7 +357,7 @@ impl Field for Actor {
     }
 
     fn show(&self, role: &str, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Actor { pid, tid, comm, .. } = self;
+        let Actor { pid, tid, comm } = self;
         let comm = Quoted::words(comm);
         f.write_fmt(fmt!(
             " {role}_pid={pid} {role}_tid={tid} {role}_comm={comm}"

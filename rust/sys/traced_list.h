@@ -4,10 +4,6 @@
  * another LT_TRACED() each time.
  */
 LT_TRACED(block)
-LT_TRACED(wakeup)
-LT_TRACED(runqueue)
-LT_TRACED(offcpu)
-LT_TRACED(workqueue)
 LT_TRACED(syscall)
 LT_TRACED(tree)
 

@@ -125,9 +125,6 @@ TRACE_EVENT(alert,
 			__entry->role##_comm[TASK_COMM_LEN - 1] = '\0';	\
 		} while (0)
 
-/* The tracker's note about it. */
-#define LT_TASK_NOTE(words) ((u32)((words)[0] >> 44))
-
 /* A task's priority; the lower half of the word is a CPU. */
 #define LT_PLACE_FIELDS							\
 		__field(int, prio)					\
@@ -181,110 +178,6 @@ TRACE_EVENT(alert_block,
 		  __entry->requeues)
 );
 
-TRACE_EVENT(alert_wakeup,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		LT_PLACE_FIELDS
-		__field(u32, target)
-		__field(bool, migrated)
-		LT_TASK_FIELDS(waker)
-		__field(u32, context)
-		LT_TASK_FIELDS(prev)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		LT_PLACE_ASSIGN(alert->args[0]);
-		__entry->target = (u32)alert->args[0];
-		LT_TASK_ASSIGN(waker, alert->args + 1);
-		__entry->context = LT_TASK_NOTE(alert->args + 1) & 3;
-		LT_TASK_ASSIGN(prev, alert->args + 4);
-		__entry->migrated = LT_TASK_NOTE(alert->args + 4);
-	),
-
-	TP_printk(LT_COMMON_FORMAT " prio=%d policy=%u target=%u migrated=%d waker_pid=%u waker_tid=%u waker_comm=%s context=%s prev_pid=%u prev_tid=%u prev_comm=%s",
-		  LT_COMMON_VALUES, __entry->prio, __entry->policy,
-		  __entry->target, __entry->migrated, __entry->waker_pid,
-		  __entry->waker_tid, __entry->waker_comm,
-		  __print_symbolic(__entry->context, LT_CONTEXTS),
-		  __entry->prev_pid, __entry->prev_tid, __entry->prev_comm)
-);
-
-TRACE_EVENT(alert_runqueue,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		LT_PLACE_FIELDS
-		__field(u32, from)
-		__field(bool, preempted)
-		__field(bool, migrated)
-		LT_TASK_FIELDS(by)
-		LT_TASK_FIELDS(prev)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		LT_PLACE_ASSIGN(alert->args[0]);
-		__entry->from = (u32)alert->args[0];
-		LT_TASK_ASSIGN(by, alert->args + 1);
-		__entry->preempted = LT_TASK_NOTE(alert->args + 1);
-		LT_TASK_ASSIGN(prev, alert->args + 4);
-		__entry->migrated = LT_TASK_NOTE(alert->args + 4);
-	),
-
-	TP_printk(LT_COMMON_FORMAT " prio=%d policy=%u state=%s from=%u migrated=%d by_pid=%u by_tid=%u by_comm=%s prev_pid=%u prev_tid=%u prev_comm=%s",
-		  LT_COMMON_VALUES, __entry->prio, __entry->policy,
-		  __entry->preempted ? "R+" : "R", __entry->from,
-		  __entry->migrated, __entry->by_pid, __entry->by_tid,
-		  __entry->by_comm, __entry->prev_pid, __entry->prev_tid,
-		  __entry->prev_comm)
-);
-
-TRACE_EVENT(alert_offcpu,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		LT_PLACE_FIELDS
-		__field(u32, from)
-		__field(bool, preempted)
-		__field(u32, state)
-		LT_TASK_FIELDS(waker)
-		__field(u32, context)
-		__field(u64, queued)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		LT_PLACE_ASSIGN(alert->args[0]);
-		__entry->from = (u32)alert->args[0];
-		__entry->preempted = alert->args[1] >> 32;
-		__entry->state = alert->args[1];
-		LT_TASK_ASSIGN(waker, alert->args + 2);
-		__entry->context = LT_TASK_NOTE(alert->args + 2);
-		__entry->queued = alert->args[5];
-	),
-
-	TP_printk(LT_COMMON_FORMAT " prio=%d policy=%u from=%u preempted=%d state=%#x waker_pid=%u waker_tid=%u waker_comm=%s context=%s queued=%llu",
-		  LT_COMMON_VALUES, __entry->prio, __entry->policy,
-		  __entry->from, __entry->preempted, __entry->state,
-		  __entry->waker_pid, __entry->waker_tid, __entry->waker_comm,
-		  __print_symbolic(__entry->context, LT_CONTEXTS),
-		  __entry->queued)
-);
-
 TRACE_EVENT(alert_syscall,
 
 	TP_PROTO(const struct lt_alert *alert),
@@ -315,49 +208,6 @@ TRACE_EVENT(alert_syscall,
 				   { 1, "compat" }, { 2, "x32" }),
 		  __entry->arg[0], __entry->arg[1], __entry->arg[2],
 		  __entry->returned, __entry->ret)
-);
-
-TRACE_EVENT(alert_workqueue,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(void *, work)
-		__field(void *, func)
-		__array(char, workqueue, 32)
-		__field(bool, running_now)
-		__field(u32, worker_cpu)
-		LT_TASK_FIELDS(by)
-		__field(u32, context)
-		__field(u64, queued)
-		__field(u64, running)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->work = (void *)alert->args[0];
-		__entry->func = (void *)alert->args[1];
-		memcpy(__entry->workqueue, alert->args + 2, 32);
-		__entry->workqueue[31] = '\0';
-		__entry->running_now = alert->args[6] >> 63;
-		__entry->worker_cpu = (u32)alert->args[6];
-		__entry->queued = alert->args[7];
-		__entry->running = alert->args[8];
-		LT_TASK_ASSIGN(by, alert->args + 9);
-		__entry->context = LT_TASK_NOTE(alert->args + 9);
-	),
-
-	TP_printk(LT_COMMON_FORMAT " work=%p func=%ps workqueue=%s state=%s worker_cpu=%u by_pid=%u by_tid=%u by_comm=%s context=%s queued=%llu running=%llu",
-		  LT_COMMON_VALUES, __entry->work, __entry->func,
-		  __entry->workqueue,
-		  __entry->running_now ? "running" : "waiting",
-		  __entry->worker_cpu, __entry->by_pid, __entry->by_tid,
-		  __entry->by_comm,
-		  __print_symbolic(__entry->context, LT_CONTEXTS),
-		  __entry->queued, __entry->running)
 );
 
 /* The event of a tracker: what it has besides the common fields. */

@@ -4,6 +4,60 @@
  * Included by latency_tracker.h.
  */
 
+LT_ALERT(wakeup,
+	__field(int, prio) __field(u32, policy) __field(u32, target)
+	__field(bool, migrated) LT_TASK_FIELDS(waker) __field(u32, context)
+	LT_TASK_FIELDS(prev),
+	__entry->prio = (s16)(alert->args[0] >> 32);
+	__entry->policy = (u16)(alert->args[0] >> 48);
+	__entry->target = alert->args[0];
+	__entry->migrated = 1 & (alert->args[4] >> 44);
+	LT_TASK_ASSIGN(waker, alert->args + 1);
+	__entry->context = 3 & (alert->args[1] >> 44);
+	LT_TASK_ASSIGN(prev, alert->args + 4);,
+	"prio=%d policy=%u target=%u migrated=%d waker_pid=%u waker_tid=%u waker_comm=%s context=%s prev_pid=%u prev_tid=%u prev_comm=%s",
+	__entry->prio, __entry->policy, __entry->target, __entry->migrated,
+	__entry->waker_pid, __entry->waker_tid, __entry->waker_comm,
+	__print_symbolic(__entry->context, LT_CONTEXTS),
+	__entry->prev_pid, __entry->prev_tid, __entry->prev_comm
+);
+
+LT_ALERT(runqueue,
+	__field(int, prio) __field(u32, policy) __field(u32, from)
+	__field(bool, preempted) __field(bool, migrated) LT_TASK_FIELDS(by)
+	LT_TASK_FIELDS(prev),
+	__entry->prio = (s16)(alert->args[0] >> 32);
+	__entry->policy = (u16)(alert->args[0] >> 48);
+	__entry->from = alert->args[0];
+	__entry->preempted = 1 & (alert->args[1] >> 44);
+	__entry->migrated = 1 & (alert->args[4] >> 44);
+	LT_TASK_ASSIGN(by, alert->args + 1);
+	LT_TASK_ASSIGN(prev, alert->args + 4);,
+	"prio=%d policy=%u state=%s from=%u migrated=%d by_pid=%u by_tid=%u by_comm=%s prev_pid=%u prev_tid=%u prev_comm=%s",
+	__entry->prio, __entry->policy, __entry->preempted ? "R+" : "R",
+	__entry->from, __entry->migrated,
+	__entry->by_pid, __entry->by_tid, __entry->by_comm,
+	__entry->prev_pid, __entry->prev_tid, __entry->prev_comm
+);
+
+LT_ALERT(offcpu,
+	__field(int, prio) __field(u32, policy) __field(u32, from)
+	__field(bool, preempted) __field(u32, state) LT_TASK_FIELDS(waker)
+	__field(u32, context) __field(u64, queued),
+	__entry->prio = (s16)(alert->args[0] >> 32);
+	__entry->policy = (u16)(alert->args[0] >> 48);
+	__entry->from = alert->args[0];
+	__entry->preempted = (alert->args + 1)[0] >> 32; __entry->state = (alert->args + 1)[0];
+	LT_TASK_ASSIGN(waker, alert->args + 2);
+	__entry->context = 3 & (alert->args[2] >> 44);
+	__entry->queued = alert->args[5];,
+	"prio=%d policy=%u from=%u preempted=%d state=%#x waker_pid=%u waker_tid=%u waker_comm=%s context=%s queued=%llu",
+	__entry->prio, __entry->policy, __entry->from,
+	__entry->preempted, __entry->state,
+	__entry->waker_pid, __entry->waker_tid, __entry->waker_comm,
+	__print_symbolic(__entry->context, LT_CONTEXTS), __entry->queued
+);
+
 LT_ALERT(func,
 	__field(unsigned long, function) __field(unsigned long, caller)
 	__field(u32, context) __field(u32, depth) __array(u64, arg, 3)
@@ -36,6 +90,26 @@ LT_ALERT(softirq,
 	__entry->vec = alert->args[0]; __entry->on = alert->args[0] >> 32;,
 	"vec=%u on=%u",
 	__entry->vec, __entry->on
+);
+
+LT_ALERT(workqueue,
+	__field(void *, work) __field(void *, func) __array(char, workqueue, 32)
+	__field(bool, running_now) __field(u32, worker_cpu) LT_TASK_FIELDS(by)
+	__field(u32, context) __field(u64, queued) __field(u64, running),
+	__entry->work = (void *)alert->args[0];
+	__entry->func = (void *)alert->args[1];
+	memcpy(__entry->workqueue, alert->args + 2, 32); __entry->workqueue[31] = '\0';
+	__entry->running_now = 1 & (alert->args[6] >> 63);
+	__entry->worker_cpu = alert->args[6];
+	LT_TASK_ASSIGN(by, alert->args + 9);
+	__entry->context = 3 & (alert->args[6] >> 32);
+	__entry->queued = alert->args[7]; __entry->running = alert->args[8];,
+	"work=%p func=%ps workqueue=%s state=%s worker_cpu=%u by_pid=%u by_tid=%u by_comm=%s context=%s queued=%llu running=%llu",
+	__entry->work, __entry->func, __entry->workqueue,
+	__entry->running_now ? "running" : "waiting", __entry->worker_cpu,
+	__entry->by_pid, __entry->by_tid, __entry->by_comm,
+	__print_symbolic(__entry->context, LT_CONTEXTS), __entry->queued,
+	__entry->running
 );
 
 LT_ALERT(net,
