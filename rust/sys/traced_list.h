@@ -4,7 +4,6 @@
  * another LT_TRACED() each time.
  */
 LT_TRACED(block)
-LT_TRACED(syscall)
 LT_TRACED(tree)
 
 #include "declared_list.h"

@@ -178,38 +178,6 @@ TRACE_EVENT(alert_block,
 		  __entry->requeues)
 );
 
-TRACE_EVENT(alert_syscall,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(int, number)
-		__field(u8, abi)
-		__field(bool, returned)
-		__array(u64, arg, 3)
-		__field(s64, ret)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->number = (s32)alert->args[0];
-		__entry->abi = alert->args[0] >> 32;
-		__entry->returned = (alert->args[0] >> 48) & 1;
-		memcpy(__entry->arg, alert->args + 1, sizeof(__entry->arg));
-		__entry->ret = alert->args[4];
-	),
-
-	TP_printk(LT_COMMON_FORMAT " number=%d abi=%s arg0=%#llx arg1=%#llx arg2=%#llx returned=%d ret=%lld",
-		  LT_COMMON_VALUES, __entry->number,
-		  __print_symbolic(__entry->abi, { 0, "native" },
-				   { 1, "compat" }, { 2, "x32" }),
-		  __entry->arg[0], __entry->arg[1], __entry->arg[2],
-		  __entry->returned, __entry->ret)
-);
-
 /* The event of a tracker: what it has besides the common fields. */
 #define LT_ALERT(tracker, fields, assign, format, values...)		\
 TRACE_EVENT(alert_##tracker,						\

@@ -92,6 +92,20 @@ LT_ALERT(softirq,
 	__entry->vec, __entry->on
 );
 
+LT_ALERT(syscall,
+	__field(int, number) __field(u8, abi) __field(bool, returned)
+	__array(u64, arg, 3) __field(s64, ret),
+	__entry->number = alert->args[0]; __entry->abi = alert->args[0] >> 32;
+	__entry->returned = 1 & (alert->args[0] >> 48);
+	memcpy(__entry->arg, alert->args + 1, sizeof(__entry->arg));
+	__entry->ret = alert->args[4];,
+	"number=%d abi=%s arg0=%#llx arg1=%#llx arg2=%#llx returned=%d ret=%lld",
+	__entry->number, __print_symbolic(__entry->abi, { 0, "native" },
+	{ 1, "compat" }, { 2, "x32" }),
+	__entry->arg[0], __entry->arg[1], __entry->arg[2], __entry->returned,
+	__entry->ret
+);
+
 LT_ALERT(workqueue,
 	__field(void *, work) __field(void *, func) __array(char, workqueue, 32)
 	__field(bool, running_now) __field(u32, worker_cpu) LT_TASK_FIELDS(by)
