@@ -5,6 +5,7 @@
  * these are declared by; each part for a file that defines its macro.
  */
 #ifdef LT_TRACED
+LT_TRACED(block)
 LT_TRACED(wakeup)
 LT_TRACED(runqueue)
 LT_TRACED(offcpu)

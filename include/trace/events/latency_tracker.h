@@ -140,44 +140,6 @@ TRACE_EVENT(alert,
 #define LT_CONTEXTS							\
 	{ 0, "task" }, { 1, "softirq" }, { 2, "hardirq" }, { 3, "nmi" }
 
-TRACE_EVENT(alert_block,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		__field(dev_t, dev)
-		__array(char, disk, DISK_NAME_LEN)
-		__field(u32, cmd_flags)
-		__field(u64, sector)
-		__field(u32, bytes)
-		__field(u64, queue)
-		__field(u64, device)
-		__field(u32, requeues)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->dev = alert->args[0] >> 32;
-		__entry->cmd_flags = alert->args[0];
-		__entry->sector = alert->args[1];
-		__entry->bytes = alert->args[2];
-		__entry->requeues = alert->args[2] >> 32;
-		__entry->queue = alert->args[3];
-		__entry->device = alert->args[4];
-		memcpy(__entry->disk, alert->args + 5, DISK_NAME_LEN);
-		__entry->disk[DISK_NAME_LEN - 1] = '\0';
-	),
-
-	TP_printk(LT_COMMON_FORMAT " dev=%u:%u disk=%s cmd_flags=%#x sector=%llu bytes=%u queue=%llu device=%llu requeues=%u",
-		  LT_COMMON_VALUES, MAJOR(__entry->dev), MINOR(__entry->dev),
-		  __entry->disk, __entry->cmd_flags, __entry->sector,
-		  __entry->bytes, __entry->queue, __entry->device,
-		  __entry->requeues)
-);
-
 /* The event of a tracker: what it has besides the common fields. */
 #define LT_ALERT(tracker, fields, assign, format, values...)		\
 TRACE_EVENT(alert_##tracker,						\

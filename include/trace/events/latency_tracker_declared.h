@@ -4,6 +4,22 @@
  * Included by latency_tracker.h.
  */
 
+LT_ALERT(block,
+	__field(dev_t, dev) __array(char, disk, 32) __field(u32, cmd_flags)
+	__field(u64, sector) __field(u32, bytes) __field(u64, queue)
+	__field(u64, device) __field(u32, requeues),
+	__entry->dev = alert->args[0] >> 32;
+	memcpy(__entry->disk, alert->args + 5, 32); __entry->disk[31] = '\0';
+	__entry->cmd_flags = alert->args[0]; __entry->sector = alert->args[1];
+	__entry->bytes = alert->args[2]; __entry->queue = alert->args[3];
+	__entry->device = alert->args[4];
+	__entry->requeues = 0x7fffffff & (alert->args[2] >> 32);,
+	"dev=%u:%u disk=%s cmd_flags=%#x sector=%llu bytes=%u queue=%llu device=%llu requeues=%u",
+	MAJOR(__entry->dev), MINOR(__entry->dev), __entry->disk,
+	__entry->cmd_flags, __entry->sector, __entry->bytes, __entry->queue,
+	__entry->device, __entry->requeues
+);
+
 LT_ALERT(wakeup,
 	__field(int, prio) __field(u32, policy) __field(u32, target)
 	__field(bool, migrated) LT_TASK_FIELDS(waker) __field(u32, context)
