@@ -44,9 +44,10 @@ pub(crate) mod profile;
 pub(crate) mod work;
 
 pub(crate) use self::{
-    late::{until_next_search, Details},
+    late::until_next_search,
     parameters::{common, params, Changes, Shown, Values}, //
 };
+pub(crate) use crate::record::Details;
 use kind::{Kind, New};
 use parameters::{Texts, PARAMS_MAX};
 

@@ -27,6 +27,7 @@
 //! | `hwnoise` | the loop with interrupts off of `bench loop --in-kernel` |
 //! | `measure` | what the probes themselves cost, if the module was asked to measure that |
 //! | `alert` | late events: their record, the ring, its files, and how readers are woken |
+//! | `record` | what an alert holds: its fields, declared once |
 //! | `instance` | a tracker with a name: parameters, alerts, profile; what all with probes share |
 //! | `control`, `text` | the language of the control file, and names in text |
 //! | `trackers` | one file a tracker; `tasks` is what those of tasks share |
@@ -47,6 +48,7 @@ mod hwnoise;
 mod instance;
 mod measure;
 mod proc;
+mod record;
 mod sys;
 mod text;
 mod trackers;

@@ -151,6 +151,7 @@ impl fmt::Display for Value {
 }
 
 /// A device in the kernel's `MKDEV` encoding, printed as `MAJOR:MINOR`.
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Device(pub(crate) u32);
 
 impl fmt::Display for Device {

@@ -20,6 +20,7 @@ use crate::{
         stats::Counter,
         tracker::{Late, Tracker, Why},
     },
+    record::Details,
     sys::{
         atomic::{Atomic, Relaxed},
         periodic,
@@ -111,14 +112,6 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
         *to = word;
     }
     room.get(..len).unwrap_or_default()
-}
-
-/// Fields of a late event, after the common fields of an alert.
-pub(crate) struct Details {
-    /// The task that it belongs to.
-    pub(crate) owner: Owner,
-    /// The tracker's own words.
-    pub(crate) words: [u64; DETAIL],
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {

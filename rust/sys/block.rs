@@ -126,6 +126,7 @@ impl Request<'_> {
 }
 
 /// Operation flags as `blktrace` and the tracepoints print them: `R`, `WS`, `FWFSM`, ...
+#[derive(Clone, Copy, Default)]
 pub(crate) struct Rwbs(pub(crate) u32);
 
 impl fmt::Display for Rwbs {

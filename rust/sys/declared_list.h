@@ -5,7 +5,17 @@
  * these are declared by; each part for a file that defines its macro.
  */
 #ifdef LT_TRACED
+LT_TRACED(block)
+LT_TRACED(wakeup)
+LT_TRACED(runqueue)
+LT_TRACED(offcpu)
+LT_TRACED(func)
+LT_TRACED(irq)
 LT_TRACED(softirq)
+LT_TRACED(syscall)
+LT_TRACED(workqueue)
+LT_TRACED(net)
+LT_TRACED(accept)
 LT_TRACED(reclaim)
 LT_TRACED(lock)
 #endif

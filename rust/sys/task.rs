@@ -157,8 +157,9 @@ mod called {
 }
 
 /// What the CPU is doing, at the innermost level.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Context {
+    #[default]
     Task = 0,
     Softirq = 1,
     Hardirq = 2,

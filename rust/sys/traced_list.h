@@ -3,16 +3,6 @@
  * The trackers that have a tracepoint of their own, alert_NAME. Included with
  * another LT_TRACED() each time.
  */
-LT_TRACED(block)
-LT_TRACED(wakeup)
-LT_TRACED(runqueue)
-LT_TRACED(offcpu)
-LT_TRACED(workqueue)
-LT_TRACED(net)
-LT_TRACED(accept)
-LT_TRACED(syscall)
-LT_TRACED(irq)
-LT_TRACED(func)
 LT_TRACED(tree)
 
 #include "declared_list.h"

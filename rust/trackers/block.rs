@@ -34,59 +34,119 @@
 //! engine's guard.
 
 pub(crate) mod probes;
-pub(crate) mod steps;
 
-use self::{
-    probes::{Block, Probes, COUNTERS},
-    steps::Detail,
-};
+use self::probes::{is_disk, Requests, COUNTERS};
+use super::declare::*;
 use crate::{
-    control::{Kind as ParamKind, Param, ALL_DEVICES},
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::Probed, //
-    },
-    sys::block, //
+    control::{Device, ALL_DEVICES},
+    engine::event::EventCopy,
+    record::{fields, How, InQuotes, Name32, Shown, U31},
+    sys::block::{self, Operation, Request, Rwbs},
 };
-use kernel::prelude::*;
+use kernel::{seq_file::SeqFile, seq_print};
 
-const FROM: usize = common::COUNT;
-const DEV: usize = FROM + 1;
 const FROM_INSERT: u64 = 1;
 
-static PARAMS: [Param; common::COUNT + 2] = params(
-    10_000_000,
-    [
-        Param {
-            name: "from",
-            kind: ParamKind::Word(&["issue", "insert"]),
-            default: 0,
-            fixed: true,
-            help: "start of the delay: issue to the driver, or insertion before it",
-        },
-        Param {
-            name: "dev",
-            kind: ParamKind::Disk,
-            default: ALL_DEVICES,
-            fixed: false,
-            help: "only this disk: its name under /dev, or MAJOR:MINOR",
-        },
-    ],
-);
+tracker! {
+    block: "block I/O requests, from issue or insertion to completion (key: the request)";
+    key: 1;
+    threshold: 10_000_000;
+    counters: COUNTERS;
+    params {
+        from: ParamKind::Word(&["issue", "insert"]) => 0,
+            "start of the delay: issue to the driver, or insertion before it", fixed;
+        dev: ParamKind::Disk => ALL_DEVICES, "only this disk: its name under /dev, or MAJOR:MINOR";
+    }
+    keeps: detail;
+    alert {
+        /// The disk, by its number.
+        dev: Device at 0:32,
+        /// Its name.
+        disk: Name32 at 5 if alert,
+        /// The operation and its flags.
+        cmd_flags: Rwbs at 0 as op = |it, _| InQuotes(it.cmd_flags),
+        /// The first sector, in units of 512 bytes.
+        sector: u64 at 1,
+        /// The length.
+        bytes: u32 at 2,
+        /// How long it was with the scheduler; in an event, when it was inserted. Nanoseconds, 0 if
+        /// it was not.
+        queue: u64 at 3 if alert,
+        /// How long it has been with the driver; in an event, when it was issued.
+        device: u64 at 4 if alert,
+        state if pending = |it, _| it.state(),
+        /// How often the driver has returned it.
+        requeues: U31 at 2:32,
+        /// Whether it has, and the request is to be issued again.
+        waiting: bool at 2:63 if kept,
+    }
+    attach: Attachment<Probes> = block::attach, block::missing::<Probes>;
+    impl {
+        fn settle(detail: &mut Detail, _: u64, now: u64) {
+            detail.settle(now);
+        }
 
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "block",
-    c_name: c"block",
-    help: "block I/O requests, from issue or insertion to completion (key: the request)",
-    params: &PARAMS,
-    counters: &COUNTERS,
-    detail_words: Detail::WORDS,
-    tail: None,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
-    check: all_right,
-    missing: block::missing::<Probes>,
-    create: Some(Probed::<Block, _, _>::create),
-};
+        fn show(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, how: How, out: &SeqFile) {
+            // Not the address: it must not leak.
+            let rq = core.tracker().pseudonym(&event.key);
+            let (owner, known) = (Self::owner(&event.data), Self::detail(&event.key, &event.data));
+            seq_print!(out, "rq={rq:#x} {owner}{}", Shown(&known, how));
+        }
+    }
+}
+
+fields! {
+    Device, u32::BITS, |it| it.0.into(), |bits| Device(bits as u32), it;
+    Rwbs, u32::BITS, |it| it.0.into(), |bits| Rwbs(bits as u32), it;
+}
+
+impl Detail {
+    /// Of a request with no steps noted yet.
+    fn of(rq: &Request<'_>) -> Self {
+        let mut known = Self {
+            disk: rq.disk_name(),
+            ..Self::default()
+        };
+        known.set_operation(&rq.operation());
+        known
+    }
+
+    fn set_operation(&mut self, operation: &Operation) {
+        self.dev = Device(operation.dev);
+        self.cmd_flags = Rwbs(operation.flags);
+        self.sector = operation.sector;
+        self.bytes = operation.bytes;
+    }
+
+    /// Makes durations of times.
+    pub(super) fn settle(&mut self, now: u64) {
+        let since = |begin: u64, end: u64| match begin {
+            0 => 0,
+            begin => end.saturating_sub(begin),
+        };
+        let left_queue = if self.device != 0 { self.device } else { now };
+        self.queue = since(self.queue, left_queue);
+        self.device = since(self.device, now);
+        self.waiting = false;
+    }
+
+    fn state(&self) -> &'static str {
+        match (self.queue, self.device) {
+            (_, 1..) => "issued",
+            (1.., 0) => "inserted",
+            (0, 0) => "created",
+        }
+    }
+}
+
+impl Requests<()> for Tracked {
+    const COUNTERS_AT: usize = 0;
+
+    fn is_from_insert(core: &Core<1, WORDS>) -> bool {
+        core.value(PARAM_FROM) == FROM_INSERT
+    }
+
+    fn is_wanted(core: &Core<1, WORDS>, rq: &Request<'_>) -> bool {
+        is_disk(core.value(PARAM_DEV), rq)
+    }
+}

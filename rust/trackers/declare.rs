@@ -13,9 +13,6 @@
 //! What remains to be written are the functions that the tracepoints call: they turn arguments into
 //! a key, and begin or end an event by [`Events::begin`] and [`Events::end`].
 //!
-//! The words of an alert follow from its fields: each field takes the next bits of a word, the
-//! lowest first, or begins the next word if it does not fit.
-//!
 //! # Contexts
 //!
 //! The functions of tracepoints: those of the tracepoint, with preemption off.
@@ -30,204 +27,99 @@ pub(super) use crate::{
         platform::Platform,
         tracker::{Open, Verdict},
     },
+    instance::{probed::Live, Core, Details},
+    record::{first, Address, Record},
     sys::{
         platform::Kernel,
         task::{Context, TaskRef},
-        waker::is_waking,
+        tracepoint::Attachment,
+        waker::is_waking, //
     },
 };
 
 use crate::{
-    alert::record::{Alert, DETAIL},
     control::Param,
     engine::{event::EventCopy, tracker::Late},
     instance::{
         common,
         kind::Kind,
-        probed::{Live, Probes},
-        Core,
-        Details, //
+        probed::{Own, Probes}, //
     },
-    sys::{
-        stack::Stack,
-        symbol::Hashed,
-        tracepoint::{Attachment, Probe},
-    },
+    record::{self, How, Shown},
+    sys::stack::Stack,
 };
-use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
-
-/// A field of an alert: some bits of a word.
-pub(super) trait Field: Copy {
-    /// How many bits.
-    const BITS: u32;
-
-    fn to_bits(self) -> u64;
-    fn from_bits(bits: u64) -> Self;
-}
-
-macro_rules! fields {
-    ($($type:ident as $unsigned:ident),*) => {
-        $(impl Field for $type {
-            const BITS: u32 = $type::BITS;
-
-            #[inline(always)]
-            fn to_bits(self) -> u64 {
-                u64::from(self as $unsigned)
-            }
-
-            #[inline(always)]
-            fn from_bits(bits: u64) -> Self {
-                bits as $type
-            }
-        })*
-    };
-}
-fields!(u8 as u8, u16 as u16, u32 as u32, u64 as u64, i32 as u32);
-
-/// The address of an object of the kernel, shown as a pseudonym.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Address(pub(super) u64);
-
-impl Field for Address {
-    const BITS: u32 = u64::BITS;
-
-    #[inline(always)]
-    fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    #[inline(always)]
-    fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Hashed(self.0).fmt(f)
-    }
-}
-
-/// The position of the next field in words.
-#[derive(Clone, Copy)]
-pub(super) struct At(u32);
-
-impl At {
-    pub(super) const START: Self = Self(0);
-
-    /// The position of a field of this many bits, and the position after it.
-    pub(super) const fn next(self, bits: u32) -> (Self, Self) {
-        let is_room = self.0 % u64::BITS + bits <= u64::BITS;
-        let at = if is_room {
-            self.0
-        } else {
-            self.0.next_multiple_of(u64::BITS)
-        };
-        (Self(at), Self(at + bits))
-    }
-
-    /// The words up to here.
-    pub(super) const fn words(self) -> usize {
-        self.0.div_ceil(u64::BITS) as usize
-    }
-
-    /// Stores a field; returns the position after it.
-    #[inline(always)]
-    pub(super) fn put<F: Field>(self, words: &mut [u64], field: F) -> Self {
-        let (at, behind) = self.next(F::BITS);
-        if let Some(word) = words.get_mut((at.0 / u64::BITS) as usize) {
-            *word |= field.to_bits() << (at.0 % u64::BITS);
-        }
-        behind
-    }
-
-    /// Reads a field.
-    #[inline(always)]
-    pub(super) fn take<F: Field>(self, words: &[u64]) -> (F, Self) {
-        let (at, behind) = self.next(F::BITS);
-        let word = words.get((at.0 / u64::BITS) as usize);
-        (
-            F::from_bits(word.map_or(0, |word| word >> (at.0 % u64::BITS))),
-            behind,
-        )
-    }
-}
-
-/// The own fields of an alert of a declared tracker.
-pub(super) trait Fields: fmt::Display + Sized + 'static {
-    /// How many words they take.
-    const WORDS: usize;
-
-    /// Stores them in words that are 0.
-    fn pack(&self, words: &mut [u64]);
-    fn unpack(words: &[u64]) -> Self;
-
-    /// Prints them as fields of an alert's line.
-    fn print(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Self::unpack(&alert.detail).fmt(f)
-    }
-}
+use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 /// A tracker that is declared by [`tracker!`], whose events have keys of `K` and data of `D` words.
-pub(super) trait Declared<const K: usize, const D: usize>:
+pub(crate) trait Declared<const K: usize, const D: usize, O: Own = ()>:
     Sized + Send + Sync + 'static
 {
-    /// Whether it follows tasks, and so raises no alerts about readers of alerts.
-    const IS_OF_TASKS: bool;
+    /// Whether it raises no alerts about readers of alerts.
+    const IS_OF_TASKS: bool = false;
 
     /// Whether the alert of an end has the stack of where it ended.
-    const HAS_STACK: bool;
+    const HAS_STACK: bool = false;
 
     /// Whether [`Declared::take_stock`] does something.
-    const TAKES_STOCK: bool;
+    const TAKES_STOCK: bool = false;
 
     /// See [`Probes::take_stock`].
-    fn take_stock(live: &Live<Self, K, D>);
+    fn take_stock(_live: &Live<Self, K, D, O>) {}
 
     /// The own fields of an alert.
-    type Detail: Fields;
+    type Detail: Record;
+
+    /// See [`Probes`].
+    type Attachment: Send + Unpin;
 
     fn kind() -> &'static Kind;
+
+    /// Attaches the probes, the end first: nothing begins whose end would be missed.
+    fn attach(live: Arc<Live<Self, K, D, O>>) -> Result<Self::Attachment>;
 
     /// The fields of the alert of an event that has not ended.
     fn detail(key: &[u64; K], data: &[u64; D]) -> Self::Detail;
 
-    /// The probes, the end first: nothing begins whose end would be missed.
-    fn probes() -> impl IntoIterator<Item = Probe<'static, Live<Self, K, D>>>;
-}
+    /// Completes them for an alert at `now`, in nanoseconds, about an event that began at `start`.
+    fn settle(_detail: &mut Self::Detail, _start: u64, _now: u64) {}
 
-/// The task at the start of an event's data.
-#[inline(always)]
-fn owner<const D: usize>(data: &[u64; D]) -> Owner {
-    data.first_chunk()
-        .map_or_else(Owner::default, |words| Owner::from_words(*words))
-}
-
-/// The data of an event: the task that it belongs to, and the known fields of its alert.
-#[inline(always)]
-pub(super) fn data<const D: usize>(owner: Owner, detail: &impl Fields) -> [u64; D] {
-    let mut data = [0; D];
-    if let Some((head, rest)) = data.split_first_chunk_mut() {
-        *head = owner.to_words();
-        detail.pack(rest);
+    /// The task that an event belongs to.
+    fn owner(data: &[u64; D]) -> Owner {
+        record::owner(data)
     }
-    data
-}
 
-/// The known fields of the alert of an event with such data.
-pub(super) fn detail<const D: usize, T: Fields>(data: &[u64; D]) -> T {
-    T::unpack(data.get(Owner::WORDS..).unwrap_or_default())
-}
+    /// The task whose stack says something about an event.
+    fn stack_owner(data: &[u64; D]) -> Owner {
+        Self::owner(data)
+    }
 
-fn details(owner: Owner, detail: &impl Fields) -> Details {
-    let mut words = [0; DETAIL];
-    detail.pack(&mut words);
-    Details { owner, words }
+    /// See [`Probes::can_time_out`].
+    fn can_time_out(_data: &[u64; D]) -> bool {
+        true
+    }
+
+    /// The task that must not be a reader of alerts: else each alert would raise the next.
+    fn suspect(_detail: &Self::Detail, owner: Owner) -> Owner {
+        owner
+    }
+
+    /// See [`Probes::collect_missed`].
+    fn collect_missed(_core: &Core<K, D>, _attachment: &mut Self::Attachment) {}
+
+    /// Prints a pending event, see [`Probes::show_fields`].
+    fn show(core: &Core<K, D>, event: &EventCopy<K, D>, how: How, out: &SeqFile) {
+        let _ = core;
+        let (owner, detail) = (
+            Self::owner(&event.data),
+            Self::detail(&event.key, &event.data),
+        );
+        seq_print!(out, "{owner}{}", Shown(&detail, how));
+    }
 }
 
 /// The operations on events for the functions that tracepoints call.
 pub(super) trait Events<const K: usize> {
-    type Detail: Fields;
+    type Detail: Record;
 
     /// The owner of an event that begins here, in the current task or an interrupt on top of it.
     /// `None` if the filter of tasks refuses it, which is counted.
@@ -244,7 +136,7 @@ pub(super) trait Events<const K: usize> {
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut Self::Detail)) -> bool;
 }
 
-impl<const K: usize, const D: usize, T: Declared<K, D>> Events<K> for Live<T, K, D> {
+impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for Live<T, K, D, O> {
     type Detail = T::Detail;
 
     #[inline(always)]
@@ -260,16 +152,16 @@ impl<const K: usize, const D: usize, T: Declared<K, D>> Events<K> for Live<T, K,
     #[inline(always)]
     fn begin(&self, guard: &Guard, key: &[u64; K], owner: Owner, known: &T::Detail) {
         let tracker = self.core.tracker();
-        tracker.event_in(guard, key, Kernel::now(), &data::<D>(owner, known));
+        tracker.event_in(guard, key, Kernel::now(), &record::data::<D>(owner, known));
     }
 
     #[inline(always)]
     fn change(&self, guard: &Guard, key: &[u64; K], change: impl FnOnce(&mut T::Detail)) -> bool {
         let found = self.core.tracker().update(guard, key, |event| {
             let old = event.data();
-            let mut known = detail::<D, T::Detail>(&old);
+            let mut known = record::known::<D, T::Detail>(&old);
             change(&mut known);
-            event.set_data(&data::<D>(owner(&old), &known));
+            event.set_data(&record::data::<D>(record::owner(&old), &known));
             Verdict::Keep
         });
         found.is_some()
@@ -285,8 +177,8 @@ impl<const K: usize, const D: usize, T: Declared<K, D>> Events<K> for Live<T, K,
             |late| {
                 let mut detail = T::detail(&late.key, &late.data);
                 finish(&mut detail);
-                let details = details(owner(&late.data), &detail);
-                report::<K, D, T>(&self.core, guard, late, &details);
+                let owner = T::owner(&late.data);
+                report::<K, D, O, T>(&self.core, guard, late, owner, detail);
             },
         )
     }
@@ -294,13 +186,14 @@ impl<const K: usize, const D: usize, T: Declared<K, D>> Events<K> for Live<T, K,
 
 /// Raises the alert of an end.
 #[cold]
-fn report<const K: usize, const D: usize, T: Declared<K, D>>(
+pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>>(
     core: &Core<K, D>,
     guard: &Guard,
     late: &Late<K, D>,
-    details: &Details,
+    owner: Owner,
+    mut detail: T::Detail,
 ) {
-    if T::IS_OF_TASKS && !tasks::is_reported(core, guard, &details.owner) {
+    if T::IS_OF_TASKS && !tasks::is_reported(core, guard, &T::suspect(&detail, owner)) {
         return;
     }
     let stack = if T::HAS_STACK && core.may_raise() {
@@ -309,42 +202,55 @@ fn report<const K: usize, const D: usize, T: Declared<K, D>>(
         Stack::EMPTY
     };
     let now = late.start.wrapping_add(late.delay);
-    core.raise(guard, now, late, details, stack.entries());
+    T::settle(&mut detail, late.start, now);
+    core.raise(guard, now, late, &detail.details(owner), stack.entries());
 }
 
-impl<const K: usize, const D: usize, T: Declared<K, D>> Probes<K, D> for T {
-    type Attachment = Attachment<Live<T, K, D>>;
+impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, O> for T {
+    type Attachment = T::Attachment;
 
     fn kind() -> &'static Kind {
         T::kind()
     }
 
-    fn attach(live: Arc<Live<T, K, D>>) -> Result<Self::Attachment> {
-        Attachment::new(live, T::probes())
+    fn attach(live: Arc<Live<T, K, D, O>>) -> Result<Self::Attachment> {
+        T::attach(live)
     }
 
     const TAKES_STOCK: bool = T::TAKES_STOCK;
 
-    fn take_stock(live: &Live<T, K, D>) {
+    fn take_stock(live: &Live<T, K, D, O>) {
         T::take_stock(live);
     }
 
     fn owner(data: &[u64; D]) -> Owner {
-        owner(data)
+        T::stack_owner(data)
     }
 
-    fn details(core: &Core<K, D>, late: &Late<K, D>, _: u64) -> Option<Details> {
-        let details = details(owner(&late.data), &T::detail(&late.key, &late.data));
-        if T::IS_OF_TASKS {
-            tasks::reported(core, details)
-        } else {
-            Some(details)
+    fn can_time_out(data: &[u64; D]) -> bool {
+        T::can_time_out(data)
+    }
+
+    fn details(core: &Core<K, D>, late: &Late<K, D>, now: u64) -> Option<Details> {
+        let (owner, mut detail) = (T::owner(&late.data), T::detail(&late.key, &late.data));
+        let suspect = T::suspect(&detail, owner);
+        if T::IS_OF_TASKS && !tasks::is_reported(core, &Kernel::guard(), &suspect) {
+            return None;
         }
+        T::settle(&mut detail, late.start, now);
+        Some(detail.details(owner))
     }
 
-    fn show_fields(_: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile) {
-        let (owner, detail) = (owner(&event.data), T::detail(&event.key, &event.data));
-        seq_print!(out, "{owner}{detail}");
+    fn collect_missed(core: &Core<K, D>, attachment: &mut Self::Attachment) {
+        T::collect_missed(core, attachment);
+    }
+
+    fn show_fields(core: &Core<K, D>, event: &EventCopy<K, D>, out: &SeqFile) {
+        T::show(core, event, How::of_pending(false), out);
+    }
+
+    fn show_fields_to(core: &Core<K, D>, event: &EventCopy<K, D>, trusted: bool, out: &SeqFile) {
+        T::show(core, event, How::of_pending(trusted), out);
     }
 }
 
@@ -375,18 +281,24 @@ pub(super) const fn params<const N: usize>(
 /// - its name, and what it measures; the words of a key; the threshold, in nanoseconds;
 /// - `tasks`, if it has the filter of tasks: whether threads of the kernel pass it by default;
 ///   `stack`, if the alert of an end has the stack of where it ended; `stock`, the function that
-///   begins events for what is under way when an instance starts;
-/// - its own parameters, each with its kind, its default and its help; the position of `vec`
-///   becomes `PARAM_VEC`;
-/// - what an event keeps: its `owner`, or also the known fields of its alert, its `detail`. In the
-///   first case `Detail::of(key)` makes them;
-/// - the fields of an alert with their types, `u8` to `u64`, `i32` and [`Address`]; `in NAMES` is a
-///   number that is shown as one of these words. A field with `=` is in the line only. The comment
-///   before it describes it, for the page of the ABI;
-/// - the header of the tracepoints, their arguments with the types of C, and the function of
-///   `Probes` that is called with the resulting values, each a `u64`. The end comes first: nothing
-///   begins whose end would be missed. There may be several headers. A tracepoint that depends on
-///   the kernel's configuration has `#[cfg(CONFIG_...)]` before it.
+///   begins events for what is under way when an instance starts; `own`, the state of an instance;
+///   `counters`, if there are more than those of the filter; `check`, see [`Kind::check`];
+/// - its own parameters, each with its kind, its default and its help, and `fixed` if it is given
+///   at the creation only; the position of `vec` becomes `PARAM_VEC`;
+/// - what an event keeps: its `owner`, or also the known fields of its alert, its `detail`, or its
+///   first `N` words; or `[N]` words of its own. In the first case `Detail::of(key)` makes the
+///   fields, in the last one `Detail::of(key, data)`;
+/// - the fields of an alert, see [`record!`](crate::record::record), each with a comment that
+///   describes it; `stored` and `printed` are the orders of the fields of the trace event, and of
+///   its text, if they are not that of the line. Without `alert` there is no trace event, and
+///   `Detail` is declared elsewhere;
+/// - `attach`, the type of what calls the probes while it exists, the function that makes it, and
+///   the one that says what the kernel lacks. Or `probes`: the header of the tracepoints, their
+///   arguments with the types of C, and the function of `Probes` that is called with the resulting
+///   values, each a `u64`. The end comes first: nothing begins whose end would be missed. There may
+///   be several headers. A tracepoint that depends on the kernel's configuration has
+///   `#[cfg(CONFIG_...)]` before it;
+/// - `impl`, what else is not as [`Declared`] has it.
 ///
 /// scripts/trackers reads this, too: run it after a change of fields or tracepoints.
 macro_rules! tracker {
@@ -397,16 +309,17 @@ macro_rules! tracker {
         $(tasks: $kthreads:literal;)?
         $(stack: $stack:literal;)?
         $(stock: $stock:path;)?
+        $(own: $own:ty;)?
+        $(counters: $counters:expr;)?
+        $(check: $check:path;)?
         params {
-            $($param:ident: $takes:expr => $default:expr, $says:literal;)*
+            $($param:ident: $takes:expr => $default:expr, $says:literal $(, $fixed:ident)?;)*
         }
-        keeps: $keeps:ident;
-        alert {
-            $(
-                $(#[$_doc:meta])*
-                $field:ident $(: $type:ident $(in $names:ident)?)? $(= |$it:ident| $line:expr)?,
-            )*
-        }
+        keeps: $keeps:tt;
+        $(stored: $($_stored:ident)*;)?
+        $(printed: $($_printed:ident)*;)?
+        $(alert { $($alert:tt)* })?
+        $(attach: $attachment:ty = $attach:expr, $missing:expr;)?
         $(
             probes $_header:ident {
                 $(
@@ -415,9 +328,10 @@ macro_rules! tracker {
                 )*
             }
         )*
+        $(impl { $($item:item)* })?
     ) => {
         const FILTER: &[$crate::control::Param] =
-            $crate::trackers::declare::first!($(&tasks::filter($kthreads),)? &[]);
+            $crate::record::first!($(&$crate::trackers::tasks::filter($kthreads),)? &[]);
 
         ::kernel::macros::paste! {
             #[allow(non_camel_case_types)]
@@ -437,7 +351,7 @@ macro_rules! tracker {
                 name: stringify!($param),
                 kind: $takes,
                 default: $default,
-                fixed: false,
+                fixed: $crate::record::first!($($crate::trackers::declare::$fixed,)? false),
                 help: $says,
             },)*
         ]);
@@ -447,91 +361,70 @@ macro_rules! tracker {
             c_name: $crate::instance::kind::c_name!($name),
             help: $help,
             params: &PARAMS,
-            counters: &$crate::trackers::declare::first!(
-                $({ let _: bool = $kthreads; [tasks::READERS] },)? []
+            counters: &$crate::record::first!(
+                $($counters,)?
+                $({ let _: bool = $kthreads; [$crate::trackers::tasks::READERS] },)?
+                []
             ),
-            detail_words: <Detail as $crate::trackers::declare::Fields>::WORDS,
+            detail_words: <Detail as $crate::record::Record>::WORDS,
             tail: None,
-            detail: <Detail as $crate::trackers::declare::Fields>::print,
-            check: $crate::instance::kind::all_right,
-            missing: || $crate::sys::tracepoint::missing(
-                <Tracked as $crate::trackers::declare::Declared<$key, WORDS>>::probes()
+            detail: <Detail as $crate::record::Record>::print,
+            check: $crate::record::first!($($check,)? $crate::instance::kind::all_right),
+            missing: $crate::record::first!(
+                $($missing,)?
+                || $crate::sys::tracepoint::missing(probes())
             ),
-            create: Some($crate::instance::probed::Probed::<Tracked, _, _>::create),
+            create: Some($crate::instance::probed::Probed::<Tracked, _, _, _>::create),
         };
 
-        /// The own fields of an alert.
-        struct Detail {
-            $($($field: $type,)?)*
-        }
-
-        impl $crate::trackers::declare::Fields for Detail {
-            const WORDS: usize = {
-                use $crate::trackers::declare::{At, Field};
-                let at = At::START;
-                $($(let (_, at) = at.next(<$type as Field>::BITS);)?)*
-                assert!(at.words() <= $crate::alert::record::DETAIL);
-                at.words()
-            };
-
-            #[inline(always)]
-            fn pack(&self, words: &mut [u64]) {
-                let at = $crate::trackers::declare::At::START;
-                $($(let at = at.put::<$type>(words, self.$field);)?)*
-                let _ = at;
+        $($crate::record::record! {
+            /// The own fields of an alert.
+            pub(crate) struct Detail {
+                $($alert)*
             }
+        })?
 
-            #[inline(always)]
-            fn unpack(words: &[u64]) -> Self {
-                let at = $crate::trackers::declare::At::START;
-                $($(let ($field, at) = at.take::<$type>(words);)?)*
-                let _ = at;
-                Self { $($($field: $crate::trackers::declare::first!($field, $type),)?)* }
-            }
-        }
+        /// The tracker, for [`Declared`]($crate::trackers::declare::Declared).
+        pub(crate) struct Tracked;
 
-        impl ::kernel::fmt::Display for Detail {
-            fn fmt(&self, f: &mut ::kernel::fmt::Formatter<'_>) -> ::kernel::fmt::Result {
-                $(
-                    f.write_str(concat!(" ", stringify!($field), "="))?;
-                    $(
-                        let field: $type = self.$field;
-                        $(let field = $names.get(usize::from(field)).unwrap_or(&"?");)?
-                        ::kernel::fmt::Display::fmt(&field, f)?;
-                    )?
-                    $(
-                        let said: fn(&Detail) -> &'static str = |$it| $line;
-                        f.write_str(said(self))?;
-                    )?
-                )*
-                Ok(())
-            }
-        }
-
-        struct Tracked;
-
-        type Probes = $crate::instance::probed::Live<Tracked, $key, WORDS>;
+        /// The state that its probes work on.
+        pub(crate) type Probes = $crate::instance::probed::Live<Tracked, $key, WORDS $(, $own)?>;
 
         /// The words that an event keeps.
         const WORDS: usize = $crate::trackers::declare::tracker!(@words $keeps);
 
-        impl $crate::trackers::declare::Declared<$key, WORDS> for Tracked {
-            const IS_OF_TASKS: bool = !FILTER.is_empty();
-            const HAS_STACK: bool = $crate::trackers::declare::first!($($stack,)? false);
+        #[allow(dead_code, reason = "it may attach others")]
+        fn probes() -> impl IntoIterator<
+            Item = $crate::sys::tracepoint::Probe<'static, Probes>,
+        > {
+            [$($($(#[$cfg])* $crate::sys::tracepoint::handled!(
+                $tracepoint($($arg),*): |probes: Probes, guard| probes.$method(guard, $($given),*)
+            ),)*)*]
+        }
 
-            const TAKES_STOCK: bool = $crate::trackers::declare::first!(
-                $({ let _: fn(&Probes) = $stock; true },)? false
-            );
+        impl $crate::trackers::declare::Declared<$key, WORDS $(, $own)?> for Tracked {
+            $(const IS_OF_TASKS: bool = { let _: bool = $kthreads; true };)?
+            $(const HAS_STACK: bool = $stack;)?
+            $(
+                const TAKES_STOCK: bool = true;
 
-            fn take_stock(live: &Probes) {
-                let take: fn(&Probes) = $crate::trackers::declare::first!($($stock,)? |_| {});
-                take(live);
-            }
+                fn take_stock(live: &Probes) {
+                    $stock(live);
+                }
+            )?
 
             type Detail = Detail;
+            type Attachment = $crate::trackers::declare::tracker!(@attachment $($attachment)?);
 
             fn kind() -> &'static $crate::instance::kind::Kind {
                 &KIND
+            }
+
+            fn attach(live: ::kernel::sync::Arc<Probes>) -> ::kernel::error::Result<Self::Attachment> {
+                $crate::record::first!(
+                    $(($attach)(live),)?
+                    $crate::sys::tracepoint::Attachment::new(live, probes())
+                )
             }
 
             #[inline(always)]
@@ -539,31 +432,23 @@ macro_rules! tracker {
                 $crate::trackers::declare::tracker!(@detail $keeps key data)
             }
 
-            fn probes() -> impl IntoIterator<
-                Item = $crate::sys::tracepoint::Probe<'static, Probes>,
-            > {
-                [$($($(#[$cfg])* $crate::sys::tracepoint::handled!(
-                    $tracepoint($($arg),*): |probes: Probes, guard| probes.$method(guard, $($given),*)
-                ),)*)*]
-            }
+            $($($item)*)?
         }
     };
-    (@words owner) => { Owner::WORDS };
+    (@attachment) => { $crate::sys::tracepoint::Attachment<Probes> };
+    (@attachment $attachment:ty) => { $attachment };
+    (@words owner) => { $crate::alert::record::Owner::WORDS };
     (@words detail) => {
-        Owner::WORDS + <Detail as $crate::trackers::declare::Fields>::WORDS
+        $crate::alert::record::Owner::WORDS + <Detail as $crate::record::Record>::WORDS
     };
+    (@words $words:literal) => { $words };
+    (@words [$words:literal]) => { $words };
     (@detail owner $key:ident $data:ident) => {{ let _ = $data; Detail::of($key) }};
-    (@detail detail $key:ident $data:ident) => {{
-        let _ = $key;
-        $crate::trackers::declare::detail($data)
-    }};
+    (@detail [$words:literal] $key:ident $data:ident) => { Detail::of($key, $data) };
+    (@detail $keeps:tt $key:ident $data:ident) => {{ let _ = $key; $crate::record::known($data) }};
 }
 pub(super) use tracker;
 
-/// The first of the arguments.
-macro_rules! first {
-    ($first:expr $(, $_other:expr)* $(,)?) => {
-        $first
-    };
-}
-pub(super) use first;
+/// A parameter that is given at the creation only.
+#[allow(non_upper_case_globals, reason = "a word of tracker!")]
+pub(super) const fixed: bool = true;

@@ -31,65 +31,94 @@
 //!
 //! Those of the function: any, including NMI, see sys/fprobe.rs.
 
-use self::call::{Called, WORDS};
-use super::tasks::{self, Guard};
+use super::declare::*;
 use crate::{
-    alert::record::Owner,
-    control::{Kind as ParamKind, Param},
-    engine::{event::EventCopy, platform::Platform, tracker::Late},
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details, //
-    },
+    record::{self, fields, InQuotes, Register, Registers},
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
-        platform::Kernel,
         sched,
-        symbol::Limit,
-        task::{Context, TaskRef},
+        symbol::{FunctionName, Limit, Raw, Symbol},
         tracepoint, //
-    }, //
-};
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
-
-mod call;
-
-const FUNCTION: usize = common::COUNT + tasks::FILTER;
-
-static PARAMS: [Param; FUNCTION + 1] = {
-    let [a, b, c, d, e, f, g] = tasks::filter(true);
-    let function = Param {
-        name: "function",
-        kind: ParamKind::Function,
-        default: 0,
-        fixed: true,
-        help: "function of the kernel or of a module; required",
-    };
-    params(10_000_000, [a, b, c, d, e, f, g, function])
-};
-
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "func",
-    c_name: c"func",
-    help: "a kernel function, from entry to return (key: the task and its recursion depth)",
-    params: &PARAMS,
-    counters: &[tasks::READERS, "missed", "own"],
-    detail_words: Called::DETAIL_WORDS,
-    tail: None,
-    detail: |alert, f| {
-        let called = Called::from_detail(&alert.detail);
-        let limit = Limit::whole(alert.is_trusted);
-        f.write_fmt(fmt!(" {}", called.named(alert.reason.is_end(), limit)))
     },
-    check: all_right,
-    missing: || fprobe::missing().or_else(sched::missing_exits::<Probes>),
-    create: Some(Probed::<Func, _, _>::create),
 };
+use kernel::{fmt, prelude::*, sync::Arc};
+
+tracker! {
+    func: "a kernel function, from entry to return (key: the task and its recursion depth)";
+    key: 2;
+    threshold: 10_000_000;
+    tasks: true;
+    counters: [tasks::READERS, "missed", "own"];
+    params {
+        function: ParamKind::Function => 0,
+            "function of the kernel or of a module; required", fixed;
+    }
+    keeps: [10];
+    stored: function caller context depth arg ret;
+    printed: function caller context depth arg ret;
+    alert {
+        /// The function.
+        function: Function at 0,
+        /// How many of the task's calls had not returned, with this one. In an event it is in the
+        /// key.
+        depth: u32 at 2,
+        /// What the CPU was doing.
+        context: Context at 2:32,
+        /// The first arguments.
+        arg: Registers at 3 as args = |it, how| Arguments(it.arg, how.limit()),
+        /// Where it returns to.
+        caller: Caller at 1,
+        /// The result; in an event, the frame.
+        ret: Register at 6 if end = |it, how| Raw::new(it.ret, how.limit()),
+    }
+    attach: Attached = Attached::new,
+        || fprobe::missing().or_else(sched::missing_exits::<Probes>);
+    impl {
+        fn collect_missed(core: &Core<2, WORDS>, attached: &mut Attached) {
+            let missed = attached.functions.take_missed();
+            core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
+        }
+    }
+}
+
+/// The address of a function, shown by its name without its module.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Function(u64);
+
+/// A return address.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Caller(u64);
+
+fields! {
+    Function, u64::BITS, |it| it.0, |bits| Function(bits), FunctionName(it.0);
+    Caller, u64::BITS, |it| it.0, |bits| Caller(bits), InQuotes(Symbol(it.0));
+}
+
+/// Arguments as far as a reader may see them.
+struct Arguments(Registers, Limit);
+
+impl fmt::Display for Arguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a0, a1, a2] = self.0.map(|argument| Raw::new(argument, self.1));
+        f.write_fmt(fmt!("{a0},{a1},{a2}"))
+    }
+}
+
+impl Detail {
+    fn of([_, depth]: &[u64; 2], data: &[u64; WORDS]) -> Self {
+        Self {
+            depth: *depth as u32,
+            ret: 0,
+            ..record::known(data)
+        }
+    }
+}
+
+#[inline(always)]
+fn frame_of(data: &[u64; WORDS]) -> Frame {
+    let [.., frame] = data;
+    Frame(*frame)
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
@@ -99,10 +128,6 @@ enum Extra {
     /// Calls by our own probes, which are not followed.
     Own = 2,
 }
-
-struct Func;
-
-type Probes = Live<Func, 2, WORDS>;
 
 /// The key of the call at a depth of the current task.
 #[inline(always)]
@@ -119,13 +144,13 @@ impl Probes {
                 .core
                 .tracker()
                 .copy_of(guard, &key(task, *depth), |_| true);
-            outer.is_some_and(|outer| Called::frame_of(&outer.data) < frame)
+            outer.is_some_and(|outer| frame_of(&outer.data) < frame)
         };
         (1..).find(|depth| !is_outer(depth)).unwrap_or(u64::MAX)
     }
 }
 
-impl fprobe::Observer<Func> for Probes {
+impl fprobe::Observer<Tracked> for Probes {
     #[inline(always)]
     fn entered(&self, guard: &Guard, call: &Call<'_>, frame: Frame) -> Option<u64> {
         TaskRef::with_current(|task| {
@@ -137,17 +162,15 @@ impl fprobe::Observer<Func> for Probes {
                 return None;
             };
             let depth = self.depth(guard, &task, frame);
-            let called = Called {
-                owner,
-                frame,
-                depth,
-                function: call.function,
-                caller: call.caller,
+            let known = Detail {
+                function: Function(call.function),
                 context,
-                arguments: core::array::from_fn(|nth| call.argument(nth as u32)),
-                result: 0,
+                arg: core::array::from_fn(|nth| call.argument(nth as u32)),
+                caller: Caller(call.caller),
+                ret: frame.0,
+                ..Detail::default()
             };
-            let (key, data) = (key(&task, depth), called.to_words());
+            let (key, data) = (key(&task, depth), record::data::<WORDS>(owner, &known));
             // A return that is not waited for costs as much as one that is; so it is waited for
             // even if there was no room, and is `unmatched`.
             tracker.event_in_unique(guard, &key, Kernel::now(), &data);
@@ -162,8 +185,13 @@ impl fprobe::Observer<Func> for Probes {
                 guard,
                 &key(&task, depth),
                 Kernel::now,
-                |event| Called::frame_of(&event.data()) == frame,
-                |late| self.report(guard, late, call.result()),
+                |event| frame_of(&event.data()) == frame,
+                |late| {
+                    let mut detail = Detail::of(&late.key, &late.data);
+                    detail.ret = call.result();
+                    let owner = record::owner(&late.data);
+                    report::<_, _, _, Tracked>(&self.core, guard, late, owner, detail);
+                },
             );
         });
     }
@@ -183,64 +211,19 @@ impl sched::ExitObserver for Probes {
     }
 }
 
-impl Probes {
-    #[cold]
-    fn report(&self, guard: &Guard, late: &Late<2, WORDS>, result: u64) {
-        let called = Called {
-            result,
-            ..Called::from_words(&late.data, late.key[1])
-        };
-        tasks::raise(&self.core, guard, late, &called.details(), &[]);
-    }
-}
-
 /// The functions are dropped first: after that, nothing begins.
-pub(crate) struct Attachment {
-    functions: Functions<Func, Probes>,
+pub(crate) struct Attached {
+    functions: Functions<Tracked, Probes>,
     _exits: tracepoint::Attachment<Probes>,
 }
 
-impl probed::Probes<2, WORDS> for Func {
-    type Attachment = Attachment;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Attachment> {
+impl Attached {
+    fn new(live: Arc<Probes>) -> Result<Self> {
         let exits = sched::attach_to_exits(live.clone())?;
-        let name = live.core.text(FUNCTION).ok_or(EINVAL)?;
-        Ok(Attachment {
+        let name = live.core.text(PARAM_FUNCTION).ok_or(EINVAL)?;
+        Ok(Self {
             functions: Functions::new(name, What::Both, live.clone())?,
             _exits: exits,
         })
-    }
-
-    fn collect_missed(core: &Core<2, WORDS>, attachment: &mut Attachment) {
-        let missed = attachment.functions.take_missed();
-        core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
-    }
-
-    fn owner(data: &[u64; WORDS]) -> Owner {
-        Called::from_words(data, 0).owner
-    }
-
-    fn details(core: &Core<2, WORDS>, late: &Late<2, WORDS>, _: u64) -> Option<Details> {
-        tasks::reported(core, Called::from_words(&late.data, late.key[1]).details())
-    }
-
-    fn show_fields(core: &Core<2, WORDS>, event: &EventCopy<2, WORDS>, out: &SeqFile) {
-        Self::show_fields_to(core, event, false, out);
-    }
-
-    fn show_fields_to(
-        _: &Core<2, WORDS>,
-        event: &EventCopy<2, WORDS>,
-        is_trusted: bool,
-        out: &SeqFile,
-    ) {
-        let called = Called::from_words(&event.data, event.key[1]);
-        let named = called.named(false, Limit::whole(is_trusted));
-        seq_print!(out, "{} {named}", called.owner);
     }
 }

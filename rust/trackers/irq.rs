@@ -23,102 +23,60 @@
 //!
 //! Hard interrupt.
 
-use super::tasks::{self, Guard};
+use super::declare::*;
 use crate::{
-    alert::record::{Owner, DETAIL},
-    control::{Kind as ParamKind, Param, ALL},
-    engine::{event::EventCopy, platform::Platform, tracker::Late},
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details, //
-    },
-    sys::{
-        irq::{self, Action, Observer, NAME_WORDS},
-        platform::Kernel,
-        task::TaskRef,
-        tracepoint::Attachment, //
-    },
-    text::Quoted, //
+    record::Name32,
+    sys::irq::{self, Action, Observer, NAME_WORDS},
 };
-use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
-
-const IRQ: usize = common::COUNT;
-const CPU: usize = IRQ + 1;
-
-static PARAMS: [Param; CPU + 1] = {
-    let irq = Param {
-        name: "irq",
-        kind: ParamKind::Id {
-            max: i32::MAX as u64,
-        },
-        default: ALL,
-        fixed: false,
-        help: "only this line, by its number in /proc/interrupts",
-    };
-    params(1_000_000, [irq, tasks::cpu_only()])
-};
-
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "irq",
-    c_name: c"irq",
-    help: "interrupt handlers, from entry to return (key: CPU and line)",
-    params: &PARAMS,
-    counters: &[],
-    detail_words: DETAIL_WORDS,
-    tail: None,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(&alert.detail))),
-    check: all_right,
-    missing: irq::missing::<Probes>,
-    create: Some(Probed::<Irq, _, _>::create),
-};
-
-struct Irq;
-
-type Probes = Live<Irq, 1, WORDS>;
-
-/// The data of an event: the interrupted task, and the name of the action.
-const WORDS: usize = Owner::WORDS + NAME_WORDS;
-
-/// The details of an alert: line, CPU and result in one word, and the name of the action.
-const DETAIL_WORDS: usize = 1 + NAME_WORDS;
 
 /// The meaning of `irqreturn_t`; the last one is ours, for a handler that has not returned.
 const RETURNS: [&str; 4] = ["none", "handled", "wake_thread", "pending"];
-const PENDING: u32 = 3;
+const PENDING: u16 = 3;
+
+tracker! {
+    irq: "interrupt handlers, from entry to return (key: CPU and line)";
+    key: 1;
+    threshold: 1_000_000;
+    params {
+        irq: ParamKind::Id { max: i32::MAX as u64 } => ALL,
+            "only this line, by its number in /proc/interrupts";
+        cpu: ParamKind::Id { max: 1 << 16 } => ALL, "only what runs on this CPU";
+    }
+    keeps: [7];
+    stored: irq on ret action;
+    printed: irq action on ret;
+    alert {
+        /// The number of the line.
+        irq: u32 at 0,
+        /// The CPU that it ran on.
+        on: u16 at 0:32,
+        /// The name of the action, as /proc/interrupts has it.
+        action: Name32 at 1,
+        /// What the handler returned.
+        ret: u16 at 0:48 in RETURNS,
+    }
+    attach: Attachment<Probes> = irq::attach, irq::missing::<Probes>;
+    impl {
+        fn stack_owner(_: &[u64; WORDS]) -> Owner {
+            // The stack of the interrupted task says nothing about the handler.
+            Owner::default()
+        }
+    }
+}
 
 fn key(guard: &Guard, irq: u32) -> [u64; 1] {
     [(Kernel::cpu(guard) as u64) << 32 | u64::from(irq)]
 }
 
-fn details(key: u64, data: &[u64; WORDS], ret: u32) -> Details {
-    let [o0, o1, o2, name @ ..] = *data;
-    let mut words = [0; DETAIL];
-    words[0] = u64::from(ret) << 48 | key;
-    words[1..DETAIL_WORDS].copy_from_slice(&name);
-    Details {
-        owner: Owner::from_words([o0, o1, o2]),
-        words,
-    }
-}
-
-/// Our fields of an alert.
-struct Detail<'a>(&'a [u64; DETAIL]);
-
-impl fmt::Display for Detail<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [place, name @ ..] = self.0;
-        let ret = RETURNS.get((place >> 48) as usize).unwrap_or(&"?");
-        f.write_fmt(fmt!(
-            "irq={} on={} action={} ret={ret}",
-            *place as u32,
-            (place >> 32) as u16,
-            Quoted::words(&name[..NAME_WORDS])
-        ))
+impl Detail {
+    /// An event keeps the interrupted task, and the name of the action.
+    fn of([key]: &[u64; 1], data: &[u64; WORDS]) -> Self {
+        Self {
+            irq: *key as u32,
+            on: (key >> 32) as u16,
+            action: *data.last_chunk::<NAME_WORDS>().unwrap_or(&[0; NAME_WORDS]),
+            ret: PENDING,
+        }
     }
 }
 
@@ -130,7 +88,7 @@ impl Observer for Probes {
             let wanted = core.value(param);
             wanted == ALL || wanted == number
         };
-        if !is_one(IRQ, irq.into()) || !is_one(CPU, Kernel::cpu(guard) as u64) {
+        if !is_one(PARAM_IRQ, irq.into()) || !is_one(PARAM_CPU, Kernel::cpu(guard) as u64) {
             tracker.filtered(guard);
             return;
         }
@@ -142,45 +100,6 @@ impl Observer for Probes {
 
     #[inline(always)]
     fn left<const TIMED: bool>(&self, guard: &Guard, irq: u32, _: &Action<'_>, ret: u32) {
-        let core = &self.core;
-        core.tracker().event_out_if_known(
-            guard,
-            &key(guard, irq),
-            Kernel::now,
-            |_| true,
-            |late| {
-                let [key] = late.key;
-                let now = late.start.wrapping_add(late.delay);
-                core.raise(guard, now, late, &details(key, &late.data, ret), &[]);
-            },
-        );
-    }
-}
-
-impl probed::Probes<1, WORDS> for Irq {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        irq::attach(live)
-    }
-
-    fn owner(_: &[u64; WORDS]) -> Owner {
-        // The stack of the interrupted task says nothing about the handler.
-        Owner::default()
-    }
-
-    fn details(_: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        let [key] = late.key;
-        Some(details(key, &late.data, PENDING))
-    }
-
-    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
-        let [key] = event.key;
-        let Details { owner, words } = details(key, &event.data, PENDING);
-        seq_print!(out, "{owner} {}", Detail(&words));
+        self.end(guard, &key(guard, irq), |alert| alert.ret = ret as u16);
     }
 }

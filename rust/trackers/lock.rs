@@ -36,6 +36,7 @@
 //!   interrupt.
 
 use super::{declare::*, stock};
+use crate::record;
 
 /// Any, and the kinds as `perf lock` calls them, in the order of [`FLAGS`].
 #[rustfmt::skip]
@@ -57,12 +58,12 @@ tracker! {
     keeps: detail;
     alert {
         /// Stands for the address of the lock, as %p does.
-        lock: Address,
+        lock: Address at 0,
         /// What it is, and for reading or writing.
-        kind: u8 in KINDS,
+        kind: u8 at 1 in KINDS,
         /// 0 if it was acquired, else the error that ended the wait. Before the end, how many waits
         /// at the same address go on inside this one.
-        ret: i32,
+        ret: i32 at 1:8,
     }
     probes lock {
         contention_end(lock: [void *], ret: [int]) => ended(lock, ret);
@@ -107,7 +108,7 @@ impl Probes {
                 ret: 0,
             };
             let key = [lock, u64::from(task.tid())];
-            Some((key, data(tasks::owner(&task), &known)))
+            Some((key, record::data(tasks::owner(&task), &known)))
         });
     }
 

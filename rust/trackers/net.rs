@@ -29,77 +29,97 @@
 
 mod packet;
 
-use self::packet::{Detail, Skb, WORDS};
-use super::tasks;
+use self::packet::{show_reason, Protocol, Transport};
+use super::declare::*;
 use crate::{
-    alert::record::Owner,
-    control::{Kind as ParamKind, Param},
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Verdict},
-    },
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details, //
-    },
+    record::{self, Location, Name16},
     sys::{
-        net::{self, Attachment, End, Packet, Received},
-        platform::Kernel,
+        net::{self, End, Packet, Received},
         task, //
-    }, //
+    },
 };
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
-const DEV: usize = common::COUNT;
-const PROTOCOL: usize = DEV + 1;
-const TRANSPORT: usize = PROTOCOL + 1;
+/// The ends of a packet.
+const ENDS: [&str; 4] = ["none", "copied", "consumed", "dropped"];
+const COPIED: u8 = 1;
+const CONSUMED: u8 = 2;
+const DROPPED: u8 = 3;
 
-static PARAMS: [Param; TRANSPORT + 1] = params(
-    10_000_000,
-    [
-        Param {
-            name: "dev",
-            kind: ParamKind::NetDevice,
-            default: 0,
-            fixed: false,
-            help: "only packets that this network device receives, in any namespace",
-        },
-        Param {
-            name: "protocol",
-            kind: ParamKind::Word(&packet::PROTOCOL_WORDS),
-            default: 0,
-            fixed: false,
-            help: "only packets of this protocol",
-        },
-        Param {
-            name: "transport",
-            kind: ParamKind::Word(&packet::TRANSPORT_WORDS),
-            default: 0,
-            fixed: false,
-            help: "only IP packets of this transport protocol",
-        },
-    ],
-);
+tracker! {
+    net: "received packets, until copied to user space, consumed or dropped (key: the packet)";
+    key: 1;
+    threshold: 10_000_000;
+    counters: [tasks::READERS, "copied", "consumed", "dropped", "merged"];
+    params {
+        dev: ParamKind::NetDevice => 0,
+            "only packets that this network device receives, in any namespace";
+        protocol: ParamKind::Word(&packet::PROTOCOL_WORDS) => 0, "only packets of this protocol";
+        transport: ParamKind::Word(&packet::TRANSPORT_WORDS) => 0,
+            "only IP packets of this transport protocol";
+    }
+    keeps: [5];
+    stored: skb dev ifindex netns len protocol transport end drop_reason location;
+    alert {
+        /// The packet.
+        skb: Address at 0,
+        /// The name of the device.
+        dev: Name16 at 1,
+        /// Its number.
+        ifindex: u32 at 3:32,
+        /// Its network namespace.
+        netns: u32 at 5,
+        /// The protocol, as Ethernet numbers them.
+        protocol: Protocol at 4:16,
+        /// What is in an IP packet, `IPPROTO_...`
+        transport: Transport at 4,
+        /// How many bytes it has.
+        len: u32 at 3,
+        /// How it ended.
+        end: u8 at 6:32 in ENDS if alert,
+        /// Why it was dropped, and where.
+        drop_reason: u32 at 6 if alert => show_reason,
+        /// Where it was dropped.
+        location: Location at 7 if traced,
+    }
+    attach: net::Attachment<Probes> = net::Attachment::new, net::missing::<Probes>;
+    impl {
+        const IS_OF_TASKS: bool = true;
 
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "net",
-    c_name: c"net",
-    help: "received packets, until copied to user space, consumed or dropped (key: the packet)",
-    params: &PARAMS,
-    counters: &[tasks::READERS, "copied", "consumed", "dropped", "merged"],
-    detail_words: Detail::WORDS,
-    tail: None,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Detail::from_words(&alert.detail))),
-    check: all_right,
-    missing: net::missing::<Probes>,
-    create: Some(Probed::<Net, _, _>::create),
-};
+        fn owner(_: &[u64; WORDS]) -> Owner {
+            Owner::default()
+        }
+    }
+}
+
+impl Detail {
+    /// An event keeps the words after the first one, which is the key.
+    fn of(key: &[u64; 1], data: &[u64; WORDS]) -> Self {
+        record::keyed(key, data)
+    }
+
+    fn of_received(packet: &Received) -> Self {
+        Self {
+            dev: packet.dev,
+            ifindex: packet.ifindex,
+            netns: packet.netns,
+            protocol: Protocol(packet.protocol),
+            transport: Transport(packet.transport),
+            len: packet.len,
+            ..Self::default()
+        }
+    }
+
+    fn set_end(&mut self, end: End) {
+        self.end = match end {
+            End::Copied => COPIED,
+            End::Consumed => CONSUMED,
+            End::Dropped { reason, location } => {
+                (self.drop_reason, self.location) = (reason, Location(location));
+                DROPPED
+            }
+        };
+    }
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
@@ -112,15 +132,11 @@ enum Extra {
     Merged = 4,
 }
 
-struct Net;
-
-type Probes = Live<Net, 1, WORDS>;
-
 impl Probes {
     fn is_wanted(&self, packet: &Received) -> bool {
-        let dev = self.core.halves(DEV);
-        let protocol = packet::protocol(self.core.value(PROTOCOL));
-        let transport = packet::transport(self.core.value(TRANSPORT));
+        let dev = self.core.halves(PARAM_DEV);
+        let protocol = packet::protocol(self.core.value(PARAM_PROTOCOL));
+        let transport = packet::transport(self.core.value(PARAM_TRANSPORT));
         (dev == [0; 2] || dev == packet.dev)
             && protocol.is_none_or(|wanted| wanted == packet.protocol)
             && transport.is_none_or(|wanted| wanted == packet.transport)
@@ -136,8 +152,8 @@ impl net::Observer for Probes {
             tracker.filtered(&guard);
             return;
         }
-        let (key, skb) = ([packet.id()], Skb(received));
-        tracker.event_in_unique(&guard, &key, Kernel::now(), &skb.to_words());
+        let [_, data @ ..] = Detail::of_received(&received).words::<{ 1 + WORDS }>();
+        tracker.event_in_unique(&guard, &[packet.id()], Kernel::now(), &data);
     }
 
     fn ended(&self, packet: u64, end: End) {
@@ -150,8 +166,9 @@ impl net::Observer for Probes {
             |_| true,
             |late| {
                 let owner = task::current().map_or(Owner::default(), |task| Owner::from(&task));
-                let words = Detail::new(packet, Skb::from_words(&late.data), Some(end)).to_words();
-                tasks::raise(&self.core, &guard, late, &Details { owner, words }, &[]);
+                let mut detail = Detail::of(&late.key, &late.data);
+                detail.set_end(end);
+                report::<_, _, _, Tracked>(&self.core, &guard, late, owner, detail);
             },
         );
         if known {
@@ -173,36 +190,5 @@ impl net::Observer for Probes {
         {
             self.core.count_extra(&guard, Extra::Merged as usize);
         }
-    }
-}
-
-impl probed::Probes<1, WORDS> for Net {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        Attachment::new(live)
-    }
-
-    fn owner(_: &[u64; WORDS]) -> Owner {
-        Owner::default()
-    }
-
-    fn details(_: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        let [packet] = late.key;
-        let detail = Detail::new(packet, Skb::from_words(&late.data), None);
-        Some(Details {
-            owner: Owner::default(),
-            words: detail.to_words(),
-        })
-    }
-
-    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
-        let [packet] = event.key;
-        let detail = Detail::new(packet, Skb::from_words(&event.data), None);
-        seq_print!(out, "{} {}", Owner::default(), detail.named());
     }
 }

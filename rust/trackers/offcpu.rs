@@ -30,86 +30,124 @@
 //!
 //! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
 
-use self::event::{Off, FIRST_WORDS, WAKER, WORDS};
-use super::{
-    stock,
-    tasks::{self, Guard}, //
-};
+use super::{declare::*, stock};
 use crate::{
-    alert::record::Owner,
-    control::{Kind as ParamKind, Param},
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Verdict},
-    },
-    instance::{
-        common,
-        kind::Kind,
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details,
-        Values, //
-    },
+    alert::record::actor::{Actor, Place},
+    engine::tracker::Late,
+    instance::{common, Values},
+    record::{self, How, Policy},
     sys::{
-        platform::Kernel,
         sched::{self, State, Switch},
-        stack::{CompactStack, Stack},
-        task::{Context, TaskRef},
-        tracepoint::Attachment, //
-    }, //
+        stack::{CompactStack, Stack, COMPACT_WORDS},
+        symbol::Symbol, //
+    },
+    text::Escaped,
 };
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
-
-mod event;
-
-const WHEN: usize = common::COUNT + tasks::FILTER;
-const MAX: usize = WHEN + 1;
+use kernel::{
+    fmt::{self, Write},
+    prelude::*, //
+};
 
 /// The values of `when`.
 const BLOCKED: u64 = 1;
 const PREEMPTED: u64 = 2;
 
-static PARAMS: [Param; MAX + 1] = {
-    let [a, b, c, d, e, f, g] = tasks::filter(false);
-    let when = Param {
-        name: "when",
-        kind: ParamKind::Word(&["all", "blocked", "preempted"]),
-        default: 0,
-        fixed: false,
-        help: "only tasks that went to sleep, or only runnable ones",
-    };
-    let max = Param {
-        name: "max",
-        kind: ParamKind::Duration,
-        default: 0,
-        fixed: false,
-        help: "longest delay to report; 0 is no limit",
-    };
-    params(1_000_000_000, [a, b, c, d, e, f, g, when, max])
-};
+tracker! {
+    offcpu: "tasks, from switch-out to switch-in (key: the task)";
+    key: 1;
+    threshold: 1_000_000_000;
+    tasks: false;
+    stock: Probes::take_stock;
+    counters: [tasks::READERS, "over_max", "early"];
+    check: check;
+    params {
+        when: ParamKind::Word(&["all", "blocked", "preempted"]) => 0,
+            "only tasks that went to sleep, or only runnable ones";
+        max: ParamKind::Duration => 0, "longest delay to report; 0 is no limit";
+    }
+    keeps: [17];
+    alert {
+        /// The kernel's priority.
+        prio: i16 at 0:32,
+        /// The scheduling policy.
+        policy: Policy at 0:48,
+        /// The CPU that it was switched out of.
+        from: u32 at 0,
+        /// Why it was switched out.
+        state: State at 1,
+        /// The task that has woken it; none yet, if `queued` is 0.
+        waker: Actor at 2,
+        /// What that CPU was doing.
+        context: Context at 2:44,
+        /// How long it has been runnable since then; in an event, when it was woken. Nanoseconds.
+        queued: u64 at 5 if alert,
+        /// The waker's stack, if that was late.
+        waker_stack: WakerStack at 6 if alert => show_waker_stack,
+    }
+    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    impl {
+        fn settle(detail: &mut Detail, _: u64, now: u64) {
+            if detail.queued != 0 {
+                detail.queued = now.saturating_sub(detail.queued);
+            }
+        }
+    }
+}
 
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "offcpu",
-    c_name: c"offcpu",
-    help: "tasks, from switch-out to switch-in (key: the task)",
-    params: &PARAMS,
-    counters: &[tasks::READERS, "over_max", "early"],
-    detail_words: Off::DETAIL_WORDS,
-    tail: None,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Off::from_detail(&alert.detail))),
-    check,
-    missing: sched::missing::<Probes>,
-    create: Some(Probed::<Offcpu, _, _>::create),
-};
+type WakerStack = [u64; COMPACT_WORDS];
+
+/// The words that are known at the begin. The last one is `queued`: the stack after it is undefined
+/// until that is set.
+const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
+
+/// The position of the waker, which is followed by `queued`.
+const WAKER: usize = FIRST_WORDS - 1 - Actor::WORDS;
+
+impl Detail {
+    /// Of a task that has not been woken.
+    #[inline(always)]
+    fn new(Place { cpu, prio, policy }: Place, state: State) -> Self {
+        Self {
+            prio,
+            policy: Policy(policy),
+            from: cpu,
+            state,
+            ..Self::default()
+        }
+    }
+
+    fn of(_: &[u64; 1], data: &[u64; WORDS]) -> Self {
+        let mut known: Self = record::known(data);
+        if known.queued == 0 {
+            known.waker_stack = WakerStack::default();
+        }
+        known
+    }
+}
+
+/// The function by which a tracepoint calls its probes is not shown.
+fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let stack = CompactStack(detail.waker_stack);
+    let mut entries = stack.entries().peekable();
+    let is_ours = |&address: &u64| Symbol(address).starts_with("__traceiter_");
+    while entries.next_if(is_ours).is_some() {}
+    if entries.peek().is_none() {
+        return Ok(());
+    }
+    f.write_str(" waker_stack=\"")?;
+    for (i, address) in entries.enumerate() {
+        let comma = if i == 0 { "" } else { "," };
+        Escaped(f).write_fmt(fmt!("{comma}{}", Symbol(address)))?;
+    }
+    f.write_str("\"")
+}
 
 /// See [`Kind::check`]. With a timeout there are alerts without an end.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
-    let [max, threshold, timeout] = [MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
+    let [max, threshold, timeout] =
+        [PARAM_MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
     let is_impossible = max != 0 && max <= threshold && timeout == 0;
-    is_impossible.then_some((MAX, "no delay is above threshold and at most max"))
+    is_impossible.then_some((PARAM_MAX, "no delay is above threshold and at most max"))
 }
 
 /// Our own counters, after the common one.
@@ -120,10 +158,6 @@ enum Extra {
     /// Late: woken before it was switched out, so the waker is not known.
     Early = 2,
 }
-
-struct Offcpu;
-
-type Probes = Live<Offcpu, 1, WORDS>;
 
 impl sched::Observer for Probes {
     const WAKINGS: bool = true;
@@ -138,9 +172,14 @@ impl sched::Observer for Probes {
         // out again.
         tracker.update(guard, &tasks::key(&wakee), |event| {
             let now = Kernel::now();
-            let waker =
-                TaskRef::with_current(|current| tasks::actor(&current, Context::current() as u32));
-            event.set_words::<WAKER, _>(&Off::woken_words(waker, now));
+            let woken = Detail {
+                waker: TaskRef::with_current(|current| tasks::actor(&current)),
+                context: Context::current(),
+                queued: now,
+                ..Detail::default()
+            };
+            let [_, _, woken @ ..]: [u64; WAKER - Owner::WORDS + Actor::WORDS + 1] = woken.words();
+            event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken);
             if now.saturating_sub(event.start()) > tracker.threshold() && self.core.may_raise() {
                 let stack = CompactStack::here(self.core.depth());
                 event.set_words::<FIRST_WORDS, _>(&stack.0);
@@ -174,10 +213,21 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
+    fn take_stock(&self) {
+        stock::take(&self.core, |waiting| {
+            let (task, state) = (waiting.task(), waiting.state());
+            if task.is_idle() || !self.is_asked_for(state) {
+                return None;
+            }
+            let known = Detail::new(tasks::place(&task, task.cpu()), state);
+            Some((tasks::key(&task), record::data(tasks::owner(&task), &known)))
+        });
+    }
+
     /// Whether `when` accepts tasks in this state.
     #[inline(always)]
     fn is_asked_for(&self, state: State) -> bool {
-        match self.core.value(WHEN) {
+        match self.core.value(PARAM_WHEN) {
             BLOCKED => !state.is_runnable(),
             PREEMPTED => state.is_runnable(),
             _ => true,
@@ -195,82 +245,35 @@ impl Probes {
             tracker.filtered(guard);
             return None;
         }
-        let off = Off {
-            owner: tasks::owner(&prev),
-            place: tasks::place(&prev, cpu),
-            state,
-            ..Off::default()
-        };
-        let key = tasks::key(&prev);
+        let known = Detail::new(tasks::place(&prev, cpu), state);
+        let data = record::data::<FIRST_WORDS>(tasks::owner(&prev), &known);
         let now = Kernel::now();
-        tracker.event_in_unique(guard, &key, now, &off.first_words());
+        tracker.event_in_unique(guard, &tasks::key(&prev), now, &data);
         Some(now)
     }
 
     /// The late end of an event. The task is not on the CPU yet: its stack is unchanged.
     #[cold]
     fn report(&self, guard: &Guard, late: &Late<1, WORDS>, task: TaskRef<'_>) {
-        let max = self.core.value(MAX);
+        let max = self.core.value(PARAM_MAX);
         if max != 0 && late.delay > max {
             self.core.count_extra(guard, Extra::OverMax as usize);
             return;
         }
-        let now = late.start.wrapping_add(late.delay);
-        let mut off = Off::from_words(&late.data);
-        if off.was_woken_early() {
-            // It was runnable all the time.
-            off.woken = late.start;
+        let mut detail = Tracked::detail(&late.key, &late.data);
+        if detail.queued == 0 && !detail.state.is_runnable() {
+            // It was woken before it was switched out, and runnable all the time.
+            detail.queued = late.start;
             self.core.count_extra(guard, Extra::Early as usize);
         }
-        let details = off.details(now);
+        let now = late.start.wrapping_add(late.delay);
+        Tracked::settle(&mut detail, late.start, now);
+        let details = detail.details(record::owner(&late.data));
         let stack = if self.core.may_raise() {
             Stack::of_task(&task, self.core.depth())
         } else {
             Stack::EMPTY
         };
         tasks::raise(&self.core, guard, late, &details, stack.entries());
-    }
-}
-
-impl probed::Probes<1, WORDS> for Offcpu {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        sched::attach(live)
-    }
-
-    const TAKES_STOCK: bool = true;
-
-    fn take_stock(live: &Probes) {
-        stock::take(&live.core, |waiting| {
-            let (task, state) = (waiting.task(), waiting.state());
-            if task.is_idle() || !live.is_asked_for(state) {
-                return None;
-            }
-            let off = Off {
-                owner: tasks::owner(&task),
-                place: tasks::place(&task, task.cpu()),
-                state,
-                ..Off::default()
-            };
-            Some((tasks::key(&task), off.to_words()))
-        });
-    }
-
-    fn owner(data: &[u64; WORDS]) -> Owner {
-        Off::from_words(data).owner
-    }
-
-    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, now: u64) -> Option<Details> {
-        tasks::reported(core, Off::from_words(&late.data).details(now))
-    }
-
-    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
-        let off = Off::from_words(&event.data);
-        seq_print!(out, "{} {}", off.owner, off.named());
     }
 }

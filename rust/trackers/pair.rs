@@ -19,47 +19,25 @@
 //!
 //! Those of the points: any, including NMI.
 
-use self::event::{FieldValues, PairEvent, WORDS};
-use super::tasks::{self, Guard};
+use self::event::{Detail, FieldValues};
+use super::declare::*;
 use crate::{
-    alert::record::Owner,
     control::{
         fields::{self, Field},
-        Kind as ParamKind,
-        Param,
         Point, //
     },
-    engine::{event::EventCopy, platform::Platform, tracker::Late},
-    instance::{
-        common,
-        kind::Kind,
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details,
-        Values, //
-    },
+    instance::Values,
+    record,
     sys::{
         fprobe::{self, Call, Frame, Functions, What},
-        platform::Kernel,
         raw::{self, REGISTERS},
-        symbol::Limit,
-        task::{Context, TaskRef},
         tracepoint, //
-    }, //
+    },
 };
 use core::marker::PhantomData;
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, str::CString, sync::Arc};
+use kernel::{prelude::*, str::CString, sync::Arc};
 
 mod event;
-
-const BEGIN: usize = common::COUNT + tasks::FILTER;
-const BEGIN_KEY: usize = BEGIN + 1;
-const BEGIN_SHOW: usize = BEGIN_KEY + 1;
-const END: usize = BEGIN_SHOW + 1;
-const END_KEY: usize = END + 1;
-const END_SHOW: usize = END_KEY + 1;
-const AGAIN: usize = END_SHOW + 1;
 
 /// A value of `again`.
 const KEEP: u64 = 1;
@@ -69,86 +47,36 @@ const SAME: Option<&str> = Some("same");
 /// The word for no fields.
 const NONE: Option<&str> = Some("none");
 
-static PARAMS: [Param; AGAIN + 1] = {
-    const fn param(name: &'static str, kind: ParamKind, default: u64, help: &'static str) -> Param {
-        Param {
-            name,
-            kind,
-            default,
-            fixed: true,
-            help,
+tracker! {
+    pair: "from any tracepoint or function to another (key: as chosen)";
+    key: 2;
+    threshold: 10_000_000;
+    tasks: true;
+    counters: [tasks::READERS, "missed", "own", "again"];
+    check: check;
+    params {
+        begin: ParamKind::Point => 0, "where it begins; must be given", fixed;
+        begin_key: ParamKind::Fields { empty: None } => Field::TID,
+            "what tells one from another", fixed;
+        begin_show: ParamKind::Fields { empty: NONE } => 0,
+            "what else the alert shows of the begin", fixed;
+        end: ParamKind::Point => 0, "where it ends; must be given", fixed;
+        end_key: ParamKind::Fields { empty: SAME } => 0,
+            "the same of begin_key, as it is there", fixed;
+        end_show: ParamKind::Fields { empty: NONE } => 0,
+            "what else the alert shows of the end", fixed;
+        again: ParamKind::Word(&["replace", "keep"]) => 0,
+            "what has begun and begins again: it begins anew, or goes on";
+    }
+    keeps: [6];
+    attach: BothAttached = BothAttached::new, fprobe::missing;
+    impl {
+        fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
+            let missed = attached.begin.take_missed() + attached.end.take_missed();
+            core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
         }
     }
-    const fn list(empty: Option<&'static str>) -> ParamKind {
-        ParamKind::Fields { empty }
-    }
-    let [a, b, c, d, e, f, g] = tasks::filter(true);
-    let begin = param(
-        "begin",
-        ParamKind::Point,
-        0,
-        "start of the operation; required",
-    );
-    let begin_key = param(
-        "begin_key",
-        list(None),
-        Field::TID,
-        "values that identify an operation at its start",
-    );
-    let begin_show = param(
-        "begin_show",
-        list(NONE),
-        0,
-        "further values at the start, for the alert",
-    );
-    let end = param("end", ParamKind::Point, 0, "end of the operation; required");
-    let end_key = param(
-        "end_key",
-        list(SAME),
-        0,
-        "values at the end that equal those of begin_key",
-    );
-    let end_show = param(
-        "end_show",
-        list(NONE),
-        0,
-        "further values at the end, for the alert",
-    );
-    let again = Param {
-        fixed: false,
-        ..param(
-            "again",
-            ParamKind::Word(&["replace", "keep"]),
-            0,
-            "on a second start of a live key: replace the first, or keep it",
-        )
-    };
-    params(
-        10_000_000,
-        [
-            a, b, c, d, e, f, g, begin, begin_key, begin_show, end, end_key, end_show, again,
-        ],
-    )
-};
-
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "pair",
-    c_name: c"pair",
-    help: "from any tracepoint or function to another (key: as chosen)",
-    params: &PARAMS,
-    counters: &[tasks::READERS, "missed", "own", "again"],
-    detail_words: PairEvent::DETAIL_WORDS,
-    tail: None,
-    detail: |alert, f| {
-        let pair = PairEvent::from_detail(&alert.detail);
-        let limit = Limit::part(alert.is_trusted);
-        f.write_fmt(fmt!(" {}", pair.named(alert.reason.is_end(), limit)))
-    },
-    check,
-    missing: fprobe::missing,
-    create: Some(Probed::<Pair, _, _>::create),
-};
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
@@ -163,7 +91,10 @@ enum Extra {
 
 /// What is wrong with this combination of values, if anything: which parameter, and why.
 pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
-    let sides = [(BEGIN, BEGIN_KEY, BEGIN_SHOW), (END, END_KEY, END_SHOW)];
+    let sides = [
+        (PARAM_BEGIN, PARAM_BEGIN_KEY, PARAM_BEGIN_SHOW),
+        (PARAM_END, PARAM_END_KEY, PARAM_END_SHOW),
+    ];
     for (point, key, show) in sides {
         let (point, _) = Point::split(values.text(point)?.to_bytes())?;
         let lists = [
@@ -185,23 +116,18 @@ pub(crate) fn check(values: &Values) -> Option<(usize, &'static str)> {
         }
     }
     let count = |list| fields::of(list).into_iter().flatten().count();
-    let begin = count(values[BEGIN_KEY] as u64);
-    let end = count(end_key(values[END_KEY] as u64, values));
-    (begin != end).then_some((END_KEY, "expected as many fields as begin_key has"))
+    let begin = count(values[PARAM_BEGIN_KEY] as u64);
+    let end = count(end_key(values[PARAM_END_KEY] as u64, values));
+    (begin != end).then_some((PARAM_END_KEY, "expected as many fields as begin_key has"))
 }
 
 /// The fields of a key, which may be the same as those of `begin_key`.
 fn end_key(list: u64, values: &Values) -> u64 {
     match list {
-        0 => values[BEGIN_KEY] as u64,
+        0 => values[PARAM_BEGIN_KEY] as u64,
         list => list,
     }
 }
-
-struct Pair;
-
-type Probes = Live<Pair, { fields::FIELDS }, WORDS>;
-type PairCore = Core<{ fields::FIELDS }, WORDS>;
 
 /// What can be taken where a point is hit.
 struct Here<'a> {
@@ -245,21 +171,22 @@ impl Side for Begin {
                 tracker.filtered(guard);
                 return;
             };
-            let key = here.take(guard, core.value(BEGIN_KEY));
-            if core.value(AGAIN) == KEEP && tracker.copy_of(guard, &key, |_| true).is_some() {
+            let key = here.take(guard, core.value(PARAM_BEGIN_KEY));
+            if core.value(PARAM_AGAIN) == KEEP && tracker.copy_of(guard, &key, |_| true).is_some() {
                 core.count_extra(guard, Extra::Again as usize);
                 return;
             }
-            let pair = PairEvent {
-                owner,
+            let [keys, begins, ends] = [PARAM_BEGIN_KEY, PARAM_BEGIN_SHOW, PARAM_END_SHOW]
+                .map(|list| fields::of(core.value(list)).into_iter().flatten().count() as u8);
+            let known = Detail {
                 context,
-                key,
-                begin: here.take(guard, core.value(BEGIN_SHOW)),
-                end: FieldValues::default(),
-                counts: [BEGIN_KEY, BEGIN_SHOW, END_SHOW]
-                    .map(|list| fields::of(core.value(list)).into_iter().flatten().count() as u8),
+                keys,
+                begin: here.take(guard, core.value(PARAM_BEGIN_SHOW)),
+                begins,
+                ends,
+                ..Detail::default()
             };
-            tracker.event_in_unique(guard, &key, Kernel::now(), &pair.to_words());
+            tracker.event_in_unique(guard, &key, Kernel::now(), &known.data(owner));
         });
     }
 }
@@ -268,8 +195,8 @@ impl Side for End {
     #[inline(always)]
     fn happens(probes: &Probes, guard: &Guard, here: &Here<'_>) {
         let core = &probes.core;
-        let list = match core.value(END_KEY) {
-            0 => core.value(BEGIN_KEY),
+        let list = match core.value(PARAM_END_KEY) {
+            0 => core.value(PARAM_BEGIN_KEY),
             list => list,
         };
         let key = here.take(guard, list);
@@ -279,9 +206,10 @@ impl Side for End {
             Kernel::now,
             |_| true,
             |late| {
-                let mut pair = PairEvent::from_words(&late.data, late.key);
-                pair.end = here.take(guard, core.value(END_SHOW));
-                tasks::raise(core, guard, late, &pair.details(), &[]);
+                let mut detail = Detail::of(&late.key, &late.data);
+                detail.end = here.take(guard, core.value(PARAM_END_SHOW));
+                let owner = record::owner(&late.data);
+                report::<_, _, _, Tracked>(core, guard, late, owner, detail);
             },
         );
     }
@@ -372,50 +300,16 @@ impl<S: Side> Attached<S> {
 }
 
 /// The begin is dropped first.
-pub(crate) struct Attachment {
+pub(crate) struct BothAttached {
     begin: Attached<Begin>,
     end: Attached<End>,
 }
 
-impl probed::Probes<{ fields::FIELDS }, WORDS> for Pair {
-    type Attachment = Attachment;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Attachment> {
+impl BothAttached {
+    fn new(live: Arc<Probes>) -> Result<Self> {
         // Nothing begins whose end would be missed.
-        let end = Attached::new(&live, END)?;
-        let begin = Attached::new(&live, BEGIN)?;
-        Ok(Attachment { begin, end })
-    }
-
-    fn collect_missed(core: &PairCore, attachment: &mut Attachment) {
-        let missed = attachment.begin.take_missed() + attachment.end.take_missed();
-        core.add_extra(&Kernel::guard(), Extra::Missed as usize, missed);
-    }
-
-    fn owner(data: &[u64; WORDS]) -> Owner {
-        PairEvent::from_words(data, FieldValues::default()).owner
-    }
-
-    fn details(core: &PairCore, late: &Late<{ fields::FIELDS }, WORDS>, _: u64) -> Option<Details> {
-        tasks::reported(core, PairEvent::from_words(&late.data, late.key).details())
-    }
-
-    fn show_fields(core: &PairCore, event: &EventCopy<{ fields::FIELDS }, WORDS>, out: &SeqFile) {
-        Self::show_fields_to(core, event, false, out);
-    }
-
-    fn show_fields_to(
-        _: &PairCore,
-        event: &EventCopy<{ fields::FIELDS }, WORDS>,
-        is_trusted: bool,
-        out: &SeqFile,
-    ) {
-        let pair = PairEvent::from_words(&event.data, event.key);
-        let named = pair.named(false, Limit::part(is_trusted));
-        seq_print!(out, "{} {named}", pair.owner);
+        let end = Attached::new(&live, PARAM_END)?;
+        let begin = Attached::new(&live, PARAM_BEGIN)?;
+        Ok(Self { begin, end })
     }
 }

@@ -45,11 +45,11 @@ tracker! {
     alert {
         /// What is done: reclaim because memory is short, or because a memory cgroup is at its
         /// limit, or compaction of a zone.
-        kind: u8 in KINDS,
+        kind: u8 at 0 in KINDS,
         /// The order of the allocation; -1 if a compaction is for none.
-        order: i32,
+        order: i32 at 0:8,
         /// How many pages were reclaimed, or moved by a compaction, so far.
-        pages: u64,
+        pages: u64 at 1,
     }
     probes vmscan {
         mm_vmscan_direct_reclaim_end(pages: [unsigned long], memcg: [struct mem_cgroup *])

@@ -19,84 +19,40 @@
 //!
 //! The probe holds the lock of the runqueue, see sys/sched.rs.
 
-use super::tasks::{self, Guard};
+use super::declare::*;
 use crate::{
-    alert::record::{
-        actor::{Wait, Waited},
-        Owner, //
-    },
-    control::Param,
-    engine::{event::EventCopy, platform::Platform, tracker::Late},
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details, //
-    },
-    sys::{
-        platform::Kernel,
-        sched::{self, policy_name, Switch},
-        task::TaskRef,
-        tracepoint::Attachment, //
-    },
-};
-use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
-
-static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(10_000_000, tasks::filter(true));
-
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "runqueue",
-    c_name: c"runqueue",
-    help: "runnable tasks, from switch-out to switch-in (key: the task)",
-    params: &PARAMS,
-    counters: &[tasks::READERS],
-    detail_words: Waited::WORDS,
-    tail: None,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
-    check: all_right,
-    missing: sched::missing::<Probes>,
-    create: Some(Probed::<Runqueue, _, _>::create),
+    alert::record::actor::{Actor, Place},
+    record::{self, Policy},
+    sys::sched::{self, Switch},
 };
 
-struct Runqueue;
+const STATES: [&str; 2] = ["R", "R+"];
 
-type Probes = Live<Runqueue, 1, WORDS>;
-
-/// The other task of a [`Wait`] is the one that ran next.
-const WORDS: usize = Wait::WORDS;
-
-/// The bit of its note: the task was preempted (`R+`), rather than yielding.
-const PREEMPTED: u32 = 1;
-
-/// As the tracepoint shows it.
-fn state(note: u32) -> &'static str {
-    if note & PREEMPTED == 0 {
-        "R"
-    } else {
-        "R+"
+tracker! {
+    runqueue: "runnable tasks, from switch-out to switch-in (key: the task)";
+    key: 1;
+    threshold: 10_000_000;
+    tasks: true;
+    params {}
+    keeps: 7;
+    stored: prio policy from preempted migrated by prev;
+    alert {
+        /// The kernel's priority.
+        prio: i16 at 0:32,
+        /// The scheduling policy.
+        policy: Policy at 0:48,
+        /// `R+` if it was preempted, `R` if it yielded.
+        preempted: bool at 1:44 in STATES as state,
+        /// The CPU that it was switched out of.
+        from: u32 at 0,
+        /// Whether it was switched in on another one.
+        migrated: bool at 4:44 if alert,
+        /// The task that ran next.
+        by: Actor at 1,
+        /// The task that was switched out for it.
+        prev: Actor at 4 if alert,
     }
-}
-
-/// Our fields of an alert.
-struct Detail(Waited);
-
-impl fmt::Display for Detail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Waited { other, place, prev } = &self.0;
-        f.write_fmt(fmt!(
-            "prio={} policy={} state={} from={} migrated={} {} {}",
-            place.prio,
-            policy_name(place.policy.into()),
-            state(other.note),
-            place.cpu,
-            u32::from(tasks::has_migrated(prev)),
-            other.named("by"),
-            prev.named("prev")
-        ))
-    }
+    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
 }
 
 impl sched::Observer for Probes {
@@ -115,7 +71,11 @@ impl sched::Observer for Probes {
                 self.core.tracker().filtered(guard);
             }
         }
-        tasks::end_wait(&self.core, guard, &next, &prev);
+        self.end(guard, &tasks::key(&next), move |alert| {
+            alert.prev = tasks::actor(&prev);
+            // It is on this CPU, until the switch is done.
+            alert.migrated = alert.from != prev.cpu();
+        });
     }
 }
 
@@ -130,50 +90,16 @@ impl Probes {
             tracker.filtered(guard);
             return;
         }
-        let preempted = if state.is_preempted() { PREEMPTED } else { 0 };
-        let wait = Wait {
-            owner: tasks::owner(&prev),
-            other: tasks::actor_or_idle(&next, preempted),
-            place: tasks::place(&prev, cpu),
+        let Place { cpu, prio, policy } = tasks::place(&prev, cpu);
+        let known = Detail {
+            prio,
+            policy: Policy(policy),
+            preempted: state.is_preempted(),
+            from: cpu,
+            by: tasks::actor_or_idle(&next),
+            ..Detail::default()
         };
-        let key = tasks::key(&prev);
-        tracker.event_in_unique(guard, &key, Kernel::now(), &wait.to_words());
-    }
-}
-
-impl probed::Probes<1, WORDS> for Runqueue {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        sched::attach(live)
-    }
-
-    fn owner(data: &[u64; WORDS]) -> Owner {
-        Wait::from_words(*data).owner
-    }
-
-    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        tasks::waits(core, late)
-    }
-
-    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
-        let Wait {
-            owner,
-            other,
-            place,
-        } = Wait::from_words(event.data);
-        seq_print!(
-            out,
-            "{owner} prio={} policy={} state={} from={} {}",
-            place.prio,
-            policy_name(place.policy.into()),
-            state(other.note),
-            place.cpu,
-            other.named("by")
-        );
+        let data = record::data::<WORDS>(tasks::owner(&prev), &known);
+        tracker.event_in_unique(guard, &tasks::key(&prev), Kernel::now(), &data);
     }
 }

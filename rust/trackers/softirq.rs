@@ -40,11 +40,11 @@ tracker! {
     keeps: owner;
     alert {
         /// The number of the vector.
-        vec: u32,
+        vec: u32 at 0,
         /// The name of the vector.
-        name = |alert| VECTORS.get(alert.vec as usize + 1).copied().unwrap_or("?"),
+        name = |alert, _| VECTORS.get(alert.vec as usize + 1).copied().unwrap_or("?"),
         /// The CPU that it ran on.
-        on: u32,
+        on: u32 at 0:32,
     }
     probes irq {
         softirq_exit(vector: [unsigned int]) => left(vector);

@@ -29,115 +29,80 @@
 //!
 //! A task; the runqueue lock is held when one is switched in.
 
-use self::call::{Shown, SyscallEvent, WORDS};
-use super::{
-    stock,
-    tasks::{self, Guard}, //
-};
+use super::{declare::*, stock};
 use crate::{
-    alert::record::{Owner, Reason},
-    control::{names::is_listed, Kind as ParamKind, Param},
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Verdict, Why},
-    },
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details, //
-    },
+    alert::record::Reason,
+    control::names::is_listed,
+    engine::tracker::{Late, Why},
+    record::{self, Registers},
     sys::{
-        platform::Kernel,
         stack::Stack,
-        symbol::Limit,
         syscall::{
             self,
             names::{Call, CALLS},
-            Observer,
-            Registers, //
+            Observer, //
         },
-        task::TaskRef,
-        tracepoint::Attachment, //
-    }, //
+    },
 };
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 mod call;
-
-const ONLY: usize = common::COUNT + tasks::FILTER;
-const WAITS: usize = ONLY + 1;
-const ABI: usize = WAITS + 1;
-const STACKS: usize = ABI + 1;
 
 /// The value of `stacks` for all switches.
 const SWITCH: u64 = 1;
 
-static PARAMS: [Param; STACKS + 1] = {
-    const fn param(name: &'static str, kind: ParamKind, default: u64, help: &'static str) -> Param {
-        Param {
-            name,
-            kind,
-            default,
-            fixed: false,
-            help,
+tracker! {
+    syscall: "system calls, from entry to exit (key: the task)";
+    key: 1;
+    threshold: 100_000_000;
+    tasks: true;
+    stock: Probes::take_stock;
+    counters: [tasks::READERS, "renamed", "stacks"];
+    params {
+        calls: ParamKind::Names(&CALLS) => 0,
+            "only these calls, such as read,write; with ! first, all but these";
+        waits: ParamKind::Switch => 1,
+            "also calls that are made to wait: poll, futex, nanosleep and the like";
+        abi: ParamKind::Word(&["all", "native", "compat", "x32"]) => 0,
+            "only calls of this kind; compat are those of 32-bit programs";
+        stacks: ParamKind::Word(&["timeout", "switch"]) => 0,
+            "when the task's stack is told: at the timeout; or also whenever it is switched in late",
+            fixed;
+    }
+    keeps: 7;
+    stored: number abi returned arg ret;
+    printed: number abi arg returned ret;
+    alert {
+        /// The call: its name, its number and its ABI.
+        number: i32 at 0 => call::show_call,
+        abi: u8 at 0:32 in ABIS if traced,
+        /// Whether it has returned.
+        returned: bool at 0:48 if traced,
+        /// The first three arguments; those that a call does not take are arbitrary.
+        arg: Registers at 1 => call::show_arguments,
+        /// The result, once it has returned.
+        ret: i64 at 4 => call::show_result,
+    }
+    attach: Attachment<Probes> = syscall::attach, syscall::missing::<Probes>;
+}
+
+const ABIS: [&str; 3] = ["native", "compat", "x32"];
+
+impl Detail {
+    #[inline(always)]
+    fn new(call: Call, arg: Registers) -> Self {
+        Self {
+            number: call.number,
+            abi: call.abi as u8,
+            arg,
+            ..Self::default()
         }
     }
-    let [a, b, c, d, e, f, g] = tasks::filter(true);
-    let calls = param(
-        "calls",
-        ParamKind::Names(&CALLS),
-        0,
-        "only these calls, such as read,write; with ! first, all but these",
-    );
-    let waits = param(
-        "waits",
-        ParamKind::Switch,
-        1,
-        "calls whose purpose is to wait as well: poll, futex, nanosleep and others",
-    );
-    let abi = param(
-        "abi",
-        ParamKind::Word(&["all", "native", "compat", "x32"]),
-        0,
-        "only calls of this ABI; compat is that of 32-bit programs",
-    );
-    let mut stacks = param(
-        "stacks",
-        ParamKind::Word(&["timeout", "switch"]),
-        0,
-        "when to record the task's stack: on timeout, or also at each late switch-in",
-    );
-    stacks.fixed = true;
-    params(
-        100_000_000,
-        [a, b, c, d, e, f, g, calls, waits, abi, stacks],
-    )
-};
 
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "syscall",
-    c_name: c"syscall",
-    help: "system calls, from entry to exit (key: the task)",
-    params: &PARAMS,
-    counters: &[tasks::READERS, "renamed", "stacks"],
-    detail_words: SyscallEvent::DETAIL_WORDS,
-    tail: None,
-    detail: |alert, f| {
-        let (syscall, limit) = (
-            SyscallEvent::from_detail(&alert.detail),
-            Limit::whole(alert.is_trusted),
-        );
-        f.write_fmt(fmt!(" {}", Shown(syscall, limit)))
-    },
-    check: all_right,
-    missing: syscall::missing::<Probes>,
-    create: Some(Probed::<Syscall, _, _>::create),
-};
+    #[inline(always)]
+    fn data(&self, owner: Owner) -> [u64; WORDS] {
+        record::data(owner, self)
+    }
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
@@ -148,19 +113,27 @@ enum Extra {
     Stacks = 2,
 }
 
-struct Syscall;
-
-type Probes = Live<Syscall, 1, WORDS>;
-
 impl Probes {
+    fn take_stock(&self) {
+        stock::take(&self.core, |waiting| {
+            let (task, called) = (waiting.task(), waiting.system_call()?);
+            let call = Call::new(called.number, called.is_compat);
+            if !self.is_asked_for(call) {
+                return None;
+            }
+            let known = Detail::new(call, called.arguments);
+            Some((tasks::key(&task), known.data(tasks::owner(&task))))
+        });
+    }
+
     /// Whether such calls are followed.
     #[inline(always)]
     fn is_asked_for(&self, call: Call) -> bool {
         let core = &self.core;
         let code = call.code();
-        let (only, abi) = (core.halves(ONLY), core.value(ABI));
+        let (only, abi) = (core.halves(PARAM_CALLS), core.value(PARAM_ABI));
         (only == [0; 2] || is_listed(only, code))
-            && (core.value(WAITS) != 0 || !call::waits(code))
+            && (core.value(PARAM_WAITS) != 0 || !call::waits(code))
             && (abi == 0 || abi == call.abi as u64 + 1)
     }
 
@@ -171,20 +144,15 @@ impl Probes {
         guard: &Guard,
         task: &TaskRef<'_>,
         call: Call,
-        registers: &Registers<'_>,
+        registers: &syscall::Registers<'_>,
     ) {
         let tracker = self.core.tracker();
         if !tasks::is_wanted(&self.core, task, Kernel::cpu(guard) as u32) {
             tracker.filtered(guard);
             return;
         }
-        let syscall = SyscallEvent {
-            owner: tasks::owner(task),
-            call,
-            arguments: registers.arguments(),
-            ret: None,
-        };
-        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &syscall.to_words());
+        let data = Detail::new(call, registers.arguments()).data(tasks::owner(task));
+        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &data);
     }
 }
 
@@ -192,7 +160,7 @@ impl Observer for Probes {
     const TASKS: bool = true;
 
     #[inline(always)]
-    fn entered(&self, registers: &Registers<'_>, number: i64) {
+    fn entered(&self, registers: &syscall::Registers<'_>, number: i64) {
         let call = Call::new(number, registers.is_compat());
         let guard = &Kernel::guard();
         TaskRef::with_current(|task| {
@@ -205,41 +173,33 @@ impl Observer for Probes {
     }
 
     #[inline(always)]
-    fn left(&self, _: &Registers<'_>, ret: i64) {
-        let (core, guard) = (&self.core, &Kernel::guard());
+    fn left(&self, _: &syscall::Registers<'_>, ret: i64) {
+        let guard = &Kernel::guard();
         let key = TaskRef::with_current(|task| tasks::key(&task));
-        core.tracker().event_out_if_known(
-            guard,
-            &key,
-            Kernel::now,
-            |_| true,
-            |late| {
-                let mut syscall = SyscallEvent::from_words(&late.data);
-                syscall.ret = Some(ret);
-                tasks::raise(core, guard, late, &syscall.details(), &[]);
-            },
-        );
+        self.end(guard, &key, |alert| {
+            (alert.returned, alert.ret) = (true, ret);
+        });
     }
 
     fn renamed(&self, guard: &Guard, old: u32) {
         let tracker = self.core.tracker();
         let mut found = None;
         tracker.update(guard, &[u64::from(old)], |event| {
-            let syscall = SyscallEvent::from_words(&event.data());
-            found = Some((event.start(), event.was_found(), syscall));
+            found = Some((event.start(), event.was_found(), event.data()));
             Verdict::Gone
         });
-        let Some((start, was_found, mut syscall)) = found else {
+        let Some((start, was_found, data)) = found else {
             return;
         };
         TaskRef::with_current(|task| {
             // The name is the one that it had when it made the call.
-            let comm = syscall.owner.comm;
-            syscall.owner = Owner {
+            let comm = record::owner(&data).comm;
+            let owner = Owner {
                 comm,
                 ..tasks::owner(&task)
             };
-            let (key, words) = (tasks::key(&task), syscall.to_words());
+            let known: Detail = record::known(&data);
+            let (key, words) = (tasks::key(&task), known.data(owner));
             if !was_found {
                 tracker.event_in_unique(guard, &key, start, &words);
             } else if let Ok(event) = tracker.event_in_found(guard, &key, start, &words) {
@@ -255,7 +215,7 @@ impl Observer for Probes {
     }
 
     fn wants_switches(&self) -> bool {
-        self.core.value(STACKS) == SWITCH
+        self.core.value(PARAM_STACKS) == SWITCH
     }
 
     #[inline(always)]
@@ -290,10 +250,14 @@ impl Probes {
     #[inline(never)]
     fn tell_stack(&self, guard: &Guard, late: &Late<1, WORDS>, task: &TaskRef<'_>) {
         let core = &self.core;
-        let details = SyscallEvent::from_words(&late.data).details();
-        if !tasks::is_reported(core, guard, &details.owner) {
+        let (owner, detail) = (
+            record::owner(&late.data),
+            record::known::<_, Detail>(&late.data),
+        );
+        if !tasks::is_reported(core, guard, &owner) {
             return;
         }
+        let details = detail.details(owner);
         let stack = if core.may_raise() {
             Stack::of_task(task, core.depth())
         } else {
@@ -303,59 +267,5 @@ impl Probes {
         if core.raise_as(Reason::Stack, guard, now, late, &details, stack.entries()) {
             core.count_extra(guard, Extra::Stacks as usize);
         }
-    }
-}
-
-impl probed::Probes<1, WORDS> for Syscall {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        syscall::attach(live)
-    }
-
-    const TAKES_STOCK: bool = true;
-
-    fn take_stock(live: &Probes) {
-        stock::take(&live.core, |waiting| {
-            let (task, called) = (waiting.task(), waiting.system_call()?);
-            let call = Call::new(called.number, called.is_compat);
-            if !live.is_asked_for(call) {
-                return None;
-            }
-            let syscall = SyscallEvent {
-                owner: tasks::owner(&task),
-                call,
-                arguments: called.arguments,
-                ret: None,
-            };
-            Some((tasks::key(&task), syscall.to_words()))
-        });
-    }
-
-    fn owner(data: &[u64; WORDS]) -> Owner {
-        SyscallEvent::from_words(data).owner
-    }
-
-    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        tasks::reported(core, SyscallEvent::from_words(&late.data).details())
-    }
-
-    fn show_fields(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
-        Self::show_fields_to(core, event, false, out);
-    }
-
-    fn show_fields_to(
-        _: &Core<1, WORDS>,
-        event: &EventCopy<1, WORDS>,
-        is_trusted: bool,
-        out: &SeqFile,
-    ) {
-        let syscall = SyscallEvent::from_words(&event.data);
-        let shown = Shown(syscall, Limit::whole(is_trusted));
-        seq_print!(out, "{} {shown}", syscall.owner);
     }
 }

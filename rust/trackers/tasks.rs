@@ -9,7 +9,7 @@ use crate::{
     alert::{
         readers,
         record::{
-            actor::{Actor, Place, Wait, Waited},
+            actor::{Actor, Place},
             Owner, ID_BITS,
         },
     },
@@ -81,17 +81,6 @@ pub(super) const fn filter(kthreads: bool) -> [Param; FILTER] {
             "kernel threads as well",
         ),
     ]
-}
-
-/// The parameter that limits events without a task to a CPU.
-pub(super) const fn cpu_only() -> Param {
-    Param {
-        name: "cpu",
-        kind: Kind::Id { max: 1 << 16 },
-        default: ALL,
-        fixed: false,
-        help: "only those on this CPU",
-    }
 }
 
 /// Whether the filter may accept a task, by the fields of the task itself: mostly this decides. If
@@ -180,20 +169,19 @@ pub(super) fn owner(task: &TaskRef<'_>) -> Owner {
 
 /// Another task of an event.
 #[inline(always)]
-pub(super) fn actor(task: &TaskRef<'_>, note: u32) -> Actor {
+pub(super) fn actor(task: &TaskRef<'_>) -> Actor {
     Actor {
         pid: task.pid(),
         tid: task.tid(),
-        note,
         comm: task.comm(),
     }
 }
 
 /// Another task of an event; an idle task is called `idle`, without its CPU.
 #[inline(always)]
-pub(super) fn actor_or_idle(task: &TaskRef<'_>, note: u32) -> Actor {
+pub(super) fn actor_or_idle(task: &TaskRef<'_>) -> Actor {
     const IDLE: u64 = u64::from_le_bytes(*b"idle\0\0\0\0");
-    let mut actor = actor(task, note);
+    let mut actor = actor(task);
     if task.is_idle() {
         actor.comm = [IDLE, 0];
     }
@@ -246,58 +234,4 @@ pub(super) fn raise<const K: usize, const D: usize>(
         let now = late.start.wrapping_add(late.delay);
         core.raise(guard, now, late, details, stack);
     }
-}
-
-/// The bit of the note about the task that was switched out: the owner was on another CPU before.
-const MIGRATED: u32 = 1;
-
-/// Ends the [`Wait`] of a task that is switched in for `prev`. Under the runqueue lock.
-#[inline(always)]
-pub(super) fn end_wait(
-    core: &Core<1, { Wait::WORDS }>,
-    guard: &Guard,
-    next: &TaskRef<'_>,
-    prev: &TaskRef<'_>,
-) {
-    core.tracker().event_out_if_known(
-        guard,
-        &key(next),
-        Kernel::now,
-        |_| true,
-        |late| {
-            let cpu = Kernel::cpu(guard) as u32;
-            let details = details(&late.data, |place| {
-                actor(prev, if place.cpu == cpu { 0 } else { MIGRATED })
-            });
-            raise(core, guard, late, &details, &[]);
-        },
-    );
-}
-
-/// The details of an alert about a [`Wait`] that continues, if it may be raised. Any context.
-pub(super) fn waits(
-    core: &Core<1, { Wait::WORDS }>,
-    late: &Late<1, { Wait::WORDS }>,
-) -> Option<Details> {
-    reported(core, details(&late.data, |_| Actor::default()))
-}
-
-/// The details of an alert about a [`Wait`]; `prev` is passed the place where that began.
-fn details(wait: &[u64; Wait::WORDS], prev: impl FnOnce(&Place) -> Actor) -> Details {
-    let Wait {
-        owner,
-        other,
-        place,
-    } = Wait::from_words(*wait);
-    let prev = prev(&place);
-    let waited = Waited { other, place, prev };
-    Details {
-        owner,
-        words: waited.to_words(),
-    }
-}
-
-/// The note about the task that was switched out.
-pub(super) fn has_migrated(prev: &Actor) -> bool {
-    prev.note & MIGRATED != 0
 }

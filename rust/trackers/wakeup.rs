@@ -26,91 +26,52 @@
 //!
 //! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
 
-use super::tasks::{self, Guard};
+use super::declare::*;
 use crate::{
-    alert::record::{
-        actor::{Actor, Wait, Waited},
-        Owner, //
-    },
-    control::Param,
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Verdict},
-    },
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::{self, Live, Probed},
-        Core,
-        Details, //
-    },
-    sys::{
-        platform::Kernel,
-        sched::{self, policy_name, Switch},
-        task::{Context, TaskRef},
-        tracepoint::Attachment, //
-    },
+    alert::record::actor::{Actor, Place},
+    record::{self, Policy},
+    sys::sched::{self, Switch},
 };
-use kernel::{fmt, prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
-static PARAMS: [Param; common::COUNT + tasks::FILTER] = params(5_000_000, tasks::filter(true));
-
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "wakeup",
-    c_name: c"wakeup",
-    help: "woken tasks, from wakeup to switch-in (key: the woken task)",
-    params: &PARAMS,
-    counters: &[tasks::READERS, "awake"],
-    detail_words: Waited::WORDS,
-    tail: None,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Detail(Waited::from_words(&alert.detail)))),
-    check: all_right,
-    missing: sched::missing::<Probes>,
-    create: Some(Probed::<Wakeup, _, _>::create),
-};
+tracker! {
+    wakeup: "woken tasks, from wakeup to switch-in (key: the woken task)";
+    key: 1;
+    threshold: 5_000_000;
+    tasks: true;
+    counters: [tasks::READERS, "awake"];
+    params {}
+    keeps: 7;
+    alert {
+        /// The kernel's priority.
+        prio: i16 at 0:32,
+        /// The scheduling policy.
+        policy: Policy at 0:48,
+        /// The CPU that it was woken to.
+        target: u32 at 0,
+        /// Whether it was switched in on another one.
+        migrated: bool at 4:44 if alert,
+        /// The task that has woken it, or that the interrupt was on top of.
+        waker: Actor at 1,
+        /// What that CPU was doing.
+        context: Context at 1:44,
+        /// Whether it had not gone to sleep when it was woken.
+        awake: bool at 1:46 if pending,
+        /// The task that was switched out for it.
+        prev: Actor at 4 if alert,
+    }
+    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    impl {
+        fn can_time_out(data: &[u64; WORDS]) -> bool {
+            !record::known::<_, Detail>(data).awake
+        }
+    }
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
     /// Wakings of tasks that had not gone to sleep; also in `gone`.
     Awake = 1,
-}
-
-struct Wakeup;
-
-type Probes = Live<Wakeup, 1, WORDS>;
-
-/// The other task of a [`Wait`] is the waker.
-const WORDS: usize = Wait::WORDS;
-
-/// The bits of the waker's note: the context, and whether the wakee had not gone to sleep.
-const CONTEXT: u32 = 3;
-const AWAKE: u32 = 4;
-
-fn context(waker: &Actor) -> &'static str {
-    Context::from_number(waker.note & CONTEXT).name()
-}
-
-/// Our fields of an alert.
-struct Detail(Waited);
-
-impl fmt::Display for Detail {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Waited { other, place, prev } = &self.0;
-        f.write_fmt(fmt!(
-            "prio={} policy={} target={} migrated={} {} context={} {}",
-            place.prio,
-            policy_name(place.policy.into()),
-            place.cpu,
-            u32::from(tasks::has_migrated(prev)),
-            other.named("waker"),
-            context(other),
-            prev.named("prev")
-        ))
-    }
 }
 
 impl sched::Observer for Probes {
@@ -131,15 +92,18 @@ impl sched::Observer for Probes {
                 tracker.filtered(guard);
                 return;
             }
-            let context = Context::current();
-            let awake = if wakee.is_awake() { AWAKE } else { 0 };
-            let waking = Wait {
-                owner: tasks::owner(&wakee),
-                other: tasks::actor(&current, context as u32 | awake),
-                place: tasks::place(&wakee, cpu),
+            let Place { cpu, prio, policy } = tasks::place(&wakee, cpu);
+            let known = Detail {
+                prio,
+                policy: Policy(policy),
+                target: cpu,
+                waker: tasks::actor(&current),
+                context: Context::current(),
+                awake: wakee.is_awake(),
+                ..Detail::default()
             };
-            let key = tasks::key(&wakee);
-            tracker.event_in_unique(guard, &key, Kernel::now(), &waking.to_words());
+            let data = record::data::<WORDS>(tasks::owner(&wakee), &known);
+            tracker.event_in_unique(guard, &tasks::key(&wakee), Kernel::now(), &data);
         });
     }
 
@@ -149,7 +113,11 @@ impl sched::Observer for Probes {
         if state.is_runnable() || state.is_dead() {
             self.drop_awake(guard, prev);
         }
-        tasks::end_wait(&self.core, guard, &next, &prev);
+        self.end(guard, &tasks::key(&next), move |alert| {
+            alert.prev = tasks::actor(&prev);
+            // It is on this CPU, until the switch is done.
+            alert.migrated = alert.target != prev.cpu();
+        });
     }
 }
 
@@ -164,47 +132,5 @@ impl Probes {
         if gone.is_some() {
             self.core.count_extra(guard, Extra::Awake as usize);
         }
-    }
-}
-
-impl probed::Probes<1, WORDS> for Wakeup {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        sched::attach(live)
-    }
-
-    fn owner(data: &[u64; WORDS]) -> Owner {
-        Wait::from_words(*data).owner
-    }
-
-    fn can_time_out(data: &[u64; WORDS]) -> bool {
-        Wait::from_words(*data).other.note & AWAKE == 0
-    }
-
-    fn details(core: &Core<1, WORDS>, late: &Late<1, WORDS>, _: u64) -> Option<Details> {
-        tasks::waits(core, late)
-    }
-
-    fn show_fields(_: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, out: &SeqFile) {
-        let Wait {
-            owner,
-            other,
-            place,
-        } = Wait::from_words(event.data);
-        seq_print!(
-            out,
-            "{owner} prio={} policy={} target={} {} context={} awake={}",
-            place.prio,
-            policy_name(place.policy.into()),
-            place.cpu,
-            other.named("waker"),
-            context(&other),
-            u32::from(other.note & AWAKE != 0)
-        );
     }
 }

@@ -34,67 +34,129 @@
 //!
 //! See sys/workqueue.rs.
 
-mod item;
-
-use self::item::{Item, WORDS};
-use super::tasks::{self, Guard};
+use super::declare::*;
 use crate::{
-    alert::record::Owner,
-    control::{Kind as ParamKind, Param},
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        tracker::{Late, Open, Verdict},
-    },
-    instance::{
-        common,
-        kind::{all_right, Kind},
-        params,
-        probed::{self, Live, Own, Probed},
-        Core,
-        Details,
-        Values, //
-    },
+    alert::record::actor::Actor,
+    engine::tracker::Late,
+    instance::{probed, Values},
+    record::{self, Func, Name32, U20},
     sys::{
         atomic::{Atomic, Relaxed},
-        platform::Kernel,
-        task::{self, Context},
-        workqueue::{self, Attachment, Queue, Work}, //
-    }, //
+        task,
+        workqueue::{self, Queue, Work}, //
+    },
 };
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
+use kernel::{prelude::*, sync::Arc};
 
-const PART: usize = common::COUNT;
+const STATES: [&str; 2] = ["waiting", "running"];
 
 /// The values of `part`.
 const WAITING: u64 = 1;
 const RUNNING: u64 = 2;
 
-static PARAMS: [Param; common::COUNT + 1] = params(
-    10_000_000,
-    [Param {
-        name: "part",
-        kind: ParamKind::Word(&["all", "waiting", "running"]),
-        default: 0,
-        fixed: true,
-        help: "part to measure: all, the wait for a worker, or the execution",
-    }],
-);
+tracker! {
+    workqueue: "kernel work items, from queueing to completion (key: the work item)";
+    key: 2;
+    threshold: 10_000_000;
+    own: Requeued;
+    counters: [tasks::READERS, "unqueued", "requeued"];
+    params {
+        part: ParamKind::Word(&["all", "waiting", "running"]) => 0,
+            "part to measure: all, the wait for a worker, or the execution", fixed;
+    }
+    keeps: detail;
+    alert {
+        /// The work.
+        work: Address at 0,
+        /// Its function.
+        func: Func at 1,
+        /// The name of its workqueue.
+        workqueue: Name32 at 2,
+        /// Whether it runs.
+        running_now: bool at 6:63 in STATES as state = |it, how| it.state(how),
+        /// The CPU where it was started.
+        worker_cpu: u32 at 6,
+        /// The task that queued it; none if that was an interrupt.
+        by: Actor at 9,
+        /// What that CPU was doing.
+        context: Context at 6:32,
+        /// The same; in an event, the mark of that task's start.
+        note: U20 at 9:44 if kept,
+        /// How long it waited, in nanoseconds; in an event, when it was queued, 0 if not seen.
+        queued: u64 at 7 if alert,
+        /// How long it has been running; in an event, when it was started, 0 if it was not.
+        running: u64 at 8 if alert,
+    }
+    attach: workqueue::Attachment<Probes> = |live: Arc<Probes>| {
+        let waits = live.core.value(PARAM_PART) != RUNNING;
+        workqueue::Attachment::new(live, waits)
+    }, workqueue::missing::<Probes>;
+    impl {
+        // Where works write to a terminal, each alert would raise the next.
+        const IS_OF_TASKS: bool = true;
 
-/// The entry in the list of trackers.
-pub(crate) static KIND: Kind = Kind {
-    name: "workqueue",
-    c_name: c"workqueue",
-    help: "kernel work items, from queueing to completion (key: the work item)",
-    params: &PARAMS,
-    counters: &[tasks::READERS, "unqueued", "requeued"],
-    detail_words: Item::DETAIL_WORDS,
-    tail: None,
-    detail: |alert, f| f.write_fmt(fmt!(" {}", Item::from_detail(alert))),
-    check: all_right,
-    missing: workqueue::missing::<Probes>,
-    create: Some(Probed::<Works, _, _, _>::create),
-};
+        fn suspect(detail: &Detail, _: Owner) -> Owner {
+            let Actor { pid, tid, comm } = detail.by;
+            Owner {
+                pid,
+                tid,
+                start_mark: detail.note.0,
+                comm,
+            }
+        }
+
+        fn can_time_out(data: &[u64; WORDS]) -> bool {
+            !Detail::of(data).is_cancelled()
+        }
+
+        fn settle(detail: &mut Detail, _: u64, now: u64) {
+            let since = |begin: u64, end: u64| match begin {
+                0 => 0,
+                begin => end.saturating_sub(begin),
+            };
+            let left = if detail.running_now { detail.running } else { now };
+            detail.queued = since(detail.queued, left);
+            detail.running = since(detail.running, now);
+            detail.note = U20(detail.context as u32);
+        }
+    }
+}
+
+impl Detail {
+    fn new(work: &Work<'_>) -> Self {
+        Self {
+            work: Address(work.id()),
+            func: Func(work.function()),
+            ..Self::default()
+        }
+    }
+
+    fn of(data: &[u64; WORDS]) -> Self {
+        record::known(data)
+    }
+
+    /// The current task runs it now. Returns that task; none if that is a softirq on top of a task.
+    fn start(&mut self, guard: &Guard, now: u64) -> Owner {
+        self.running = now;
+        self.running_now = true;
+        self.worker_cpu = tasks::this_cpu(guard);
+        task::current().map_or(Owner::default(), |task| Owner::from(&task))
+    }
+
+    /// Whether it no longer waits, though its start was not seen: it was cancelled, or is about to
+    /// start.
+    fn is_cancelled(&self) -> bool {
+        !self.running_now && !workqueue::is_queued(self.work.0, self.func.0)
+    }
+
+    fn state(&self, how: &record::How) -> &'static str {
+        if how.pending() && self.is_cancelled() {
+            "cancelled"
+        } else {
+            STATES[usize::from(self.running_now)]
+        }
+    }
+}
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
@@ -105,16 +167,12 @@ enum Extra {
     Requeued = 2,
 }
 
-struct Works;
-
-type Probes = Live<Works, 2, WORDS, Requeued>;
-
 /// The works that are being queued again while they wait: from the call of the function that does
 /// so until it queues them, microseconds later.
 ///
 /// Each has a place by its address. Of two that share one and are queued again at the same time,
 /// the first one is forgotten, and is `replaced`.
-struct Requeued([Atomic<u64>; Self::PLACES]);
+pub(crate) struct Requeued([Atomic<u64>; Self::PLACES]);
 
 impl Requeued {
     const PLACES: usize = 64;
@@ -144,7 +202,7 @@ impl Requeued {
     }
 }
 
-impl Own for Requeued {
+impl probed::Own for Requeued {
     fn new(_: &Values) -> Result<Self> {
         Ok(Self(core::array::from_fn(|_| Atomic::new(0))))
     }
@@ -163,7 +221,7 @@ fn running(work: u64) -> [u64; 2] {
 impl workqueue::Observer for Probes {
     fn queued(&self, guard: &Guard, work: &Work<'_>, queue: &Queue<'_>) {
         // It belongs to another part.
-        if self.core.value(PART) == RUNNING {
+        if self.core.value(PARAM_PART) == RUNNING {
             return;
         }
         if self.own.take(work.id()) && self.goes_on(guard, work) {
@@ -172,40 +230,40 @@ impl workqueue::Observer for Probes {
         let tracker = self.core.tracker();
         let by = task::current().map_or(Owner::default(), |task| Owner::from(&task));
         let now = Kernel::now();
-        let item = Item {
-            work: work.id(),
-            function: work.function(),
-            queue: queue.name(),
-            by,
-            context: Context::current() as u32,
+        let known = Detail {
+            workqueue: queue.name(),
+            context: Context::current(),
+            by: Actor {
+                pid: by.pid,
+                tid: by.tid,
+                comm: by.comm,
+            },
+            note: U20(by.start_mark),
             queued: now,
-            ..Item::default()
+            ..Detail::new(work)
         };
-        tracker.event_in_unique(guard, &waiting(work.id()), now, &item.to_words());
+        let data = record::data::<WORDS>(Owner::default(), &known);
+        tracker.event_in_unique(guard, &waiting(work.id()), now, &data);
     }
 
     fn started(&self, work: &Work<'_>) {
         let guard = Kernel::guard();
         let (now, id) = (Kernel::now(), work.id());
         let tracker = self.core.tracker();
-        match self.core.value(PART) {
+        match self.core.value(PARAM_PART) {
             RUNNING => {
-                let mut item = Item {
-                    work: id,
-                    function: work.function(),
-                    ..Item::default()
-                };
-                item.start(&guard, now);
-                tracker.event_in_unique(&guard, &running(id), now, &item.to_words());
+                let mut known = Detail::new(work);
+                let data = record::data::<WORDS>(known.start(&guard, now), &known);
+                tracker.event_in_unique(&guard, &running(id), now, &data);
             }
             WAITING => {
                 let started = |late: &Late<2, WORDS>| {
-                    let mut item = Item::from_words(&late.data);
-                    item.start(&guard, late.start.wrapping_add(late.delay));
-                    self.report(&guard, late, &item);
+                    let mut detail = Detail::of(&late.data);
+                    let worker = detail.start(&guard, late.start.wrapping_add(late.delay));
+                    report::<_, _, _, Tracked>(&self.core, &guard, late, worker, detail);
                 };
                 let is_it = |event: &Open<'_, 2, WORDS>| {
-                    Item::from_words(&event.data()).function == work.function()
+                    Detail::of(&event.data()).func.0 == work.function()
                 };
                 if !tracker.event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started) {
                     self.core.count_extra(&guard, Extra::Unqueued as usize);
@@ -213,12 +271,12 @@ impl workqueue::Observer for Probes {
             }
             _ => {
                 let found = tracker.rename(&guard, &waiting(id), &running(id), |event| {
-                    let mut item = Item::from_words(&event.data());
-                    if item.function != work.function() {
+                    let mut known = Detail::of(&event.data());
+                    if known.func.0 != work.function() {
                         return Verdict::Gone;
                     }
-                    item.start(&guard, now);
-                    event.set_data(&item.to_words());
+                    let worker = known.start(&guard, now);
+                    event.set_data(&record::data(worker, &known));
                     Verdict::Keep
                 });
                 if found.is_none() {
@@ -229,21 +287,14 @@ impl workqueue::Observer for Probes {
     }
 
     fn ended(&self, work: u64) {
-        if self.core.value(PART) == WAITING {
+        if self.core.value(PARAM_PART) == WAITING {
             return;
         }
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
-        let known = tracker.event_out_if_known(
-            &guard,
-            &running(work),
-            Kernel::now,
-            |_| true,
-            |late| self.report(&guard, late, &Item::from_words(&late.data)),
-        );
+        let known = self.end(&guard, &running(work), |_| ());
         // For the others the start has counted that they are unknown.
-        if !known && self.core.value(PART) == RUNNING {
-            tracker.unmatched(&guard);
+        if !known && self.core.value(PARAM_PART) == RUNNING {
+            self.core.tracker().unmatched(&guard);
         }
     }
 
@@ -262,47 +313,5 @@ impl Probes {
             self.core.count_extra(guard, Extra::Requeued as usize);
         }
         found.is_some()
-    }
-
-    /// Raises the alert of an end, unless a reader of alerts queued the work: where works write to
-    /// a terminal, each alert would raise the next.
-    #[cold]
-    fn report(&self, guard: &Guard, late: &Late<2, WORDS>, item: &Item) {
-        if tasks::is_reported(&self.core, guard, &item.by) {
-            let now = late.start.wrapping_add(late.delay);
-            let details = item.details(now);
-            self.core.raise(guard, now, late, &details, &[]);
-        }
-    }
-}
-
-impl probed::Probes<2, WORDS, Requeued> for Works {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        let waits = live.core.value(PART) != RUNNING;
-        Attachment::new(live, waits)
-    }
-
-    fn owner(data: &[u64; WORDS]) -> Owner {
-        Item::from_words(data).worker
-    }
-
-    fn can_time_out(data: &[u64; WORDS]) -> bool {
-        !Item::from_words(data).is_cancelled()
-    }
-
-    fn details(core: &Core<2, WORDS>, late: &Late<2, WORDS>, now: u64) -> Option<Details> {
-        let item = Item::from_words(&late.data);
-        tasks::is_reported(core, &Kernel::guard(), &item.by).then(|| item.details(now))
-    }
-
-    fn show_fields(_: &Core<2, WORDS>, event: &EventCopy<2, WORDS>, out: &SeqFile) {
-        let item = Item::from_words(&event.data);
-        seq_print!(out, "{} {}", item.worker, item.pending());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) enum Abi {
 
 impl Abi {
     /// From its number.
-    fn from_number(number: u8) -> Self {
+    pub(crate) fn from_number(number: u8) -> Self {
         match number {
             1 => Abi::Compat,
             2 => Abi::X32,
@@ -104,20 +104,6 @@ impl Call {
         let code = self.code();
         let mut calls = CALLS.iter();
         calls.find(|call| call.1 == code).map(|(name, _)| *name)
-    }
-
-    /// Packs it into 40 bits.
-    #[inline(always)]
-    pub(crate) fn to_bits(self) -> u64 {
-        (self.abi as u64) << 32 | u64::from(self.number as u32)
-    }
-
-    /// The inverse of [`Call::to_bits`]; other bits are ignored.
-    pub(crate) fn from_bits(bits: u64) -> Self {
-        Self {
-            abi: Abi::from_number((bits >> 32) as u8),
-            number: bits as i32,
-        }
     }
 }
 

@@ -4,33 +4,27 @@
 //!
 //! The tracker decides which requests are followed, and what happens to them ([`Requests`]).
 
-use super::{
-    steps::{Steps, STEPS},
-    DEV, FROM, FROM_INSERT, KIND,
-};
+use super::{Detail, WORDS};
 use crate::{
     alert::record::Owner,
     control::ALL_DEVICES,
     engine::{
-        event::EventCopy,
         platform::Platform,
-        tracker::{Late, Open, Verdict},
+        tracker::{Open, Verdict},
     },
     instance::{
-        probed::{self, Live, Own},
-        Core,
-        Details, //
+        probed::{Live, Own},
+        Core, //
     },
+    record,
     sys::{
-        block::{self, Observer, Request},
+        block::{Observer, Request},
         platform::Kernel,
-        task,
-        tracepoint::Attachment, //
+        task, //
     },
-    trackers::Kind, //
+    trackers::declare::{report, Declared}, //
 };
 use core::cell::Cell;
-use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
 /// Our own counters.
 #[derive(Clone, Copy)]
@@ -55,51 +49,44 @@ pub(crate) const COUNTERS: [&str; 6] = [
 ];
 
 /// A tracker that follows requests.
-pub(crate) trait Requests<O: Own>: probed::Probes<1, STEPS, O> {
+pub(crate) trait Requests<O: Own>: Declared<1, WORDS, O> {
     /// The position of the first of [`COUNTERS`].
     const COUNTERS_AT: usize;
 
     /// Whether a delay begins at the insertion.
-    fn is_from_insert(core: &Core<1, STEPS>) -> bool;
+    fn is_from_insert(core: &Core<1, WORDS>) -> bool;
 
     /// Whether requests like this one are followed, from any submitter.
-    fn is_wanted(core: &Core<1, STEPS>, rq: &Request<'_>) -> bool;
+    fn is_wanted(core: &Core<1, WORDS>, rq: &Request<'_>) -> bool;
 
     /// Whether requests that the current task submits are followed.
-    fn is_submitter_wanted(_: &Core<1, STEPS>, _: &Guard) -> bool {
+    fn is_submitter_wanted(_: &Core<1, WORDS>, _: &Guard) -> bool {
         true
     }
 
     /// Whether each end of a wanted request has had a begin that was followed.
-    fn follows_all(_: &Core<1, STEPS>) -> bool {
+    fn follows_all(_: &Core<1, WORDS>) -> bool {
         true
     }
 
     /// A request has completed, `delay` ns after its begin. In the probe.
-    fn ended(_: &Live<Self, 1, STEPS, O>, _: &Guard, _: &Steps, _delay: u64) {}
-
-    /// A request took too long.
-    fn raise(core: &Core<1, STEPS>, guard: &Guard, late: &Late<1, STEPS>) {
-        let now = late.start.wrapping_add(late.delay);
-        let details = Steps::from_words(late.data).details(now);
-        core.raise(guard, now, late, &details, &[]);
-    }
+    fn ended(_: &Live<Self, 1, WORDS, O>, _: &Guard, _: &Detail, _delay: u64) {}
 }
 
 /// What the probes of a tracker of requests work on.
-type Following<T, O> = Live<T, 1, STEPS, O>;
+type Following<T, O> = Live<T, 1, WORDS, O>;
 
 /// A step of a request, other than the first and the last.
 trait Step {
     /// Notes when it happened, in nanoseconds.
-    fn note(&self, steps: &mut Steps, now: u64);
+    fn note(&self, known: &mut Detail, now: u64);
     /// Whether it, or a later one, was noted before.
-    fn is_noted(&self, steps: &Steps) -> bool;
+    fn is_noted(&self, known: &Detail) -> bool;
     /// Whether the delay is measured from here.
-    fn is_begin(&self, steps: &Steps) -> bool;
+    fn is_begin(&self, known: &Detail) -> bool;
     /// It comes again, because the driver had returned the request. Returns whether the request is
     /// with the driver again.
-    fn resume(&self, steps: &mut Steps) -> bool;
+    fn resume(&self, known: &mut Detail) -> bool;
 }
 
 /// See [`Observer::inserted`].
@@ -109,19 +96,19 @@ struct Insertion {
 }
 
 impl Step for Insertion {
-    fn note(&self, steps: &mut Steps, now: u64) {
-        steps.inserted = now;
+    fn note(&self, known: &mut Detail, now: u64) {
+        known.queue = now;
     }
 
-    fn is_noted(&self, steps: &Steps) -> bool {
-        steps.inserted != 0 || steps.issued != 0
+    fn is_noted(&self, known: &Detail) -> bool {
+        known.queue != 0 || known.device != 0
     }
 
-    fn is_begin(&self, _: &Steps) -> bool {
+    fn is_begin(&self, _: &Detail) -> bool {
         self.is_begin
     }
 
-    fn resume(&self, _: &mut Steps) -> bool {
+    fn resume(&self, _: &mut Detail) -> bool {
         false
     }
 }
@@ -133,21 +120,21 @@ struct Issue {
 }
 
 impl Step for Issue {
-    fn note(&self, steps: &mut Steps, now: u64) {
-        steps.issued = now;
-        steps.waiting = false;
+    fn note(&self, known: &mut Detail, now: u64) {
+        known.device = now;
+        known.waiting = false;
     }
 
-    fn is_noted(&self, steps: &Steps) -> bool {
-        steps.issued != 0
+    fn is_noted(&self, known: &Detail) -> bool {
+        known.device != 0
     }
 
-    fn is_begin(&self, steps: &Steps) -> bool {
-        !self.from_insert || steps.inserted == 0
+    fn is_begin(&self, known: &Detail) -> bool {
+        !self.from_insert || known.queue == 0
     }
 
-    fn resume(&self, steps: &mut Steps) -> bool {
-        steps.waiting = false;
+    fn resume(&self, known: &mut Detail) -> bool {
+        known.waiting = false;
         true
     }
 }
@@ -186,13 +173,13 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
     }
 
     /// A begin, unless the instance is off.
-    fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, steps: Steps) {
+    fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, data: &[u64; WORDS]) {
         let tracker = self.core.tracker();
         if !self.core.is_enabled() {
             tracker.off(guard);
             return;
         }
-        tracker.event_in_unique(guard, &[rq.id()], now, &steps.to_words());
+        tracker.event_in_unique(guard, &[rq.id()], now, data);
     }
 
     /// The step of a request that has begun. Returns whether there is such a request.
@@ -200,26 +187,27 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
         let found = self.core.tracker().update(guard, &[rq.id()], |event| {
             // Here, not before: most requests that pass may not be followed.
             let now = Kernel::now();
-            let mut steps = Steps::from_words(event.data());
-            let verdict = if !step.is_noted(&steps) {
-                steps.set_operation(&rq.operation());
-                step.note(&mut steps, now);
-                if step.is_begin(&steps) {
+            let data = event.data();
+            let (mut owner, mut known) = (record::owner(&data), record::known(&data));
+            let verdict = if !step.is_noted(&known) {
+                known.set_operation(&rq.operation());
+                step.note(&mut known, now);
+                if step.is_begin(&known) {
                     event.set_start(now);
                 }
                 Verdict::Keep
-            } else if steps.waiting {
-                if step.resume(&mut steps) {
+            } else if known.waiting {
+                if step.resume(&mut known) {
                     self.count(guard, Extra::Reissued);
                 }
                 Verdict::Keep
             } else {
-                steps = Steps::of(rq);
-                step.note(&mut steps, now);
+                (owner, known) = (Owner::default(), Detail::of(rq));
+                step.note(&mut known, now);
                 event.set_start(now);
                 Verdict::Renewed
             };
-            event.set_data(&steps.to_words());
+            event.set_data(&record::data(owner, &known));
             verdict
         });
         found.is_some()
@@ -233,11 +221,12 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
             self.core.tracker().filtered(&guard);
             return;
         }
-        let mut steps = Steps::of(rq);
+        let mut owner = Owner::default();
         if let Some(task) = task::current() {
-            steps.owner = Owner::from(&task);
+            owner = Owner::from(&task);
         }
-        self.begin(&guard, rq, Kernel::now(), steps);
+        let data = record::data(owner, &Detail::of(rq));
+        self.begin(&guard, rq, Kernel::now(), &data);
     }
 
     fn inserted(&self, rq: &Request<'_>) {
@@ -260,19 +249,21 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
             self.core.tracker().filtered(&guard);
             return;
         }
-        let mut steps = Steps::of(rq);
+        let mut known = Detail::of(rq);
         let now = Kernel::now();
-        issue.note(&mut steps, now);
-        self.begin(&guard, rq, now, steps);
+        issue.note(&mut known, now);
+        let data = record::data(Owner::default(), &known);
+        self.begin(&guard, rq, now, &data);
     }
 
     fn requeued(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
         let found = self.core.tracker().update(&guard, &[rq.id()], |event| {
-            let mut steps = Steps::from_words(event.data());
-            steps.requeues = steps.requeues.saturating_add(1);
-            steps.waiting = true;
-            event.set_data(&steps.to_words());
+            let data = event.data();
+            let mut known: Detail = record::known(&data);
+            known.requeues.0 = known.requeues.0.saturating_add(1);
+            known.waiting = true;
+            event.set_data(&record::data(record::owner(&data), &known));
             Verdict::Keep
         });
         if found.is_some() {
@@ -303,17 +294,20 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
                 end.set(Kernel::now());
                 end.get()
             },
-            |event: &Open<'_, 1, STEPS>| {
-                let steps = Steps::from_words(event.data());
-                unissued = steps.issued == 0;
+            |event: &Open<'_, 1, WORDS>| {
+                let known: Detail = record::known(&event.data());
+                unissued = known.device == 0;
                 // A negative delay does not count.
                 match end.get().checked_sub(event.start()) {
-                    Some(delay) if !unissued => T::ended(self, &guard, &steps, delay),
+                    Some(delay) if !unissued => T::ended(self, &guard, &known, delay),
                     _ => {}
                 }
                 !unissued
             },
-            |late| T::raise(&self.core, &guard, late),
+            |late| {
+                let (owner, detail) = (T::owner(&late.data), T::detail(&late.key, &late.data));
+                report::<_, _, _, T>(&self.core, &guard, late, owner, detail);
+            },
         );
         if unissued {
             self.count(&guard, Extra::Unissued);
@@ -327,61 +321,5 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
 
     fn done(&self, rq: &Request<'_>) {
         self.drop_event(rq, Extra::Aborted);
-    }
-}
-
-/// The `block` tracker.
-pub(super) struct Block;
-
-/// The state that its probes work on.
-pub(super) type Probes = Following<Block, ()>;
-
-impl Requests<()> for Block {
-    const COUNTERS_AT: usize = 0;
-
-    fn is_from_insert(core: &Core<1, STEPS>) -> bool {
-        core.value(FROM) == FROM_INSERT
-    }
-
-    fn is_wanted(core: &Core<1, STEPS>, rq: &Request<'_>) -> bool {
-        is_disk(core.value(DEV), rq)
-    }
-}
-
-impl probed::Probes<1, STEPS> for Block {
-    type Attachment = Attachment<Probes>;
-
-    fn kind() -> &'static Kind {
-        &KIND
-    }
-
-    fn attach(live: Arc<Probes>) -> Result<Self::Attachment> {
-        block::attach(live)
-    }
-
-    fn owner(data: &[u64; STEPS]) -> Owner {
-        Steps::from_words(*data).owner
-    }
-
-    fn details(_: &Core<1, STEPS>, late: &Late<1, STEPS>, now: u64) -> Option<Details> {
-        Some(Steps::from_words(late.data).details(now))
-    }
-
-    fn show_fields(core: &Core<1, STEPS>, event: &EventCopy<1, STEPS>, out: &SeqFile) {
-        let steps = Steps::from_words(event.data);
-        let state = match (steps.inserted, steps.issued) {
-            (_, 1..) => "issued",
-            (1.., 0) => "inserted",
-            (0, 0) => "created",
-        };
-        seq_print!(
-            out,
-            "rq={:#x} {} {} state={state} requeues={}",
-            // Not the address: it must not leak.
-            core.tracker().pseudonym(&event.key),
-            steps.owner,
-            steps.operation(),
-            steps.requeues
-        );
     }
 }

@@ -6,23 +6,19 @@
 //! 64-bit kernel have numbers of their own, and are not followed. A call of no class costs one look
 //! into a table.
 
-use super::{
-    is_owner,
-    what::{Call, What},
-    Probes,
-};
+use super::{is_owner, report, tasks, Detail, Probes, Tracked, WORDS};
 use crate::{
     engine::{
         platform::Platform,
         profile::Class,
         tracker::{Late, Open},
     },
+    record,
     sys::{
         platform::Kernel,
         syscall::{Observer, Registers},
         task::TaskRef, //
     },
-    trackers::{block::steps::STEPS, tasks},
 };
 use core::cell::Cell;
 use kernel::bindings;
@@ -162,14 +158,8 @@ impl Probes {
                 tracker.off(&guard);
                 return;
             }
-            let owner = tasks::owner(&task);
-            let call = Call {
-                owner,
-                class,
-                number,
-            };
-            let key = tasks::key(&task);
-            tracker.event_in_unique(&guard, &key, Kernel::now(), &call.to_words());
+            let data = record::data::<WORDS>(tasks::owner(&task), &Detail::Call(class, number));
+            tracker.event_in_unique(&guard, &tasks::key(&task), Kernel::now(), &data);
         });
     }
 
@@ -187,16 +177,16 @@ impl Probes {
                     end.set(Kernel::now());
                     end.get()
                 },
-                |event: &Open<'_, 1, STEPS>| {
+                |event: &Open<'_, 1, WORDS>| {
                     // A negative delay does not count.
                     if let Some(delay) = end.get().checked_sub(event.start()) {
                         self.own.count(&guard, class, delay);
                     }
                     true
                 },
-                |late: &Late<1, STEPS>| {
-                    let details = What::of(late.data).details(end.get());
-                    tasks::raise(&self.core, &guard, late, &details, &[]);
+                |late: &Late<1, WORDS>| {
+                    let (owner, detail) = (record::owner(&late.data), record::known(&late.data));
+                    report::<_, _, _, Tracked>(&self.core, &guard, late, owner, detail);
                 },
             );
             // One that would be followed if it began now has begun too early.

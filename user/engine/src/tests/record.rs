@@ -2,7 +2,7 @@
 
 use crate::{
     alert::record::{
-        actor::{Actor, Place, Wait, Waited},
+        actor::{Actor, Place},
         Alert, Owner, Reason, DETAIL, NAME_MAX,
     },
     text::{pack, unpack, Plain, Quoted},
@@ -141,43 +141,17 @@ proptest! {
     }
 }
 
-#[test]
-fn an_actor_is_named_by_its_role() {
-    let actor = Actor {
-        pid: 12,
-        tid: 34,
-        note: 5,
-        comm: pack(b"a \"b\""),
-    };
-    let text = r#"waker_pid=12 waker_tid=34 waker_comm="a \"b\"""#;
-    assert_eq!(actor.named("waker").to_string(), text);
-}
-
 proptest! {
     #[test]
-    fn a_wait_survives_its_words(
-        ids: [(u32, u32); 3], notes: [u32; 2], comms: [[u64; 2]; 3], start_mark: u32, cpu: u32, prio: i16, policy: u16
+    fn an_actor_and_a_place_survive_their_words(
+        pid in 0u32..1 << 22, tid in 0u32..1 << 22, comm: [u64; 2], note: u64, cpu: u32, prio: i16, policy: u16
     ) {
-        let id = |id: u32| id % (1 << 22);
-        let actor = |at: usize| Actor {
-            pid: id(ids[at].0),
-            tid: id(ids[at].1),
-            note: notes[at] % (1 << 20),
-            comm: comms[at],
-        };
-        let owner = Owner {
-            pid: id(ids[2].0),
-            tid: id(ids[2].1),
-            start_mark: start_mark % (1 << 20),
-            comm: comms[2],
-        };
+        let actor = Actor { pid, tid, comm };
+        let mut words = actor.to_words();
+        // What a tracker may keep in the bits that the ids leave.
+        words[0] |= note << 44;
+        prop_assert_eq!(Actor::from_words(words), actor);
         let place = Place { cpu, prio, policy };
-        let wait = Wait { owner, other: actor(0), place };
-        prop_assert_eq!(Wait::from_words(wait.to_words()), wait);
-        let waited = Waited { other: actor(0), place, prev: actor(1) };
-        let words = waited.to_words();
-        prop_assert_eq!(Waited::from_words(&words), waited);
-        prop_assert!(words[Waited::WORDS..].iter().all(|&word| word == 0));
         prop_assert_eq!(Place::from_word(place.to_word()), place);
     }
 }

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What a tracker says about an event: its fields, declared once by [`record!`].
+//!
+//! ```text
+//!   record! { struct Detail {                 words of an event, of an alert     pack, unpack
+//!       irq: u32 at 0,                  --->  fields of a line                   show
+//!       on: u16 at 0:32,                      the trace event alert_TRACKER      scripts/trackers
+//!       action: Name32 at 1,                  its page of the ABI                scripts/trackers
+//!       ret: u16 at 0:48 in RETURNS,
+//!   } }
+//! ```
+//!
+//! `at WORD:BIT` is where a field begins; it has as many bits as its type says. The order of the
+//! fields is that of the line.
+//!
+//! # Contexts
+//!
+//! Packing and unpacking: any. Text is generated where it is read.
+
+use crate::{
+    alert::record::{actor::Actor, Alert, Owner, DETAIL},
+    sys::{
+        sched::{policy_name, State},
+        symbol::{Function, Hashed, Limit, Symbol},
+        task::Context,
+    },
+    text::{Escaped, Quoted},
+};
+use kernel::{
+    fmt::{self, Write},
+    prelude::*, //
+};
+
+/// About what, and for whom, fields are shown.
+pub(crate) struct How {
+    is_alert: bool,
+    is_end: bool,
+    is_trusted: bool,
+}
+
+impl How {
+    /// Of an event that has not ended, for `pending`; whether the reader may see addresses of user
+    /// space.
+    pub(crate) fn of_pending(is_trusted: bool) -> Self {
+        Self {
+            is_alert: false,
+            is_end: false,
+            is_trusted,
+        }
+    }
+
+    /// Not of a pending event.
+    pub(crate) fn alert(&self) -> bool {
+        self.is_alert
+    }
+
+    /// Of an event that has ended.
+    pub(crate) fn end(&self) -> bool {
+        self.is_end
+    }
+
+    /// Of an event that has not ended, in `pending`.
+    pub(crate) fn pending(&self) -> bool {
+        !self.is_alert
+    }
+
+    /// For fields of the trace event that are in no line.
+    pub(crate) fn traced(&self) -> bool {
+        false
+    }
+
+    /// For those that only an event keeps.
+    pub(crate) fn kept(&self) -> bool {
+        false
+    }
+
+    /// Which registers the reader may see.
+    pub(crate) fn limit(&self) -> Limit {
+        Limit::whole(self.is_trusted)
+    }
+
+    /// The same for parts of registers.
+    pub(crate) fn limit_of_part(&self) -> Limit {
+        Limit::part(self.is_trusted)
+    }
+}
+
+/// What a late event adds to the common fields of an alert.
+pub(crate) struct Details {
+    /// The task that it belongs to.
+    pub(crate) owner: Owner,
+    /// The tracker's own words.
+    pub(crate) words: [u64; DETAIL],
+}
+
+/// The fields of a tracker, see [`record!`].
+pub(crate) trait Record: Sized + 'static {
+    /// How many words they take.
+    const WORDS: usize;
+
+    /// Stores them in words that are 0.
+    fn pack(&self, words: &mut [u64]);
+    fn unpack(words: &[u64]) -> Self;
+
+    /// The first words of them.
+    #[inline(always)]
+    fn words<const N: usize>(&self) -> [u64; N] {
+        let mut words = [0; N];
+        self.pack(&mut words);
+        words
+    }
+
+    /// Prints them as fields of a line, each with a space before it.
+    fn show(&self, how: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+
+    /// Those of an alert, as fields of its line.
+    fn print(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = How {
+            is_alert: true,
+            is_end: alert.reason.is_end(),
+            is_trusted: alert.is_trusted,
+        };
+        Self::unpack(&alert.detail).show(&how, f)
+    }
+
+    /// The details of an alert.
+    fn details(&self, owner: Owner) -> Details {
+        let words = self.words();
+        Details { owner, words }
+    }
+}
+
+/// Fields as text.
+pub(crate) struct Shown<'a, T>(pub(crate) &'a T, pub(crate) How);
+
+impl<T: Record> fmt::Display for Shown<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.show(&self.1, f)
+    }
+}
+
+/// The task at the start of an event's data.
+#[inline(always)]
+pub(crate) fn owner<const D: usize>(data: &[u64; D]) -> Owner {
+    data.first_chunk()
+        .map_or_else(Owner::default, |words| Owner::from_words(*words))
+}
+
+/// The data of an event: the task that it belongs to, and the known fields of its alert.
+#[inline(always)]
+pub(crate) fn data<const D: usize>(owner: Owner, known: &impl Record) -> [u64; D] {
+    let mut data = [0; D];
+    if let Some((head, rest)) = data.split_first_chunk_mut() {
+        *head = owner.to_words();
+        known.pack(rest);
+    }
+    data
+}
+
+/// The known fields of the alert of an event with such data.
+#[inline(always)]
+pub(crate) fn known<const D: usize, T: Record>(data: &[u64; D]) -> T {
+    T::unpack(data.get(Owner::WORDS..).unwrap_or_default())
+}
+
+/// The known fields of an event that keeps their words, except the first one, which is its key.
+pub(crate) fn keyed<T: Record>(key: &[u64; 1], data: &[u64]) -> T {
+    let mut words = [0; DETAIL];
+    [words[0]] = *key;
+    for (to, word) in words.iter_mut().skip(1).zip(data) {
+        *to = *word;
+    }
+    T::unpack(&words)
+}
+
+/// A field of a record, at a position in words, which is counted in bits.
+pub(crate) trait Field: Copy + Default {
+    /// How many bits: those of one word, or whole words.
+    const BITS: usize;
+
+    /// Stores it where the words are 0.
+    fn put(self, words: &mut [u64], at: usize);
+    fn take(words: &[u64], at: usize) -> Self;
+
+    /// Prints it as a field of a line.
+    fn show(&self, name: &str, how: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result;
+}
+
+/// Prints a field of a line.
+pub(crate) fn say(name: &str, value: impl fmt::Display, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_fmt(fmt!(" {name}={value}"))
+}
+
+#[inline(always)]
+pub(crate) fn put(words: &mut [u64], at: usize, bits: u64) {
+    if let Some(word) = words.get_mut(at / 64) {
+        *word |= bits << (at % 64);
+    }
+}
+
+#[inline(always)]
+pub(crate) fn take(words: &[u64], at: usize) -> u64 {
+    words.get(at / 64).map_or(0, |word| word >> (at % 64))
+}
+
+/// The number of words up to the end of the last field; each field is its position and its bits.
+pub(crate) const fn words_of(fields: &[(usize, usize)]) -> usize {
+    let (mut most, mut nth) = (0, 0);
+    while nth < fields.len() {
+        let (at, bits) = fields[nth];
+        assert!(at % 64 + bits <= 64 || at.is_multiple_of(64));
+        most = if at + bits > most { at + bits } else { most };
+        nth += 1;
+    }
+    most.div_ceil(64)
+}
+
+/// Makes types fields that are numbers: `TYPE, BITS, its number, the type from a number, what is
+/// shown`.
+macro_rules! fields {
+    ($($type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr;)*) => {
+        $(impl $crate::record::Field for $type {
+            const BITS: usize = $bits as usize;
+
+            #[inline(always)]
+            fn put(self, words: &mut [u64], at: usize) {
+                let $it = self;
+                $crate::record::put(words, at, $number);
+            }
+
+            #[inline(always)]
+            fn take(words: &[u64], at: usize) -> Self {
+                let $taken = $crate::record::take(words, at);
+                $made
+            }
+
+            fn show(
+                &self,
+                name: &str,
+                _: &$crate::record::How,
+                f: &mut ::kernel::fmt::Formatter<'_>,
+            ) -> ::kernel::fmt::Result {
+                let $it = *self;
+                $crate::record::say(name, $shown, f)
+            }
+        })*
+    };
+}
+pub(crate) use fields;
+
+/// The address of an object of the kernel, shown as a pseudonym.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Address(pub(crate) u64);
+
+/// The address of a function, shown by its name.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Func(pub(crate) u64);
+
+/// An address in a function, shown by its name and the offset.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Location(pub(crate) u64);
+
+/// `SCHED_...`
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Policy(pub(crate) u16);
+
+/// 20 bits, which an [`Actor`] leaves.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct U20(pub(crate) u32);
+
+/// 31 bits.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct U31(pub(crate) u32);
+
+fields! {
+    u8, u8::BITS, |it| it.into(), |bits| bits as u8, it;
+    u16, u16::BITS, |it| it.into(), |bits| bits as u16, it;
+    u32, u32::BITS, |it| it.into(), |bits| bits as u32, it;
+    u64, u64::BITS, |it| it, |bits| bits, it;
+    i16, i16::BITS, |it| (it as u16).into(), |bits| bits as i16, it;
+    i32, i32::BITS, |it| (it as u32).into(), |bits| bits as i32, it;
+    i64, i64::BITS, |it| it as u64, |bits| bits as i64, it;
+    bool, 1, |it| it.into(), |bits| bits & 1 != 0, u32::from(it);
+    U20, 20, |it| (it.0 & 0xf_ffff).into(), |bits| U20(bits as u32 & 0xf_ffff), it.0;
+    U31, 31, |it| (it.0 & 0x7fff_ffff).into(), |bits| U31(bits as u32 & 0x7fff_ffff), it.0;
+    Context, 2, |it| it as u64, |bits| Context::from_number(bits as u32 & 3), it.name();
+    State, 64, |it| it.to_word(), |bits| State::from_word(bits), it;
+    Policy, u16::BITS, |it| it.0.into(), |bits| Policy(bits as u16), policy_name(it.0.into());
+    Address, u64::BITS, |it| it.0, |bits| Address(bits), Hashed(it.0);
+    Func, u64::BITS, |it| it.0, |bits| Func(bits), InQuotes(Function(it.0));
+    Location, u64::BITS, |it| it.0, |bits| Location(bits), it;
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        InQuotes(Symbol(self.0)).fmt(f)
+    }
+}
+
+/// Text in quotes.
+pub(crate) struct InQuotes<T>(pub(crate) T);
+
+impl<T: fmt::Display> fmt::Display for InQuotes<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        Escaped(f).write_fmt(fmt!("{}", self.0))?;
+        f.write_char('"')
+    }
+}
+
+/// A name, padded with NUL.
+pub(crate) type Name16 = [u64; 2];
+pub(crate) type Name32 = [u64; 4];
+/// An address of IPv6 or IPv4, as it is sent.
+pub(crate) type Ip = [u64; 2];
+/// The registers of the first three arguments of a call.
+pub(crate) type Registers = [u64; 3];
+/// A register.
+pub(crate) type Register = u64;
+
+impl<const N: usize> Field for [u64; N]
+where
+    Self: Default,
+{
+    const BITS: usize = 64 * N;
+
+    #[inline(always)]
+    fn put(self, words: &mut [u64], at: usize) {
+        for (nth, word) in self.into_iter().enumerate() {
+            put(words, at + 64 * nth, word);
+        }
+    }
+
+    #[inline(always)]
+    fn take(words: &[u64], at: usize) -> Self {
+        core::array::from_fn(|nth| take(words, at + 64 * nth))
+    }
+
+    fn show(&self, name: &str, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        say(name, Quoted::words(self), f)
+    }
+}
+
+/// The first 44 bits of its first word, and two words; the other bits are for another field.
+impl Field for Actor {
+    const BITS: usize = 64 * Self::WORDS;
+
+    #[inline(always)]
+    fn put(self, words: &mut [u64], at: usize) {
+        self.to_words().put(words, at);
+    }
+
+    #[inline(always)]
+    fn take(words: &[u64], at: usize) -> Self {
+        Self::from_words(Field::take(words, at))
+    }
+
+    fn show(&self, role: &str, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Actor { pid, tid, comm } = self;
+        let comm = Quoted::words(comm);
+        f.write_fmt(fmt!(
+            " {role}_pid={pid} {role}_tid={tid} {role}_comm={comm}"
+        ))
+    }
+}
+
+/// Declares the fields of a tracker, in the order of its line: for each its type, and where it is
+/// `at` in the words, WORD or WORD:BIT. After that it may have, in this order:
+///
+/// - `in NAMES`: it is a number that is shown as one of these words;
+/// - `as NAME`: it has this name in the line, and the other one in the trace event;
+/// - `if alert`, `if end`, `if pending`, `if traced`, `if kept`: it is in these lines only, or in
+///   none, see [`How`];
+/// - `= |it, how| VALUE`: it is shown as this; without a type it is in the line only;
+/// - `=> FUNCTION`: this prints it, with its name and a space before that.
+///
+/// ```text
+/// record! {
+///     /// What an alert says.
+///     struct Detail {
+///         /// The vector, and its name.
+///         vec: u32 at 0,
+///         name = |it, _| VECTORS.get(it.vec as usize).copied().unwrap_or("?"),
+///         ret: u8 at 0:32 in RETURNS if end,
+///     }
+/// }
+/// ```
+macro_rules! record {
+    (
+        $(#[$attr:meta])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[$_doc:meta])*
+                $field:ident
+                $(: $type:ident at $word:literal $(: $bit:literal)? $(in $names:ident)?)?
+                $(as $shown:ident)?
+                $(if $when:ident)?
+                $(= |$it:pat_param, $how:pat_param| $line:expr)?
+                $(=> $with:path)?
+            ),* $(,)?
+        }
+    ) => {
+        $(#[$attr])*
+        #[derive(Clone, Copy, Default)]
+        $vis struct $name {
+            $($(pub(crate) $field: $type,)?)*
+        }
+
+        impl $crate::record::Record for $name {
+            const WORDS: usize = {
+                const WORDS: usize = $crate::record::words_of(&[
+                    $($((64 * $word $(+ $bit)?, <$type as $crate::record::Field>::BITS),)?)*
+                ]);
+                assert!(WORDS <= $crate::alert::record::DETAIL);
+                WORDS
+            };
+
+            #[inline(always)]
+            fn pack(&self, words: &mut [u64]) {
+                $($($crate::record::Field::put(self.$field, words, 64 * $word $(+ $bit)?);
+                    let _: $type = self.$field;)?)*
+            }
+
+            #[inline(always)]
+            fn unpack(words: &[u64]) -> Self {
+                Self {
+                    $($($field: <$type as $crate::record::Field>::take(
+                        words,
+                        64 * $word $(+ $bit)?,
+                    ),)?)*
+                }
+            }
+
+            fn show(
+                &self,
+                how: &$crate::record::How,
+                f: &mut ::kernel::fmt::Formatter<'_>,
+            ) -> ::kernel::fmt::Result {
+                $(
+                    if $crate::record::first!($(how.$when(),)? true) {
+                        let name = $crate::record::first!($(stringify!($shown),)? stringify!($field));
+                        $crate::record::first!(
+                            $({
+                                let ($it, $how) = (self, how);
+                                $crate::record::say(name, $line, f)?
+                            },)?
+                            $({ let _ = name; $with(self, how, f)? },)?
+                            $(
+                                $({
+                                    let word = $names.get(usize::from(self.$field));
+                                    $crate::record::say(name, word.unwrap_or(&"?"), f)?
+                                },)?
+                                <$type as $crate::record::Field>::show(&self.$field, name, how, f)?
+                            )?
+                        );
+                    }
+                )*
+                Ok(())
+            }
+        }
+    };
+}
+pub(crate) use record;
+
+/// The first of the arguments.
+macro_rules! first {
+    ($first:expr $(, $_other:expr)* $(,)?) => {
+        $first
+    };
+}
+pub(crate) use first;
