@@ -236,16 +236,10 @@ CASES = [
 # Where the explanation is wrong, and why: the parts that were taken away, the cases, and the kernels. Such a sentence
 # counts as wrong. Once it is right, the line has to go, unless the part has a question mark: then it is wrong at times.
 # `any` is each part.
-DISKS = "fsync fault pair io aio journal inode neighbours loop io_max compute_disk two_disks server_disk"
 KNOWN_WRONG = [
     ("whole any?", "storm", "stock", "the irq_work that raises the softirq is not recorded; it is said to be a thread"),
     ("whole any?", "loop", "stock rt", "the loop device is named; the disk below, for which its worker waits, is not"),
     ("whole? any?", "delayed_ack", "stock rt", "if ksoftirqd sends the packet, what woke that is named, not the timer"),
-    ("requests", DISKS, "stock rt", "a timer completes the requests; the sentence does not say that these are missing"),
-    ("dirty limits", "dirty", "stock rt", "a timer ends the pause; the sentence does not say what is missing"),
-    ("works limits", "io_max", "stock rt", "io.max is one of several reasons, but the worker that submits is named"),
-    ("softirqs?", "tasklet later", "stock rt",
-        "what a softirq did counts for what it interrupted; the sentence does not say what is missing"),
 ]
 
 

@@ -88,8 +88,14 @@ impl Vector {
     pub const HRTIMER: Self = Self(8);
     /// Packets to be sent.
     pub const NET_TX: Self = Self(2);
+    /// Requests that disks have completed.
+    pub const BLOCK: Self = Self(4);
+    /// The same, of drivers that poll.
+    pub const IRQ_POLL: Self = Self(5);
     /// Packets received.
     pub const NET_RX: Self = Self(3);
+    /// Which one is not recorded, nor whether it was one at all and not the thread.
+    pub const UNRECORDED: Self = Self(u32::MAX);
 
     /// As the kernel calls it.
     #[must_use]
@@ -129,17 +135,18 @@ impl Waker {
     #[must_use]
     pub fn by(&self) -> Option<ThreadId> {
         match self.context {
-            Some(Context::Softirq { vector, by, .. }) if is_of_timers(vector, by) => None,
+            Some(Context::Softirq { vector, by, .. }) if is_of_another(vector, by) => None,
             None | Some(Context::Softirq { own: true, .. }) => self.thread,
             Some(_) => None,
         }
     }
 }
 
-/// Whether a softirq does what is due: timers, or packets that a timer has sent, such as a delayed ACK.
-fn is_of_timers(vector: Vector, by: Raiser) -> bool {
+/// Whether what a softirq does is not for the thread that runs it: timers, or packets that a timer has sent, such as a
+/// delayed ACK; and disks.
+fn is_of_another(vector: Vector, by: Raiser) -> bool {
     match vector {
-        Vector::TIMER | Vector::HRTIMER => true,
+        Vector::TIMER | Vector::HRTIMER | Vector::BLOCK | Vector::IRQ_POLL => true,
         Vector::NET_TX | Vector::NET_RX => by == Raiser::Timer,
         _ => false,
     }
@@ -156,6 +163,11 @@ pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
 
 /// Whether threads of that name do in their own time what interrupts leave behind.
 pub(crate) fn is_for_softirqs(name: &[u8]) -> bool {
-    let begins: [&[u8]; 4] = [b"ksoftirqd/", b"ktimers/", b"irq/", b"ktimersoftd/"];
+    is_of_softirqs(name) || name.starts_with(b"irq/")
+}
+
+/// Whether threads of that name do nothing but softirqs.
+pub(crate) fn is_of_softirqs(name: &[u8]) -> bool {
+    let begins: [&[u8]; 3] = [b"ksoftirqd/", b"ktimers/", b"ktimersoftd/"];
     begins.iter().any(|begin| name.starts_with(begin))
 }

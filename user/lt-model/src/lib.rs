@@ -20,6 +20,7 @@ mod event;
 mod ids;
 mod intervals;
 mod limits;
+mod missing;
 mod names;
 mod processor;
 mod request;
@@ -36,6 +37,7 @@ pub use event::{Event, Priority, Stage, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
 pub use limits::{Runtime, Sign};
+pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use request::Request;
@@ -57,6 +59,10 @@ pub struct Model {
     pub wakers: Wakers,
     /// What shows why threads have waited for processors.
     signs: limits::Signs,
+    /// What is not recorded.
+    missing: missing::Missing,
+    /// Where events are missing.
+    gaps: build::Gaps,
     /// The names of all.
     pub names: Names,
     /// The times of the first event and of the last, ns.
@@ -74,6 +80,25 @@ impl Model {
     #[must_use]
     pub fn waker(&self, id: WakerId) -> Option<Waker> {
         self.wakers.get(id)
+    }
+
+    /// Why it is not known what all processors did between two times, if it is not.
+    #[must_use]
+    pub fn gap(&self, from: u64, to: u64) -> Option<Unrecorded> {
+        self.gaps.why(from, to)
+    }
+
+    /// Whether events of that kind are recorded.
+    #[must_use]
+    pub fn has(&self, events: Events) -> bool {
+        !self.missing.has(events)
+    }
+
+    /// Whether that waker was a timer that the thread itself, or one of its program, had set. It is known only if
+    /// completions of disks are not recorded: else they tell it from other timers.
+    #[must_use]
+    pub fn is_timeout(&self, id: WakerId) -> bool {
+        self.wakers.is_timeout(id)
     }
 
     /// The request whose completion was that waker, if it is known when it was issued.

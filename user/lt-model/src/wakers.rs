@@ -20,6 +20,8 @@ pub struct Wakers {
     known: Kinds<(u32, Option<Context>)>,
     /// The completed requests of those that are disks, by the wakers' numbers.
     requests: Vec<(u32, Request)>,
+    /// Those that are a timer of the thread itself.
+    timeouts: Vec<u32>,
     /// How many were not stored.
     counted: usize,
 }
@@ -65,6 +67,18 @@ impl Wakers {
         }
     }
 
+    /// The last one is a timer of the thread itself.
+    pub(crate) fn times_out(&mut self) {
+        if let Some(last) = self.times.len().checked_sub(1) {
+            push(&mut self.timeouts, last as u32);
+        }
+    }
+
+    /// Whether it is a timer of the thread itself, as far as that was noted.
+    pub(crate) fn is_timeout(&self, id: WakerId) -> bool {
+        self.timeouts.binary_search(&id.0).is_ok()
+    }
+
     /// The request whose completion it was.
     pub(crate) fn request(&self, id: WakerId) -> Option<Request> {
         let place = self.requests.binary_search_by_key(&id.0, |(of, _)| *of);
@@ -79,6 +93,7 @@ impl Wakers {
     pub(crate) fn bytes(&self) -> usize {
         with_room((self.times.len() + self.counted) * Self::BYTES)
             + with_room(self.requests.len() * size_of::<(u32, Request)>())
+            + with_room(self.timeouts.len() * size_of::<u32>())
             + self.known.bytes()
     }
 }

@@ -408,6 +408,10 @@ impl Shown<'_> {
         json.syscall = call.map(text);
         match leaf {
             Some(Leaf::Timer) => json.by = Some("timer"),
+            Some(Leaf::PerhapsTimer { disk, .. }) => {
+                json.by = Some("timer");
+                json.perhaps = Some(if disk { "disk" } else { "dirty-limit" });
+            }
             Some(Leaf::PerhapsHigh(cgroup)) => {
                 json.by = Some("timer");
                 json.perhaps = Some("memory.high");
@@ -519,7 +523,8 @@ fn raiser(by: Raiser) -> Option<&'static str> {
 /// that it was one is seen, and there is no `by`.
 fn known(cause: Cause) -> &'static str {
     match cause {
-        Cause::Unknown(_) => "not-recorded",
+        Cause::Unknown(_)
+        | Cause::For(Leaf::PerhapsTimer { .. } | Leaf::Softirq(u32::MAX, _), _) => "not-recorded",
         Cause::For(Leaf::Unseen | Leaf::Freezer(_), _)
         | Cause::Interrupted(Leaf::Unseen)
         | Cause::Limited(_) => "inferred",

@@ -3,7 +3,9 @@
 //! What threads, causes and reasons are called.
 
 use lt_analyze::{Cause, Leaf, Limit, Place, Quota};
-use lt_model::{Disk, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector};
+use lt_model::{
+    Disk, Events, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
+};
 
 use crate::out;
 
@@ -102,6 +104,12 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     let text = |name| out::printable(model.names.text(name));
     match leaf {
         Leaf::Timer | Leaf::PerhapsHigh(_) => "a timer".into(),
+        Leaf::PerhapsTimer { disk, dirty } => match (disk, dirty) {
+            (true, true) => "a timer, a disk or the dirty limit",
+            (true, false) => "a timer or a disk",
+            (false, _) => "a timer or the dirty limit",
+        }
+        .into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
         Leaf::Others(disk, of) => format!("disk {disk} (a request of {})", name(model, of)),
@@ -113,6 +121,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         }
         Leaf::Packet(by) => packet(by).into(),
         Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+        Leaf::Softirq(u32::MAX, _) => "a softirq or a thread".into(),
         Leaf::Softirq(vector, Raiser::Device(Handler(number, name))) => format!(
             "softirq {} of {} (interrupt {number})",
             Vector(vector).name(),
@@ -187,6 +196,23 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
         }
         Cause::For(Leaf::Packet(Raiser::Timer), _) => {
             "no device has brought it: a delayed ACK, a retransmission or pacing"
+        }
+        Cause::For(Leaf::PerhapsTimer { disk, dirty }, _) => match (disk, dirty) {
+            (true, true) => {
+                "which is not recorded (enable block_rq_complete and writeback_balance_dirty_pages)"
+            }
+            (true, false) => "which is not recorded (enable block_rq_complete)",
+            (false, _) => "which is not recorded (enable writeback_balance_dirty_pages)",
+        },
+        Cause::For(Leaf::Disk(None), _) => "which one is not recorded (enable block_rq_complete)",
+        Cause::For(Leaf::Ipi(_), _) if !model.has(Events::Completions) => {
+            "perhaps a disk did, which is not recorded (enable block_rq_complete)"
+        }
+        Cause::For(Leaf::Softirq(u32::MAX, _), _) => {
+            "which is not recorded (enable irq_softirq_entry and irq_softirq_exit)"
+        }
+        Cause::For(Leaf::Packet(Raiser::Unrecorded), _) if !model.has(Events::Handlers) => {
+            "its source is not recorded (enable irq_handler_entry and irq_handler_exit)"
         }
         Cause::For(Leaf::Packet(Raiser::Unrecorded), _) => {
             "its source is not recorded (enable irq_softirq_raise)"

@@ -6,6 +6,7 @@ use super::Detail;
 use super::limits::Looked;
 use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
+use crate::limits::Function;
 use crate::processor::{Stretches, Use};
 use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
@@ -13,6 +14,10 @@ use crate::tiles::{Kinds, Tiles, with_room};
 /// As long after its end, ns, what an interrupt has left to a thread is given to that. It takes some microseconds; a
 /// waking that comes later is what the interrupted thread does.
 pub(super) const TAIL: u64 = 100_000;
+
+/// As long after an interrupt, ns, a CPU works on softirqs: what is left then, it leaves to a thread. So it is with packets
+/// (`net.core.netdev_budget_usecs`).
+pub(super) const SOFTIRQS: u64 = 2_000_000;
 
 /// As long after a system call, an interrupt or a switch, ns, a thread may be on its way to user mode. In recorded traces
 /// that took less, and wakings by interrupts that are not recorded came from 30 us on.
@@ -38,6 +43,10 @@ pub(super) struct Cpu {
     pub(super) raised_by: Vec<(u32, Raiser)>,
     /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
     pub(super) completed: Option<(Disk, usize, Option<Request>)>,
+    /// Until then softirqs may run that an interrupt has left, unless something shows that the thread goes on.
+    pub(super) softirqs_until: u64,
+    /// The function of a timer that runs now.
+    pub(super) expiring: Option<Function>,
     /// What shows why threads wait for it.
     pub(super) looked: Looked,
     /// What it does, and since when.
@@ -92,6 +101,8 @@ impl Cpus {
         at.current = current;
         at.completed = None;
         at.raised = 0;
+        at.softirqs_until = 0;
+        at.expiring = None;
         self.note(cpu, time);
     }
 
@@ -172,8 +183,8 @@ impl Cpu {
     }
 
     /// A softirq is raised, in a handler or elsewhere. One that raises another, or itself again for the rest of its work,
-    /// does so for what has raised it.
-    pub(super) fn raise(&mut self, vector: u32) {
+    /// does so for what has raised it. Without `handlers` among the events, one of these may have interrupted the thread.
+    pub(super) fn raise(&mut self, vector: u32, handlers: bool) {
         let by = match self.contexts.last() {
             Some(Context::Irq { number, name }) => Raiser::Device(Handler(*number, *name)),
             Some(Context::Timer) => Raiser::Timer,
@@ -183,7 +194,7 @@ impl Cpu {
             },
             Some(Context::Ipi(_)) => Raiser::Ipi,
             Some(Context::Disk(_) | Context::Unseen) => Raiser::Unrecorded,
-            None if self.thread().is_some() => Raiser::Thread,
+            None if self.thread().is_some() && handlers => Raiser::Thread,
             None => Raiser::Unrecorded,
         };
         if let Some((_, first)) = self.raised_by.iter_mut().find(|(v, _)| *v == vector) {

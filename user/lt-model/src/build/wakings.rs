@@ -3,11 +3,45 @@
 //! Who wakes whom, and on which runqueue a thread is put then.
 
 use super::Builder;
-use crate::context::{Context, Vector, Waker, is_left_to};
+use crate::context::{Context, Raiser, Vector, Waker, is_left_to, is_of_softirqs};
 use crate::ids::{ThreadId, WakerId};
+use crate::limits::Function;
+use crate::missing::Events;
 use crate::state::State;
 
+/// A softirq that may be under way, if the events do not show any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unseen {
+    /// The thread is there for softirqs.
+    Own,
+    /// It may have begun when an interrupt ended.
+    AfterInterrupt,
+}
+
 impl Builder {
+    /// The softirq that may run on that processor without an event.
+    fn unseen_softirq(&mut self, time: u64, cpu: u32) -> Option<Unseen> {
+        if !self.missing.has(Events::Softirqs) {
+            return None;
+        }
+        let at = self.cpus.at(cpu);
+        let (thread, is_left) = (at.thread()?, time <= at.softirqs_until);
+        match self.is_called(thread, |name| is_of_softirqs(name.as_bytes())) {
+            true => Some(Unseen::Own),
+            false => is_left.then_some(Unseen::AfterInterrupt),
+        }
+    }
+
+    /// What has just ended on that processor and may have left something to a thread of that name.
+    fn tail(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Context> {
+        // After the interrupt there may have been softirqs, which leave something to these threads, too.
+        if self.missing.has(Events::Softirqs) && is_of_softirqs(whom) {
+            return None;
+        }
+        let tail = self.cpus.at(cpu).tail(time)?;
+        is_left_to(whom, tail).then_some(tail)
+    }
+
     /// Who wakes a thread of that name on this processor now; none if it is of no interest.
     pub(super) fn waker(
         &mut self,
@@ -16,8 +50,9 @@ impl Builder {
         whom: &[u8],
         thread: Option<ThreadId>,
     ) -> Option<WakerId> {
+        let tail = self.tail(time, cpu, whom);
+        let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let tail = at.tail(time).filter(|tail| is_left_to(whom, *tail));
         let disk = at.disk();
         let mut waker = Waker {
             time,
@@ -26,13 +61,38 @@ impl Builder {
             context: match at.contexts[..] {
                 // That softirq runs the timer, in a thread: on PREEMPT_RT.
                 [.., softirq, Context::Timer] if softirq.is_own(Vector::HRTIMER) => Some(softirq),
-                _ => at.contexts.last().copied().or(tail),
+                [Context::Timer] if unseen == Some(Unseen::Own) => Some(Context::Softirq {
+                    vector: Vector::TIMER,
+                    own: true,
+                    by: Raiser::Unrecorded,
+                }),
+                [.., last] => Some(last),
+                [] => tail.or(unseen.map(|_| Context::Softirq {
+                    vector: Vector::UNRECORDED,
+                    own: false,
+                    by: Raiser::Unrecorded,
+                })),
             },
         };
+        let is_of_timers = matches!(
+            waker.context,
+            Some(
+                Context::Timer
+                    | Context::Softirq {
+                        vector: Vector::TIMER | Vector::HRTIMER,
+                        ..
+                    }
+            )
+        );
+        let times_out = is_of_timers
+            && at.expiring == Some(Function::Timeout)
+            && self.missing.has(Events::Completions);
         // A thread that completes a request has worked for it, unless it is there only to do so.
         let mut request = None;
         if let Some((disk, of)) = disk
-            && waker.by().is_none_or(|by| self.is_for_softirqs(by))
+            && waker
+                .by()
+                .is_none_or(|by| self.is_for_softirqs(by) || self.missing.has(Events::Handlers))
         {
             waker.context = Some(Context::Disk(disk));
             request = of;
@@ -53,6 +113,9 @@ impl Builder {
         let id = self.wakers.push(waker);
         if let Some(request) = request {
             self.wakers.completes(request);
+        }
+        if times_out {
+            self.wakers.times_out();
         }
         Some(id)
     }
