@@ -320,6 +320,9 @@ impl Source {
         if several::has_all_calls(&self.reader, &self.kernels) {
             builder.has_all_calls();
         }
+        if self.kinds.iter().flatten().any(Kind::is_sent_to_itself) {
+            builder.has_all_vectors();
+        }
         for (cpu, begin, end) in several::streams(&self.reader, &self.kernels) {
             builder.has_stream(cpu, begin, end);
         }

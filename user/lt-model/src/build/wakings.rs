@@ -3,7 +3,7 @@
 //! Who wakes whom, and on which runqueue a thread is put then.
 
 use super::Builder;
-use crate::context::{Context, Vector, Waker, is_left_to};
+use crate::context::{Context, Helper, Raiser, Vector, Waker, is_left_to};
 use crate::ids::{ThreadId, WakerId};
 use crate::state::State;
 
@@ -26,16 +26,25 @@ impl Builder {
             context: match at.contexts[..] {
                 // That softirq runs the timer, in a thread: on PREEMPT_RT.
                 [.., softirq, Context::Timer] if softirq.is_own(Vector::HRTIMER) => Some(softirq),
+                // A handler may be called in another interrupt, which is not over yet.
+                _ if whom.starts_with(b"irq/") => tail.or(at.contexts.last().copied()),
                 _ => at.contexts.last().copied().or(tail),
             },
         };
         // A thread that completes a request has worked for it, unless it is there only to do so.
         let mut request = None;
+        let mut helper = self.handler(cpu);
         if let Some((disk, of)) = disk
             && waker.by().is_none_or(|by| self.is_for_softirqs(by))
         {
             waker.context = Some(Context::Disk(disk));
             request = of;
+            helper = self.server(cpu).or(helper);
+        } else if !waker
+            .context
+            .is_some_and(|context| context.is_own(Vector::TIMER) || context.is_own(Vector::HRTIMER))
+        {
+            helper = None;
         }
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
@@ -54,7 +63,37 @@ impl Builder {
         if let Some(request) = request {
             self.wakers.completes(request);
         }
+        if let Some(helper) = helper {
+            self.wakers.helped(helper);
+        }
         Some(id)
+    }
+
+    /// The thread that is there for softirqs, or for an interrupt, and does this; when that was due, if it is the only timer
+    /// of its softirq.
+    fn handler(&mut self, cpu: u32) -> Option<Helper> {
+        let at = self.cpus.at(cpu);
+        let inside = match &at.contexts[..] {
+            [inside @ .., Context::Timer] => inside,
+            all => all,
+        };
+        let is_own = |context: &Context| matches!(context, Context::Softirq { own: true, .. });
+        let due = match inside {
+            [.., last] if last.is_own(Vector::HRTIMER) => at.due.filter(|due| due.timers == 1),
+            _ => None,
+        };
+        let thread = at.thread().filter(|_| inside.iter().all(is_own))?;
+        let helper = Helper::Handled(thread, due.map(|due| due.raised));
+        self.is_for_softirqs(thread).then_some(helper)
+    }
+
+    /// The thread that has done what a device does elsewhere, if the request was completed in a softirq that it has raised:
+    /// that of an interrupt is no such thread.
+    fn server(&mut self, cpu: u32) -> Option<Helper> {
+        let at = self.cpus.at(cpu);
+        let is_block = |context: &Context| matches!(context, Context::Softirq { vector, by: Raiser::Thread, .. } if *vector == Vector::BLOCK);
+        let (thread, done) = at.contexts.last().filter(|c| is_block(c)).and(at.served)?;
+        (!self.is_for_softirqs(thread)).then_some(Helper::Served(thread, done))
     }
 
     pub(super) fn waking(
