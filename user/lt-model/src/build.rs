@@ -140,6 +140,8 @@ pub struct Builder {
     all_calls: bool,
     /// What there is not.
     missing: Missing,
+    /// There are all interrupts that are no device's, also those that a processor sends to itself.
+    all_vectors: bool,
     /// The processors that have streams, and where these start, and where they end, the last first.
     has_stream: Vec<u32>,
     starts: Vec<(u64, u32)>,
@@ -161,6 +163,12 @@ impl Builder {
     /// There are no such events, whatever happened.
     pub fn has_no(&mut self, events: Events) {
         self.missing.add(events);
+    }
+
+    /// The events have each interrupt that is no device's. Then what a softirq was raised by outside of all interrupts is the
+    /// thread.
+    pub fn has_all_vectors(&mut self) {
+        self.all_vectors = true;
     }
 
     /// That is where functions of the kernel begin, and what they are called. Those of limits are signs of these; others
@@ -349,7 +357,8 @@ impl Builder {
             What::Softirq { vector } => {
                 let vector = Vector(vector);
                 let own = self.is_own(time, cpu, vector);
-                let by = self.cpus.at(cpu).raiser(vector.0);
+                let wakers = self.wakers.next();
+                let by = self.cpus.at(cpu).raiser(vector.0, wakers);
                 self.enter(time, cpu, Context::Softirq { vector, own, by });
             }
             What::SoftirqEnd { vector } => {
@@ -359,6 +368,7 @@ impl Builder {
             }
             What::Timer { function } => {
                 self.expires(time, cpu, function);
+                self.runs_timer(cpu);
                 self.enter(time, cpu, Context::Timer);
             }
             What::TimerEnd => {
@@ -388,7 +398,7 @@ impl Builder {
             }
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
             // The tail goes on here, too.
-            What::Raise { vector } => return self.raise(cpu, vector),
+            What::Raise { vector } => return self.raise(time, cpu, vector),
             What::Work { function } => self.works(time, cpu, Some(function)),
             What::WorkEnd => self.works(time, cpu, None),
             // And here.
@@ -606,16 +616,37 @@ impl Builder {
         !inside && (network && sends || self.is_for_softirqs(thread))
     }
 
-    /// The thread raises a softirq, or an interrupt does.
-    fn raise(&mut self, cpu: u32, vector: u32) {
+    /// The thread raises a softirq, or an interrupt does. Threads send packets, and complete requests; most else is raised
+    /// by interrupts, and of one that is not recorded a thread does not differ.
+    fn raise(&mut self, time: u64, cpu: u32, vector: u32) {
         self.raises = true;
-        let handlers = !self.missing.has(Events::Handlers);
+        let thread = self.cpus.at(cpu).thread();
+        let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
+        let is_thread = thread.is_some()
+            && (of_threads || self.all_vectors)
+            && !self.missing.has(Events::Handlers)
+            && !self.is_in_user_mode(time, thread);
         let at = self.cpus.at(cpu);
-        at.raise(vector, handlers);
+        at.raise(time, vector, is_thread);
         let bit = bit(vector);
         match at.above() {
             None => at.raised |= bit,
             Some(_) => at.raised &= !bit,
+        }
+    }
+
+    /// A timer runs: if it is not the only one of its softirq, it is not known when they were due.
+    fn runs_timer(&mut self, cpu: u32) {
+        let at = self.cpus.at(cpu);
+        let is_in = at.contexts.last().is_some_and(|context| {
+            matches!(context, Context::Softirq { vector, .. } if *vector == Vector::HRTIMER)
+        });
+        if let Some(due) = at.due.as_mut().filter(|_| is_in) {
+            due.timers += 1;
+            if due.timers > 1 {
+                let from = due.wakers;
+                self.wakers.not_due(from, cpu);
+            }
         }
     }
 
@@ -691,6 +722,7 @@ impl Builder {
         let ran = at.current().flatten();
         at.contexts.clear();
         at.raised_by.clear();
+        (at.block, at.served, at.hrtimer, at.due) = (None, None, None, None);
         at.looked = Looked::default();
         at.tail = None;
         self.requests.clear();

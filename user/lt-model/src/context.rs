@@ -60,8 +60,8 @@ pub enum Raiser {
     Timer,
     /// A thread: one that sends to this machine.
     Thread,
-    /// A call from another processor.
-    Ipi,
+    /// An interrupt that is no device's: a call from another processor, or one that a processor sends to itself.
+    Ipi(Name),
     /// Several of these.
     Several,
 }
@@ -69,6 +69,14 @@ pub enum Raiser {
 /// A block device, by the kernel's number of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Disk(pub u32);
+
+impl Disk {
+    /// It is a loop device: what it holds is in a file, which another disk holds.
+    #[must_use]
+    pub fn is_loop(self) -> bool {
+        self.0 >> 20 == 7
+    }
+}
 
 impl fmt::Display for Disk {
     /// `8:0`
@@ -122,14 +130,6 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// The thread for softirqs, such as `ktimers/1`, that ran the timer which woke somebody.
-    #[must_use]
-    pub fn handler(&self) -> Option<ThreadId> {
-        let context = self.context?;
-        let is_it = context.is_own(Vector::TIMER) || context.is_own(Vector::HRTIMER);
-        self.thread.filter(|_| is_it)
-    }
-
     /// The thread, if it was that. A thread that runs the softirq of timers, such as `ktimers/1`, has not caused the wakeup
     /// any more than an interrupt has that runs it.
     #[must_use]
@@ -140,6 +140,16 @@ impl Waker {
             Some(_) => None,
         }
     }
+}
+
+/// Who has completed what a thread waited for, and when that was to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Helper {
+    /// This thread did what a device does elsewhere, as the worker of a loop device: it had done that then.
+    Served(ThreadId, u64),
+    /// This thread, which is there for softirqs or for an interrupt, ran the timer or completed the request. When the timer
+    /// was due, if that is known.
+    Handled(ThreadId, Option<u64>),
 }
 
 /// Whether what a softirq does is not for the thread that runs it: timers, or packets that a timer has sent, such as a

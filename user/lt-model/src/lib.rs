@@ -32,7 +32,7 @@ mod wakers;
 mod wanted;
 
 pub use build::{Builder, Kept};
-pub use context::{Context, Disk, Handler, Raiser, Vector, Waker};
+pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
 pub use event::{Event, Priority, Stage, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
@@ -105,6 +105,12 @@ impl Model {
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)
+    }
+
+    /// Who has run the timer, or completed the request, that was that waker, if that was a thread.
+    #[must_use]
+    pub fn helper(&self, id: WakerId) -> Option<Helper> {
+        self.wakers.helper(id)
     }
 
     /// What the events show of the wait of that thread for a CPU that ended then.

@@ -323,6 +323,9 @@ impl Source {
         for events in several::missing(&self.reader, &self.kernels) {
             builder.has_no(events);
         }
+        if self.kinds.iter().flatten().any(Kind::is_sent_to_itself) {
+            builder.has_all_vectors();
+        }
         for (cpu, begin, end) in several::streams(&self.reader, &self.kernels) {
             builder.has_stream(cpu, begin, end);
         }

@@ -203,6 +203,11 @@ impl Kind {
         })
     }
 
+    /// The interrupt that a processor sends to itself. Where it is recorded, so are all that are no device's.
+    pub(super) fn is_sent_to_itself(&self) -> bool {
+        matches!(self, Self::Ipi(name) if name == "irq_work")
+    }
+
     /// What the event says; `None` if a field has no such value.
     pub(super) fn what<'a>(
         &'a self,

@@ -440,7 +440,7 @@ impl Shown<'_> {
             }
             Some(Leaf::Packet(by)) => {
                 json.by = Some("packet");
-                json.raised_by = raiser(by);
+                json.raised_by = raiser(self.model, by);
             }
             Some(Leaf::Irq(number, name)) => {
                 json.by = Some("irq");
@@ -452,7 +452,7 @@ impl Shown<'_> {
                     Raiser::Device(Handler(number, _)) => Some(number),
                     _ => None,
                 };
-                json.raised_by = raiser(by);
+                json.raised_by = raiser(self.model, by);
                 json.name = Some(Vector(vector).name().to_string());
             }
             Some(Leaf::Ipi(name)) => {
@@ -508,13 +508,14 @@ struct Thread {
 }
 
 /// What has raised a softirq, if that is recorded.
-fn raiser(by: Raiser) -> Option<&'static str> {
+fn raiser(model: &Model, by: Raiser) -> Option<&'static str> {
     Some(match by {
         Raiser::Unrecorded => return None,
         Raiser::Device(_) => "device",
         Raiser::Timer => "timer",
         Raiser::Thread => "thread",
-        Raiser::Ipi => "ipi",
+        Raiser::Ipi(name) if is_call(model, name) => "ipi",
+        Raiser::Ipi(_) => "interrupt",
         Raiser::Several => "several",
     })
 }

@@ -70,14 +70,18 @@ impl Shown<'_> {
         )
     }
 
-    /// What a sentence adds if a timer was late, perhaps: the thread that ran it had waited for a CPU.
+    /// What a sentence adds if a timer or a disk was late, perhaps: the thread that ran it, or has completed the request, had
+    /// waited for a CPU.
     fn late_handler(&self, of: &Group) -> Option<String> {
-        let Cause::For(
-            Leaf::Timer | Leaf::PerhapsTimer { .. } | Leaf::PerhapsHigh(_) | Leaf::Dirty(_),
-            _,
-        ) = of.cause
-        else {
-            return None;
+        let (did, due) = match of.cause {
+            Cause::For(
+                Leaf::Timer | Leaf::PerhapsTimer { .. } | Leaf::PerhapsHigh(_) | Leaf::Dirty(_),
+                _,
+            ) => ("ran it", "it was due"),
+            Cause::For(Leaf::Disk(Some(_)) | Leaf::Completion(_) | Leaf::Others(..), _) => {
+                ("completed the request", "the disk had done it")
+            }
+            _ => return None,
         };
         let handled = |p: &Piece| handled(self.model, p.thread, p.end).unwrap_or_default();
         let waits: Vec<_> = self.pieces_of(of).flat_map(handled).collect();
@@ -86,7 +90,7 @@ impl Shown<'_> {
         let handler = waits.iter().find(|wait| wait.cpu == Some(longest.cpu))?;
         (longest.time >= of.time.div_ceil(LARGE)).then(|| {
             format!(
-                "; {}, which ran it, had waited {} for {}; since when it was due is not recorded",
+                "; {}, which {did}, had waited {} for {}; since when {due} is not recorded",
                 self.name(handler.thread),
                 Nanos(longest.time),
                 longest.words(self.model, self.range.1, false)

@@ -3,7 +3,7 @@
 //! Who wakes whom, and on which runqueue a thread is put then.
 
 use super::Builder;
-use crate::context::{Context, Raiser, Vector, Waker, is_left_to, is_of_softirqs};
+use crate::context::{Context, Helper, Raiser, Vector, Waker, is_left_to, is_of_softirqs};
 use crate::ids::{ThreadId, WakerId};
 use crate::limits::Function;
 use crate::missing::Events;
@@ -61,6 +61,8 @@ impl Builder {
             context: match at.contexts[..] {
                 // That softirq runs the timer, in a thread: on PREEMPT_RT.
                 [.., softirq, Context::Timer] if softirq.is_own(Vector::HRTIMER) => Some(softirq),
+                // A handler may be called in another interrupt, which is not over yet.
+                _ if whom.starts_with(b"irq/") && tail.is_some() => tail,
                 [Context::Timer] if unseen == Some(Unseen::Own) => Some(Context::Softirq {
                     vector: Vector::TIMER,
                     own: true,
@@ -89,6 +91,7 @@ impl Builder {
             && self.missing.has(Events::Completions);
         // A thread that completes a request has worked for it, unless it is there only to do so.
         let mut request = None;
+        let mut helper = self.handler(cpu);
         if let Some((disk, of)) = disk
             && waker
                 .by()
@@ -96,6 +99,12 @@ impl Builder {
         {
             waker.context = Some(Context::Disk(disk));
             request = of;
+            helper = self.server(cpu).or(helper);
+        } else if !waker
+            .context
+            .is_some_and(|context| context.is_own(Vector::TIMER) || context.is_own(Vector::HRTIMER))
+        {
+            helper = None;
         }
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
@@ -117,7 +126,37 @@ impl Builder {
         if times_out {
             self.wakers.times_out();
         }
+        if let Some(helper) = helper {
+            self.wakers.helped(helper);
+        }
         Some(id)
+    }
+
+    /// The thread that is there for softirqs, or for an interrupt, and does this; when that was due, if it is the only timer
+    /// of its softirq.
+    fn handler(&mut self, cpu: u32) -> Option<Helper> {
+        let at = self.cpus.at(cpu);
+        let inside = match &at.contexts[..] {
+            [inside @ .., Context::Timer] => inside,
+            all => all,
+        };
+        let is_own = |context: &Context| matches!(context, Context::Softirq { own: true, .. });
+        let due = match inside {
+            [.., last] if last.is_own(Vector::HRTIMER) => at.due.filter(|due| due.timers == 1),
+            _ => None,
+        };
+        let thread = at.thread().filter(|_| inside.iter().all(is_own))?;
+        let helper = Helper::Handled(thread, due.map(|due| due.raised));
+        self.is_for_softirqs(thread).then_some(helper)
+    }
+
+    /// The thread that has done what a device does elsewhere, if the request was completed in a softirq that it has raised:
+    /// that of an interrupt is no such thread.
+    fn server(&mut self, cpu: u32) -> Option<Helper> {
+        let at = self.cpus.at(cpu);
+        let is_block = |context: &Context| matches!(context, Context::Softirq { vector, by: Raiser::Thread, .. } if *vector == Vector::BLOCK);
+        let (thread, done) = at.contexts.last().filter(|c| is_block(c)).and(at.served)?;
+        (!self.is_for_softirqs(thread)).then_some(Helper::Served(thread, done))
     }
 
     pub(super) fn waking(
