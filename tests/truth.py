@@ -36,11 +36,11 @@ UNKNOWN = re.compile(
 PACKET = struct.Struct("<32xQQQQQQ")
 
 
-def others(culprit, late, words):
+def others(case, late, words):
     """Threads and disks in a sentence that have no part in the case. The late one may have had another name before."""
     threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
     disks = re.findall(r"disk [0-9]+:[0-9]+", words)
-    return [who for who in threads + disks if who not in culprit]
+    return [who for who in threads + disks if who not in case["culprit"] and who not in case["part"]]
 
 
 def judged(case, report, without):
@@ -51,7 +51,7 @@ def judged(case, report, without):
     assert verdict in (words, None), words
     culprit = case["culprit"]
     if UNKNOWN.search(words):
-        return "wrong" if others(culprit, report["alert"]["tid"], words) else "unknown"
+        return "wrong" if others(case, report["alert"]["tid"], words) else "unknown"
     share = re.fullmatch(r"([0-9]+) % of it \([^)]*\): (.*)\.", words)
     if share and re.fullmatch(culprit, share[2]):
         return "right" if without != "whole" or int(share[1]) >= case["share"] else "wrong"

@@ -3,7 +3,7 @@
 //! Why time passes: what a thread does, or what it waits for.
 
 use lt_model::{
-    Context, Disk, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, ThreadId,
+    Context, Disk, Events, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, ThreadId,
     Unrecorded, Vector,
 };
 
@@ -67,6 +67,14 @@ pub enum Place {
 pub enum Leaf {
     /// A timer.
     Timer,
+    /// A timer, or what else a timer may stand for if its events are not recorded: a disk whose driver completes requests in
+    /// one, the pause of the dirty limit.
+    PerhapsTimer {
+        /// `block_rq_complete` would show it.
+        disk: bool,
+        /// `writeback_balance_dirty_pages` would show it.
+        dirty: bool,
+    },
     /// A timer, perhaps that of `memory.high`, by which the memory of a cgroup grew meanwhile: see [`crate::Quota::Proved`].
     PerhapsHigh(Option<u16>),
     /// A block device; which one, if the end of the request is in the trace.
@@ -105,7 +113,12 @@ impl Leaf {
     pub(crate) fn is_vague(self) -> bool {
         matches!(
             self,
-            Self::Timer | Self::Unseen | Self::Ipi(_) | Self::Softirq(..) | Self::Others(..)
+            Self::Timer
+                | Self::PerhapsTimer { .. }
+                | Self::Unseen
+                | Self::Ipi(_)
+                | Self::Softirq(..)
+                | Self::Others(..)
         )
     }
 }
@@ -124,7 +137,7 @@ impl From<Context> for Leaf {
                     by => Self::Packet(by),
                 },
                 Vector::TIMER | Vector::HRTIMER => Self::Timer,
-                Vector(4 | 5) => Self::Disk(None),
+                Vector::BLOCK | Vector::IRQ_POLL => Self::Disk(None),
                 Vector(other) => Self::Softirq(other, by),
             },
         }
@@ -158,10 +171,27 @@ impl Cause {
             Some((None, Some(_))) | None if let Sleep::Dirty(disk) = sleep => {
                 Self::For(Leaf::Dirty(disk), call)
             }
-            Some((None, Some(context))) => Self::For(context.into(), call),
+            Some((None, Some(context))) => Self::For(ended(model, interval, sleep, context), call),
             _ if sleep == Sleep::Idle => Self::Idle,
             _ => Self::Blocked(call),
         }
+    }
+}
+
+/// What ended a sleep. A timer that is not the thread's own may have ended it for another reason, whose events are missing.
+fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
+    let leaf = context.into();
+    if leaf != Leaf::Timer {
+        return leaf;
+    }
+    let own = interval.waker.is_some_and(|w| model.is_timeout(w));
+    let disk = !model.has(Events::Completions) && !own;
+    // That pause is uninterruptible, and ends as any other.
+    let pauses = !matches!(sleep, Sleep::Interruptible | Sleep::Idle);
+    let dirty = !model.has(Events::Dirty) && pauses;
+    match disk || dirty {
+        true => Leaf::PerhapsTimer { disk, dirty },
+        false => leaf,
     }
 }
 

@@ -18,8 +18,8 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use lt_model::{
-    Context, Handler, Interval, Model, Name, Raiser, Request, Sleep, State, ThreadId, Unrecorded,
-    Vector, WakerId, Wanted,
+    Context, Handler, Helper, Interval, Model, Name, Raiser, Request, Sleep, State, ThreadId,
+    Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
 use crate::beside::{Beside, Nothing, Slept};
@@ -119,14 +119,16 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
     wanted
 }
 
-/// If a thread for softirqs ran the timer that ended a sleep of `thread` at `end`: where that waited for a CPU since it had
-/// been woken. When the timer was due is not known.
+/// If a thread for softirqs, or for an interrupt, ran the timer or completed the request that ended a sleep of `thread` at
+/// `end`, and it is not known when that was to be done: where that thread waited for a CPU since it had been woken.
 #[must_use]
 pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> {
     let mut ending = model.thread(thread)?.between(end.checked_sub(1)?, end);
     let sleep = ending.find(|interval| interval.end == end)?;
     let waker = model.waker(sleep.waker?)?;
-    let handler = waker.handler()?;
+    let Helper::Handled(handler, None) = model.helper(sleep.waker?)? else {
+        return None;
+    };
     let inside = (sleep.begin, waker.time);
     let mut waits = Vec::new();
     for interval in model.thread(handler)?.between(inside.0, inside.1) {
@@ -266,20 +268,18 @@ impl Walk<'_> {
                 let follows = part.0 < acted;
                 self.ended(id, part, number, follows.then_some(by));
                 if follows {
-                    self.thread(by, (part.0, acted), left_to(waker.context));
+                    let left = left_to(waker.context, is_for_softirqs(self.model, by));
+                    self.thread(by, (part.0, acted), left);
                 }
                 self.piece(id, (acted, part.1), Cause::Transit, None, inside);
             }
-            other => {
-                if let Some((number, ..)) = other {
-                    self.ended(id, part, number, None);
-                }
+            _ => {
                 let mut cause = Cause::of(self.model, interval);
                 let request = interval.waker.and_then(|w| self.model.request(w));
                 cause = self.of_others(id, interval, request, cause);
                 // What happened to be the last before ksoftirqd was woken is not what it was woken for.
                 if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
-                    && is_of_softirq(leaf)
+                    && (is_of_softirq(leaf) || is_for_softirqs(self.model, id))
                 {
                     cause = Cause::For(left, call);
                 }
@@ -289,10 +289,58 @@ impl Walk<'_> {
                 {
                     cause = Cause::For(slept.leaf, call);
                 }
+                let waker =
+                    waker.map(|(number, waker)| (number, waker, self.helped(number, cause)));
+                let by = waker.and_then(|(.., helped)| helped).map(|(by, _)| by);
+                if let Some((number, ..)) = waker {
+                    self.ended(id, part, number, by);
+                }
                 let at = self.held(id, request, part, cause, inside);
-                self.piece(id, (at, part.1), cause, None, inside);
+                match waker {
+                    Some((_, waker, Some((by, helps)))) => {
+                        self.by_thread(id, waker, (at, part.1), (by, helps), cause, inside);
+                    }
+                    _ => self.piece(id, (at, part.1), cause, None, inside),
+                }
             }
         }
+    }
+
+    /// The thread that has done what ended a wait for that cause, and may be followed.
+    fn helped(&self, waker: WakerId, cause: Cause) -> Option<(ThreadId, Helps)> {
+        let (by, helps) = match (self.model.helper(waker)?, cause) {
+            (Helper::Served(by, done), Cause::For(Leaf::Disk(Some(_)), _)) => {
+                (by, Helps::Until(done))
+            }
+            (Helper::Handled(by, Some(due)), Cause::For(Leaf::Timer | Leaf::Disk(Some(_)), _)) => {
+                (by, Helps::From(due))
+            }
+            _ => return None,
+        };
+        self.may_follow(by).then_some((by, helps))
+    }
+
+    /// The wait for what a thread has done: what a worker did that served a request, or what kept the thread of a softirq
+    /// from it once it was due.
+    fn by_thread(
+        &mut self,
+        id: ThreadId,
+        waker: Waker,
+        (from, to): (u64, u64),
+        (by, helps): (ThreadId, Helps),
+        cause: Cause,
+        inside: (u64, u64),
+    ) {
+        let acted = waker.time.clamp(from, to);
+        let (begin, end, rest) = match helps {
+            Helps::Until(done) => (from, done.clamp(from, acted), cause),
+            Helps::From(due) => (due.clamp(from, acted), acted, Cause::Transit),
+        };
+        self.piece(id, (from, begin), cause, None, inside);
+        if begin < end {
+            self.thread(by, (begin, end), None);
+        }
+        self.piece(id, (end, to), rest, None, inside);
     }
 
     /// A wait that the completion of another request than its own has ended: where that was does not show where its own was.
@@ -405,9 +453,27 @@ impl Walk<'_> {
     }
 }
 
+/// When a thread does what another one waits for.
+#[derive(Debug, Clone, Copy)]
+enum Helps {
+    /// All the time until then.
+    Until(u64),
+    /// From then on.
+    From(u64),
+}
+
+/// Whether a thread is one for softirqs alone: what wakes it first is not what it is woken for.
+fn is_for_softirqs(model: &Model, id: ThreadId) -> bool {
+    let name = model.thread(id).and_then(|thread| thread.name);
+    let name = name.map_or("", |name| model.names.text(name));
+    ["ksoftirqd/", "ktimers/"]
+        .iter()
+        .any(|begin| name.starts_with(begin))
+}
+
 /// For whom a thread wakes somebody, in a softirq that was left to it: the handler that has raised it, else what such
-/// softirqs are for. Packets may be those that the thread itself sends.
-fn left_to(context: Option<Context>) -> Option<Leaf> {
+/// softirqs are for. Packets may be those that the thread itself sends, unless it is one for softirqs.
+fn left_to(context: Option<Context>, is_for_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,
         own: true,
@@ -418,7 +484,8 @@ fn left_to(context: Option<Context>) -> Option<Leaf> {
     };
     match (by, vector) {
         (Raiser::Device(Handler(number, name)), _) => Some(Leaf::Irq(number, name)),
-        (_, Vector::NET_TX | Vector::NET_RX) => None,
+        (Raiser::Thread, Vector::NET_TX | Vector::NET_RX) => None,
+        (_, Vector::NET_TX | Vector::NET_RX) if !is_for_softirqs => None,
         _ => context.map(Leaf::from),
     }
 }

@@ -42,8 +42,9 @@ mod wakings;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use self::cpus::{Cpus, WAY_OUT};
+use self::cpus::{Cpus, SOFTIRQS, TAIL, WAY_OUT};
 use self::gaps::Gap;
+pub(crate) use self::gaps::Gaps;
 use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
@@ -51,6 +52,7 @@ use crate::context::{Context, Vector, is_for_softirqs};
 use crate::event::{Event, Priority, What};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
+use crate::missing::{Events, Missing};
 use crate::names::Names;
 use crate::sleep::{Sleep, SwitchedOut};
 use crate::state::{State, Unrecorded};
@@ -136,6 +138,10 @@ pub struct Builder {
     raises: bool,
     /// There are all system calls.
     all_calls: bool,
+    /// What there is not.
+    missing: Missing,
+    /// There are all interrupts that are no device's, also those that a processor sends to itself.
+    all_vectors: bool,
     /// The processors that have streams, and where these start, and where they end, the last first.
     has_stream: Vec<u32>,
     starts: Vec<(u64, u32)>,
@@ -152,6 +158,17 @@ impl Builder {
     /// The events have each system call of each thread. Then it is known when a thread is in user mode.
     pub fn has_all_calls(&mut self) {
         self.all_calls = true;
+    }
+
+    /// There are no such events, whatever happened.
+    pub fn has_no(&mut self, events: Events) {
+        self.missing.add(events);
+    }
+
+    /// The events have each interrupt that is no device's. Then what a softirq was raised by outside of all interrupts is the
+    /// thread.
+    pub fn has_all_vectors(&mut self) {
+        self.all_vectors = true;
     }
 
     /// That is where functions of the kernel begin, and what they are called. Those of limits are signs of these; others
@@ -340,7 +357,8 @@ impl Builder {
             What::Softirq { vector } => {
                 let vector = Vector(vector);
                 let own = self.is_own(time, cpu, vector);
-                let by = self.cpus.at(cpu).raiser(vector.0);
+                let wakers = self.wakers.next();
+                let by = self.cpus.at(cpu).raiser(vector.0, wakers);
                 self.enter(time, cpu, Context::Softirq { vector, own, by });
             }
             What::SoftirqEnd { vector } => {
@@ -350,9 +368,29 @@ impl Builder {
             }
             What::Timer { function } => {
                 self.expires(time, cpu, function);
+                self.runs_timer(cpu);
                 self.enter(time, cpu, Context::Timer);
             }
-            What::TimerEnd => self.leave(time, cpu, |c| matches!(c, Context::Timer)),
+            What::TimerEnd => {
+                self.cpus.at(cpu).expiring = None;
+                self.leave(time, cpu, |c| matches!(c, Context::Timer));
+            }
+            // These are in a softirq; without that, they show that there is one.
+            What::Expire { function } => {
+                let function = self.functions.get(&function).copied();
+                self.cpus.at(cpu).expiring = function;
+                if !self.missing.has(Events::Softirqs) {
+                    return;
+                }
+                self.enter(time, cpu, Context::Timer);
+            }
+            What::ExpireEnd => {
+                self.cpus.at(cpu).expiring = None;
+                if !self.missing.has(Events::Softirqs) {
+                    return;
+                }
+                self.leave(time, cpu, |c| matches!(c, Context::Timer));
+            }
             What::Ipi { name } => {
                 let name = self.names.number(name);
                 self.cpus.at(cpu).looked.is_called(time);
@@ -360,7 +398,7 @@ impl Builder {
             }
             What::IpiEnd => self.leave(time, cpu, |c| matches!(c, Context::Ipi(_))),
             // The tail goes on here, too.
-            What::Raise { vector } => return self.raise(cpu, vector),
+            What::Raise { vector } => return self.raise(time, cpu, vector),
             What::Work { function } => self.works(time, cpu, Some(function)),
             What::WorkEnd => self.works(time, cpu, None),
             // And here.
@@ -415,6 +453,8 @@ impl Builder {
                 .collect(),
             wakers: self.wakers,
             signs: self.signs,
+            missing: self.missing,
+            gaps: self.tasks.gaps,
             names: self.names,
             span,
         }
@@ -544,7 +584,9 @@ impl Builder {
         let Some(thread) = self.cpus.at(cpu).thread() else {
             return;
         };
-        let above = self.cpus.at(cpu).above();
+        let at = self.cpus.at(cpu);
+        at.softirqs_until = 0;
+        let above = at.above();
         let task = self.tasks.of(thread);
         task.call = call;
         task.user_since = call.is_none().then_some(time);
@@ -558,6 +600,7 @@ impl Builder {
     /// Whether a softirq that begins now is the thread's own work.
     fn is_own(&mut self, time: u64, cpu: u32, vector: Vector) -> bool {
         let at = self.cpus.at(cpu);
+        let handlers = !self.missing.has(Events::Handlers);
         let (after_interrupt, inside) = (at.tail(time).is_some(), !at.contexts.is_empty());
         let raised = at.raised & bit(vector.0) != 0;
         at.raised &= !bit(vector.0);
@@ -569,19 +612,41 @@ impl Builder {
             // An interrupt that ended long before is taken for the one that left it.
             false => self.tasks.of(thread).call.is_some() && !after_interrupt,
         };
-        let network = matches!(vector, Vector::NET_TX | Vector::NET_RX);
+        let network = handlers && matches!(vector, Vector::NET_TX | Vector::NET_RX);
         !inside && (network && sends || self.is_for_softirqs(thread))
     }
 
-    /// The thread raises a softirq, or an interrupt does.
-    fn raise(&mut self, cpu: u32, vector: u32) {
+    /// The thread raises a softirq, or an interrupt does. Threads send packets, and complete requests; most else is raised
+    /// by interrupts, and of one that is not recorded a thread does not differ.
+    fn raise(&mut self, time: u64, cpu: u32, vector: u32) {
         self.raises = true;
+        let thread = self.cpus.at(cpu).thread();
+        let of_threads = [Vector::NET_TX, Vector::NET_RX, Vector::BLOCK].contains(&Vector(vector));
+        let is_thread = thread.is_some()
+            && (of_threads || self.all_vectors)
+            && !self.missing.has(Events::Handlers)
+            && !self.is_in_user_mode(time, thread);
         let at = self.cpus.at(cpu);
-        at.raise(vector);
+        at.raise(time, vector, is_thread);
         let bit = bit(vector);
         match at.above() {
             None => at.raised |= bit,
             Some(_) => at.raised &= !bit,
+        }
+    }
+
+    /// A timer runs: if it is not the only one of its softirq, it is not known when they were due.
+    fn runs_timer(&mut self, cpu: u32) {
+        let at = self.cpus.at(cpu);
+        let is_in = at.contexts.last().is_some_and(|context| {
+            matches!(context, Context::Softirq { vector, .. } if *vector == Vector::HRTIMER)
+        });
+        if let Some(due) = at.due.as_mut().filter(|_| is_in) {
+            due.timers += 1;
+            if due.timers > 1 {
+                let from = due.wakers;
+                self.wakers.not_due(from, cpu);
+            }
         }
     }
 
@@ -597,9 +662,14 @@ impl Builder {
 
     /// Whether a thread does only what interrupts leave behind.
     fn is_for_softirqs(&self, thread: ThreadId) -> bool {
+        self.is_called(thread, |name| is_for_softirqs(name.as_bytes()))
+    }
+
+    /// Whether a thread has such a name.
+    fn is_called(&self, thread: ThreadId, is: impl Fn(&str) -> bool) -> bool {
         let thread = self.tasks.threads.get(thread.0 as usize);
         let name = thread.and_then(|t| t.name);
-        name.is_some_and(|n| is_for_softirqs(self.names.text(n).as_bytes()))
+        name.is_some_and(|name| is(self.names.text(name)))
     }
 
     fn enter(&mut self, time: u64, cpu: u32, context: Context) {
@@ -613,11 +683,18 @@ impl Builder {
 
     /// The innermost context of that kind ends, and those within it of which no end was seen.
     fn leave(&mut self, time: u64, cpu: u32, is: impl Fn(&Context) -> bool) {
+        let timers = !self.missing.has(Events::Timers);
         let at = self.cpus.at(cpu);
         // An end without a begin, before which the trace begins, is left out.
         if let Some(place) = at.contexts.iter().rposition(is) {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
+            if at.contexts.is_empty() {
+                // What the local timer leaves has events of its own.
+                let is_known = timers && matches!(at.tail, Some((Context::Timer, _)));
+                let until = time + if is_known { TAIL } else { SOFTIRQS };
+                at.softirqs_until = at.softirqs_until.max(until);
+            }
             at.completed = at.completed.filter(|(_, depth, _)| *depth <= place);
             if let Some(thread) = at.thread() {
                 let task = self.tasks.of(thread);
@@ -645,6 +722,7 @@ impl Builder {
         let ran = at.current().flatten();
         at.contexts.clear();
         at.raised_by.clear();
+        (at.block, at.served, at.hrtimer, at.due) = (None, None, None, None);
         at.looked = Looked::default();
         at.tail = None;
         self.requests.clear();

@@ -60,8 +60,8 @@ pub enum Raiser {
     Timer,
     /// A thread: one that sends to this machine.
     Thread,
-    /// A call from another processor.
-    Ipi,
+    /// An interrupt that is no device's: a call from another processor, or one that a processor sends to itself.
+    Ipi(Name),
     /// Several of these.
     Several,
 }
@@ -69,6 +69,14 @@ pub enum Raiser {
 /// A block device, by the kernel's number of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Disk(pub u32);
+
+impl Disk {
+    /// It is a loop device: what it holds is in a file, which another disk holds.
+    #[must_use]
+    pub fn is_loop(self) -> bool {
+        self.0 >> 20 == 7
+    }
+}
 
 impl fmt::Display for Disk {
     /// `8:0`
@@ -88,8 +96,14 @@ impl Vector {
     pub const HRTIMER: Self = Self(8);
     /// Packets to be sent.
     pub const NET_TX: Self = Self(2);
+    /// Requests that disks have completed.
+    pub const BLOCK: Self = Self(4);
+    /// The same, of drivers that poll.
+    pub const IRQ_POLL: Self = Self(5);
     /// Packets received.
     pub const NET_RX: Self = Self(3);
+    /// Which one is not recorded, nor whether it was one at all and not the thread.
+    pub const UNRECORDED: Self = Self(u32::MAX);
 
     /// As the kernel calls it.
     #[must_use]
@@ -116,30 +130,33 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// The thread for softirqs, such as `ktimers/1`, that ran the timer which woke somebody.
-    #[must_use]
-    pub fn handler(&self) -> Option<ThreadId> {
-        let context = self.context?;
-        let is_it = context.is_own(Vector::TIMER) || context.is_own(Vector::HRTIMER);
-        self.thread.filter(|_| is_it)
-    }
-
     /// The thread, if it was that. A thread that runs the softirq of timers, such as `ktimers/1`, has not caused the wakeup
     /// any more than an interrupt has that runs it.
     #[must_use]
     pub fn by(&self) -> Option<ThreadId> {
         match self.context {
-            Some(Context::Softirq { vector, by, .. }) if is_of_timers(vector, by) => None,
+            Some(Context::Softirq { vector, by, .. }) if is_of_another(vector, by) => None,
             None | Some(Context::Softirq { own: true, .. }) => self.thread,
             Some(_) => None,
         }
     }
 }
 
-/// Whether a softirq does what is due: timers, or packets that a timer has sent, such as a delayed ACK.
-fn is_of_timers(vector: Vector, by: Raiser) -> bool {
+/// Who has completed what a thread waited for, and when that was to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Helper {
+    /// This thread did what a device does elsewhere, as the worker of a loop device: it had done that then.
+    Served(ThreadId, u64),
+    /// This thread, which is there for softirqs or for an interrupt, ran the timer or completed the request. When the timer
+    /// was due, if that is known.
+    Handled(ThreadId, Option<u64>),
+}
+
+/// Whether what a softirq does is not for the thread that runs it: timers, or packets that a timer has sent, such as a
+/// delayed ACK; and disks.
+fn is_of_another(vector: Vector, by: Raiser) -> bool {
     match vector {
-        Vector::TIMER | Vector::HRTIMER => true,
+        Vector::TIMER | Vector::HRTIMER | Vector::BLOCK | Vector::IRQ_POLL => true,
         Vector::NET_TX | Vector::NET_RX => by == Raiser::Timer,
         _ => false,
     }
@@ -156,6 +173,11 @@ pub(crate) fn is_left_to(name: &[u8], ended: Context) -> bool {
 
 /// Whether threads of that name do in their own time what interrupts leave behind.
 pub(crate) fn is_for_softirqs(name: &[u8]) -> bool {
-    let begins: [&[u8]; 4] = [b"ksoftirqd/", b"ktimers/", b"irq/", b"ktimersoftd/"];
+    is_of_softirqs(name) || name.starts_with(b"irq/")
+}
+
+/// Whether threads of that name do nothing but softirqs.
+pub(crate) fn is_of_softirqs(name: &[u8]) -> bool {
+    let begins: [&[u8]; 3] = [b"ksoftirqd/", b"ktimers/", b"ktimersoftd/"];
     begins.iter().any(|begin| name.starts_with(begin))
 }

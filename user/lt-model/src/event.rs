@@ -150,6 +150,13 @@ pub enum What<'a> {
     },
     /// It ends.
     TimerEnd,
+    /// `timer_expire_entry`: in the softirq of timers, the function of one begins.
+    Expire {
+        /// The address of the function.
+        function: u64,
+    },
+    /// `timer_expire_exit`: it ends.
+    ExpireEnd,
     /// `workqueue_execute_start`: the present thread, a worker, begins a work.
     Work {
         /// The address of its function.

@@ -20,6 +20,7 @@ mod event;
 mod ids;
 mod intervals;
 mod limits;
+mod missing;
 mod names;
 mod processor;
 mod request;
@@ -31,11 +32,12 @@ mod wakers;
 mod wanted;
 
 pub use build::{Builder, Kept};
-pub use context::{Context, Disk, Handler, Raiser, Vector, Waker};
+pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
 pub use event::{Event, Priority, Stage, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
 pub use limits::{Runtime, Sign};
+pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
 pub use request::Request;
@@ -57,6 +59,10 @@ pub struct Model {
     pub wakers: Wakers,
     /// What shows why threads have waited for processors.
     signs: limits::Signs,
+    /// What is not recorded.
+    missing: missing::Missing,
+    /// Where events are missing.
+    gaps: build::Gaps,
     /// The names of all.
     pub names: Names,
     /// The times of the first event and of the last, ns.
@@ -76,10 +82,35 @@ impl Model {
         self.wakers.get(id)
     }
 
+    /// Why it is not known what all processors did between two times, if it is not.
+    #[must_use]
+    pub fn gap(&self, from: u64, to: u64) -> Option<Unrecorded> {
+        self.gaps.why(from, to)
+    }
+
+    /// Whether events of that kind are recorded.
+    #[must_use]
+    pub fn has(&self, events: Events) -> bool {
+        !self.missing.has(events)
+    }
+
+    /// Whether that waker was a timer that the thread itself, or one of its program, had set. It is known only if
+    /// completions of disks are not recorded: else they tell it from other timers.
+    #[must_use]
+    pub fn is_timeout(&self, id: WakerId) -> bool {
+        self.wakers.is_timeout(id)
+    }
+
     /// The request whose completion was that waker, if it is known when it was issued.
     #[must_use]
     pub fn request(&self, id: WakerId) -> Option<Request> {
         self.wakers.request(id)
+    }
+
+    /// Who has run the timer, or completed the request, that was that waker, if that was a thread.
+    #[must_use]
+    pub fn helper(&self, id: WakerId) -> Option<Helper> {
+        self.wakers.helper(id)
     }
 
     /// What the events show of the wait of that thread for a CPU that ended then.

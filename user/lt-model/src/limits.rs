@@ -5,7 +5,7 @@
 use crate::ids::ThreadId;
 use crate::tiles::{push, with_room};
 
-/// A function of the kernel that is a sign of a limit when a timer or a worker calls it.
+/// A function of the kernel that shows why, when a timer or a worker calls it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     /// Gives a cgroup its quota of CPU time again.
@@ -14,6 +14,8 @@ pub(crate) enum Function {
     Deadline,
     /// Submits the bios that io.max has held back.
     Throttle,
+    /// Wakes the thread that has set the timer, or sends it a signal.
+    Timeout,
 }
 
 impl Function {
@@ -23,6 +25,8 @@ impl Function {
             "sched_cfs_period_timer" | "sched_cfs_slack_timer" => Self::Quota,
             "dl_task_timer" => Self::Deadline,
             "blk_throtl_dispatch_work_fn" => Self::Throttle,
+            "hrtimer_wakeup" | "process_timeout" | "it_real_fn" | "posix_timer_fn"
+            | "alarmtimer_fired" => Self::Timeout,
             _ => return None,
         })
     }

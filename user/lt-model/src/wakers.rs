@@ -2,7 +2,7 @@
 
 //! Who woke somebody, packed.
 
-use crate::context::{Context, Waker};
+use crate::context::{Context, Helper, Waker};
 use crate::ids::{ThreadId, WakerId};
 use crate::request::Request;
 use crate::tiles::{Kinds, push, with_room};
@@ -20,6 +20,10 @@ pub struct Wakers {
     known: Kinds<(u32, Option<Context>)>,
     /// The completed requests of those that are disks, by the wakers' numbers.
     requests: Vec<(u32, Request)>,
+    /// Those that are a timer of the thread itself.
+    timeouts: Vec<u32>,
+    /// Who has done what they waited for, by the same.
+    helpers: Vec<(u32, Helper)>,
     /// How many were not stored.
     counted: usize,
 }
@@ -65,10 +69,63 @@ impl Wakers {
         }
     }
 
+    /// The last one is a timer of the thread itself.
+    pub(crate) fn times_out(&mut self) {
+        if let Some(last) = self.times.len().checked_sub(1) {
+            push(&mut self.timeouts, last as u32);
+        }
+    }
+
+    /// Whether it is a timer of the thread itself, as far as that was noted.
+    pub(crate) fn is_timeout(&self, id: WakerId) -> bool {
+        self.timeouts.binary_search(&id.0).is_ok()
+    }
+
     /// The request whose completion it was.
     pub(crate) fn request(&self, id: WakerId) -> Option<Request> {
         let place = self.requests.binary_search_by_key(&id.0, |(of, _)| *of);
         self.requests.get(place.ok()?).map(|(_, request)| *request)
+    }
+
+    /// The number that the next one gets.
+    pub(crate) fn next(&self) -> u32 {
+        self.times.len() as u32
+    }
+
+    /// That has done what the last one is about.
+    pub(crate) fn helped(&mut self, helper: Helper) {
+        if let Some(last) = self.times.len().checked_sub(1) {
+            push(&mut self.helpers, (last as u32, helper));
+        }
+    }
+
+    /// It is not known when the timers were due that were wakers on that processor, from this number on.
+    pub(crate) fn not_due(&mut self, from: u32, cpu: u32) {
+        let Self {
+            helpers,
+            kinds,
+            known,
+            ..
+        } = self;
+        let is_of_cpu = |id: u32| {
+            let kind = kinds.get(id as usize).copied();
+            let kind = kind.and_then(|kind| known.list().get(kind as usize));
+            kind.is_some_and(|(of, _)| *of == cpu)
+        };
+        let last = helpers.iter_mut().rev();
+        for (id, helper) in last.take_while(|(id, _)| *id >= from) {
+            if let Helper::Handled(_, due) = helper
+                && is_of_cpu(*id)
+            {
+                *due = None;
+            }
+        }
+    }
+
+    /// Who has done what it is about.
+    pub(crate) fn helper(&self, id: WakerId) -> Option<Helper> {
+        let place = self.helpers.binary_search_by_key(&id.0, |(of, _)| *of);
+        self.helpers.get(place.ok()?).map(|(_, helper)| *helper)
     }
 
     /// One more, which is counted only.
@@ -79,6 +136,8 @@ impl Wakers {
     pub(crate) fn bytes(&self) -> usize {
         with_room((self.times.len() + self.counted) * Self::BYTES)
             + with_room(self.requests.len() * size_of::<(u32, Request)>())
+            + with_room(self.timeouts.len() * size_of::<u32>())
+            + with_room(self.helpers.len() * size_of::<(u32, Helper)>())
             + self.known.bytes()
     }
 }

@@ -320,6 +320,12 @@ impl Source {
         if several::has_all_calls(&self.reader, &self.kernels) {
             builder.has_all_calls();
         }
+        for events in several::missing(&self.reader, &self.kernels) {
+            builder.has_no(events);
+        }
+        if self.kinds.iter().flatten().any(Kind::is_sent_to_itself) {
+            builder.has_all_vectors();
+        }
         for (cpu, begin, end) in several::streams(&self.reader, &self.kernels) {
             builder.has_stream(cpu, begin, end);
         }
@@ -446,6 +452,8 @@ pub(super) mod tests {
     use std::fs;
     use std::process::Command;
 
+    use lt_model::Events;
+
     use super::*;
 
     /// Of each packet of the trace `compact`, bytes.
@@ -488,6 +496,33 @@ pub(super) mod tests {
         assert!(both.events > alone.events);
         assert_eq!(both.model.processors, alone.model.processors);
         assert_eq!(both.model.threads, alone.model.threads);
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_known_from_the_metadata() {
+        let dir = traces();
+        let trace = dir.path().join("compact");
+        let missing = |trace: &Path| {
+            let model = told(trace).model;
+            let all = Events::ALL.into_iter();
+            all.filter(|events| !model.has(*events)).collect::<Vec<_>>()
+        };
+        let before = missing(&trace);
+        assert!(!before.contains(&Events::Softirqs), "{before:?}");
+        let file = trace.join("kernel/metadata");
+        let mut bytes = fs::read(&file).unwrap();
+        let name = b"irq_softirq_entry";
+        let places: Vec<_> = (0..bytes.len() - name.len())
+            .filter(|at| bytes[*at..].starts_with(name))
+            .collect();
+        assert!(!places.is_empty());
+        for at in places {
+            bytes[at..at + 3].copy_from_slice(b"xxx");
+        }
+        fs::write(&file, &bytes).unwrap();
+        let after = missing(&trace);
+        assert_eq!(after.len(), before.len() + 1);
+        assert!(after.contains(&Events::Softirqs));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! (`perf data convert --to-ctf`). Names and fields are looked up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Disk, Priority, Release, Stage, What};
+use lt_model::{Disk, Events, Priority, Release, Stage, What};
 
 /// A kind of event that says something, and where.
 pub(super) enum Kind {
@@ -29,6 +29,8 @@ pub(super) enum Kind {
     SoftirqEnd(FieldIndex),
     Timer(Option<FieldIndex>),
     TimerEnd,
+    Expire(FieldIndex),
+    ExpireEnd,
     Work(FieldIndex),
     WorkEnd,
     Idle(FieldIndex),
@@ -98,6 +100,8 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "irq_softirq_exit" | "softirq_exit" => Kind::SoftirqEnd(field("vec")?),
         "timer_hrtimer_expire_entry" | "hrtimer_expire_entry" => Kind::Timer(field("function")),
         "timer_hrtimer_expire_exit" | "hrtimer_expire_exit" => Kind::TimerEnd,
+        "timer_expire_entry" => Kind::Expire(field("function")?),
+        "timer_expire_exit" => Kind::ExpireEnd,
         "workqueue_execute_start" => Kind::Work(field("function")?),
         "workqueue_execute_end" => Kind::WorkEnd,
         "power_cpu_idle" | "cpu_idle" => Kind::Idle(field("state")?),
@@ -123,7 +127,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
 
 /// perf writes `sched:sched_switch`, LTTng `sched_switch`. A program's event, `provider:event`, is not the kernel's.
 fn split(name: &str) -> Option<(Option<&str>, &str)> {
-    const SYSTEMS: [&str; 8] = [
+    const SYSTEMS: [&str; 9] = [
         "sched",
         "irq",
         "irq_vectors",
@@ -132,6 +136,7 @@ fn split(name: &str) -> Option<(Option<&str>, &str)> {
         "syscalls",
         "workqueue",
         "power",
+        "writeback",
     ];
     match name.split_once(':') {
         Some((system, name)) => SYSTEMS.contains(&system).then_some((Some(system), name)),
@@ -185,6 +190,24 @@ fn disk_of(bdi: &[u8]) -> Option<Disk> {
 }
 
 impl Kind {
+    /// What it is of, if something else may seem to be a cause without it.
+    pub(super) fn shows(&self) -> Option<Events> {
+        Some(match self {
+            Self::Completed(..) => Events::Completions,
+            Self::Dirty(..) => Events::Dirty,
+            Self::Softirq(_) => Events::Softirqs,
+            Self::Expire(_) => Events::Timers,
+            Self::Irq(..) => Events::Handlers,
+            Self::Work(_) => Events::Works,
+            _ => return None,
+        })
+    }
+
+    /// The interrupt that a processor sends to itself. Where it is recorded, so are all that are no device's.
+    pub(super) fn is_sent_to_itself(&self) -> bool {
+        matches!(self, Self::Ipi(name) if name == "irq_work")
+    }
+
     /// What the event says; `None` if a field has no such value.
     pub(super) fn what<'a>(
         &'a self,
@@ -264,6 +287,10 @@ impl Kind {
                 function: function.and_then(|field| event.unsigned(field)),
             },
             Self::TimerEnd => What::TimerEnd,
+            Self::Expire(function) => What::Expire {
+                function: event.unsigned(*function)?,
+            },
+            Self::ExpireEnd => What::ExpireEnd,
             Self::Work(function) => What::Work {
                 function: event.unsigned(*function)?,
             },

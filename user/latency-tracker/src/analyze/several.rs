@@ -15,7 +15,7 @@ use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
 use lt_ctf::{Class, Reader, Span, Trace};
-use lt_model::Release;
+use lt_model::{Events, Release};
 
 use super::kinds::{self, Kind};
 use crate::out;
@@ -121,6 +121,18 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     let has_all = |trace: &Trace| trace.schema.classes().filter(is_call).count() >= ALL_CALLS;
     let mut of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
+}
+
+/// What is not recorded in all traces that tell who runs.
+pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
+    let has = |trace: &Trace, events| {
+        let mut kinds = trace.schema.classes().filter_map(kinds::kind);
+        kinds.any(|kind| kind.shows() == Some(events))
+    };
+    let of_kernel = reader.traces().iter().zip(kernels).filter(|(_, is)| **is);
+    let is_missing =
+        move |events: &Events| of_kernel.clone().any(|(trace, _)| !has(trace, *events));
+    Events::ALL.into_iter().filter(is_missing)
 }
 
 /// Whether switches of threads are among the events of a stream.

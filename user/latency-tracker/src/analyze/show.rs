@@ -408,6 +408,10 @@ impl Shown<'_> {
         json.syscall = call.map(text);
         match leaf {
             Some(Leaf::Timer) => json.by = Some("timer"),
+            Some(Leaf::PerhapsTimer { disk, .. }) => {
+                json.by = Some("timer");
+                json.perhaps = Some(if disk { "disk" } else { "dirty-limit" });
+            }
             Some(Leaf::PerhapsHigh(cgroup)) => {
                 json.by = Some("timer");
                 json.perhaps = Some("memory.high");
@@ -436,7 +440,7 @@ impl Shown<'_> {
             }
             Some(Leaf::Packet(by)) => {
                 json.by = Some("packet");
-                json.raised_by = raiser(by);
+                json.raised_by = raiser(self.model, by);
             }
             Some(Leaf::Irq(number, name)) => {
                 json.by = Some("irq");
@@ -448,7 +452,7 @@ impl Shown<'_> {
                     Raiser::Device(Handler(number, _)) => Some(number),
                     _ => None,
                 };
-                json.raised_by = raiser(by);
+                json.raised_by = raiser(self.model, by);
                 json.name = Some(Vector(vector).name().to_string());
             }
             Some(Leaf::Ipi(name)) => {
@@ -504,13 +508,14 @@ struct Thread {
 }
 
 /// What has raised a softirq, if that is recorded.
-fn raiser(by: Raiser) -> Option<&'static str> {
+fn raiser(model: &Model, by: Raiser) -> Option<&'static str> {
     Some(match by {
         Raiser::Unrecorded => return None,
         Raiser::Device(_) => "device",
         Raiser::Timer => "timer",
         Raiser::Thread => "thread",
-        Raiser::Ipi => "ipi",
+        Raiser::Ipi(name) if is_call(model, name) => "ipi",
+        Raiser::Ipi(_) => "interrupt",
         Raiser::Several => "several",
     })
 }
@@ -519,7 +524,8 @@ fn raiser(by: Raiser) -> Option<&'static str> {
 /// that it was one is seen, and there is no `by`.
 fn known(cause: Cause) -> &'static str {
     match cause {
-        Cause::Unknown(_) => "not-recorded",
+        Cause::Unknown(_)
+        | Cause::For(Leaf::PerhapsTimer { .. } | Leaf::Softirq(u32::MAX, _), _) => "not-recorded",
         Cause::For(Leaf::Unseen | Leaf::Freezer(_), _)
         | Cause::Interrupted(Leaf::Unseen)
         | Cause::Limited(_) => "inferred",

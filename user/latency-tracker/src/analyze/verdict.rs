@@ -5,10 +5,10 @@
 use std::collections::{HashMap, HashSet};
 
 use lt_analyze::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, used};
-use lt_model::{Model, Use};
+use lt_model::{Events, Model, Use};
 
 use super::show::{Group, Shown};
-use super::words::{addition, held, unrecorded, used_by};
+use super::words::{addition, held, name_at, unrecorded, used_by};
 use crate::out;
 use lt_proc::Nanos;
 
@@ -45,7 +45,8 @@ impl Shown<'_> {
         let more = addition(self.model, of.cause).map(|more| format!("; {more}"));
         let (who, did) = (self.who(of), self.did(of));
         let late = self.late_handler(of).unwrap_or_default();
-        format!(": {who}{did}{}{late}", more.unwrap_or_default())
+        let interrupts = self.perhaps_interrupts(of).unwrap_or_default();
+        format!(": {who}{did}{}{late}{interrupts}", more.unwrap_or_default())
     }
 
     /// The pieces of a cause.
@@ -55,10 +56,32 @@ impl Shown<'_> {
         self.pieces.iter().filter(is_of)
     }
 
-    /// What a sentence adds if a timer was late, perhaps: the thread that ran it had waited for a CPU.
+    /// What a sentence adds if a thread ran that is there for softirqs, and interrupts are not recorded.
+    fn perhaps_interrupts(&self, of: &Group) -> Option<&'static str> {
+        let is_one = matches!(of.cause, Cause::Running(_)) && !self.model.has(Events::Handlers);
+        let name = name_at(
+            self.model,
+            *of.threads.first().filter(|_| is_one)?,
+            self.range.1,
+        );
+        let kinds = ["ksoftirqd/", "ktimers/"];
+        kinds.iter().any(|kind| name.starts_with(kind)).then_some(
+            ", or was interrupted; which is not recorded (enable irq_handler_entry and irq_handler_exit)",
+        )
+    }
+
+    /// What a sentence adds if a timer or a disk was late, perhaps: the thread that ran it, or has completed the request, had
+    /// waited for a CPU.
     fn late_handler(&self, of: &Group) -> Option<String> {
-        let Cause::For(Leaf::Timer | Leaf::PerhapsHigh(_) | Leaf::Dirty(_), _) = of.cause else {
-            return None;
+        let (did, due) = match of.cause {
+            Cause::For(
+                Leaf::Timer | Leaf::PerhapsTimer { .. } | Leaf::PerhapsHigh(_) | Leaf::Dirty(_),
+                _,
+            ) => ("ran it", "it was due"),
+            Cause::For(Leaf::Disk(Some(_)) | Leaf::Completion(_) | Leaf::Others(..), _) => {
+                ("completed the request", "the disk had done it")
+            }
+            _ => return None,
         };
         let handled = |p: &Piece| handled(self.model, p.thread, p.end).unwrap_or_default();
         let waits: Vec<_> = self.pieces_of(of).flat_map(handled).collect();
@@ -67,7 +90,7 @@ impl Shown<'_> {
         let handler = waits.iter().find(|wait| wait.cpu == Some(longest.cpu))?;
         (longest.time >= of.time.div_ceil(LARGE)).then(|| {
             format!(
-                "; {}, which ran it, had waited {} for {}; since when it was due is not recorded",
+                "; {}, which {did}, had waited {} for {}; since when {due} is not recorded",
                 self.name(handler.thread),
                 Nanos(longest.time),
                 longest.words(self.model, self.range.1, false)

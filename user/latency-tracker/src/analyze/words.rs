@@ -3,7 +3,9 @@
 //! What threads, causes and reasons are called.
 
 use lt_analyze::{Cause, Leaf, Limit, Place, Quota};
-use lt_model::{Disk, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector};
+use lt_model::{
+    Disk, Events, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
+};
 
 use crate::out;
 
@@ -102,6 +104,12 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     let text = |name| out::printable(model.names.text(name));
     match leaf {
         Leaf::Timer | Leaf::PerhapsHigh(_) => "a timer".into(),
+        Leaf::PerhapsTimer { disk, dirty } => match (disk, dirty) {
+            (true, true) => "a timer, a disk or the dirty limit",
+            (true, false) => "a timer or a disk",
+            (false, _) => "a timer or the dirty limit",
+        }
+        .into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
         Leaf::Disk(Some(disk)) => format!("disk {disk}"),
         Leaf::Others(disk, of) => format!("disk {disk} (a request of {})", name(model, of)),
@@ -111,8 +119,9 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         Leaf::Network(Handler(number, name)) => {
             format!("the network ({}, interrupt {number})", text(name))
         }
-        Leaf::Packet(by) => packet(by).into(),
+        Leaf::Packet(by) => packet(model, by),
         Leaf::Irq(number, name) => format!("{} (interrupt {number})", text(name)),
+        Leaf::Softirq(u32::MAX, _) => "a softirq or a thread".into(),
         Leaf::Softirq(vector, Raiser::Device(Handler(number, name))) => format!(
             "softirq {} of {} (interrupt {number})",
             Vector(vector).name(),
@@ -120,11 +129,12 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         ),
         Leaf::Softirq(vector, by) => {
             let by = match by {
-                Raiser::Timer => " of a timer",
-                Raiser::Thread => " of a thread",
-                Raiser::Ipi => " of another CPU",
-                Raiser::Several => " of several sources",
-                Raiser::Unrecorded | Raiser::Device(_) => "",
+                Raiser::Timer => " of a timer".into(),
+                Raiser::Thread => " of a thread".into(),
+                Raiser::Ipi(name) if is_call(model, name) => " of another CPU".into(),
+                Raiser::Ipi(name) => format!(" of interrupt {}", text(name)),
+                Raiser::Several => " of several sources".into(),
+                Raiser::Unrecorded | Raiser::Device(_) => String::new(),
             };
             format!("softirq {}{by}", Vector(vector).name())
         }
@@ -152,14 +162,19 @@ pub(crate) fn held(disk: Disk, place: Place) -> String {
 }
 
 /// A packet that no device has brought, by what has raised the softirq.
-fn packet(by: Raiser) -> &'static str {
-    match by {
-        Raiser::Timer => "a packet of a local timer",
-        Raiser::Thread => "a packet sent on this machine",
-        Raiser::Ipi => "a packet that another CPU has passed on",
-        Raiser::Several => "a packet from one of several sources",
-        Raiser::Unrecorded | Raiser::Device(_) => "a packet",
-    }
+fn packet(model: &Model, by: Raiser) -> String {
+    let by = match by {
+        Raiser::Timer => " of a local timer",
+        Raiser::Thread => " sent on this machine",
+        Raiser::Ipi(name) if is_call(model, name) => " that another CPU has passed on",
+        Raiser::Ipi(name) => {
+            let name = out::printable(model.names.text(name));
+            return format!("a packet of interrupt {name}");
+        }
+        Raiser::Several => " from one of several sources",
+        Raiser::Unrecorded | Raiser::Device(_) => "",
+    };
+    format!("a packet{by}")
 }
 
 /// What a sentence adds to a cause: what it may have been, or which event would show it.
@@ -175,6 +190,9 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
                 "where is not recorded (enable block_bio_queue and block_getrq)"
             }
         },
+        Cause::For(Leaf::Disk(Some(disk)) | Leaf::Others(disk, _), _) if disk.is_loop() => {
+            "it is a loop device, and for what its worker waited is not recorded"
+        }
         Cause::For(Leaf::Others(_, of), _) if name(model, of).starts_with("kworker/") => {
             "for a page that it wrote, for a free tag, or held back by io.max, which leaves requests to workers"
         }
@@ -188,8 +206,28 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
         Cause::For(Leaf::Packet(Raiser::Timer), _) => {
             "no device has brought it: a delayed ACK, a retransmission or pacing"
         }
+        Cause::For(Leaf::PerhapsTimer { disk, dirty }, _) => match (disk, dirty) {
+            (true, true) => {
+                "which is not recorded (enable block_rq_complete and writeback_balance_dirty_pages)"
+            }
+            (true, false) => "which is not recorded (enable block_rq_complete)",
+            (false, _) => "which is not recorded (enable writeback_balance_dirty_pages)",
+        },
+        Cause::For(Leaf::Disk(None), _) => "which one is not recorded (enable block_rq_complete)",
+        Cause::For(Leaf::Ipi(_), _) if !model.has(Events::Completions) => {
+            "perhaps a disk did, which is not recorded (enable block_rq_complete)"
+        }
+        Cause::For(Leaf::Softirq(u32::MAX, _), _) => {
+            "which is not recorded (enable irq_softirq_entry and irq_softirq_exit)"
+        }
+        Cause::For(Leaf::Packet(Raiser::Unrecorded), _) if !model.has(Events::Handlers) => {
+            "its source is not recorded (enable irq_handler_entry and irq_handler_exit)"
+        }
         Cause::For(Leaf::Packet(Raiser::Unrecorded), _) => {
             "its source is not recorded (enable irq_softirq_raise)"
+        }
+        Cause::For(Leaf::Softirq(_, Raiser::Unrecorded), _) => {
+            "what has raised it is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)"
         }
         _ => return None,
     })

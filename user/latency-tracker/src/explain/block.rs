@@ -43,13 +43,13 @@ impl Explainers {
     }
 
     /// An explanation of each, in the order of the alerts, when the trace has `told` all.
-    pub(super) fn finish(self, told: &Told) -> impl Iterator<Item = Explanation> {
+    pub(super) fn finish(self, told: &Told) -> impl Iterator<Item = Explanation> + use<'_> {
         // An unreadable part is no reason to lose the rest.
         let fault = told.fault.as_ref().map(ToString::to_string);
         let lost = told.lost;
         self.all
             .into_iter()
-            .map(move |e| e.finish(lost, fault.clone()))
+            .map(move |e| e.finish(lost, fault.clone(), |from, to| told.model.gap(from, to)))
     }
 }
 

@@ -458,6 +458,78 @@ mod tests {
         );
     }
 
+    /// A loop device completes a request in an interrupt: its worker is not known, nor the disk below.
+    #[test]
+    fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
+        let disk = lt_model::Disk(7 << 20);
+        let stage = lt_model::Stage::Issued;
+        let sector = 64;
+        let events = [
+            switch(0, 0, 0, R, 7),
+            at(
+                5,
+                0,
+                What::Request {
+                    stage,
+                    disk,
+                    sector,
+                },
+            ),
+            switch(10, 0, 7, S, 0),
+            at(
+                800,
+                0,
+                What::Ipi {
+                    name: b"call_function_single",
+                },
+            ),
+            at(
+                801,
+                0,
+                What::Completed {
+                    disk,
+                    range: Some((sector, 8)),
+                },
+            ),
+            waking(802, 0, 7),
+            at(803, 0, What::IpiEnd),
+            switch(810, 0, 0, R, 7),
+            switch(1000, 0, 7, S, 0),
+        ];
+        assert_eq!(
+            verdict(&events, "offcpu", (10, 810)),
+            "99 % of it (792ns): late/7 waited for disk 7:0; it is a loop device, and for what its worker waited is not \
+             recorded."
+        );
+    }
+
+    /// 7 waits for a softirq that was raised outside of all interrupts that are recorded, or in one that a CPU sends to itself.
+    #[test]
+    fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
+        let vector = 0;
+        let said = |in_work: bool| {
+            let mut events = vec![switch(0, 0, 0, R, 8), switch(5, 1, 7, S, 0)];
+            if in_work {
+                events.push(at(50, 0, What::Ipi { name: b"irq_work" }));
+            }
+            events.push(at(51, 0, What::Raise { vector }));
+            if in_work {
+                events.push(at(52, 0, What::IpiEnd));
+            }
+            events.extend([
+                at(53, 0, What::Softirq { vector }),
+                waking(95, 0, 7),
+                at(96, 0, What::SoftirqEnd { vector }),
+                switch(105, 1, 0, R, 7),
+            ]);
+            verdict(&events, "offcpu", (5, 105))
+        };
+        let begin = "90 % of it (90ns): late/7 waited for softirq HI";
+        assert_eq!(said(true), format!("{begin} of interrupt irq_work."));
+        let missing = "what has raised it is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)";
+        assert_eq!(said(false), format!("{begin}; {missing}."));
+    }
+
     /// 8 has the only tag of the disk, and submits its request while 7 waits.
     #[test]
     fn a_sentence_says_whose_request_ended_a_wait() {

@@ -40,21 +40,21 @@ const OF_LIMITS: [&str; 7] = [
 ];
 /// What interrupts, and in whose name: where a wait ends that no thread ended. Patterns, since not every architecture
 /// has all of them.
-const OF_INTERRUPTS: [&str; 6] = [
+const OF_INTERRUPTS: [&str; 7] = [
     "irq_handler_*",
     "irq_softirq_*",
     "timer_hrtimer_expire_*",
     "x86_irq_vectors_local_timer_*",
     "x86_irq_vectors_reschedule_*",
     "x86_irq_vectors_call_function*",
+    "x86_irq_vectors_irq_work_*",
 ];
 /// What else is a step of a path of `tree`: works, and when a timer was started for what time, and called. No probe of
 /// LTTng shows functions that one CPU calls on another (`csd_*`).
-const OF_PATHS: [&str; 6] = [
+const OF_PATHS: [&str; 5] = [
     "workqueue_*",
     "timer_expire_*",
     "timer_hrtimer_start",
-    "x86_irq_vectors_irq_work_*",
     "x86_irq_vectors_thermal_apic_*",
     "x86_irq_vectors_x86_platform_ipi_*",
 ];

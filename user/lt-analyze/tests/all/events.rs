@@ -175,6 +175,7 @@ fn the_paths_of_published_lists_of_events() {
 fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
     const HI: u32 = 0;
     const TIMER: u32 = 1;
+    const NET_RX: u32 = 3;
     let named = |time| {
         let tid = 3;
         let name = b"ksoftirqd/0";
@@ -217,6 +218,36 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
     assert_eq!(
         path_of(HI, [entry, raise, exit]),
         "3 irq 24 64, 3 P 70, 3 R 75, 7 P 80"
+    );
+    // A timer wakes the thread, and it finds what the handler has left, too.
+    let by_timer = [
+        at(62, 0, What::Softirq { vector: 9 }),
+        at(63, 0, What::SoftirqEnd { vector: 9 }),
+        at(63, 0, What::Timer { function: None }),
+    ];
+    assert_eq!(
+        told(
+            &model(
+                &[
+                    &[named(1), switch(5, 0, 3, S, 7), switch(10, 0, 7, S, 0)],
+                    &[entry, raise, exit][..],
+                    &by_timer,
+                    &[wakes, at(65, 0, What::TimerEnd), switch(70, 0, 0, R, 3)],
+                    &[at(71, 0, What::Softirq { vector: HI }), waking(75, 0, 7, 0)],
+                    &[switch(80, 0, 3, S, 7)],
+                ]
+                .concat()
+            ),
+            7,
+            10,
+            80
+        ),
+        "3 irq 24 64, 3 P 70, 3 R 75, 7 P 80"
+    );
+    // Nor is what wakes it what has sent a packet that it brings.
+    assert_eq!(
+        path_of(NET_RX, [entry, exit, at(61, 0, What::Exit)]),
+        "3 For(Packet(Unrecorded), None) 64, 3 P 70, 3 R 75, 7 P 80"
     );
     // It is not known whose it was, but what it was.
     let late = Event { time: 60, ..raise };
@@ -283,6 +314,70 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
     let lost = [&device[..], &[at(53, 0, What::Lost { until: 54 })]].concat();
     assert_eq!(cause(&lost), Leaf::Packet(Raiser::Unrecorded));
     assert_eq!(cause(&[]), Leaf::Packet(Raiser::Unrecorded));
+}
+
+/// As on PREEMPT_RT: 8 has the processor of `ktimers/0`, which runs the timer that wakes 7, or that completes its request.
+#[test]
+fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
+    const HRTIMER: u32 = 8;
+    let (tid, name, target) = (3, &b"ktimers/0"[..], 0);
+    let disk = lt_model::Disk(8 << 20);
+    let path_of = |of_disk: bool, raised: bool, timers: u64| {
+        let function = None;
+        let timer = |time| at(time, 0, What::Timer { function });
+        let mut events = vec![
+            at(1, 0, What::There { tid, name }),
+            switch(2, 0, 3, S, 7),
+            at(
+                9,
+                0,
+                What::Request {
+                    stage: lt_model::Stage::Issued,
+                    disk,
+                    sector: 64,
+                },
+            ),
+            switch(10, 0, 7, S, 8),
+            // For another softirq.
+            at(20, 0, What::Waking { tid, name, target }),
+            timer(39),
+        ];
+        if raised {
+            events.push(at(40, 0, What::Raise { vector: HRTIMER }));
+        }
+        events.extend([
+            at(41, 0, What::TimerEnd),
+            switch(90, 0, 8, R, 3),
+            at(91, 0, What::Softirq { vector: HRTIMER }),
+            timer(92),
+        ]);
+        if of_disk {
+            let range = Some((64, 8));
+            events.push(at(92, 0, What::Completed { disk, range }));
+        }
+        events.extend([waking(93, 0, 7, 0), at(94, 0, What::TimerEnd)]);
+        for time in (95..).take(timers as usize - 1) {
+            events.extend([timer(time), at(time, 0, What::TimerEnd)]);
+        }
+        events.extend([
+            at(97, 0, What::SoftirqEnd { vector: HRTIMER }),
+            switch(98, 0, 3, S, 7),
+        ]);
+        let m = model(&events);
+        let waits = handled(&m, of(&m, 7), 93).map(|waits| waits.len());
+        (told(&m, 7, 10, 98), waits)
+    };
+    let late = "3 P 90, 3 R 92, 3 Interrupted(Timer) 93, 7 P 98";
+    let of_disk = "For(Disk(Some(Disk(8388608))), None)";
+    for (of_disk, what) in [(false, "For(Timer, None)"), (true, of_disk)] {
+        let known = (format!("7 {what} 40, {late}"), None);
+        assert_eq!(path_of(of_disk, true, 1), known);
+        // Of several, or without the raise, it is not known since when it was due.
+        for (raised, timers) in [(true, 2), (false, 1)] {
+            let (path, waits) = path_of(of_disk, raised, timers);
+            assert_eq!((path, waits), (format!("7 {what} 93, 7 P 98"), Some(1)));
+        }
+    }
 }
 
 #[test]

@@ -9,4 +9,5 @@ mod anything;
 mod events;
 mod graphs;
 mod limits;
+mod missing;
 mod requests;

@@ -248,3 +248,75 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     ];
     assert!(!parts(&interrupt).contains("9's"), "{}", parts(&interrupt));
 }
+
+/// 9 is the worker of a loop device: it reads the file, which is on another disk, and then raises the softirq that completes
+/// the request of 7.
+#[test]
+fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
+    const LOOP: Disk = Disk(7 << 20);
+    const BLOCK: u32 = 4;
+    let waking = |time, tid| {
+        let (name, target) = (&b""[..], 0);
+        at(time, What::Waking { tid, name, target })
+    };
+    let completed = |time, disk, sector| {
+        let range = Some((sector, 8));
+        at(time, What::Completed { disk, range })
+    };
+    let path_of = |raised: &[Event<'static>]| {
+        let begin = [
+            switch(0, 0, R, 7),
+            stage(5, Stage::Issued, LOOP, 64),
+            switch(10, 7, S, 9),
+            stage(15, Stage::Issued, DISK, 640),
+            switch(20, 9, S, 0),
+            at(60, What::Timer { function: None }),
+            completed(61, DISK, 640),
+            waking(62, 9),
+            at(63, What::TimerEnd),
+            switch(65, 0, R, 9),
+        ];
+        let end = [
+            switch(75, 9, S, 0),
+            at(76, What::Softirq { vector: BLOCK }),
+            completed(77, LOOP, 64),
+            waking(78, 7),
+            at(79, What::SoftirqEnd { vector: BLOCK }),
+            switch(80, 0, R, 7),
+        ];
+        let mut builder = Builder::new();
+        let all = begin.iter().chain(raised).chain(&end);
+        all.for_each(|event| builder.feed(event));
+        let m = builder.finish();
+        let words = |p: &lt_analyze::Piece| {
+            let tid = m.thread(p.thread).unwrap().tid;
+            let what = match p.cause {
+                Cause::For(Leaf::Disk(Some(disk)), _) => format!("disk {disk}"),
+                Cause::Running(_) => "runs".into(),
+                Cause::Waiting => "waits".into(),
+                other => format!("{other:?}"),
+            };
+            format!("{tid} {what} {}", p.end)
+        };
+        let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 78);
+        pieces.iter().map(words).collect::<Vec<_>>().join(", ")
+    };
+    let raise = at(70, What::Raise { vector: BLOCK });
+    assert_eq!(
+        path_of(&[raise]),
+        "9 runs 20, 9 disk 253:0 62, 9 waits 65, 9 runs 70, 7 disk 7:0 78"
+    );
+    // A device does it in an interrupt, which is no work of the thread that it meets.
+    let handler = What::Irq {
+        number: 5,
+        name: b"disk",
+    };
+    let interrupt = [at(69, handler), raise, at(71, What::IrqEnd { number: 5 })];
+    for other in [
+        &interrupt[..],
+        &[],
+        &[raise, interrupt[0], raise, interrupt[2]],
+    ] {
+        assert_eq!(path_of(other), "7 disk 7:0 78");
+    }
+}

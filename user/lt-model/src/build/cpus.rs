@@ -6,6 +6,7 @@ use super::Detail;
 use super::limits::Looked;
 use crate::context::{Context, Disk, Handler, Raiser, Vector};
 use crate::ids::ThreadId;
+use crate::limits::Function;
 use crate::processor::{Stretches, Use};
 use crate::request::Request;
 use crate::tiles::{Kinds, Tiles, with_room};
@@ -14,12 +15,28 @@ use crate::tiles::{Kinds, Tiles, with_room};
 /// waking that comes later is what the interrupted thread does.
 pub(super) const TAIL: u64 = 100_000;
 
+/// As long after an interrupt, ns, a CPU works on softirqs: what is left then, it leaves to a thread. So it is with packets
+/// (`net.core.netdev_budget_usecs`).
+pub(super) const SOFTIRQS: u64 = 2_000_000;
+
 /// As long after a system call, an interrupt or a switch, ns, a thread may be on its way to user mode. In recorded traces
 /// that took less, and wakings by interrupts that are not recorded came from 30 us on.
 pub(super) const WAY_OUT: u64 = 30_000;
 
 /// More softirqs than any kernel has.
 const VECTORS: usize = 16;
+
+/// The timers of a softirq HRTIMER. It is raised when the first of them is due, and not again until it begins: so it is known
+/// when that was due, if it is the only one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Due {
+    /// When it was raised.
+    pub(super) raised: u64,
+    /// How many timers it has run.
+    pub(super) timers: u32,
+    /// The number of the next waker when it began.
+    pub(super) wakers: u32,
+}
 
 /// A processor at the moment.
 #[derive(Debug, Default)]
@@ -36,8 +53,18 @@ pub(super) struct Cpu {
     pub(super) raised: u32,
     /// The softirqs that were raised and have not begun yet, and by what.
     pub(super) raised_by: Vec<(u32, Raiser)>,
+    /// The thread that has raised BLOCK, alone, and when; and the same of the BLOCK that has begun last.
+    pub(super) block: Option<(ThreadId, u64)>,
+    pub(super) served: Option<(ThreadId, u64)>,
+    /// When HRTIMER was raised, and what is known of the one that has begun last.
+    pub(super) hrtimer: Option<u64>,
+    pub(super) due: Option<Due>,
     /// A request of this disk was completed here, inside this many contexts; those that this wakes are woken next.
     pub(super) completed: Option<(Disk, usize, Option<Request>)>,
+    /// Until then softirqs may run that an interrupt has left, unless something shows that the thread goes on.
+    pub(super) softirqs_until: u64,
+    /// The function of a timer that runs now.
+    pub(super) expiring: Option<Function>,
     /// What shows why threads wait for it.
     pub(super) looked: Looked,
     /// What it does, and since when.
@@ -92,6 +119,8 @@ impl Cpus {
         at.current = current;
         at.completed = None;
         at.raised = 0;
+        at.softirqs_until = 0;
+        at.expiring = None;
         self.note(cpu, time);
     }
 
@@ -173,7 +202,7 @@ impl Cpu {
 
     /// A softirq is raised, in a handler or elsewhere. One that raises another, or itself again for the rest of its work,
     /// does so for what has raised it.
-    pub(super) fn raise(&mut self, vector: u32) {
+    pub(super) fn raise(&mut self, time: u64, vector: u32, is_thread: bool) {
         let by = match self.contexts.last() {
             Some(Context::Irq { number, name }) => Raiser::Device(Handler(*number, *name)),
             Some(Context::Timer) => Raiser::Timer,
@@ -181,11 +210,21 @@ impl Cpu {
                 Vector::TIMER | Vector::HRTIMER => Raiser::Timer,
                 _ => *by,
             },
-            Some(Context::Ipi(_)) => Raiser::Ipi,
+            Some(Context::Ipi(name)) => Raiser::Ipi(*name),
             Some(Context::Disk(_) | Context::Unseen) => Raiser::Unrecorded,
-            None if self.thread().is_some() => Raiser::Thread,
+            None if is_thread => Raiser::Thread,
             None => Raiser::Unrecorded,
         };
+        let is_first = self.raised_by.iter().all(|(v, _)| *v != vector);
+        match Vector(vector) {
+            Vector::BLOCK => {
+                let thread = self.thread().filter(|_| by == Raiser::Thread);
+                let other = !is_first && self.block.map(|(of, _)| of) != thread;
+                self.block = thread.map(|thread| (thread, time)).filter(|_| !other);
+            }
+            Vector::HRTIMER if is_first => self.hrtimer = Some(time),
+            _ => {}
+        }
         if let Some((_, first)) = self.raised_by.iter_mut().find(|(v, _)| *v == vector) {
             if *first != by {
                 *first = Raiser::Several;
@@ -196,7 +235,18 @@ impl Cpu {
     }
 
     /// It begins: what has raised it.
-    pub(super) fn raiser(&mut self, vector: u32) -> Raiser {
+    pub(super) fn raiser(&mut self, vector: u32, wakers: u32) -> Raiser {
+        match Vector(vector) {
+            Vector::BLOCK => self.served = self.block.take(),
+            Vector::HRTIMER => {
+                self.due = self.hrtimer.take().map(|raised| Due {
+                    raised,
+                    timers: 0,
+                    wakers,
+                });
+            }
+            _ => {}
+        }
         let place = self.raised_by.iter().position(|(v, _)| *v == vector);
         place.map_or(Raiser::Unrecorded, |place| {
             self.raised_by.swap_remove(place).1

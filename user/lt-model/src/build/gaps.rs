@@ -34,7 +34,7 @@ fn part(gaps: &[Gap], from: u64, to: u64) -> Option<Gap> {
 
 /// The gaps of each processor, and the times at which any processor has one, in the order of time.
 #[derive(Debug, Default)]
-pub(super) struct Gaps {
+pub(crate) struct Gaps {
     of: Vec<Vec<Gap>>,
     any: Vec<Gap>,
     /// The processors of which nothing is known at any time.
@@ -89,6 +89,11 @@ impl Gaps {
             Some(cpu) => Some(Gap::of_absent(*cpu, from, to)),
             None => part(&self.any, from, to),
         }
+    }
+
+    /// Why not all processors are known between two times, if they are not.
+    pub(crate) fn why(&self, from: u64, to: u64) -> Option<Unrecorded> {
+        self.any(from, to).map(|gap| gap.why)
     }
 
     /// The first part of the time between two in which not all of these processors are known.

@@ -130,10 +130,11 @@ impl Builder {
     /// The function of a timer begins.
     pub(super) fn expires(&mut self, time: u64, cpu: u32, function: Option<u64>) {
         let function = function.and_then(|address| self.functions.get(&address));
+        self.cpus.at(cpu).expiring = function.copied();
         match function {
             Some(Function::Quota) => self.expired.quota = Some((time, cpu)),
             Some(Function::Deadline) => self.expired.deadline = Some((time, cpu)),
-            Some(Function::Throttle) | None => {}
+            Some(Function::Throttle | Function::Timeout) | None => {}
         }
     }
 
@@ -141,6 +142,7 @@ impl Builder {
     pub(super) fn works(&mut self, time: u64, cpu: u32, function: Option<u64>) {
         let function = function.and_then(|address| self.functions.get(&address));
         let is_throttle = function == Some(&Function::Throttle);
+        self.cpus.at(cpu).softirqs_until = 0;
         if let Some(thread) = self.cpus.at(cpu).thread() {
             self.tasks.of(thread).throttles = is_throttle.then_some(time);
         }

@@ -8,6 +8,7 @@ use super::Builder;
 use crate::context::Disk;
 use crate::event::Stage;
 use crate::ids::ThreadId;
+use crate::missing::Events;
 use crate::request::Request;
 
 /// More are not under way; some have ended without an event.
@@ -173,11 +174,18 @@ impl Requests {
 }
 
 impl Builder {
+    /// Whether what that thread submits may be what io.max has held back: a worker's works are not recorded.
+    fn may_be_held_back(&self, thread: ThreadId) -> bool {
+        self.missing.has(Events::Works)
+            && self.is_called(thread, |name| name.starts_with("kworker/"))
+    }
+
     /// A request, or a bio, has come to a stage on that CPU.
     pub(super) fn request(&mut self, time: u64, cpu: u32, stage: Stage, place: (Disk, u64)) {
         let is_limited = stage == Stage::Queued && self.was_held_back(time, cpu);
         let at = self.cpus.at(cpu);
         let by = at.thread().filter(|_| at.contexts.is_empty());
+        let by = by.filter(|by| !self.may_be_held_back(*by));
         let queued = self.requests.reach(time, stage, place, (by, is_limited));
         let (Some(thread), Some(queued)) = (by, queued) else {
             return;

@@ -3,11 +3,45 @@
 //! Who wakes whom, and on which runqueue a thread is put then.
 
 use super::Builder;
-use crate::context::{Context, Vector, Waker, is_left_to};
+use crate::context::{Context, Helper, Raiser, Vector, Waker, is_left_to, is_of_softirqs};
 use crate::ids::{ThreadId, WakerId};
+use crate::limits::Function;
+use crate::missing::Events;
 use crate::state::State;
 
+/// A softirq that may be under way, if the events do not show any.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unseen {
+    /// The thread is there for softirqs.
+    Own,
+    /// It may have begun when an interrupt ended.
+    AfterInterrupt,
+}
+
 impl Builder {
+    /// The softirq that may run on that processor without an event.
+    fn unseen_softirq(&mut self, time: u64, cpu: u32) -> Option<Unseen> {
+        if !self.missing.has(Events::Softirqs) {
+            return None;
+        }
+        let at = self.cpus.at(cpu);
+        let (thread, is_left) = (at.thread()?, time <= at.softirqs_until);
+        match self.is_called(thread, |name| is_of_softirqs(name.as_bytes())) {
+            true => Some(Unseen::Own),
+            false => is_left.then_some(Unseen::AfterInterrupt),
+        }
+    }
+
+    /// What has just ended on that processor and may have left something to a thread of that name.
+    fn tail(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Context> {
+        // After the interrupt there may have been softirqs, which leave something to these threads, too.
+        if self.missing.has(Events::Softirqs) && is_of_softirqs(whom) {
+            return None;
+        }
+        let tail = self.cpus.at(cpu).tail(time)?;
+        is_left_to(whom, tail).then_some(tail)
+    }
+
     /// Who wakes a thread of that name on this processor now; none if it is of no interest.
     pub(super) fn waker(
         &mut self,
@@ -16,8 +50,9 @@ impl Builder {
         whom: &[u8],
         thread: Option<ThreadId>,
     ) -> Option<WakerId> {
+        let tail = self.tail(time, cpu, whom);
+        let unseen = self.unseen_softirq(time, cpu);
         let at = self.cpus.at(cpu);
-        let tail = at.tail(time).filter(|tail| is_left_to(whom, *tail));
         let disk = at.disk();
         let mut waker = Waker {
             time,
@@ -26,16 +61,50 @@ impl Builder {
             context: match at.contexts[..] {
                 // That softirq runs the timer, in a thread: on PREEMPT_RT.
                 [.., softirq, Context::Timer] if softirq.is_own(Vector::HRTIMER) => Some(softirq),
-                _ => at.contexts.last().copied().or(tail),
+                // A handler may be called in another interrupt, which is not over yet.
+                _ if whom.starts_with(b"irq/") && tail.is_some() => tail,
+                [Context::Timer] if unseen == Some(Unseen::Own) => Some(Context::Softirq {
+                    vector: Vector::TIMER,
+                    own: true,
+                    by: Raiser::Unrecorded,
+                }),
+                [.., last] => Some(last),
+                [] => tail.or(unseen.map(|_| Context::Softirq {
+                    vector: Vector::UNRECORDED,
+                    own: false,
+                    by: Raiser::Unrecorded,
+                })),
             },
         };
+        let is_of_timers = matches!(
+            waker.context,
+            Some(
+                Context::Timer
+                    | Context::Softirq {
+                        vector: Vector::TIMER | Vector::HRTIMER,
+                        ..
+                    }
+            )
+        );
+        let times_out = is_of_timers
+            && at.expiring == Some(Function::Timeout)
+            && self.missing.has(Events::Completions);
         // A thread that completes a request has worked for it, unless it is there only to do so.
         let mut request = None;
+        let mut helper = self.handler(cpu);
         if let Some((disk, of)) = disk
-            && waker.by().is_none_or(|by| self.is_for_softirqs(by))
+            && waker
+                .by()
+                .is_none_or(|by| self.is_for_softirqs(by) || self.missing.has(Events::Handlers))
         {
             waker.context = Some(Context::Disk(disk));
             request = of;
+            helper = self.server(cpu).or(helper);
+        } else if !waker
+            .context
+            .is_some_and(|context| context.is_own(Vector::TIMER) || context.is_own(Vector::HRTIMER))
+        {
+            helper = None;
         }
         if waker.context.is_none() && self.is_in_user_mode(time, waker.thread) {
             waker.context = Some(Context::Unseen);
@@ -54,7 +123,40 @@ impl Builder {
         if let Some(request) = request {
             self.wakers.completes(request);
         }
+        if times_out {
+            self.wakers.times_out();
+        }
+        if let Some(helper) = helper {
+            self.wakers.helped(helper);
+        }
         Some(id)
+    }
+
+    /// The thread that is there for softirqs, or for an interrupt, and does this; when that was due, if it is the only timer
+    /// of its softirq.
+    fn handler(&mut self, cpu: u32) -> Option<Helper> {
+        let at = self.cpus.at(cpu);
+        let inside = match &at.contexts[..] {
+            [inside @ .., Context::Timer] => inside,
+            all => all,
+        };
+        let is_own = |context: &Context| matches!(context, Context::Softirq { own: true, .. });
+        let due = match inside {
+            [.., last] if last.is_own(Vector::HRTIMER) => at.due.filter(|due| due.timers == 1),
+            _ => None,
+        };
+        let thread = at.thread().filter(|_| inside.iter().all(is_own))?;
+        let helper = Helper::Handled(thread, due.map(|due| due.raised));
+        self.is_for_softirqs(thread).then_some(helper)
+    }
+
+    /// The thread that has done what a device does elsewhere, if the request was completed in a softirq that it has raised:
+    /// that of an interrupt is no such thread.
+    fn server(&mut self, cpu: u32) -> Option<Helper> {
+        let at = self.cpus.at(cpu);
+        let is_block = |context: &Context| matches!(context, Context::Softirq { vector, by: Raiser::Thread, .. } if *vector == Vector::BLOCK);
+        let (thread, done) = at.contexts.last().filter(|c| is_block(c)).and(at.served)?;
+        (!self.is_for_softirqs(thread)).then_some(Helper::Served(thread, done))
     }
 
     pub(super) fn waking(

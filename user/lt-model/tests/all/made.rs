@@ -100,6 +100,7 @@ fn context(model: &Model, context: Context) -> String {
                     model.names.text(name)
                 )
             }
+            Raiser::Ipi(name) => format!("{} of ipi {}", vector.name(), model.names.text(name)),
             Raiser::Unrecorded => vector.name().into(),
             by => format!("{} of {by:?}", vector.name()),
         },

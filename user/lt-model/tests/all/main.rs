@@ -6,6 +6,7 @@
 mod anything;
 mod limits;
 mod made;
+mod missing;
 mod recorded;
 mod states;
 mod tiles;

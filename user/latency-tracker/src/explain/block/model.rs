@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use lt_model::Unrecorded;
 use lt_proc::{Alert, Reason};
 
 use super::event::{Dev, Event};
@@ -82,6 +83,8 @@ pub(crate) struct Explanation {
     pub(crate) request: Option<Request>,
     /// Known when its issue is, too.
     pub(crate) queue: Option<DeviceQueue>,
+    /// Why it is not known what else the device did, if it is not.
+    pub(crate) gap: Option<Unrecorded>,
     /// The CPU that issued it, and how long each task ran there meanwhile, the longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,
     /// How far the trace reaches back before the alert, on the CPU that reaches least, ns.
@@ -151,7 +154,14 @@ impl Explainer {
     }
 
     /// The end of the trace.
-    pub(crate) fn finish(mut self, discarded: u64, unreadable: Option<String>) -> Explanation {
+    ///
+    /// `gap` tells why events between two times may be missing.
+    pub(crate) fn finish(
+        mut self,
+        discarded: u64,
+        unreadable: Option<String>,
+        gap: impl Fn(u64, u64) -> Option<Unrecorded>,
+    ) -> Explanation {
         if self.alert.reason == Reason::Timeout {
             self.end_pending();
         }
@@ -186,6 +196,14 @@ impl Explainer {
             .unwrap_or(self.alert.time);
         Explanation {
             request: request.cloned(),
+            gap: steps.and_then(|(_, issued, completed)| {
+                // One that ended in a gap never seems to leave the device.
+                let seems_busy = queue
+                    .as_ref()
+                    .is_some_and(|q| q.at_issue > 0 && q.completed == 0);
+                let from = if seems_busy { 0 } else { issued.time };
+                gap(from, completed.time)
+            }),
             queue,
             ran,
             covered: self.alert.time.saturating_sub(begin),

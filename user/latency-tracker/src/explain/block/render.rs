@@ -8,6 +8,7 @@ use lt_proc::{Nanos, Reason};
 
 use super::model::{DeviceQueue, Explanation};
 use super::requests::{Request, Step, Task};
+use crate::analyze::words::unrecorded;
 use crate::out::{self, plural};
 
 /// This many overtakers and tasks are named; the rest are counted.
@@ -259,6 +260,12 @@ impl Explanation {
             ));
         }
         let share = out::share(at_device, all);
+        if let Some(why) = self.gap {
+            let why = unrecorded(why);
+            return Some(format!(
+                "{share}: it was at the device; what else that did then is not recorded: {why}."
+            ));
+        }
         Some(
             match (queue.overtakers.len(), queue.completed, queue.at_issue) {
                 (n, _, _) if n > 0 => format!(
@@ -296,6 +303,7 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::super::Explainer;
+    use lt_model::Unrecorded;
     use lt_proc::Alert;
 
     /// babeltrace2's text of 18 ms of a real trace: scsi_debug with random delays, mq-deadline, fio.
@@ -306,11 +314,20 @@ mod tests {
         bytes=4096 queue=90000 device=15165000 requeues=0";
 
     fn explain(alert: &str, trace: &str) -> String {
+        explain_with(alert, trace, |_, _| None)
+    }
+
+    /// The same, if events between two times may be missing.
+    fn explain_with(
+        alert: &str,
+        trace: &str,
+        gap: impl Fn(u64, u64) -> Option<Unrecorded>,
+    ) -> String {
         let mut explainer = Explainer::new(&Alert::parse(alert).unwrap()).unwrap();
         for line in trace.lines() {
             explainer.feed(&crate::explain::block::event::of_line(line));
         }
-        explainer.finish(0, None).to_string()
+        explainer.finish(0, None, gap).to_string()
     }
 
     #[test]
@@ -335,6 +352,21 @@ mod tests {
         ] {
             assert!(text.contains(line), "{line:?} is missing in\n{text}");
         }
+    }
+
+    #[test]
+    fn what_else_the_device_did_is_not_said_of_a_time_with_a_gap() {
+        let gap_at = |time: u64| {
+            explain_with(ALERT, TRACE, move |from, to| {
+                (from..to).contains(&time).then_some(Unrecorded::Lost(1))
+            })
+        };
+        let sentence = "it was at the device; what else that did";
+        let inside = gap_at(26_850_000_000);
+        assert!(inside.contains(sentence), "{inside}");
+        // Others have ended while it was there, which is seen.
+        let before = gap_at(26_844_000_000);
+        assert!(before.contains("which served 5 requests that"), "{before}");
     }
 
     #[test]

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A sleep that a timer ends, in traces without the events of what else a timer may stand for.
+
+use lt_analyze::{Cause, Leaf, path};
+use lt_model::{Builder, Disk, Event, Events, Sleep, Stage, SwitchedOut, What};
+
+const WAKES: u64 = 0x10;
+const OTHER: u64 = 0x20;
+const R: SwitchedOut = SwitchedOut::Preempted;
+
+fn at(time: u64, what: What<'static>) -> Event<'static> {
+    Event { time, cpu: 0, what }
+}
+
+fn switch(time: u64, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
+    let name = |tid| match tid {
+        9 => &b"kworker/0:1"[..],
+        _ => b"",
+    };
+    let what = What::Switch {
+        prev,
+        prev_name: name(prev),
+        out,
+        next,
+        next_name: name(next),
+        prev_prio: None,
+        next_prio: None,
+    };
+    at(time, what)
+}
+
+fn waking(time: u64) -> Event<'static> {
+    let (tid, name, target) = (7, b"", 0);
+    at(time, What::Waking { tid, name, target })
+}
+
+/// What 7 waited for from 10 to 100, without these events.
+fn cause(missing: &[Events], sleep: Sleep, events: &[Event<'static>]) -> Cause {
+    let mut builder = Builder::new();
+    builder.has_functions([(WAKES, "hrtimer_wakeup")]);
+    missing.iter().for_each(|events| builder.has_no(*events));
+    let out = SwitchedOut::Blocked(sleep);
+    let begin = [switch(0, 0, R, 7), switch(10, 7, out, 0)];
+    for event in begin.iter().chain(events).chain([&switch(110, 0, R, 7)]) {
+        builder.feed(event);
+    }
+    let m = builder.finish();
+    path(&m, m.by_tid(7).next().unwrap(), 10, 100)[0].cause
+}
+
+fn timer(missing: &[Events], sleep: Sleep, function: u64) -> Cause {
+    let function = Some(function);
+    let ended = [
+        at(99, What::Timer { function }),
+        waking(100),
+        at(101, What::TimerEnd),
+    ];
+    cause(missing, sleep, &ended)
+}
+
+/// The same by a timer of jiffies.
+fn in_softirq(missing: &[Events], function: u64) -> Cause {
+    let ended = [
+        at(98, What::Softirq { vector: 1 }),
+        at(99, What::Expire { function }),
+        waking(100),
+        at(101, What::ExpireEnd),
+        at(102, What::SoftirqEnd { vector: 1 }),
+    ];
+    cause(missing, Sleep::Interruptible, &ended)
+}
+
+#[test]
+fn a_timer_that_is_not_known_may_be_that_of_a_disk_if_completions_are_not_recorded() {
+    let perhaps = |disk, dirty| Cause::For(Leaf::PerhapsTimer { disk, dirty }, None);
+    let certain = Cause::For(Leaf::Timer, None);
+    let (waits, pauses) = (Sleep::Interruptible, Sleep::Uninterruptible);
+    let completions = [Events::Completions];
+    assert_eq!(timer(&[], waits, OTHER), certain);
+    assert_eq!(timer(&completions, waits, OTHER), perhaps(true, false));
+    assert_eq!(in_softirq(&completions, OTHER), perhaps(true, false));
+    // The thread has set it itself.
+    assert_eq!(timer(&completions, waits, WAKES), certain);
+    assert_eq!(in_softirq(&completions, WAKES), certain);
+    // The pause of the dirty limit is one that it sets itself, too.
+    let dirty = [Events::Dirty];
+    assert_eq!(timer(&dirty, pauses, WAKES), perhaps(false, true));
+    assert_eq!(timer(&dirty, waits, WAKES), certain);
+    let both = [Events::Completions, Events::Dirty];
+    assert_eq!(timer(&both, pauses, OTHER), perhaps(true, true));
+    assert_eq!(timer(&both, pauses, WAKES), perhaps(false, true));
+    let others = [
+        Events::Softirqs,
+        Events::Timers,
+        Events::Handlers,
+        Events::Works,
+    ];
+    assert_eq!(timer(&others, pauses, OTHER), certain);
+}
+
+/// Another timer may expire in the same softirq.
+#[test]
+fn a_timer_is_the_threads_own_only_while_its_function_runs() {
+    let function = WAKES;
+    let after = [
+        at(97, What::Softirq { vector: 1 }),
+        at(98, What::Expire { function }),
+        at(99, What::ExpireEnd),
+        waking(100),
+        at(102, What::SoftirqEnd { vector: 1 }),
+    ];
+    let found = cause(&[Events::Completions], Sleep::Interruptible, &after);
+    let (disk, dirty) = (true, false);
+    assert_eq!(found, Cause::For(Leaf::PerhapsTimer { disk, dirty }, None));
+}
+
+/// A worker submits a bio: for another device, or because io.max has held it back.
+#[test]
+fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
+    let disk = Disk(253 << 20);
+    let (sector, range) = (64, Some((64, 8)));
+    let stage = |time, stage| {
+        at(
+            time,
+            What::Request {
+                stage,
+                disk,
+                sector,
+            },
+        )
+    };
+    let events = [
+        switch(50, 0, R, 9),
+        stage(60, Stage::Queued),
+        stage(61, Stage::Allocated),
+        stage(62, Stage::Issued),
+        switch(63, 9, R, 0),
+        at(98, What::Timer { function: None }),
+        at(99, What::Completed { disk, range }),
+        waking(100),
+        at(101, What::TimerEnd),
+    ];
+    let found = |missing: &[Events]| cause(missing, Sleep::Uninterruptible, &events);
+    assert!(matches!(found(&[]), Cause::For(Leaf::Others(..), _)));
+    let held = found(&[Events::Works]);
+    assert_eq!(
+        held,
+        Cause::Held(disk, lt_analyze::Place::Unsubmitted, None)
+    );
+}

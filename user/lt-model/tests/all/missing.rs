@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What is not said of a trace that does not have the events which could contradict it.
+
+use lt_model::{Builder, Disk, Event, Events, What};
+
+use crate::made::*;
+
+const NET_RX: u32 = 3;
+const WAKES: u64 = 0x10;
+
+/// Who wakes 7, which has slept since 0, while 3, of that name, runs.
+fn waker(
+    missing: impl IntoIterator<Item = Events>,
+    name: &'static [u8],
+    events: &[Event<'static>],
+) -> String {
+    let mut builder = Builder::new();
+    builder.has_functions([(WAKES, "process_timeout")]);
+    for events in missing {
+        builder.has_no(events);
+    }
+    let tid = 3;
+    let begin = [at(0, 0, What::There { tid, name }), switch(0, 0, 7, S, 3)];
+    let end = switch(9_000_000, 0, 3, R, 9);
+    for event in begin.iter().chain(events).chain([&end]) {
+        builder.feed(event);
+    }
+    let told = told(&builder.finish(), 7);
+    let slept = told.split(", ").next().unwrap();
+    slept.split(" by ").nth(1).unwrap_or("nobody").to_string()
+}
+
+fn irq(begin: u64) -> [Event<'static>; 2] {
+    let (number, name) = (5, b"disk");
+    let what = What::Irq { number, name };
+    [
+        at(begin, 0, what),
+        at(begin + 1, 0, What::IrqEnd { number }),
+    ]
+}
+
+fn tick(begin: u64) -> [Event<'static>; 2] {
+    let what = What::Timer { function: None };
+    [at(begin, 0, what), at(begin + 1, 0, What::TimerEnd)]
+}
+
+#[test]
+fn a_softirq_may_run_after_an_interrupt_if_there_are_no_events_of_softirqs() {
+    let by = |missing: Option<Events>, events: &[Event<'static>]| waker(missing, b"thread", events);
+    let softirqs = Some(Events::Softirqs);
+    let call = at(7, 0, What::Call { name: b"write" });
+    for (what, of_it) in [(irq(5), 1_000_000), (tick(5), 50_000)] {
+        let [begin, end] = what;
+        let after = |time| [begin, end, waking(time, 0, 7)];
+        assert_eq!(by(softirqs, &after(of_it)), "unknown");
+        assert_eq!(by(None, &after(of_it)), "3");
+        // It has gone on.
+        assert_eq!(by(softirqs, &[begin, end, call, waking(8, 0, 7)]), "3");
+        assert_eq!(by(softirqs, &after(3_000_000)), "3");
+    }
+    // The softirq of timers has no events either.
+    let both = [Events::Softirqs, Events::Timers];
+    let [begin, end] = tick(5);
+    let after = [begin, end, waking(1_000_000, 0, 7)];
+    assert_eq!(waker(both, b"thread", &after), "unknown");
+    assert_eq!(by(softirqs, &after), "3");
+    let [begin, end] = irq(5);
+    assert_eq!(by(softirqs, &[waking(6, 0, 7)]), "3");
+    let handler = [begin, waking(6, 0, 7), end];
+    assert_eq!(by(softirqs, &handler), "irq 5 disk");
+    // Other events are not recorded.
+    let others = [
+        Events::Completions,
+        Events::Dirty,
+        Events::Handlers,
+        Events::Works,
+    ];
+    for other in others {
+        assert_eq!(by(Some(other), &[begin, end, waking(8, 0, 7)]), "3");
+    }
+}
+
+#[test]
+fn what_a_thread_for_softirqs_does_is_not_known_without_their_events() {
+    let softirqs = Some(Events::Softirqs);
+    let [begin, end] = irq(1);
+    for name in [&b"ksoftirqd/0"[..], b"ktimers/0"] {
+        assert_eq!(waker(softirqs, name, &[waking(6, 0, 7)]), "unknown");
+        // A softirq that came after the interrupt may have left something to it.
+        let target = 0;
+        let leaves = at(
+            3,
+            0,
+            What::Waking {
+                tid: 7,
+                name,
+                target,
+            },
+        );
+        let events = [begin, end, leaves];
+        assert_eq!(waker(softirqs, b"thread", &events), "unknown");
+        assert_eq!(waker(None, b"thread", &events), "irq 5 disk");
+        // The functions of timers have events of their own.
+        let timer = [
+            at(4, 0, What::Expire { function: WAKES }),
+            waking(6, 0, 7),
+            at(7, 0, What::ExpireEnd),
+        ];
+        assert_eq!(waker(softirqs, name, &timer), "TIMER");
+    }
+    assert_eq!(waker(softirqs, b"irq/5-disk", &[waking(6, 0, 7)]), "3");
+}
+
+#[test]
+fn a_packet_is_of_nobody_if_there_are_no_events_of_handlers() {
+    let receives = [
+        at(3, 0, What::Raise { vector: NET_RX }),
+        at(4, 0, What::Softirq { vector: NET_RX }),
+        waking(6, 0, 7),
+        at(7, 0, What::SoftirqEnd { vector: NET_RX }),
+    ];
+    assert_eq!(waker(None, b"thread", &receives), "3");
+    let handlers = Some(Events::Handlers);
+    assert_eq!(waker(handlers, b"thread", &receives), "NET_RX");
+    let calls = [&[at(2, 0, What::Call { name: b"send" })], &receives[1..]].concat();
+    assert_eq!(waker(None, b"thread", &calls), "3");
+    assert_eq!(waker(handlers, b"thread", &calls), "NET_RX");
+}
+
+#[test]
+fn a_request_is_completed_by_the_disk_if_there_are_no_events_of_handlers() {
+    let disk = Disk(8 << 20);
+    let range = None;
+    let done = [at(3, 0, What::Completed { disk, range }), waking(4, 0, 7)];
+    assert_eq!(waker(None, b"thread", &done), "3");
+    assert_eq!(waker(Some(Events::Handlers), b"thread", &done), "disk 8:0");
+}
