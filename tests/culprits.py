@@ -60,6 +60,8 @@ def parameter(module, name):
 
 
 OFFCPU = "offcpu threshold=300ms comm=victim"
+# Of a short threshold: the victim may be kept from a CPU for as long.
+SLEEPS = "offcpu when=blocked comm=victim"
 VICTIM = r"victim/\d+ "
 WAITED = r"waited( in \w+)? for "
 
@@ -81,7 +83,7 @@ BY_THREAD = r"ksoftirqd/1/\d+, which (waited for|was interrupted:)"
 if RT:
     BY_THREAD = BY_THREAD.replace("ksoftirqd", "(ksoftirqd|ktimers)")
 CAUSE = r"lt_cause \(interrupt LINE\)"
-# The handler is called in an irq_work, as hardware would call it: without its events, that is what has raised the softirq.
+# The handler is called in an irq_work, as hardware would call it: without its events, that has raised the softirq.
 RAISED = VICTIM + WAITED + r"(ksoftirqd/1/\d+, which waited for )?softirq HI( of interrupt irq_work)?"
 # On PREEMPT_RT hog also delays the thread in which the victim's timers expire: its priority is 1.
 KEPT = ("hog", "ktimers") if RT else ()
@@ -154,11 +156,9 @@ CASES = [
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
     # A disk with an interrupt of its own, the machine's; the others have timers. It is fast, so there is much to read.
     # The victim sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT their
-    # thread completes what the victim has submitted before, and preempts it while it submits more: it does not sleep then,
-    # so the disk is not what it waits for.
-    Case("device", lambda: causes.aio("vda", 16, 4 << 20), "offcpu threshold=1ms comm=victim max_alerts=1",
-        rf"{VICTIM}({WAITED}(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"
-        + (rf"|{COULD_GO_ON}CPU \d, which ran irq/\d+-VIRTIO(vda)\S*)" if RT else ")")),
+    # thread preempts it while it submits more: then the disk is not what it waits for.
+    Case("device", lambda: causes.aio("vda", 16, 4 << 20), f"{SLEEPS} threshold=1ms max_alerts=1",
+        VICTIM + WAITED + r"(DISK(vda)|VIRTIO(vda)-req\.\d+ \(interrupt \d+\))"),
     Case("pair", lambda: reads("slow", 64), f"pair threshold=300ms comm=dd {PAIR}",
         r"dd/\d+ " + WAITED + "DISK(slow)"),
     # The thread waits for nothing else, and the disk has nothing else to do.
@@ -196,8 +196,9 @@ CASES = [
     # On PREEMPT_RT, and where there are many, a thread does them. An irq_work raises them, and no device does: a sentence
     # that leaves that out names what had the CPU all the same.
     Case("storm", storm, "syscall threshold=600ms comm=victim calls=read",
-        VICTIM + COULD_GO_ON + r"CPU 1, which (worked for softirq HI( of interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
-    Case("membarrier", causes.membarrier, "offcpu threshold=1ms comm=victim max_alerts=1",
+        VICTIM + COULD_GO_ON
+        + r"CPU 1, which (worked for softirq HI( of interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
+    Case("membarrier", causes.membarrier, f"{SLEEPS} threshold=1ms max_alerts=1",
         # It waits for a grace period. No CPU is in the way: the thread for that looks at them again after a while.
         rf"({of('rcu_preempt', TIMER)}|{VICTIM}{WAITED}an RCU grace period(: readers on all CPUs)? \(\w+\))"),
     # A processor, and limits.

@@ -37,7 +37,7 @@ insmod /lt/lt_causes.ko us=400000
 latency-tracker record -n 1 --subbuf-size 128K --num-subbuf 128 --no-explain -o /tmp/captures \
 	last offcpu threshold=300ms comm=last >/tmp/record.log 2>&1 &
 recorder=$!
-wait_until 60 sh -c "grep -q '^armed' /tmp/record.log || ! kill -0 $recorder"
+wait_until 400 sh -c "grep -q '^armed' /tmp/record.log || ! kill -0 $recorder"
 python3 -B /lt/tests/culprits.py /tmp/alerts /tmp/known ||
 	{ cat /tmp/record.log; fail "not everything was provoked"; }
 ( cd /lt/tests && python3 -B -c 'import late, time; late.called("last"); time.sleep(0.5)' )
