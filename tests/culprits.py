@@ -83,8 +83,8 @@ BY_THREAD = r"ksoftirqd/1/\d+, which (waited for|was interrupted:)"
 if RT:
     BY_THREAD = BY_THREAD.replace("ksoftirqd", "(ksoftirqd|ktimers)")
 CAUSE = r"lt_cause \(interrupt LINE\)"
-# The handler is called in an irq_work, as hardware would call it: without its events, that has raised the softirq.
-RAISED = VICTIM + WAITED + r"(ksoftirqd/1/\d+, which waited for )?softirq HI( of interrupt irq_work)?"
+# The handler is called in an irq_work, as hardware would call it: without its events, that is all that is seen.
+RAISED = VICTIM + WAITED + f"({BY_THREAD} )?(softirq HI( of interrupt irq_work)?|interrupt irq_work)"
 # On PREEMPT_RT hog also delays the thread in which the victim's timers expire: its priority is 1.
 KEPT = ("hog", "ktimers") if RT else ()
 HOG = VICTIM + (rf"({WAITED}ktimers/1/\d+, which )?" if RT else "") + f"({WOKEN}|{COULD_GO_ON})" + ran("hog")
@@ -183,7 +183,7 @@ CASES = [
     Case("dirty", lambda: causes.dirty("throttled"), "syscall threshold=150ms comm=victim calls=write max_alerts=2",
         VICTIM + WAITED + r"the dirty limit \(data for DISK(throttled)\); .*"),
     # An interrupt, and what it leaves to others.
-    Case("handler", cause("handler"), OFFCPU, VICTIM + WAITED + CAUSE),
+    Case("handler", cause("handler"), OFFCPU, VICTIM + WAITED + CAUSE, raised=RAISED),
     Case("thread", cause("thread"), OFFCPU, of(r"irq/\d+-lt_\w+")),
     Case("tasklet", cause("softirq"), OFFCPU, VICTIM + WAITED + f"(softirq HI of|{BY_THREAD}) {CAUSE}",
         raised=RAISED),
