@@ -40,7 +40,7 @@ class Case:
     share: int = 50
     # Two causes at once.
     two: bool = False
-    # What may be said if the raise of a softirq is not recorded: it names no culprit.
+    # What may be said if the raise of a softirq, or the handler, is not recorded: it names no culprit.
     raised: str = ""
     # Provoked again until an alert has this.
     until: str = ""
