@@ -3,10 +3,10 @@
 //! The paths of the tracker `tree`: their steps add up, whatever happens.
 
 use crate::path::{
-    COOKIE_MAX, Counts, Kind, LONGEST, Look, MERGED, NOTES, Origin, PLACE, PLACES, Path, Rivals,
-    SLEPT, STEPS, Shown, Spent, State, Step, WAKER, WOKEN, WORDS, Words, begin, cookie, each, note,
-    of_preempted, of_split, place_of_name, settle, split, state, task, wait::LONGEST_WAIT,
-    waker_of,
+    begin, cookie, each, note, of_preempted, of_split, place_of_name, settle, split, state, task,
+    wait::LONGEST_WAIT, waker_of, Counts, Kind, Look, Origin, Path, Rivals, Shown, Spent, State,
+    Step, Words, COOKIE_MAX, LONGEST, MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WAKER, WOKEN,
+    WORDS,
 };
 use proptest::prelude::*;
 

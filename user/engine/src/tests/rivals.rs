@@ -4,11 +4,11 @@
 //! waits that overlap, and no one is named who need not be among the three.
 
 use crate::path::{
-    Kind, Look, Origin, PLACES, Path, Shown, Spent, Step, WORDS, Words, each,
-    log::{LOG, Log, Sums},
+    each,
+    log::{Log, Sums, LOG},
     of_split,
-    rivals::{Rival, Rivals, Sort, Table, cut, who},
-    split,
+    rivals::{cut, who, Rival, Rivals, Sort, Table},
+    split, Kind, Look, Origin, Path, Shown, Spent, Step, Words, PLACES, WORDS,
 };
 use crate::sys::atomic::Atomic;
 use proptest::prelude::*;

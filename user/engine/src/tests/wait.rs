@@ -4,8 +4,8 @@
 //! does, and never more than the wait.
 
 use crate::path::{
-    Kind, Look, Origin, Path, Rivals, STEPS, Spent, Step, WORDS, Words,
-    wait::{LONGEST_WAIT, MASK, begin, end, is_running, more, total},
+    wait::{begin, end, is_running, more, total, LONGEST_WAIT, MASK},
+    Kind, Look, Origin, Path, Rivals, Spent, Step, Words, STEPS, WORDS,
 };
 use proptest::prelude::*;
 
