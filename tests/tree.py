@@ -36,7 +36,7 @@ import termios
 import time
 
 STEP = re.compile(r"^([a-z]+:.*)@(\d+)\+(\d+)(\{\S*\})?$|^(more\(\d+\))\+(\d+)$")
-PARTS = re.compile(r"\{irq:(\d+),softirq:(\d+),tasks:(\d+),idle:(\d+)\}")
+PARTS = re.compile(r"\{irq:(\d+),softirq:(\d+),tasks:(\d+),idle:(\d+)(?:;[^{}]*)?\}")
 
 
 PATIENCE = int(os.environ.get("PATIENCE", "1"))

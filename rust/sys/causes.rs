@@ -69,7 +69,7 @@ pub(crate) const VECTORS: [&str; 6] = [
 pub(crate) trait Observer: sched::Observer + irq::Observer + handed::Observer {
     /// A local interrupt begins, by its position in [`VECTORS`].
     fn vector_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
-    fn vector_left<const TIMED: bool>(&self, guard: &PreemptGuard);
+    fn vector_left<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
 
     /// The function of a timer is about to be called, in a hard interrupt.
     fn timer_entered(&self, guard: &PreemptGuard, timer: HighRes<'_>);
@@ -125,12 +125,15 @@ unsafe extern "C" fn vector_entered<T: Observer, const N: usize, const TIMED: bo
 ///
 /// `data` is a valid `T`.
 #[allow(dead_code, reason = "as above")]
-unsafe extern "C" fn vector_left<T: Observer, const TIMED: bool>(data: *mut c_void, _: c_int) {
+unsafe extern "C" fn vector_left<T: Observer, const N: usize, const TIMED: bool>(
+    data: *mut c_void,
+    _: c_int,
+) {
     // SAFETY: The function's contract.
     let observer = unsafe { &*data.cast::<T>() };
     // SAFETY: As in `vector_entered`.
     let guard = unsafe { PreemptGuard::already() };
-    observer.vector_left::<TIMED>(guard);
+    observer.vector_left::<TIMED>(guard, N);
 }
 
 /// # Safety
@@ -274,31 +277,31 @@ fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static
     let probes = unsafe {
         [
             [
-                probe!(local_timer_exit: vector_left::<T, TIMED>),
+                probe!(local_timer_exit: vector_left::<T, 0, TIMED>),
                 probe!(local_timer_entry: vector_entered::<T, 0, TIMED>),
             ],
             [
-                probe!(x86_platform_ipi_exit: vector_left::<T, TIMED>),
+                probe!(x86_platform_ipi_exit: vector_left::<T, 1, TIMED>),
                 probe!(x86_platform_ipi_entry: vector_entered::<T, 1, TIMED>),
             ],
             #[cfg(CONFIG_IRQ_WORK)]
             [
-                probe!(irq_work_exit: vector_left::<T, TIMED>),
+                probe!(irq_work_exit: vector_left::<T, 2, TIMED>),
                 probe!(irq_work_entry: vector_entered::<T, 2, TIMED>),
             ],
             #[cfg(CONFIG_SMP)]
             [
-                probe!(call_function_exit: vector_left::<T, TIMED>),
+                probe!(call_function_exit: vector_left::<T, 3, TIMED>),
                 probe!(call_function_entry: vector_entered::<T, 3, TIMED>),
             ],
             #[cfg(CONFIG_SMP)]
             [
-                probe!(call_function_single_exit: vector_left::<T, TIMED>),
+                probe!(call_function_single_exit: vector_left::<T, 4, TIMED>),
                 probe!(call_function_single_entry: vector_entered::<T, 4, TIMED>),
             ],
             #[cfg(CONFIG_X86_THERMAL_VECTOR)]
             [
-                probe!(thermal_apic_exit: vector_left::<T, TIMED>),
+                probe!(thermal_apic_exit: vector_left::<T, 5, TIMED>),
                 probe!(thermal_apic_entry: vector_entered::<T, 5, TIMED>),
             ],
         ]

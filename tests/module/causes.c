@@ -51,6 +51,8 @@
  *   late-nmi       the same with an NMI instead of that interrupt
  *   storm    a handler on another CPU wakes it very often: while it sleeps,
  *            runs, and is about to do one or the other; `rounds` times
+ *   noise    a handler takes a while, `rounds` times; it does not wake the
+ *            writer, which does not wait
  *   work     a handler takes a while, and queues a work item, which wakes it
  *   queue    a handler queues one, whose worker takes a while with another one,
  *            that the writer has queued
@@ -124,7 +126,7 @@ MODULE_PARM_DESC(tick, "the time from a tick to the next, in nanoseconds (to be 
 
 static unsigned int rounds = 1000;
 module_param(rounds, uint, 0644);
-MODULE_PARM_DESC(rounds, "how often it waits in a storm");
+MODULE_PARM_DESC(rounds, "how often it waits in a storm, or a handler is called in noise");
 
 static unsigned int nmis;
 module_param(nmis, uint, 0444);
@@ -152,6 +154,7 @@ static bool lt_employs, lt_has_job, lt_leaves_all;
 static bool lt_polls, lt_wakes_other;
 static bool lt_queues, lt_is_busy, lt_cancels, lt_calls, lt_is_after;
 static bool lt_has_job_queue, lt_has_jobs, lt_cancels_job, lt_requests;
+static bool lt_is_noise;
 /* The task in a storm. */
 static struct task_struct *lt_waiter;
 /* What keeps the writer from its CPU once it is woken. */
@@ -361,6 +364,10 @@ static struct irq_work lt_requested_work = IRQ_WORK_INIT_HARD(lt_on_requested_wo
 
 static irqreturn_t lt_on_irq(int irq, void *data)
 {
+	if (lt_is_noise) {
+		lt_take();
+		return IRQ_HANDLED;
+	}
 	if (lt_requests) {
 		irq_work_queue(&lt_requested_work);
 		lt_take();
@@ -618,6 +625,19 @@ static int lt_weather(void)
 	return err;
 }
 
+static int lt_make_noise(void)
+{
+	unsigned int round;
+
+	lt_is_noise = true;
+	for (round = 0; round < rounds; round++) {
+		irq_work_queue(&lt_work);
+		irq_work_sync(&lt_work);
+	}
+	lt_is_noise = false;
+	return 0;
+}
+
 static enum hrtimer_restart lt_on_timer(struct hrtimer *timer)
 {
 	complete(&lt_done);
@@ -806,6 +826,8 @@ static int run(const char *word, const struct kernel_param *param)
 	}
 	if (sysfs_streq(word, "storm"))
 		return lt_weather();
+	if (sysfs_streq(word, "noise"))
+		return lt_make_noise();
 	if (sysfs_streq(word, "nmi"))
 		return lt_send_nmi(lt_other_cpu);
 	if (lt_is_after) {

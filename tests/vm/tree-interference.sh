@@ -45,7 +45,7 @@ by() {
 	assert_eq "$(wc -l </tmp/alerts)" 3 "alerts of $word"
 	python3 /lt/tests/tree.py sums /tmp/alerts || fail "$word: they do not add up"
 	expected=
-	for part; do expected="$expected $part=${us}000"; done
+	for part; do expected="$expected ${part%:*}=$((us * ${part#*:}))000"; done
 	# shellcheck disable=SC2086
 	python3 /lt/tests/tree.py parts /tmp/alerts $slack /tmp/trace "$thread" $expected || fail "$word: not what has kept it"
 }
@@ -55,14 +55,14 @@ thread=irq/$(cat $parameters/threaded)-lt_threaded
 thread=$(printf %.15s "$thread")
 
 tracing 2000 sched/sched_switch irq/irq_handler_entry irq/irq_handler_exit
-# On PREEMPT_RT these are what a task does.
-[ -n "$rt" ] || tracing 2000 irq/softirq_entry irq/softirq_exit
+tracing 2000 irq/softirq_entry irq/softirq_exit
 control "t tree threshold=${late}us comm=lt_target interference=1"
-by late-irq irq
-by late-task irq tasks
-by late-nmi irq tasks
+by late-irq irq:1
+# The thread of an interrupt is one.
+by late-task irq:2
+by late-nmi irq:2
 # On PREEMPT_RT it is in a thread that the target may preempt.
-[ -n "$rt" ] || by late-softirq irq softirq
+[ -n "$rt" ] || by late-softirq irq:1 softirq:1
 
 # The thread of the interrupt keeps it from CPU 1, until it may run on CPU 0. The thread has been called once more then.
 echo "$(patiently 600000)" >$parameters/us

@@ -10,7 +10,8 @@
 //!
 //! A step is two words: what it is, where, and the time since the step before; and its subject. The
 //! name of a task that is switched in takes the place of one more step, [`Kind::Name`], and the
-//! cookie of a work those of up to five; what its CPU did while a task waited takes one, too. A time that does not fit is carried to the sum of those that
+//! cookie of a work those of up to five; what its CPU did while a task waited takes one, too, and who had
+//! the CPU in the longest wait those of up to five, if they are free. A time that does not fit is carried to the sum of those that
 //! are left out. When there is no room, the first [`FIRST`] places and the latest ones stay, and those
 //! between are left out: how many, when the first of them began, and their times together are kept.
 //! Before that, repeated preemptions of one task become one step (fold.rs).
@@ -22,10 +23,14 @@
 mod counts;
 #[path = "path/fold.rs"]
 mod fold;
+#[path = "path/log.rs"]
+pub(crate) mod log;
 #[path = "path/notes.rs"]
 mod notes;
 #[path = "path/read.rs"]
 mod read;
+#[path = "path/rivals.rs"]
+pub(crate) mod rivals;
 #[path = "path/row.rs"]
 mod row;
 #[path = "path/step.rs"]
@@ -42,6 +47,7 @@ pub(crate) use self::{
     fold::{of_preempted, Preempted},
     notes::{note, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
     read::{cookie, each, of_split, split, Shown, SPLIT},
+    rivals::Rivals,
     step::{begin, of_task, task, waker_of, Kind, Step},
     wait::Spent,
 };
@@ -126,6 +132,18 @@ fn of_tag(tag: u64) -> Option<(Kind, u32, u64)> {
     let cpu = (tag >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1);
     Some((kind, cpu, tag & LONGEST))
 }
+
+/// What was noted when a wait began.
+#[derive(Clone, Copy)]
+pub(crate) struct Noted {
+    cpu: u32,
+    spent: Spent,
+    /// Whether the task has waited for another CPU before.
+    was_queued: bool,
+}
+
+/// The bit of that in the last word of a [`Kind::Wait`].
+const WAS_QUEUED: u64 = 1 << 63;
 
 /// A path that can be read.
 pub(crate) trait Look {
@@ -252,6 +270,16 @@ pub(crate) trait Look {
     /// Whether a place belongs to the step before it.
     fn is_attached(&self, place: usize) -> bool {
         is_attached(self.get(FIRST_STEP + 2 * place))
+    }
+
+    /// The places that say who had the CPU: the first, and the first one behind them.
+    fn rivals(&self) -> Option<(usize, usize)> {
+        let (used, is) = (self.counts().places(), |place: usize, kind: Kind| {
+            self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64
+        });
+        let from = (0..used).find(|&place| is(place, Kind::Rivals))?;
+        let of_them = |&place: &usize| is(place, Kind::Rivals) || is(place, Kind::Name);
+        Some((from, from + (from..used).take_while(of_them).count()))
     }
 
     /// Whether the path ends with a wait for a CPU that has not ended.
@@ -454,43 +482,110 @@ pub(crate) trait Words: Look {
     }
 
     /// Appends a step of a task that gets the CPU, whose totals are `spent` now. If they were noted
-    /// when the wait began, the step has what the CPU did meanwhile.
-    fn push_waited(&mut self, now: u64, step: Step, name: Option<[u64; 2]>, spent: Spent) {
-        let parts = self.take_wait().and_then(|(cpu, before)| {
-            let wait = now.saturating_sub(self.last());
-            // A task that has got to another CPU unnoticed has waited for several.
-            (cpu == step.cpu).then(|| before.until(spent, wait))?
-        });
+    /// when the wait began, the step has what the CPU did meanwhile. `rivals` returns which tasks,
+    /// interrupts and softirqs had the CPU, given the start of the wait and what was noted then.
+    #[inline(always)]
+    fn push_waited(
+        &mut self,
+        now: u64,
+        step: Step,
+        name: Option<[u64; 2]>,
+        spent: Spent,
+        rivals: impl FnOnce(u64, Spent) -> Rivals,
+    ) {
+        let since = self.last();
+        let wait = now.saturating_sub(since);
+        // A task that has got to another CPU unnoticed has waited for several.
+        let noted = self.take_wait().filter(|noted| noted.cpu == step.cpu);
+        let parts = noted.and_then(|noted| noted.spent.until(spent, wait));
+        // One that was moved has waited for others, too.
+        let mut of_rivals = match (noted, parts) {
+            (Some(noted), Some(_)) if !noted.was_queued => rivals(since, noted.spent),
+            _ => Rivals::default(),
+        };
         let places = 1 + usize::from(parts.is_some()) + usize::from(name.is_some());
-        let (at, _) = self.room(places);
-        self.put(at, now, step);
-        let mut next = at + 1;
-        if let Some(parts) = parts {
-            self.attach(next, parts.to_words(Kind::Parts, step.cpu));
-            next += 1;
+        if !of_rivals.is_empty() {
+            self.make_way(places, wait, &mut of_rivals);
         }
-        match name {
-            Some(name) => self.put_name(next, name),
-            None => {
-                let mut counts = self.counts();
-                counts.set_places(next);
-                self.set_counts(counts);
+        let (at, mut counts) = self.room(places);
+        self.put(at, now, step);
+        counts.set_places(at + 1);
+        self.set_counts(counts);
+        if let Some(parts) = parts {
+            self.attach(at + 1, parts.to_words(Kind::Parts, step.cpu));
+        }
+        if let Some(name) = name {
+            self.put_name(at + places - 1, name);
+        }
+        if !of_rivals.is_empty() {
+            self.attach_rivals(at + places, &of_rivals);
+        }
+    }
+
+    /// Makes room for a step with this many places, and for the rivals of its wait behind it. Those of a
+    /// shorter wait are dropped for that, but no step: the last of the rivals are, if there is no room.
+    #[cold]
+    #[inline(never)]
+    fn make_way(&mut self, places: usize, wait: u64, rivals: &mut Rivals) {
+        if let Some((from, _)) = self.rivals() {
+            let step = (0..from).rev().find(|&at| !self.is_attached(at));
+            if step.is_some_and(|at| self.get(FIRST_STEP + 2 * at) & LONGEST >= wait) {
+                *rivals = Rivals::default();
+                return;
+            }
+            self.drop_rivals();
+        }
+        let mut used = self.counts().places();
+        if used + places + rivals.places().1 > PLACES {
+            used = fold::fold(self, used, places + rivals.places().1);
+        }
+        while !rivals.is_empty() && used + places + rivals.places().1 > PLACES {
+            rivals.drop_last();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn attach_rivals(&mut self, at: usize, rivals: &Rivals) {
+        let (places, used) = rivals.places();
+        for (nth, &words) in places.iter().take(used).enumerate() {
+            self.attach(at + nth, words);
+        }
+    }
+
+    /// Drops who had the CPU; returns how many places are in use then.
+    fn drop_rivals(&mut self) -> usize {
+        let mut counts = self.counts();
+        let used = counts.places();
+        let Some((from, end)) = self.rivals() else {
+            return used;
+        };
+        for at in 2 * end..2 * used {
+            let word = self.get(FIRST_STEP + at);
+            self.set(FIRST_STEP + at - 2 * (end - from), word);
+        }
+        counts.set_places(used - (end - from));
+        self.set_counts(counts);
+        used - (end - from)
+    }
+
+    /// The task waits for the CPU `to` from now on, if it waits: what both have done so far. `was_queued`:
+    /// it has waited for the other one, and is not just being woken.
+    fn move_wait(&mut self, to: u32, was_queued: bool, spent: impl Fn(u32) -> Option<Spent>) {
+        let Some(noted) = self.take_wait() else {
+            return;
+        };
+        if let (Some(old), Some(new)) = (spent(noted.cpu), spent(to)) {
+            self.push_wait(to, noted.spent.moved(old, new));
+            if was_queued || noted.was_queued {
+                let at = FIRST_STEP + 2 * self.counts().places() - 1;
+                self.set(at, self.get(at) | WAS_QUEUED);
             }
         }
     }
 
-    /// The task waits for the CPU `to` from now on, if it waits: what both have done so far.
-    fn move_wait(&mut self, to: u32, spent: impl Fn(u32) -> Option<Spent>) {
-        let Some((from, before)) = self.take_wait() else {
-            return;
-        };
-        if let (Some(old), Some(new)) = (spent(from), spent(to)) {
-            self.push_wait(to, before.moved(old, new));
-        }
-    }
-
     /// Takes away what was noted when the wait began that the path ends with.
-    fn take_wait(&mut self) -> Option<(u32, Spent)> {
+    fn take_wait(&mut self) -> Option<Noted> {
         if !self.is_waiting() {
             return None;
         }
@@ -499,7 +594,12 @@ pub(crate) trait Words: Look {
         counts.set_places(last);
         self.set_counts(counts);
         let at = FIRST_STEP + 2 * last;
-        Some(Spent::of_words([self.get(at), self.get(at + 1)]))
+        let (cpu, spent) = Spent::of_words([self.get(at), self.get(at + 1)]);
+        Some(Noted {
+            cpu,
+            spent,
+            was_queued: self.get(at + 1) & WAS_QUEUED != 0,
+        })
     }
 
     /// Stores what belongs to the step before at a free place, the first.
@@ -550,7 +650,12 @@ pub(crate) trait Words: Look {
     /// Leaves out steps until there is room for `places` more.
     #[cold]
     fn leave_out(&mut self, used: usize, places: usize) -> usize {
-        let used = fold::fold(self, used, places);
+        let mut used = fold::fold(self, used, places);
+        if used + places > PLACES {
+            self.drop_rivals();
+            // They are in the way of folding, too.
+            used = fold::fold(self, self.counts().places(), places);
+        }
         if used + places <= PLACES {
             return used;
         }
@@ -637,7 +742,17 @@ pub(crate) trait Words: Look {
                 continue;
             }
             self.push(now, Step { kind, cpu, subject });
+            let rivals = path.rivals();
             for next in (at + 1..used).take_while(|&next| path.is_attached(next)) {
+                if let Some((from, end)) =
+                    rivals.filter(|(from, end)| (*from..*end).contains(&next))
+                {
+                    // All of them, or none; and only of one wait.
+                    if next == from && self.rivals().is_none() {
+                        self.append_rivals(path, from, end);
+                    }
+                    continue;
+                }
                 let words = [0, 1].map(|word| path.get(FIRST_STEP + 2 * next + word));
                 let (at, _) = self.room(1);
                 self.attach(at, words);
@@ -650,6 +765,17 @@ pub(crate) trait Words: Look {
         }
         if used <= boundary {
             self.append_more(now, path, since, from <= used);
+        }
+    }
+
+    /// Takes over who had the CPU, from these places of `path`, if there is room.
+    fn append_rivals(&mut self, path: &impl Look, from: usize, end: usize) {
+        let Some(at) = self.counts().free_place(end - from) else {
+            return;
+        };
+        for nth in 0..end - from {
+            let words = [0, 1].map(|word| path.get(FIRST_STEP + 2 * (from + nth) + word));
+            self.attach(at + nth, words);
         }
     }
 

@@ -15,7 +15,9 @@
 use super::{
     doubts::is_running_copy,
     path::{Kind, Look, Step, Words},
-    settled, tasks,
+    settled,
+    slots::{Interrupt, Timed},
+    tasks,
     tips::{is_softirq_thread, key},
     Extra, Guard, Probes, Timing, END, USER,
 };
@@ -37,8 +39,8 @@ impl irq::Observer for Probes {
     fn entered<const TIMED: bool>(&self, guard: &Guard, irq: u32, action: &Action<'_>) {
         let now = self.own.now(guard);
         let at = now.enter_handler(irq, *action, Kernel::now);
-        if TIMED {
-            now.time_interrupt(guard, at);
+        if let Some(timed) = self.timed::<TIMED>(guard) {
+            timed.enter_irq(guard, at);
         }
     }
 
@@ -46,8 +48,8 @@ impl irq::Observer for Probes {
     fn left<const TIMED: bool>(&self, guard: &Guard, _: u32, action: &Action<'_>, ret: u32) {
         let now = self.own.now(guard);
         now.leave_handler();
-        if TIMED {
-            now.time_after_interrupt(guard);
+        if let Some(timed) = self.timed::<TIMED>(guard) {
+            timed.leave_irq(guard, now.returned());
         }
         if ret == WAKE_THREAD {
             self.wakes_thread(guard, action.thread());
@@ -60,17 +62,16 @@ impl causes::Observer for Probes {
     fn vector_entered<const TIMED: bool>(&self, guard: &Guard, vector: usize) {
         let (now, at) = (self.own.now(guard), Kernel::now());
         now.enter_vector(vector, at);
-        if TIMED {
-            now.time_interrupt(guard, at);
+        if let Some(timed) = self.timed::<TIMED>(guard) {
+            timed.enter_irq(guard, at);
         }
     }
 
     #[inline(always)]
-    fn vector_left<const TIMED: bool>(&self, guard: &Guard) {
-        let now = self.own.now(guard);
-        now.leave_vector();
-        if TIMED {
-            now.time_after_interrupt(guard);
+    fn vector_left<const TIMED: bool>(&self, guard: &Guard, vector: usize) {
+        self.own.now(guard).leave_vector();
+        if let Some(timed) = self.timed::<TIMED>(guard) {
+            timed.leave_irq(guard, Interrupt::Vector(vector as u64));
         }
     }
 
@@ -125,7 +126,8 @@ impl causes::Observer for Probes {
         // Any other interrupt is over (trap 3).
         let on_cpu = self.own.now(guard);
         on_cpu.forget_handlers();
-        let timed = TIMED.then(|| on_cpu.time_softirq(guard));
+        let timed = self.timed::<TIMED>(guard);
+        let timed = timed.map(|timed| timed.enter_softirq(guard, vector));
         // Most softirqs are on no known path, and need no time.
         let now = || timed.unwrap_or_else(Kernel::now);
         TaskRef::with_current(|current| {
@@ -138,8 +140,8 @@ impl causes::Observer for Probes {
     }
 
     fn softirq_left<const TIMED: bool>(&self, guard: &Guard, _: usize) {
-        if TIMED {
-            self.own.now(guard).time_after_softirq(guard);
+        if let Some(timed) = self.timed::<TIMED>(guard) {
+            timed.leave_softirq(guard);
         }
         TaskRef::with_current(|current| self.own.done(guard, current.address()));
     }
@@ -149,11 +151,13 @@ impl causes::Observer for Probes {
     }
 
     fn wants_times(&self) -> bool {
-        self.own.keeps_spending
+        self.own.keeps_times()
     }
 
     fn nmi_left(&self, guard: &Guard, time: u64) {
-        self.own.now(guard).time_nmi(guard, time);
+        if let Some(timed) = self.own.timed(guard) {
+            timed.nmi(guard, time);
+        }
     }
 
     fn moves(&self, guard: &Guard, task: TaskRef<'_>, to: u32) {
@@ -188,8 +192,9 @@ impl sched::Observer for Probes {
         let Switch { prev, next, state } = switch;
         let now = self.own.now(guard);
         now.forget_handlers();
-        if TIMED {
-            now.time_switch(guard, prev.is_idle(), next.is_idle());
+        if let Some(timed) = self.timed::<TIMED>(guard) {
+            let serves = self.own.served(guard, next.address());
+            timed.switch(guard, &prev, &next, serves);
         }
         // Most switches are from a task without a tip to another one. They need no frame: what others
         // need is called last.
@@ -205,6 +210,12 @@ impl sched::Observer for Probes {
 }
 
 impl Probes {
+    /// The CPU, for probes that divide its time.
+    #[inline(always)]
+    fn timed<const TIMED: bool>(&self, guard: &Guard) -> Option<Timed<'_>> {
+        self.own.timed(guard).filter(|_| TIMED)
+    }
+
     /// The function of a timer of the wheel is about to be called in a softirq.
     pub(super) fn enter_wheel_timer(&self, guard: &Guard, timer: &Timer, timing: Timing) {
         TaskRef::with_current(|current| {

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //!   path="irq:27@0+0 raise:NET_RX@0+12222 softirq:NET_RX@0+34652 waking:1935@0+41657 ..."
-//!         kind:subject@CPU+nanoseconds since the step before{irq:NS,softirq:NS,tasks:NS,idle:NS}
+//!         kind:subject@CPU+nanoseconds since the step before{irq:NS,softirq:NS,tasks:NS,idle:NS;irq/27(NAME)=NS}
 //! ```
 //!
 //! The functions that print may sleep.
@@ -12,8 +12,9 @@
 use super::{
     owner,
     path::{
-        self, cookie, each, of_split, of_task, split, Counts, Kind, Origin, Shown, Spent, State,
-        Step, COOKIE_MAX,
+        self, cookie, each, of_split, of_task,
+        rivals::{Rival, Rivals, Sort},
+        split, Counts, Kind, Origin, Shown, Spent, State, Step, COOKIE_MAX,
     },
     Data, Details, PATH_AT, VECTORS,
 };
@@ -157,6 +158,11 @@ impl fmt::Display for Path<'_> {
                 Shown::More(_, time) => took = time,
                 Shown::Parts(parts, wait) => {
                     result = result.and_then(|()| write_parts(f, parts, wait));
+                    space = "} ";
+                    return;
+                }
+                Shown::Rivals(rivals) => {
+                    result = result.and_then(|()| write_rivals(f, &rivals));
                     return;
                 }
             }
@@ -167,6 +173,7 @@ impl fmt::Display for Path<'_> {
             }
         });
         result?;
+        f.write_str(space.trim_end())?;
         if let Some((tid, delay)) = self.rest {
             let time = delay.saturating_sub(total);
             let cpu = Place::from_word(place).cpu;
@@ -192,7 +199,7 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
     let (Step { kind, cpu, subject }, time, name) = match shown {
         Shown::Step(step, time, name) => (step, time, name),
         Shown::More(steps, time) => return f.write_fmt(fmt!("more({steps})+{time}")),
-        Shown::Parts(..) => return Ok(()),
+        Shown::Parts(..) | Shown::Rivals(_) => return Ok(()),
     };
     let (tid, prio) = of_task(subject);
     match kind {
@@ -260,18 +267,47 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         Kind::Begin => f.write_fmt(fmt!("begin:{tid}"))?,
         Kind::Done => f.write_fmt(fmt!("done:{tid}"))?,
         Kind::Block => f.write_fmt(fmt!("blocked:{tid}"))?,
-        Kind::Name | Kind::Parts | Kind::Wait => {}
+        Kind::Name | Kind::Parts | Kind::Rivals | Kind::Wait => {}
     }
     f.write_fmt(fmt!("@{cpu}+{time}"))
 }
 
-/// What the CPU did during a wait of this length.
+/// What the CPU did during a wait of this length; the brace remains open.
 fn write_parts(f: &mut fmt::Formatter<'_>, parts: Spent, wait: u64) -> fmt::Result {
     let Spent { irq, softirq, idle } = parts;
     let tasks = parts.tasks(wait);
     f.write_fmt(fmt!(
-        "{{irq:{irq},softirq:{softirq},tasks:{tasks},idle:{idle}}}"
+        "{{irq:{irq},softirq:{softirq},tasks:{tasks},idle:{idle}"
     ))
+}
+
+/// Who had it.
+fn write_rivals(f: &mut fmt::Formatter<'_>, rivals: &Rivals) -> fmt::Result {
+    let is = if rivals.at_least { ">=" } else { "=" };
+    for Rival {
+        sort,
+        id,
+        name,
+        time,
+    } in rivals.named.iter().flatten()
+    {
+        let of = |names: &[&'static str]| names.get(*id as usize).copied().unwrap_or("?");
+        match sort {
+            Sort::Irq => f.write_fmt(fmt!(";irq/{id}"))?,
+            Sort::Vector => f.write_fmt(fmt!(";vector/{}", of(&VECTORS)))?,
+            Sort::Softirq => f.write_fmt(fmt!(";softirq/{}", of(&SOFTIRQS)))?,
+            Sort::Task | Sort::Thread => f.write_fmt(fmt!(";task/{id}"))?,
+            Sort::Nmi => f.write_str(";nmi")?,
+        }
+        if *name != [0; 2] {
+            f.write_char('(')?;
+            // The last plus of a step is before its time.
+            write_name_but(f, name, b'+')?;
+            f.write_char(')')?;
+        }
+        f.write_fmt(fmt!("{is}{time}"))?;
+    }
+    Ok(())
 }
 
 /// The name of a task in parentheses, if there is one.
@@ -286,7 +322,13 @@ fn write_named(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
 
 /// The name of a task, in which what separates steps is written as `\xHH`.
 fn write_name(f: &mut fmt::Formatter<'_>, name: &[u64; 2]) -> fmt::Result {
+    write_name_but(f, name, b' ')
+}
+
+/// The same, and this byte, too.
+fn write_name_but(f: &mut fmt::Formatter<'_>, name: &[u64; 2], but: u8) -> fmt::Result {
     unpack(name).try_for_each(|byte| match byte {
+        _ if byte == but => Escaped(f).write_fmt(fmt!("\\x{byte:02x}")),
         b' ' | b'(' | b')' | b'"' | b'\\' | 0x7f.. | ..=0x1f => {
             Escaped(f).write_fmt(fmt!("\\x{byte:02x}"))
         }

@@ -11,6 +11,7 @@
 //!   Ways       one belongs to each vector, and one to each softirq that may run: the path to it
 //!   Spending   how much of its time was for interrupts, softirqs, nothing: the words of Now that
 //!              other CPUs read, see spent.rs
+//!   Logs       who had it, as far as waits are concerned: with interference=1 only, see logs.rs
 //!   Calls      the path to the function that another CPU has requested and that runs, if it is known
 //!   Totals     how long the steps of ended paths took (totals.rs)
 //! ```
@@ -43,13 +44,16 @@ use crate::{
 use kernel::{prelude::*, sync::Arc};
 
 mod handlers;
+mod logs;
 mod now;
 mod spent;
 mod timers;
 
+pub(super) use logs::{Interrupt, Logs, Timed};
 pub(super) use now::Now;
 pub(super) use timers::{Choice, Since, Timers, Timing};
 
+use logs::{AllSums, Head};
 use timers::{Base, Expired};
 
 pub(super) type Guard = <Kernel as Platform>::Guard;
@@ -83,11 +87,12 @@ const WAY_AT: u32 = 2;
 
 /// How many softirqs can run on a CPU at once, each preempted by the next.
 const SERVING: usize = 4;
-/// The words of one: its task, its timer, the position of its way.
+/// The words of one: its task, its timer, the position of its way, its vector.
 const SERVED_TIMER: usize = 1;
 const SERVED_FUNCTION: usize = SERVED_TIMER + 2;
 const SERVED_WAY: usize = SERVED_TIMER + 5;
-const SERVED: usize = SERVED_WAY + 1;
+const SERVED_VECTOR: usize = SERVED_WAY + 1;
+const SERVED: usize = SERVED_VECTOR + 1;
 
 type Served = [Word; SERVED];
 
@@ -135,8 +140,8 @@ pub(super) struct Slots {
     /// The addresses of the functions of timers that are wanted; all are if the first is 0.
     wanted: [Word; FUNCTIONS],
     pub(super) totals: Arc<Totals>,
-    /// Whether the CPUs keep what they spend their time on.
-    pub(super) keeps_spending: bool,
+    /// Who has had each CPU, if the instance wants to know what they spend their time on.
+    logs: Option<(PerCpu<Head>, PerCpu<AllSums>)>,
     /// Work that programs mark, if the instance waits for it. It belongs to no CPU.
     pub(super) jobs: Option<KBox<Jobs>>,
 }
@@ -178,7 +183,13 @@ impl Slots {
             doubts: word(),
             wanted: core::array::from_fn(|_| word()),
             totals: Arc::new(Totals::new()?, GFP_KERNEL)?,
-            keeps_spending: values[super::INTERFERENCE] != 0,
+            logs: match values[super::INTERFERENCE] {
+                0 => None,
+                _ => Some((
+                    PerCpu::try_new::<Kernel>(|_| Ok(Head::new()))?,
+                    PerCpu::zeroed::<Kernel>()?,
+                )),
+            },
             jobs: Jobs::new(values)?,
         })
     }
@@ -217,6 +228,9 @@ impl Slots {
         let offsets = clock_offsets();
         self.doubts.store(0, Relaxed);
         self.now.iter().for_each(|now| now.reset(offsets));
+        if let Some((heads, _)) = &self.logs {
+            heads.iter().for_each(|head| head.reset(Kernel::now()));
+        }
         self.raised.iter().for_each(forget_raised);
         self.served.iter().for_each(forget_served);
     }
@@ -237,13 +251,45 @@ impl Slots {
         self.now.this::<Kernel>(guard)
     }
 
-    /// What a CPU has spent its time on by `now`, if that is kept.
+    /// A task waits for a CPU from `now` on: what that has spent its time on by then, if it is kept.
     #[inline(always)]
-    pub(super) fn spent(&self, cpu: u32, now: u64) -> Option<Spent> {
-        if !self.keeps_spending {
+    pub(super) fn begin_wait(&self, cpu: u32, now: u64) -> Option<Spent> {
+        let (heads, _) = self.logs.as_ref()?;
+        heads.get(cpu as usize)?.begin_wait();
+        Some(self.now.get(cpu as usize)?.spent(now))
+    }
+
+    /// Who has had this CPU, if that is kept.
+    #[inline(always)]
+    pub(super) fn logs(&self, guard: &Guard) -> Option<Logs<'_>> {
+        let (heads, sums) = self.logs.as_ref()?;
+        Some(Logs {
+            head: heads.this::<Kernel>(guard),
+            sums: sums.this::<Kernel>(guard),
+        })
+    }
+
+    /// The CPU and who has had it, for an instance that keeps that.
+    #[inline(always)]
+    pub(super) fn timed(&self, guard: &Guard) -> Option<Timed<'_>> {
+        let logs = self.logs(guard)?;
+        Some(Timed::new(self.now(guard), logs))
+    }
+
+    /// Whether what the CPUs spend their time on is kept.
+    pub(super) fn keeps_times(&self) -> bool {
+        self.logs.is_some()
+    }
+
+    /// The softirq that a task serves which is about to run on. Only on PREEMPT_RT may it have been
+    /// switched out meanwhile.
+    #[inline(always)]
+    pub(super) fn served(&self, guard: &Guard, task: u64) -> Option<u64> {
+        if !cfg!(CONFIG_PREEMPT_RT) {
             return None;
         }
-        Some(self.now.get(cpu as usize)?.spent(now))
+        let slot = self.served_by(guard, task)?;
+        Some(slot[SERVED_VECTOR].load(Relaxed))
     }
 
     /// Whether a softirq is raised already, on a known path.
@@ -314,6 +360,7 @@ impl Slots {
             return false;
         };
         slot[SERVED_FUNCTION].store(0, Relaxed);
+        slot[SERVED_VECTOR].store(vector as u64, Relaxed);
         let mut at = slot[SERVED_WAY].load(Relaxed);
         if is_taken {
             // An interrupt that raises it again writes to the other way from now on. Before, it may

@@ -43,6 +43,7 @@ use super::{
     },
     settled,
     show::{self, End},
+    slots::Logs,
     tasks, with_path, Extra, Guard, InData, Probes, BLOCKED, DATA, END, NOTES_AT, PATH_AT, PRIO,
     SWITCH, USER,
 };
@@ -162,8 +163,9 @@ enum Taken<'a> {
     /// It was preempted or throttled, on a CPU that has spent so much, if that is known; the task that
     /// runs instead.
     Out(Step, &'a TaskRef<'a>, Option<Spent>),
-    /// It was switched in on this CPU; whether it is named; the same.
-    Switch(u32, &'a TaskRef<'a>, bool, Option<Spent>),
+    /// It was switched in on this CPU; whether it is named; the same, and who had the CPU if the wait
+    /// was at least so long.
+    Switch(u32, &'a TaskRef<'a>, bool, Option<(Spent, Logs<'a>, u64)>),
 }
 
 impl Taken<'_> {
@@ -194,9 +196,11 @@ impl Taken<'_> {
                 if spent.is_none() && !is_named {
                     return path.push_and(now, step, runs);
                 }
-                if let Some(spent) = spent {
+                if let Some((spent, logs, least)) = spent {
                     let name = is_named.then(|| next.comm());
-                    path.push_waited(now, step, name, spent);
+                    path.push_waited(now, step, name, spent, |since, noted| {
+                        logs.rivals(since, noted, least)
+                    });
                 } else {
                     path.push_named(now, step, next.comm());
                 }
@@ -456,10 +460,10 @@ impl Probes {
                 Some(leaves) => counts.set_doubt(leaves),
             }
         });
-        if self.own.keeps_spending {
+        if self.own.keeps_times() {
             // The CPU where it has been; should it move, `moved` is next.
             let waits_for = wakee.cpu();
-            if let Some(spent) = self.own.spent(waits_for, waking.now) {
+            if let Some(spent) = self.own.begin_wait(waits_for, waking.now) {
                 path.push_wait(waits_for, spent);
             }
         }
@@ -530,7 +534,7 @@ impl Probes {
                 } else {
                     (Kind::Preempted, subject(&next))
                 };
-                let spent = self.own.spent(cpu, now);
+                let spent = self.own.begin_wait(cpu, now);
                 Taken::Out(Step { kind, cpu, subject }, &next, spent).append(tip, now);
                 Next::Keep
             } else if !state.is_dead() && counts(tip).is_target() && self.core.value(END) == BLOCKED
@@ -584,7 +588,7 @@ impl Probes {
             move |late| {
                 self.report(guard, late, End::Switch, |path, end| {
                     let cpu = tasks::this_cpu(guard);
-                    let spent = self.own.spent(cpu, end);
+                    let spent = self.spent_here(guard, end);
                     Taken::Switch(cpu, &next, true, spent).append_to(path, end);
                 });
             },
@@ -615,7 +619,7 @@ impl Probes {
         // It was named when it was switched in first.
         let is_named = path::state(counts, &notes(tip)) != State::Running;
         let cpu = tasks::this_cpu(guard);
-        let spent = self.own.spent(cpu, now);
+        let spent = self.spent_here(guard, now);
         Taken::Switch(cpu, next, is_named, spent).append(tip, now);
         Next::Keep
     }
@@ -627,11 +631,23 @@ impl Probes {
         let waits = |tip: &Tip<'_>| !is_in_doubt(tip) && Seen(tip).is_waiting();
         let change = |tip: &mut Tip<'_>| {
             let now = Kernel::now();
-            InTip(tip.again()).move_wait(to, |cpu| self.own.spent(cpu, now));
+            // The kernel has not queued it yet if it is just being woken.
+            let was_queued = task.is_awake();
+            InTip(tip.again()).move_wait(to, was_queued, |cpu| self.own.begin_wait(cpu, now));
             Next::Keep
         };
         let tracker = self.core.tracker();
         tracker.step(guard, &key(task), waits, change, |_| ());
+    }
+
+    /// What this CPU has spent its time on by `now`, who had it until the switch that goes on, and how
+    /// long a wait must be for that to be told: a sixteenth of the threshold. A path of steps that are
+    /// all shorter would need more of them than there is room for.
+    #[inline(always)]
+    fn spent_here(&self, guard: &Guard, now: u64) -> Option<(Spent, Logs<'_>, u64)> {
+        let logs = self.own.logs(guard)?;
+        let spent = self.own.now(guard).spent(now);
+        Some((spent, logs, self.core.tracker().threshold() / 16))
     }
 
     /// The tip of the current task ends here: it returns to user space.

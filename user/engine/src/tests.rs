@@ -21,6 +21,7 @@ mod path;
 mod profile;
 mod rcu_ht;
 mod record;
+mod rivals;
 mod schedule;
 mod stats;
 mod step;

@@ -83,13 +83,30 @@ pub(crate) fn interference(alert: &Alert) -> Option<String> {
         let went = if nth == 0 { " went" } else { "" };
         format!("{}{went} to {to}", Nanos(*time))
     });
-    Some(format!(
+    let told = format!(
         "of the {} for which {} waited for CPU {}, {}",
         Nanos(wait),
         out::printable(&step.task()),
         step.cpu.unwrap_or_default(),
         told.collect::<Vec<_>>().join(", ")
-    ))
+    );
+    Some(match rivals(step) {
+        Some(rivals) => format!("{told}; {rivals}"),
+        None => told,
+    })
+}
+
+/// Who had the CPU for longest in the wait that a step ended, if the alert names them.
+fn rivals(step: &WayStep) -> Option<String> {
+    let named = step.rivals.iter().map(|rival| {
+        let at_least = if rival.at_least { "at least " } else { "" };
+        let what = out::printable(&rival.what());
+        format!("{what} {at_least}{}", Nanos(rival.time))
+    });
+    match named.collect::<Vec<_>>() {
+        named if named.is_empty() => None,
+        named => Some(format!("the longest were {}", named.join(", "))),
+    }
 }
 
 /// The steps and those sentences, each line indented; none for other trackers.
@@ -220,6 +237,12 @@ mod tests {
         assert_eq!(
             told("{irq:0,softirq:0,tasks:0,idle:3016500}").unwrap(),
             "of the 3.02ms for which lt_target/213 waited for CPU 1, 3.02ms went to an idle CPU"
+        );
+        assert_eq!(
+            told("{irq:1000000,softirq:0,tasks:2000000,idle:16500;task/9(hog)>=1900000;irq/29(lt_cause)>=900000}")
+                .unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 2.00ms went to other tasks and switches, \
+             1.00ms to interrupts; the longest were hog/9 at least 1.90ms, interrupt 29 (lt_cause) at least 900.0us"
         );
         // Nothing is known, or the wait does not matter.
         assert_eq!(told(""), None);

@@ -53,4 +53,4 @@ pub use root::{DEFAULT_ROOT, ProcRoot};
 pub use stats::Stats;
 pub use steps::StepTime;
 pub use trackers::{ParamInfo, TrackerInfo};
-pub use way::{WaitParts, WayStep, before, way, way_so_far};
+pub use way::{Rival, WaitParts, WayStep, before, way, way_so_far};

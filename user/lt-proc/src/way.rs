@@ -8,7 +8,8 @@
 //! ```
 //!
 //! After the time of a `switch` there may be what the CPU did while the task waited for it, with `interference=1`:
-//! `{irq:9000,softirq:0,tasks:2738,idle:0}`.
+//! `{irq:9000,softirq:0,tasks:2738,idle:0}`, and at the end of the longest of these waits who had the CPU:
+//! `{irq:9000,softirq:0,tasks:2738,idle:0;irq/27(eth0)=8800;task/214(hog)>=2400}`.
 //!
 //! What takes long is what happens between two steps: 3 ms in the handler of interrupt 29, before it raised the
 //! softirq. So a step has the time until the next one, too. The steps left out have one time, which lasts from the
@@ -43,14 +44,89 @@ pub struct WayStep {
     pub took: u64,
     /// What its CPU did since the step before, if the alert records it.
     pub parts: Option<WaitParts>,
+    /// Up to three that had its CPU in that time, the longest first, if the alert names them.
+    pub rivals: Vec<Rival>,
+}
+
+/// An interrupt, a softirq or a task that had a CPU while a task waited for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rival {
+    /// `irq`, `vector`, `softirq`, `task`, `nmi`.
+    pub kind: String,
+    /// The line of `irq`, the thread id of `task`, the name of `vector` and `softirq`; empty for `nmi`.
+    pub id: String,
+    /// The name of the action of `irq`, at most 15 bytes, or of the `task`; or empty.
+    pub name: String,
+    /// For how long, ns.
+    pub time: u64,
+    /// Whether it may have been longer, since who had the CPU is not known for all of the wait.
+    pub at_least: bool,
+}
+
+impl Rival {
+    /// `KIND/ID(NAME)=NS`, or with `>=`.
+    fn parse(text: &str) -> Option<Self> {
+        let (what, time) = text.rsplit_once('=')?;
+        let (what, at_least) = match what.strip_suffix('>') {
+            Some(what) => (what, true),
+            None => (what, false),
+        };
+        let (what, name) = match what.split_once('(') {
+            Some((what, name)) => (what, name.strip_suffix(')')?),
+            None => (what, ""),
+        };
+        let (kind, id) = what.split_once('/').unwrap_or((what, ""));
+        Some(Self {
+            kind: kind.to_string(),
+            id: id.to_string(),
+            name: name.to_string(),
+            time: time.parse().ok()?,
+            at_least,
+        })
+    }
+
+    /// All of `;FIRST;SECOND` without the first semicolon.
+    fn parse_all(mut text: &str) -> Option<Vec<Self>> {
+        let mut rivals = Vec::new();
+        loop {
+            // A name may contain a semicolon, but no brace: the module writes it as `\x29`.
+            let name = text.find(')').filter(|_| {
+                let end = text.find(';').unwrap_or(text.len());
+                text.find('(').is_some_and(|begin| begin < end)
+            });
+            let from = name.unwrap_or(0);
+            let end = text[from..].find(';').map(|end| from + end);
+            rivals.push(Self::parse(&text[..end.unwrap_or(text.len())])?);
+            match end {
+                Some(end) => text = &text[end + 1..],
+                None => return Some(rivals),
+            }
+        }
+    }
+
+    /// What it is, for the middle of a sentence.
+    #[must_use]
+    pub fn what(&self) -> String {
+        let Self { id, name, .. } = self;
+        match self.kind.as_str() {
+            "irq" if name.is_empty() => format!("interrupt {id}"),
+            "irq" => format!("interrupt {id} ({name})"),
+            "vector" => format!("interrupt {id}"),
+            "softirq" => format!("softirq {id}"),
+            "task" if name.is_empty() => id.clone(),
+            "task" => format!("{name}/{id}"),
+            "nmi" => "NMIs".to_string(),
+            other => format!("{other} {id}"),
+        }
+    }
 }
 
 /// What a CPU did while a task waited for it, ns; together the wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WaitParts {
-    /// Interrupts and NMIs.
+    /// Interrupts, their threads, and NMIs.
     pub irq: u64,
-    /// Softirqs, other than in threads of PREEMPT_RT.
+    /// Softirqs, in threads, too.
     pub softirq: u64,
     /// Other tasks, and all that has no tracepoint.
     pub tasks: u64,
@@ -59,9 +135,9 @@ pub struct WaitParts {
 }
 
 impl WaitParts {
-    /// `{irq:NS,softirq:NS,tasks:NS,idle:NS}` without the first brace.
+    /// `irq:NS,softirq:NS,tasks:NS,idle:NS`.
     fn parse(text: &str) -> Option<Self> {
-        let mut words = text.strip_suffix('}')?.split(',');
+        let mut words = text.split(',');
         let mut part = |name: &str| -> Option<u64> {
             let time = words.next()?.strip_prefix(name)?.strip_prefix(':')?;
             time.parse().ok()
@@ -179,9 +255,19 @@ fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
     for word in path.split(' ').filter(|word| !word.is_empty()) {
         let bad = || ParseError::new(word, "KIND:SUBJECT@CPU+NS or more(COUNT)+NS");
         let (what, since) = word.rsplit_once('+').ok_or_else(bad)?;
-        let (since, parts) = match since.split_once('{') {
-            Some((since, parts)) => (since, Some(WaitParts::parse(parts).ok_or_else(bad)?)),
+        let (since, braces) = match since.split_once('{') {
+            Some((since, rest)) => (since, Some(rest.strip_suffix('}').ok_or_else(bad)?)),
             None => (since, None),
+        };
+        let (parts, rivals) = match braces.map(|text| text.split_once(';').unwrap_or((text, ""))) {
+            Some((parts, rivals)) => (
+                Some(WaitParts::parse(parts).ok_or_else(bad)?),
+                match rivals {
+                    "" => Vec::new(),
+                    rivals => Rival::parse_all(rivals).ok_or_else(bad)?,
+                },
+            ),
+            None => (None, Vec::new()),
         };
         let since: u64 = since.parse().map_err(|_| bad())?;
         at = at.saturating_add(since);
@@ -218,6 +304,7 @@ fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
             at,
             took: 0,
             parts,
+            rivals,
         });
     }
     Ok(steps)
@@ -668,8 +755,35 @@ mod tests {
     }
 
     #[test]
+    fn who_had_the_cpu_belongs_to_its_wait() {
+        let steps = parse(
+            "waking:7@0+0 switch:7(a)/120@1+9000{irq:4000,softirq:500,tasks:4500,idle:0;task/9(a;b=c{)>=4100;\
+             irq/27(eth0)=3900;softirq/NET_RX=500;nmi=0}",
+        )
+        .unwrap();
+        let told: Vec<_> = steps[1]
+            .rivals
+            .iter()
+            .map(|rival| (rival.what(), rival.time, rival.at_least))
+            .collect();
+        assert_eq!(
+            told,
+            [
+                ("a;b=c{/9".to_string(), 4100, true),
+                ("interrupt 27 (eth0)".to_string(), 3900, false),
+                ("softirq NET_RX".to_string(), 500, false),
+                ("NMIs".to_string(), 0, false),
+            ]
+        );
+        assert!(steps[0].rivals.is_empty() && steps[1].parts.is_some());
+    }
+
+    #[test]
     fn the_step_at_fault_is_named() {
         for bad in [
+            "switch:7/120@1+5{irq:1,softirq:2,tasks:1,idle:1;task/7(a)}",
+            "switch:7/120@1+5{irq:1,softirq:2,tasks:1,idle:1;task/7(a=5}",
+            "switch:7/120@1+5{irq:1,softirq:2,tasks:1,idle:1;task/7(a)=5;}",
             "irq:29@1",
             "irq:29+5",
             "irq@1+5",

@@ -5,8 +5,8 @@
 use super::{
     name_of, of_tag,
     step::{self, is_attached, Step},
-    Counts, Kind, Look, Spent, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP, KIND_AT, LONGEST,
-    MORE, NAME, NAME_BYTES, PLACE, WORDS,
+    Counts, Kind, Look, Rivals, Spent, ACTION, COOKIE_MAX, COUNTS, FIRST, FIRST_STEP, KIND_AT,
+    LONGEST, MORE, NAME, NAME_BYTES, PLACE, WORDS,
 };
 
 /// What a reader sees.
@@ -17,6 +17,8 @@ pub(crate) enum Shown {
     Step(Step, u64, [u64; 2]),
     /// What the CPU did during the wait that the last step ended, and the length of the wait.
     Parts(Spent, u64),
+    /// Who had the CPU during that wait.
+    Rivals(Rivals),
     /// This many steps were left out; the first of them was taken so long after the last step.
     More(u64, u64),
 }
@@ -48,9 +50,15 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
         let subject = steps[2 * at + 1];
         let step = Step { kind, cpu, subject };
         let (mut name, mut parts) = ([0; 2], None);
+        let mut rivals: Option<Rivals> = None;
         for at in (at + 1..used).take_while(|&at| attached(at)) {
             let words = [tag(at), steps[2 * at + 1]];
             match Kind::of(words[0]) {
+                Some(Kind::Rivals) => rivals.get_or_insert_default().add_place(words),
+                Some(Kind::Name) if rivals.is_some() => {
+                    let name = name_of(words[0], words[1]);
+                    rivals.get_or_insert_default().add_name(name);
+                }
                 // The first: the others are of a cookie.
                 Some(Kind::Name) if name == [0; 2] => name = name_of(words[0], words[1]),
                 Some(Kind::Parts) => parts = Some(Spent::of_words(words).1),
@@ -61,6 +69,9 @@ pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut
         rest = 0;
         if let Some(parts) = parts {
             see(Shown::Parts(parts, time));
+        }
+        if let Some(rivals) = rivals {
+            see(Shown::Rivals(rivals));
         }
     }
     if used <= boundary && (has_more || more > 0) {

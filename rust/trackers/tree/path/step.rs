@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     /// It sleeps as [`Kind::Sleep`] says, after it has requested reads of its own since it was switched
     /// in.
     Reads = 22,
+    /// Not a step: who had the CPU in that time, see rivals.rs.
+    Rivals = 28,
     /// Not a step: what the CPU did in the time that the step before says, see wait.rs.
     Parts = 29,
     /// Not a step: what the CPU had done when the wait began for which the step before is the reason.
@@ -77,6 +79,7 @@ impl Kind {
             Block, Begin, Done, Queue, Work, Wheel, Call, Called, Throttled, Reads,
         ];
         match tag >> KIND_AT {
+            28 => Some(Rivals),
             29 => Some(Parts),
             30 => Some(Wait),
             31 => Some(Name),

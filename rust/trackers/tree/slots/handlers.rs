@@ -7,6 +7,7 @@
 
 use super::{
     super::path::{Kind, Origin, Step, Words},
+    logs::Interrupt,
     word, Word,
 };
 use crate::sys::{
@@ -47,6 +48,13 @@ impl Called {
         let now = now();
         self.entered.store(now, Relaxed);
         now
+    }
+
+    #[inline(always)]
+    pub(super) fn interrupt(&self) -> Interrupt {
+        let [low, high, ..] = &self.action;
+        let name = [low, high].map(|word| word.load(Relaxed));
+        Interrupt::Handler(self.irq.load(Relaxed), name)
     }
 }
 

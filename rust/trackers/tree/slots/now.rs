@@ -7,9 +7,10 @@
 use super::{
     super::path::{place_of_name, Kind, Spent, Step, Words},
     handlers::{Called, First},
+    logs::Interrupt,
     spent::Spending,
     timers::{Base, Choice, Expiring, Timers},
-    word, Guard, Word,
+    word, Word,
 };
 use crate::{
     engine::platform::Platform,
@@ -171,48 +172,45 @@ impl Now {
         self.handlers.store(self.depth() | WAKES, Relaxed);
     }
 
-    /// An interrupt begins, perhaps in another one: its time is that of interrupts.
+    /// What it spends its time on.
     #[inline(always)]
-    pub(crate) fn time_interrupt(&self, guard: &Guard, now: u64) {
-        self.spending.enter_irq(guard, now);
+    pub(super) fn spending(&self) -> &Spending {
+        &self.spending
     }
 
-    /// It has ended, and left.
+    /// Whether neither a handler nor a local interrupt runs.
     #[inline(always)]
-    pub(crate) fn time_after_interrupt(&self, guard: &Guard) {
-        if self.depth() == 0 && self.vector.load(Relaxed) == 0 {
-            self.spending.leave_irq(guard);
-        }
+    pub(super) fn is_out_of_interrupts(&self) -> bool {
+        self.depth() == 0 && self.vector.load(Relaxed) == 0
     }
 
-    /// An NMI has taken this long.
-    pub(crate) fn time_nmi(&self, guard: &Guard, time: u64) {
-        self.spending.nmi(guard, time);
+    /// The local interrupt that runs, by its position.
+    #[inline(always)]
+    pub(super) fn vector(&self) -> Option<u64> {
+        self.vector.load(Relaxed).checked_sub(1)
     }
 
-    /// A softirq begins. Returns the time.
+    /// The handler that has just returned.
     #[inline(always)]
-    pub(crate) fn time_softirq(&self, guard: &Guard) -> u64 {
-        self.spending.enter_softirq(guard)
+    pub(crate) fn returned(&self) -> Interrupt {
+        let nth = (self.depth() as usize).min(NESTED - 1);
+        self.called[nth].interrupt()
     }
 
-    /// It has ended.
-    #[inline(always)]
-    pub(crate) fn time_after_softirq(&self, guard: &Guard) {
-        self.spending.leave_softirq(guard);
-    }
-
-    /// The CPU goes to the idle task, or comes from it.
-    #[inline(always)]
-    pub(crate) fn time_switch(&self, guard: &Guard, from_idle: bool, to_idle: bool) {
-        if from_idle || to_idle {
-            self.spending.switch_idle(guard, to_idle);
+    /// What the handler or local interrupt that has just begun has interrupted, or was called by, if
+    /// that is one.
+    pub(super) fn outer(&self) -> Option<Interrupt> {
+        match self.depth() {
+            // A local interrupt has begun, and none is inside of another one.
+            0 => None,
+            1 => Some(Interrupt::Vector(self.vector()?)),
+            depth => Some(self.called[(depth as usize - 2).min(NESTED - 1)].interrupt()),
         }
     }
 
     /// What it has spent its time on by now. Any CPU.
     #[inline(always)]
-    pub(super) fn spent(&self, now: u64) -> Spent {
+    pub(crate) fn spent(&self, now: u64) -> Spent {
         self.spending.at(now)
     }
 

@@ -5,12 +5,14 @@
 //! ```text
 //!   word      changed by                               when
 //!   irq       handlers of interrupts, local ones       outermost entry and exit, interrupts off
+//!             threads of interrupts                    switches, interrupts off; softirqs in them, the same
 //!             NMIs                                     afterwards, by how long they took
-//!   softirq   softirqs; not on PREEMPT_RT              entry and exit, preemption off
+//!   softirq   softirqs                                 entry and exit, preemption off
+//!             switches from and to a task in one       PREEMPT_RT alone; interrupts off
 //!   idle      switches from and to the idle task       interrupts off
 //! ```
 //!
-//! On PREEMPT_RT softirqs run in tasks, which others preempt: they count as tasks.
+//! They are changed in logs.rs.
 //!
 //! # Orderings
 //!
@@ -30,7 +32,7 @@
 //! interrupt may begin or end on the other CPU between one word and the next. `Spent::until` keeps
 //! the parts from being negative, or more than the wait.
 
-use super::{super::path::wait, super::path::Spent, word, Guard, Word};
+use super::{super::path::wait, super::path::Spent, word, Word};
 use crate::{
     engine::platform::Platform,
     sys::{atomic::Relaxed, platform::Kernel},
@@ -38,9 +40,9 @@ use crate::{
 
 /// The totals of a CPU.
 pub(super) struct Spending {
-    irq: Word,
-    softirq: Word,
-    idle: Word,
+    pub(super) irq: Word,
+    pub(super) softirq: Word,
+    pub(super) idle: Word,
 }
 
 impl Spending {
@@ -59,33 +61,9 @@ impl Spending {
         }
     }
 
-    /// An interrupt begins; one inside of another changes nothing.
-    #[inline(always)]
-    pub(super) fn enter_irq(&self, guard: &Guard, now: u64) {
-        if !wait::is_running(self.irq.load(Relaxed)) {
-            Kernel::add_local(guard, &self.irq, wait::begin(now));
-        }
-    }
-
-    /// The outermost interrupt ends, if its begin was seen.
-    #[inline(always)]
-    pub(super) fn leave_irq(&self, guard: &Guard) {
-        if wait::is_running(self.irq.load(Relaxed)) {
-            Kernel::add_local(guard, &self.irq, wait::end(Kernel::now()));
-        }
-    }
-
-    /// An NMI has taken this long. If it came in an interrupt, it is a part of that. One that comes
-    /// between the clock and the word of an interrupt's begin or end may count twice, or not.
-    pub(super) fn nmi(&self, guard: &Guard, time: u64) {
-        if !wait::is_running(self.irq.load(Relaxed)) {
-            Kernel::add_local(guard, &self.irq, wait::more(time));
-        }
-    }
-
     /// The time, and that of the clock that stands still in interrupts. Interrupts may be on.
     #[inline(always)]
-    fn clocks(&self) -> (u64, u64) {
+    pub(super) fn clocks(&self) -> (u64, u64) {
         loop {
             let irq = self.irq.load(Relaxed);
             let now = Kernel::now();
@@ -94,37 +72,6 @@ impl Spending {
                 return (now, now.wrapping_sub(wait::total(irq, now)));
             }
         }
-    }
-
-    /// A softirq begins. Returns the time.
-    #[inline(always)]
-    pub(super) fn enter_softirq(&self, guard: &Guard) -> u64 {
-        let (now, clock) = self.clocks();
-        if !cfg!(CONFIG_PREEMPT_RT) && !wait::is_running(self.softirq.load(Relaxed)) {
-            Kernel::add_local(guard, &self.softirq, wait::begin(clock));
-        }
-        now
-    }
-
-    /// It ends.
-    #[inline(always)]
-    pub(super) fn leave_softirq(&self, guard: &Guard) {
-        if wait::is_running(self.softirq.load(Relaxed)) {
-            let (_, clock) = self.clocks();
-            Kernel::add_local(guard, &self.softirq, wait::end(clock));
-        }
-    }
-
-    /// The idle task is switched in, or out. Interrupts are off.
-    #[inline(never)]
-    pub(super) fn switch_idle(&self, guard: &Guard, is_in: bool) {
-        if wait::is_running(self.idle.load(Relaxed)) == is_in {
-            return;
-        }
-        let (_, clock) = self.clocks();
-        let clock = clock.wrapping_sub(wait::total(self.softirq.load(Relaxed), clock));
-        let change = if is_in { wait::begin } else { wait::end };
-        Kernel::add_local(guard, &self.idle, change(clock));
     }
 
     /// All totals at this time. Any CPU.

@@ -4,8 +4,9 @@
 
 use crate::path::{
     begin, cookie, each, note, of_preempted, of_split, place_of_name, settle, split, state, task,
-    wait::LONGEST_WAIT, waker_of, Counts, Kind, Look, Origin, Path, Shown, Spent, State, Step,
-    Words, COOKIE_MAX, LONGEST, MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WAKER, WOKEN, WORDS,
+    wait::LONGEST_WAIT, waker_of, Counts, Kind, Look, Origin, Path, Rivals, Shown, Spent, State,
+    Step, Words, COOKIE_MAX, LONGEST, MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WAKER, WOKEN,
+    WORDS,
 };
 use proptest::prelude::*;
 
@@ -65,7 +66,7 @@ fn shown(path: &Path) -> Vec<Shown> {
 fn total(path: &Path) -> u64 {
     let time = |one: &Shown| match one {
         Shown::Step(_, time, _) | Shown::More(_, time) => *time,
-        Shown::Parts(..) => 0,
+        Shown::Parts(..) | Shown::Rivals(_) => 0,
     };
     shown(path).iter().map(time).sum()
 }
@@ -99,7 +100,7 @@ proptest! {
                     // What was left out may be shown behind it.
                     let seen = shown(&path).into_iter().rev().find_map(|one| match one {
                         Shown::Step(_, _, name) => Some(name),
-                        Shown::More(..) | Shown::Parts(..) => None,
+                        Shown::More(..) | Shown::Parts(..) | Shown::Rivals(_) => None,
                     });
                     prop_assert_eq!(seen, Some(name));
                 }
@@ -110,7 +111,7 @@ proptest! {
                     path.push_wait(3, NONE);
                     prop_assert!(path.is_waiting());
                     prop_assert_eq!(total(&path), last - start);
-                    path.push_waited(last.saturating_add_signed(time), step(Kind::Switch), name, spent);
+                    path.push_waited(last.saturating_add_signed(time), step(Kind::Switch), name, spent, |_, _| Rivals::default());
                     prop_assert!(!path.is_waiting());
                     let took = path.last() - last;
                     let mut seen = shown(&path).into_iter().rev().filter(|one| !matches!(one, Shown::More(..)));
@@ -259,7 +260,7 @@ fn the_first_and_the_last_steps_stay() {
         .map(|one| match one {
             Shown::Step(step, time, _) => (step.subject, time),
             Shown::More(steps, time) => (steps + 1000, time),
-            Shown::Parts(..) => unreachable!(),
+            Shown::Parts(..) | Shown::Rivals(_) => unreachable!(),
         })
         .collect();
     let last: Vec<_> = (27..=30).map(|tid| (tid, 10)).collect();
@@ -301,7 +302,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
         .map(|one| match one {
             Shown::Step(step, time, _) => (step.subject, time),
             Shown::More(steps, time) => (1000 + steps, time),
-            Shown::Parts(..) => unreachable!(),
+            Shown::Parts(..) | Shown::Rivals(_) => unreachable!(),
         })
         .collect();
     // 3 ran for 2 ms, until the first of the three steps left out: these lasted for 7 ms.
@@ -338,7 +339,7 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
         .map(|one| match one {
             Shown::Step(step, time, _) => (step.subject, time),
             Shown::More(steps, time) => (1000 + steps, time),
-            Shown::Parts(..) => unreachable!(),
+            Shown::Parts(..) | Shown::Rivals(_) => unreachable!(),
         })
         .collect();
     assert_eq!(seen[..5], [(77, 0), (27, 50), (1, 10), (2, 10), (1005, 10)]);
@@ -372,7 +373,7 @@ proptest! {
         let seen = shown(&path);
         let last: Vec<_> = seen.iter().rev().filter_map(|one| match one {
             Shown::Step(step, time, _) => Some((step.kind, *time)),
-            Shown::More(..) | Shown::Parts(..) => None,
+            Shown::More(..) | Shown::Parts(..) | Shown::Rivals(_) => None,
         }).take(2).collect();
         prop_assert_eq!(last[0], (Kind::Done, 100));
         prop_assert_eq!(last[1].0, Kind::Begin);
@@ -521,7 +522,9 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
         idle,
     };
     worker.push_wait(0, idle(70));
-    worker.push_waited(700, step(Kind::Switch, 9), None, idle(100));
+    worker.push_waited(700, step(Kind::Switch, 9), None, idle(100), |_, _| {
+        Rivals::default()
+    });
     assert_eq!(shown(&worker).last(), Some(&Shown::Parts(idle(30), 100)));
     assert_eq!(worker.last_of(Kind::Waking), 3);
     assert_eq!(worker.last_of(Kind::Queue), 0);
@@ -703,6 +706,7 @@ fn preempted(times: u64, parts: Option<Spent>) -> Path {
             step(Kind::Switch, task(7, 120)),
             None,
             spent,
+            |_, _| Rivals::default(),
         );
     }
     path

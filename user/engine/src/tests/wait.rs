@@ -5,7 +5,7 @@
 
 use crate::path::{
     wait::{begin, end, is_running, more, total, LONGEST_WAIT, MASK},
-    Kind, Look, Origin, Path, Spent, Step, Words, WORDS,
+    Kind, Look, Origin, Path, Rivals, Spent, Step, Words, STEPS, WORDS,
 };
 use proptest::prelude::*;
 
@@ -156,15 +156,15 @@ proptest! {
         path.begin_with(Origin::Irq, [(100, step(Kind::Irq, 4))]);
         path.push(100, step(Kind::Waking, 4));
         path.push_wait(5, spent(noted));
-        path.move_wait(6, |cpu| match cpu {
+        path.move_wait(6, false, |cpu| match cpu {
             5 => Some(spent(sum(noted, first))),
             6 => Some(spent(other)),
             _ => None,
         });
         prop_assert!(path.is_waiting());
         let now = spent(sum(other, second));
-        path.push_waited(100 + (1 << 23), step(Kind::Switch, 6), None, now);
-        let words = [path.get(WORDS - 28 + 2 * 3), path.get(WORDS - 28 + 2 * 3 + 1)];
+        path.push_waited(100 + (1 << 23), step(Kind::Switch, 6), None, now, |_, _| Rivals::default());
+        let words = [path.get(WORDS - STEPS + 2 * 3), path.get(WORDS - STEPS + 2 * 3 + 1)];
         prop_assert_eq!(words, spent(sum(first, second)).to_words(Kind::Parts, 6));
     }
 
@@ -193,7 +193,10 @@ fn what_is_not_known_is_not_told() {
         if let Some(cpu) = noted {
             path.push_wait(cpu, NONE);
         }
-        path.push_waited(100 + wait, step(Kind::Switch, 5), Some([1, 2]), NONE);
+        let step = step(Kind::Switch, 5);
+        path.push_waited(100 + wait, step, Some([1, 2]), NONE, |_, _| {
+            Rivals::default()
+        });
         path.counts().places()
     };
     assert_eq!(waits(Some(5), 10), 5);

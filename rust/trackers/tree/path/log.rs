@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What has run on a CPU, as sums that a wait for this CPU can be divided by: for how long each
+//! interrupt, softirq or task had it.
+//!
+//! ```text
+//!   runs      | A    | B | A | B | C  | A   |
+//!   waits          ^1          ^2
+//!   segments  A | A+A, B+B... | C..., A...    oldest first; each holds sums
+//! ```
+//!
+//! A *slice* is the time for which one of them had the CPU, and is added when it is over. A log is of
+//! one sort, whose times are those of one of the clocks of wait.rs: so the part of a wait that this
+//! sort took is known exactly, and the log only has to divide it.
+//!
+//! When a wait begins, the next slice that ends begins a new segment. Within a segment, the slices of one
+//! rival become one sum: so no wait begins in the middle of a segment, but in that of its first slice.
+//! Going back from the latest sum, a wait takes the whole of each, until its part is used up: this is
+//! in the first sum of its segment. Several waits share the segments, and none has a table of its own.
+//! If there are more sums than the log holds, the oldest are overwritten: a part of the wait remains
+//! that belongs to none.
+//!
+//! A wait may begin on another CPU, which announces it a moment after it has read the clock. A slice that
+//! ends meanwhile is added to a sum of the last segment. This sum is the last to end there, so those
+//! that have ended before the wait are told by that, and nothing is taken of them.
+//!
+//! All of it belongs to one CPU; a log is not changed and read at the same time. Relaxed everywhere: the
+//! number of waits speaks of nothing else in memory.
+
+use crate::sys::atomic::{Atomic, Relaxed};
+
+/// How many sums a log holds.
+pub(crate) const LOG: usize = 64;
+/// How many of the latest are searched for one to add a slice to.
+const SEARCHED: u64 = 8;
+
+/// Who it was: a [`super::rivals::who`], and a name.
+pub(crate) type Who = [u64; 3];
+
+/// The words of a sum: who, how long, and when the last slice ended.
+const TIME: usize = 3;
+const END: usize = 4;
+const SUM: usize = 5;
+
+/// The sums of a log: separately, since they are too large for the stack. All may be 0 at first.
+pub(crate) type Sums = [[Atomic<u64>; SUM]; LOG];
+
+#[inline(always)]
+fn sum(sums: &Sums, nth: u64) -> &[Atomic<u64>; SUM] {
+    &sums[nth as usize % LOG]
+}
+
+/// See the head of this file.
+pub(crate) struct Log {
+    /// How many waits had begun when the latest segment did.
+    waits: Atomic<u64>,
+    /// Where that begins, and where the next one will be; both count all sums there ever were.
+    first: Atomic<u64>,
+    next: Atomic<u64>,
+}
+
+impl Log {
+    pub(crate) fn new() -> Self {
+        let word = || Atomic::new(0);
+        Self {
+            waits: word(),
+            first: word(),
+            next: word(),
+        }
+    }
+
+    /// Forgets all, while nothing else uses it.
+    pub(crate) fn reset(&self) {
+        for word in [&self.waits, &self.first, &self.next] {
+            word.store(0, Relaxed);
+        }
+    }
+
+    /// A slice of `who` has ended at `end`; `waits` waits have begun on this CPU.
+    #[inline(always)]
+    pub(crate) fn add(&self, sums: &Sums, waits: u64, who: Who, time: u64, end: u64) {
+        let next = self.next.load(Relaxed);
+        if self.waits.load(Relaxed) != waits {
+            self.waits.store(waits, Relaxed);
+            self.first.store(next, Relaxed);
+        }
+        let least = self.first.load(Relaxed).max(next.saturating_sub(SEARCHED));
+        for nth in (least..next).rev() {
+            let sum = sum(sums, nth);
+            if (0..3).all(|at| sum[at].load(Relaxed) == who[at]) {
+                sum[TIME].store(sum[TIME].load(Relaxed).wrapping_add(time), Relaxed);
+                sum[END].store(end, Relaxed);
+                return;
+            }
+        }
+        let words = [who[0], who[1], who[2], time, end];
+        for (word, value) in sum(sums, next).iter().zip(words) {
+            word.store(value, Relaxed);
+        }
+        self.next.store(next.wrapping_add(1), Relaxed);
+    }
+
+    /// Divides the last `part` that this sort took, of a wait that began at `since`: calls `see` for each
+    /// sum, perhaps several times for one rival. Returns what belongs to none.
+    pub(crate) fn divide(
+        &self,
+        sums: &Sums,
+        since: u64,
+        part: u64,
+        mut see: impl FnMut(Who, u64),
+    ) -> u64 {
+        let (next, mut left) = (self.next.load(Relaxed), part);
+        for nth in (next.saturating_sub(LOG as u64)..next).rev() {
+            if left == 0 {
+                break;
+            }
+            let [who @ .., time, end] = sum(sums, nth);
+            if end.load(Relaxed) > since {
+                let time = time.load(Relaxed).min(left);
+                left -= time;
+                see(who.each_ref().map(|word| word.load(Relaxed)), time);
+            }
+        }
+        left
+    }
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# Four tasks, a storm of interrupts and a softirq, which on PREEMPT_RT runs in ksoftirqd, keep a task from its CPU for known
+# times: with interference=1 its alert names the three with the most, in their order, with these times. A thread of an interrupt
+# is named as the interrupt, with its handler.
+# kernels: stock rt
+# cpus: 2
+# root: full
+# icount: 1
+# turn: 100
+# timeout: 300
+
+. /lt/tests/lib.sh
+. /lt/tests/sched.sh
+
+load_module
+us=2000
+# shellcheck source=tests/tree.sh
+. /lt/tests/tree.sh
+exact=1
+in_time || exact=0
+/usr/bin/chrt -f -p 45 "$(pgrep -x ksoftirqd/1)"
+line=$(cat $parameters/number)
+control "t tree threshold=20ms comm=lt_target interference=1"
+
+# named TASK... -- WHAT=MS...: these tasks keep it from its CPU, and these are named.
+named() {
+	exec 3<$LT/t/alerts
+	tasks=
+	while [ "$1" != -- ]; do
+		tasks="$tasks $1"
+		shift
+	done
+	shift
+	# shellcheck disable=SC2086
+	python3 -B /lt/tests/rivals.py run $tasks || fail "$tasks"
+	alerts_of t /tmp/alerts
+	exec 3<&-
+	cat /tmp/alerts
+	python3 /lt/tests/tree.py sums /tmp/alerts || fail "$tasks: they do not add up"
+	python3 -B /lt/tests/rivals.py are /tmp/alerts $exact "$@" || fail "$tasks: see above"
+}
+
+# 15 interrupts of 2 ms; each task is interrupted by ticks, too.
+echo 15 >$parameters/rounds
+named hog_a=12 storm=noise hog_b=40 hog_c=20 hog_d=4 -- 'task/\d+\(hog_b\)=40' "irq/$line\(lt_cause\)=30" 'task/\d+\(hog_c\)=20'
+# It comes after 2 ms, while hog_a runs, which ends with it if it runs on top of that.
+echo 30000 >$parameters/us
+named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(hog_b\)=20' 'task/\d+\(hog_c\)=12'
+control -t
+control "t tree threshold=5ms comm=lt_target interference=1"
+# Its thread wakes the task, and takes as long as the handler of another line in the middle of that.
+echo 6000 >$parameters/us
+exec 3<$LT/t/alerts
+target 1 late-task
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+thread="irq/$(cat $parameters/threaded)\(lt_threa\w*\)=6" handler="irq/$line\(lt_cause\)=6"
+python3 -B /lt/tests/rivals.py are /tmp/alerts $exact "$thread" "$handler" ||
+	python3 -B /lt/tests/rivals.py are /tmp/alerts $exact "$handler" "$thread" || fail "the thread of an interrupt: see above"
+control -t
+/usr/bin/chrt -o -p 0 "$(pgrep -x ksoftirqd/1)"
+rmmod lt_causes
+unload_module
