@@ -45,7 +45,7 @@ refuses check-layers 'user/latency-tracker/src/out.rs: imports user/latency-trac
 with user/lt-proc/Cargo.toml '/^\[dependencies\]/a latency-tracker = { path = "../latency-tracker" }'
 refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not below it'
 
-with rust/trackers/softirq.rs 's/^        on: u32,/        on: u16,/'
+with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u16 at/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h is not what' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
 refuses trackers 'rust/sys/declared_list.h is not what' --check
