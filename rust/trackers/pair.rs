@@ -66,7 +66,7 @@ tracker! {
         end_show: ParamKind::Fields { empty: NONE } => 0,
             "what else the alert shows of the end", fixed;
         again: ParamKind::Word(&["replace", "keep"]) => 0,
-            "what has begun and begins again: it begins anew, or goes on";
+            "what has begun and begins again: it begins again, or goes on";
     }
     keeps: [6];
     attach: BothAttached = BothAttached::new, fprobe::missing;
