@@ -55,18 +55,18 @@ tracker! {
     counters: [tasks::READERS, "missed", "own", "again"];
     check: check;
     params {
-        begin: ParamKind::Point => 0, "where it begins; must be given", fixed;
+        begin: ParamKind::Point => 0, "start of the operation; required", fixed;
         begin_key: ParamKind::Fields { empty: None } => Field::TID,
-            "what tells one from another", fixed;
+            "values that identify an operation at its start", fixed;
         begin_show: ParamKind::Fields { empty: NONE } => 0,
-            "what else the alert shows of the begin", fixed;
-        end: ParamKind::Point => 0, "where it ends; must be given", fixed;
+            "further values at the start, for the alert", fixed;
+        end: ParamKind::Point => 0, "end of the operation; required", fixed;
         end_key: ParamKind::Fields { empty: SAME } => 0,
-            "the same of begin_key, as it is there", fixed;
+            "values at the end that equal those of begin_key", fixed;
         end_show: ParamKind::Fields { empty: NONE } => 0,
-            "what else the alert shows of the end", fixed;
+            "further values at the end, for the alert", fixed;
         again: ParamKind::Word(&["replace", "keep"]) => 0,
-            "what has begun and begins again: it begins again, or goes on";
+            "on a second start of a live key: replace the first, or keep it";
     }
     keeps: [6];
     attach: BothAttached = BothAttached::new, fprobe::missing;
