@@ -4,7 +4,7 @@
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
-.PHONY: all help env module user install uninstall demo test test-debug test-long check bench vm clean distclean
+.PHONY: all help env module user install uninstall deb demo test test-debug test-long check bench vm clean distclean
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
@@ -49,6 +49,9 @@ install: ## install what was built: module, command, man pages, completions [DES
 
 uninstall: ## remove exactly what make install has installed [DESTDIR= PREFIX=]
 	@$(place) scripts/install --uninstall
+
+deb: user ## make Debian packages, in build/deb: the command, the module's source for DKMS, headers
+	@scripts/deb
 
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo
