@@ -4,7 +4,7 @@
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
-.PHONY: all help env module user install uninstall demo test test-debug test-long check bench vm clean distclean
+.PHONY: all help env module user install uninstall deb demo test test-debug test-long check bench vm clean distclean
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
@@ -15,6 +15,8 @@ B ?=
 J ?=
 # make module KREL=... builds for that kernel: a release, stock, rt or debug
 KREL ?=
+# make KDIR=DIRECTORY builds the module alone, in the build directory of a kernel of your own, in-tree or of O=
+KDIR ?=
 # make vm KERNEL=rt CPUS=4 NUMA=2 ROOT=full
 KERNEL ?= stock
 CPUS ?= 2
@@ -29,7 +31,7 @@ place = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' KREL='$(KREL)'
 # the command that a script that needs root tells the user to run
 export LT_COMMAND := make $(MAKECMDGOALS)
 
-all: module user ## build the kernel module and the commands
+all: module $(if $(KDIR)$(findstring /,$(KREL)),,user) ## build the kernel module and the commands [KDIR=: the module for a kernel of your own]
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,8 +40,8 @@ help: ## list what make can do
 env: ## set up the environment only (a few minutes, once)
 	@scripts/env
 
-module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL=]
-	@scripts/build-module $(KREL)
+module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL= KDIR=]
+	@scripts/build-module $(or $(abspath $(KDIR)),$(KREL))
 
 user: ## build the commands, optimised as a whole (minutes)
 	@scripts/build-user --release
@@ -49,6 +51,9 @@ install: ## install what was built: module, command, man pages, completions [DES
 
 uninstall: ## remove exactly what make install has installed [DESTDIR= PREFIX=]
 	@$(place) scripts/install --uninstall
+
+deb: user ## make Debian packages, in build/deb: the command, the module's source for DKMS, headers
+	@scripts/deb
 
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo

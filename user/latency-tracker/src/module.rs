@@ -31,8 +31,9 @@ pub(crate) fn how_to_load() -> &'static str {
         (true, true) => "it is installed: load it with `modprobe latency_tracker`",
         (true, false) => "it is installed: as root, `modprobe latency_tracker` loads it",
         (false, _) => {
-            "nor is it installed for this kernel: `make install` in its source installs it, \
-             `insmod build/$(uname -r)/latency_tracker.ko` there loads it once; both as root"
+            "nor is it installed for this kernel: `make install` in its source installs it, or the \
+             package latency-tracker-dkms; `insmod build/$(uname -r)/latency_tracker.ko` in the \
+             source loads it once; all as root"
         }
     }
 }

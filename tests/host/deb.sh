@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# `make deb` makes three packages, in which lintian finds no error: the command runs outside of the checkout, DKMS gets
+# all of the module's source and skips a kernel for which something is missing, programs compile with the headers. All
+# have one version.
+# timeout: 600
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+mkdir -p "$LT_BUILD"
+work=$(mktemp -d "$LT_BUILD/deb.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+[ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
+"$LT_TOP/scripts/env" --with deb
+# As after `make user`, but with the command that all tests use.
+export LT_BUILD=$work/build
+mkdir "$LT_BUILD"
+
+! "$LT_TOP/scripts/deb" 2>"$work/said" || fail "made packages without a command"
+grep -q 'run make user' "$work/said" || fail "no word of what to do: $(cat "$work/said")"
+ln -s "${work%/*}/test" "$LT_BUILD/user"
+"$LT_TOP/scripts/deb"
+
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$LT_TOP/user/Cargo.toml")
+grep -q "VERSION: &str = \"$version\";" "$LT_TOP/rust/latency_tracker.rs" || fail "the module has another version than $version"
+root=$work/root
+for name in latency-tracker_"$version"_amd64 latency-tracker-dkms_"$version"_all latency-tracker-dev_"$version"_all; do
+	"$LT_TOP/scripts/in-tree" dpkg-deb --extract "$LT_BUILD/deb/$name.deb" "$root" || fail "no $name.deb"
+	"$LT_TOP/scripts/in-tree" dpkg-deb --ctrl-tarfile "$LT_BUILD/deb/$name.deb" >/dev/null
+done
+[ "$(find "$LT_BUILD/deb" -type f | wc -l)" = 3 ] || fail "not three packages: $(ls "$LT_BUILD/deb")"
+
+cd "$root"
+[ "$(env -i usr/bin/latency-tracker --version)" = "latency-tracker $version" ] || fail "the command says $(usr/bin/latency-tracker --version)"
+! grep -qaF "$LT_BUILD/deb" usr/bin/latency-tracker || fail "the command names the directory where it was packed"
+for file in bash-completion/completions/latency-tracker zsh/vendor-completions/_latency-tracker \
+	fish/vendor_completions.d/latency-tracker.fish man/man1/latency-tracker{,-watch,-record}.1.gz \
+	doc/latency-tracker{/guide/install.md,/examples/job.py,/copyright,-dev/examples/c/sample.c}; do
+	[ -s "usr/share/$file" ] || fail "no usr/share/$file"
+done
+[ ! -e usr/share/latency-tracker ] || fail "a list of make install is packed"
+
+# DKMS
+source=usr/src/latency-tracker-$version
+# shellcheck disable=SC2016 # the inner shell expands it
+[ "$(kernelver=K kernel_source_dir=H bash -c '. "$1"; echo "$PACKAGE_NAME/$PACKAGE_VERSION $PRE_BUILD"' - "$source/dkms.conf")" \
+	= "latency-tracker/$version dkms/build K H" ] || fail "dkms.conf is not as expected: $(cat "$source/dkms.conf")"
+for file in Kbuild rust include; do
+	diff -r -x '.*.toml' "$LT_TOP/$file" "$source/$file" || fail "the module's source is not whole"
+done
+# skips TEXT RELEASE: dkms/build, in the tree, as DKMS runs it, must skip the kernel, with that text in one line.
+skips() {
+	local rc=0
+	(cd "$source" && "$LT_TOP/scripts/in-tree" bash -c 'cd "$1"; (dkms/build "$2" /nowhere) 2>log || exit' bash "$PWD" "$2") \
+		>"$work/said" 2>&1 || rc=$?
+	[ "$rc" -eq 77 ] || fail "dkms/build: $rc: $(cat "$work/said" "$source/log")"
+	grep -q "^latency-tracker: no module for Linux $2: .*$1" "$work/said" || fail "no word of '$1': $(cat "$work/said")"
+	grep -q "^latency-tracker: no module for Linux $2: .*$1" "$source/log" || fail "no word of '$1' in the log"
+	[ ! -e "$source/tree" ] || fail "it left $(find "$source/tree" | head)"
+}
+skips 'the headers of 1.2.3-none are neither' 1.2.3-none
+
+# headers
+"$LT_TOP/scripts/in-tree" gcc -fsyntax-only -Wall -Werror "-I$root/usr/include" "$root/usr/share/doc/latency-tracker-dev/examples/queue.c"
+for file in latency_tracker.h latency_tracker.rs; do
+	[ -s "usr/share/doc/latency-tracker-dev/examples/../include/$file" ] || fail "the samples do not find $file"
+done

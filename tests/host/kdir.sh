@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# `make KDIR=` builds in the build directory of any kernel with Rust, and sets up nothing; an option that this kernel
+# lacks is named, with the menu where it is set.
+# timeout: 300
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+mkdir -p "$LT_BUILD"
+work=$(mktemp -d "$LT_BUILD/kdir.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+release=$("$LT_TOP/scripts/kernel-tree" --release stock)
+tree=$("$LT_TOP/scripts/kernel-tree" stock)
+[ -f "$LT_BUILD/$release/Module.symvers" ] || "$LT_TOP/scripts/build-module" stock
+
+# A build directory with all but one of what it takes.
+kdir=$work/linux
+mkdir -p "$kdir"/{rust,include/config}
+touch "$kdir"/{rust/libkernel.rmeta,Module.symvers}
+echo 1.2.3-mine >"$kdir/include/config/kernel.release"
+all=(CONFIG_MODULES=y CONFIG_RUST=y CONFIG_TRACEPOINTS=y)
+# refused VARIABLE TEXT: with nothing in the cache, and nothing put there.
+refused() {
+	! XDG_CACHE_HOME=$work/cache LT_CACHE='' make -C "$LT_TOP" "$1=$kdir" >"$work/said" 2>&1 || fail "took a kernel where it is to say: $2"
+	grep -qF -- "$2" "$work/said" || fail "it does not say '$2': $(cat "$work/said")"
+	[ ! -e "$work/cache" ] || fail "it sets up $(find "$work/cache")"
+}
+refused KDIR "$kdir: no .config"
+for option in "${all[@]}"; do
+	printf '%s\n' "${all[@]}" | grep -vxF "$option" >"$kdir/.config"
+	refused KDIR "${option%=y}; menuconfig: "
+done
+printf '%s\n' "${all[@]}" >"$kdir/.config"
+rm "$kdir/Module.symvers"
+refused KDIR "$kdir: Module.symvers does not exist: build that kernel first"
+rm -r "$kdir"
+refused KREL "$kdir: there is no such directory"
+
+# A kernel that is there.
+cp "$LT_BUILD/$release/Module.symvers" "$work/"
+"$LT_TOP/scripts/in-tree" env LT_MODULE_OUT="$work/samples" "$LT_TOP/scripts/build-module" --samples "$tree"
+"$LT_TOP/scripts/in-tree" modinfo -F vermagic "$work/samples/lt_sample_c.ko" | grep "^$release " || fail "built for another kernel"

@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# The packages of `make deb` on a clean Debian system, with its stock kernel. Without the kernel's source the installation
+# succeeds, and one line names the package that is missing; when that is installed, DKMS builds the module, signs it, and
+# leaves nothing of what it needed. A virtual machine that boots from this system loads it, and the installed command
+# shows an alert. An upgrade removes the old module; after a purge nothing is left.
+# timeout: 7200
+# long: yes
+# worth: it builds the module as a user's machine does, with the kernel's metadata
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+mkdir -p "$LT_BUILD"
+work=$(mktemp -d "$LT_BUILD/packages.XXXXXX")
+trap 'rm -rf --one-file-system "$work"' EXIT
+[ -x "$LT_BUILD/test/latency-tracker" ] || "$LT_TOP/scripts/build-user"
+"$LT_TOP/scripts/env" --with deb
+
+# The packages of this version, and of the next one.
+version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$LT_TOP/user/Cargo.toml")
+packages() {
+	mkdir -p "$2/user"
+	cp "$LT_BUILD/test/latency-tracker" "$2/user/"
+	LT_TOP=$1 LT_BUILD=$2 "$1/scripts/deb"
+}
+mkdir "$work/next"
+tar -C "$LT_TOP" --exclude=./build --exclude=./.git -cf - . | tar -C "$work/next" -xf -
+sed -i "s/^version = \"$version\"/version = \"$version+1\"/" "$work/next/user/Cargo.toml"
+packages "$LT_TOP" "$work/this"
+packages "$work/next" "$work/next/build"
+
+# A system with a kernel, and not as the environment: with man pages, and DKMS builds modules.
+printf '%s\n' linux-image-amd64 ca-certificates >"$work/list"
+XDG_CACHE_HOME=$work LT_CACHE='' LT_PACKAGES=$work/list "$LT_TOP/scripts/env"
+system=$(XDG_CACHE_HOME=$work LT_CACHE='' LT_PACKAGES=$work/list "$LT_TOP/scripts/env" --print)
+rm "$system/etc/dkms/no-autoinstall" "$system/etc/dpkg/dpkg.cfg.d/99mmdebstrap"
+release=$(basename "$system"/usr/lib/modules/*)
+there() { LT_TREE=$system "$LT_TOP/scripts/in-tree" env -u LT_IN_TREE -u LT_TOP -u LT_CACHE -u LT_BUILD DEBIAN_FRONTEND=noninteractive "$@"; }
+# apt WORD...: with the output in $work/said, and also shown.
+apt() {
+	there apt-get -o APT::Sandbox::User=root -o DPkg::Options::=--force-unsafe-io --yes "$@" 2>&1 | tee "$work/said" ||
+		fail "apt-get $* failed"
+	[ -z "$(there dpkg --audit)" ] || fail "half configured after apt-get $*: $(there dpkg --audit)"
+}
+status() { there dkms status latency-tracker; }
+# What the build needs is gone: 1.8 GB of source, 200 MB of metadata.
+small() {
+	local size
+	size=$(du -sm "$system/var/lib/dkms" | cut -f1)
+	[ "$size" -lt 30 ] || fail "$size MB are left in /var/lib/dkms: $(du -m --max-depth=4 "$system/var/lib/dkms" | sort -n | tail -n 5)"
+}
+there apt-get -o APT::Sandbox::User=root update
+
+echo "== what apt would install"
+apt install --simulate "$work"/this/deb/*.deb
+for package in linux-source linux-headers-amd64; do
+	grep -q "^Inst $package " "$work/said" || fail "apt would not install $package"
+done
+
+echo "== without the kernel's source"
+apt install --no-install-recommends "$work"/this/deb/*.deb linux-headers-amd64
+why="latency-tracker: no module for Linux $release: linux-source-[0-9.]* is not installed; .* run: apt install linux-source-"
+grep "^$why" "$work/said" || fail "apt does not show what is missing"
+rc=0
+there dkms autoinstall -k "$release" >"$work/said" 2>&1 || rc=$?
+[ "$rc" -eq 0 ] || { cat "$work/said"; fail "dkms autoinstall ends with $rc"; }
+grep "^$why" "$work/said" || { cat "$work/said"; fail "dkms does not show what is missing"; }
+! status | grep installed || fail "a module was built"
+small
+
+echo "== what that line says"
+read -ra words < <(sed -n "s/^latency-tracker: no module .* run: apt //p" "$work/said")
+apt "${words[@]}"
+status
+status | grep -q "^latency-tracker/$version, $release, x86_64: installed" || fail "the module was not built when its source came"
+small
+there modinfo -k "$release" latency_tracker | grep -E '^(filename|vermagic|signer)' | tee "$work/modinfo"
+grep -q '^filename: *.*/updates/dkms/latency_tracker.ko' "$work/modinfo" || fail "modprobe would not find it"
+grep -q '^signer: *DKMS' "$work/modinfo" || fail "it is not signed"
+ls "$system/usr/share/man/man1/latency-tracker.1.gz" "$system/usr/bin/latency-tracker"
+
+echo "== in a virtual machine"
+# shellcheck disable=SC2016 # the machine's shell expands it
+"$LT_TOP/scripts/vm" --tree "$system" --kernel "$release" --icount 1 --log "$work/vm" -- sh -c '
+	. /lt/tests/lib.sh
+	. /lt/tests/block.sh
+	PATH=/usr/sbin:/usr/bin:/sbin:/bin
+	modprobe latency_tracker
+	null_disk slow 20000000
+	latency-tracker start slow_disk block threshold=10ms dev=slow
+	reads slow 5
+	wait_until 10 quiet slow_disk
+	latency-tracker watch slow_disk --count 5 || [ $? -eq 2 ]
+	assert_eq "$(stat slow_disk alerts)" 5 "alerts"
+	modprobe -r latency_tracker
+	! loaded' | tee "$work/said"
+[ "$(grep -c '^slow_disk .* dd .* slow RS' "$work/said")" -ge 5 ] || fail "the command did not show the alerts"
+"$LT_TOP/scripts/kernel-log-check" "$work/vm/dmesg.log"
+
+echo "== upgrade, without the source, which spares a second build"
+apt purge 'linux-source*'
+apt install --no-install-recommends "$work"/next/build/deb/*.deb
+grep "^$why" "$work/said" || fail "apt does not show what is missing"
+[ "$(status)" = "latency-tracker/$version+1: added" ] || fail "not the new version alone: $(status)"
+! there modinfo -k "$release" latency_tracker 2>/dev/null || fail "the old module is left"
+[ ! -e "$system/usr/src/latency-tracker-$version" ] || fail "the old source is left"
+small
+
+echo "== purge"
+mkdir -p "$system/var/lib/latency-tracker/captures/0001"
+apt purge latency-tracker latency-tracker-dkms latency-tracker-dev
+# but for the places where in-tree mounts this checkout and the cache
+left=$(find "$system" -xdev \( -path "$system/var/log" -o -path "$system/var/cache/apt" -o -path "$system$LT_TOP" -o -path "$system$LT_CACHE" \) -prune \
+	-o -iname '*latency[-_]tracker*' -print)
+[ -z "$left" ] || fail "left after a purge: $left"
+[ -z "$(find "$system/var/lib/dkms" -mindepth 1 ! -name 'mok.*' ! -name dkms_dbversion)" ] ||
+	fail "left in /var/lib/dkms: $(find "$system/var/lib/dkms")"
+[ ! -d "$system/usr/lib/modules/$release/updates" ] || fail "left: $(find "$system/usr/lib/modules/$release/updates")"
+! there dpkg-query -W 'latency-tracker*' 2>/dev/null | grep . || fail "dpkg still knows the packages"
