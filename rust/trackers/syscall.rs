@@ -61,11 +61,11 @@ tracker! {
         calls: ParamKind::Names(&CALLS) => 0,
             "only these calls, such as read,write; with ! first, all but these";
         waits: ParamKind::Switch => 1,
-            "also calls that are made to wait: poll, futex, nanosleep and the like";
+            "calls whose purpose is to wait as well: poll, futex, nanosleep and others";
         abi: ParamKind::Word(&["all", "native", "compat", "x32"]) => 0,
-            "only calls of this kind; compat are those of 32-bit programs";
+            "only calls of this ABI; compat is that of 32-bit programs";
         stacks: ParamKind::Word(&["timeout", "switch"]) => 0,
-            "when the task's stack is told: at the timeout; or also whenever it is switched in late",
+            "when to record the task's stack: on timeout, or also at each late switch-in",
             fixed;
     }
     keeps: 7;
