@@ -209,7 +209,7 @@ pub(crate) const fn words_of(fields: &[(usize, usize)]) -> usize {
     let (mut most, mut nth) = (0, 0);
     while nth < fields.len() {
         let (at, bits) = fields[nth];
-        assert!(at % 64 + bits <= 64 || at.is_multiple_of(64));
+        assert!(at % 64 + bits <= 64 || at % 64 == 0);
         most = if at + bits > most { at + bits } else { most };
         nth += 1;
     }

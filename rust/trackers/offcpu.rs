@@ -142,7 +142,7 @@ fn show_waker_stack(detail: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt
     f.write_str("\"")
 }
 
-/// See [`Kind::check`]. With a timeout there are alerts without an end.
+/// See [`crate::instance::kind::Kind::check`]. With a timeout there are alerts without an end.
 fn check(values: &Values) -> Option<(usize, &'static str)> {
     let [max, threshold, timeout] =
         [PARAM_MAX, common::THRESHOLD, common::TIMEOUT].map(|at| values[at]);
