@@ -100,7 +100,7 @@ case_of device large "dd/\d+ waited for disk $(dev_of vda)" offcpu threshold=0 c
 
 # On PREEMPT_RT, and where there are many, a thread does them.
 case_of storm 'late storm' \
-	'victim/\d+ could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
+	'victim/\d+ could have gone on, and waited for CPU 1, which (worked for softirq HI( of [a-z_ ]+)?|ran (ksoftirqd|ktimers)/1/\d+)' \
 	syscall threshold=600ms comm=victim calls=read
 rmmod lt_irqs
 case_of accept 'python3 /lt/tests/net.py serve 127.0.0.1 1 600' 'python3/\d+ waited for a timer' accept threshold=300ms

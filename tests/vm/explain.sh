@@ -65,7 +65,7 @@ interrupt() {
 }
 case_of interrupt 'CPU 1 worked for lt_long, "odd" name \(interrupt \d+\)' irq threshold=300ms
 # On PREEMPT_RT it is a thread's work.
-case_of interrupt 'CPU 1 (worked for softirq HI of a thread|ran (ksoftirqd|ktimers)/1/\d+)' softirq vec=hi threshold=300ms
+case_of interrupt 'CPU 1 (worked for softirq HI of interrupt irq_work|ran (ksoftirqd|ktimers)/1/\d+)' softirq vec=hi threshold=300ms
 
 # Any trace will do, with the alerts named.
 latency-tracker explain /tmp/captures/0001/trace --alerts /dev/null 2>/tmp/err && fail "no alerts: explained"
