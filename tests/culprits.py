@@ -200,7 +200,8 @@ CASES = [
         + r"CPU 1, which (worked for softirq HI( of interrupt irq_work)?|ran (ksoftirqd|ktimers)/1/\d+)"),
     Case("membarrier", causes.membarrier, f"{SLEEPS} threshold=1ms max_alerts=1",
         # It waits for a grace period. No CPU is in the way: the thread for that looks at them again after a while.
-        rf"({of('rcu_preempt', TIMER)}|{VICTIM}{WAITED}an RCU grace period(: readers on all CPUs)? \(\w+\))"),
+        # What follows the period is called by a thread of the CPU on PREEMPT_RT, which the tick wakes.
+        rf"({of('(rcu_preempt|rcuc/[0-9]+)' if RT else 'rcu_preempt', TIMER)}|{VICTIM}{WAITED}an RCU grace period(: readers on all CPUs)? \(\w+\))"),
     # A processor, and limits.
     Case("hog", late.hog, "wakeup threshold=300ms comm=victim", VICTIM + WOKEN + ran("hog")),
     Case("preempt", late.preempt, "runqueue threshold=300ms comm=victim",
@@ -248,6 +249,8 @@ CASES = [
 # `any` is each part.
 KNOWN_WRONG = [
     ("softirqs?", "storm", "stock rt", "what softirqs did counts for the thread that they interrupted"),
+    ("softirqs?", "later", "rt", "what woke the thread of the softirq is named, not what raised it"),
+    ("requests?", "device", "rt", "the thread of the disk's interrupt is named; nothing else shows the disk"),
 ]
 
 
