@@ -80,7 +80,7 @@ impl How {
         Limit::whole(self.is_trusted)
     }
 
-    /// The same for parts of registers.
+    /// Which parts of registers the reader may see.
     pub(crate) fn limit_of_part(&self) -> Limit {
         Limit::part(self.is_trusted)
     }

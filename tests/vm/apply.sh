@@ -100,6 +100,21 @@ echo 'foreign offcpu threshold=1h' >$CONF/f.conf
 applies 1 $CONF
 said "an instance called foreign runs already, of the tracker wakeup"
 rm $CONF/f.conf
+# The same name as that of one which was started here, and removed since.
+echo 'taken runqueue threshold=1h' >$CONF/f.conf
+applies 0 $CONF
+said "started taken"
+control '-taken'
+control 'taken wakeup threshold=1h'
+applies 1 $CONF
+said "an instance called taken runs already, of the tracker wakeup"
+assert_eq "$(awk '$1 == "taken" { print $2 }' $LT/control)" wakeup "the tracker of taken"
+applies 1 $CONF
+rm $CONF/f.conf
+applies 0 $CONF
+silent "removed taken"
+assert_eq "$(names)" "foreign other slow taken" "the instances"
+control '-taken'
 
 # The module has gone and come back.
 unload_module

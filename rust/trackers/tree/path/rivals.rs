@@ -176,7 +176,7 @@ const ROOM: usize = 8;
 #[derive(Clone, Copy)]
 struct Entry {
     rival: Rival,
-    /// Whether its name may be the begin of one.
+    /// Whether its name may have been cut.
     is_cut: bool,
 }
 

@@ -85,7 +85,7 @@ pub(crate) struct Head {
     spent: [Word; 3],
 }
 
-/// The begin of the name of the thread of an interrupt.
+/// How the name of an interrupt's thread begins.
 const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
 
 fn is_of_interrupt(task: &TaskRef<'_>) -> bool {
@@ -359,7 +359,7 @@ impl<'a> Timed<'a> {
 /// An interrupt that a CPU runs.
 #[derive(Clone, Copy)]
 pub(crate) enum Interrupt {
-    /// The handler of a line, with the begin of the name of its action, uncut.
+    /// The handler of a line, with the first bytes of its action's name, which may be longer.
     Handler(u64, [u64; 2]),
     /// A local interrupt, by its position.
     Vector(u64),

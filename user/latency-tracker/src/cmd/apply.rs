@@ -93,7 +93,7 @@ impl Books {
         self.entries.iter().find(|e| e.name == name)
     }
 
-    /// Notes at once what has been done, so that an interruption leaves no instance that nobody knows of.
+    /// Notes at once what has been done, so that what an interrupted run has started is still known.
     fn note(&mut self, name: &str, entry: Option<&Entry>) -> Result<()> {
         self.entries.retain(|e| e.name != name);
         self.entries.extend(entry.cloned());
@@ -189,7 +189,9 @@ impl<'a> Apply<'a> {
             self.books.note(&entry.name, Some(entry))?;
             return Ok(Done::Started);
         };
-        let before = self.books.of(&entry.name).cloned();
+        // What the notes say of another tracker is about an instance that somebody has replaced since.
+        let before = self.books.of(&entry.name);
+        let before = before.filter(|b| b.tracker == running.tracker).cloned();
         if before.is_none() && running.tracker != entry.tracker {
             bail!(
                 "an instance called {} runs already, of the tracker {}; `apply` has not started it",
