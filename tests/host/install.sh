@@ -44,7 +44,10 @@ tree | grep -v '^d' | awk '{ print $2, $3 }' >"$work/files"
 cat >"$work/wanted" <<-END
 	644 ./lib/modules/$release/updates/latency_tracker.ko
 	755 ./usr/bin/latency-tracker
+	644 ./usr/lib/modprobe.d/latency-tracker.conf
+	644 ./usr/lib/systemd/system/latency-tracker-record@.service
 	644 ./usr/lib/systemd/system/latency-tracker.service
+	644 ./usr/lib/sysusers.d/latency-tracker.conf
 	644 ./usr/share/bash-completion/completions/latency-tracker
 	644 ./usr/share/fish/vendor_completions.d/latency-tracker.fish
 	644 ./usr/share/latency-tracker/installed

@@ -23,6 +23,7 @@ mod readiness;
 mod record;
 mod rt;
 mod seconds;
+mod service;
 mod size;
 mod wait;
 mod way;

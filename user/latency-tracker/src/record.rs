@@ -26,7 +26,7 @@ mod policy;
 mod room;
 mod stream;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -46,6 +46,7 @@ use self::stream::{Stream, Woken};
 use crate::Outcome;
 use crate::explain::explain;
 use crate::out::{self, bytes, note};
+use crate::service::Service;
 use crate::wait::{Signals, Wake};
 
 /// Where captures go unless another place is given.
@@ -59,6 +60,7 @@ const EXPLAINED: usize = 3;
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
+    let service = Service::find();
     crate::instance::load_module(root)?;
     leftovers::clean(root);
     instance::check(root, args)?;
@@ -94,10 +96,12 @@ pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
         "armed; captures go to {} (Ctrl-C ends)",
         captures.path().display()
     ))?;
+    service.ready();
     let recorder = Recorder {
         root,
         args,
         signals: &signals,
+        service: &service,
         captures: &captures,
         tracker: armed.tracker(),
     };
@@ -136,6 +140,7 @@ struct Recorder<'a> {
     root: &'a ProcRoot,
     args: &'a RecordArgs,
     signals: &'a Signals,
+    service: &'a Service,
     captures: &'a Captures,
     tracker: &'a str,
 }
@@ -143,9 +148,9 @@ struct Recorder<'a> {
 /// What became of a wake-up that the policy wants captured.
 enum Kept {
     /// A capture with a trace.
-    Capture,
+    Capture(PathBuf),
     /// A capture without one, or only lines on standard error; it has been reported.
-    Alerts,
+    Alerts(Option<PathBuf>),
     /// Nothing: there is no room within the budget.
     Nothing,
 }
@@ -163,8 +168,11 @@ impl Recorder<'_> {
         let mut history = History::default();
         let mut outcome = Outcome::Fine;
         while !history.complete(&policy) {
-            if self.signals.wait(Some(stream.file()), end)? != Wake::Ready {
-                break;
+            self.service.alive();
+            match self.signals.wait(Some(stream.file()), self.service.next(end))? {
+                Wake::Ready => {}
+                Wake::Timeout if end.is_none_or(|end| Instant::now() < end) => continue,
+                Wake::Timeout | Wake::Signal => break,
             }
             let woken_at = Instant::now();
             let woken = stream.read()?;
@@ -190,6 +198,7 @@ impl Recorder<'_> {
                 break;
             }
         }
+        self.service.stopping();
         // After the last capture it has just been said.
         if !history.complete(&policy) {
             out::line("\nended; in all")?;
@@ -209,19 +218,27 @@ impl Recorder<'_> {
     ) -> Result<bool> {
         if let Err(skip) = history.decide(&self.args.policy(), woken_at) {
             history.skipped += 1;
+            self.service.alerts(&woken.alerts, None);
             self.say_skipped(woken, skip)?;
             return Ok(true);
         }
-        let kept = self.capture(woken, woken_at, history, (flight, evidence))?;
+        let kept = self.capture(woken, woken_at, history, (flight, evidence));
+        let path = match &kept {
+            Ok(Kept::Capture(path)) => Some(path),
+            Ok(Kept::Alerts(path)) => path.as_ref(),
+            Ok(Kept::Nothing) | Err(_) => None,
+        };
+        self.service.alerts(&woken.alerts, path.map(PathBuf::as_path));
+        let kept = kept?;
         // In a thread of its own, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| evidence.rearm()).join());
         match kept {
-            Kept::Capture => {
+            Kept::Capture(_) => {
                 history.captured(Instant::now());
                 self.forget_old();
-                out::line(&self.state(history)?)?;
+                self.say_state(history)?;
             }
-            Kept::Alerts => {
+            Kept::Alerts(_) => {
                 history.failed(Instant::now());
                 match flight.revive(self.captures.path(), left) {
                     Ok(true) => note(
@@ -230,7 +247,7 @@ impl Recorder<'_> {
                     Ok(false) => {}
                     Err(error) => note(&format!("no flight recorder: {error:#}")),
                 }
-                out::line(&self.state(history)?)?;
+                self.say_state(history)?;
             }
             Kept::Nothing => {
                 self.say_skipped(woken, Skip::Budget)?;
@@ -286,9 +303,10 @@ impl Recorder<'_> {
             Ok(None) => return Ok(Kept::Nothing),
             Err(error) => {
                 self.print_alerts(woken, &error);
-                return Ok(Kept::Alerts);
+                return Ok(Kept::Alerts(None));
             }
         };
+        self.service.alive();
         let alerts = out::plural(woken.alerts.len(), "alert");
         let (with, explained) = match failure {
             None => ("saved", !self.args.no_explain),
@@ -301,16 +319,17 @@ impl Recorder<'_> {
         if explained {
             out::line(&self.explanation(&partial, woken)?)?;
         }
-        match self.captures.keep(partial, number) {
-            Ok(path) => out::line(&format!("saved as {}", path.display()))?,
+        let path = match self.captures.keep(partial, number) {
+            Ok(path) => path,
             Err(error) => {
                 self.print_alerts(woken, &error);
-                return Ok(Kept::Alerts);
+                return Ok(Kept::Alerts(None));
             }
-        }
+        };
+        out::line(&format!("saved as {}", path.display()))?;
         Ok(match failure {
-            None => Kept::Capture,
-            Some(_) => Kept::Alerts,
+            None => Kept::Capture(path),
+            Some(_) => Kept::Alerts(Some(path)),
         })
     }
 
@@ -428,6 +447,12 @@ impl Recorder<'_> {
             slowest.subject()
         );
         out::line(&out::fit_line(&text))
+    }
+
+    fn say_state(&self, history: &History) -> Result<()> {
+        let state = self.state(history)?;
+        self.service.status(&state.replace('\n', "  "));
+        out::line(&state)
     }
 
     fn state(&self, history: &History) -> Result<String> {

@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+# shellcheck shell=sh
+#
+# The units of `make install` under systemd: the instances of /etc/latency-tracker run, `systemctl reload` applies a
+# changed file, a wrong line fails the unit and is in the journal. The recorder of an instance reports that it is ready,
+# makes a capture, and enters the alert in the journal with its fields; one that hangs is killed by the watchdog and
+# started again, and leaves no session behind; so is one whose session daemon was killed. Members of the group
+# latency-tracker, and no others, read the alerts. `systemctl stop` leaves nothing. systemd finds the units hardened.
+# kernels: stock
+# cpus: 2
+# icount: 1
+# root: full
+# debug: no, LTTng's modules are not built for this kernel
+# timeout: 900
+# long-part: the recorder
+
+. /lt/tests/lib.sh
+. /lt/tests/block.sh
+
+# systemd is the first process of a container with this machine's devices, but with processes and mounts of its own. What
+# follows runs in there.
+if [ -z "${SERVICE_INSIDE:-}" ]; then
+	mkdir -p "/lt/clone/build/$(uname -r)"
+	cp -r /lt/scripts /lt/clone/
+	cp -r /lt/bin /lt/clone/build/user
+	cp /lt/latency_tracker.ko "/lt/clone/build/$(uname -r)/"
+	/lt/clone/scripts/install
+	null_disk slow 20000000
+	ln -sf /dev/null /etc/systemd/system/systemd-udevd.service
+	cat >/etc/systemd/system/inside.service <<-END
+		[Service]
+		Type=oneshot
+		Environment=SERVICE_INSIDE=1 LT_LONG=${LT_LONG:-}
+		WorkingDirectory=/lt
+		ExecStart=/bin/sh /lt/tests/vm/service.sh
+		StandardOutput=file:/lt/said
+		StandardError=inherit
+		TimeoutStartSec=infinity
+		ExecStopPost=/bin/sh -c 'echo \$EXIT_STATUS >/lt/status; systemctl --no-block --force exit'
+	END
+	env -i container=test /usr/bin/unshare --pid --mount --fork --kill-child --mount-proc \
+		/usr/lib/systemd/systemd --unit=inside.service >/lt/systemd 2>&1 || :
+	cat /lt/said || :
+	[ "$(cat /lt/status 2>&1)" = 0 ] || { tail -n 40 /lt/systemd; fail "see above"; }
+	exit 0
+fi
+
+CONF=/etc/latency-tracker
+RECORDER=latency-tracker-record@slow
+CAPTURES=/var/lib/latency-tracker/captures
+trap '[ $? -eq 0 ] || { systemctl --no-pager status "latency-tracker*" lttng-sessiond; journalctl --no-pager -n 60; }' EXIT
+
+names() { awk '{ print $1 }' $LT/control | sort | xargs; }
+property() { systemctl show --value -p "$1" $RECORDER; }
+is() { [ "$(property "$1")" = "$2" ]; }
+differs() { [ "$(property "$1")" != "$2" ]; }
+captures() { find $CAPTURES -mindepth 1 -maxdepth 1 -name '[0-9]*' | wc -l; }
+has_captures() { [ "$(captures)" -ge "$1" ]; }
+sessions() { lttng --no-sessiond list 2>/dev/null | grep -c 'latency-tracker-slow-' || :; }
+one_session() { [ "$(sessions)" = 1 ]; }
+# entries FIELD=VALUE...: how many entries of alerts the journal has.
+entries() { journalctl --quiet -o json "$@" | wc -l; }
+has_entries() { _n=$1; shift; [ "$(entries "$@")" -eq "$_n" ]; }
+said() { journalctl --quiet -o cat -u "$1" | grep -qF -- "$2"; }
+
+echo "== hardening"
+for unit in latency-tracker.service $RECORDER.service; do
+	systemd-analyze security --no-pager --threshold=40 $unit >/tmp/security || { cat /tmp/security; fail "$unit is not hardened"; }
+	tail -n 1 /tmp/security
+done
+
+echo "== instances"
+mkdir $CONF
+echo 'slow block threshold=10ms dev=slow' >$CONF/slow.conf
+systemd-sysusers
+group=$(getent group latency-tracker | cut -d: -f3)
+systemctl start latency-tracker
+assert_eq "$(names)" slow "the instances"
+assert_eq "$(stat -c %g $LT/slow/alerts 2>/dev/null || busybox stat -c %g $LT/slow/alerts)" "$group" "the group of what is read"
+setpriv --reuid 65534 --regid 65534 --groups "$group" latency-tracker list
+refused "another user" setpriv --reuid 65534 --regid 65534 --clear-groups latency-tracker list
+echo 'late wakeup threshold=1h' >$CONF/late.conf
+systemctl reload latency-tracker
+assert_eq "$(names)" "late slow" "the instances after reload"
+echo 'oops' >$CONF/wrong.conf
+refused "a wrong line" systemctl reload latency-tracker
+wait_until 60 said latency-tracker "$CONF/wrong.conf:1:"
+assert_eq "$(names)" "late slow" "the instances after a wrong line"
+rm $CONF/wrong.conf
+
+if [ -z "${LT_LONG:-}" ]; then
+	systemctl stop latency-tracker
+	assert_eq "$(names)" "" "the instances after stop"
+	exit 0
+fi
+
+echo "== the recorder"
+echo 'RECORD_OPTIONS="--cooldown 0s --rotate --keep-for 30d"' >/etc/default/latency-tracker-record@slow
+mkdir /etc/systemd/system/latency-tracker-record@.service.d
+printf '[Service]\nRestartSec=1s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf
+systemctl daemon-reload
+systemctl start $RECORDER
+assert_eq "$(sessions)" 1 "sessions of a recorder that is ready"
+reads slow 1 8
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=64
+entry=$(journalctl --quiet -o json LATENCY_TRACKER_SECTOR=64)
+for field in LATENCY_TRACKER_INSTANCE\":\"slow LATENCY_TRACKER_TRACKER\":\"block LATENCY_TRACKER_COMM\":\"dd \
+	LATENCY_TRACKER_CAPTURE\":\"$CAPTURES/0001 PRIORITY\":\"4 SYSLOG_IDENTIFIER\":\"latency-tracker; do
+	case $entry in *"\"$field\""*) ;; *) fail "no $field in $entry" ;; esac
+done
+case $(property StatusText) in captures\ 1\ *) ;; *) fail "status: $(property StatusText)" ;; esac
+said $RECORDER "saved as $CAPTURES/0001" || fail "the journal does not have what it prints"
+
+echo "== a recorder that hangs"
+printf '[Service]\nRestartSec=1s\nWatchdogSec=20s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf
+systemctl daemon-reload
+systemctl restart $RECORDER
+for _ in 1 2; do
+	wait_until 60 differs WatchdogTimestampMonotonic "$(property WatchdogTimestampMonotonic)"
+done
+assert_eq "$(property NRestarts)" 0 "restarts of one that does not hang"
+kill -STOP "$(property MainPID)"
+wait_until 300 is NRestarts 1
+wait_until 300 is ActiveState active
+wait_until 60 one_session
+printf '[Service]\nRestartSec=1s\n' >/etc/systemd/system/latency-tracker-record@.service.d/test.conf
+systemctl daemon-reload
+systemctl restart $RECORDER
+reads slow 1 16
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=128 LATENCY_TRACKER_CAPTURE=$CAPTURES/0002
+
+echo "== without its session daemon"
+systemctl kill --kill-whom=main --signal=KILL lttng-sessiond
+reads slow 1 24
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=192
+wait_until 300 one_session
+reads slow 1 32
+wait_until 300 has_entries 1 LATENCY_TRACKER_SECTOR=256
+journalctl --quiet -o json LATENCY_TRACKER_SECTOR=256 | grep -q "\"LATENCY_TRACKER_CAPTURE\":\"$CAPTURES/" || fail "no capture by the new daemon"
+has_captures 3 || fail "$(captures) captures"
+
+echo "== end"
+systemctl stop $RECORDER latency-tracker
+assert_eq "$(names)" "" "the instances after stop"
+assert_eq "$(sessions)" 0 "sessions after stop"
+is Result success || fail "the recorder ended with $(property Result)"
+systemctl stop lttng-sessiond
+modprobe -r latency_tracker

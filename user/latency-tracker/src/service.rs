@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What systemd is told by a command that it runs as a service: that it is ready, that it is alive, and each alert, as
+//! an entry of the journal with a field for each word of the alert. Otherwise all of this does nothing.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use lt_proc::Alert;
+use sd_notify::NotifyState;
+
+use crate::out::{self, note};
+
+/// Where entries go.
+const JOURNAL: &str = "/run/systemd/journal/socket";
+
+/// `MESSAGE_ID` of an alert.
+const ALERT: &str = "7d2e4c0bd1f94e0c9b0f6a52f1c83e17";
+
+/// `PRIORITY` of an alert: a warning.
+const WARNING: &str = "4";
+
+#[derive(Debug)]
+pub(crate) struct Service {
+    /// How long it may be silent before it is killed and restarted.
+    watchdog: Option<Duration>,
+    journal: Option<UnixDatagram>,
+}
+
+impl Service {
+    pub(crate) fn find() -> Self {
+        let journal = match writes_to_journal().then(connect).transpose() {
+            Ok(journal) => journal,
+            Err(error) => {
+                note(&format!("alerts have no entries in the journal: {error:#}"));
+                None
+            }
+        };
+        Self {
+            watchdog: sd_notify::watchdog_enabled(),
+            journal,
+        }
+    }
+
+    /// Sent once; `systemctl start` returns.
+    pub(crate) fn ready(&self) {
+        tell(&[NotifyState::Ready]);
+    }
+
+    /// What `systemctl status` shows.
+    pub(crate) fn status(&self, text: &str) {
+        tell(&[NotifyState::Status(text)]);
+    }
+
+    pub(crate) fn stopping(&self) {
+        tell(&[NotifyState::Stopping]);
+    }
+
+    /// To be called by [`Service::next`], and before what takes long.
+    pub(crate) fn alive(&self) {
+        if self.watchdog.is_some() {
+            tell(&[NotifyState::Watchdog]);
+        }
+    }
+
+    /// When [`Service::alive`] is due, or `end` if that is earlier.
+    pub(crate) fn next(&self, end: Option<Instant>) -> Option<Instant> {
+        let due = self.watchdog.map(|time| Instant::now() + time / 2);
+        [due, end].into_iter().flatten().min()
+    }
+
+    /// Enters them in the journal, with the capture that has them. What cannot be entered is said.
+    pub(crate) fn alerts(&self, alerts: &[Alert], capture: Option<&Path>) {
+        let Some(journal) = &self.journal else {
+            return;
+        };
+        let mut failed = 0;
+        let mut last = None;
+        for alert in alerts {
+            let sent = entry(alert, capture).and_then(|entry| Ok(journal.send(&entry)?));
+            if let Err(error) = sent {
+                failed += 1;
+                last = Some(error);
+            }
+        }
+        if let Some(error) = last {
+            let failed = out::plural(failed, "alert");
+            note(&format!("{failed} without an entry in the journal: {error:#}"));
+        }
+    }
+}
+
+fn tell(states: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(states) {
+        note(&format!("systemd was not told: {error}"));
+    }
+}
+
+/// Whether standard error is the journal, as systemd says it in `JOURNAL_STREAM`: device and inode.
+fn writes_to_journal() -> bool {
+    let Ok(stream) = std::env::var("JOURNAL_STREAM") else {
+        return false;
+    };
+    fs::metadata("/proc/self/fd/2")
+        .is_ok_and(|stderr| stream == format!("{}:{}", stderr.dev(), stderr.ino()))
+}
+
+fn connect() -> Result<UnixDatagram> {
+    let socket = UnixDatagram::unbound()?;
+    socket.connect(JOURNAL).context(JOURNAL)?;
+    // A journal that hangs must not hold up the next capture.
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// An alert in the journal's native protocol. The fields are those of `--json`.
+fn entry(alert: &Alert, capture: Option<&Path>) -> Result<Vec<u8>> {
+    let mut entry = Vec::new();
+    let message = out::printable(&alert.to_string());
+    let fixed = [
+        ("MESSAGE", &*message),
+        ("MESSAGE_ID", ALERT),
+        ("PRIORITY", WARNING),
+        ("SYSLOG_IDENTIFIER", "latency-tracker"),
+    ];
+    for (name, value) in fixed {
+        field(&mut entry, name, value)?;
+    }
+    if let Some(capture) = capture {
+        let path = capture.to_string_lossy();
+        field(&mut entry, "LATENCY_TRACKER_CAPTURE", &path)?;
+    }
+    if let serde_json::Value::Object(fields) = serde_json::to_value(alert)? {
+        for (key, value) in fields {
+            let name = format!("LATENCY_TRACKER_{}", key.to_ascii_uppercase());
+            match value {
+                serde_json::Value::String(text) => field(&mut entry, &name, &text)?,
+                other => field(&mut entry, &name, &other.to_string())?,
+            }
+        }
+    }
+    Ok(entry)
+}
+
+/// A value of several lines is preceded by its length.
+fn field(entry: &mut Vec<u8>, name: &str, value: &str) -> Result<()> {
+    if value.contains('\n') {
+        writeln!(entry, "{name}")?;
+        entry.extend((value.len() as u64).to_le_bytes());
+        writeln!(entry, "{value}")?;
+    } else {
+        writeln!(entry, "{name}={value}")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry_of(line: &str, capture: Option<&Path>) -> Result<Vec<u8>> {
+        entry(&Alert::parse(line)?, capture)
+    }
+
+    const LINE: &str = r#"seq=7 time=900 instance=slow tracker=block reason=threshold delay=20 threshold=10 cpu=1 pid=4 tid=5 comm="a\nb" dev=8:0 sector=64"#;
+
+    #[test]
+    fn an_alert_has_its_words_as_fields() -> Result<()> {
+        let entry = entry_of(LINE, Some(Path::new("/captures/0001")))?;
+        let text = String::from_utf8_lossy(&entry);
+        for field in [
+            "PRIORITY=4\n",
+            "LATENCY_TRACKER_SEQ=7\n",
+            "LATENCY_TRACKER_INSTANCE=slow\n",
+            "LATENCY_TRACKER_DELAY=20\n",
+            "LATENCY_TRACKER_SECTOR=64\n",
+            "LATENCY_TRACKER_CAPTURE=/captures/0001\n",
+        ] {
+            assert!(text.contains(field), "no {field:?} in {text}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_line_feed_in_a_name_makes_no_field_of_its_own() -> Result<()> {
+        let entry = entry_of(LINE, None)?;
+        let name = b"LATENCY_TRACKER_COMM\n\x03\0\0\0\0\0\0\0a\nb\n";
+        assert!(
+            entry.windows(name.len()).any(|bytes| bytes == name),
+            "{}",
+            String::from_utf8_lossy(&entry)
+        );
+        Ok(())
+    }
+}
