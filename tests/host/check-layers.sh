@@ -42,6 +42,8 @@ with rust/engine/histogram.rs '$a use crate::engine::stats::Stats;'
 refuses check-layers 'rust/engine/histogram.rs: in a circle, by rust/engine/stats.rs'
 with user/latency-tracker/src/out.rs '/^use /i use crate::cmd::names;'
 refuses check-layers 'user/latency-tracker/src/out.rs: imports user/latency-tracker/src/cmd.rs, which is a layer above'
+with user/lt-model/src/wakers.rs '/^use /i use crate::why::path;'
+refuses check-layers 'user/lt-model/src/wakers.rs: imports user/lt-model/src/why/path.rs, which is a layer above'
 with user/lt-proc/Cargo.toml '/^\[dependencies\]/a latency-tracker = { path = "../latency-tracker" }'
 refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not below it'
 

@@ -3,9 +3,9 @@
 //! `analyze`: answers from a trace of the kernel, however it was recorded.
 //!
 //! ```text
-//! trace --feed.rs--> lt_model::Model --lt_analyze--> pieces --fold.rs, show.rs--> text, or JSON
-//!                                                          |--verdict.rs-------> a sentence
-//!                                                          `--picture.rs-------> a trace for Perfetto
+//! trace --feed.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
+//!                                                             |--verdict.rs-------> a sentence
+//!                                                             `--picture.rs-------> a trace for Perfetto
 //! ```
 
 mod args;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
-use lt_model::{Class, Model, ThreadId};
+use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs, When};
@@ -60,7 +60,7 @@ fn path(args: &PathArgs) -> Result<Outcome> {
         Some(limit) => {
             let wanted = |model: &Model| {
                 let (thread, (from, to), _) = asked(model, args)?;
-                Ok(lt_analyze::wanted(model, thread, from, to))
+                Ok(why::wanted(model, thread, from, to))
             };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
             feed::read_within(limit, &args.trace, args.from, &interrupted, wanted)?
@@ -71,7 +71,7 @@ fn path(args: &PathArgs) -> Result<Outcome> {
     if let Some(several) = several {
         note(&several);
     }
-    let pieces = lt_analyze::path(model, thread, from, to);
+    let pieces = why::path(model, thread, from, to);
     let shown = show::Shown {
         model,
         thread,
@@ -147,7 +147,7 @@ fn choose(
     let span = |id| model.thread(id)?.span();
     let spans: Vec<(u64, u64)> = model.by_tid(tid).filter_map(span).collect();
     let is_dead = |id| model.thread(id).is_some_and(|thread| thread.dead);
-    match lt_analyze::thread_in(model, tid, from, to).and_then(|id| Some((id, span(id)?))) {
+    match why::thread_in(model, tid, from, to).and_then(|id| Some((id, span(id)?))) {
         Some((id, (begin, end))) => {
             let there = spans.iter().filter(|(a, b)| *a < to && *b > from);
             let several = (there.count() > 1).then(|| {

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What happened: from the events of a kernel to what each thread and each processor did at any time, and who woke
-//! whom.
+//! What happened, and why: from the events of a kernel to what each thread and each processor did at any time, and who
+//! woke whom; and from that to answers ([`why`]).
 //!
 //! ```text
 //! sched_switch, sched_waking, irq_..., sys_... --Builder::feed--> Model { threads, processors, wakings }
 //!
 //! thread 7   |running| blocked        |waiting|running |interrupted|running|
 //!                                     ^ waking: by thread 9, by interrupt 24, by a timer ...
+//!
+//! Model --why::path--> thread 7 runs, thread 9 does what 7 waits for, 7 waits for a CPU ...
 //! ```
 //!
 //! The intervals of a thread follow each other without a gap from where it is first known to its end, and so do those
-//! of a processor. All analyses rest on them. The crate knows no format of traces: an [`Event`] is made by a reader
+//! of a processor. All answers rest on them. The crate knows no format of traces: an [`Event`] is made by a reader
 //! of traces, or by a test.
 
 mod build;
@@ -30,6 +32,7 @@ mod thread;
 mod tiles;
 mod wakers;
 mod wanted;
+pub mod why;
 
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};

@@ -7,7 +7,7 @@
 //! rows   9ms  [3 steps]    30ms  3us  7ms
 //! ```
 
-use lt_analyze::Piece;
+use lt_model::why::Piece;
 
 /// What is shown of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,8 +118,8 @@ pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lt_analyze::Cause;
     use lt_model::ThreadId;
+    use lt_model::why::Cause;
     use proptest::prelude::*;
 
     /// Steps of these lengths and depths, one after the other.

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
-use lt_analyze::{Cause, Piece, Wait, waits};
+use lt_model::why::{Cause, Piece, Wait, waits};
 use lt_model::{Class, Interval, Model, State, ThreadId, Use, Waker};
 use lt_perfetto::{Arrow, Details, Track, Value, Writer};
 

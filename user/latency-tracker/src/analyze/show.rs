@@ -4,8 +4,10 @@
 
 use std::collections::HashMap;
 
-use lt_analyze::{Cause, Leaf, Limit, Piece, Place, causes, instead};
-use lt_model::{Context, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector};
+use lt_model::why::{Cause, Leaf, Limit, Piece, Place, causes, instead};
+use lt_model::{
+    Context, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector, why,
+};
 use lt_proc::Nanos;
 use serde::Serialize;
 
@@ -39,7 +41,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    fn new(sum: &lt_analyze::Sum) -> Self {
+    fn new(sum: &why::Sum) -> Self {
         Self {
             threads: vec![sum.thread],
             cause: sum.cause,
@@ -49,7 +51,7 @@ impl Group {
         }
     }
 
-    fn add(&mut self, sum: &lt_analyze::Sum) {
+    fn add(&mut self, sum: &why::Sum) {
         self.threads.push(sum.thread);
         self.time += sum.time;
         self.count += sum.count;
@@ -313,7 +315,7 @@ impl Shown<'_> {
 
     /// For programs; times are ns of the trace's clock.
     pub(crate) fn json(&self) -> Json {
-        let sum = |sum: lt_analyze::Sum| Sum {
+        let sum = |sum: why::Sum| Sum {
             thread: self.thread_json(sum.thread),
             cause: self.cause_json(sum.cause),
             time: sum.time,
@@ -616,7 +618,7 @@ mod tests {
             switch(30, 0, 7, S, 0),
         ]);
         let thread = model.by_tid(7).next().unwrap();
-        let pieces = lt_analyze::path(&model, thread, 0, 30);
+        let pieces = why::path(&model, thread, 0, 30);
         let shown = Shown {
             model: &model,
             thread,

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use lt_analyze::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, used};
+use lt_model::why::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, used};
 use lt_model::{Events, Model, Use};
 
 use super::show::{Group, Shown};
@@ -291,7 +291,7 @@ mod tests {
         made::{self, R, S, at, model, waking},
         words::Facts,
     };
-    use lt_model::{SwitchedOut, What};
+    use lt_model::{SwitchedOut, What, why};
 
     /// `late/7` waits for three workers, 4 each, and for `hog/8`, 7.
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         let model = model(&events);
         let thread = model.by_tid(7).next().unwrap();
         let range = (1, time);
-        let pieces = lt_analyze::path(&model, thread, range.0, range.1);
+        let pieces = why::path(&model, thread, range.0, range.1);
         let shown = Shown {
             model: &model,
             thread,
@@ -374,7 +374,7 @@ mod tests {
             let model = model(&events);
             let thread = model.by_tid(7).next().unwrap();
             let range = (10, 910);
-            let pieces = lt_analyze::path(&model, thread, range.0, range.1);
+            let pieces = why::path(&model, thread, range.0, range.1);
             let shown = Shown {
                 model: &model,
                 thread,

@@ -2,7 +2,7 @@
 
 //! What threads, causes and reasons are called.
 
-use lt_analyze::{Cause, Leaf, Limit, Place, Quota};
+use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
 use lt_model::{
     Disk, Events, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
 };

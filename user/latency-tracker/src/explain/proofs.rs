@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use lt_analyze::{Beside, Leaf, Quota, Slept};
+use lt_model::why::{Beside, Leaf, Quota, Slept};
 use lt_model::{Interval, Model, Sleep, State, ThreadId, Vector};
 use lt_proc::evidence::{Cgroup, Counters, Evidence};
 use lt_proc::{Alert, Reason};

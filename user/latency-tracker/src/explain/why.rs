@@ -5,7 +5,7 @@
 //! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
 //! interrupt, or to no task, is explained by what the processor did that saw it end.
 
-use lt_analyze::{Piece, Sum, Worker, causes, path_beside, thread_in, unusual, used};
+use lt_model::why::{Piece, Sum, Worker, Working, causes, path_beside, thread_in, unusual, used};
 use lt_model::{Model, ThreadId, Use};
 use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, Nanos, Reason};
@@ -274,7 +274,7 @@ impl<'a> Why<'a> {
         }
         lines.push(String::new());
         lines.push("  worked more than in the rest of the trace, in % of a CPU".into());
-        let row = |w: &lt_analyze::Working| {
+        let row = |w: &Working| {
             let who = match w.who {
                 Worker::Thread(id) => name_at(model, id, self.to),
                 Worker::Leaf(leaf) => leaf_name(model, leaf),

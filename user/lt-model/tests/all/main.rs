@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The state machines: by tables of events, and by any events at all.
+//! The state machines, and the answers from what they give: by tables of events, and by any events at all.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
 mod anything;
@@ -11,3 +11,4 @@ mod recorded;
 mod states;
 mod tiles;
 mod wakers;
+mod why;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-use lt_model::{Event, SwitchedOut, What};
+use lt_model::{Event, SwitchedOut, What, why};
 use proptest::prelude::*;
 
 use super::pftrace::{Pftrace, Slice};
@@ -10,7 +10,7 @@ use crate::analyze::words::Facts;
 
 /// A thread's path in that time, drawn.
 fn drawn(m: &Model, thread: ThreadId, range: (u64, u64)) -> (Vec<Piece>, Pftrace) {
-    let pieces = lt_analyze::path(m, thread, range.0, range.1);
+    let pieces = why::path(m, thread, range.0, range.1);
     let picture = Picture {
         model: m,
         facts: &Facts::NONE,
@@ -118,7 +118,7 @@ fn a_chain_down_to_a_device_is_drawn() {
 fn an_alert_is_above_its_path_and_both_may_begin_before_the_trace() {
     let m = model(&[switch(100, 0, 0, R, 7), switch(120, 0, 7, S, 0)]);
     let thread = m.by_tid(7).next().unwrap();
-    let pieces = lt_analyze::path(&m, thread, 90, 110);
+    let pieces = why::path(&m, thread, 90, 110);
     let alarm = |name: &str, range| Alarm {
         name: name.into(),
         range,

@@ -4,10 +4,10 @@
 
 use std::collections::HashMap;
 
-use lt_model::ThreadId;
+use crate::ThreadId;
 
-use crate::cause::Cause;
-use crate::path::Piece;
+use super::cause::Cause;
+use super::path::Piece;
 
 /// The pieces of a path that are of one thread, for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 //! Limits of the kernel: named only if it is proved that they held the thread back.
 
-use lt_analyze::{Beside, Cause, Leaf, Limit, Nothing, Place, Quota, Slept, path_beside};
+use lt_model::why::{Beside, Cause, Leaf, Limit, Nothing, Place, Quota, Slept, path_beside};
 use lt_model::{
     Builder, Disk, Event, Interval, Priority, Runtime, Sleep, Stage, State, SwitchedOut, ThreadId,
     What,

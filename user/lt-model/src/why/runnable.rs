@@ -2,10 +2,10 @@
 
 //! Why a runnable thread did not run, as far as the events show more than for which CPU it waited.
 
-use lt_model::{Interval, Model, Sign, ThreadId, Use};
+use crate::{Interval, Model, Sign, ThreadId, Use};
 
-use crate::beside::{Beside, Quota};
-use crate::cause::{Cause, Limit};
+use super::beside::{Beside, Quota};
+use super::cause::{Cause, Limit};
 
 /// A quota is named if other threads had the CPU for no more than this part of the time: else they may be why.
 const BUSY: u64 = 10;

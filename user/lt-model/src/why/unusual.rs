@@ -4,9 +4,9 @@
 
 use std::collections::HashMap;
 
-use lt_model::{Model, Stretch, ThreadId, Use};
+use crate::{Model, Stretch, ThreadId, Use};
 
-use crate::cause::Leaf;
+use super::cause::Leaf;
 
 /// Who uses a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

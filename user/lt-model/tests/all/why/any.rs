@@ -2,7 +2,7 @@
 
 //! Whatever happened: the pieces of a path tile the time that was asked for, and those of others lie inside a wait.
 
-use lt_analyze::{Cause, causes, handled, instead, path, wanted};
+use lt_model::why::{Cause, causes, handled, instead, path, wanted};
 use lt_model::{Builder, Kept, Model, State, ThreadId};
 use proptest::prelude::*;
 

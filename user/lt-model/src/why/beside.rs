@@ -2,9 +2,9 @@
 
 //! What is known beside the events: from counters of the kernel, and from stacks.
 
-use lt_model::{Interval, ThreadId};
+use crate::{Interval, ThreadId};
 
-use crate::cause::Leaf;
+use super::cause::Leaf;
 
 /// Whether a quota (`cpu.max`) held a thread back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Answers from what threads and processors did (lt-model). Each analysis is a function of a model; how its result is
-//! shown, and where the events come from, is for others.
+//! Why: answers from what threads and processors did. Each analysis is a function of a model, and rests on what the crate
+//! tells everybody of it; how its result is shown, and where the events come from, is for others.
 
 mod beside;
 mod cause;

@@ -2,7 +2,7 @@
 
 //! Waits for a request of a disk, by where the request was.
 
-use lt_analyze::{Cause, Leaf, path};
+use lt_model::why::{Cause, Leaf, Piece, path};
 use lt_model::{Builder, Disk, Event, Sleep, Stage, SwitchedOut, What};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
@@ -64,7 +64,7 @@ fn parts(events: &[Event<'static>]) -> String {
     all.iter().for_each(|e| builder.feed(e));
     let m = builder.finish();
     let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
-    let words = |p: &lt_analyze::Piece| match p.cause {
+    let words = |p: &Piece| match p.cause {
         Cause::Held(disk, place, None) => {
             assert_eq!(disk, DISK);
             format!("{place:?} {}", p.end)
@@ -288,7 +288,7 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
         let all = begin.iter().chain(raised).chain(&end);
         all.for_each(|event| builder.feed(event));
         let m = builder.finish();
-        let words = |p: &lt_analyze::Piece| {
+        let words = |p: &Piece| {
             let tid = m.thread(p.thread).unwrap().tid;
             let what = match p.cause {
                 Cause::For(Leaf::Disk(Some(disk)), _) => format!("disk {disk}"),

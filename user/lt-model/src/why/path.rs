@@ -17,14 +17,14 @@
 //! what a waker did before somebody waited for it is nobody's delay. A thread that is blocked cannot be waited for by
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
-use lt_model::{
+use crate::{
     Context, Handler, Helper, Interval, Model, Name, Raiser, Request, Sleep, State, ThreadId,
     Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
-use crate::beside::{Beside, Nothing, Slept};
-use crate::cause::{Cause, Leaf, Place, plain};
-use crate::runnable;
+use super::beside::{Beside, Nothing, Slept};
+use super::cause::{Cause, Leaf, Place, plain};
+use super::runnable;
 
 /// A longer chain of threads that wait for each other is not followed: the stack is not endless.
 const DEPTH: usize = 200;
@@ -88,7 +88,7 @@ pub fn waits(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Wait> {
     walk(model, &Nothing, thread, from, to).waits
 }
 
-/// What a model has to have for that path, as one tells that has only the waits ([`lt_model::Kept::Waits`]): what each
+/// What a model has to have for that path, as one tells that has only the waits ([`crate::Kept::Waits`]): what each
 /// thread on it did, or one that ran a timer for it, and what the processors did for which one waited.
 #[must_use]
 pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {

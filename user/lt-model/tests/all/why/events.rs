@@ -2,7 +2,9 @@
 
 //! Paths from events: who is named, and who had the processor.
 
-use lt_analyze::{Cause, Leaf, Worker, handled, instead, path, thread_in, unusual, used, wanted};
+use lt_model::why::{
+    Cause, Leaf, Piece, Worker, handled, instead, path, thread_in, unusual, used, wanted,
+};
 use lt_model::{Builder, Event, Handler, Model, Raiser, Sleep, SwitchedOut, ThreadId, Use, What};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
@@ -101,7 +103,7 @@ fn a_chain_ends_at_a_device() {
 
 /// The pieces of a path: whose, until when, and why.
 fn told(m: &Model, tid: i32, from: u64, to: u64) -> String {
-    let one = |p: &lt_analyze::Piece| {
+    let one = |p: &Piece| {
         let why = match p.cause {
             Cause::Running(_) => "R".to_string(),
             Cause::Waiting | Cause::Preempted => "P".to_string(),

@@ -2,10 +2,10 @@
 
 //! Who had a processor, and which thread had a number.
 
-use lt_model::{Model, ThreadId, Use};
+use crate::{Model, ThreadId, Use};
 
-use crate::cause::Cause;
-use crate::path::Piece;
+use super::cause::Cause;
+use super::path::Piece;
 
 /// What the processor did most while a thread waited for it, and how long; `None` for other pieces, and when it is not
 /// known which processor that was.
@@ -39,7 +39,7 @@ pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
 #[must_use]
 pub fn thread_in(model: &Model, tid: i32, from: u64, to: u64) -> Option<ThreadId> {
     let common = |id: &ThreadId| {
-        let span = model.thread(*id).and_then(lt_model::Thread::span);
+        let span = model.thread(*id).and_then(crate::Thread::span);
         span.map_or(0, |(begin, end)| {
             end.min(to).saturating_sub(begin.max(from))
         })

@@ -2,7 +2,7 @@
 
 //! Why time passes: what a thread does, or what it waits for.
 
-use lt_model::{
+use crate::{
     Context, Disk, Events, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, ThreadId,
     Unrecorded, Vector,
 };
@@ -39,7 +39,7 @@ pub enum Cause {
 /// What keeps a runnable thread from running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Limit {
-    /// The quota (`cpu.max`) of a cgroup: see [`crate::Quota::Proved`].
+    /// The quota (`cpu.max`) of a cgroup: see [`super::Quota::Proved`].
     Quota(Option<u16>),
     /// SCHED_DEADLINE: it has no runtime left.
     Deadline(Runtime),
@@ -75,7 +75,7 @@ pub enum Leaf {
         /// `writeback_balance_dirty_pages` would show it.
         dirty: bool,
     },
-    /// A timer, perhaps that of `memory.high`, by which the memory of a cgroup grew meanwhile: see [`crate::Quota::Proved`].
+    /// A timer, perhaps that of `memory.high`, by which the memory of a cgroup grew meanwhile: see [`super::Quota::Proved`].
     PerhapsHigh(Option<u16>),
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
@@ -104,7 +104,7 @@ pub enum Leaf {
     Tracer,
     /// A resource, in words, and the function that waits for it.
     Resource(&'static str, &'static str),
-    /// Its cgroup is frozen: see [`crate::Quota::Proved`].
+    /// Its cgroup is frozen: see [`super::Quota::Proved`].
     Freezer(Option<u16>),
 }
 

@@ -6,7 +6,7 @@
 //! A letter is a thread; `A 0 R 6 B 8 R 9` runs from 0 to 6, is blocked to 8 and runs to 9. `B 8 > A 8` is an edge: at 8
 //! B woke A; `B 3 > A 4` one that took from 3 to 4 to arrive.
 
-use lt_analyze::{Cause, path};
+use lt_model::why::{Cause, path};
 use lt_model::{Context, Interval, Model, Sleep, State, Thread, ThreadId, Waker, WakerId};
 
 fn thread(letter: &str) -> ThreadId {

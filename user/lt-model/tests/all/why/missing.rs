@@ -2,7 +2,7 @@
 
 //! A sleep that a timer ends, in traces without the events of what else a timer may stand for.
 
-use lt_analyze::{Cause, Leaf, path};
+use lt_model::why::{Cause, Leaf, Place, path};
 use lt_model::{Builder, Disk, Event, Events, Sleep, Stage, SwitchedOut, What};
 
 const WAKES: u64 = 0x10;
@@ -144,8 +144,5 @@ fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
     let found = |missing: &[Events]| cause(missing, Sleep::Uninterruptible, &events);
     assert!(matches!(found(&[]), Cause::For(Leaf::Others(..), _)));
     let held = found(&[Events::Works]);
-    assert_eq!(
-        held,
-        Cause::Held(disk, lt_analyze::Place::Unsubmitted, None)
-    );
+    assert_eq!(held, Cause::Held(disk, Place::Unsubmitted, None));
 }
