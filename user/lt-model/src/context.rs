@@ -176,7 +176,7 @@ pub(crate) fn is_for_softirqs(name: &[u8]) -> bool {
     is_of_softirqs(name) || name.starts_with(b"irq/")
 }
 
-/// Whether threads of that name do nothing but softirqs.
+/// Whether threads of that name do nothing but softirqs: what wakes one first is not what it is woken for.
 pub(crate) fn is_of_softirqs(name: &[u8]) -> bool {
     let begins: [&[u8]; 3] = [b"ksoftirqd/", b"ktimers/", b"ktimersoftd/"];
     begins.iter().any(|begin| name.starts_with(begin))

@@ -129,6 +129,12 @@ impl Model {
         self.signs.had_no_request(thread, from, to)
     }
 
+    /// Whether that thread does nothing but softirqs.
+    pub(crate) fn is_of_softirqs(&self, id: ThreadId) -> bool {
+        let name = self.thread(id).and_then(|thread| thread.name);
+        name.is_some_and(|name| context::is_of_softirqs(self.names.text(name).as_bytes()))
+    }
+
     /// The threads that had this number, one after the other.
     pub fn by_tid(&self, tid: i32) -> impl Iterator<Item = ThreadId> {
         let all = (0u32..).map(ThreadId).zip(&self.threads);

@@ -268,7 +268,7 @@ impl Walk<'_> {
                 let follows = part.0 < acted;
                 self.ended(id, part, number, follows.then_some(by));
                 if follows {
-                    let left = left_to(waker.context, is_for_softirqs(self.model, by));
+                    let left = left_to(waker.context, self.model.is_of_softirqs(by));
                     self.thread(by, (part.0, acted), left);
                 }
                 self.piece(id, (acted, part.1), Cause::Transit, None, inside);
@@ -279,7 +279,7 @@ impl Walk<'_> {
                 cause = self.of_others(id, interval, request, cause);
                 // What happened to be the last before ksoftirqd was woken is not what it was woken for.
                 if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
-                    && (is_of_softirq(leaf) || is_for_softirqs(self.model, id))
+                    && (is_of_softirq(leaf) || self.model.is_of_softirqs(id))
                 {
                     cause = Cause::For(left, call);
                 }
@@ -462,18 +462,9 @@ enum Helps {
     From(u64),
 }
 
-/// Whether a thread is one for softirqs alone: what wakes it first is not what it is woken for.
-fn is_for_softirqs(model: &Model, id: ThreadId) -> bool {
-    let name = model.thread(id).and_then(|thread| thread.name);
-    let name = name.map_or("", |name| model.names.text(name));
-    ["ksoftirqd/", "ktimers/"]
-        .iter()
-        .any(|begin| name.starts_with(begin))
-}
-
 /// For whom a thread wakes somebody, in a softirq that was left to it: the handler that has raised it, else what such
 /// softirqs are for. Packets may be those that the thread itself sends, unless it is one for softirqs.
-fn left_to(context: Option<Context>, is_for_softirqs: bool) -> Option<Leaf> {
+fn left_to(context: Option<Context>, is_of_softirqs: bool) -> Option<Leaf> {
     let Some(Context::Softirq {
         vector,
         own: true,
@@ -485,7 +476,7 @@ fn left_to(context: Option<Context>, is_for_softirqs: bool) -> Option<Leaf> {
     match (by, vector) {
         (Raiser::Device(Handler(number, name)), _) => Some(Leaf::Irq(number, name)),
         (Raiser::Thread, Vector::NET_TX | Vector::NET_RX) => None,
-        (_, Vector::NET_TX | Vector::NET_RX) if !is_for_softirqs => None,
+        (_, Vector::NET_TX | Vector::NET_RX) if !is_of_softirqs => None,
         _ => context.map(Leaf::from),
     }
 }
