@@ -6,7 +6,7 @@ use lt_model::{
     Builder, Disk, Event, Model, Priority, Runtime, Sign, Stage, SwitchedOut, ThreadId, What,
 };
 
-use crate::made::{R, S, at, switch, waking};
+use crate::made::{R, S, at, switch, timer, waking};
 
 const PERIOD: u64 = 0x10;
 const DEADLINE: u64 = 0x20;
@@ -37,14 +37,6 @@ fn wakeup(time: u64, cpu: u32) -> Event<'static> {
 
 fn idle(time: u64, cpu: u32, enters: bool) -> Event<'static> {
     at(time, cpu, What::Idle { enters })
-}
-
-fn timer(time: u64, cpu: u32, function: u64) -> [Event<'static>; 2] {
-    let function = Some(function);
-    [
-        at(time, cpu, What::Timer { function }),
-        at(time + 1, cpu, What::TimerEnd),
-    ]
 }
 
 fn with_prio(time: u64, prev: (i32, i32), out: SwitchedOut, next: (i32, i32)) -> Event<'static> {

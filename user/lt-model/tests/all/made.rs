@@ -37,6 +37,15 @@ pub fn waking(time: u64, cpu: u32, tid: i32) -> Event<'static> {
     at(time, cpu, what)
 }
 
+/// A timer that runs this function expires.
+pub fn timer(time: u64, cpu: u32, function: u64) -> [Event<'static>; 2] {
+    let function = Some(function);
+    [
+        at(time, cpu, What::Timer { function }),
+        at(time + 1, cpu, What::TimerEnd),
+    ]
+}
+
 pub fn model(events: &[Event<'_>]) -> Model {
     let mut builder = Builder::new();
     events.iter().for_each(|e| builder.feed(e));

@@ -5,45 +5,9 @@
 use lt_model::why::{
     Cause, Leaf, Piece, Worker, handled, instead, path, thread_in, unusual, used, wanted,
 };
-use lt_model::{Builder, Event, Handler, Model, Raiser, Sleep, SwitchedOut, ThreadId, Use, What};
+use lt_model::{Builder, Event, Handler, Model, Raiser, SwitchedOut, ThreadId, Use, What};
 
-const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
-const R: SwitchedOut = SwitchedOut::Preempted;
-
-fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
-    let what = What::Switch {
-        prev,
-        prev_name: b"",
-        out,
-        next,
-        next_name: b"",
-        prev_prio: None,
-        next_prio: None,
-    };
-    Event { time, cpu, what }
-}
-
-fn waking(time: u64, cpu: u32, tid: i32, target: u32) -> Event<'static> {
-    Event {
-        time,
-        cpu,
-        what: What::Waking {
-            tid,
-            name: b"",
-            target,
-        },
-    }
-}
-
-fn at(time: u64, cpu: u32, what: What<'static>) -> Event<'static> {
-    Event { time, cpu, what }
-}
-
-fn model(events: &[Event<'_>]) -> Model {
-    let mut builder = Builder::new();
-    events.iter().for_each(|e| builder.feed(e));
-    builder.finish()
-}
+use crate::made::{R, S, at, model, switch, waking};
 
 fn of(m: &Model, tid: i32) -> ThreadId {
     m.by_tid(tid).next().unwrap()
@@ -66,10 +30,10 @@ fn a_chain_ends_at_a_device() {
                 name: b"disk",
             },
         ),
-        waking(10, 0, 8, 0),
+        waking(10, 0, 8),
         at(11, 0, What::IrqEnd { number: 24 }),
         switch(12, 0, 0, R, 8),
-        waking(15, 0, 7, 0),
+        waking(15, 0, 7),
         switch(18, 0, 8, S, 7),
         switch(20, 0, 7, S, 0),
     ]);
@@ -141,10 +105,10 @@ fn the_paths_of_published_lists_of_events() {
     };
     let m = answered(&[
         at(60, 1, What::Softirq { vector: 3 }),
-        waking(70, 1, 200, 0),
+        waking(70, 1, 200),
         at(72, 1, What::SoftirqEnd { vector: 3 }),
         switch(75, 0, 201, R, 200),
-        waking(90, 0, 202, 0),
+        waking(90, 0, 202),
         switch(95, 0, 200, S, 202),
     ]);
     assert_eq!(
@@ -160,10 +124,10 @@ fn the_paths_of_published_lists_of_events() {
     let name = b"wlan";
     let m = answered(&[
         at(50, 0, What::Irq { number: 30, name }),
-        waking(55, 0, 50, 0),
+        waking(55, 0, 50),
         at(57, 0, What::IrqEnd { number: 30 }),
         switch(60, 0, 201, R, 50),
-        waking(70, 0, 200, 0),
+        waking(70, 0, 200),
         switch(75, 0, 50, S, 200),
         switch(95, 0, 200, S, 201),
     ]);
@@ -175,12 +139,17 @@ fn the_paths_of_published_lists_of_events() {
 
 #[test]
 fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
+    for thread in [&b"ksoftirqd/0"[..], b"ktimersoftd/0"] {
+        works_for_the_handler(thread);
+    }
+}
+
+fn works_for_the_handler(thread: &'static [u8]) {
     const HI: u32 = 0;
     const TIMER: u32 = 1;
     const NET_RX: u32 = 3;
     let named = |time| {
-        let tid = 3;
-        let name = b"ksoftirqd/0";
+        let (tid, name) = (3, thread);
         at(time, 0, What::There { tid, name })
     };
     let wakes = Event {
@@ -188,7 +157,7 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
         cpu: 0,
         what: What::Waking {
             tid: 3,
-            name: b"ksoftirqd/0",
+            name: thread,
             target: 0,
         },
     };
@@ -206,7 +175,7 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
             wakes,
             switch(70, 0, 0, R, 3),
             at(71, 0, What::Softirq { vector }),
-            waking(75, 0, 7, 0),
+            waking(75, 0, 7),
             at(76, 0, What::SoftirqEnd { vector }),
             switch(80, 0, 3, S, 7),
         ];
@@ -235,7 +204,7 @@ fn ksoftirqd_works_for_the_handler_that_has_left_it_a_softirq() {
                     &[entry, raise, exit][..],
                     &by_timer,
                     &[wakes, at(65, 0, What::TimerEnd), switch(70, 0, 0, R, 3)],
-                    &[at(71, 0, What::Softirq { vector: HI }), waking(75, 0, 7, 0)],
+                    &[at(71, 0, What::Softirq { vector: HI }), waking(75, 0, 7)],
                     &[switch(80, 0, 3, S, 7)],
                 ]
                 .concat()
@@ -272,7 +241,7 @@ fn a_packet_is_from_the_network_if_a_device_has_raised_its_softirq() {
         let begin = [switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 0)];
         let end = [
             at(56, 0, What::Softirq { vector }),
-            waking(57, 0, 7, 0),
+            waking(57, 0, 7),
             at(58, 0, What::SoftirqEnd { vector }),
             switch(60, 0, 0, R, 7),
         ];
@@ -357,7 +326,7 @@ fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
             let range = Some((64, 8));
             events.push(at(92, 0, What::Completed { disk, range }));
         }
-        events.extend([waking(93, 0, 7, 0), at(94, 0, What::TimerEnd)]);
+        events.extend([waking(93, 0, 7), at(94, 0, What::TimerEnd)]);
         for time in (95..).take(timers as usize - 1) {
             events.extend([timer(time), at(time, 0, What::TimerEnd)]);
         }
@@ -390,7 +359,7 @@ fn a_wait_for_a_disk_names_it() {
         switch(1, 0, 7, S, 0),
         at(5, 0, What::Softirq { vector: 4 }),
         at(6, 0, What::Completed { disk, range: None }),
-        waking(7, 0, 7, 0),
+        waking(7, 0, 7),
         at(8, 0, What::SoftirqEnd { vector: 4 }),
         switch(9, 0, 0, R, 7),
     ]);
@@ -407,12 +376,12 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
         let end = [
             switch(3, 0, 7, S, 0),
             at(50, 0, What::Timer { function: None }),
-            waking(50, 0, 7, 0),
+            waking(50, 0, 7),
             at(51, 0, What::TimerEnd),
             switch(52, 0, 0, R, 7),
             switch(60, 0, 7, S, 0),
             at(70, 0, What::Timer { function: None }),
-            waking(70, 0, 7, 0),
+            waking(70, 0, 7),
             at(71, 0, What::TimerEnd),
         ];
         let m = model(&[&begin[..], between, &end].concat());
@@ -430,7 +399,7 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
     let timer = |time| {
         [
             at(time, 1, What::Softirq { vector: 1 }),
-            waking(time, 1, 7, 0),
+            waking(time, 1, 7),
             at(time + 1, 1, What::SoftirqEnd { vector: 1 }),
         ]
     };
@@ -456,7 +425,15 @@ fn a_sleep_for_the_dirty_limit_is_not_for_a_timer() {
 fn who_had_the_processor_is_named() {
     let m = model(&[
         switch(0, 1, 7, S, 8),
-        waking(2, 0, 7, 1),
+        at(
+            2,
+            0,
+            What::Waking {
+                tid: 7,
+                name: b"",
+                target: 1,
+            },
+        ),
         switch(3, 1, 8, R, 9),
         switch(9, 1, 9, S, 7),
         switch(12, 1, 7, R, 8),
@@ -484,7 +461,7 @@ fn before_a_thread_was_made_its_maker_had_to_make_it() {
             },
         ),
         switch(5, 1, 8, S, 9),
-        waking(8, 1, 7, 0),
+        waking(8, 1, 7),
         switch(9, 0, 0, R, 7),
         switch(10, 0, 7, S, 0),
     ]);
@@ -612,7 +589,7 @@ fn who_first_woke_a_thread_has_not_made_it() {
         at(4, 0, What::Lost { until: 5 }),
         switch(6, 0, 0, S, 9),
         switch(6, 0, 0, S, 7),
-        waking(8, 0, 9, 0),
+        waking(8, 0, 9),
         switch(9, 0, 7, S, 9),
         switch(10, 0, 9, S, 0),
     ]);
@@ -633,7 +610,7 @@ fn in_two_passes_the_thread_that_ran_a_timer_is_known() {
         at(30, 1, What::Waking { tid, name, target }),
         switch(90, 1, 8, R, 5),
         at(91, 1, What::Softirq { vector: 1 }),
-        waking(92, 1, 7, 0),
+        waking(92, 1, 7),
         switch(95, 0, 0, R, 7),
     ];
     let whole = model(&events);

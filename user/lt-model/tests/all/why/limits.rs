@@ -8,15 +8,11 @@ use lt_model::{
     What,
 };
 
-const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
-const R: SwitchedOut = SwitchedOut::Preempted;
+use crate::made::{R, S, at, timer};
+
 const PERIOD: u64 = 0x10;
 const DEADLINE: u64 = 0x20;
 const THROTTLE: u64 = 0x30;
-
-fn at(time: u64, cpu: u32, what: What<'static>) -> Event<'static> {
-    Event { time, cpu, what }
-}
 
 fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
     // 9 is a thread of SCHED_DEADLINE.
@@ -38,14 +34,6 @@ fn waking(time: u64, cpu: u32, tid: i32) -> [Event<'static>; 2] {
     [
         at(time, cpu, What::Waking { tid, name, target }),
         at(time, cpu, What::Wakeup { tid, name, target }),
-    ]
-}
-
-fn timer(time: u64, cpu: u32, function: u64) -> [Event<'static>; 2] {
-    let function = Some(function);
-    [
-        at(time, cpu, What::Timer { function }),
-        at(time + 1, cpu, What::TimerEnd),
     ]
 }
 

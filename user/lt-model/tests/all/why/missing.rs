@@ -5,35 +5,10 @@
 use lt_model::why::{Cause, Leaf, Place, path};
 use lt_model::{Builder, Disk, Event, Events, Sleep, Stage, SwitchedOut, What};
 
+use crate::made::{R, at, switch, waking};
+
 const WAKES: u64 = 0x10;
 const OTHER: u64 = 0x20;
-const R: SwitchedOut = SwitchedOut::Preempted;
-
-fn at(time: u64, what: What<'static>) -> Event<'static> {
-    Event { time, cpu: 0, what }
-}
-
-fn switch(time: u64, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
-    let name = |tid| match tid {
-        9 => &b"kworker/0:1"[..],
-        _ => b"",
-    };
-    let what = What::Switch {
-        prev,
-        prev_name: name(prev),
-        out,
-        next,
-        next_name: name(next),
-        prev_prio: None,
-        next_prio: None,
-    };
-    at(time, what)
-}
-
-fn waking(time: u64) -> Event<'static> {
-    let (tid, name, target) = (7, b"", 0);
-    at(time, What::Waking { tid, name, target })
-}
 
 /// What 7 waited for from 10 to 100, without these events.
 fn cause(missing: &[Events], sleep: Sleep, events: &[Event<'static>]) -> Cause {
@@ -41,8 +16,13 @@ fn cause(missing: &[Events], sleep: Sleep, events: &[Event<'static>]) -> Cause {
     builder.has_functions([(WAKES, "hrtimer_wakeup")]);
     missing.iter().for_each(|events| builder.has_no(*events));
     let out = SwitchedOut::Blocked(sleep);
-    let begin = [switch(0, 0, R, 7), switch(10, 7, out, 0)];
-    for event in begin.iter().chain(events).chain([&switch(110, 0, R, 7)]) {
+    let name = b"kworker/0:1";
+    let begin = [
+        at(0, 0, What::There { tid: 9, name }),
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, out, 0),
+    ];
+    for event in begin.iter().chain(events).chain([&switch(110, 0, 0, R, 7)]) {
         builder.feed(event);
     }
     let m = builder.finish();
@@ -52,9 +32,9 @@ fn cause(missing: &[Events], sleep: Sleep, events: &[Event<'static>]) -> Cause {
 fn timer(missing: &[Events], sleep: Sleep, function: u64) -> Cause {
     let function = Some(function);
     let ended = [
-        at(99, What::Timer { function }),
-        waking(100),
-        at(101, What::TimerEnd),
+        at(99, 0, What::Timer { function }),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
     ];
     cause(missing, sleep, &ended)
 }
@@ -62,11 +42,11 @@ fn timer(missing: &[Events], sleep: Sleep, function: u64) -> Cause {
 /// The same by a timer of jiffies.
 fn in_softirq(missing: &[Events], function: u64) -> Cause {
     let ended = [
-        at(98, What::Softirq { vector: 1 }),
-        at(99, What::Expire { function }),
-        waking(100),
-        at(101, What::ExpireEnd),
-        at(102, What::SoftirqEnd { vector: 1 }),
+        at(98, 0, What::Softirq { vector: 1 }),
+        at(99, 0, What::Expire { function }),
+        waking(100, 0, 7),
+        at(101, 0, What::ExpireEnd),
+        at(102, 0, What::SoftirqEnd { vector: 1 }),
     ];
     cause(missing, Sleep::Interruptible, &ended)
 }
@@ -104,11 +84,11 @@ fn a_timer_that_is_not_known_may_be_that_of_a_disk_if_completions_are_not_record
 fn a_timer_is_the_threads_own_only_while_its_function_runs() {
     let function = WAKES;
     let after = [
-        at(97, What::Softirq { vector: 1 }),
-        at(98, What::Expire { function }),
-        at(99, What::ExpireEnd),
-        waking(100),
-        at(102, What::SoftirqEnd { vector: 1 }),
+        at(97, 0, What::Softirq { vector: 1 }),
+        at(98, 0, What::Expire { function }),
+        at(99, 0, What::ExpireEnd),
+        waking(100, 0, 7),
+        at(102, 0, What::SoftirqEnd { vector: 1 }),
     ];
     let found = cause(&[Events::Completions], Sleep::Interruptible, &after);
     let (disk, dirty) = (true, false);
@@ -123,6 +103,7 @@ fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
     let stage = |time, stage| {
         at(
             time,
+            0,
             What::Request {
                 stage,
                 disk,
@@ -131,15 +112,15 @@ fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
         )
     };
     let events = [
-        switch(50, 0, R, 9),
+        switch(50, 0, 0, R, 9),
         stage(60, Stage::Queued),
         stage(61, Stage::Allocated),
         stage(62, Stage::Issued),
-        switch(63, 9, R, 0),
-        at(98, What::Timer { function: None }),
-        at(99, What::Completed { disk, range }),
-        waking(100),
-        at(101, What::TimerEnd),
+        switch(63, 0, 9, R, 0),
+        at(98, 0, What::Timer { function: None }),
+        at(99, 0, What::Completed { disk, range }),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
     ];
     let found = |missing: &[Events]| cause(missing, Sleep::Uninterruptible, &events);
     assert!(matches!(found(&[]), Cause::For(Leaf::Others(..), _)));

@@ -3,30 +3,14 @@
 //! Waits for a request of a disk, by where the request was.
 
 use lt_model::why::{Cause, Leaf, Piece, path};
-use lt_model::{Builder, Disk, Event, Sleep, Stage, SwitchedOut, What};
+use lt_model::{Disk, Event, Sleep, Stage, SwitchedOut, What};
+
+use crate::made::{R, at, model, switch, waking};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
-const R: SwitchedOut = SwitchedOut::Preempted;
 const DISK: Disk = Disk(253 << 20);
 const PARTITION: Disk = Disk(259 << 20 | 1);
 const MAPPED: Disk = Disk(254 << 20);
-
-fn switch(time: u64, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
-    let what = What::Switch {
-        prev,
-        prev_name: b"",
-        out,
-        next,
-        next_name: b"",
-        prev_prio: None,
-        next_prio: None,
-    };
-    at(time, what)
-}
-
-fn at(time: u64, what: What<'static>) -> Event<'static> {
-    Event { time, cpu: 0, what }
-}
 
 fn stage(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
     let what = What::Request {
@@ -34,35 +18,26 @@ fn stage(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
         disk,
         sector,
     };
-    at(time, what)
+    at(time, 0, what)
 }
 
 /// Thread 7 sleeps from 10 on, and a completion of sectors 64 to 71 wakes it at 100: what that time was.
 fn parts(events: &[Event<'static>]) -> String {
     let (disk, range) = (DISK, Some((64, 8)));
-    let mut all = vec![switch(0, 0, R, 7)];
+    let mut all = vec![switch(0, 0, 0, R, 7)];
     all.extend(events.iter().filter(|e| e.time < 10));
-    all.push(switch(10, 7, S, 0));
+    all.push(switch(10, 0, 7, S, 0));
     all.extend(events.iter().filter(|e| (10..100).contains(&e.time)));
     all.extend([
-        at(99, What::Timer { function: None }),
-        at(99, What::Completed { disk, range }),
-        at(
-            100,
-            What::Waking {
-                tid: 7,
-                name: b"",
-                target: 0,
-            },
-        ),
-        at(101, What::TimerEnd),
-        switch(102, 0, R, 7),
+        at(99, 0, What::Timer { function: None }),
+        at(99, 0, What::Completed { disk, range }),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(102, 0, 0, R, 7),
     ]);
     all.extend(events.iter().filter(|e| e.time > 102));
-    all.push(switch(110, 7, S, 0));
-    let mut builder = Builder::new();
-    all.iter().for_each(|e| builder.feed(e));
-    let m = builder.finish();
+    all.push(switch(110, 0, 7, S, 0));
+    let m = model(&all);
     let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
     let words = |p: &Piece| match p.cause {
         Cause::Held(disk, place, None) => {
@@ -122,6 +97,7 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
         stage(5, Stage::Queued, MAPPED, 0),
         at(
             60,
+            0,
             What::Remap {
                 from: (MAPPED, 0),
                 to: (DISK, 64),
@@ -157,7 +133,7 @@ fn where_a_request_was_is_not_known_without_its_events() {
     assert_eq!(parts(&another), "completion 100");
     let lost = [
         stage(5, Stage::Issued, DISK, 64),
-        at(8, What::Lost { until: 9 }),
+        at(8, 0, What::Lost { until: 9 }),
     ];
     assert_eq!(parts(&lost), "completion 100");
 }
@@ -167,11 +143,11 @@ fn where_a_request_was_is_not_known_without_its_events() {
 fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     let by_nine = |first: u64| {
         [
-            switch(first - 1, 0, R, 9),
+            switch(first - 1, 0, 0, R, 9),
             stage(first, Stage::Queued, DISK, 64),
             stage(first + 1, Stage::Allocated, DISK, 64),
             stage(first + 2, Stage::Issued, DISK, 64),
-            switch(first + 3, 9, S, 0),
+            switch(first + 3, 0, 9, S, 0),
         ]
     };
     assert_eq!(parts(&by_nine(60)), "9's 100");
@@ -197,7 +173,7 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
         from: (MAPPED, 0),
         to: (DISK, 64),
     };
-    stacked.insert(2, at(60, remap));
+    stacked.insert(2, at(60, 0, remap));
     stacked.insert(3, stage(60, Stage::Queued, DISK, 64));
     assert_eq!(parts(&stacked), "9's 100");
 }
@@ -207,11 +183,11 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
 fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
     let merged = [
         stage(5, Stage::Queued, PARTITION, 68),
-        switch(20, 0, R, 9),
+        switch(20, 0, 0, R, 9),
         stage(21, Stage::Queued, PARTITION, 64),
         stage(22, Stage::Allocated, PARTITION, 64),
         stage(23, Stage::Issued, DISK, 64),
-        switch(24, 9, S, 0),
+        switch(24, 0, 9, S, 0),
     ];
     assert_eq!(parts(&merged), "Unrecorded 23, disk 100");
 }
@@ -221,9 +197,10 @@ fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
 fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     let worker = [
         stage(5, Stage::Queued, MAPPED, 0),
-        switch(20, 0, R, 9),
+        switch(20, 0, 0, R, 9),
         at(
             60,
+            0,
             What::Remap {
                 from: (MAPPED, 0),
                 to: (DISK, 64),
@@ -232,19 +209,19 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
         stage(60, Stage::Queued, DISK, 64),
         stage(61, Stage::Allocated, DISK, 64),
         stage(62, Stage::Issued, DISK, 64),
-        switch(63, 9, S, 0),
+        switch(63, 0, 9, S, 0),
     ];
     assert_eq!(
         parts(&worker),
         "Stacked 60, Unallocated 61, Queued 62, disk 100"
     );
     let interrupt = [
-        switch(20, 0, R, 9),
-        at(30, What::Softirq { vector: 4 }),
+        switch(20, 0, 0, R, 9),
+        at(30, 0, What::Softirq { vector: 4 }),
         stage(31, Stage::Queued, DISK, 64),
-        at(32, What::SoftirqEnd { vector: 4 }),
+        at(32, 0, What::SoftirqEnd { vector: 4 }),
         stage(33, Stage::Issued, DISK, 64),
-        switch(34, 9, S, 0),
+        switch(34, 0, 9, S, 0),
     ];
     assert!(!parts(&interrupt).contains("9's"), "{}", parts(&interrupt));
 }
@@ -255,39 +232,32 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
 fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     const LOOP: Disk = Disk(7 << 20);
     const BLOCK: u32 = 4;
-    let waking = |time, tid| {
-        let (name, target) = (&b""[..], 0);
-        at(time, What::Waking { tid, name, target })
-    };
     let completed = |time, disk, sector| {
         let range = Some((sector, 8));
-        at(time, What::Completed { disk, range })
+        at(time, 0, What::Completed { disk, range })
     };
     let path_of = |raised: &[Event<'static>]| {
         let begin = [
-            switch(0, 0, R, 7),
+            switch(0, 0, 0, R, 7),
             stage(5, Stage::Issued, LOOP, 64),
-            switch(10, 7, S, 9),
+            switch(10, 0, 7, S, 9),
             stage(15, Stage::Issued, DISK, 640),
-            switch(20, 9, S, 0),
-            at(60, What::Timer { function: None }),
+            switch(20, 0, 9, S, 0),
+            at(60, 0, What::Timer { function: None }),
             completed(61, DISK, 640),
-            waking(62, 9),
-            at(63, What::TimerEnd),
-            switch(65, 0, R, 9),
+            waking(62, 0, 9),
+            at(63, 0, What::TimerEnd),
+            switch(65, 0, 0, R, 9),
         ];
         let end = [
-            switch(75, 9, S, 0),
-            at(76, What::Softirq { vector: BLOCK }),
+            switch(75, 0, 9, S, 0),
+            at(76, 0, What::Softirq { vector: BLOCK }),
             completed(77, LOOP, 64),
-            waking(78, 7),
-            at(79, What::SoftirqEnd { vector: BLOCK }),
-            switch(80, 0, R, 7),
+            waking(78, 0, 7),
+            at(79, 0, What::SoftirqEnd { vector: BLOCK }),
+            switch(80, 0, 0, R, 7),
         ];
-        let mut builder = Builder::new();
-        let all = begin.iter().chain(raised).chain(&end);
-        all.for_each(|event| builder.feed(event));
-        let m = builder.finish();
+        let m = model(&[&begin[..], raised, &end].concat());
         let words = |p: &Piece| {
             let tid = m.thread(p.thread).unwrap().tid;
             let what = match p.cause {
@@ -301,7 +271,7 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
         let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 78);
         pieces.iter().map(words).collect::<Vec<_>>().join(", ")
     };
-    let raise = at(70, What::Raise { vector: BLOCK });
+    let raise = at(70, 0, What::Raise { vector: BLOCK });
     assert_eq!(
         path_of(&[raise]),
         "9 runs 20, 9 disk 253:0 62, 9 waits 65, 9 runs 70, 7 disk 7:0 78"
@@ -311,7 +281,11 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
         number: 5,
         name: b"disk",
     };
-    let interrupt = [at(69, handler), raise, at(71, What::IrqEnd { number: 5 })];
+    let interrupt = [
+        at(69, 0, handler),
+        raise,
+        at(71, 0, What::IrqEnd { number: 5 }),
+    ];
     for other in [
         &interrupt[..],
         &[],
