@@ -2,9 +2,9 @@
 
 //! The alerts on trial: what an instance reported; how those of the block tracker are read.
 
+use crate::babeltrace::Dev;
 use anyhow::{Context, Result, bail};
 use lt_proc::{Alert, Reason, StreamLine};
-use lt_trace::Dev;
 
 use crate::pair::Place;
 

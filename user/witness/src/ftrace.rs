@@ -10,8 +10,8 @@
 //!
 //! A trace that has lost events proves nothing: it is refused.
 
+use crate::babeltrace::Dev;
 use anyhow::{Context, Result, bail};
-use lt_trace::Dev;
 
 use crate::input::{BlockEvent, Kind, position};
 

@@ -2,7 +2,7 @@
 
 //! The common form of both kinds of trace.
 
-use lt_trace::Dev;
+use crate::babeltrace::Dev;
 
 /// What happened to the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

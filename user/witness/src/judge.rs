@@ -198,7 +198,7 @@ mod tests {
 
     fn place(sector: u64) -> Place {
         let (major, minor) = (254, 1);
-        Place::Disk(lt_trace::Dev { major, minor }, sector)
+        Place::Disk(crate::babeltrace::Dev { major, minor }, sector)
     }
 
     fn request(sector: u64, delay: u64, end: u64) -> Request {

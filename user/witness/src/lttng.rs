@@ -5,20 +5,21 @@
 
 use anyhow::{Context, Result, bail};
 
+use crate::babeltrace;
 use crate::input::{BlockEvent, Kind, position};
 
 /// Reads the whole text.
 pub(crate) fn parse(text: &str) -> Result<Vec<BlockEvent>> {
     let mut events = Vec::new();
     for (i, line) in text.lines().enumerate() {
-        if let Some(count) = lt_trace::discarded(line) {
+        if let Some(count) = babeltrace::discarded(line) {
             bail!("the tracer discarded {count} events: enlarge the sub-buffers");
         }
         if !line.contains(" block_rq_") {
             continue;
         }
         let place = || format!("line {}", i + 1);
-        let event = lt_trace::parse_line(line).with_context(place)?;
+        let event = babeltrace::parse_line(line).with_context(place)?;
         let Some(kind) = Kind::of(&event.name) else {
             continue;
         };

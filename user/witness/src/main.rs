@@ -13,6 +13,7 @@
 //! ```
 
 mod alerts;
+mod babeltrace;
 mod ftrace;
 mod input;
 mod judge;
@@ -30,10 +31,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use crate::babeltrace::Dev;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use lt_proc::Nanos;
-use lt_trace::Dev;
 
 use crate::alerts::Reported;
 use crate::judge::{Limits, Verdict};

@@ -15,8 +15,8 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use crate::babeltrace::Dev;
 use clap::ValueEnum;
-use lt_trace::Dev;
 
 use crate::input::{BlockEvent, Kind};
 

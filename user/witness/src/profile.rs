@@ -15,9 +15,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::babeltrace::Dev;
 use anyhow::{Context, Result, ensure};
 use lt_proc::{Profile, StreamLine};
-use lt_trace::Dev;
 
 use crate::alerts::Reported;
 use crate::input::{BlockEvent, Kind};

@@ -59,19 +59,21 @@ impl Dev {
     }
 }
 
-/// The event of a line that babeltrace2 printed.
+/// The event of a line that babeltrace2 printed, of fields without a comma.
 #[cfg(test)]
 pub(crate) fn of_line(line: &str) -> Event {
-    let lt_trace::Event {
-        time,
-        cpu,
-        name,
-        fields,
-    } = lt_trace::parse_line(line).unwrap();
+    let (time, rest) = line[1..].split_once("] ").unwrap();
+    let (head, fields) = rest.split_once(": ").unwrap();
+    let fields = fields.split([',', '{', '}']);
+    let pairs = fields.filter_map(|field| field.trim().split_once(" = "));
+    let fields: Vec<_> = pairs
+        .map(|(key, value)| (key.to_string(), value.trim_matches('"').to_string()))
+        .collect();
+    let cpu = fields.iter().find(|(key, _)| key == "cpu_id").unwrap();
     Event {
-        time,
-        cpu,
-        name,
+        time: time.parse().unwrap(),
+        cpu: cpu.1.parse().unwrap(),
+        name: head.rsplit(' ').next().unwrap().to_string(),
         fields,
     }
 }

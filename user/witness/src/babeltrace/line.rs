@@ -2,37 +2,15 @@
 
 //! One line of babeltrace2's text.
 
-use thiserror::Error;
+use anyhow::{Result, anyhow};
 
-use crate::Event;
-
-/// How babeltrace2 must be called for [`parse_line`] to understand it; the trace's path follows.
-pub const ARGS: [&str; 5] = [
-    "convert",
-    "--clock-cycles",
-    "--no-delta",
-    "--color=never",
-    "--names=payload,context",
-];
-
-/// A line that is not an event of an LTTng kernel trace.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{line:?}: expected {expected}")]
-pub struct TraceError {
-    /// The offending text, shortened.
-    pub line: String,
-    /// What was expected there.
-    pub expected: &'static str,
-}
+use super::event::Event;
 
 /// Reads one line; the time between events and the host's name may be there or not.
-///
-/// # Errors
-/// When the line is not `[cycles] ... name: { cpu_id = N }, { fields }`.
-pub fn parse_line(line: &str) -> Result<Event, TraceError> {
-    let bad = |expected| TraceError {
-        line: line.chars().take(100).collect(),
-        expected,
+pub(crate) fn parse_line(line: &str) -> Result<Event> {
+    let bad = |expected| {
+        let line: String = line.chars().take(100).collect();
+        anyhow!("{line:?}: expected {expected}")
     };
     let (stamp, rest) = line
         .strip_prefix('[')
@@ -68,8 +46,7 @@ pub fn parse_line(line: &str) -> Result<Event, TraceError> {
 }
 
 /// How many events the tracer dropped, when `line` is babeltrace2's warning about that.
-#[must_use]
-pub fn discarded(line: &str) -> Option<u64> {
+pub(crate) fn discarded(line: &str) -> Option<u64> {
     let (_, rest) = line.split_once("racer discarded ")?;
     let (count, what) = rest.split_once(' ')?;
     what.starts_with("event")

@@ -5,32 +5,30 @@
 use std::fmt;
 
 /// An integer field; LTTng has signed and unsigned ones of 64 bits.
-pub type Number = i128;
+pub(crate) type Number = i128;
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub(crate) struct Event {
     /// `CLOCK_MONOTONIC`, ns.
-    pub time: u64,
+    pub(crate) time: u64,
     /// The processor that recorded it.
-    pub cpu: u32,
+    pub(crate) cpu: u32,
     /// `sched_switch`, `block_rq_issue`, ...
-    pub name: String,
+    pub(crate) name: String,
     /// Fields of all scopes, in the order of the text; strings are unescaped.
-    pub fields: Vec<(String, String)>,
+    pub(crate) fields: Vec<(String, String)>,
 }
 
 impl Event {
     /// The field `key` as text.
-    #[must_use]
-    pub fn text(&self, key: &str) -> Option<&str> {
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
         let found = self.fields.iter().find(|(k, _)| k == key);
         found.map(|(_, v)| v.as_str())
     }
 
     /// The field `key` as a number, decimal or hexadecimal.
-    #[must_use]
-    pub fn number(&self, key: &str) -> Option<Number> {
+    pub(crate) fn number(&self, key: &str) -> Option<Number> {
         let text = self.text(key)?;
         match text.strip_prefix("0x") {
             Some(hex) => Number::from_str_radix(hex, 16).ok(),
@@ -39,14 +37,12 @@ impl Event {
     }
 
     /// The field `key` as a number that is not negative.
-    #[must_use]
-    pub fn unsigned(&self, key: &str) -> Option<u64> {
+    pub(crate) fn unsigned(&self, key: &str) -> Option<u64> {
         u64::try_from(self.number(key)?).ok()
     }
 
     /// The block device of the event.
-    #[must_use]
-    pub fn dev(&self) -> Option<Dev> {
+    pub(crate) fn dev(&self) -> Option<Dev> {
         let number = u32::try_from(self.number("dev")?).ok()?;
         Some(Dev::from_kernel(number))
     }
@@ -54,17 +50,16 @@ impl Event {
 
 /// A block device. LTTng records the kernel's own `dev_t`, major << 20 | minor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Dev {
+pub(crate) struct Dev {
     /// The driver.
-    pub major: u32,
+    pub(crate) major: u32,
     /// The device.
-    pub minor: u32,
+    pub(crate) minor: u32,
 }
 
 impl Dev {
     /// Splits the kernel's number.
-    #[must_use]
-    pub fn from_kernel(dev: u32) -> Self {
+    pub(crate) fn from_kernel(dev: u32) -> Self {
         Self {
             major: dev >> 20,
             minor: dev & ((1 << 20) - 1),
@@ -72,8 +67,7 @@ impl Dev {
     }
 
     /// Reads `8:0` (or ftrace's `8,0`).
-    #[must_use]
-    pub fn parse(text: &str) -> Option<Self> {
+    pub(crate) fn parse(text: &str) -> Option<Self> {
         let (major, minor) = text.split_once([':', ','])?;
         Some(Self {
             major: major.parse().ok()?,

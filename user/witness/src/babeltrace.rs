@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads what `babeltrace2 convert --clock-cycles` prints for an LTTng kernel trace: for tests, and for the
-//! witness, which must not rest on the reader that the commands use (lt-ctf).
+//! Reads what `babeltrace2 convert --clock-cycles` prints for an LTTng kernel trace: the witness must not rest on the
+//! reader that the commands use (lt-ctf).
 //!
 //! ```text
 //! [00000000008793453632] (+000000084796) host sched_waking: { cpu_id = 0 }, { comm = "a", tid = 15 }
@@ -14,5 +14,5 @@
 mod event;
 mod line;
 
-pub use event::{Dev, Event, Number};
-pub use line::{ARGS, TraceError, discarded, parse_line};
+pub(crate) use self::event::Dev;
+pub(crate) use self::line::{discarded, parse_line};
