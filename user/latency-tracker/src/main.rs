@@ -18,6 +18,7 @@ mod kmsg;
 mod lttng;
 mod module;
 mod out;
+mod perfetto;
 mod profile;
 mod readiness;
 mod record;

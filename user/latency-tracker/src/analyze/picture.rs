@@ -22,11 +22,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Result, bail};
 use lt_model::why::{Cause, Piece, Wait, waits};
 use lt_model::{Class, Interval, Model, State, ThreadId, Use, Waker};
-use lt_perfetto::{Arrow, Details, Track, Value, Writer};
 
 use super::show::Shown;
 use super::words::{Facts, name, used_by};
 use crate::out;
+use crate::perfetto::{Arrow, Details, Track, Value, Writer};
 
 /// How often it is looked at whether somebody wants us to end, in slices.
 const OFTEN: u32 = 1 << 12;

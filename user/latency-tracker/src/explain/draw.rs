@@ -6,7 +6,6 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
-use lt_perfetto::Value;
 use lt_proc::Nanos;
 use lt_proc::evidence::Evidence;
 
@@ -16,6 +15,7 @@ use crate::analyze::feed::Told;
 use crate::analyze::picture::{Alarm, Picture, Way};
 use crate::analyze::words::Facts;
 use crate::out;
+use crate::perfetto::Value;
 
 /// This part of the time in which something was late is drawn before it, and after it.
 const MARGIN: u64 = 10;

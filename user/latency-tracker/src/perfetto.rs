@@ -31,15 +31,15 @@ const CHUNK: usize = 64 << 10;
 
 /// A track.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Track(u64);
+pub(crate) struct Track(u64);
 
 /// An arrow between two events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Arrow(u64);
+pub(crate) struct Arrow(u64);
 
 /// A value beside a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Value {
+pub(crate) enum Value {
     /// A number.
     Number(u64),
     /// A text.
@@ -48,18 +48,18 @@ pub enum Value {
 
 /// What an event says, beside its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Details {
+pub(crate) struct Details {
     /// Names with values.
-    pub values: Vec<(&'static str, Value)>,
+    pub(crate) values: Vec<(&'static str, Value)>,
     /// The arrow that begins here.
-    pub from: Option<Arrow>,
+    pub(crate) from: Option<Arrow>,
     /// The arrow that ends here.
-    pub to: Option<Arrow>,
+    pub(crate) to: Option<Arrow>,
 }
 
 /// Writes one trace.
 #[derive(Debug)]
-pub struct Writer<W: Write> {
+pub(crate) struct Writer<W: Write> {
     out: W,
     /// Encoded, and not yet written.
     buffer: Vec<u8>,
@@ -98,7 +98,7 @@ impl Names {
 
 impl<W: Write> Writer<W> {
     /// Begins a trace.
-    pub fn new(out: W) -> Self {
+    pub(crate) fn new(out: W) -> Self {
         Self {
             out,
             buffer: Vec::with_capacity(CHUNK + CHUNK / 8),
@@ -113,10 +113,7 @@ impl<W: Write> Writer<W> {
 
     /// A new track, `below` another if that is given; those below one track are shown in the order in which they are
     /// made.
-    ///
-    /// # Errors
-    /// Those of the output.
-    pub fn track(&mut self, name: &str, below: Option<Track>) -> io::Result<Track> {
+    pub(crate) fn track(&mut self, name: &str, below: Option<Track>) -> io::Result<Track> {
         // 0 is the track of what has none.
         self.tracks += 1;
         let track = Track(self.tracks);
@@ -137,16 +134,13 @@ impl<W: Write> Writer<W> {
 
     /// A new arrow. Write the event from which it goes before the one to which it goes: with events at one time, that
     /// decides where it points.
-    pub fn arrow(&mut self) -> Arrow {
+    pub(crate) fn arrow(&mut self) -> Arrow {
         self.arrows += 1;
         Arrow(self.arrows)
     }
 
     /// A slice begins.
-    ///
-    /// # Errors
-    /// Those of the output.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         track: Track,
         time: u64,
@@ -157,18 +151,12 @@ impl<W: Write> Writer<W> {
     }
 
     /// The slice that began last ends.
-    ///
-    /// # Errors
-    /// Those of the output.
-    pub fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
+    pub(crate) fn end(&mut self, track: Track, time: u64) -> io::Result<()> {
         self.event(track, time, Type::SliceEnd, None, Details::default())
     }
 
     /// Something happens that takes no time.
-    ///
-    /// # Errors
-    /// Those of the output.
-    pub fn instant(
+    pub(crate) fn instant(
         &mut self,
         track: Track,
         time: u64,
@@ -179,10 +167,7 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes what is left.
-    ///
-    /// # Errors
-    /// Those of the output.
-    pub fn finish(mut self) -> io::Result<W> {
+    pub(crate) fn finish(mut self) -> io::Result<W> {
         self.write()?;
         self.out.flush()?;
         Ok(self.out)
