@@ -3,19 +3,16 @@
 //! `analyze`: answers from a trace of the kernel, however it was recorded.
 //!
 //! ```text
-//! trace --feed.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
-//!                                                             |--verdict.rs-------> a sentence
-//!                                                             `--picture.rs-------> a trace for Perfetto
+//! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
+//!                                                              |--verdict.rs-------> a sentence
+//!                                                              `--picture.rs-------> a trace for Perfetto
 //! ```
 
 mod args;
-pub(crate) mod feed;
 mod fold;
-mod kinds;
 #[cfg(test)]
 pub(crate) mod made;
 pub(crate) mod picture;
-mod several;
 pub(crate) mod show;
 mod verdict;
 pub(crate) mod words;
@@ -29,10 +26,11 @@ use anyhow::{Context, Result, bail};
 use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use self::args::{AnalyzeCommand, PathArgs, When};
+use self::args::{AnalyzeCommand, PathArgs};
 use self::picture::{Picture, Way};
 use crate::Outcome;
 use crate::out::{self, note};
+use crate::trace::{self, When};
 
 /// How many threads an error names.
 const NAMED: usize = 8;
@@ -56,14 +54,14 @@ pub(crate) fn interrupted() -> Result<Arc<AtomicBool>> {
 fn path(args: &PathArgs) -> Result<Outcome> {
     let interrupted = interrupted()?;
     let trace = match args.max_memory {
-        None => feed::read(&args.trace, args.from, &interrupted)?,
+        None => trace::read(&args.trace, args.from, &interrupted)?,
         Some(limit) => {
             let wanted = |model: &Model| {
                 let (thread, (from, to), _) = asked(model, args)?;
                 Ok(why::wanted(model, thread, from, to))
             };
             let limit = usize::try_from(limit.0).unwrap_or(usize::MAX);
-            feed::read_within(limit, &args.trace, args.from, &interrupted, wanted)?
+            trace::read_within(limit, &args.trace, args.from, &interrupted, wanted)?
         }
     };
     let model = &trace.model;

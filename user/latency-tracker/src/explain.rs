@@ -28,8 +28,8 @@ use lt_proc::{Alert, StreamLine};
 use serde::{Deserialize, Serialize};
 
 use self::why::Why;
-use crate::analyze::feed::{self, Keep, Told};
 use crate::analyze::interrupted;
+use crate::trace::{self, Keep, Told};
 use crate::{Outcome, out};
 
 /// A file that has no alerts may have anything, in very long lines. So much of that is shown.
@@ -175,7 +175,7 @@ fn read(
     let threads = drawn || alerts.iter().any(|alert| !block::explains(alert));
     let keep = if threads { Keep::All } else { Keep::Nothing };
     let mut explainers = block::Explainers::new(alerts);
-    let mut told = feed::read_beside(trace, keep, evidence, interrupted, Some(&mut explainers))?;
+    let mut told = trace::read_beside(trace, keep, evidence, interrupted, Some(&mut explainers))?;
     if threads {
         told = told.with_threads(trace)?;
     }

@@ -26,6 +26,7 @@ mod rt;
 mod seconds;
 mod service;
 mod size;
+mod trace;
 mod wait;
 mod way;
 

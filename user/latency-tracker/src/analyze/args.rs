@@ -9,6 +9,7 @@ use lt_proc::Nanos;
 
 use super::fold::Part;
 use crate::size::Size;
+use crate::trace::When;
 
 pub(crate) const EXAMPLES: &str = "\
 Example:
@@ -58,10 +59,10 @@ pub(crate) struct PathArgs {
     #[arg(short, long)]
     pub(crate) tid: i32,
     /// Start of the path; by default the first event of the thread.
-    #[arg(long, value_name = "TIME", value_parser = when)]
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) from: Option<When>,
     /// End of the path; by default the last event of the thread.
-    #[arg(long, value_name = "TIME", value_parser = when)]
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) to: Option<When>,
     /// Show the steps that took this long or longer; by default the longest 25. The steps between them are summed up.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration, conflicts_with = "json")]
@@ -96,54 +97,6 @@ impl PathArgs {
             _ if self.all => Part::All,
             Some(least) => Part::From(least.0),
             None => Part::Longest(STEPS),
-        }
-    }
-}
-
-/// A time of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum When {
-    /// Time of its clock, ns.
-    At(u64),
-    /// Since its start, ns.
-    After(u64),
-}
-
-impl When {
-    /// Returns the time of the clock of a trace that starts at `start`.
-    pub(crate) fn since(self, start: u64) -> u64 {
-        match self {
-            Self::At(time) => time,
-            Self::After(time) => start.saturating_add(time),
-        }
-    }
-}
-
-fn when(text: &str) -> Result<When, String> {
-    let time = text.strip_prefix('+').unwrap_or(text);
-    let nanos = lt_proc::parse_duration(time);
-    let bare = text.bytes().all(|b| b.is_ascii_digit());
-    match nanos {
-        Ok(nanos) if time.len() < text.len() => Ok(When::After(nanos.0)),
-        Ok(nanos) if bare => Ok(When::At(nanos.0)),
-        _ => Err(
-            "expected a time as in an alert (ns), or since the start of the trace, such as +2s"
-                .into(),
-        ),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_of_the_clock_or_since_the_start() {
-        assert_eq!(when("26860215000"), Ok(When::At(26_860_215_000)));
-        assert_eq!(when("+2s").map(|w| w.since(5)), Ok(2_000_000_005));
-        assert_eq!(when("+7").map(|w| w.since(5)), Ok(12));
-        for bad in ["", "+", "2s", "-5", "+-5", "x", "++1"] {
-            assert!(when(bad).is_err(), "{bad}");
         }
     }
 }

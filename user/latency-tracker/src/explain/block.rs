@@ -3,7 +3,7 @@
 //! Explains one late block request from the trace around it.
 //!
 //! ```text
-//!   trace (analyze::feed) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
+//!   trace (crate::trace) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
 //! ```
 //!
 //! Events go by once, in order of time; only what concerns the alert's device and window is kept, so a
@@ -20,7 +20,7 @@ use lt_proc::Alert;
 use self::event::Event;
 use self::model::Explainer;
 pub(super) use self::model::Explanation;
-use crate::analyze::feed::{Beside, Told};
+use crate::trace::{Beside, Told};
 
 /// Whether it is an alert of a request.
 pub(super) fn explains(alert: &Alert) -> bool {

@@ -11,11 +11,11 @@ use lt_proc::evidence::Evidence;
 
 use super::why::Why;
 use super::{Report, block, proofs};
-use crate::analyze::feed::Told;
 use crate::analyze::picture::{Alarm, Picture, Way};
 use crate::analyze::words::Facts;
 use crate::out;
 use crate::perfetto::Value;
+use crate::trace::Told;
 
 /// This part of the time in which something was late is drawn before it, and after it.
 const MARGIN: u64 = 10;

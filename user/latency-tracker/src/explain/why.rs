@@ -12,9 +12,9 @@ use lt_proc::{Alert, Nanos, Reason};
 
 use super::proofs::Proofs;
 use super::resource;
-use crate::analyze::feed::Told;
 use crate::analyze::show::{Json, Shown};
 use crate::analyze::words::{Facts, leaf_name, name_at, used_by};
+use crate::trace::Told;
 use crate::{out, way};
 
 /// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.

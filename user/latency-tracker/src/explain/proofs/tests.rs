@@ -7,8 +7,8 @@ use lt_proc::evidence::Task;
 
 use super::super::why::Why;
 use super::*;
-use crate::analyze::feed::Told;
 use crate::analyze::made::{R, S, at, switch, waking};
+use crate::trace::Told;
 
 const PERIOD: u64 = 0x10;
 

@@ -244,7 +244,7 @@ mod tests {
     use std::fs;
     use std::sync::atomic::AtomicBool;
 
-    use crate::analyze::feed::{Told, read, tests::traces};
+    use crate::trace::feed::{Told, read, tests::traces};
 
     use super::*;
 

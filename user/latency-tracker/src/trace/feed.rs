@@ -13,9 +13,9 @@ use lt_ctf::{Item, Missing, Reader};
 use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
 use lt_proc::evidence::Evidence;
 
-use super::args::When;
 use super::kinds::{Kind, kind};
 use super::several::{self, Gap, NEW, SECOND, nanoseconds};
+use super::when::When;
 use crate::out::{self, note};
 
 /// How often the clock, and whether somebody wants us to end, are looked at, in events.

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A trace of the kernel, however it was recorded: from its events to a model.
+//!
+//! ```text
+//! directory --lt_ctf, several.rs--> events --kinds.rs, feed.rs--> lt_model::Model
+//! ```
+
+mod feed;
+mod kinds;
+mod several;
+mod when;
+
+pub(crate) use self::feed::{Beside, Keep, Told, read, read_beside, read_within};
+pub(crate) use self::when::When;
