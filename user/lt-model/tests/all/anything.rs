@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Any events, for the properties that hold whatever happens: of lt-model, and of lt-analyze, whose tests take this file
-//! from here.
+//! Any events, for the properties that hold whatever happens.
 
 use lt_model::{Builder, Disk, Event, Model, Priority, Sleep, Stage, SwitchedOut, What};
 use proptest::prelude::*;
