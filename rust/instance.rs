@@ -429,6 +429,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         }
         let last = Counter::Crowded;
         seq_print!(out, "{} {}\n", last.name(), total(last));
+        seq_print!(out, "sum_us {}\n", summary.sum_us);
         if let Some(second) = second {
             second.show(out);
         }

@@ -116,12 +116,13 @@ pub(crate) struct Stats {
     cpus: PerCpu<Local>,
 }
 
-/// Smallest, mean and largest delay in nanoseconds; all 0 when nothing has ended.
+/// Smallest, mean and largest delay in nanoseconds, and their sum in microseconds; all 0 when nothing has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Summary {
     pub(crate) min: u64,
     pub(crate) mean: u64,
     pub(crate) max: u64,
+    pub(crate) sum_us: u64,
 }
 
 impl Stats {
@@ -157,7 +158,7 @@ impl Stats {
         self.sum_of(FIRST_BUCKET + bucket)
     }
 
-    /// Smallest, mean and largest delay so far.
+    /// Smallest, mean and largest delay so far, and their sum.
     pub(crate) fn summary(&self) -> Summary {
         let count: u64 = (0..BUCKETS).map(|bucket| self.bucket(bucket)).sum();
         if count == 0 {
@@ -165,6 +166,7 @@ impl Stats {
                 min: 0,
                 mean: 0,
                 max: 0,
+                sum_us: 0,
             };
         }
         let (mut min, mut max) = (u64::MAX, 0);
@@ -172,10 +174,12 @@ impl Stats {
             min = min.min(local[MIN].load(Relaxed));
             max = max.max(local[MAX].load(Relaxed));
         }
+        let sum = self.sum();
         Summary {
             min,
-            mean: mean(self.sum(), count),
+            mean: quotient(sum, count),
             max,
+            sum_us: quotient(sum, 1000),
         }
     }
 
@@ -270,17 +274,17 @@ fn with_lower_half(half: u64, near: u128) -> u128 {
 }
 
 /// The quotient, if it fits in 64 bits. By hand: kernels have no 128-bit division.
-fn mean(sum: u128, count: u64) -> u64 {
+fn quotient(sum: u128, by: u64) -> u64 {
     let (mut rest, low) = ((sum >> 64) as u64, sum as u64);
-    if rest >= count {
+    if rest >= by {
         return u64::MAX;
     }
     let mut quotient = 0;
     for bit in (0..u64::BITS).rev() {
         let carry = rest >> 63;
         rest = rest << 1 | (low >> bit & 1);
-        if carry != 0 || rest >= count {
-            rest = rest.wrapping_sub(count);
+        if carry != 0 || rest >= by {
+            rest = rest.wrapping_sub(by);
             quotient |= 1 << bit;
         }
     }

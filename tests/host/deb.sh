@@ -42,7 +42,7 @@ for file in bash-completion/completions/latency-tracker zsh/vendor-completions/_
 	doc/latency-tracker{/guide/install.md,/examples/job.py,/copyright,-dev/examples/c/sample.c}; do
 	[ -s "usr/share/$file" ] || fail "no usr/share/$file"
 done
-for file in systemd/system/latency-tracker{,-record@}.service sysusers.d/latency-tracker.conf modprobe.d/latency-tracker.conf; do
+for file in systemd/system/latency-tracker{,-export,-record@}.service sysusers.d/latency-tracker.conf modprobe.d/latency-tracker.conf; do
 	[ -s "usr/lib/$file" ] || fail "no usr/lib/$file"
 done
 "$LT_TOP/scripts/in-tree" dpkg-deb --info "$LT_BUILD/deb/latency-tracker_${version}_amd64.deb" postinst |

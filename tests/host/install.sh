@@ -45,6 +45,7 @@ cat >"$work/wanted" <<-END
 	644 ./lib/modules/$release/updates/latency_tracker.ko
 	755 ./usr/bin/latency-tracker
 	644 ./usr/lib/modprobe.d/latency-tracker.conf
+	644 ./usr/lib/systemd/system/latency-tracker-export.service
 	644 ./usr/lib/systemd/system/latency-tracker-record@.service
 	644 ./usr/lib/systemd/system/latency-tracker.service
 	644 ./usr/lib/sysusers.d/latency-tracker.conf

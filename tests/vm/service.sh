@@ -5,7 +5,8 @@
 # changed file, a wrong line fails the unit and is in the journal. The recorder of an instance reports that it is ready,
 # makes a capture, and enters the alert in the journal with its fields; one that hangs is killed by the watchdog and
 # started again, and leaves no session behind; so is one whose session daemon was killed. Members of the group
-# latency-tracker, and no others, read the alerts. `systemctl stop` leaves nothing. systemd finds the units hardened.
+# latency-tracker, and no others, read the alerts. `systemctl stop` leaves nothing. The exporter, which has no privileges,
+# shows the kernel's numbers. systemd finds the units hardened.
 # kernels: stock
 # cpus: 2
 # icount: 1
@@ -64,7 +65,7 @@ has_entries() { _n=$1; shift; [ "$(entries "$@")" -eq "$_n" ]; }
 said() { journalctl --quiet -o cat -u "$1" | grep -qF -- "$2"; }
 
 echo "== hardening"
-for unit in latency-tracker.service $RECORDER.service; do
+for unit in latency-tracker.service latency-tracker-export.service $RECORDER.service; do
 	systemd-analyze security --no-pager --threshold=40 $unit >/tmp/security || { cat /tmp/security; fail "$unit is not hardened"; }
 	tail -n 1 /tmp/security
 done
@@ -87,6 +88,36 @@ refused "a wrong line" systemctl reload latency-tracker
 wait_until 60 said latency-tracker "$CONF/wrong.conf:1:"
 assert_eq "$(names)" "late slow" "the instances after a wrong line"
 rm $CONF/wrong.conf
+
+echo "== metrics"
+systemctl start latency-tracker-export
+reads slow 3
+wait_until 10 quiet slow
+python3 - $LT <<-'END'
+	import sys, urllib.request, urllib.error
+	def get(path):
+	    with urllib.request.urlopen("http://127.0.0.1:9817" + path, timeout=60) as answer:
+	        return answer.headers["Content-Type"], answer.read().decode()
+	kind, page = get("/metrics")
+	assert kind.startswith("application/openmetrics-text"), kind
+	values = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
+	of = '{instance="slow",tracker="block"}'
+	stats = dict(line.split() for line in open(sys.argv[1] + "/slow/stats"))
+	for key in "started", "ended", "alerts", "full":
+	    assert values[f"latency_tracker_{key}_total{of}"] == stats[key], key
+	assert int(stats["alerts"]) >= 3, stats
+	assert values["latency_tracker_delay_seconds_count" + of] == stats["ended"]
+	slow = float(values["latency_tracker_delay_seconds_sum" + of])
+	assert 0.06 <= slow == int(stats["sum_us"]) / 1e6, slow
+	assert values['latency_tracker_delay_seconds_bucket{le="+Inf",instance="slow",tracker="block"}'] == stats["ended"]
+	try:
+	    get("/nosuch")
+	    raise SystemExit("/nosuch was found")
+	except urllib.error.HTTPError as error:
+	    assert error.code == 404, error
+END
+refused "an address in use" latency-tracker export
+systemctl stop latency-tracker-export
 
 if [ -z "${LT_LONG:-}" ]; then
 	systemctl stop latency-tracker

@@ -11,6 +11,7 @@ use crate::action::Action;
 use crate::analyze::{self, AnalyzeArgs};
 use crate::bench::{self, BenchArgs};
 use crate::explain::{self, ExplainArgs};
+use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
 use crate::readiness::RtArgs;
 use crate::record::RecordArgs;
@@ -124,6 +125,14 @@ and their shares of the time.")]
     #[command(after_help = "Examples:\n  latency-tracker captures\n  \
 latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
     Captures(CapturesArgs),
+    /// Serves counters and histograms to a Prometheus.
+    #[command(after_help = "Examples:\n  latency-tracker export\n  \
+latency-tracker export --listen '[::]:9817'\n  latency-tracker export --once\n\n\
+The page is OpenMetrics text: each counter of `latency-tracker list NAME` is\n\
+latency_tracker_COUNTER_total, with instance and tracker as labels; delays are\n\
+the histogram latency_tracker_delay_seconds. It changes nothing, and members of\n\
+the group that may read /proc/latency_tracker can run it.")]
+    Export(ExportArgs),
     /// Explains why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
     Explain(ExplainArgs),

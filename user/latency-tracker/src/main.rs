@@ -13,6 +13,7 @@ mod cmd;
 mod config;
 mod exec;
 mod explain;
+mod export;
 mod instance;
 mod kmsg;
 mod lttng;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
         Command::Analyze(args) => analyze::run(&args),
         Command::Captures(args) => cmd::captures::run(&args),
         Command::Explain(args) => explain::run(&args),
+        Command::Export(args) => export::run(&root, &args),
         Command::Bench(args) => bench::run(&root, &args),
         Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),

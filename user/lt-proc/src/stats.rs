@@ -11,6 +11,55 @@ use serde::ser::{SerializeMap, Serializer};
 
 use crate::ParseError;
 
+/// What the common counters of all trackers count; those of one tracker are on its page.
+const COUNTERS: [(&str, &str); 33] = [
+    ("attempts", "begins seen"),
+    ("started", "of attempts: tracked"),
+    ("full", "of attempts: lost, the pool was full"),
+    ("filtered", "of attempts: refused by a filter"),
+    ("off", "of attempts: while it was not enabled"),
+    ("ended", "of started: the end was seen"),
+    ("pending", "of started: in flight now"),
+    ("replaced", "dropped: their key started again"),
+    ("cleared", "dropped when it was disabled"),
+    ("gone", "dropped: their object is gone without an end"),
+    ("unmatched", "ends of operations that are not tracked"),
+    ("negative", "of ended: the end was before the start"),
+    ("timed_out", "of started: had not ended after the timeout"),
+    ("late", "of ended: had timed out"),
+    ("alerts", "alerts raised"),
+    ("alerts_lost", "of alerts: found no place in the ring"),
+    ("wakes", "how often sleeping readers were woken"),
+    (
+        "wakes_suppressed",
+        "alerts for which a wakeup was already due",
+    ),
+    ("min", "the shortest delay"),
+    ("mean", "of all delays"),
+    ("max", "the longest delay"),
+    ("capacity", "operations that the pool can hold now"),
+    ("max_capacity", "how many it may grow to hold"),
+    ("free", "of capacity: free, approximately"),
+    ("grown", "how often the pool grew"),
+    ("grow_failed", "how often it could not: no memory"),
+    (
+        "alerts_suppressed",
+        "late, but over max_alerts in that second",
+    ),
+    ("overruns", "alerts overwritten before they were read"),
+    ("readers", "alerts suppressed: the task reads alerts"),
+    (
+        "crowded",
+        "of attempts: lost, too many of their key were live",
+    ),
+    ("before_start", "of started: in flight before the start"),
+    (
+        "before_start_ended",
+        "of ended: these, not in the histogram, min, mean and max",
+    ),
+    ("sum_us", "of all delays, in microseconds"),
+];
+
 /// Counters in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stats(Vec<(String, u64)>);
@@ -50,6 +99,15 @@ impl Stats {
     #[must_use]
     pub fn count(&self, key: &str) -> u64 {
         self.get(key).unwrap_or(0)
+    }
+
+    /// What a counter counts, if all trackers have it; those of one tracker are on its page.
+    #[must_use]
+    pub fn meaning(key: &str) -> Option<&'static str> {
+        COUNTERS
+            .iter()
+            .find(|(name, _)| *name == key)
+            .map(|(_, text)| *text)
     }
 
     /// How many begins were lost: the pool was full, or too many events of their key were live.

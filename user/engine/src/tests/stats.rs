@@ -18,12 +18,17 @@ fn summary(delays: &[(u64, u64)]) -> Summary {
     stats.summary()
 }
 
-/// The mean of these, as it is.
-fn mean(delays: &[(u64, u64)]) -> u64 {
-    let sum: u128 = delays
+/// The sum of these, as it is.
+fn sum(delays: &[(u64, u64)]) -> u128 {
+    delays
         .iter()
         .map(|&(delay, times)| u128::from(delay) * u128::from(times))
-        .sum();
+        .sum()
+}
+
+/// The mean of these, as it is.
+fn mean(delays: &[(u64, u64)]) -> u64 {
+    let sum = sum(delays);
     let count: u64 = delays.iter().map(|(_, times)| times).sum();
     (sum / u128::from(count)) as u64
 }
@@ -48,6 +53,7 @@ fn the_mean_does_not_wrap_with_the_sum() {
     ] {
         let summary = summary(delays);
         assert_eq!(summary.mean, mean(delays), "{delays:?}");
+        assert_eq!(u128::from(summary.sum_us), sum(delays) / 1000, "{delays:?}");
         assert_eq!(
             summary.max,
             delays.iter().map(|(delay, _)| *delay).max().unwrap()

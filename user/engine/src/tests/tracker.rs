@@ -362,6 +362,7 @@ impl Model {
             min: self.delays.iter().copied().min().unwrap_or(0),
             mean: sum / self.delays.len().max(1) as u64,
             max: self.delays.iter().copied().max().unwrap_or(0),
+            sum_us: sum / 1000,
         };
         assert_eq!(engine.stats().summary(), summary);
     }

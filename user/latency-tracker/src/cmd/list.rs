@@ -149,58 +149,9 @@ fn counter(key: &str, n: u64) -> Vec<String> {
         "min" | "mean" | "max" => Nanos(n).to_string(),
         _ => out::thousands(n),
     };
-    let known = COUNTERS.iter().find(|(name, _)| *name == key);
-    let text = known.map_or("", |(_, text)| text);
+    let text = Stats::meaning(key).unwrap_or_default();
     vec![format!("  {key}"), value, text.to_string()]
 }
-
-/// What the common counters of all trackers count; those of one tracker are on its page.
-const COUNTERS: [(&str, &str); 32] = [
-    ("attempts", "begins seen"),
-    ("started", "of these: tracked"),
-    ("full", "of these: lost, the pool was full"),
-    ("filtered", "of these: refused by a filter"),
-    ("off", "of these: while it was not enabled"),
-    ("ended", "of started: the end was seen"),
-    ("pending", "of started: in flight now"),
-    ("replaced", "dropped: their key started again"),
-    ("cleared", "dropped when it was disabled"),
-    ("gone", "dropped: their object is gone without an end"),
-    ("unmatched", "ends of operations that are not tracked"),
-    ("negative", "of ended: the end was before the start"),
-    ("timed_out", "of started: had not ended after the timeout"),
-    ("late", "of ended: had timed out"),
-    ("alerts", "alerts raised"),
-    ("alerts_lost", "of these: found no place in the ring"),
-    ("wakes", "how often sleeping readers were woken"),
-    (
-        "wakes_suppressed",
-        "alerts for which a wakeup was already due",
-    ),
-    ("min", "the shortest delay"),
-    ("mean", "of all delays"),
-    ("max", "the longest delay"),
-    ("capacity", "operations that the pool can hold now"),
-    ("max_capacity", "how many it may grow to hold"),
-    ("free", "of capacity: free, approximately"),
-    ("grown", "how often the pool grew"),
-    ("grow_failed", "how often it could not: no memory"),
-    (
-        "alerts_suppressed",
-        "late, but over max_alerts in that second",
-    ),
-    ("overruns", "alerts overwritten before they were read"),
-    ("readers", "alerts suppressed: the task reads alerts"),
-    (
-        "crowded",
-        "of attempts: lost, too many of their key were live",
-    ),
-    ("before_start", "of started: in flight before the start"),
-    (
-        "before_start_ended",
-        "of ended: these, not in the histogram, min, mean and max",
-    ),
-];
 
 fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
     let names = || all.iter().map(|t| t.name.as_str());
@@ -277,7 +228,7 @@ mod tests {
         let common = keys[0].iter();
         let common = common.filter(|key| keys.iter().all(|of_one| of_one.contains(*key)));
         let unknown: Vec<_> = common
-            .filter(|key| !COUNTERS.iter().any(|(name, _)| name == *key))
+            .filter(|key| Stats::meaning(key).is_none())
             .collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }

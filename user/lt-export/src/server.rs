@@ -1,0 +1,416 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A server of one page. Each connection gets one answer within some seconds, in a thread of its own, and few are served
+//! at a time: a client that is slow, or sends too much or nonsense, costs that and no more.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Connections at a time; another one is refused with status 503.
+pub const CONNECTIONS: usize = 8;
+
+/// What the page is.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// The request and its headers may have this many bytes.
+const HEAD: usize = 8192;
+const HEADERS: usize = 64;
+
+/// How long a client may take to send its request, and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An address with a page at `/metrics`.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    patience: Duration,
+    live: Arc<AtomicUsize>,
+}
+
+/// Makes the page, or says why not.
+type Page = dyn Fn() -> Result<String, String> + Send + Sync;
+
+impl Server {
+    /// Listens.
+    ///
+    /// # Errors
+    /// When the address is in use, not one of this machine, or not permitted.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(address)?;
+        // A connection may have gone before it is accepted.
+        listener.set_nonblocking(true)?;
+        Ok(Self {
+            listener,
+            patience: PATIENCE,
+            live: Arc::default(),
+        })
+    }
+
+    /// Where; a port of 0 has been replaced by the one that was found.
+    ///
+    /// # Errors
+    /// Those of getsockname(2).
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What becomes readable when somebody connects.
+    #[must_use]
+    pub fn listener(&self) -> &TcpListener {
+        &self.listener
+    }
+
+    /// Answers those that have connected, without waiting for any.
+    ///
+    /// # Errors
+    /// When connections cannot be accepted: no file descriptors, no memory.
+    pub fn serve(&self, page: &Arc<Page>) -> io::Result<()> {
+        loop {
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(()),
+                    io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted => continue,
+                    _ => return Err(error),
+                },
+            };
+            let end = Instant::now() + self.patience;
+            // Relaxed: only the number counts, and only this thread adds to it.
+            if self.live.load(Ordering::Relaxed) >= CONNECTIONS {
+                let _ = stream.set_nonblocking(true);
+                let _ = answer(
+                    &stream,
+                    &Answer::status("503 Service Unavailable"),
+                    false,
+                    end,
+                );
+                continue;
+            }
+            self.live.fetch_add(1, Ordering::Relaxed);
+            let (page, live) = (Arc::clone(page), Live(Arc::clone(&self.live)));
+            thread::spawn(move || {
+                let _live = live;
+                // The client has gone, or will not listen: nobody else is interested.
+                let _ = talk(&stream, &*page, end);
+            });
+        }
+    }
+}
+
+/// One connection that is served.
+struct Live(Arc<AtomicUsize>);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // Relaxed: see its only reader.
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A status line, and what follows it.
+struct Answer {
+    status: &'static str,
+    content_type: &'static str,
+    body: String,
+}
+
+impl Answer {
+    fn status(status: &'static str) -> Self {
+        Self {
+            status,
+            content_type: "text/plain; charset=utf-8",
+            body: format!("{status}\n"),
+        }
+    }
+}
+
+fn talk(stream: &TcpStream, page: &Page, end: Instant) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    let (wanted, head_only) = match request(stream, end) {
+        Ok(request) => request,
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            answer(stream, &Answer::status("400 Bad Request"), false, end)?;
+            return linger(stream, end);
+        }
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            let status = "431 Request Header Fields Too Large";
+            answer(stream, &Answer::status(status), false, end)?;
+            return linger(stream, end);
+        }
+        Err(error) if is_late(&error) => {
+            let grace = Instant::now() + Duration::from_secs(1);
+            return answer(stream, &Answer::status("408 Request Timeout"), false, grace);
+        }
+        Err(error) => return Err(error),
+    };
+    answer(stream, &wanted.answer(page), head_only, end)
+}
+
+/// What is asked for.
+enum Wanted {
+    Metrics,
+    Index,
+    Nothing,
+    Other,
+}
+
+impl Wanted {
+    fn answer(&self, page: &Page) -> Answer {
+        match self {
+            Self::Metrics => match page() {
+                Ok(body) => Answer {
+                    status: "200 OK",
+                    content_type: CONTENT_TYPE,
+                    body,
+                },
+                Err(why) => Answer {
+                    body: format!("{why}\n"),
+                    ..Answer::status("500 Internal Server Error")
+                },
+            },
+            Self::Index => Answer {
+                body: "latency-tracker: /metrics\n".to_string(),
+                ..Answer::status("200 OK")
+            },
+            Self::Nothing => Answer::status("404 Not Found"),
+            Self::Other => Answer::status("405 Method Not Allowed"),
+        }
+    }
+}
+
+/// What is wanted, and whether only the head of the answer is.
+fn request(stream: &TcpStream, end: Instant) -> io::Result<(Wanted, bool)> {
+    let mut head = Vec::new();
+    let mut more = [0; 1024];
+    loop {
+        let n = before(end, |left| {
+            stream.set_read_timeout(Some(left))?;
+            (&*stream).read(&mut more)
+        })?;
+        if n == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        head.extend(more.iter().take(n));
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+        let mut request = httparse::Request::new(&mut headers);
+        match request.parse(&head) {
+            Ok(httparse::Status::Complete(_)) => {
+                let path = request.path.unwrap_or_default();
+                let path = path.split('?').next().unwrap_or_default();
+                let method = request.method.unwrap_or_default();
+                let wanted = match (method, path) {
+                    ("GET" | "HEAD", "/metrics") => Wanted::Metrics,
+                    ("GET" | "HEAD", "/") => Wanted::Index,
+                    ("GET" | "HEAD", _) => Wanted::Nothing,
+                    _ => Wanted::Other,
+                };
+                return Ok((wanted, method == "HEAD"));
+            }
+            Ok(httparse::Status::Partial) if head.len() < HEAD => {}
+            Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
+                return Err(io::ErrorKind::FileTooLarge.into());
+            }
+            Err(_) => return Err(io::ErrorKind::InvalidData.into()),
+        }
+    }
+}
+
+fn answer(stream: &TcpStream, answer: &Answer, head_only: bool, end: Instant) -> io::Result<()> {
+    let allow = match answer.status {
+        "405 Method Not Allowed" => "Allow: GET, HEAD\r\n",
+        _ => "",
+    };
+    let mut bytes = format!(
+        "HTTP/1.1 {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{allow}Connection: close\r\n\r\n",
+        answer.status,
+        answer.content_type,
+        answer.body.len()
+    )
+    .into_bytes();
+    if !head_only {
+        bytes.extend(answer.body.as_bytes());
+    }
+    let mut left: &[u8] = &bytes;
+    while !left.is_empty() {
+        let n = before(end, |time| {
+            stream.set_write_timeout(Some(time))?;
+            (&*stream).write(left)
+        })?;
+        left = left.get(n..).unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// Lets the answer arrive: closing a connection with unread data would reset it, and the client might not see why.
+fn linger(stream: &TcpStream, end: Instant) -> io::Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    let mut rest = [0; 4096];
+    // A client that goes on and on is cut off.
+    for _ in 0..256 {
+        let n = before(end, |left| {
+            stream.set_read_timeout(Some(left))?;
+            (&*stream).read(&mut rest)
+        })?;
+        if n == 0 {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Calls with the time that is left; without any it is too late.
+fn before<T>(end: Instant, mut call: impl FnMut(Duration) -> io::Result<T>) -> io::Result<T> {
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        match call(left) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+fn is_late(error: &io::Error) -> bool {
+    // A socket whose time is over says the first.
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    /// Serves until the test ends.
+    fn start(
+        patience: Duration,
+        page: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+    ) -> SocketAddr {
+        let mut server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        server.patience = patience;
+        server.listener().set_nonblocking(true).unwrap();
+        let address = server.address().unwrap();
+        let page: Arc<Page> = Arc::new(page);
+        thread::spawn(move || {
+            loop {
+                server.serve(&page).unwrap();
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        address
+    }
+
+    fn usual() -> SocketAddr {
+        start(Duration::from_secs(600), || Ok("a 1\n# EOF\n".to_string()))
+    }
+
+    fn said(address: SocketAddr, request: &[u8]) -> String {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(request).unwrap();
+        let mut said = String::new();
+        stream.read_to_string(&mut said).unwrap();
+        said
+    }
+
+    #[track_caller]
+    fn status(address: SocketAddr, request: &[u8], status: &str) -> String {
+        let said = said(address, request);
+        assert!(said.starts_with(&format!("HTTP/1.1 {status}")), "{said}");
+        said
+    }
+
+    #[test]
+    fn the_page_is_at_metrics() {
+        let address = usual();
+        let said = status(
+            address,
+            b"GET /metrics?a=b HTTP/1.1\r\nHost: x\r\n\r\n",
+            "200 OK",
+        );
+        assert!(said.contains(CONTENT_TYPE), "{said}");
+        assert!(said.ends_with("\r\n\r\na 1\n# EOF\n"), "{said}");
+        let said = status(address, b"HEAD /metrics HTTP/1.1\r\n\r\n", "200 OK");
+        assert!(
+            said.contains("Content-Length: 10\r\n") && said.ends_with("\r\n\r\n"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn anything_else_is_refused_by_name() {
+        let address = usual();
+        status(address, b"GET /x HTTP/1.1\r\n\r\n", "404");
+        let said = status(address, b"POST /metrics HTTP/1.1\r\n\r\n", "405");
+        assert!(said.contains("Allow: GET, HEAD"), "{said}");
+        status(
+            address,
+            b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03\r\n\r\n",
+            "400",
+        );
+        status(address, b"GET\r\n\r\n", "400");
+        let mut long = b"GET /metrics HTTP/1.1\r\nX: ".to_vec();
+        long.resize(100_000, b'x');
+        status(address, &long, "431");
+        status(
+            address,
+            "GET / HTTP/1.1\r\n"
+                .to_string()
+                .as_bytes()
+                .iter()
+                .copied()
+                .chain("X: y\r\n".repeat(100).bytes())
+                .chain(*b"\r\n")
+                .collect::<Vec<u8>>()
+                .as_slice(),
+            "431",
+        );
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_made_says_why() {
+        let address = start(Duration::from_secs(600), || Err("no such luck".to_string()));
+        let said = status(address, b"GET /metrics HTTP/1.1\r\n\r\n", "500");
+        assert!(said.ends_with("no such luck\n"), "{said}");
+    }
+
+    #[test]
+    fn a_slow_client_is_told_and_holds_up_nobody() {
+        let address = start(Duration::from_millis(300), || Ok(String::new()));
+        let mut slow = TcpStream::connect(address).unwrap();
+        slow.write_all(b"GET /met").unwrap();
+        let mut said = String::new();
+        slow.read_to_string(&mut said).unwrap();
+        assert!(said.starts_with("HTTP/1.1 408"), "{said}");
+    }
+
+    #[test]
+    fn so_many_clients_are_served_at_a_time_and_others_afterwards() {
+        let address = usual();
+        let mut silent: Vec<TcpStream> = (0..CONNECTIONS)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect();
+        // The request of one that is refused is not read, so its connection may be reset before it sees the answer.
+        let is_served = || {
+            let mut stream = TcpStream::connect(address).unwrap();
+            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+            let mut said = String::new();
+            let _ = stream.read_to_string(&mut said);
+            said.starts_with("HTTP/1.1 200")
+        };
+        assert!(!is_served());
+        silent.pop();
+        // Until the server has noticed.
+        while !is_served() {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
