@@ -9,6 +9,7 @@
 # cpus: 4
 # root: full
 # timeout: 600
+# worth: each finding is a run of the command, before and after its remedy, and perf and LTTng start for some
 # append: isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=1-3 irqaffinity=0-1 skew_tick=1
 # debug: no, it needs a command line of its own
 # alone: it changes what is isolated, and where everything runs

@@ -8,6 +8,7 @@
 # cpus: 2
 # root: full
 # timeout: 400
+# worth: the messages are those of many runs of the command, in states of the machine that no other test has
 # alone: it installs the module and the command
 
 . /lt/tests/lib.sh

@@ -8,6 +8,6 @@
 # root: full
 # icount: 1
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 170
+# timeout: 600
 
 . /lt/tests/demo.sh

@@ -9,7 +9,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
-# timeout: 240
+# timeout: 900
 # worth: record and explain, from end to end, for each kind of alert
 
 . /lt/tests/lib.sh
