@@ -131,7 +131,9 @@ CASES = [
     # Two delays: the first wait of the child, which is a victim until it is called true, and of its parent.
     Case("vfork", causes.vfork, f"{OFFCPU} max_alerts=2", of("opener", late=r"(victim|true)/\d+ ")),
     Case("inversion", causes.inversion, call("flock"), of("holder", COULD_GO_ON + ran("medium"))),
-    Case("inherited", causes.inherited, call("futex"), of("holder", TIMER)),
+    Case("inherited", lambda: causes.inherited(lambda: time.sleep(LONG)), call("futex"), of("holder", TIMER)),
+    # The victim spins while the owner runs.
+    Case("spun", lambda: causes.inherited(causes.computes), call("futex"), of("holder")),
     # The server of this file system is server.
     Case("fuse", causes.fuse, OFFCPU, rf"({of('server')}|{VICTIM}{WAITED}the server of a FUSE file system \(\w+\))"),
     Case("frozen_disk", lambda: causes.frozen_disk("/tmp/ext"), OFFCPU, of("thawer")),

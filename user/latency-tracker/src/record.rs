@@ -169,7 +169,10 @@ impl Recorder<'_> {
         let mut outcome = Outcome::Fine;
         while !history.complete(&policy) {
             self.service.alive();
-            match self.signals.wait(Some(stream.file()), self.service.next(end))? {
+            match self
+                .signals
+                .wait(Some(stream.file()), self.service.next(end))?
+            {
                 Wake::Ready => {}
                 Wake::Timeout if end.is_none_or(|end| Instant::now() < end) => continue,
                 Wake::Timeout | Wake::Signal => break,
@@ -228,7 +231,8 @@ impl Recorder<'_> {
             Ok(Kept::Alerts(path)) => path.as_ref(),
             Ok(Kept::Nothing) | Err(_) => None,
         };
-        self.service.alerts(&woken.alerts, path.map(PathBuf::as_path));
+        self.service
+            .alerts(&woken.alerts, path.map(PathBuf::as_path));
         let kept = kept?;
         // In a thread of its own, at ordinary priority: there may be many cgroups.
         let _ = std::thread::scope(|scope| scope.spawn(|| evidence.rearm()).join());

@@ -90,7 +90,9 @@ impl Service {
         }
         if let Some(error) = last {
             let failed = out::plural(failed, "alert");
-            note(&format!("{failed} without an entry in the journal: {error:#}"));
+            note(&format!(
+                "{failed} without an entry in the journal: {error:#}"
+            ));
         }
     }
 }

@@ -35,6 +35,7 @@
 mod cpus;
 mod gaps;
 mod limits;
+mod locks;
 mod requests;
 mod tasks;
 mod wakings;
@@ -52,6 +53,7 @@ use crate::context::{Context, Vector, is_for_softirqs};
 use crate::event::{Event, Priority, What};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
+use crate::locks::Handovers;
 use crate::missing::{Events, Missing};
 use crate::names::Names;
 use crate::sleep::{Sleep, SwitchedOut};
@@ -124,6 +126,7 @@ pub struct Builder {
     over: bool,
     requests: Requests,
     signs: Signs,
+    handovers: Handovers,
     /// Functions that are signs of limits, by address.
     functions: HashMap<u64, Function>,
     /// When timers of quotas and of deadlines have expired last, and on which processors.
@@ -136,6 +139,8 @@ pub struct Builder {
     moves: bool,
     /// There is `softirq_raise`.
     raises: bool,
+    /// There are calls of `futex`, with what they do.
+    futexes: bool,
     /// There are all system calls.
     all_calls: bool,
     /// What there is not.
@@ -252,6 +257,7 @@ impl Builder {
             + self.names.bytes()
             + self.requests.bytes()
             + self.signs.bytes()
+            + self.handovers.bytes()
             + wanted
     }
 
@@ -340,6 +346,7 @@ impl Builder {
                 let name = self.names.number(name);
                 self.call(time, cpu, Some(name));
             }
+            What::Futex { op, address } => self.futex(time, cpu, op, address),
             What::Return => self.call(time, cpu, None),
             What::Exit => {
                 if let Some(thread) = self.cpus.at(cpu).thread() {
@@ -444,6 +451,7 @@ impl Builder {
         let span = self.span.unwrap_or_default();
         self.tasks.finish(span.1);
         self.signs.finish();
+        self.handovers.finish();
         let processors = self.cpus.finish(span.1);
         Model {
             threads: self.tasks.threads,
@@ -453,7 +461,9 @@ impl Builder {
                 .collect(),
             wakers: self.wakers,
             signs: self.signs,
+            handovers: self.handovers,
             missing: self.missing,
+            locks: self.tasks.locks,
             gaps: self.tasks.gaps,
             names: self.names,
             span,
@@ -588,7 +598,7 @@ impl Builder {
         at.softirqs_until = 0;
         let above = at.above();
         let task = self.tasks.of(thread);
-        task.call = call;
+        (task.call, task.futex) = (call, None);
         task.user_since = call.is_none().then_some(time);
         task.pending = None;
         task.dirty = None;

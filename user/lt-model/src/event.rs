@@ -112,7 +112,14 @@ pub enum What<'a> {
         /// `read`, `futex`, ...
         name: &'a [u8],
     },
-    /// It ends.
+    /// A call of `futex` begins.
+    Futex {
+        /// Its argument `op`.
+        op: u32,
+        /// Its argument `uaddr`.
+        address: u64,
+    },
+    /// A system call ends.
     Return,
     /// `sched_process_exit`: the present thread ends, and is in the kernel until then.
     Exit,

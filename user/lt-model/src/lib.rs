@@ -22,6 +22,7 @@ mod event;
 mod ids;
 mod intervals;
 mod limits;
+mod locks;
 mod missing;
 mod names;
 mod processor;
@@ -40,6 +41,7 @@ pub use event::{Event, Priority, Stage, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
 pub use limits::{Runtime, Sign};
+pub use locks::{Handover, waits_for_pi_lock};
 pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
@@ -62,6 +64,10 @@ pub struct Model {
     pub wakers: Wakers,
     /// What shows why threads have waited for processors.
     signs: limits::Signs,
+    /// Who handed locks on.
+    handovers: locks::Handovers,
+    /// When threads of these numbers waited for locks, as is known beside the events.
+    locks: std::collections::HashMap<i32, Vec<(u64, u64)>>,
     /// What is not recorded.
     missing: missing::Missing,
     /// Where events are missing.
@@ -133,6 +139,21 @@ impl Model {
     pub(crate) fn is_of_softirqs(&self, id: ThreadId) -> bool {
         let name = self.thread(id).and_then(|thread| thread.name);
         name.is_some_and(|name| context::is_of_softirqs(self.names.text(name).as_bytes()))
+    }
+
+    /// Whether it is known beside the events that this thread waited for a lock with priority inheritance then.
+    #[must_use]
+    pub fn is_locking(&self, thread: ThreadId, time: u64) -> bool {
+        let tid = self.thread(thread).map(|thread| thread.tid);
+        let known = tid.and_then(|tid| self.locks.get(&tid));
+        let mut known = known.into_iter().flatten();
+        known.any(|(begin, end)| *begin <= time && time < *end)
+    }
+
+    /// The first wait of that thread for a lock that an owner handed on to it, of those that end after `time`.
+    #[must_use]
+    pub fn handover(&self, thread: ThreadId, time: u64) -> Option<Handover> {
+        self.handovers.after(thread, time)
     }
 
     /// The threads that had this number, one after the other.

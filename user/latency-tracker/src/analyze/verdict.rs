@@ -46,7 +46,11 @@ impl Shown<'_> {
         let (who, did) = (self.who(of), self.did(of));
         let late = self.late_handler(of).unwrap_or_default();
         let interrupts = self.perhaps_interrupts(of).unwrap_or_default();
-        format!(": {who}{did}{}{late}{interrupts}", more.unwrap_or_default())
+        let owner = self.perhaps_owner(of).unwrap_or_default();
+        format!(
+            ": {who}{did}{}{late}{interrupts}{owner}",
+            more.unwrap_or_default()
+        )
     }
 
     /// The pieces of a cause.
@@ -54,6 +58,24 @@ impl Shown<'_> {
         let threads: HashSet<_> = of.threads.iter().collect();
         let is_of = move |p: &&Piece| p.cause == of.cause && threads.contains(&p.thread);
         self.pieces.iter().filter(is_of)
+    }
+
+    /// What a sentence adds if a thread ran in a call that waits for a lock.
+    fn perhaps_owner(&self, of: &Group) -> Option<&'static str> {
+        let Cause::Running(call) = of.cause else {
+            return None;
+        };
+        let calls = ["futex(FUTEX_LOCK_PI)", "futex(FUTEX_LOCK_PI2)"];
+        let is_locking = match call {
+            Some(call) => calls.contains(&self.model.names.text(call)),
+            None => {
+                let mut pieces = self.pieces_of(of);
+                pieces.any(|p| self.model.is_locking(p.thread, p.begin))
+            }
+        };
+        is_locking.then_some(
+            "; it spins there while the owner of the lock runs, and that is not recorded",
+        )
     }
 
     /// What a sentence adds if a thread ran that is there for softirqs, and interrupts are not recorded.

@@ -564,6 +564,37 @@ mod tests {
         );
     }
 
+    /// 7 spins for a lock with priority inheritance, which 8 has.
+    #[test]
+    fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
+        let said = |op| {
+            let address = 64;
+            verdict(
+                &[
+                    switch(0, 0, 0, R, 7),
+                    switch(0, 1, 0, R, 8),
+                    at(10, 0, What::Futex { op: 6, address }),
+                    at(899, 1, What::Futex { op, address }),
+                    waking(900, 1, 7),
+                    at(901, 0, What::Return),
+                    at(901, 1, What::Return),
+                    switch(1000, 0, 7, S, 0),
+                ],
+                "syscall",
+                (10, 900),
+            )
+        };
+        assert_eq!(
+            said(7),
+            "99 % of it (889ns): late/7 waited for hog/8, which ran."
+        );
+        assert_eq!(
+            said(1),
+            "100 % of it (890ns): late/7 ran in futex(FUTEX_LOCK_PI); it spins there while the owner of the lock runs, and \
+             that is not recorded."
+        );
+    }
+
     /// 7 is moved from one CPU to another while it waits, and one or both of these are idle.
     #[test]
     fn a_reason_is_given_for_each_cpu_that_was_idle() {

@@ -20,6 +20,7 @@ pub(super) enum Kind {
     Fork(Thread),
     There(Thread),
     Call(String),
+    Futex(FieldIndex, FieldIndex),
     Return,
     Exit,
     Irq(FieldIndex, Option<FieldIndex>),
@@ -121,7 +122,13 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         }
         // As LTTng called all ends of system calls before 2.3.
         "exit_syscall" => Kind::Return,
-        _ => call_or_vector(system, name)?,
+        _ => match call_or_vector(system, name)? {
+            Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {
+                (Some(op), Some(address)) => Kind::Futex(op, address),
+                _ => Kind::Call(call),
+            },
+            other => other,
+        },
     })
 }
 
@@ -264,6 +271,12 @@ impl Kind {
             },
             Self::Call(call) => What::Call {
                 name: call.as_bytes(),
+            },
+            Self::Futex(op, address) => What::Futex {
+                op: number(*op)
+                    .map(i32::cast_unsigned)
+                    .or_else(|| unsigned(*op))?,
+                address: event.unsigned(*address)?,
             },
             Self::Return => What::Return,
             Self::Exit => What::Exit,

@@ -44,7 +44,10 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
         1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
         2 => name().prop_map(|name| What::Call { name }),
-        2 => Just(What::Return),
+        2 => (5..8u32, 0..2u64, any::<bool>()).prop_map(|(op, address, private)| {
+            What::Futex { op: op | u32::from(private) << 7, address }
+        }),
+        3 => Just(What::Return),
         1 => (0..3i32, name()).prop_map(|(number, name)| What::Irq { number, name }),
         1 => (0..3i32).prop_map(|number| What::IrqEnd { number }),
         1 => (0..40u32).prop_map(|vector| What::Raise { vector }),
