@@ -412,6 +412,14 @@ def io_max(disk):
         read_block(disk, block, 65536)
 
 
+def flushed(disk):
+    """The cache of a disk has to be written, and nothing else."""
+    fd = os.open(f"/dev/{disk}", os.O_WRONLY | os.O_DIRECT)
+    os.pwrite(fd, mmap.mmap(-1, 4096), 0)
+    called("victim")
+    os.fsync(fd)
+
+
 def neighbours(disk):
     """A small read has to wait for many writes of backup: the disk takes one at a time."""
 

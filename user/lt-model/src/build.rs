@@ -49,13 +49,14 @@ pub(crate) use self::gaps::Gaps;
 use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
-use crate::context::{Context, Vector, is_for_softirqs};
+use crate::context::{Context, Disk, Vector, is_for_softirqs};
 use crate::event::{Event, Priority, What};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
 use crate::locks::Handovers;
 use crate::missing::{Events, Missing};
 use crate::names::Names;
+use crate::request::Kind;
 use crate::sleep::{Sleep, SwitchedOut};
 use crate::state::{State, Unrecorded};
 use crate::wakers::Wakers;
@@ -129,6 +130,7 @@ pub struct Builder {
     handovers: Handovers,
     /// Functions that are signs of limits, by address.
     functions: HashMap<u64, Function>,
+    disks: HashMap<Disk, String>,
     /// When timers of quotas and of deadlines have expired last, and on which processors.
     expired: Expired,
     /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
@@ -182,6 +184,11 @@ impl Builder {
         let known = functions.into_iter();
         let known = known.filter_map(|(address, name)| Some((address, Function::of(name)?)));
         self.functions.extend(known);
+    }
+
+    /// Those are the names of disks.
+    pub fn has_disks(&mut self, disks: impl IntoIterator<Item = (Disk, String)>) {
+        self.disks.extend(disks);
     }
 
     /// The thread of that number may run on these processors only: that others are not known says nothing of it. Comes
@@ -428,9 +435,13 @@ impl Builder {
                 sector,
             } => return self.request(time, cpu, stage, (disk, sector)),
             What::Remap { from, to } => return self.requests.remap(from, to),
-            What::Completed { disk, range } => {
-                let request = range
-                    .and_then(|(sector, sectors)| self.requests.complete(disk, sector, sectors));
+            What::Flush { disk } => return self.requests.flush(time, disk),
+            What::Completed { disk, range, kind } => {
+                let request = match range {
+                    Some(range) => self.requests.complete(disk, range, kind),
+                    None if kind == Kind::Flush => self.requests.flushed(disk),
+                    None => None,
+                };
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request));
                 return;
@@ -464,6 +475,7 @@ impl Builder {
             handovers: self.handovers,
             missing: self.missing,
             locks: self.tasks.locks,
+            disks: self.disks,
             gaps: self.tasks.gaps,
             names: self.names,
             span,

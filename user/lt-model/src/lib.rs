@@ -35,6 +35,8 @@ mod wakers;
 mod wanted;
 pub mod why;
 
+use std::collections::HashMap;
+
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
 pub use event::{Event, Priority, Stage, What};
@@ -45,7 +47,7 @@ pub use locks::{Handover, waits_for_pi_lock};
 pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
-pub use request::Request;
+pub use request::{Kind, Request};
 pub use sleep::{Release, Sleep, SwitchedOut};
 pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
@@ -67,7 +69,8 @@ pub struct Model {
     /// Who handed locks on.
     handovers: locks::Handovers,
     /// When threads of these numbers waited for locks, as is known beside the events.
-    locks: std::collections::HashMap<i32, Vec<(u64, u64)>>,
+    locks: HashMap<i32, Vec<(u64, u64)>>,
+    disks: HashMap<Disk, String>,
     /// What is not recorded.
     missing: missing::Missing,
     /// Where events are missing.
@@ -148,6 +151,12 @@ impl Model {
         let known = tid.and_then(|tid| self.locks.get(&tid));
         let mut known = known.into_iter().flatten();
         known.any(|(begin, end)| *begin <= time && time < *end)
+    }
+
+    /// The name of that disk, if it is known beside the events.
+    #[must_use]
+    pub fn disk_name(&self, disk: Disk) -> Option<&str> {
+        self.disks.get(&disk).map(String::as_str)
     }
 
     /// The first wait of that thread for a lock that an owner handed on to it, of those that end after `time`.

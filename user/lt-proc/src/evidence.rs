@@ -15,6 +15,20 @@ pub struct Evidence {
     /// Those of their cgroups, and of the cgroups above, that have a limit, had one, or were frozen at some time. If `/` is
     /// one of them, there are cgroups above it that are not visible, as in a container.
     pub cgroups: Vec<Cgroup>,
+    /// The block devices. Captures of before have none.
+    #[serde(default)]
+    pub disks: Vec<Disk>,
+}
+
+/// A block device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// Its numbers.
+    pub major: u32,
+    /// The second one.
+    pub minor: u32,
+    /// `sda`, `loop0`; of the device mapper the name that it has there, `vg-root`.
+    pub name: String,
 }
 
 /// A kernel function. Several may have one name: the compiler's copies of it.

@@ -100,9 +100,10 @@ impl Shown<'_> {
                 Leaf::Timer | Leaf::PerhapsTimer { .. } | Leaf::PerhapsHigh(_) | Leaf::Dirty(_),
                 _,
             ) => ("ran it", "it was due"),
-            Cause::For(Leaf::Disk(Some(_)) | Leaf::Completion(_) | Leaf::Others(..), _) => {
-                ("completed the request", "the disk had done it")
-            }
+            Cause::For(
+                Leaf::Disk(Some(_)) | Leaf::Special(..) | Leaf::Completion(_) | Leaf::Others(..),
+                _,
+            ) => ("completed the request", "the disk had done it"),
             _ => return None,
         };
         let handled = |p: &Piece| handled(self.model, p.thread, p.end).unwrap_or_default();
@@ -201,7 +202,11 @@ impl Shown<'_> {
             }
             Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
             Cause::Held(disk, place, c) => {
-                format!("waited{} for a request {}", call(c), held(disk, place))
+                format!(
+                    "waited{} for a request {}",
+                    call(c),
+                    held(model, disk, place)
+                )
             }
             Cause::LeavesIdle => left_idle(of_it),
             Cause::Limited(limit) => self.facts.limit(limit),

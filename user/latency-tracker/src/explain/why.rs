@@ -439,7 +439,15 @@ mod tests {
             switch(0, 0, 0, R, 7),
             switch(10, 0, 7, S, 0),
             at(800, 0, What::Timer { function: None }),
-            at(800, 0, What::Completed { disk, range: None }),
+            at(
+                800,
+                0,
+                What::Completed {
+                    disk,
+                    range: None,
+                    kind: lt_model::Kind::Plain,
+                },
+            ),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),
             switch(810, 0, 0, R, 7),
@@ -455,6 +463,46 @@ mod tests {
             verdict(&events, "runqueue", (820, 1000)),
             "100 % of it (180ns): late/7 was runnable; CPU 0 was idle for 180ns before it ran: slow to leave idle, or a \
              limit not recorded (cpu.max, deadline)."
+        );
+    }
+
+    #[test]
+    fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
+        let disk = lt_model::Disk(8 << 20 | 1);
+        let mut builder = lt_model::Builder::new();
+        builder.has_disks([(disk, "sda1".to_string())]);
+        let range = None;
+        for event in [
+            switch(0, 0, 0, R, 7),
+            switch(10, 0, 7, S, 0),
+            at(800, 0, What::Timer { function: None }),
+            at(
+                800,
+                0,
+                What::Completed {
+                    disk,
+                    range,
+                    kind: lt_model::Kind::Plain,
+                },
+            ),
+            waking(800, 0, 7),
+            at(801, 0, What::TimerEnd),
+            switch(810, 0, 0, R, 7),
+        ] {
+            builder.feed(&event);
+        }
+        let told = Told::made(builder.finish(), 0);
+        let alert = alert("offcpu", 10, 810, 7);
+        let why = Why::new(&told, &alert, &Evidence::default());
+        let said = why.verdict();
+        assert!(
+            said.contains("waited for a completion of sda1; where"),
+            "{said}"
+        );
+        let json = serde_json::to_string(&why.json().unwrap()).unwrap();
+        assert!(
+            json.contains("\"name\":\"8:1\",\"disk\":\"sda1\""),
+            "{json}"
         );
     }
 
@@ -489,6 +537,7 @@ mod tests {
                 What::Completed {
                     disk,
                     range: Some((sector, 8)),
+                    kind: lt_model::Kind::Plain,
                 },
             ),
             waking(802, 0, 7),
@@ -551,7 +600,15 @@ mod tests {
             stage(502, lt_model::Stage::Issued),
             switch(600, 0, 8, S, 0),
             at(800, 0, What::Timer { function: None }),
-            at(800, 0, What::Completed { disk, range }),
+            at(
+                800,
+                0,
+                What::Completed {
+                    disk,
+                    range,
+                    kind: lt_model::Kind::Plain,
+                },
+            ),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),
             switch(810, 0, 0, R, 7),

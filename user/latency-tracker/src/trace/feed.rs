@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use lt_ctf::{Item, Missing, Reader};
-use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
+use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
 use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
@@ -174,6 +174,9 @@ pub(crate) fn read_beside(
     let mut builder = Builder::new();
     let functions = evidence.functions.iter();
     builder.has_functions(functions.map(|of| (of.address, of.name.as_str())));
+    let disks = evidence.disks.iter();
+    let disks = disks.filter(|of| of.major < 1 << 12 && of.minor < 1 << 20);
+    builder.has_disks(disks.map(|of| (Disk(of.major << 20 | of.minor), of.name.clone())));
     for task in &evidence.tasks {
         if let Some(cpus) = task.cpus.as_deref().and_then(cpus_of) {
             builder.runs_on(task.tid, &cpus);

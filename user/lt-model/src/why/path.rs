@@ -18,7 +18,7 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use crate::{
-    Context, Handler, Helper, Interval, Model, Name, Raiser, Request, Sleep, State, ThreadId,
+    Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State, ThreadId,
     Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
@@ -323,6 +323,11 @@ impl Walk<'_> {
                     self.ended(id, part, number, by);
                 }
                 let at = self.held(id, request, part, cause, inside);
+                if let (Some(request), Cause::For(Leaf::Disk(Some(disk)), call)) = (request, cause)
+                    && request.kind != Kind::Plain
+                {
+                    cause = Cause::For(Leaf::Special(disk, request.kind), call);
+                }
                 match waker {
                     Some((_, waker, Some((by, helps)))) => {
                         self.by_thread(id, waker, (at, part.1), (by, helps), cause, inside);

@@ -303,3 +303,34 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
     cut.read_again(&chain);
     assert_eq!(cut.evidence(&chain, now())[0].path, "/3/b");
 }
+
+#[test]
+fn a_disk_has_the_name_that_it_has_all_the_time() {
+    let root = machine(&[]);
+    let block = root.path().join("sys/dev/block");
+    fs::create_dir_all(&block).unwrap();
+    let link = |number: &str, target: &str| {
+        let link = block.join(number);
+        let _ = fs::remove_file(&link);
+        write(&root, &format!("sys/devices/{target}/dev"), number);
+        std::os::unix::fs::symlink(format!("../../devices/{target}"), link).unwrap();
+    };
+    link("8:0", "pci/block/sda");
+    link("254:1", "virtual/block/dm-1");
+    write(&root, "sys/devices/virtual/block/dm-1/dm/name", "vg-root\n");
+    link("104:0", "pci/block/cciss!c0d0");
+    link("7:0", "virtual/block/loop0");
+    let mut collector = Collector::start(root.path());
+    // One comes later, and one has another name then.
+    link("253:0", "virtual/block/slow");
+    link("7:0", "virtual/block/other");
+    let disks = of(&mut collector, now()).disks;
+    let told: Vec<_> = disks
+        .iter()
+        .map(|disk| format!("{}:{} {}", disk.major, disk.minor, disk.name))
+        .collect();
+    assert_eq!(
+        told,
+        ["8:0 sda", "104:0 cciss/c0d0", "253:0 slow", "254:1 vg-root"]
+    );
+}
