@@ -200,7 +200,9 @@ def take(part, source, target):
     save(path, text.encode())
 
 
-FIRST = [f"{kind}, {which}" for kind in ("whole", "rule") for which in ("one cause", "two causes", "all")]
+# What other rules say, which tests/bench/rule.py restates.
+RULES = ("rule", "timehist")
+FIRST = [f"{kind}, {which}" for kind in ("whole", *RULES) for which in ("one cause", "two causes", "all")]
 COPIES = "copies, all"
 
 
@@ -210,12 +212,12 @@ def table(name, file=None):
         result, without, two, case, said, note = line.rstrip("\n").split("\t")
         cases.add(case)
         rows = [COPIES, f"copy without {without}"]
-        if without in ("whole", "rule"):
+        if without in ("whole", *RULES):
             rows = [f"{without}, {two} cause{'s' * (two == 'two')}", f"{without}, all"]
         for row in rows:
             counts = sums.setdefault(row, {})
             counts[result] = counts.get(result, 0) + 1
-        if result == "wrong" and without != "rule":
+        if result == "wrong" and without not in RULES:
             wrong.setdefault((case, note), []).append((without, said))
     print(f"{name}, {len(cases)} cases")
     print(f"{'':24} {'right':>7} {'unknown':>7} {'wrong':>7} {'% unknown':>10}")
