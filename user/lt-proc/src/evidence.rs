@@ -62,6 +62,10 @@ pub struct Cgroup {
     pub path: String,
     /// `cpu.max`, `memory.high`, `memory.max`, `io.max`, ... that were set after the delay, with their contents.
     pub limits: Vec<(String, String)>,
+    /// The threads in it when the snapshot had been written, if a quota of it or of one above was used up since the delays
+    /// began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<i32>,
     /// What its counters were, the earliest first. The first one was read before the delays of all alerts, if it could be
     /// read then: its `end` shows that. The last one was read when the snapshot of the trace had been written.
     pub reads: Vec<Counters>,

@@ -151,7 +151,14 @@ impl Shown<'_> {
         had.retain(|had| had.time >= most.time / 8);
         // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
         let is_idle = |had: &&Had| had.used == Use::Idle;
-        let why_idle = match (self.facts.quota, looks_limited) {
+        // The counters are those of the late thread's cgroups.
+        let of_itself = most.threads.contains(&self.thread);
+        let counted = if of_itself {
+            self.facts.quota
+        } else {
+            Quota::Open
+        };
+        let why_idle = match (counted, looks_limited) {
             (Quota::Excluded, _) => {
                 "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)"
             }
@@ -182,7 +189,6 @@ impl Shown<'_> {
             [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
-        let of_itself = most.threads.contains(&self.thread);
         let quota = self.facts.quota_meanwhile().filter(|_| of_itself);
         let quota = quota.unwrap_or_default();
         match most.cause {

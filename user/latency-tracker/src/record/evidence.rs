@@ -5,7 +5,8 @@
 //! ```text
 //!   armed            addresses of functions; names of disks; counters of all cgroups with a limit
 //!   alert            the late tasks; limits and counters of their cgroups
-//!   snapshot taken   counters of those cgroups: what grows only at a release has grown by now; names of disks
+//!   snapshot taken   counters of those cgroups: what grows only at a release has grown by now; names of disks;
+//!                    those of which a quota was used up, with their threads
 //!   capture kept     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
@@ -122,18 +123,23 @@ impl Collector {
             Some(task)
         };
         seen.tasks = latest.iter().take(MOST_TASKS).filter_map(read).collect();
-        self.groups.read_again(&cgroups::chain(&seen.tasks));
+        self.groups.read_again(&cgroups::chain(&seen.tasks, &[]));
         seen
     }
 
     /// Reads their cgroups once more; all that there is to keep.
     pub(crate) fn finish(&mut self, seen: Seen) -> Evidence {
-        let chain = cgroups::chain(&seen.tasks);
+        // Of a thread for which a late one has waited.
+        let throttled = match self.same_ids {
+            true => self.groups.throttled(seen.start),
+            false => Vec::new(),
+        };
+        let chain = cgroups::chain(&seen.tasks, &throttled);
         self.groups.read_again(&chain);
         self.disks.read(&self.root);
         Evidence {
             functions: self.functions.clone(),
-            cgroups: self.groups.evidence(&chain, seen.start),
+            cgroups: self.groups.evidence(&chain, &throttled, seen.start),
             tasks: seen.tasks,
             disks: self.disks.evidence(),
         }
