@@ -238,8 +238,8 @@ def inversion():
     locked(flock, hold)
 
 
-def inherited():
-    """A futex with priority inheritance: its owner sleeps."""
+def inherited(holder):
+    """A futex with priority inheritance, whose owner has it when this calls `holder`."""
     memory = mmap.mmap(-1, 4096)
     address = ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(memory)))
     r, w = os.pipe()
@@ -247,7 +247,7 @@ def inherited():
     def hold():
         syscall(202, address, 6, 0, None, None, 0)
         os.write(w, b"x")
-        time.sleep(LONG)
+        holder()
         syscall(202, address, 7, 0, None, None, 0)
 
     task("holder", hold)
@@ -410,6 +410,14 @@ def io_max(disk):
     called("victim")
     for block in range(2):
         read_block(disk, block, 65536)
+
+
+def flushed(disk):
+    """The cache of a disk has to be written, and nothing else."""
+    fd = os.open(f"/dev/{disk}", os.O_WRONLY | os.O_DIRECT)
+    os.pwrite(fd, mmap.mmap(-1, 4096), 0)
+    called("victim")
+    os.fsync(fd)
 
 
 def neighbours(disk):

@@ -34,7 +34,7 @@ class Case:
     do: Callable
     # The line that starts the tracker, without its name.
     tracker: str
-    # What the first sentence says after the share and the time. DISK(name) is the number of that disk.
+    # What the first sentence says after the share and the time. DISK(name) is that disk, by its name or its number.
     culprit: str
     # The least share that the sentence may name: the most of the time, and not only the most of the causes.
     share: int = 50
@@ -131,7 +131,9 @@ CASES = [
     # Two delays: the first wait of the child, which is a victim until it is called true, and of its parent.
     Case("vfork", causes.vfork, f"{OFFCPU} max_alerts=2", of("opener", late=r"(victim|true)/\d+ ")),
     Case("inversion", causes.inversion, call("flock"), of("holder", COULD_GO_ON + ran("medium"))),
-    Case("inherited", causes.inherited, call("futex"), of("holder", TIMER)),
+    Case("inherited", lambda: causes.inherited(lambda: time.sleep(LONG)), call("futex"), of("holder", TIMER)),
+    # The victim spins while the owner runs.
+    Case("spun", lambda: causes.inherited(causes.computes), call("futex"), of("holder"), share=80),
     # The server of this file system is server.
     Case("fuse", causes.fuse, OFFCPU, rf"({of('server')}|{VICTIM}{WAITED}the server of a FUSE file system \(\w+\))"),
     Case("frozen_disk", lambda: causes.frozen_disk("/tmp/ext"), OFFCPU, of("thawer")),
@@ -153,6 +155,8 @@ CASES = [
             "a packet of a local timer; .*"))),
     # A disk.
     Case("fsync", lambda: late.fsync("/dev/slow"), call("fsync"), VICTIM + WAITED + "DISK(slow)"),
+    # The write is in the disk's cache; the flush after that takes as long as any request.
+    Case("flush", lambda: causes.flushed("cached"), call("fsync"), VICTIM + WAITED + "a flush of DISK(cached)"),
     Case("fault", lambda: late.fault("/dev/slow"), OFFCPU, VICTIM + WAITED + "DISK(slow)"),
     # A disk with an interrupt of its own, the machine's; the others have timers. It is fast, so there is much to read.
     # The victim sleeps for nothing else. The interrupts are named after the disk's number on the bus. On PREEMPT_RT their
@@ -177,7 +181,7 @@ CASES = [
     # The file of the loop device is on ext; a worker reads it.
     Case("loop", lambda: causes.loop("/tmp/ext"),
         "syscall threshold=80ms comm=victim calls=preadv,preadv2 max_alerts=1",
-        VICTIM + WAITED + rf"(kworker/\S+/\d+, which {WAITED})?DISK(ext)", part=("disk 7:0",)),
+        VICTIM + WAITED + rf"(kworker/\S+/\d+, which {WAITED})?DISK(ext)", part=("DISK(loop0)",)),
     Case("io_max", lambda: causes.io_max("fast"), call("preadv,preadv2"),
         VICTIM + WAITED + r"a request held back before DISK(fast) by io\.max of its cgroup"),
     Case("dirty", lambda: causes.dirty("throttled"), "syscall threshold=150ms comm=victim calls=write max_alerts=2",
@@ -298,7 +302,7 @@ def pattern(culprit, disk):
 
     def known(match):
         with open(f"/sys/block/{match[1]}/dev", encoding="ascii") as dev:
-            return disk.format(number=dev.read().strip())
+            return disk.format(number=dev.read().strip(), name=match[1])
 
     def on_bus(match):
         return os.path.basename(os.path.realpath(f"/sys/block/{match[1]}/device"))
@@ -311,18 +315,18 @@ def pattern(culprit, disk):
 def known(case):
     """What truth.py has to know."""
     # The rule of tests/bench/rule.py has no numbers, and the disks of null_blk are timers.
-    less = {"rule": pattern(case.culprit, "(a block device|a timer)")}
+    less = {"rule": pattern(case.culprit.replace("a flush of ", ""), "(a block device|a timer)")}
     if case.raised:
         less["raised"] = pattern(case.raised, "")
-    culprit = pattern(case.culprit, "disk {number}")
+    culprit = pattern(case.culprit, "({name}|disk {number})")
     share = 0 if case.two else case.share
     wrong = {}
     for parts, names, kernels, why in KNOWN_WRONG:
         if case.name in names.split() and KERNEL in kernels.split():
             wrong.update(dict.fromkeys(parts.split(), why))
-    part = [pattern(who, "disk {number}") for who in case.part]
+    part = [pattern(who, "({name}|disk {number})") for who in case.part]
     return {"name": case.name, "culprit": culprit, "share": share, "two": case.two, "without": less, "wrong": wrong,
-        "part": part}
+        "part": part, "disks": os.listdir("/sys/block")}
 
 
 def provoke(alerts, table, *names):

@@ -40,7 +40,10 @@ def others(case, late, words):
     """Threads and disks in a sentence that have no part in the case. The late one may have had another name before."""
     threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
     disks = re.findall(r"disk [0-9]+:[0-9]+", words)
-    return [who for who in threads + disks if who not in case["culprit"] and who not in case["part"]]
+    # Not in the name of a thread: jbd2/ext-8.
+    named = [disk for disk in case.get("disks", []) if re.search(rf"(?<![\w/]){disk}(?![\w/-])", words)]
+    parts = " ".join([case["culprit"], *case.get("part", [])])
+    return [who for who in threads + disks + named if who not in parts]
 
 
 def judged(case, report, without):
@@ -197,7 +200,9 @@ def take(part, source, target):
     save(path, text.encode())
 
 
-FIRST = [f"{kind}, {which}" for kind in ("whole", "rule") for which in ("one cause", "two causes", "all")]
+# What other rules say, which tests/bench/rule.py restates.
+RULES = ("rule", "timehist")
+FIRST = [f"{kind}, {which}" for kind in ("whole", *RULES) for which in ("one cause", "two causes", "all")]
 COPIES = "copies, all"
 
 
@@ -207,12 +212,12 @@ def table(name, file=None):
         result, without, two, case, said, note = line.rstrip("\n").split("\t")
         cases.add(case)
         rows = [COPIES, f"copy without {without}"]
-        if without in ("whole", "rule"):
+        if without in ("whole", *RULES):
             rows = [f"{without}, {two} cause{'s' * (two == 'two')}", f"{without}, all"]
         for row in rows:
             counts = sums.setdefault(row, {})
             counts[result] = counts.get(result, 0) + 1
-        if result == "wrong" and without != "rule":
+        if result == "wrong" and without not in RULES:
             wrong.setdefault((case, note), []).append((without, said))
     print(f"{name}, {len(cases)} cases")
     print(f"{'':24} {'right':>7} {'unknown':>7} {'wrong':>7} {'% unknown':>10}")

@@ -7,9 +7,16 @@ usage: rule.py KNOWN ALERTS <TEXT     TEXT is the trace as `babeltrace2 --clock-
 It restates the rule of Trace Compass's critical path: in whose context a waking comes is what the thread waited for. A
 timer's interrupt or softirq is a timer, one of packets the network, one of blocks a block device; of other contexts,
 and of a thread that waits for a processor, it names no cause. A thread that wakes another is followed. Prints lines as
-`truth.py judge` does.
+`truth.py judge` does, with the part `rule`.
+
+The part `timehist` restates what a person sees of that thread in `perf sched timehist --wakeups --next`: for how long it
+slept, was to be scheduled, and ran, of which the longest counts; which task was current where it was woken the last
+time in the longest sleep, whatever had interrupted that; and nothing of what this one did. It names no cause for a wait
+for a CPU, since it does not show for which task that was, and of a sleep none if the idle task was current. All numbers
+are of the same events; perf itself is not run.
 """
 
+import itertools
 import json
 import re
 import sys
@@ -26,6 +33,8 @@ class Trace:
 
     def __init__(self, lines):
         self.states, self.names, self.open = {}, {}, {}
+        # The current task where a thread was woken, by thread and time.
+        self.current_at = {}
         contexts, current = {}, {}
         for line in lines:
             match = EVENT.match(line)
@@ -42,6 +51,7 @@ class Trace:
                 current[cpu] = to
             elif name == "sched_waking":
                 if self.open.get(fields["tid"], (0, ""))[1] == "blocked":
+                    self.current_at[fields["tid"], time] = current.get(cpu)
                     self.become(fields["tid"], time, "preempted", stack[-1] if stack else current.get(cpu))
             elif name == "irq_softirq_entry":
                 stack.append(("leaf", LEAVES.get(fields["vec"])))
@@ -71,6 +81,22 @@ class Trace:
             else:
                 yield tid, waker[1] if isinstance(waker, tuple) else None, until - since
 
+    def timehist(self, tid, begin, end):
+        sums, longest = {}, (0, None)
+        for since, until, state, waker in self.states.get(tid, []):
+            since, until = max(since, begin), min(until, end)
+            if since < until:
+                sums[state] = sums.get(state, 0) + until - since
+                if state == "blocked":
+                    longest = max(longest, (until - since, self.current_at.get((tid, until))), key=lambda of: of[0])
+        state = max(sums, key=sums.get, default=None)
+        who = f"{self.names.get(tid)}/{tid} "
+        if state == "ran":
+            return who + "ran"
+        if state != "blocked" or longest[1] in (None, "0"):
+            return None
+        return who + f"waited for {self.names.get(longest[1])}/{longest[1]}"
+
     def verdict(self, tid, begin, end):
         sums = {}
         for thread, what, time in self.path(tid, begin, end):
@@ -83,29 +109,39 @@ class Trace:
         return who + (what if thread == tid else f"waited for {self.names.get(thread)}/{thread}, which {what}")
 
 
-def result_of(case, verdicts):
+def is_right(case, part, verdict):
     culprit = case["without"]["rule"]
-    results = ["unknown" if v is None else "right" if re.fullmatch(culprit, v) else "wrong" for v in verdicts]
+    named = re.search(r" waited for ([a-z]+)\S*/[0-9]+$", verdict)
+    if part == "timehist" and named:
+        # It is enough to name the thread, whatever that did.
+        return f"{named[1]}/" in culprit or f"({named[1]}|" in culprit
+    return re.fullmatch(culprit, verdict)
+
+
+def result_of(case, part, verdicts):
+    results = ["unknown" if v is None else "right" if is_right(case, part, v) else "wrong" for v in verdicts]
     return next(result for result in ("wrong", "unknown", "right") if result in (results or ["unknown"]))
 
 
 def main(known, alerts):
     trace = Trace(sys.stdin)
+    rules = {"rule": trace.verdict, "timehist": trace.timehist}
     said = {}
     with open(alerts, encoding="utf-8") as file:
         for line in file:
             fields = {key: text or word for key, text, word in re.findall(r'(\w+)=(?:"([^"]*)"|(\S+))', line)}
             if {"time", "delay", "tid", "instance"} <= fields.keys():
                 end = int(fields["time"])
-                verdict = trace.verdict(fields["tid"], end - int(fields["delay"]), end)
-                said.setdefault(fields["instance"], []).append(verdict)
+                for part, rule in rules.items():
+                    verdict = rule(fields["tid"], end - int(fields["delay"]), end)
+                    said.setdefault((part, fields["instance"]), []).append(verdict)
     with open(known, encoding="utf-8") as file:
         cases = json.load(file)
-    for case in cases:
-        verdicts = said.get(case["name"], [])
-        result = result_of(case, verdicts)
+    for part, case in itertools.product(rules, cases):
+        verdicts = said.get((part, case["name"]), [])
+        result = result_of(case, part, verdicts)
         first = verdicts[0] if verdicts else ""
-        print(result, "rule", "two" if case["two"] else "one", case["name"], first, "", sep="\t")
+        print(result, part, "two" if case["two"] else "one", case["name"], first, "", sep="\t")
 
 
 if __name__ == "__main__":

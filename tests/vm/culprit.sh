@@ -25,6 +25,7 @@ null_disk slow 400000000
 null_disk fast 0
 null_disk throttled 60000000 hw_queue_depth=1
 null_disk ext 100000000
+null_disk cached 400000000 cache_size=1
 modprobe ext4
 mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/ext
 mkdir -p /tmp/ext

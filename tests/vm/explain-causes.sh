@@ -58,7 +58,7 @@ case_of tcp 'late tcp' 'victim/\d+ waited for server/\d+, which waited for a tim
 # The same between two network namespaces, as containers have them.
 ! all || case_of veth 'late veth' 'victim/\d+ waited for server/\d+, which waited for a timer' \
 	syscall threshold=300ms comm=victim calls=recvfrom
-disk="disk $(dev_of slow)"
+disk=slow
 case_of fsync 'late fsync /dev/slow' "victim/\d+ waited for $disk" syscall threshold=300ms comm=victim calls=fsync
 ! all || case_of fault 'late fault /dev/slow' "victim/\d+ waited for $disk" offcpu threshold=300ms comm=victim
 case_of handler 'late cause handler' "victim/\d+ waited for lt_cause \(interrupt $line\)" offcpu threshold=300ms comm=victim
@@ -101,7 +101,7 @@ case_of mutex two 'sh/\d+ waited for kworker/\S+, which waited for a timer' lock
 # A disk with an interrupt of its own, the machine's; the others have timers. It is fast, so the reads are large, and it
 # may be done with one of them before all of that is requested: there are several.
 large() { dd if=/dev/vda of=/dev/null bs=4M count=16 iflag=direct; }
-! all || case_of device large "dd/\d+ waited for disk $(dev_of vda)" offcpu threshold=0 comm=dd max_alerts=50
+! all || case_of device large "dd/\d+ waited for vda" offcpu threshold=0 comm=dd max_alerts=50
 
 # On PREEMPT_RT, and where there are many, a thread does them.
 case_of storm 'late storm' \

@@ -175,7 +175,14 @@ fn read(
     let threads = drawn || alerts.iter().any(|alert| !block::explains(alert));
     let keep = if threads { Keep::All } else { Keep::Nothing };
     let mut explainers = block::Explainers::new(alerts);
-    let mut told = trace::read_beside(trace, keep, evidence, interrupted, Some(&mut explainers))?;
+    let mut told = trace::read_beside(
+        trace,
+        keep,
+        evidence,
+        alerts,
+        interrupted,
+        Some(&mut explainers),
+    )?;
     if threads {
         told = told.with_threads(trace)?;
     }

@@ -35,6 +35,7 @@
 mod cpus;
 mod gaps;
 mod limits;
+mod locks;
 mod requests;
 mod tasks;
 mod wakings;
@@ -48,12 +49,14 @@ pub(crate) use self::gaps::Gaps;
 use self::limits::{Expired, Looked};
 use self::requests::Requests;
 use self::tasks::Tasks;
-use crate::context::{Context, Vector, is_for_softirqs};
+use crate::context::{Context, Disk, Vector, is_for_softirqs};
 use crate::event::{Event, Priority, What};
 use crate::ids::ThreadId;
 use crate::limits::{Function, Signs};
+use crate::locks::Handovers;
 use crate::missing::{Events, Missing};
 use crate::names::Names;
+use crate::request::Kind;
 use crate::sleep::{Sleep, SwitchedOut};
 use crate::state::{State, Unrecorded};
 use crate::wakers::Wakers;
@@ -124,8 +127,10 @@ pub struct Builder {
     over: bool,
     requests: Requests,
     signs: Signs,
+    handovers: Handovers,
     /// Functions that are signs of limits, by address.
     functions: HashMap<u64, Function>,
+    disks: HashMap<Disk, String>,
     /// When timers of quotas and of deadlines have expired last, and on which processors.
     expired: Expired,
     /// There is `sched_waking`, so `sched_wakeup` does not tell the waker: it comes later, perhaps elsewhere.
@@ -136,6 +141,8 @@ pub struct Builder {
     moves: bool,
     /// There is `softirq_raise`.
     raises: bool,
+    /// There are calls of `futex`, with what they do.
+    futexes: bool,
     /// There are all system calls.
     all_calls: bool,
     /// What there is not.
@@ -177,6 +184,11 @@ impl Builder {
         let known = functions.into_iter();
         let known = known.filter_map(|(address, name)| Some((address, Function::of(name)?)));
         self.functions.extend(known);
+    }
+
+    /// Those are the names of disks.
+    pub fn has_disks(&mut self, disks: impl IntoIterator<Item = (Disk, String)>) {
+        self.disks.extend(disks);
     }
 
     /// The thread of that number may run on these processors only: that others are not known says nothing of it. Comes
@@ -252,6 +264,7 @@ impl Builder {
             + self.names.bytes()
             + self.requests.bytes()
             + self.signs.bytes()
+            + self.handovers.bytes()
             + wanted
     }
 
@@ -340,6 +353,7 @@ impl Builder {
                 let name = self.names.number(name);
                 self.call(time, cpu, Some(name));
             }
+            What::Futex { op, address } => self.futex(time, cpu, op, address),
             What::Return => self.call(time, cpu, None),
             What::Exit => {
                 if let Some(thread) = self.cpus.at(cpu).thread() {
@@ -421,9 +435,13 @@ impl Builder {
                 sector,
             } => return self.request(time, cpu, stage, (disk, sector)),
             What::Remap { from, to } => return self.requests.remap(from, to),
-            What::Completed { disk, range } => {
-                let request = range
-                    .and_then(|(sector, sectors)| self.requests.complete(disk, sector, sectors));
+            What::Flush { disk } => return self.requests.flush(time, disk),
+            What::Completed { disk, range, kind } => {
+                let request = match range {
+                    Some(range) => self.requests.complete(disk, range, kind),
+                    None if kind == Kind::Flush => self.requests.flushed(disk),
+                    None => None,
+                };
                 let at = self.cpus.at(cpu);
                 at.completed = Some((disk, at.contexts.len(), request));
                 return;
@@ -444,6 +462,7 @@ impl Builder {
         let span = self.span.unwrap_or_default();
         self.tasks.finish(span.1);
         self.signs.finish();
+        self.handovers.finish();
         let processors = self.cpus.finish(span.1);
         Model {
             threads: self.tasks.threads,
@@ -453,7 +472,10 @@ impl Builder {
                 .collect(),
             wakers: self.wakers,
             signs: self.signs,
+            handovers: self.handovers,
             missing: self.missing,
+            locks: self.tasks.locks,
+            disks: self.disks,
             gaps: self.tasks.gaps,
             names: self.names,
             span,
@@ -588,7 +610,7 @@ impl Builder {
         at.softirqs_until = 0;
         let above = at.above();
         let task = self.tasks.of(thread);
-        task.call = call;
+        (task.call, task.futex) = (call, None);
         task.user_since = call.is_none().then_some(time);
         task.pending = None;
         task.dirty = None;

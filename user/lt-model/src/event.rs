@@ -3,6 +3,7 @@
 //! What the model is made from.
 
 use crate::context::Disk;
+use crate::request::Kind;
 use crate::sleep::SwitchedOut;
 
 /// An event of the kernel. They come in the order of time.
@@ -112,7 +113,14 @@ pub enum What<'a> {
         /// `read`, `futex`, ...
         name: &'a [u8],
     },
-    /// It ends.
+    /// A call of `futex` begins.
+    Futex {
+        /// Its argument `op`.
+        op: u32,
+        /// Its argument `uaddr`.
+        address: u64,
+    },
+    /// A system call ends.
     Return,
     /// `sched_process_exit`: the present thread ends, and is in the kernel until then.
     Exit,
@@ -190,6 +198,11 @@ pub enum What<'a> {
         /// Its first sector, of the disk.
         sector: u64,
     },
+    /// The driver of a disk has got a flush of its cache.
+    Flush {
+        /// Which disk.
+        disk: Disk,
+    },
     /// `block_bio_remap`: a stacked device hands a bio on to another.
     Remap {
         /// The device that it was for, and its first sector there.
@@ -203,6 +216,8 @@ pub enum What<'a> {
         disk: Disk,
         /// The first sector, and how many; `None` of a flush.
         range: Option<(u64, u32)>,
+        /// What it was for.
+        kind: Kind,
     },
     /// The tracer lost events of this processor between now and `until`.
     Lost {

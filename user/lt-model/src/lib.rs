@@ -22,6 +22,7 @@ mod event;
 mod ids;
 mod intervals;
 mod limits;
+mod locks;
 mod missing;
 mod names;
 mod processor;
@@ -34,16 +35,19 @@ mod wakers;
 mod wanted;
 pub mod why;
 
+use std::collections::HashMap;
+
 pub use build::{Builder, Kept};
 pub use context::{Context, Disk, Handler, Helper, Raiser, Vector, Waker};
 pub use event::{Event, Priority, Stage, What};
 pub use ids::{ThreadId, WakerId};
 pub use intervals::Intervals;
 pub use limits::{Runtime, Sign};
+pub use locks::{Handover, waits_for_pi_lock};
 pub use missing::Events;
 pub use names::{Name, Names};
 pub use processor::{Processor, Stretch, Stretches, Use};
-pub use request::Request;
+pub use request::{Kind, Request};
 pub use sleep::{Release, Sleep, SwitchedOut};
 pub use state::{Class, Interval, State, Unrecorded};
 pub use thread::Thread;
@@ -62,6 +66,11 @@ pub struct Model {
     pub wakers: Wakers,
     /// What shows why threads have waited for processors.
     signs: limits::Signs,
+    /// Who handed locks on.
+    handovers: locks::Handovers,
+    /// When threads of these numbers waited for locks, as is known beside the events.
+    locks: HashMap<i32, Vec<(u64, u64)>>,
+    disks: HashMap<Disk, String>,
     /// What is not recorded.
     missing: missing::Missing,
     /// Where events are missing.
@@ -133,6 +142,27 @@ impl Model {
     pub(crate) fn is_of_softirqs(&self, id: ThreadId) -> bool {
         let name = self.thread(id).and_then(|thread| thread.name);
         name.is_some_and(|name| context::is_of_softirqs(self.names.text(name).as_bytes()))
+    }
+
+    /// Whether it is known beside the events that this thread waited for a lock with priority inheritance then.
+    #[must_use]
+    pub fn is_locking(&self, thread: ThreadId, time: u64) -> bool {
+        let tid = self.thread(thread).map(|thread| thread.tid);
+        let known = tid.and_then(|tid| self.locks.get(&tid));
+        let mut known = known.into_iter().flatten();
+        known.any(|(begin, end)| *begin <= time && time < *end)
+    }
+
+    /// The name of that disk, if it is known beside the events.
+    #[must_use]
+    pub fn disk_name(&self, disk: Disk) -> Option<&str> {
+        self.disks.get(&disk).map(String::as_str)
+    }
+
+    /// The first wait of that thread for a lock that an owner handed on to it, of those that end after `time`.
+    #[must_use]
+    pub fn handover(&self, thread: ThreadId, time: u64) -> Option<Handover> {
+        self.handovers.after(thread, time)
     }
 
     /// The threads that had this number, one after the other.

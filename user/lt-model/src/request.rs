@@ -5,6 +5,19 @@
 use crate::context::Disk;
 use crate::ids::ThreadId;
 
+/// What a request is for, beside reading and writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// Reads or writes; or that is not recorded.
+    Plain,
+    /// Has the disk write its cache out.
+    Flush,
+    /// Gives blocks back to the disk.
+    Discard,
+    /// Neither reads nor writes nor is one of these: such as writing zeroes, or resetting a zone.
+    Other,
+}
+
 /// A completed request. Times are ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
@@ -24,4 +37,6 @@ pub struct Request {
     pub allocated: Option<u64>,
     /// When the driver got it, the last time.
     pub issued: u64,
+    /// What it was for.
+    pub kind: Kind,
 }

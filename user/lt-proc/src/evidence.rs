@@ -15,6 +15,20 @@ pub struct Evidence {
     /// Those of their cgroups, and of the cgroups above, that have a limit, had one, or were frozen at some time. If `/` is
     /// one of them, there are cgroups above it that are not visible, as in a container.
     pub cgroups: Vec<Cgroup>,
+    /// The block devices. Captures of before have none.
+    #[serde(default)]
+    pub disks: Vec<Disk>,
+}
+
+/// A block device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Disk {
+    /// Its numbers.
+    pub major: u32,
+    /// The second one.
+    pub minor: u32,
+    /// `sda`, `loop0`; of the device mapper the name that it has there, `vg-root`.
+    pub name: String,
 }
 
 /// A kernel function. Several may have one name: the compiler's copies of it.
@@ -48,6 +62,10 @@ pub struct Cgroup {
     pub path: String,
     /// `cpu.max`, `memory.high`, `memory.max`, `io.max`, ... that were set after the delay, with their contents.
     pub limits: Vec<(String, String)>,
+    /// The threads in it when the snapshot had been written, if a quota of it or of one above was used up since the delays
+    /// began.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<i32>,
     /// What its counters were, the earliest first. The first one was read before the delays of all alerts, if it could be
     /// read then: its `end` shows that. The last one was read when the snapshot of the trace had been written.
     pub reads: Vec<Counters>,

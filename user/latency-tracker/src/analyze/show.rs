@@ -6,13 +6,13 @@ use std::collections::HashMap;
 
 use lt_model::why::{Cause, Leaf, Limit, Piece, Place, causes, instead};
 use lt_model::{
-    Context, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector, why,
+    Context, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector, why,
 };
 use lt_proc::Nanos;
 use serde::Serialize;
 
 use super::fold::{self, Part, Row};
-use super::words::{Facts, held, is_call, name_at, remedy, unrecorded, used_by};
+use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded, used_by};
 use crate::out;
 
 /// Threads that wait for each other are indented by one column each, up to this.
@@ -298,7 +298,7 @@ impl Shown<'_> {
                 format!("waits{}; waker not recorded", within(call))
             }
             Cause::Held(disk, place, call) => {
-                format!("request{} {}", within(call), held(disk, place))
+                format!("request{} {}", within(call), held(self.model, disk, place))
             }
             Cause::Idle => "idle; source of its next work not recorded".into(),
             Cause::Transit => "is about to be woken".into(),
@@ -308,7 +308,8 @@ impl Shown<'_> {
 
     pub(super) fn leaf(&self, leaf: Leaf) -> String {
         if let Leaf::Others(disk, of) = leaf {
-            return format!("disk {disk} (a request of {})", self.name(of));
+            let disk = disk_name(self.model, disk);
+            return format!("{disk} (a request of {})", self.name(of));
         }
         self.facts.leaf(self.model, leaf)
     }
@@ -408,6 +409,15 @@ impl Shown<'_> {
         json.known = known(cause);
         json.kind = kind;
         json.syscall = call.map(text);
+        let disk = match leaf {
+            Some(Leaf::Disk(disk) | Leaf::Dirty(disk)) => disk,
+            Some(Leaf::Special(disk, _) | Leaf::Others(disk, _) | Leaf::Completion(disk)) => {
+                Some(disk)
+            }
+            _ => None,
+        };
+        let disk = disk.and_then(|disk| self.model.disk_name(disk));
+        json.disk = disk.map(str::to_string);
         match leaf {
             Some(Leaf::Timer) => json.by = Some("timer"),
             Some(Leaf::PerhapsTimer { disk, .. }) => {
@@ -418,6 +428,16 @@ impl Shown<'_> {
                 json.by = Some("timer");
                 json.perhaps = Some("memory.high");
                 json.name = self.facts.cgroup(cgroup).map(str::to_string);
+            }
+            Some(Leaf::Special(disk, kind)) => {
+                json.by = Some("disk");
+                json.name = Some(disk.to_string());
+                json.request = match kind {
+                    Kind::Flush => Some("flush"),
+                    Kind::Discard => Some("discard"),
+                    Kind::Other => Some("other"),
+                    Kind::Plain => None,
+                };
             }
             Some(Leaf::Disk(disk)) => {
                 json.by = Some("disk");
@@ -557,6 +577,12 @@ struct CauseJson {
     raised_by: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// What a disk is called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disk: Option<String>,
+    /// What the request of a disk was for, if it did not just read or write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request: Option<&'static str>,
     /// What may be the reason, and is not proved.
     #[serde(skip_serializing_if = "Option::is_none")]
     perhaps: Option<&'static str>,

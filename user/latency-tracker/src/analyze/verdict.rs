@@ -46,7 +46,11 @@ impl Shown<'_> {
         let (who, did) = (self.who(of), self.did(of));
         let late = self.late_handler(of).unwrap_or_default();
         let interrupts = self.perhaps_interrupts(of).unwrap_or_default();
-        format!(": {who}{did}{}{late}{interrupts}", more.unwrap_or_default())
+        let owner = self.perhaps_owner(of).unwrap_or_default();
+        format!(
+            ": {who}{did}{}{late}{interrupts}{owner}",
+            more.unwrap_or_default()
+        )
     }
 
     /// The pieces of a cause.
@@ -54,6 +58,24 @@ impl Shown<'_> {
         let threads: HashSet<_> = of.threads.iter().collect();
         let is_of = move |p: &&Piece| p.cause == of.cause && threads.contains(&p.thread);
         self.pieces.iter().filter(is_of)
+    }
+
+    /// What a sentence adds if a thread ran in a call that waits for a lock.
+    fn perhaps_owner(&self, of: &Group) -> Option<&'static str> {
+        let Cause::Running(call) = of.cause else {
+            return None;
+        };
+        let calls = ["futex(FUTEX_LOCK_PI)", "futex(FUTEX_LOCK_PI2)"];
+        let is_locking = match call {
+            Some(call) => calls.contains(&self.model.names.text(call)),
+            None => {
+                let mut pieces = self.pieces_of(of);
+                pieces.any(|p| self.model.is_locking(p.thread, p.begin))
+            }
+        };
+        is_locking.then_some(
+            "; it spins there while the owner of the lock runs, and that is not recorded",
+        )
     }
 
     /// What a sentence adds if a thread ran that is there for softirqs, and interrupts are not recorded.
@@ -78,9 +100,10 @@ impl Shown<'_> {
                 Leaf::Timer | Leaf::PerhapsTimer { .. } | Leaf::PerhapsHigh(_) | Leaf::Dirty(_),
                 _,
             ) => ("ran it", "it was due"),
-            Cause::For(Leaf::Disk(Some(_)) | Leaf::Completion(_) | Leaf::Others(..), _) => {
-                ("completed the request", "the disk had done it")
-            }
+            Cause::For(
+                Leaf::Disk(Some(_)) | Leaf::Special(..) | Leaf::Completion(_) | Leaf::Others(..),
+                _,
+            ) => ("completed the request", "the disk had done it"),
             _ => return None,
         };
         let handled = |p: &Piece| handled(self.model, p.thread, p.end).unwrap_or_default();
@@ -128,7 +151,14 @@ impl Shown<'_> {
         had.retain(|had| had.time >= most.time / 8);
         // That a processor is idle does not show why: a limit keeps its threads from it, or it is slow to wake up.
         let is_idle = |had: &&Had| had.used == Use::Idle;
-        let why_idle = match (self.facts.quota, looks_limited) {
+        // The counters are those of the late thread's cgroups.
+        let of_itself = most.threads.contains(&self.thread);
+        let counted = if of_itself {
+            self.facts.quota
+        } else {
+            Quota::Open
+        };
+        let why_idle = match (counted, looks_limited) {
             (Quota::Excluded, _) => {
                 "slow to leave idle, or a limit not recorded (deadline; cpu.max is excluded by its counters)"
             }
@@ -159,7 +189,6 @@ impl Shown<'_> {
             [] => "a CPU; which one is not recorded (enable sched_migrate_task)".into(),
             cpus => cpus.join(", and for "),
         };
-        let of_itself = most.threads.contains(&self.thread);
         let quota = self.facts.quota_meanwhile().filter(|_| of_itself);
         let quota = quota.unwrap_or_default();
         match most.cause {
@@ -179,7 +208,11 @@ impl Shown<'_> {
             }
             Cause::Blocked(c) => format!("waited{}; waker not recorded", call(c)),
             Cause::Held(disk, place, c) => {
-                format!("waited{} for a request {}", call(c), held(disk, place))
+                format!(
+                    "waited{} for a request {}",
+                    call(c),
+                    held(model, disk, place)
+                )
             }
             Cause::LeavesIdle => left_idle(of_it),
             Cause::Limited(limit) => self.facts.limit(limit),

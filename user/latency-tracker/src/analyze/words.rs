@@ -4,7 +4,7 @@
 
 use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
 use lt_model::{
-    Disk, Events, Handler, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
+    Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
 };
 
 use crate::out;
@@ -99,6 +99,12 @@ pub(crate) fn name_at(model: &Model, id: ThreadId, time: u64) -> String {
     }
 }
 
+/// `sda`, or `disk 8:0` if its name is not known.
+pub(crate) fn disk_name(model: &Model, disk: Disk) -> String {
+    let name = model.disk_name(disk).map(out::printable);
+    name.unwrap_or_else(|| format!("disk {disk}"))
+}
+
 /// `a timer`, `eth0 (interrupt 27)`, ...
 pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
     let text = |name| out::printable(model.names.text(name));
@@ -111,11 +117,25 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
         }
         .into(),
         Leaf::Disk(None) => "a disk (softirq BLOCK)".into(),
-        Leaf::Disk(Some(disk)) => format!("disk {disk}"),
-        Leaf::Others(disk, of) => format!("disk {disk} (a request of {})", name(model, of)),
-        Leaf::Dirty(Some(disk)) => format!("the dirty limit (data for disk {disk})"),
+        Leaf::Disk(Some(disk)) => disk_name(model, disk),
+        Leaf::Special(disk, kind) => {
+            let kind = match kind {
+                Kind::Flush => "a flush of ",
+                Kind::Discard => "a discard of ",
+                Kind::Other => "a request that neither reads nor writes, of ",
+                Kind::Plain => "",
+            };
+            format!("{kind}{}", disk_name(model, disk))
+        }
+        Leaf::Others(disk, of) => {
+            let disk = disk_name(model, disk);
+            format!("{disk} (a request of {})", name(model, of))
+        }
+        Leaf::Dirty(Some(disk)) => {
+            format!("the dirty limit (data for {})", disk_name(model, disk))
+        }
         Leaf::Dirty(None) => "the dirty limit".into(),
-        Leaf::Completion(disk) => format!("a completion of disk {disk}"),
+        Leaf::Completion(disk) => format!("a completion of {}", disk_name(model, disk)),
         Leaf::Network(Handler(number, name)) => {
             format!("the network ({}, interrupt {number})", text(name))
         }
@@ -149,7 +169,7 @@ pub(crate) fn leaf_name(model: &Model, leaf: Leaf) -> String {
 }
 
 /// Where a request was that a disk had not got yet.
-pub(crate) fn held(disk: Disk, place: Place) -> String {
+pub(crate) fn held(model: &Model, disk: Disk, place: Place) -> String {
     let place = match place {
         Place::Unsubmitted => ": not submitted",
         Place::Limited => " by io.max of its cgroup",
@@ -158,7 +178,7 @@ pub(crate) fn held(disk: Disk, place: Place) -> String {
         Place::Queued => ": in its queue",
         Place::Unrecorded => "",
     };
-    format!("held back before disk {disk}{place}")
+    format!("held back before {}{place}", disk_name(model, disk))
 }
 
 /// A packet that no device has brought, by what has raised the softirq.
@@ -190,7 +210,9 @@ pub(crate) fn addition(model: &Model, cause: Cause) -> Option<&'static str> {
                 "where is not recorded (enable block_bio_queue and block_getrq)"
             }
         },
-        Cause::For(Leaf::Disk(Some(disk)) | Leaf::Others(disk, _), _) if disk.is_loop() => {
+        Cause::For(Leaf::Disk(Some(disk)) | Leaf::Special(disk, _) | Leaf::Others(disk, _), _)
+            if disk.is_loop() =>
+        {
             "it is a loop device, and for what its worker waited is not recorded"
         }
         Cause::For(Leaf::Others(_, of), _) if name(model, of).starts_with("kworker/") => {

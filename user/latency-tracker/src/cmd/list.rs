@@ -227,9 +227,7 @@ mod tests {
         assert!(keys.len() > 10);
         let common = keys[0].iter();
         let common = common.filter(|key| keys.iter().all(|of_one| of_one.contains(*key)));
-        let unknown: Vec<_> = common
-            .filter(|key| Stats::meaning(key).is_none())
-            .collect();
+        let unknown: Vec<_> = common.filter(|key| Stats::meaning(key).is_none()).collect();
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 }

@@ -98,8 +98,17 @@ impl<'a> Proofs<'a> {
     /// Its cgroup and those above that are known, by their numbers.
     fn levels(&self, thread: ThreadId) -> Option<Vec<(u16, &Cgroup)>> {
         let tid = self.model.thread(thread)?.tid;
-        let task = self.evidence.tasks.iter().find(|task| task.tid == tid)?;
-        let path = task.cgroup.as_deref()?;
+        let task = self.evidence.tasks.iter().find(|task| task.tid == tid);
+        let has = |cgroup: &&Cgroup| cgroup.threads.contains(&tid);
+        let path = match task {
+            Some(task) => task.cgroup.as_deref()?,
+            // A cgroup has the threads of those below, too.
+            None => {
+                let all = self.evidence.cgroups.iter().filter(has);
+                all.map(|cgroup| cgroup.path.as_str())
+                    .max_by_key(|path| path.len())?
+            }
+        };
         // Below a directory above the one that is seen there are others, which are not.
         if path.starts_with("/..") {
             return None;

@@ -439,7 +439,15 @@ mod tests {
             switch(0, 0, 0, R, 7),
             switch(10, 0, 7, S, 0),
             at(800, 0, What::Timer { function: None }),
-            at(800, 0, What::Completed { disk, range: None }),
+            at(
+                800,
+                0,
+                What::Completed {
+                    disk,
+                    range: None,
+                    kind: lt_model::Kind::Plain,
+                },
+            ),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),
             switch(810, 0, 0, R, 7),
@@ -455,6 +463,46 @@ mod tests {
             verdict(&events, "runqueue", (820, 1000)),
             "100 % of it (180ns): late/7 was runnable; CPU 0 was idle for 180ns before it ran: slow to leave idle, or a \
              limit not recorded (cpu.max, deadline)."
+        );
+    }
+
+    #[test]
+    fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
+        let disk = lt_model::Disk(8 << 20 | 1);
+        let mut builder = lt_model::Builder::new();
+        builder.has_disks([(disk, "sda1".to_string())]);
+        let range = None;
+        for event in [
+            switch(0, 0, 0, R, 7),
+            switch(10, 0, 7, S, 0),
+            at(800, 0, What::Timer { function: None }),
+            at(
+                800,
+                0,
+                What::Completed {
+                    disk,
+                    range,
+                    kind: lt_model::Kind::Plain,
+                },
+            ),
+            waking(800, 0, 7),
+            at(801, 0, What::TimerEnd),
+            switch(810, 0, 0, R, 7),
+        ] {
+            builder.feed(&event);
+        }
+        let told = Told::made(builder.finish(), 0);
+        let alert = alert("offcpu", 10, 810, 7);
+        let why = Why::new(&told, &alert, &Evidence::default());
+        let said = why.verdict();
+        assert!(
+            said.contains("waited for a completion of sda1; where"),
+            "{said}"
+        );
+        let json = serde_json::to_string(&why.json().unwrap()).unwrap();
+        assert!(
+            json.contains("\"name\":\"8:1\",\"disk\":\"sda1\""),
+            "{json}"
         );
     }
 
@@ -489,6 +537,7 @@ mod tests {
                 What::Completed {
                     disk,
                     range: Some((sector, 8)),
+                    kind: lt_model::Kind::Plain,
                 },
             ),
             waking(802, 0, 7),
@@ -551,7 +600,15 @@ mod tests {
             stage(502, lt_model::Stage::Issued),
             switch(600, 0, 8, S, 0),
             at(800, 0, What::Timer { function: None }),
-            at(800, 0, What::Completed { disk, range }),
+            at(
+                800,
+                0,
+                What::Completed {
+                    disk,
+                    range,
+                    kind: lt_model::Kind::Plain,
+                },
+            ),
             waking(800, 0, 7),
             at(801, 0, What::TimerEnd),
             switch(810, 0, 0, R, 7),
@@ -561,6 +618,37 @@ mod tests {
             verdict(&events, "offcpu", (10, 810)),
             "98 % of it (790ns): late/7 waited for disk 254:0 (a request of hog/8); for a page that it read or wrote, or \
              for a free tag."
+        );
+    }
+
+    /// 7 spins for a lock with priority inheritance, which 8 has.
+    #[test]
+    fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
+        let said = |op| {
+            let address = 64;
+            verdict(
+                &[
+                    switch(0, 0, 0, R, 7),
+                    switch(0, 1, 0, R, 8),
+                    at(10, 0, What::Futex { op: 6, address }),
+                    at(899, 1, What::Futex { op, address }),
+                    waking(900, 1, 7),
+                    at(901, 0, What::Return),
+                    at(901, 1, What::Return),
+                    switch(1000, 0, 7, S, 0),
+                ],
+                "syscall",
+                (10, 900),
+            )
+        };
+        assert_eq!(
+            said(7),
+            "99 % of it (889ns): late/7 waited for hog/8, which ran."
+        );
+        assert_eq!(
+            said(1),
+            "100 % of it (890ns): late/7 ran in futex(FUTEX_LOCK_PI); it spins there while the owner of the lock runs, and \
+             that is not recorded."
         );
     }
 

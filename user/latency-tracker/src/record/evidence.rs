@@ -3,9 +3,10 @@
 //! `evidence.json`: what the machine says about limits and a trace does not.
 //!
 //! ```text
-//!   armed            addresses of functions; counters of all cgroups with a limit
+//!   armed            addresses of functions; names of disks; counters of all cgroups with a limit
 //!   alert            the late tasks; limits and counters of their cgroups
-//!   snapshot taken   counters of those cgroups: what grows only at a release has grown by now
+//!   snapshot taken   counters of those cgroups: what grows only at a release has grown by now; names of disks;
+//!                    those of which a quota was used up, with their threads
 //!   capture kept     counters of all cgroups with a limit, for the next delay
 //! ```
 //!
@@ -13,6 +14,7 @@
 //! and the recorder overwrites its oldest events meanwhile: so they are few.
 
 mod cgroups;
+mod disks;
 mod functions;
 mod tasks;
 
@@ -26,6 +28,7 @@ use lt_proc::{Alert, Nanos};
 use nix::time::{ClockId, clock_gettime};
 
 use self::cgroups::Groups;
+use self::disks::Disks;
 use self::functions::Unknown;
 use crate::out::{self, note};
 
@@ -38,6 +41,7 @@ pub(crate) struct Collector {
     root: PathBuf,
     functions: Vec<Function>,
     groups: Groups,
+    disks: Disks,
     /// Whether the thread ids of alerts are those of `/proc`.
     same_ids: bool,
     /// How long reading the cgroups took.
@@ -80,10 +84,13 @@ impl Collector {
                 out::thousands(cgroups::MOST as u64)
             ));
         }
+        let mut disks = Disks::default();
+        disks.read(root);
         Self {
             root: root.to_path_buf(),
             functions,
             groups,
+            disks,
             same_ids,
             took,
         }
@@ -116,18 +123,25 @@ impl Collector {
             Some(task)
         };
         seen.tasks = latest.iter().take(MOST_TASKS).filter_map(read).collect();
-        self.groups.read_again(&cgroups::chain(&seen.tasks));
+        self.groups.read_again(&cgroups::chain(&seen.tasks, &[]));
         seen
     }
 
     /// Reads their cgroups once more; all that there is to keep.
     pub(crate) fn finish(&mut self, seen: Seen) -> Evidence {
-        let chain = cgroups::chain(&seen.tasks);
+        // Of a thread for which a late one has waited.
+        let throttled = match self.same_ids {
+            true => self.groups.throttled(seen.start),
+            false => Vec::new(),
+        };
+        let chain = cgroups::chain(&seen.tasks, &throttled);
         self.groups.read_again(&chain);
+        self.disks.read(&self.root);
         Evidence {
             functions: self.functions.clone(),
-            cgroups: self.groups.evidence(&chain, seen.start),
+            cgroups: self.groups.evidence(&chain, &throttled, seen.start),
             tasks: seen.tasks,
+            disks: self.disks.evidence(),
         }
     }
 

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use lt_ctf::{Item, Missing, Reader};
-use lt_model::{Builder, Event, Kept, Model, Release, Wanted, What};
+use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
+use lt_proc::Alert;
 use lt_proc::evidence::Evidence;
 
 use super::kinds::{Kind, kind};
@@ -153,14 +154,16 @@ pub(crate) enum Keep {
 /// Reads a trace to its end, or until `interrupted`. What ended before `from` is forgotten.
 pub(crate) fn read(trace: &Path, from: Option<When>, interrupted: &AtomicBool) -> Result<Told> {
     let keep = from.map_or(Keep::All, Keep::Since);
-    read_beside(trace, keep, &Evidence::default(), interrupted, None)?.with_threads(trace)
+    read_beside(trace, keep, &Evidence::default(), &[], interrupted, None)?.with_threads(trace)
 }
 
-/// The same, for somebody else, too, who may not need to know who ran; and with what is known beside the trace.
+/// The same, for somebody else, too, who may not need to know who ran; and with what is known beside the trace, also from
+/// alerts.
 pub(crate) fn read_beside(
     trace: &Path,
     keep: Keep,
     evidence: &Evidence,
+    alerts: &[Alert],
     interrupted: &AtomicBool,
     mut beside: Option<&mut dyn Beside>,
 ) -> Result<Told> {
@@ -171,13 +174,33 @@ pub(crate) fn read_beside(
     let mut builder = Builder::new();
     let functions = evidence.functions.iter();
     builder.has_functions(functions.map(|of| (of.address, of.name.as_str())));
+    let disks = evidence.disks.iter();
+    let disks = disks.filter(|of| of.major < 1 << 12 && of.minor < 1 << 20);
+    builder.has_disks(disks.map(|of| (Disk(of.major << 20 | of.minor), of.name.clone())));
     for task in &evidence.tasks {
         if let Some(cpus) = task.cpus.as_deref().and_then(cpus_of) {
             builder.runs_on(task.tid, &cpus);
         }
     }
+    for alert in alerts {
+        if let (true, Ok(tid)) = (has_locked(alert), i32::try_from(alert.tid)) {
+            builder.locks(tid, alert.start(), alert.time);
+        }
+    }
     let builder = source.pass(builder, interrupted, beside)?;
     source.end(builder)
+}
+
+/// Whether it is of a call of `futex` that waited for a lock with priority inheritance, and got it.
+fn has_locked(alert: &Alert) -> bool {
+    let number = |key| {
+        let text = alert.fields.text(key)?;
+        u64::from_str_radix(text.strip_prefix("0x").unwrap_or(&text), 16).ok()
+    };
+    let op = number("arg1").and_then(|op| u32::try_from(op).ok());
+    let is = |key, value| alert.fields.text(key).is_some_and(|text| text == value);
+    let is_lock = op.is_some_and(lt_model::waits_for_pi_lock);
+    alert.tracker == "syscall" && is("call", "futex") && is_lock && number("ret") == Some(0)
 }
 
 /// The CPUs of a list as in `/proc/PID/status`: `0-2,5`.
@@ -478,6 +501,34 @@ pub(super) mod tests {
         assert_eq!(cpus_of("all"), None);
     }
 
+    #[test]
+    fn an_alert_of_a_call_shows_that_it_was_for_a_lock() {
+        let has = |tracker: &str, rest: &str| {
+            let line = format!(
+                "seq=1 time=9 instance=s tracker={tracker} reason=threshold delay=5 threshold=1 cpu=0 pid=7 tid=7 \
+                 comm=\"a\" {rest}"
+            );
+            has_locked(&Alert::parse(&line).unwrap())
+        };
+        assert!(has(
+            "syscall",
+            "call=futex number=202 arg0=0x7f arg1=0x86 ret=0"
+        ));
+        assert!(has(
+            "syscall",
+            "call=futex number=202 arg0=0x7f arg1=0xd ret=0x0"
+        ));
+        for other in [
+            "call=futex arg0=0x7f arg1=0x80 ret=0",
+            "call=futex arg0=0x7f arg1=0x86 ret=-4",
+            "call=futex arg0=0x7f arg1=0x86",
+            "call=read arg0=0x7f arg1=0x86 ret=0",
+        ] {
+            assert!(!has("syscall", other), "{other}");
+        }
+        assert!(!has("offcpu", "call=futex arg1=0x86 ret=0"));
+    }
+
     fn told(trace: &Path) -> Told {
         read(trace, None, &AtomicBool::new(false)).unwrap()
     }
@@ -596,8 +647,15 @@ pub(super) mod tests {
             fs::write(&file, &bytes[..bytes.len() - missing]).unwrap();
             let (interrupted, none) = (AtomicBool::new(false), Evidence::default());
             let mut writes = Writes(&file, &bytes);
-            let grown =
-                read_beside(&trace, Keep::All, &none, &interrupted, Some(&mut writes)).unwrap();
+            let grown = read_beside(
+                &trace,
+                Keep::All,
+                &none,
+                &[],
+                &interrupted,
+                Some(&mut writes),
+            )
+            .unwrap();
             assert_eq!(
                 grown.caveats(),
                 ["the trace is still being written: it was read as far as it was there"]

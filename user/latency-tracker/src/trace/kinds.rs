@@ -4,7 +4,7 @@
 //! (`perf data convert --to-ctf`). Names and fields are looked up once for each class, not for each event.
 
 use lt_ctf::{Class, FieldIndex};
-use lt_model::{Disk, Events, Priority, Release, Stage, What};
+use lt_model::{Disk, Events, Kind as Purpose, Priority, Release, Stage, What};
 
 /// A kind of event that says something, and where.
 pub(super) enum Kind {
@@ -20,6 +20,7 @@ pub(super) enum Kind {
     Fork(Thread),
     There(Thread),
     Call(String),
+    Futex(FieldIndex, FieldIndex),
     Return,
     Exit,
     Irq(FieldIndex, Option<FieldIndex>),
@@ -36,10 +37,57 @@ pub(super) enum Kind {
     Idle(FieldIndex),
     Ipi(String),
     IpiEnd,
-    Request(Stage, FieldIndex, FieldIndex),
+    Request(Stage, FieldIndex, FieldIndex, Operation),
     Remap([FieldIndex; 4]),
     Dirty(FieldIndex, FieldIndex),
-    Completed(FieldIndex, Option<(FieldIndex, FieldIndex)>),
+    Completed(FieldIndex, Option<(FieldIndex, FieldIndex)>, Operation),
+}
+
+/// The fields that say what a request is for.
+#[derive(Clone, Copy)]
+pub(super) struct Operation {
+    bits: Option<FieldIndex>,
+    sectors: Option<FieldIndex>,
+}
+
+impl Operation {
+    /// What it is for, and whether it has no sectors.
+    fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, bool) {
+        let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
+            Some(bits) => Some(of_bits(bits)),
+            None => event.bytes(bits).map(of_letters),
+        });
+        let sectors = self.sectors.and_then(|field| event.unsigned(field));
+        (bits.unwrap_or(Purpose::Plain), sectors == Some(0))
+    }
+}
+
+/// `RWBS_FLAG_*` of LTTng. A request of none of the kinds that it knows has none of these bits.
+fn of_bits(bits: u64) -> Purpose {
+    const WRITE: u64 = 1;
+    const DISCARD: u64 = 1 << 1;
+    const READ: u64 = 1 << 2;
+    const FLUSH: u64 = 1 << 8;
+    const PREFLUSH: u64 = 1 << 10;
+    match bits {
+        _ if bits & DISCARD != 0 => Purpose::Discard,
+        _ if bits & FLUSH != 0 || bits & (READ | WRITE) == 0 && bits & PREFLUSH != 0 => {
+            Purpose::Flush
+        }
+        _ if bits & (READ | WRITE) == 0 => Purpose::Other,
+        _ => Purpose::Plain,
+    }
+}
+
+/// The letters of the kernel: a flush that comes before the operation, the operation, and what else it is.
+fn of_letters(text: &[u8]) -> Purpose {
+    let rest = text.strip_prefix(b"F").unwrap_or(text);
+    match rest.first() {
+        Some(b'D') => Purpose::Discard,
+        Some(b'F') => Purpose::Flush,
+        Some(b'N') => Purpose::Other,
+        _ => Purpose::Plain,
+    }
 }
 
 /// The fields of a thread.
@@ -68,6 +116,10 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             tid: tid?,
             name: class.field(name),
         })
+    };
+    let operation = Operation {
+        bits: field("rwbs"),
+        sectors: field("nr_sector"),
     };
     Some(match name {
         "sched_switch" => Kind::Switch {
@@ -105,9 +157,15 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "workqueue_execute_start" => Kind::Work(field("function")?),
         "workqueue_execute_end" => Kind::WorkEnd,
         "power_cpu_idle" | "cpu_idle" => Kind::Idle(field("state")?),
-        "block_bio_queue" => Kind::Request(Stage::Queued, field("dev")?, field("sector")?),
-        "block_getrq" => Kind::Request(Stage::Allocated, field("dev")?, field("sector")?),
-        "block_rq_issue" => Kind::Request(Stage::Issued, field("dev")?, field("sector")?),
+        "block_bio_queue" => {
+            Kind::Request(Stage::Queued, field("dev")?, field("sector")?, operation)
+        }
+        "block_getrq" => {
+            Kind::Request(Stage::Allocated, field("dev")?, field("sector")?, operation)
+        }
+        "block_rq_issue" => {
+            Kind::Request(Stage::Issued, field("dev")?, field("sector")?, operation)
+        }
         "block_bio_remap" => Kind::Remap([
             field("old_dev")?,
             field("old_sector")?,
@@ -117,11 +175,17 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
         "writeback_balance_dirty_pages" => Kind::Dirty(field("bdi")?, field("pause")?),
         "block_rq_complete" => {
             let range = field("sector").zip(field("nr_sector"));
-            Kind::Completed(field("dev")?, range)
+            Kind::Completed(field("dev")?, range, operation)
         }
         // As LTTng called all ends of system calls before 2.3.
         "exit_syscall" => Kind::Return,
-        _ => call_or_vector(system, name)?,
+        _ => match call_or_vector(system, name)? {
+            Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {
+                (Some(op), Some(address)) => Kind::Futex(op, address),
+                _ => Kind::Call(call),
+            },
+            other => other,
+        },
     })
 }
 
@@ -265,6 +329,12 @@ impl Kind {
             Self::Call(call) => What::Call {
                 name: call.as_bytes(),
             },
+            Self::Futex(op, address) => What::Futex {
+                op: number(*op)
+                    .map(i32::cast_unsigned)
+                    .or_else(|| unsigned(*op))?,
+                address: event.unsigned(*address)?,
+            },
             Self::Return => What::Return,
             Self::Exit => What::Exit,
             Self::Irq(irq, of) => What::Irq {
@@ -303,11 +373,19 @@ impl Kind {
                 name: ipi.as_bytes(),
             },
             Self::IpiEnd => What::IpiEnd,
-            Self::Request(stage, dev, sector) => What::Request {
-                stage: *stage,
-                disk: Disk(unsigned(*dev)?),
-                sector: event.unsigned(*sector)?,
-            },
+            Self::Request(stage, dev, sector, operation) => {
+                let disk = Disk(unsigned(*dev)?);
+                match operation.of(event) {
+                    // What has no sectors has no place, and waits for a flush.
+                    (_, true) if *stage != Stage::Issued => return None,
+                    (Purpose::Flush, true) => What::Flush { disk },
+                    _ => What::Request {
+                        stage: *stage,
+                        disk,
+                        sector: event.unsigned(*sector)?,
+                    },
+                }
+            }
             Self::Remap([old_dev, old_sector, dev, sector]) => What::Remap {
                 from: (Disk(unsigned(*old_dev)?), event.unsigned(*old_sector)?),
                 to: (Disk(unsigned(*dev)?), event.unsigned(*sector)?),
@@ -319,8 +397,13 @@ impl Kind {
                     disk: event.bytes(*bdi).and_then(disk_of),
                 }
             }
-            Self::Completed(dev, range) => What::Completed {
+            Self::Completed(dev, range, operation) => What::Completed {
                 disk: Disk(unsigned(*dev)?),
+                kind: match operation.of(event) {
+                    // Nothing is written, only flushed.
+                    (Purpose::Plain, true) => Purpose::Flush,
+                    (kind, _) => kind,
+                },
                 range: range.and_then(|(sector, sectors)| {
                     let sectors = unsigned(sectors).filter(|sectors| *sectors > 0)?;
                     Some((event.unsigned(sector)?, sectors))
@@ -456,6 +539,7 @@ mod tests {
                 Some(What::Completed {
                     disk: Disk(found),
                     range,
+                    ..
                 }) => found == disk && range == Some((128_056, 8)),
                 Some(What::Request {
                     stage: Stage::Issued,
@@ -470,6 +554,22 @@ mod tests {
         assert_eq!(said("block:block_rq_merge", &fields), None);
         // Without the number it is of no use.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
+    }
+
+    #[test]
+    fn the_letters_and_the_bits_of_a_request_say_what_it_is_for() {
+        for (letters, bits, kind) in [
+            (&b"R"[..], 1 << 2, Purpose::Plain),
+            (b"WS", 1 | 1 << 5, Purpose::Plain),
+            (b"FWFS", 1 | 1 << 5 | 1 << 9 | 1 << 10, Purpose::Plain),
+            (b"RA", 1 << 2 | 1 << 3, Purpose::Plain),
+            (b"DE", 1 << 1 | 1 << 7, Purpose::Discard),
+            (b"FF", 1 << 8 | 1 << 10, Purpose::Flush),
+            (b"N", 0, Purpose::Other),
+        ] {
+            let told = (of_letters(letters), of_bits(bits));
+            assert_eq!(told, (kind, kind), "{letters:?}");
+        }
     }
 
     #[test]

@@ -2,14 +2,14 @@
 
 //! The requests of disks that are under way, by their first sector.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::Builder;
 use crate::context::Disk;
 use crate::event::Stage;
 use crate::ids::ThreadId;
 use crate::missing::Events;
-use crate::request::Request;
+use crate::request::{Kind, Request};
 
 /// More are not under way; some have ended without an event.
 const MOST: usize = 16 << 10;
@@ -45,18 +45,29 @@ pub(super) struct Requests {
     /// Of each sector, one for each disk. Those of a partition have the sectors of its disk.
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
+    flushes: HashMap<Disk, Flushes>,
+}
+
+/// Flushes of a disk: how many the driver has, and when it got the last one; if it had another one then, it is not known
+/// when those began that end next.
+#[derive(Debug, Default)]
+struct Flushes {
+    under_way: u32,
+    issued: Option<u64>,
 }
 
 impl Requests {
     /// Events of them are missing: none is known any more.
     pub(super) fn clear(&mut self) {
         self.held.clear();
+        self.flushes.clear();
         self.len = 0;
     }
 
     /// What they can take, bytes.
     pub(super) fn bytes(&self) -> usize {
         self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
+            + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
     }
 
     /// One of them has come to a stage. If it is submitted: by which thread, and whether a limit has held it back. If it is
@@ -106,8 +117,28 @@ impl Requests {
         }
     }
 
+    /// The driver gets a flush.
+    pub(super) fn flush(&mut self, time: u64, disk: Disk) {
+        let of = self.flushes.entry(disk).or_default();
+        of.issued = (of.under_way == 0).then_some(time);
+        of.under_way += 1;
+    }
+
+    /// A flush is done, or what has waited for one: that one has been the last.
+    pub(super) fn flushed(&mut self, disk: Disk) -> Option<Request> {
+        let of = self.flushes.get_mut(&disk)?;
+        of.under_way = of.under_way.saturating_sub(1);
+        let issued = of.issued?;
+        Some(request(Held::new(disk), issued, Kind::Flush))
+    }
+
     /// One is done; `None` if it is not known when it was issued.
-    pub(super) fn complete(&mut self, disk: Disk, sector: u64, sectors: u32) -> Option<Request> {
+    pub(super) fn complete(
+        &mut self,
+        disk: Disk,
+        (sector, sectors): (u64, u32),
+        kind: Kind,
+    ) -> Option<Request> {
         let is = |held: &&Held| held.disk == disk;
         let held = self.held.get(&sector)?.iter().find(is).copied();
         let end = sector.saturating_add(u64::from(sectors.max(1)));
@@ -137,15 +168,7 @@ impl Requests {
                 ..Held::new(disk)
             };
         }
-        Some(Request {
-            disk,
-            entered: held.entered,
-            queued: held.queued,
-            of: held.of,
-            limited: held.limited,
-            allocated: held.allocated,
-            issued: held.issued?,
-        })
+        Some(request(held, held.issued?, kind))
     }
 
     /// That of this sector. Bios are of a partition, and the request that `is_issued` is of its disk: if there is just one
@@ -170,6 +193,20 @@ impl Requests {
             all.len() - 1
         });
         &mut all[place]
+    }
+}
+
+/// One that is done.
+fn request(held: Held, issued: u64, kind: Kind) -> Request {
+    Request {
+        disk: held.disk,
+        entered: held.entered,
+        queued: held.queued,
+        of: held.of,
+        limited: held.limited,
+        allocated: held.allocated,
+        issued,
+        kind,
     }
 }
 

@@ -11,6 +11,7 @@ use crate::context::{Context, Disk};
 use crate::event::Priority;
 use crate::ids::{ThreadId, WakerId};
 use crate::intervals::{Doing, Intervals};
+use crate::locks::Futex;
 use crate::names::Name;
 use crate::sleep::Sleep;
 use crate::state::{Interval, State, Unrecorded};
@@ -37,6 +38,10 @@ pub(super) struct Task {
     pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
+    /// What it does in a call of `futex`, with a lock that has priority inheritance.
+    pub(super) futex: Option<Futex>,
+    /// When an owner has handed such a lock on to it.
+    pub(super) handed_at: u64,
     /// It is in user mode, or on its way there, and since when nothing has kept it in the kernel.
     pub(super) user_since: Option<u64>,
     /// Somebody woke it while it ran, for that processor.
@@ -83,6 +88,8 @@ pub(super) struct Tasks {
     pub(super) gaps: Gaps,
     /// The processors on which threads of these numbers may run, if these are not all.
     pub(super) affine: HashMap<i32, Arc<[u32]>>,
+    /// When threads of these numbers waited for such a lock, and got it, as is known beside the events.
+    pub(super) locks: HashMap<i32, Vec<(u64, u64)>>,
     kinds: Kinds<Doing>,
     pub(super) detail: Detail,
     /// Nothing more is kept: only how much it would be.
@@ -131,6 +138,8 @@ impl Tasks {
             yields: None,
             throttles: None,
             call: None,
+            futex: None,
+            handed_at: 0,
             user_since: None,
             pending: None,
             assumed: None,
@@ -248,7 +257,7 @@ impl Tasks {
         task.pending = None;
         task.dirty = None;
         task.held.clear();
-        task.call = None;
+        (task.call, task.futex) = (None, None);
         task.throttles = None;
         task.user_since = None;
         self.go(thread, since, State::Unknown(why));

@@ -180,10 +180,12 @@ impl Builder {
         match task.state {
             State::Blocked(..) | State::Unknown(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
+                self.hands_on(time, thread, waker);
                 self.tasks.woken(thread, time, waker, target);
             }
             State::Running(_) | State::Interrupted(_) => {
                 let waker = self.waker(time, cpu, name, Some(thread));
+                self.hands_on(time, thread, waker);
                 self.tasks.of(thread).pending = Some((waker, target));
             }
             State::Preempted | State::Waiting => {}

@@ -3,8 +3,8 @@
 //! Why time passes: what a thread does, or what it waits for.
 
 use crate::{
-    Context, Disk, Events, Handler, Interval, Model, Name, Raiser, Runtime, Sleep, State, ThreadId,
-    Unrecorded, Vector,
+    Context, Disk, Events, Handler, Interval, Kind, Model, Name, Raiser, Runtime, Sleep, State,
+    ThreadId, Unrecorded, Vector,
 };
 
 /// Why time passed.
@@ -79,6 +79,8 @@ pub enum Leaf {
     PerhapsHigh(Option<u16>),
     /// A block device; which one, if the end of the request is in the trace.
     Disk(Option<Disk>),
+    /// A block device, which had a request that does not just read or write.
+    Special(Disk, Kind),
     /// A block device that has completed a request of another thread: one for a page that both need, or one that held what
     /// this thread's own needs, such as a tag.
     Others(Disk, ThreadId),

@@ -18,7 +18,7 @@
 //! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
 
 use crate::{
-    Context, Handler, Helper, Interval, Model, Name, Raiser, Request, Sleep, State, ThreadId,
+    Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State, ThreadId,
     Unrecorded, Vector, Waker, WakerId, Wanted,
 };
 
@@ -196,13 +196,40 @@ impl Walk<'_> {
             let part = (interval.begin.max(from), interval.end.min(to));
             match interval.state {
                 State::Blocked(..) => self.wait(id, &interval, part, inside, left_by),
-                State::Waiting | State::Preempted => self.runnable(id, &interval, part, inside),
-                state => self.piece(id, part, plain(state), interval.cpu, inside),
+                State::Waiting => self.runnable(id, &interval, part, inside),
+                _ => self.spins(id, &interval, part, inside),
             }
             at = part.1;
         }
         self.before(id, (at, to), inside);
         self.chain.pop();
+    }
+
+    /// What a thread does that is awake: it gets on, or spins until the owner of a lock hands that on.
+    fn spins(&mut self, id: ThreadId, interval: &Interval, part: (u64, u64), inside: (u64, u64)) {
+        let own = |walk: &mut Self, part: (u64, u64)| match interval.state {
+            State::Preempted => walk.runnable(id, interval, part, inside),
+            state => walk.piece(id, part, plain(state), interval.cpu, inside),
+        };
+        let mut at = part.0;
+        while at < part.1
+            && !matches!(interval.state, State::Unknown(_))
+            && let Some(handover) = self.model.handover(id, at).filter(|of| of.begin < part.1)
+        {
+            let spin = (handover.begin.max(at), handover.end.min(part.1));
+            let owner = self.model.waker(handover.by).and_then(|waker| waker.by());
+            own(self, (at, spin.0));
+            match owner.filter(|owner| self.may_follow(*owner)) {
+                Some(owner) => {
+                    self.cut.push((id, handover.begin, handover.end + 1));
+                    self.ended(id, spin, handover.by, Some(owner));
+                    self.thread(owner, spin, None);
+                }
+                None => own(self, spin),
+            }
+            at = spin.1;
+        }
+        own(self, (at, part.1));
     }
 
     /// A wait for a CPU, or a part of it.
@@ -296,6 +323,11 @@ impl Walk<'_> {
                     self.ended(id, part, number, by);
                 }
                 let at = self.held(id, request, part, cause, inside);
+                if let (Some(request), Cause::For(Leaf::Disk(Some(disk)), call)) = (request, cause)
+                    && request.kind != Kind::Plain
+                {
+                    cause = Cause::For(Leaf::Special(disk, request.kind), call);
+                }
                 match waker {
                     Some((_, waker, Some((by, helps)))) => {
                         self.by_thread(id, waker, (at, part.1), (by, helps), cause, inside);
@@ -439,14 +471,21 @@ impl Walk<'_> {
         cpu: Option<u32>,
         inside: (u64, u64),
     ) {
-        if begin < end {
+        let depth = self.chain.len().saturating_sub(1);
+        // What interrupts a thread that spins does not divide what it waits for.
+        if let Some(last) = self.pieces.last_mut()
+            && (last.thread, last.cause, last.cpu, last.depth) == (thread, cause, cpu, depth)
+            && (last.end, last.inside.1) == (begin, inside.0)
+        {
+            (last.end, last.inside.1) = (end.max(begin), inside.1);
+        } else if begin < end {
             self.pieces.push(Piece {
                 begin,
                 end,
                 thread,
                 cause,
                 cpu,
-                depth: self.chain.len().saturating_sub(1),
+                depth,
                 inside,
             });
         }

@@ -2,7 +2,7 @@
 
 //! Any events, for the properties that hold whatever happens.
 
-use lt_model::{Builder, Disk, Event, Model, Priority, Sleep, Stage, SwitchedOut, What};
+use lt_model::{Builder, Disk, Event, Kind, Model, Priority, Sleep, Stage, SwitchedOut, What};
 use proptest::prelude::*;
 
 fn out() -> impl Strategy<Value = SwitchedOut> {
@@ -44,7 +44,10 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => (tid(), name()).prop_map(|(child, name)| What::Fork { child, name }),
         1 => (tid(), name()).prop_map(|(tid, name)| What::There { tid, name }),
         2 => name().prop_map(|name| What::Call { name }),
-        2 => Just(What::Return),
+        2 => (5..8u32, 0..2u64, any::<bool>()).prop_map(|(op, address, private)| {
+            What::Futex { op: op | u32::from(private) << 7, address }
+        }),
+        3 => Just(What::Return),
         1 => (0..3i32, name()).prop_map(|(number, name)| What::Irq { number, name }),
         1 => (0..3i32).prop_map(|number| What::IrqEnd { number }),
         1 => (0..40u32).prop_map(|vector| What::Raise { vector }),
@@ -57,9 +60,10 @@ fn what() -> impl Strategy<Value = What<'static>> {
         1 => Just(What::TimerEnd),
         1 => name().prop_map(|name| What::Ipi { name }),
         1 => Just(What::IpiEnd),
-        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None }),
+        1 => (0..2u32).prop_map(|disk| What::Completed { disk: Disk(disk), range: None, kind: Kind::Flush }),
         1 => (0..2u32, 0..4u64, 1..3u32)
-            .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)) }),
+            .prop_map(|(disk, sector, n)| What::Completed { disk: Disk(disk), range: Some((sector, n)), kind: Kind::Plain }),
+        1 => (0..2u32).prop_map(|disk| What::Flush { disk: Disk(disk) }),
         1 => Just(What::Dirty { disk: Some(Disk(1)) }),
         3 => (prop_oneof![Just(Stage::Queued), Just(Stage::Allocated), Just(Stage::Issued)], 0..3u32, 0..4u64)
             .prop_map(|(stage, disk, sector)| What::Request { stage, disk: Disk(disk), sector }),

@@ -223,6 +223,7 @@ fn a_bio_that_a_throttling_work_submits_was_held_back() {
         let done = What::Completed {
             disk,
             range: Some((8, 8)),
+            kind: lt_model::Kind::Plain,
         };
         let begin = [
             switch(0, 0, 0, R, 7),

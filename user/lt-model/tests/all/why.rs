@@ -6,5 +6,6 @@ mod any;
 mod events;
 mod graphs;
 mod limits;
+mod locks;
 mod missing;
 mod requests;

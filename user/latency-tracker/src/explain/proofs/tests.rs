@@ -55,6 +55,7 @@ fn cgroup(path: &str, max: &str, reads: &[Counters]) -> Cgroup {
     Cgroup {
         path: path.into(),
         limits: vec![("cpu.max".into(), max.into())],
+        threads: Vec::new(),
         reads: reads.to_vec(),
     }
 }
@@ -397,4 +398,38 @@ fn a_capture_need_not_have_evidence_but_must_not_have_a_wrong_one() {
     fs::write(&file, "{").unwrap();
     let error = read(capture.path()).unwrap_err().to_string();
     assert!(error.ends_with("evidence.json"), "{error}");
+}
+
+/// 8 is not late itself, and 7 waits for it.
+#[test]
+fn the_quota_of_another_thread_is_named_if_its_cgroup_has_it() {
+    let function = Some(PERIOD);
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(500, 0, 7, S, 8),
+        switch(1000, 0, 8, R, 0),
+        at(91_000, 0, What::Timer { function }),
+        at(91_500, 0, What::TimerEnd),
+        switch(92_000, 0, 0, R, 8),
+        waking(93_000, 0, 7),
+        switch(93_100, 0, 8, S, 7),
+        switch(100_000, 0, 7, S, 0),
+    ];
+    let grown = [counters(400, 3, 10), counters(95_000, 4, 10)];
+    let mut group = cgroup("/c", HALF, &grown);
+    let said = |group: &Cgroup| {
+        let evidence = evidence(std::slice::from_ref(group));
+        verdict(&events, &alert("threshold", (500, 93_100), ""), &evidence)
+    };
+    let other = said(&group);
+    assert!(
+        other.contains("perhaps cpu.max, of which a timer expired then"),
+        "{other}"
+    );
+    group.threads = vec![8];
+    let held = said(&group);
+    assert!(
+        held.contains("late/7 waited for hog/8, which was held back by cpu.max of cgroup /c."),
+        "{held}"
+    );
 }

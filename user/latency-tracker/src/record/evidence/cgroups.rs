@@ -20,6 +20,9 @@ pub(super) const MOST: usize = 4096;
 /// Reads of a cgroup that are kept: the first, and the last ones.
 const KEPT: usize = 8;
 
+/// Most threads of a cgroup that are listed.
+const THREADS: usize = 4096;
+
 /// Files that hold a limit if they have a value.
 const LIMITS: [&str; 7] = [
     "cpu.max",
@@ -128,15 +131,56 @@ impl Groups {
         self.read_again(&limited);
     }
 
-    /// Those of `paths` that are evidence. Their reads begin with the last one before `start`; with the first one there is,
+    /// The cgroups of which a quota was used up after `start`, as far as is known.
+    pub(super) fn throttled(&self, start: u64) -> Vec<String> {
+        let is_throttled = |(path, group): &(&String, &Group)| {
+            let mut limits = group.limits.iter();
+            let before = group.reads.iter().rfind(|read| read.end <= start)?;
+            limits.find(|(file, _)| file == "cpu.max")?;
+            let now = counters(&self.directory(path)?);
+            let count = before.nr_throttled < now.nr_throttled;
+            Some(count || before.throttled_usec < now.throttled_usec)
+        };
+        let all = self.known.iter();
+        let all = all.filter(|of| is_throttled(of) == Some(true));
+        all.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// The threads in that cgroup and in those below it.
+    fn threads(&self, path: &str) -> Vec<i32> {
+        let mut next: Vec<PathBuf> = self.directory(path).into_iter().collect();
+        let mut threads = Vec::new();
+        while let Some(directory) = next.pop()
+            && threads.len() < THREADS
+        {
+            let text = fs::read_to_string(directory.join("cgroup.threads")).unwrap_or_default();
+            threads.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()));
+            let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+            let below = entries.filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
+            next.extend(below.map(|entry| entry.path()));
+        }
+        threads.truncate(THREADS);
+        threads
+    }
+
+    /// Those of `paths` that are evidence, with the threads of those that were `throttled`. Their reads begin with the last one before `start`; with the first one there is,
     /// if none is as old.
-    pub(super) fn evidence(&self, paths: &[String], start: u64) -> Vec<Cgroup> {
+    pub(super) fn evidence(
+        &self,
+        paths: &[String],
+        throttled: &[String],
+        start: u64,
+    ) -> Vec<Cgroup> {
         let cgroup = |path: &String| {
             let group = self.known.get(path).filter(|group| group.is_evidence())?;
             let before = group.reads.iter().rposition(|read| read.end <= start);
             Some(Cgroup {
                 path: path.clone(),
                 limits: group.limits.clone(),
+                threads: match throttled.contains(path) {
+                    true => self.threads(path),
+                    false => Vec::new(),
+                },
                 reads: group.reads[before.unwrap_or(0)..].to_vec(),
             })
         };
@@ -188,10 +232,11 @@ impl Group {
     }
 }
 
-/// The cgroups of `tasks` and all above them, each once.
-pub(super) fn chain(tasks: &[Task]) -> Vec<String> {
+/// The cgroups of `tasks`, and `others`, and all above them, each once.
+pub(super) fn chain(tasks: &[Task], others: &[String]) -> Vec<String> {
     let mut paths = Vec::new();
-    for path in tasks.iter().filter_map(|task| task.cgroup.as_deref()) {
+    let of_tasks = tasks.iter().filter_map(|task| task.cgroup.as_deref());
+    for path in of_tasks.chain(others.iter().map(String::as_str)) {
         let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
         let ends = ends.chain([path.len()]);
         paths.push("/".to_string());

@@ -301,5 +301,75 @@ fn the_walk_is_bounded_and_takes_the_upper_levels_first() {
     write(&root, "sys/fs/cgroup/3/b/cpu.max", "1 2\n");
     let chain = ["/3".to_string(), "/3/b".to_string()];
     cut.read_again(&chain);
-    assert_eq!(cut.evidence(&chain, now())[0].path, "/3/b");
+    assert_eq!(cut.evidence(&chain, &[], now())[0].path, "/3/b");
+}
+
+#[test]
+fn a_disk_has_the_name_that_it_has_all_the_time() {
+    let root = machine(&[]);
+    let block = root.path().join("sys/dev/block");
+    fs::create_dir_all(&block).unwrap();
+    let link = |number: &str, target: &str| {
+        let link = block.join(number);
+        let _ = fs::remove_file(&link);
+        write(&root, &format!("sys/devices/{target}/dev"), number);
+        std::os::unix::fs::symlink(format!("../../devices/{target}"), link).unwrap();
+    };
+    link("8:0", "pci/block/sda");
+    link("254:1", "virtual/block/dm-1");
+    write(&root, "sys/devices/virtual/block/dm-1/dm/name", "vg-root\n");
+    link("104:0", "pci/block/cciss!c0d0");
+    link("7:0", "virtual/block/loop0");
+    let mut collector = Collector::start(root.path());
+    // One comes later, and one has another name then.
+    link("253:0", "virtual/block/slow");
+    link("7:0", "virtual/block/other");
+    let disks = of(&mut collector, now()).disks;
+    let told: Vec<_> = disks
+        .iter()
+        .map(|disk| format!("{}:{} {}", disk.major, disk.minor, disk.name))
+        .collect();
+    assert_eq!(
+        told,
+        ["8:0 sda", "104:0 cciss/c0d0", "253:0 slow", "254:1 vg-root"]
+    );
+}
+
+#[test]
+fn a_cgroup_that_was_throttled_has_its_threads_though_none_was_late() {
+    let root = machine(&[
+        ("sys/fs/cgroup/a/cpu.max", "10000 100000\n"),
+        (
+            "sys/fs/cgroup/a/cpu.stat",
+            "nr_throttled 3\nthrottled_usec 90\n",
+        ),
+        ("sys/fs/cgroup/a/cgroup.threads", "21\n22\n"),
+        ("sys/fs/cgroup/a/b/cgroup.threads", "23\n"),
+        ("sys/fs/cgroup/c/cpu.max", "10000 100000\n"),
+        (
+            "sys/fs/cgroup/c/cpu.stat",
+            "nr_throttled 3\nthrottled_usec 90\n",
+        ),
+        ("sys/fs/cgroup/c/cgroup.threads", "24\n"),
+    ]);
+    task(&root, "/");
+    let mut collector = Collector::start(root.path());
+    let start = now();
+    let seen = collector.woken(&[alert(17, start)]);
+    write(
+        &root,
+        "sys/fs/cgroup/a/cpu.stat",
+        "nr_throttled 4\nthrottled_usec 90\n",
+    );
+    let evidence = collector.finish(seen);
+    let threads: Vec<_> = evidence
+        .cgroups
+        .iter()
+        .map(|cgroup| (cgroup.path.as_str(), &cgroup.threads[..]))
+        .collect();
+    assert_eq!(threads, [("/a", &[21, 22, 23][..])]);
+    let reads = &evidence.cgroups[0].reads;
+    let counts: Vec<_> = reads.iter().map(|read| read.nr_throttled).collect();
+    assert_eq!(counts, [Some(3), Some(4)]);
+    assert!(reads[0].end <= start && reads[1].begin >= start);
 }

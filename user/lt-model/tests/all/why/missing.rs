@@ -118,7 +118,15 @@ fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
         stage(62, Stage::Issued),
         switch(63, 0, 9, R, 0),
         at(98, 0, What::Timer { function: None }),
-        at(99, 0, What::Completed { disk, range }),
+        at(
+            99,
+            0,
+            What::Completed {
+                disk,
+                range,
+                kind: lt_model::Kind::Plain,
+            },
+        ),
         waking(100, 0, 7),
         at(101, 0, What::TimerEnd),
     ];

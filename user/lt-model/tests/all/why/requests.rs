@@ -3,7 +3,7 @@
 //! Waits for a request of a disk, by where the request was.
 
 use lt_model::why::{Cause, Leaf, Piece, path};
-use lt_model::{Disk, Event, Sleep, Stage, SwitchedOut, What};
+use lt_model::{Disk, Event, Kind, Sleep, Stage, SwitchedOut, What};
 
 use crate::made::{R, at, model, switch, waking};
 
@@ -30,7 +30,15 @@ fn parts(events: &[Event<'static>]) -> String {
     all.extend(events.iter().filter(|e| (10..100).contains(&e.time)));
     all.extend([
         at(99, 0, What::Timer { function: None }),
-        at(99, 0, What::Completed { disk, range }),
+        at(
+            99,
+            0,
+            What::Completed {
+                disk,
+                range,
+                kind: lt_model::Kind::Plain,
+            },
+        ),
         waking(100, 0, 7),
         at(101, 0, What::TimerEnd),
         switch(102, 0, 0, R, 7),
@@ -234,7 +242,15 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     const BLOCK: u32 = 4;
     let completed = |time, disk, sector| {
         let range = Some((sector, 8));
-        at(time, 0, What::Completed { disk, range })
+        at(
+            time,
+            0,
+            What::Completed {
+                disk,
+                range,
+                kind: lt_model::Kind::Plain,
+            },
+        )
     };
     let path_of = |raised: &[Event<'static>]| {
         let begin = [
@@ -293,4 +309,42 @@ fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     ] {
         assert_eq!(path_of(other), "7 disk 7:0 78");
     }
+}
+
+/// 7 sleeps from 10 to 100, when a request of that `range` and `kind` completes: the last part of that.
+fn ends(before: &[Event<'static>], range: Option<(u64, u32)>, kind: Kind) -> (Cause, u64) {
+    let disk = DISK;
+    let mut all = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 0)];
+    all.extend(before);
+    all.extend([
+        at(99, 0, What::Timer { function: None }),
+        at(99, 0, What::Completed { disk, range, kind }),
+        waking(100, 0, 7),
+        at(101, 0, What::TimerEnd),
+        switch(110, 0, 0, R, 7),
+    ]);
+    let m = model(&all);
+    let pieces = path(&m, m.by_tid(7).next().unwrap(), 10, 100);
+    pieces.last().map(|p| (p.cause, p.begin)).unwrap()
+}
+
+#[test]
+fn a_request_that_does_not_just_read_or_write_is_told() {
+    let disk = DISK;
+    let of = |kind| Cause::For(Leaf::Special(disk, kind), None);
+    let flush = |time| at(time, 0, What::Flush { disk });
+    assert_eq!(ends(&[flush(30)], None, Kind::Flush), (of(Kind::Flush), 30));
+    // The disk has two of them: which one ends is not known, nor when it began.
+    let unknown = Cause::For(Leaf::Completion(disk), None);
+    assert_eq!(
+        ends(&[flush(30), flush(40)], None, Kind::Flush),
+        (unknown, 10)
+    );
+    assert_eq!(ends(&[], None, Kind::Flush), (unknown, 10));
+    let issued = [stage(20, Stage::Issued, DISK, 64)];
+    for kind in [Kind::Discard, Kind::Other] {
+        assert_eq!(ends(&issued, Some((64, 8)), kind), (of(kind), 20));
+    }
+    let plain = Cause::For(Leaf::Disk(Some(disk)), None);
+    assert_eq!(ends(&issued, Some((64, 8)), Kind::Plain), (plain, 20));
 }

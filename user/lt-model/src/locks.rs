@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Futexes with priority inheritance (PI): who handed such a lock on, and who had waited for that.
+//!
+//! ```text
+//! thread 7   |futex(FUTEX_LOCK_PI): spins ....|  ....|returns
+//! thread 8    has the lock         |futex(UNLOCK_PI): wakes 7
+//! thread 7   |<------ waits for 8 -------->|
+//! ```
+//!
+//! The first waiter of such a lock spins while the owner runs, and counts as running. It has told the scheduler that it
+//! sleeps: so the owner that unlocks wakes it as any other. The thread that does so had the lock until then.
+
+use crate::ids::{ThreadId, WakerId};
+use crate::tiles::{push, with_room};
+
+/// What a call of `futex` does with a lock that has priority inheritance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// Waits for it.
+    Lock,
+    /// Hands it on.
+    Unlock,
+}
+
+/// A call of `futex` that is under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Futex {
+    pub(crate) operation: Operation,
+    /// Where the lock is, unless several programs may share it: each has an address of its own for it.
+    address: Option<u64>,
+    /// When the call began, or its caller was last woken in it by an owner.
+    pub(crate) since: u64,
+}
+
+/// `FUTEX_PRIVATE_FLAG`, `FUTEX_CLOCK_REALTIME`.
+const PRIVATE: u32 = 128;
+const REALTIME: u32 = 256;
+
+impl Operation {
+    /// That of an argument `op`, and the name of the call with it.
+    pub(crate) fn of(op: u32) -> Option<(Self, &'static str)> {
+        Some(match op & !(PRIVATE | REALTIME) {
+            6 => (Self::Lock, "futex(FUTEX_LOCK_PI)"),
+            7 => (Self::Unlock, "futex(FUTEX_UNLOCK_PI)"),
+            13 => (Self::Lock, "futex(FUTEX_LOCK_PI2)"),
+            _ => return None,
+        })
+    }
+}
+
+/// Whether `futex` with that argument `op` waits for a lock with priority inheritance.
+#[must_use]
+pub fn waits_for_pi_lock(op: u32) -> bool {
+    matches!(Operation::of(op), Some((Operation::Lock, _)))
+}
+
+impl Futex {
+    pub(crate) fn new(operation: Operation, op: u32, address: u64, since: u64) -> Self {
+        Self {
+            operation,
+            address: (op & PRIVATE != 0).then_some(address),
+            since,
+        }
+    }
+
+    /// Whether both may be of one lock.
+    pub(crate) fn may_be_of(&self, other: &Self) -> bool {
+        let both = self.address.zip(other.address);
+        both.is_none_or(|(one, other)| one == other)
+    }
+}
+
+/// A wait for a lock that an owner has handed on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handover {
+    /// When the thread began to wait for that owner, ns.
+    pub begin: u64,
+    /// When that woke it.
+    pub end: u64,
+    /// That owner.
+    pub by: WakerId,
+}
+
+/// All of them, by the thread that waited.
+#[derive(Debug, Default)]
+pub(crate) struct Handovers {
+    all: Vec<(ThreadId, Handover)>,
+    /// How many were not stored.
+    counted: usize,
+}
+
+impl Handovers {
+    /// One more.
+    pub(crate) fn push(&mut self, thread: ThreadId, handover: Handover) {
+        push(&mut self.all, (thread, handover));
+    }
+
+    /// One more, which is counted only.
+    pub(crate) fn count(&mut self) {
+        self.counted += 1;
+    }
+
+    /// All are there.
+    pub(crate) fn finish(&mut self) {
+        self.all.sort_by_key(|(thread, of)| (*thread, of.end));
+    }
+
+    /// The first of that thread that ends after `time`.
+    pub(crate) fn after(&self, thread: ThreadId, time: u64) -> Option<Handover> {
+        let all = &self.all;
+        let first = all.partition_point(|(of, handover)| (*of, handover.end) <= (thread, time));
+        let next = all.get(first).filter(|(of, _)| *of == thread);
+        next.map(|(_, handover)| *handover)
+    }
+
+    /// What they take.
+    pub(crate) fn bytes(&self) -> usize {
+        with_room((self.all.len() + self.counted) * size_of::<(ThreadId, Handover)>())
+    }
+}

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Waits for a lock with priority inheritance: its first waiter spins while the owner runs.
+
+use lt_model::why::{Cause, Piece, path, wanted};
+use lt_model::{Builder, Event, Kept, Model, What};
+
+use crate::made::{R, S, at, switch};
+
+const LOCK: u32 = 6 | 128;
+const UNLOCK: u32 = 7 | 128;
+const A: u64 = 0x7f00;
+const B: u64 = 0x7f80;
+
+fn futex(time: u64, cpu: u32, op: u32, address: u64) -> Event<'static> {
+    at(time, cpu, What::Futex { op, address })
+}
+
+fn returns(time: u64, cpu: u32) -> Event<'static> {
+    at(time, cpu, What::Return)
+}
+
+fn wakes(time: u64, cpu: u32, tid: i32) -> [Event<'static>; 2] {
+    let (name, target) = (&b""[..], 0);
+    let waking = What::Waking { tid, name, target };
+    let wakeup = What::Wakeup { tid, name, target };
+    [at(time, cpu, waking), at(time, cpu, wakeup)]
+}
+
+fn told(m: &Model, (from, to): (u64, u64)) -> String {
+    let one = |p: &Piece| {
+        let what = match p.cause {
+            Cause::Running(call) => {
+                let call = call.map(|call| format!(" in {}", m.names.text(call)));
+                format!("ran{}", call.unwrap_or_default())
+            }
+            other => format!("{other:?}"),
+        };
+        format!("{} {what} {}", m.threads[p.thread.0 as usize].tid, p.end)
+    };
+    let thread = m.by_tid(7).next().unwrap();
+    let all: Vec<_> = path(m, thread, from, to).iter().map(one).collect();
+    all.join(", ")
+}
+
+fn model(events: &[Event<'static>], known: Option<(u64, u64)>) -> Model {
+    let mut builder = Builder::new();
+    if let Some((begin, end)) = known {
+        builder.locks(7, begin, end);
+    }
+    events.iter().for_each(|e| builder.feed(e));
+    builder.finish()
+}
+
+/// 7 spins on CPU 0 from 10 to 100 while 8, the owner, runs on CPU 1; a tick interrupts it.
+fn spun(unlock: Option<(u32, u64)>) -> Vec<Event<'static>> {
+    let mut events = vec![
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        futex(10, 0, LOCK, A),
+        at(50, 0, What::Timer { function: None }),
+        at(51, 0, What::TimerEnd),
+    ];
+    events.extend(unlock.map(|(op, address)| futex(99, 1, op, address)));
+    events.extend(wakes(100, 1, 7));
+    events.extend([
+        returns(102, 1),
+        returns(110, 0),
+        switch(120, 0, 7, S, 0),
+        switch(120, 1, 8, S, 0),
+    ]);
+    events
+}
+
+#[test]
+fn a_thread_that_spins_waits_for_the_owner_that_wakes_it() {
+    let owner = "7 ran 10, 8 ran 99, 8 ran in futex(FUTEX_UNLOCK_PI) 100, 7 ran in futex(FUTEX_LOCK_PI) 110, 7 ran 120";
+    assert_eq!(
+        told(&model(&spun(Some((UNLOCK, A))), None), (0, 120)),
+        owner
+    );
+    // Of another lock, or in another call: what has woken it is not the owner, and that is not recorded.
+    let alone = "7 ran 10, 7 ran in futex(FUTEX_LOCK_PI) 50, 7 Interrupted(Timer) 51, 7 ran in futex(FUTEX_LOCK_PI) 110, 7 ran 120";
+    for other in [Some((UNLOCK, B)), Some((1, A)), None] {
+        assert_eq!(told(&model(&spun(other), None), (0, 120)), alone);
+    }
+}
+
+/// Only that the thread waited for a lock is known, as from an alert.
+#[test]
+fn without_system_calls_an_alert_may_show_that_it_was_a_lock() {
+    let mut events = spun(None);
+    events.retain(|event| !matches!(event.what, What::Futex { .. } | What::Return));
+    let ran = "7 ran 50, 7 Interrupted(Timer) 51, 7 ran 120";
+    assert_eq!(told(&model(&events, None), (0, 120)), ran);
+    let known = model(&events, Some((10, 110)));
+    assert_eq!(told(&known, (0, 120)), "7 ran 10, 8 ran 100, 7 ran 120");
+    // Not if calls are recorded, and the owner's was another one.
+    let told = told(&model(&spun(Some((1, A))), Some((10, 110))), (0, 120));
+    assert!(!told.contains('8'), "{told}");
+}
+
+/// 9 has the lock until 40, then 8 until 100; both 7 and 8 spin, on a CPU each.
+fn handed_on() -> Vec<Event<'static>> {
+    let mut events = vec![
+        switch(0, 0, 0, R, 7),
+        switch(0, 1, 0, R, 8),
+        switch(0, 2, 0, R, 9),
+        futex(5, 1, LOCK, A),
+        futex(10, 0, LOCK, A),
+        futex(39, 2, UNLOCK, A),
+    ];
+    events.extend(wakes(40, 2, 8));
+    events.extend([returns(41, 1), returns(42, 2), futex(99, 1, UNLOCK, A)]);
+    events.extend(wakes(100, 1, 7));
+    events.extend([returns(102, 1), returns(104, 0)]);
+    events.extend([switch(120, 0, 7, S, 0), switch(120, 1, 8, S, 0)]);
+    events
+}
+
+#[test]
+fn a_lock_that_is_handed_on_is_waited_for_from_each_owner_in_turn() {
+    let m = model(&handed_on(), None);
+    let owners = "9 ran 39, 9 ran in futex(FUTEX_UNLOCK_PI) 40, 8 ran in futex(FUTEX_LOCK_PI) 41, 8 ran 99, \
+                  8 ran in futex(FUTEX_UNLOCK_PI) 100";
+    assert_eq!(told(&m, (10, 100)), owners);
+    // One owner after the other has woken it, as another thread was faster.
+    let mut events = spun(Some((UNLOCK, A)));
+    events.insert(0, switch(0, 2, 0, R, 9));
+    let first = [futex(59, 2, UNLOCK, A)].into_iter().chain(wakes(60, 2, 7));
+    events.splice(6..6, first);
+    let owners = "9 ran 59, 9 ran in futex(FUTEX_UNLOCK_PI) 60, 8 ran 99, 8 ran in futex(FUTEX_UNLOCK_PI) 100";
+    assert_eq!(told(&model(&events, None), (10, 100)), owners);
+}
+
+#[test]
+fn a_lost_event_may_be_another_call() {
+    let mut events = spun(Some((UNLOCK, A)));
+    events.insert(5, at(60, 2, What::Lost { until: 61 }));
+    let told = told(&model(&events, None), (0, 100));
+    assert!(!told.contains('8'), "{told}");
+}
+
+#[test]
+fn what_is_kept_for_a_path_has_the_owners() {
+    let events = handed_on();
+    let whole = model(&events, None);
+    let mut waits = Builder::new();
+    waits.keep_waits();
+    events.iter().for_each(|e| waits.feed(e));
+    assert_eq!(waits.kept(), Kept::Waits);
+    let waits = waits.finish();
+    for (from, to) in [(0, 120), (10, 100), (20, 90)] {
+        let thread = waits.by_tid(7).next().unwrap();
+        let mut parts = Builder::new();
+        parts.keep_only(wanted(&waits, thread, from, to));
+        events.iter().for_each(|e| parts.feed(e));
+        assert_eq!(told(&parts.finish(), (from, to)), told(&whole, (from, to)));
+    }
+}
