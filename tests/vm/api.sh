@@ -5,6 +5,7 @@
 # be unloaded without destroying a tracker, or without returning a reference.
 # kernels: stock rt
 # cpus: 2
+# arm64: yes
 # timeout: 180
 # leaves: our module, which cannot be unloaded any more
 

@@ -10,6 +10,7 @@
 # kernels: stock rt
 # cpus: 2
 # icount: 1
+# arm64: yes
 # timeout: 200
 
 . /lt/tests/lib.sh

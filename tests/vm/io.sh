@@ -9,6 +9,7 @@
 # long: rt
 # cpus: 2
 # icount: 1
+# arm64: yes
 # timeout: 360
 
 . /lt/tests/lib.sh

@@ -9,6 +9,7 @@
 # cpus: 2
 # icount: 1
 # turn: 100
+# arm64: yes
 # timeout: 150
 
 . /lt/tests/lib.sh

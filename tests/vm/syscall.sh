@@ -9,6 +9,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# arm64: yes
 # timeout: 150
 
 . /lt/tests/lib.sh
