@@ -10,6 +10,8 @@
 T ?=
 # make test-long K=kcsan runs it on that kernel only, K=rest what make test leaves out, K=models the models, K=fuzz the traces; make test K=trixie-backports, some tests on that suite's kernels
 K ?=
+# make test A=arm64, or rt-arm64, runs those tests that are for this architecture on a kernel of it, in an emulated machine
+A ?=
 # make bench B=engine runs that part; J=FILE also writes the figures as JSON
 B ?=
 J ?=
@@ -58,8 +60,8 @@ deb: user ## make Debian packages, in build/deb: the command, the module's sourc
 demo: ## catch slow disk requests in a virtual machine and see the snapshot that explains one
 	@scripts/demo
 
-test: ## run every test, each on at least one kernel [T=word selects by name; K=trixie-backports: some, on the kernels of that suite]
-	@set -f; $(if $(K),tests/run-suite $(K),tests/run) $(T)
+test: ## run every test, each on at least one kernel [T=word selects by name; K=trixie-backports: some, on the kernels of that suite; A=arm64: some, on a kernel of arm64]
+	@set -f; $(if $(A),LT_KERNEL=$(A) )$(if $(K),tests/run-suite $(K),tests/run) $(T)
 
 test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lockdep and more [T=word]
 	@set -f; tests/run-debug $(T)
@@ -74,8 +76,8 @@ bench: ## measure what the engine costs [B=part J=file]
 	@scripts/bench $(if $(J),--json $(J)) $(B)
 
 vm: ## a shell in a virtual machine with the module and the commands [KERNEL= CPUS= NUMA= ROOT=]
-	@scripts/build-module $(if $(filter stock rt debug,$(KERNEL)),$(KERNEL))
-	@scripts/build-user
+	@scripts/build-module $(filter stock rt arm64 rt-arm64 debug,$(KERNEL))
+	@scripts/build-user $(if $(filter %arm64,$(KERNEL)),--with arm64)
 	@scripts/vm --kernel $(KERNEL) --cpus $(CPUS) --numa $(NUMA) --root $(ROOT)
 
 clean: ## remove what was built here

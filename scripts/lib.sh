@@ -25,6 +25,15 @@ die()  { printf '%s: %s\n' "$LT_NAME" "$*" >&2; exit 1; }
 # usage: print the head comment of the running script, which is its manual.
 usage() { sed -n '/^# SPDX/d; /^#!/d; /^#/!q; s/^# \{0,1\}//p' "$0" | sed '/./,$!d'; }
 
+# architecture KERNEL: Debian's word for the architecture of a kernel, by its release or its name.
+architecture() { case $1 in arm64|*-arm64) echo arm64 ;; *) echo amd64 ;; esac; }
+
+# layer_for KERNEL: sets layer, the options of scripts/env and scripts/in-tree for the tree that builds and boots this kernel.
+layer_for() {
+	# shellcheck disable=SC2034 # for the caller
+	case $(architecture "$1") in amd64) layer=() ;; *) layer=(--with "$(architecture "$1")") ;; esac
+}
+
 # elapsed SECONDS: a time in readable form.
 elapsed() {
 	if [ "$1" -lt 60 ]; then printf '%d s' "$1"

@@ -115,16 +115,16 @@ no_setup() {
 	closing
 }
 
-# setup_trees: make the build trees of the kernels in parallel: much of that work uses one processor only.
+# setup_trees KERNEL...: make the build trees of the kernels in parallel: much of that work uses one processor only.
 setup_trees() {
 	local kernel broken=()
 	declare -A trees=()
-	for kernel in stock rt; do
+	for kernel in "$@"; do
 		# not to a terminal, where two lines of progress would write over each other
 		"$LT_TOP/scripts/kernel-tree" "$kernel" >/dev/null 2> >(cat >&2) &
 		trees[$kernel]=$!
 	done
-	for kernel in stock rt; do wait "${trees[$kernel]}" || broken+=("$kernel"); done
+	for kernel in "$@"; do wait "${trees[$kernel]}" || broken+=("$kernel"); done
 	[ ${#broken[@]} -eq 0 ] || no_setup "scripts/kernel-tree ${broken[0]}"
 }
 

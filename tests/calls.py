@@ -7,14 +7,13 @@ usage: calls.py sleep MS       one nanosleep
        calls.py write MS N     a process fills a pipe in one call, of which another one takes a part N times, after
                                that time each
        calls.py exec           a thread that is not the first one executes another program
-       calls.py compat N       getpid() by the entrance of 32-bit programs, N times
+       calls.py compat N       getpid() by the entrance of 32-bit programs, N times; on arm64 by such a program
        calls.py many N         calls of all kinds, N times, by two processes
 """
 
-import ctypes
-import mmap
 import os
 import select
+import struct
 import sys
 import threading
 import time
@@ -69,7 +68,38 @@ def execute():
     time.sleep(60)
 
 
+# mov r4, #0; then: mov r7, #20; svc 0; subs r4, r4, #1; bne; mov r0, #0; mov r7, #1; svc 0
+ARM = (0xE3A04000, 0xE3A07014, 0xEF000000, 0xE2544001, 0x1AFFFFFB, 0xE3A00000, 0xE3A07001, 0xEF000000)
+
+
+def compat_program(times):
+    """A program for 32-bit ARM that calls getpid(), at most 255 times, and ends."""
+    start, headers = 0x10000, 52 + 32
+    code = struct.pack("<8I", ARM[0] + times, *ARM[1:])
+    size = headers + len(code)
+    ident = b"\x7fELF\x01\x01\x01" + bytes(9)
+    return (
+        ident
+        + struct.pack("<HHIIIIIHHHHHH", 2, 40, 1, start + headers, 52, 0, 0x5000000, 52, 32, 1, 0, 0, 0)
+        + struct.pack("<8I", 1, 0, start, start, size, size, 5, 0x1000)
+        + code
+    )
+
+
 def compat(times):
+    if os.uname().machine == "aarch64":
+        with open("/tmp/compat", "wb") as file:
+            file.write(compat_program(times))
+        os.chmod("/tmp/compat", 0o755)
+        pid = os.posix_spawn("/tmp/compat", ["compat"], {})
+        if os.waitpid(pid, 0)[1] != 0:
+            sys.exit("the program for 32-bit ARM failed")
+        print(f"tid={pid}", flush=True)
+        return
+    # not in every root
+    import ctypes
+    import mmap
+
     # mov $20, %eax; int $0x80; ret
     code = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     code.write(b"\xb8\x14\x00\x00\x00\xcd\x80\xc3")

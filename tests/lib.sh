@@ -11,6 +11,21 @@ LT=/proc/latency_tracker
 # shellcheck disable=SC2034 # for the tests
 PAGE_SIZE=4096
 
+# What differs between architectures: a function in assembly, which cannot be traced; the prefix of the functions of
+# system calls; and the numbers of calls, by name.
+# shellcheck disable=SC2034 # for the tests
+case $(uname -m) in
+	aarch64)
+		ASSEMBLY=call_on_irq_stack SYSCALL=__arm64_sys
+		NUMBERS='read 63, write 64, getpid 172, execve 221, clock_nanosleep 115' ;;
+	*)
+		ASSEMBLY=asm_exc_page_fault SYSCALL=__x64_sys
+		NUMBERS='read 0, write 1, getpid 39, execve 59, clock_nanosleep 230' ;;
+esac
+
+# number_of CALL: the number of this system call of the kernel's own.
+number_of() { echo "$NUMBERS" | tr , '\n' | awk -v call="$1" '$1 == call { print $2; found = 1 } END { exit !found }'; }
+
 # fail WORD...: end the test as failed.
 fail() { echo "FAIL: $*" >&2; exit 1; }
 

@@ -39,7 +39,9 @@ prepare() {
 		unasked "build/module@$1" "$LT_TOP/scripts/build-module" "$1"
 		unasked "build/tests@$1" "$LT_TOP/scripts/build-module" --tests "$1"
 		unasked "build/samples@$1" "$LT_TOP/scripts/build-module" --samples "$1"
-		unasked build/user "$LT_TOP/scripts/build-user"
+		local layer
+		layer_for "$1"
+		unasked build/user "$LT_TOP/scripts/build-user" "${layer[@]}"
 	fi
 	machine_parts "$1" >/dev/null
 }

@@ -50,9 +50,20 @@ host_in_run() {
 	fi
 }
 
+# elsewhere FILE: why this test of vm/ does not run on $LT_KERNEL, a kernel of another architecture; nothing if it does.
+elsewhere() {
+	local said
+	said=$(head_of "$1" "$(architecture "$LT_KERNEL")" 'no, not tried there')
+	[ "$said" = yes ] || echo "${said#no, }"
+}
+
 # kernels_of FILE: the kernels on which this test of vm/ runs; other kernels in a head are for tests/run-debug.
 kernels_of() {
 	local long kernels kernel
+	if [ -n "${LT_KERNEL:-}" ]; then
+		[ -n "$(elsewhere "$1")" ] || echo "$LT_KERNEL"
+		return
+	fi
 	long=$(head_of "$1" long '')
 	kernels=$(head_of "$1" kernels "${long:+none}")
 	kernels=${kernels:-stock}

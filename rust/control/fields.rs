@@ -11,7 +11,8 @@ use kernel::{
     prelude::*, //
 };
 
-/// How many arguments can be taken: what x86-64 passes in registers, less the probe's own one.
+/// How many arguments can be taken, on every architecture: the six that x86-64 passes in registers,
+/// less the probe's own one. arm64 passes eight.
 pub(crate) const ARGUMENTS: usize = 5;
 
 /// The most fields of a list.

@@ -15,26 +15,27 @@ pub(crate) fn parameter<T: Copy>(value: impl Borrow<T>) -> T {
 /// `__preempt_count` of x86. Its most significant bit means that there is no need to reschedule.
 ///
 /// `int` in 7.2. In 7.3 that bit is in an upper half, which leaves 32 bits for the count.
-#[cfg(not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
+#[cfg(all(target_arch = "x86_64", not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS)))]
 pub(crate) type PreemptCount = kernel::ffi::c_int;
 /// As above.
-#[cfg(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS)]
+#[cfg(all(target_arch = "x86_64", CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
 pub(crate) type PreemptCount = kernel::ffi::c_ulong;
 
 /// An instruction on the whole of a [`PreemptCount`] in memory: it sets the flags by the count and
 /// by the need to reschedule.
-#[cfg(not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
+#[cfg(all(target_arch = "x86_64", not(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS)))]
 macro_rules! on_preempt_count {
     ($operation:literal, $operand:literal) => {
         concat!($operation, " dword ptr ", $operand)
     };
 }
-#[cfg(CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS)]
+#[cfg(all(target_arch = "x86_64", CONFIG_HAS_SEPARATE_PREEMPT_RESCHED_BITS))]
 macro_rules! on_preempt_count {
     ($operation:literal, $operand:literal) => {
         concat!($operation, " qword ptr ", $operand)
     };
 }
+#[cfg(target_arch = "x86_64")]
 #[allow(
     unused_imports,
     reason = "kernels that check themselves call functions instead"

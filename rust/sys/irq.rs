@@ -28,7 +28,6 @@ use core::{
 use kernel::{
     bindings,
     ffi::{c_int, c_void},
-    page::PAGE_SIZE,
     prelude::*,
     sync::Arc, //
 };
@@ -78,6 +77,7 @@ impl Action<'_> {
     pub(crate) fn with_uncut_name(&self, see: impl FnOnce([u64; NAME_WORDS])) {
         #[cfg(target_arch = "x86_64")]
         {
+            use kernel::page::PAGE_SIZE;
             const SIZE: usize = NAME_WORDS * size_of::<u64>();
             // SAFETY: Valid by the type invariant; the field is set before the handler may be called.
             let name = unsafe { addr_of!((*self.raw.as_ptr()).name).read() };

@@ -11,7 +11,7 @@ BEGIN { FS = "[ :;=]+"; LIMIT = 512; NONE = 2 * LIMIT - 1 }
 	name = substr($3, 6)
 	# The number of calls, another ABI, and names that only serve other macros.
 	if (name ~ /syscalls$/ || name ~ /^(x32|compat|3264)_/ || $5 >= LIMIT) next
-	if (sub(/^ia32_/, "", name)) {
+	if (sub(/^(ia32|compat32)_/, "", name)) {
 		compat[$5 + 0] = name
 	} else if (!(name in code)) {
 		code[name] = $5 + 0

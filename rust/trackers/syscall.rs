@@ -62,7 +62,7 @@ tracker! {
             "only these calls, such as read,write; with ! first, all but these";
         waits: ParamKind::Switch => 1,
             "calls whose purpose is to wait as well: poll, futex, nanosleep and others";
-        abi: ParamKind::Word(&["all", "native", "compat", "x32"]) => 0,
+        abi: ParamKind::Word(syscall::names::ABIS) => 0,
             "only calls of this ABI; compat is that of 32-bit programs";
         stacks: ParamKind::Word(&["timeout", "switch"]) => 0,
             "when to record the task's stack: on timeout, or also at each late switch-in",

@@ -39,9 +39,10 @@ ln -s "$top/scripts/kernels" "$work/scripts/kernels"
 printf '#!/bin/sh\necho "%s/tree"\n' "$work" >"$work/scripts/env"
 chmod +x "$work/scripts/env"
 release() { LT_TOP=$work "$work/scripts/kernel-tree" --release "$1"; }
-tree_of 7.3.4-amd64 7.3.4-rt-amd64 7.10.1-amd64 7.2.12-amd64
+tree_of 7.4.1-arm64 7.4.2-rt-arm64 7.3.4-amd64 7.3.4-rt-amd64 7.10.1-amd64 7.2.12-amd64
 [ "$(release stock)" = 7.2.12-amd64 ] || { echo "stock is $(release stock), not what the package means"; exit 1; }
 [ "$(release rt)" = 7.3.4-rt-amd64 ] || { echo "rt is $(release rt)"; exit 1; }
+[ "$(release arm64) $(release rt-arm64)" = '7.4.1-arm64 7.4.2-rt-arm64' ] || { echo "of arm64: $(release arm64) $(release rt-arm64)"; exit 1; }
 rm "$work/tree/var/lib/dpkg/status"
 [ "$(release stock)" = 7.10.1-amd64 ] || { echo "stock is $(release stock), not the newest"; exit 1; }
 

@@ -8,6 +8,7 @@
 # long: rt
 # cpus: 2
 # root: full
+# arm64: no, tests/abi.txt has what x86 has in addition
 # timeout: 180
 
 . /lt/tests/lib.sh

@@ -9,6 +9,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -10,6 +10,7 @@
 # root: full
 # icount: 1
 # debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
 # timeout: 400
 
 . /lt/tests/lib.sh

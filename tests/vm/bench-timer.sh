@@ -10,6 +10,7 @@
 # root: full
 # icount: 1
 # debug: no, what it shares with bench-loop is not for such a machine
+# arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -5,6 +5,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
+# arm64: yes
 # timeout: 120
 # icount: 1
 

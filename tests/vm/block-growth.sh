@@ -6,6 +6,7 @@
 # kernels: rt
 # long: stock
 # cpus: 2
+# arm64: yes
 # timeout: 180
 
 . /lt/tests/lib.sh

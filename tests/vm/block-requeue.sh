@@ -6,6 +6,7 @@
 # kernels: rt
 # long: stock
 # cpus: 2
+# arm64: no, Debian's kernels of arm64 have no scsi_debug
 # timeout: 90
 
 . /lt/tests/lib.sh

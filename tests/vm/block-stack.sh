@@ -6,6 +6,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
+# arm64: yes
 # timeout: 180
 
 . /lt/tests/lib.sh

@@ -8,6 +8,7 @@
 # long: rt
 # cpus: 4
 # root: full
+# arm64: no, its root is without LTTng
 # timeout: 600
 # worth: each finding is a run of the command, before and after its remedy, and perf and LTTng start for some
 # append: isolcpus=managed_irq,domain,2-3 nohz_full=2-3 rcu_nocbs=1-3 irqaffinity=0-1 skew_tick=1

@@ -6,6 +6,7 @@
 # is complete.
 # kernels: stock rt
 # cpus: 2
+# arm64: no, lt_contexts sends NMIs as only x86 does
 # timeout: 400
 # worth: the only test with real NMIs in the middle of the engine
 

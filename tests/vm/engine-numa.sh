@@ -5,6 +5,7 @@
 # kernels: stock
 # cpus: 4
 # numa: 2
+# arm64: yes
 # timeout: 240
 
 . /lt/tests/lib.sh

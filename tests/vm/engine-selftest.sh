@@ -5,6 +5,7 @@
 # winner for each end; a pool of one; a full pool returns an error.
 # kernels: stock rt
 # cpus: 2
+# arm64: yes
 # timeout: 400
 # worth: a cell that is lost once in ten million pairs is found
 

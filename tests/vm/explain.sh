@@ -9,6 +9,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
 # timeout: 900
 # worth: record and explain, from end to end, for each kind of alert
 

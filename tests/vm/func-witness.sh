@@ -59,7 +59,7 @@ calls() {
 	echo >$TRACE/dynamic_events
 }
 
-calls __x64_sys_fsync 100 syncs 100
+calls "${SYSCALL}_fsync" 100 syncs 100
 calls vfs_fsync 100 syncs 100
 calls lt_fn_recurse 100 recursion 5
 losetup -d /dev/loop0

@@ -10,6 +10,7 @@
 # kernels: stock rt
 # cpus: 2
 # icount: 1
+# arm64: yes
 # timeout: 200
 
 . /lt/tests/lib.sh
@@ -37,7 +38,7 @@ says 'x func' 'this tracker requires the parameter: "function"'
 says 'x func function=no_such_function' 'no such function: "no_such_function"'
 says 'x func function=vfs_*' 'expected the name of a function: "vfs_*"'
 says 'x func function=' 'expected the name of a function: ""'
-says 'x func function=asm_exc_page_fault' 'this function cannot be traced: "asm_exc_page_fault"'
+says "x func function=$ASSEMBLY" "this function cannot be traced: \"$ASSEMBLY\""
 says 'x func function=lt_current' 'a function of this module that a probe may call cannot be traced: "lt_current"'
 [ ! -e $LT/x ] || fail "x is there"
 

@@ -9,6 +9,7 @@
 # long: rt
 # cpus: 2
 # icount: 1
+# arm64: yes
 # timeout: 360
 
 . /lt/tests/lib.sh
@@ -95,6 +96,7 @@ sums_hold one
 control -one
 
 # A waiting task is pending, with the place where it waits, and late.
+number=$(number_of read)
 mkfifo /tmp/gate
 sleep 1000 >/tmp/gate &
 sleeper=$!
@@ -102,15 +104,15 @@ control 'slow io threshold=100ms timeout=50ms comm=cat'
 exec 3<$LT/slow/alerts
 cat /tmp/gate &
 reader=$!
-wait_until 5 grep "tid=$reader .*class=s_read call=0 stack=\".*pipe_read" $LT/slow/pending
+wait_until 5 grep "tid=$reader .*class=s_read call=$number stack=\".*pipe_read" $LT/slow/pending
 cat <&3 >/tmp/alerts &
 follower=$!
-wait_until 5 grep " reason=timeout .* tid=$reader .*class=s_read call=0" /tmp/alerts
+wait_until 5 grep " reason=timeout .* tid=$reader .*class=s_read call=$number" /tmp/alerts
 kill $sleeper
 wait $reader
-wait_until 5 grep " reason=late .* tid=$reader .*class=s_read call=0" /tmp/alerts
+wait_until 5 grep " reason=late .* tid=$reader .*class=s_read call=$number" /tmp/alerts
 kill $follower
-assert_eq "$(grep "tid=$reader " /tmp/alerts | grep -c 'reason=\(timeout\|late\) .*class=s_read call=0')" 2 "alerts of the reader"
+assert_eq "$(grep "tid=$reader " /tmp/alerts | grep -c "reason=\(timeout\|late\) .*class=s_read call=$number")" 2 "alerts of the reader"
 exec 3<&-
 
 # Refusals.

@@ -7,6 +7,7 @@
 # kernels: stock rt
 # cpus: 2
 # root: full
+# arm64: yes
 # timeout: 300
 # abi-alert: for _ in 1 2; do echo slow >/sys/module/lt_works/parameters/run & done; wait $!
 # abi-has:  stack="

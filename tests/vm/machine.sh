@@ -6,6 +6,7 @@
 # long: rt
 # cpus: 4
 # numa: 2
+# arm64: yes
 # timeout: 60
 
 . /lt/tests/lib.sh

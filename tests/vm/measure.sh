@@ -8,6 +8,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
+# arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -6,6 +6,7 @@
 # kernels: stock rt
 # long-part: 100 rounds instead of 40, or of 20 on rt
 # cpus: 2
+# arm64: yes
 # timeout: 720
 # worth: a leak in loading or unloading shows only after many rounds
 

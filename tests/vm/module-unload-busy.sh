@@ -6,6 +6,7 @@
 # kernels: stock rt
 # long-part: 15 rounds instead of 6
 # cpus: 2
+# arm64: yes
 # timeout: 360
 
 . /lt/tests/lib.sh

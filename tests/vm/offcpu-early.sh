@@ -6,6 +6,7 @@
 # kernels: stock rt
 # cpus: 2
 # root: full
+# arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 200
 
 . /lt/tests/lib.sh

@@ -10,6 +10,7 @@
 # root: full
 # icount: 0
 # debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
 # timeout: 600
 
 . /lt/tests/lib.sh

@@ -9,6 +9,7 @@
 # cpus: 2
 # icount: 1
 # turn: 100
+# arm64: yes
 # timeout: 150
 
 . /lt/tests/lib.sh
@@ -37,7 +38,7 @@ says "x pair $from" 'this tracker requires the parameter: "end"'
 says "x pair begin=block_rq_issue $to" 'expected tracepoint:NAME, function:NAME or return:NAME: "block_rq_issue"'
 says "x pair begin=tracepoint:none $to" 'no such tracepoint in the kernel image: "tracepoint:none"'
 says "x pair begin=function:none $to" 'no such function: "function:none"'
-says "x pair $from end=return:asm_exc_nmi" 'this function cannot be traced: "return:asm_exc_nmi"'
+says "x pair $from end=return:$ASSEMBLY" "this function cannot be traced: \"return:$ASSEMBLY\""
 says "x pair $from $to begin_key=arg5" 'expected one or two of arg0 to arg4, tid, cpu, ret, separated by a comma: "arg5"'
 says "x pair $from $to begin_key=arg0,arg1,tid" 'separated by a comma: "arg0,arg1,tid"'
 says "x pair $from $to begin_key=same" 'separated by a comma: "same"'

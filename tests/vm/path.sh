@@ -8,6 +8,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
 # timeout: 120
 
 . /lt/tests/lib.sh

@@ -10,6 +10,7 @@
 # cpus: 2
 # root: full
 # debug: no, LTTng's modules are not built for this kernel
+# arm64: no, its root is without LTTng
 # timeout: 900
 # worth: each run of record starts and ends a session daemon of LTTng, and a broken or a full machine takes a run of its own
 

@@ -7,6 +7,7 @@
 # kernels: stock rt
 # cpus: 2
 # icount: 1
+# arm64: yes
 # timeout: 120
 
 . /lt/tests/lib.sh

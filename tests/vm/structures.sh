@@ -7,6 +7,7 @@
 # kernels: rt
 # long: stock
 # cpus: 2
+# arm64: no, it counts by the time stamp counter of x86
 # timeout: 120
 
 . /lt/tests/lib.sh

@@ -6,6 +6,7 @@
 # kernels: stock
 # long: rt
 # cpus: 2
+# arm64: yes
 # timeout: 300
 
 . /lt/tests/lib.sh

@@ -8,6 +8,7 @@
 # cpus: 2
 # root: full
 # icount: 1
+# arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 240
 
 . /lt/tests/lib.sh

@@ -9,6 +9,7 @@
 # root: full
 # icount: 1
 # turn: 100
+# arm64: no, lt_causes sends NMIs as only x86 does
 # timeout: 300
 
 . /lt/tests/lib.sh

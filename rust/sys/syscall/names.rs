@@ -26,9 +26,16 @@ pub(crate) enum Abi {
     Native = 0,
     /// Those of 32-bit programs.
     Compat = 1,
-    /// Those of 64-bit programs with 32-bit pointers.
+    /// Those of 64-bit programs with 32-bit pointers, on x86 only.
     X32 = 2,
 }
+
+/// What a list of ABIs may have: all, and those of this architecture in the order of their numbers.
+pub(crate) const ABIS: &[&str] = if cfg!(target_arch = "x86_64") {
+    &["all", "native", "compat", "x32"]
+} else {
+    &["all", "native", "compat"]
+};
 
 impl Abi {
     /// From its number.
@@ -75,7 +82,7 @@ impl Call {
         let number = number as i32;
         let abi = match is_compat {
             false => Abi::Native,
-            true if number > 0 && number & X32_BIT != 0 => Abi::X32,
+            true if cfg!(target_arch = "x86_64") && number > 0 && number & X32_BIT != 0 => Abi::X32,
             true => Abi::Compat,
         };
         Self { abi, number }

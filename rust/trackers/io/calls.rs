@@ -75,6 +75,7 @@ const CLASSES: [(Class, &[u32]); 6] = [
     (
         Class::Open,
         &[
+            // Newer architectures have openat() alone.
             #[cfg(target_arch = "x86_64")]
             bindings::__NR_open,
             #[cfg(target_arch = "x86_64")]

@@ -160,7 +160,11 @@ struct ltb_way {
 static void ltb_regs_new(struct ltb_way *way, int number)
 {
 	way->regs = *task_pt_regs(current);
+#ifdef CONFIG_X86_64
 	way->regs.orig_ax = number;
+#else
+	syscall_set_nr(current, &way->regs, number);
+#endif
 }
 
 static void ltb_work_run(struct work_struct *work)

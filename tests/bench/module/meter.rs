@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Counts what a call costs, by the time stamp counter.
+//! Counts what a call costs, by the time stamp counter; on arm64, by the counter of its timer.
 //!
 //! In a machine whose time is instructions executed (scripts/vm --icount 0) the counter advances
 //! by one each instruction, so the figures are exact and the same in every run. Elsewhere they
 //! are cycles of the counter, and as good as such figures are.
 
 use crate::sys;
-use core::arch::x86_64::_rdtsc;
 use kernel::prelude::*;
 
 /// How often each operation is called.
@@ -54,8 +53,18 @@ impl Meter {
 /// Reads the counter.
 #[inline(always)]
 pub(crate) fn now() -> u64 {
+    #[cfg(target_arch = "x86_64")]
     // SAFETY: Reads a counter that every x86-64 processor has.
-    unsafe { _rdtsc() }
+    unsafe {
+        core::arch::x86_64::_rdtsc()
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        let now;
+        // SAFETY: Reads a counter that every arm64 processor has, after what was to be done before.
+        unsafe { core::arch::asm!("isb", "mrs {}, cntvct_el0", out(reg) now) };
+        now
+    }
 }
 
 /// What `work` takes with interrupts off.

@@ -28,7 +28,8 @@ use crate::pair::{From, Pairing, Place, Request};
 /// Distance from the bound of a row within which a delay may be in either row, ns.
 const EDGE: u64 = 5_000;
 
-/// The numbers of the calls of x86-64, from its table of system calls.
+/// The numbers of the calls, from the architecture's table of system calls.
+#[cfg(not(target_arch = "aarch64"))]
 const CALLS: [(&str, &[u32]); 6] = [
     ("s_read", &[0, 17, 19, 45, 47, 295, 299, 327]),
     ("s_write", &[1, 18, 20, 44, 46, 296, 307, 328]),
@@ -36,6 +37,16 @@ const CALLS: [(&str, &[u32]); 6] = [
     ("s_sync", &[26, 74, 75, 162, 277, 306]),
     ("s_open", &[2, 42, 43, 85, 257, 288, 304, 437]),
     ("s_close", &[3, 48, 436]),
+];
+/// Those of arm64.
+#[cfg(target_arch = "aarch64")]
+const CALLS: [(&str, &[u32]); 6] = [
+    ("s_read", &[63, 65, 67, 69, 207, 212, 243, 286]),
+    ("s_write", &[64, 66, 68, 70, 206, 211, 269, 287]),
+    ("s_rw", &[71, 75, 76, 77, 285]),
+    ("s_sync", &[81, 82, 83, 84, 227, 267]),
+    ("s_open", &[56, 202, 203, 242, 265, 437]),
+    ("s_close", &[57, 210, 436]),
 ];
 
 /// Whose profile it is.
