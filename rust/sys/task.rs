@@ -382,6 +382,16 @@ impl<'a> TaskRef<'a> {
         on_cpu
     }
 
+    /// Whether it may be on a CPU, or wait for one; `false` during a waking: it sleeps, and has left its
+    /// CPU, see sys/waiting.rs.
+    #[inline(always)]
+    pub(crate) fn may_run(&self) -> bool {
+        // Acquire: as in `is_awake`. In this order: a task goes off its queue, and then off its CPU.
+        fence(Ordering::Acquire);
+        let on_rq = read!(self, on_rq) != 0;
+        self.is_on_cpu() | on_rq
+    }
+
     /// Whether it has exited, or is about to and sleeps no more as itself.
     pub(crate) fn has_exited(&self) -> bool {
         read!(self, exit_state) != 0
