@@ -326,6 +326,14 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_throttled(self.raw.as_ptr()) }
     }
 
+    /// Whether the quota of its cgroup is used up, so that the kernel stops it on its way back to user
+    /// space, unless there is a new quota by then.
+    #[inline(always)]
+    pub(crate) fn is_to_be_throttled(&self) -> bool {
+        // SAFETY: Valid by the type invariant.
+        unsafe { helpers::lt_task_throttles(self.raw.as_ptr()) }
+    }
+
     /// Its real user id in the initial namespace.
     pub(crate) fn uid(&self) -> u32 {
         // SAFETY: Valid by the type invariant.
