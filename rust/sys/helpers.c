@@ -209,6 +209,18 @@ notrace bool lt_task_throttled(const struct task_struct *task)
 	return dl_prio(task->prio) && task->dl.dl_throttled;
 }
 
+/* a quota is used up, for which it will be stopped before it is in user space */
+notrace bool lt_task_throttles(const struct task_struct *task)
+{
+#ifdef CONFIG_CFS_BANDWIDTH
+	/* while it is not queued, the work points to itself: init_cfs_throttle_work() */
+	return READ_ONCE(task->sched_throttle_work.next) !=
+	       &task->sched_throttle_work;
+#else
+	return false;
+#endif
+}
+
 notrace u32 lt_task_uid(const struct task_struct *task)
 {
 	u32 uid;

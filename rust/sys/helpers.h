@@ -84,6 +84,7 @@ enum {
 u32 lt_task_cpu(const struct task_struct *task);
 bool lt_task_waking_locked(struct task_struct *task);
 bool lt_task_throttled(const struct task_struct *task);
+bool lt_task_throttles(const struct task_struct *task);
 u32 lt_task_uid(const struct task_struct *task);
 
 /* Whether a task is in a cgroup of version 2 or below it, by its number. */

@@ -326,6 +326,14 @@ impl<'a> TaskRef<'a> {
         unsafe { helpers::lt_task_throttled(self.raw.as_ptr()) }
     }
 
+    /// Whether the quota of its cgroup is used up, so that the kernel stops it on its way back to user
+    /// space, unless there is a new quota by then.
+    #[inline(always)]
+    pub(crate) fn is_to_be_throttled(&self) -> bool {
+        // SAFETY: Valid by the type invariant.
+        unsafe { helpers::lt_task_throttles(self.raw.as_ptr()) }
+    }
+
     /// Its real user id in the initial namespace.
     pub(crate) fn uid(&self) -> u32 {
         // SAFETY: Valid by the type invariant.
@@ -380,6 +388,16 @@ impl<'a> TaskRef<'a> {
         // seen in what is read afterwards.
         fence(Ordering::Acquire);
         on_cpu
+    }
+
+    /// Whether it may be on a CPU, or wait for one; `false` during a waking: it sleeps, and has left its
+    /// CPU, see sys/waiting.rs.
+    #[inline(always)]
+    pub(crate) fn may_run(&self) -> bool {
+        // Acquire: as in `is_awake`. In this order: a task goes off its queue, and then off its CPU.
+        fence(Ordering::Acquire);
+        let on_rq = read!(self, on_rq) != 0;
+        self.is_on_cpu() | on_rq
     }
 
     /// Whether it has exited, or is about to and sleeps no more as itself.

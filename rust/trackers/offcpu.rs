@@ -16,7 +16,8 @@
 //!
 //! The waking may come before the switch, of a task that has announced to sleep: there is no event
 //! yet to note it in, and the task is made to run as soon as it has left the CPU. At the end this is
-//! known by the state: it slept, and was not seen to be woken (`early`).
+//! known by the state: it slept, and was not seen to be woken (`early`). The waker was noted elsewhere
+//! (early.rs).
 //!
 //! The stack of the task itself does not change while it is off the CPU. It is walked when the task
 //! is switched in too late, or has timed out, and at no other time.
@@ -30,11 +31,14 @@
 //!
 //! The probes hold the lock of the wakee or of the runqueue, see sys/sched.rs.
 
+mod early;
+
+use self::early::Early;
 use super::{declare::*, stock};
 use crate::{
     alert::record::actor::{Actor, Place},
     engine::tracker::Late,
-    instance::{common, Values},
+    instance::{common, probed::Own as InstanceOwn, Values},
     record::{self, How, Policy},
     sys::{
         sched::{self, State, Switch},
@@ -45,7 +49,8 @@ use crate::{
 };
 use kernel::{
     fmt::{self, Write},
-    prelude::*, //
+    prelude::*,
+    sync::Arc, //
 };
 
 /// The values of `when`.
@@ -58,6 +63,7 @@ tracker! {
     threshold: 1_000_000_000;
     tasks: false;
     stock: Probes::take_stock;
+    own: Early;
     counters: [tasks::READERS, "over_max", "early"];
     check: check;
     params {
@@ -84,7 +90,7 @@ tracker! {
         /// The waker's stack, if that was late.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
-    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    attach: Attachment<Probes> = attach, sched::missing::<Probes>;
     impl {
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if detail.queued != 0 {
@@ -102,6 +108,34 @@ const FIRST_WORDS: usize = WORDS - COMPACT_WORDS;
 
 /// The position of the waker, which is followed by `queued`.
 const WAKER: usize = FIRST_WORDS - 1 - Actor::WORDS;
+const _: () = assert!(early::WAKER == Actor::WORDS);
+
+/// The position of the state.
+const STATE: usize = Owner::WORDS + 1;
+
+/// The words of the waker that the current task is, or that has interrupted it, and the time.
+#[inline(always)]
+fn woken(now: u64) -> [u64; Actor::WORDS + 1] {
+    let woken = Detail {
+        waker: TaskRef::with_current(|current| tasks::actor(&current)),
+        context: Context::current(),
+        queued: now,
+        ..Detail::default()
+    };
+    let [_, _, woken @ ..]: [u64; WAKER - Owner::WORDS + Actor::WORDS + 1] = woken.words();
+    woken
+}
+
+impl InstanceOwn for Early {
+    fn new(_: &Values) -> Result<Self> {
+        Early::new()
+    }
+}
+
+fn attach(live: Arc<Probes>) -> Result<Attachment<Probes>> {
+    live.own.close();
+    sched::attach(live)
+}
 
 impl Detail {
     /// Of a task that has not been woken.
@@ -155,7 +189,7 @@ fn check(values: &Values) -> Option<(usize, &'static str)> {
 enum Extra {
     /// Late, but longer than `max`: not reported.
     OverMax = 1,
-    /// Late: woken before it was switched out, so the waker is not known.
+    /// Late: woken before it was switched out, so the waker is known by early.rs at best.
     Early = 2,
 }
 
@@ -170,16 +204,13 @@ impl sched::Observer for Probes {
         // one exception: a task that was preempted on its way to sleep can be switched in at this
         // very moment. That end is missed, and the event is `replaced` when the task is switched
         // out again.
+        // Before the look for the event: that is there when the task has gone to sleep and left its CPU.
+        let may_run = wakee.may_run();
+        let mut sleeps = false;
         tracker.update(guard, &tasks::key(&wakee), |event| {
             let now = Kernel::now();
-            let woken = Detail {
-                waker: TaskRef::with_current(|current| tasks::actor(&current)),
-                context: Context::current(),
-                queued: now,
-                ..Detail::default()
-            };
-            let [_, _, woken @ ..]: [u64; WAKER - Owner::WORDS + Actor::WORDS + 1] = woken.words();
-            event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken);
+            sleeps = !State::from_word(event.word(STATE)).is_runnable();
+            event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken(now));
             if now.saturating_sub(event.start()) > tracker.threshold() && self.core.may_raise() {
                 let stack = CompactStack::here(self.core.depth());
                 event.set_words::<FIRST_WORDS, _>(&stack.0);
@@ -188,6 +219,9 @@ impl sched::Observer for Probes {
             }
             Verdict::Keep
         });
+        if may_run && !sleeps {
+            self.woken_early(wakee);
+        }
     }
 
     #[inline(always)]
@@ -214,6 +248,7 @@ impl sched::Observer for Probes {
 
 impl Probes {
     fn take_stock(&self) {
+        self.own.open();
         stock::take(&self.core, |waiting| {
             let (task, state) = (waiting.task(), waiting.state());
             if task.is_idle() || !self.is_asked_for(state) {
@@ -221,6 +256,21 @@ impl Probes {
             }
             let known = Detail::new(tasks::place(&task, task.cpu()), state);
             Some((tasks::key(&task), record::data(tasks::owner(&task), &known)))
+        });
+    }
+
+    /// A task is woken that may not have been switched out to sleep yet.
+    #[cold]
+    #[inline(never)]
+    fn woken_early(&self, wakee: TaskRef<'_>) {
+        // One that wakes itself does not sleep.
+        if TaskRef::with_current(|current| current.is(&wakee)) {
+            return;
+        }
+        let is_wanted = tasks::may_be_wanted(&self.core, &wakee);
+        self.own.note(wakee.tid(), wakee.switches(), is_wanted, || {
+            let [ids, low, high, _] = woken(0);
+            [ids, low, high]
         });
     }
 
@@ -263,6 +313,11 @@ impl Probes {
         let mut detail = Tracked::detail(&late.key, &late.data);
         if detail.queued == 0 && !detail.state.is_runnable() {
             // It was woken before it was switched out, and runnable all the time.
+            if let Some(waker) = self.own.waker_of(task.tid(), task.switches()) {
+                let mut data = late.data;
+                data[WAKER..WAKER + Actor::WORDS].copy_from_slice(&waker);
+                detail = Tracked::detail(&late.key, &data);
+            }
             detail.queued = late.start;
             self.core.count_extra(guard, Extra::Early as usize);
         }

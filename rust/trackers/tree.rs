@@ -32,6 +32,7 @@
 
 mod doubts;
 mod handed;
+mod leaving;
 pub(super) mod path;
 mod probes;
 mod show;
@@ -458,7 +459,9 @@ impl probed::Probes<1, DATA, Slots> for Tree {
 
     fn can_time_out(data: &Data) -> bool {
         let counts = Counts(data[PATH_AT + COUNTS]);
-        !counts.has_begun() && counts.state() != State::Doubted
+        !counts.has_begun()
+            && counts.state() != State::Doubted
+            && !leaving::may_be_in_user_space(data)
     }
 
     fn settle(late: &mut Late<1, DATA>) {

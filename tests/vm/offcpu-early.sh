@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A handler on one CPU wakes a task on another one very often, also before the switch to sleep: that alert has no waker,
-# its task was runnable all the time, and it is counted. All other alerts of sleeps have a waker.
+# A handler on one CPU wakes a task on another one very often, also before the switch to sleep: then its task was
+# runnable all the time, and that is counted. Each alert of a sleep has its waker, with hardly an exception: the handler, on
+# the idle task, or on what else runs on that CPU.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -36,13 +37,22 @@ awk '
 	function value(key) { return match($0, " " key "=[^ ]*") ? substr($0, RSTART + length(key) + 2, RLENGTH - length(key) - 2) : "" }
 	value("reason") != "threshold" || value("state") ~ /^R/ { next }
 	{ sleeps++ }
+	value("queued") == value("delay") { early++ }
+	# Not known is allowed, but rare: if it was switched in at the moment of the waking, after a preemption.
 	value("waker_comm") == "\"\"" {
-		early++
-		if (value("queued") != value("delay")) { print "not runnable all the time: " $0; bad = 1 }
+		unknown++
+		if (value("queued") != value("delay")) { print "no waker: " $0; bad = 1 }
+		next
 	}
-	END { print sleeps " sleeps, of which " early + 0 " had a waking before"; print early + 0 >"/tmp/early"; exit bad }
-' /tmp/alerts || fail "queued"
-assert_eq "$(stat e early)" "$(cat /tmp/early)" "early"
+	value("queued") == value("delay") {
+		# The child that it waits for in the end.
+		if (value("context") != "hardirq" && value("waker_comm") != "\"sleep\"") { print "not the handler: " $0; bad = 1 }
+	}
+	END { print sleeps " sleeps, of which " early + 0 " had a waking before, by " unknown + 0 " unknown"
+		if (unknown * 100 > early) bad = 1
+		print early + 0 >"/tmp/early"; exit bad }
+' /tmp/alerts || fail "who has woken it"
+[ "$(cat /tmp/early)" -ge "$(stat e early)" ] || fail "only $(cat /tmp/early) were runnable all the time, of $(stat e early)"
 control -e
 rmmod lt_causes
 unload_module

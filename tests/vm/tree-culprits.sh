@@ -2,7 +2,8 @@
 # shellcheck shell=sh
 #
 # A thread is late because of another task, or of a limit, that is known here: a real-time thread that preempts it once for
-# long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space. The path names the
+# long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space: when it computes, or
+# before it does, since another thread has used it up. Then that is a part of the delay with end=user, too. The path names the
 # thread that preempted it, after that thread has exited, too. Many preemptions are one step, which counts them, and leave
 # nothing out but two steps of the softirq thread of PREEMPT_RT. A quota is no preemption, and the sentence says what it is.
 # A task that reads three pages of a slow disk in one system call, each when it needs it, is woken by the timer of its first
@@ -34,18 +35,32 @@ def burn(milliseconds):
         pass
 os.sched_setaffinity(0, {1})
 turn = 20
-if what == "quota":
+if what in ("quota", "shared"):
     path = "/sys/fs/cgroup/lt-quota"
     with open("/sys/fs/cgroup/cgroup.subtree_control", "w", encoding="ascii") as file:
         file.write("+cpu")
     os.makedirs(path, exist_ok=True)
-    for file, text in ("cpu.max", "10000 100000"), ("cgroup.procs", str(os.getpid())):
+    # What is left of a quota when both threads want some is for one of them.
+    quota = "2000 100000" if what == "shared" else "10000 100000"
+    for file, text in ("cpu.max", quota), ("cgroup.procs", str(os.getpid())):
         with open(f"{path}/{file}", "w", encoding="ascii") as file:
             file.write(text)
+    if what == "shared":
+        other = os.fork()
+        if other == 0:
+            os.sched_setaffinity(0, {0})
+            while True:
+                pass
     name("lt_late")
     for _ in range(times):
-        time.sleep(0.02)
-        burn(turn)
+        if what == "shared":
+            time.sleep(0.001)
+        else:
+            time.sleep(0.02)
+            burn(turn)
+    if what == "shared":
+        os.kill(other, 9)
+        os.waitpid(other, 0)
 else:
     # long or often
     hogs, pause, took = (1, 0.005, 30) if what == "long" else (30, 0.001, 0.3)
@@ -124,7 +139,7 @@ case $(uname -r) in
 esac
 control -t
 
-# A quota. With end=user the path ends before it throttles.
+# A quota.
 if ! grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	! in_time || fail "no quota of processors here"
 	echo "This kernel has no quota of processors."
@@ -141,5 +156,22 @@ grep -Eq ' path="timer:.* throttled:[0-9]+@1\+[0-9]+ switch:' /tmp/alerts || fai
 if grep -q ' preempted:0/' /tmp/alerts; then fail "the idle task preempts nothing"; fi
 told
 tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence"
+control -t
+
+# Between the end of the system call and user space.
+control 't tree threshold=20ms comm=lt_late end=user origin=timer'
+exec 3<$LT/t/alerts
+late shared 200
+alerts_of t /tmp/alerts
+exec 3<&-
+cat /tmp/alerts
+python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
+[ "$(grep -Ec ' end=switch state=running .* path="timer:.* switch:[^ ]* throttled:[0-9]+@1\+[0-9]+ switch:[^ ]*"$' /tmp/alerts)" -ge 2 ] ||
+	fail "with end=user no step says that it was throttled"
+if grep -q ' preempted:0/' /tmp/alerts; then fail "the idle task preempts nothing"; fi
+told
+tr -s ' \n' '  ' </tmp/watched | grep -Eq "[Mm]ost of it .* passed while lt_late/[0-9]+ was throttled, its CPU quota" || fail "the sentence with end=user"
+control 't tree enabled=0'
+sums_hold t
 control -t
 unload_module

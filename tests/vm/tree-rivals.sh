@@ -3,7 +3,7 @@
 #
 # Four tasks, a storm of interrupts and a softirq, which on PREEMPT_RT runs in ksoftirqd, keep a task from its CPU for known
 # times: with interference=1 its alert names the three with the most, in their order, with these times. A thread of an interrupt
-# is named as the interrupt, with its handler.
+# is named as the interrupt, with its handler; the interrupt or the NMI that comes in the middle of it, beside it.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -51,16 +51,19 @@ echo 30000 >$parameters/us
 named tasklet=tasklet hog_a=6 hog_b=20 hog_c=12 -- 'softirq/HI=30' 'task/\d+\(hog_b\)=20' 'task/\d+\(hog_c\)=12'
 control -t
 control "t tree threshold=5ms comm=lt_target interference=1"
-# Its thread wakes the task, and takes as long as the handler of another line in the middle of that.
+# Its thread wakes the task, and takes as long as the handler of another line, or an NMI, in the middle of that.
 echo 6000 >$parameters/us
-exec 3<$LT/t/alerts
-target 1 late-task
-alerts_of t /tmp/alerts
-exec 3<&-
-cat /tmp/alerts
-thread="irq/$(cat $parameters/threaded)\(lt_threa\w*\)=6" handler="irq/$line\(lt_cause\)=6"
-python3 -B /lt/tests/rivals.py are /tmp/alerts $exact "$thread" "$handler" ||
-	python3 -B /lt/tests/rivals.py are /tmp/alerts $exact "$handler" "$thread" || fail "the thread of an interrupt: see above"
+thread="irq/$(cat $parameters/threaded)\(lt_threa\w*\)=6"
+for word in late-task late-nmi; do
+	case $word in late-nmi) inner=nmi=6 ;; *) inner="irq/$line\(lt_cause\)=6" ;; esac
+	exec 3<$LT/t/alerts
+	target 1 $word
+	alerts_of t /tmp/alerts
+	exec 3<&-
+	cat /tmp/alerts
+	python3 -B /lt/tests/rivals.py are /tmp/alerts $exact "$thread" "$inner" ||
+		python3 -B /lt/tests/rivals.py are /tmp/alerts $exact "$inner" "$thread" || fail "$word: see above"
+done
 control -t
 /usr/bin/chrt -o -p 0 "$(pgrep -x ksoftirqd/1)"
 rmmod lt_causes

@@ -56,7 +56,7 @@
 
 use super::{
     path::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},
-    tips::{counts, goes_on, is_in_doubt, is_running, key, last, Tip},
+    tips::{counts, goes_on, is_in_doubt, is_of_running, is_running, key, last, Tip},
     Extra, Guard, Probes, DATA, NOTES_AT, PATH_AT,
 };
 use crate::{
@@ -75,7 +75,7 @@ use core::sync::atomic::{fence, Ordering};
 
 /// Whether the tip of a copied event is that of a running task. See [`is_running`].
 pub(super) fn is_running_copy(event: &EventCopy<1, DATA>) -> bool {
-    Counts(event.data[PATH_AT + COUNTS]).state() == State::Running
+    is_of_running(Counts(event.data[PATH_AT + COUNTS]))
 }
 
 /// What is decided about a task that is woken from this sleep. If it goes on with its work then, that

@@ -45,7 +45,7 @@ pub(crate) mod wait;
 pub(crate) use self::{
     counts::{Counts, Origin, State},
     fold::{of_preempted, Preempted},
-    notes::{note, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
+    notes::{note, noted_at, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
     read::{cookie, each, of_split, split, Shown, SPLIT},
     rivals::Rivals,
     step::{begin, of_task, task, waker_of, Kind, Step},

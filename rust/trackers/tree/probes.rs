@@ -168,7 +168,7 @@ impl causes::Observer for Probes {
     fn returned(&self, guard: &Guard) {
         TaskRef::with_current(|current| {
             if self.own.now(guard).is_running(current.address()) {
-                self.end_here(guard, &current);
+                self.has_returned(guard, &current);
             }
         });
     }

@@ -98,7 +98,7 @@ pub(super) fn path(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) -> 
 fn state(counts: Counts) -> &'static str {
     match counts.state() {
         State::Waking => "woken",
-        State::Running => "running",
+        State::Running | State::Leaving => "running",
         State::Waiting => "waiting",
         State::Working => "working",
         State::Queued => "queued",

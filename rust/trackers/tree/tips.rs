@@ -122,7 +122,7 @@ impl Look for Seen<'_, '_> {
 
 /// Whether a tip's path is all that is known of it, but for the number of wakings.
 #[inline(always)]
-fn is_settled(tip: &Tip<'_>) -> bool {
+pub(super) fn is_settled(tip: &Tip<'_>) -> bool {
     tip.word(NOTES_AT + SLEPT) | tip.word(NOTES_AT + WOKEN) == 0
 }
 
@@ -191,7 +191,11 @@ impl Taken<'_> {
             Taken::Switch(cpu, next, is_named, spent) => {
                 let (kind, subject) = (Kind::Switch, subject(next));
                 let step = Step { kind, cpu, subject };
-                let runs = |counts: &mut Counts| counts.set_state(State::Running);
+                let runs = |counts: &mut Counts| {
+                    if counts.state() != State::Leaving {
+                        counts.set_state(State::Running);
+                    }
+                };
                 path.set(PLACE, tasks::place(next, cpu).to_word());
                 if spent.is_none() && !is_named {
                     return path.push_and(now, step, runs);
@@ -244,7 +248,13 @@ fn notes(tip: &Tip<'_>) -> [u64; NOTES] {
 /// Whether it is that of a task that was switched in, and not the next one.
 #[inline(always)]
 pub(super) fn is_running(tip: &Tip<'_>) -> bool {
-    counts(tip).state() == State::Running
+    is_of_running(counts(tip))
+}
+
+/// The same, of its counts.
+#[inline(always)]
+pub(super) fn is_of_running(counts: Counts) -> bool {
+    matches!(counts.state(), State::Running | State::Leaving)
 }
 
 /// Whether it is in doubt (doubts.rs).
@@ -501,6 +511,9 @@ impl Probes {
         next: TaskRef<'_>,
         state: Sleep,
     ) {
+        if self.own.now(guard).is_leaving() {
+            return self.leaving_switched_out(guard, &prev, &next, state);
+        }
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
         let (tracker, key) = (self.core.tracker(), key(&prev));
         if !state.is_dead() && !state.is_runnable() && goes_on(state) {
@@ -528,14 +541,7 @@ impl Probes {
         }
         let change = |tip: &mut Tip<'_>| {
             if state.is_runnable() && !state.is_dead() {
-                // A limit is the reason then, whatever runs instead.
-                let (kind, subject) = if prev.is_throttled() {
-                    (Kind::Throttled, subject(&prev))
-                } else {
-                    (Kind::Preempted, subject(&next))
-                };
-                let spent = self.own.begin_wait(cpu, now);
-                Taken::Out(Step { kind, cpu, subject }, &next, spent).append(tip, now);
+                self.takes_out(tip, (cpu, now), &prev, &next);
                 Next::Keep
             } else if !state.is_dead() && counts(tip).is_target() && self.core.value(END) == BLOCKED
             {
@@ -553,6 +559,25 @@ impl Probes {
         if let Some((hash, hits)) = tracker.seek(guard, &key) {
             tracker.step_sought(guard, hash, hits, &key, is_running, change, report);
         }
+    }
+
+    /// Appends to the tip of a task that could run that it is switched out.
+    #[inline(always)]
+    pub(super) fn takes_out(
+        &self,
+        tip: &mut Tip<'_>,
+        (cpu, now): (u32, u64),
+        prev: &TaskRef<'_>,
+        next: &TaskRef<'_>,
+    ) {
+        // A limit is the reason then, whatever runs instead.
+        let (kind, subject) = if prev.is_throttled() {
+            (Kind::Throttled, subject(prev))
+        } else {
+            (Kind::Preempted, subject(next))
+        };
+        let spent = self.own.begin_wait(cpu, now);
+        Taken::Out(Step { kind, cpu, subject }, next, spent).append(tip, now);
     }
 
     /// A task is switched in, which is not the idle one; none that runs is known to have a tip yet.
@@ -608,19 +633,28 @@ impl Probes {
         }
         let now = Kernel::now();
         let counts = counts(tip);
-        let is_end = match self.core.value(END) {
-            SWITCH => true,
-            USER => !causes::is_in_syscall(next),
-            _ => false,
-        };
+        let (mut is_end, mut leaves) = (false, false);
+        match self.core.value(END) {
+            SWITCH => is_end = true,
+            USER => {
+                leaves = counts.is_target()
+                    && (counts.state() == State::Leaving || !causes::is_in_syscall(next));
+                is_end = leaves && !next.is_to_be_throttled();
+            }
+            _ => {}
+        }
         if counts.is_target() && is_end {
             return self.ends(guard, tip, now);
         }
         // It was named when it was switched in first.
-        let is_named = path::state(counts, &notes(tip)) != State::Running;
+        let state = path::state(counts, &notes(tip));
+        let is_named = !matches!(state, State::Running | State::Leaving);
         let cpu = tasks::this_cpu(guard);
         let spent = self.spent_here(guard, now);
         Taken::Switch(cpu, next, is_named, spent).append(tip, now);
+        if leaves {
+            self.leaves(guard, tip, now);
+        }
         Next::Keep
     }
 
@@ -650,24 +684,9 @@ impl Probes {
         Some((spent, logs, self.core.tracker().threshold() / 16))
     }
 
-    /// The tip of the current task ends here: it returns to user space.
-    pub(super) fn end_here(&self, guard: &Guard, current: &TaskRef<'_>) {
-        let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
-        let (kind, subject) = (Kind::User, subject(current));
-        let step = Step { kind, cpu, subject };
-        self.core.tracker().step(
-            guard,
-            &key(current),
-            is_running,
-            |tip| self.ends(guard, tip, now),
-            |late| self.report(guard, late, End::User, |path, end| path.push(end, step)),
-        );
-        self.own.now(guard).set_running(0);
-    }
-
     /// The path of a tip ends now. Counts its steps.
     #[inline(always)]
-    fn ends(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
+    pub(super) fn ends(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
         if !is_settled(tip) {
             return self.ends_unsettled(guard, tip.again(), now);
         }

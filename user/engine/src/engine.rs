@@ -8,6 +8,8 @@
 mod alert;
 #[path = "../../../rust/control.rs"]
 mod control;
+#[path = "../../../rust/trackers/offcpu/early.rs"]
+mod early;
 #[path = "../../../rust/engine.rs"]
 mod engine;
 #[path = "../../../rust/hwnoise.rs"]

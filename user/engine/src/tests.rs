@@ -6,6 +6,7 @@
 
 mod alert;
 mod control;
+mod early;
 mod event;
 mod found;
 mod freelist;

@@ -55,6 +55,8 @@ pub(crate) enum State {
     Queued = 4,
     /// It was woken when it had announced to sleep, but may run on instead.
     Doubted = 5,
+    /// It has left its system call, and may be stopped before it is in user space.
+    Leaving = 6,
 }
 
 /// The bits of `target`.
@@ -134,6 +136,7 @@ impl Counts {
             3 => State::Working,
             4 => State::Queued,
             5 => State::Doubted,
+            6 => State::Leaving,
             _ => State::Waking,
         }
     }

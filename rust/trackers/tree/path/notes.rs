@@ -3,7 +3,8 @@
 //! What is known of a path, and has not become steps of it yet.
 //!
 //! ```text
-//!   slept    the task has gone to sleep in the middle of its work     its own CPU
+//!   slept    the task has gone to sleep in the middle of its work,    its own CPU
+//!            or has left its system call and runs on (State::Leaving)
 //!   waker    by which task: its thread id and its name, or 0          its waker's CPU
 //!   woken    it was woken from that                                   its waker's CPU
 //!   merged   how often it was woken while it was awake                its wakers' CPUs, an interrupt's
@@ -33,9 +34,16 @@ pub(crate) fn note(kind: Kind, cpu: u32, last: u64, now: u64) -> u64 {
     tag_of(kind, cpu, now.saturating_sub(last).min(LONGEST))
 }
 
+/// When the step was taken that a [`note`] says, of a path whose last step was taken at `last`.
+pub(crate) fn noted_at(note: u64, last: u64) -> Option<u64> {
+    let (_, _, time) = of_tag(note)?;
+    Some(last.saturating_add(time))
+}
+
 /// What the task is doing, in consideration of the notes.
 pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
     match (notes[SLEPT], notes[WOKEN]) {
+        _ if counts.state() == State::Leaving => State::Leaving,
         (0, 0) => counts.state(),
         (_, 0) => State::Waiting,
         _ => State::Waking,

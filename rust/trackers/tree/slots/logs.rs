@@ -246,13 +246,16 @@ impl<'a> Timed<'a> {
         self.cut(who_interrupts(interrupt), at);
     }
 
-    /// An NMI has taken this long. If it came in an interrupt, it is a part of that. One that comes
-    /// between the clock and the word of an interrupt's begin or end may count twice, or not.
+    /// An NMI has taken this long. If it came in an interrupt, or in the thread of one, the slice of that
+    /// is shorter. One that comes between the clock and the word of an interrupt's begin or end may count
+    /// twice, or not.
     pub(crate) fn nmi(&self, guard: &Guard, time: u64) {
-        if !wait::is_running(self.spending.irq.load(Relaxed)) {
+        if wait::is_running(self.spending.irq.load(Relaxed)) {
+            Kernel::add_local(guard, &self.logs.head.lines[IRQS].since, time);
+        } else {
             Kernel::add_local(guard, &self.spending.irq, wait::more(time));
-            Kernel::add_local(guard, &self.logs.head.nmi, time);
         }
+        Kernel::add_local(guard, &self.logs.head.nmi, time);
     }
 
     /// The thread of an interrupt, the current task, is one no longer. Interrupts are off.

@@ -75,6 +75,8 @@ pub(crate) struct Now {
     running: Word,
     /// How many bytes it had had read when it was switched in.
     read: Word,
+    /// Whether its tip is `Leaving`.
+    leaving: Word,
     /// Whether a function runs that another CPU has requested, on a path that is known.
     calls: Word,
     /// What it spends its time on, if the instance wants to know.
@@ -93,6 +95,7 @@ impl Now {
             timer: Expiring::new(),
             running: word(),
             read: word(),
+            leaving: word(),
             calls: word(),
             spending: Spending::new(),
             threads: core::array::from_fn(|_| Thread {
@@ -115,6 +118,7 @@ impl Now {
         self.vector.store(0, Relaxed);
         self.timer.leave();
         self.running.store(0, Relaxed);
+        self.set_leaving(false);
         self.set_calling(false);
         self.spending.reset();
         for thread in &self.threads {
@@ -387,6 +391,17 @@ impl Now {
         if !self.is_running(task) {
             self.running.store(task, Relaxed);
         }
+    }
+
+    /// Whether the task that runs is on its way back to user space, or there (leaving.rs).
+    #[inline(always)]
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving.load(Relaxed) != 0
+    }
+
+    #[inline(always)]
+    pub(crate) fn set_leaving(&self, leaves: bool) {
+        self.leaving.store(leaves.into(), Relaxed);
     }
 
     /// The task that runs has had this many bytes read so far.

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Wakers of tasks that were woken on their way to sleep, before there was an event to note them in.
+//!
+//! ```text
+//!   task     state=S ------------------------- sched_switch: event, state=S ...... switched in, late
+//!   waker       sched_waking: no event, on a CPU --> slot                               |
+//!                                                       +---- the last one of the task? +--> alert
+//! ```
+//!
+//! A table of slots, each for the tasks with some thread ids. A late end whose event has no waker looks
+//! there. What it finds must be the waking that made the task run:
+//!
+//! - *It is the last one.* Wakings of a task come one after another, under its `pi_lock`, and none comes
+//!   between the one that ends a sleep and the switch-in: the state is not one to be woken from then. So
+//!   the last one before the switch-in is it.
+//! - *None is left out.* A waking that finds no event of a sleep takes the slot, or counts there if it
+//!   cannot: because it is being written, for another task. A slot is valid only if none has come since.
+//!   A task that is neither on a runqueue nor on a CPU has its event: `on_cpu` is cleared after
+//!   `sched_switch`. One that was preempted on its way to sleep may be switched in at this moment, and
+//!   then go to sleep: so an event of that does not count. If it is switched in while that event is
+//!   hidden by the waker, nothing is noted here; then it was switched out twice since an older note.
+//! - *It is of this sleep.* The note has the number of switches, read before or after the kernel has
+//!   counted the one that began the event: an older one is less by two.
+//!
+//! Only wakings after all probes were attached count. Otherwise the waker is unknown.
+//!
+//! # Orderings
+//!
+//! A waking is seen by the switch-in that it caused, through the locks of the task and the runqueue; so
+//! is each earlier waking. The orderings here are for a slot that another task takes meanwhile, as of a
+//! sequence lock.
+//!
+//! # Contexts
+//!
+//! Any but NMI. Nothing waits, and a waking costs some 85 instructions if there is no event of a sleep, and
+//! the task is on a runqueue or a CPU; else a few.
+
+use crate::sys::{
+    atomic::{Acquire, Atomic, Relaxed, Release},
+    memory::NodeSlice,
+};
+use kernel::prelude::*;
+
+/// How many slots there are: a power of two.
+pub(crate) const SLOTS: usize = 128;
+
+/// The words of a waker, as in the data of an event.
+pub(crate) const WAKER: usize = 3;
+
+type Word = Atomic<u64>;
+
+/// Who has woken a task.
+struct Slot {
+    /// How often a waking came, twice; odd while it is being written.
+    state: Word,
+    /// The state after the last waking that was noted, if none has come since.
+    valid: Word,
+    /// The thread id; 0 for none.
+    tid: Word,
+    /// How often the task had been switched out.
+    switches: Word,
+    waker: [Word; WAKER],
+}
+
+fn word() -> Word {
+    Atomic::new(0)
+}
+
+/// See the head of this file.
+pub(crate) struct Early {
+    slots: NodeSlice<Slot>,
+    is_open: Word,
+}
+
+impl Early {
+    /// `ENOMEM`. Sleeps.
+    pub(crate) fn new() -> Result<Self> {
+        let slots = NodeSlice::try_new(SLOTS, None, |_| {
+            Ok(Slot {
+                state: word(),
+                valid: word(),
+                tid: word(),
+                switches: word(),
+                waker: core::array::from_fn(|_| word()),
+            })
+        })?;
+        Ok(Self {
+            slots,
+            is_open: word(),
+        })
+    }
+
+    /// Forgets all, while no probe runs; notes nothing until it is opened.
+    pub(crate) fn close(&self) {
+        self.is_open.store(0, Relaxed);
+        for slot in self.slots.iter() {
+            slot.tid.store(0, Relaxed);
+        }
+    }
+
+    /// All probes are attached.
+    pub(crate) fn open(&self) {
+        self.is_open.store(1, Relaxed);
+    }
+
+    fn slot(&self, tid: u32) -> Option<&Slot> {
+        self.slots.get(tid as usize % SLOTS)
+    }
+
+    /// A task was woken, which had been switched out so often. `is_wanted`: whether it may be reported.
+    #[inline(always)]
+    pub(crate) fn note(
+        &self,
+        tid: u32,
+        switches: u64,
+        is_wanted: bool,
+        waker: impl FnOnce() -> [u64; WAKER],
+    ) {
+        let Some(slot) = self.slot(tid) else { return };
+        // Only wakers of this task write its thread id, and they come one after another.
+        let is_its_own = slot.tid.load(Relaxed) == u64::from(tid);
+        if self.is_open.load(Relaxed) == 0 || !(is_wanted || is_its_own) {
+            return;
+        }
+        let state = slot.state.load(Relaxed);
+        // Acquire: what the last writer has written stays before what follows.
+        if state & 1 != 0 || slot.state.cmpxchg(state, state | 1, Acquire).is_err() {
+            slot.state.fetch_add(2, Relaxed);
+            return;
+        }
+        // Release: a reader that sees one of these words sees the odd state, too.
+        slot.valid.store(state.wrapping_add(2), Release);
+        slot.tid.store(tid.into(), Release);
+        slot.switches.store(switches, Release);
+        for (word, value) in slot.waker.iter().zip(waker()) {
+            word.store(value, Release);
+        }
+        // Release: with the acquire of a reader. Not a store: others may have counted meanwhile.
+        slot.state.fetch_add(1, Release);
+    }
+
+    /// Who has woken a task that slept, is switched in, and had been switched out so often; `None` if that
+    /// is not known.
+    pub(crate) fn waker_of(&self, tid: u32, switches: u64) -> Option<[u64; WAKER]> {
+        let slot = self.slot(tid)?;
+        let state = slot.state.load(Acquire);
+        // Acquire: with the releases of a writer. If a word is new, so is the state below.
+        let is_valid = slot.valid.load(Acquire) == state
+            && slot.tid.load(Acquire) == u64::from(tid)
+            && switches.wrapping_sub(slot.switches.load(Acquire)) <= 1;
+        let waker = core::array::from_fn(|at| slot.waker[at].load(Acquire));
+        (is_valid && slot.state.load(Relaxed) == state).then_some(waker)
+    }
+}
