@@ -14,9 +14,9 @@
 //! - *It is the last one.* Wakings of a task come one after another, under its `pi_lock`, and none comes
 //!   between the one that ends a sleep and the switch-in: the state is not one to be woken from then. So
 //!   the last one before the switch-in is it.
-//! - *None is left out.* A waking that finds no event of a sleep takes the slot, or counts there if it
-//!   cannot: because it is being written, for another task. A slot is valid only if none has come since.
-//!   A task that is neither on a runqueue nor on a CPU has its event: `on_cpu` is cleared after
+//! - *None is left out.* A waking that finds no event of a sleep takes the slot. It may not get it only
+//!   while another task takes it, for wakings of one task come one after another; and then an older note
+//!   of this task is lost, too. A task that is neither on a runqueue nor on a CPU has its event: `on_cpu` is cleared after
 //!   `sched_switch`. One that was preempted on its way to sleep may be switched in at this moment, and
 //!   then go to sleep: so an event of that does not count. If it is switched in while that event is
 //!   hidden by the waker, nothing is noted here; then it was switched out twice since an older note.
@@ -28,8 +28,8 @@
 //! # Orderings
 //!
 //! A waking is seen by the switch-in that it caused, through the locks of the task and the runqueue; so
-//! is each earlier waking. The orderings here are for a slot that another task takes meanwhile, as of a
-//! sequence lock.
+//! is each earlier waking. The orderings here are for a slot that another task takes meanwhile, those of a
+//! sequence lock; the model is user/engine/tests/loom/early.rs.
 //!
 //! # Contexts
 //!
@@ -52,10 +52,8 @@ type Word = Atomic<u64>;
 
 /// Who has woken a task.
 struct Slot {
-    /// How often a waking came, twice; odd while it is being written.
+    /// How often it was written, twice; odd while that is done.
     state: Word,
-    /// The state after the last waking that was noted, if none has come since.
-    valid: Word,
     /// The thread id; 0 for none.
     tid: Word,
     /// How often the task had been switched out.
@@ -79,7 +77,6 @@ impl Early {
         let slots = NodeSlice::try_new(SLOTS, None, |_| {
             Ok(Slot {
                 state: word(),
-                valid: word(),
                 tid: word(),
                 switches: word(),
                 waker: core::array::from_fn(|_| word()),
@@ -126,18 +123,16 @@ impl Early {
         let state = slot.state.load(Relaxed);
         // Acquire: what the last writer has written stays before what follows.
         if state & 1 != 0 || slot.state.cmpxchg(state, state | 1, Acquire).is_err() {
-            slot.state.fetch_add(2, Relaxed);
             return;
         }
         // Release: a reader that sees one of these words sees the odd state, too.
-        slot.valid.store(state.wrapping_add(2), Release);
         slot.tid.store(tid.into(), Release);
         slot.switches.store(switches, Release);
         for (word, value) in slot.waker.iter().zip(waker()) {
             word.store(value, Release);
         }
-        // Release: with the acquire of a reader. Not a store: others may have counted meanwhile.
-        slot.state.fetch_add(1, Release);
+        // Release: with the acquire of a reader. While it is odd, nobody else changes it.
+        slot.state.store(state.wrapping_add(2), Release);
     }
 
     /// Who has woken a task that slept, is switched in, and had been switched out so often; `None` if that
@@ -146,7 +141,7 @@ impl Early {
         let slot = self.slot(tid)?;
         let state = slot.state.load(Acquire);
         // Acquire: with the releases of a writer. If a word is new, so is the state below.
-        let is_valid = slot.valid.load(Acquire) == state
+        let is_valid = state & 1 == 0
             && slot.tid.load(Acquire) == u64::from(tid)
             && switches.wrapping_sub(slot.switches.load(Acquire)) <= 1;
         let waker = core::array::from_fn(|at| slot.waker[at].load(Acquire));

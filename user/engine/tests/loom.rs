@@ -27,6 +27,8 @@ mod machine;
 mod audit;
 #[path = "loom/doubt.rs"]
 mod doubt_model;
+#[path = "loom/early.rs"]
+mod early_model;
 #[path = "loom/event.rs"]
 mod event_model;
 #[path = "loom/freelist.rs"]

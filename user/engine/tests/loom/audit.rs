@@ -7,13 +7,13 @@
 //! `cargo test --profile loom --test loom -- --ignored --nocapture audit`.
 
 use crate::{
-    event_model, freelist_model, held_model, machine::run, reap_model, rename_model, ring_model,
+    early_model, event_model, freelist_model, held_model, machine::run, reap_model, rename_model, ring_model,
     step_model, table_model, timeout_model,
 };
 use kernel::model::{mutate, Change, Mutation};
 
-/// All of the engine and the ring that name an ordering that is not relaxed.
-const FILES: [(&str, &str); 6] = [
+/// All of the module's that name an ordering that is not relaxed.
+const FILES: [(&str, &str); 7] = [
     (
         "rust/freelist.rs",
         include_str!("../../../../rust/freelist.rs"),
@@ -34,6 +34,10 @@ const FILES: [(&str, &str); 6] = [
     (
         "rust/alert/ring.rs",
         include_str!("../../../../rust/alert/ring.rs"),
+    ),
+    (
+        "rust/trackers/offcpu/early.rs",
+        include_str!("../../../../rust/trackers/offcpu/early.rs"),
     ),
 ];
 
@@ -88,6 +92,7 @@ fn audit() {
         rename_model::MODELS,
         step_model::MODELS,
         reap_model::MODELS,
+        early_model::MODELS,
     ];
     std::panic::set_hook(Box::new(|_| ()));
     for (file, source) in FILES {

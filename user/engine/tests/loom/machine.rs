@@ -81,7 +81,8 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
 }
 
 /// What is modelled: not the counters and the threshold, nor how far a chunk was ever in use, all of
-/// which order nothing; and two of the 32 words of a slot of the alert ring, and two of its tails. The
+/// which order nothing; and two of the 32 words of a slot of the alert ring, and two of its tails; of the wakers of tasks that were
+/// woken early, the first slot without its last word. The
 /// note of an exhausted pool has models of its own, and these say so.
 pub(crate) fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
@@ -90,6 +91,7 @@ pub(crate) fn selection(file: &str, nth: usize) -> bool {
         && !ends("rust/freelist/used.rs")
         && !ends("rust/freelist/exhausted.rs")
         && (!ends("rust/alert/ring.rs") || nth % 32 < 2)
+        && (!ends("rust/trackers/offcpu/early.rs") || nth < 5)
 }
 
 /// How many switches of threads that could have gone on are tried in one run; `None`: all.
