@@ -7,8 +7,8 @@
 //! `cargo test --profile loom --test loom -- --ignored --nocapture audit`.
 
 use crate::{
-    early_model, event_model, freelist_model, held_model, machine::run, reap_model, rename_model, ring_model,
-    step_model, table_model, timeout_model,
+    early_model, event_model, freelist_model, held_model, machine::run, reap_model, rename_model,
+    ring_model, step_model, table_model, timeout_model,
 };
 use kernel::model::{mutate, Change, Mutation};
 
