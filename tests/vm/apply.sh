@@ -105,7 +105,7 @@ echo 'taken runqueue threshold=1h' >$CONF/f.conf
 applies 0 $CONF
 said "started taken"
 control '-taken'
-control 'taken wakeup threshold=1h'
+control 'taken wakeup threshold=3600s'
 applies 1 $CONF
 said "an instance called taken runs already, of the tracker wakeup"
 assert_eq "$(awk '$1 == "taken" { print $2 }' $LT/control)" wakeup "the tracker of taken"

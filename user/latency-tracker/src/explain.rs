@@ -13,6 +13,7 @@ mod block;
 mod draw;
 mod proofs;
 mod resource;
+mod runs;
 mod why;
 
 pub(crate) use self::args::{EXAMPLES, ExplainArgs};

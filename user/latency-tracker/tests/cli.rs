@@ -509,7 +509,7 @@ fn list_tells_all_about_one_instance_or_one_tracker() {
         "threshold 10ms the limit",
         "gone 0 dropped: their object is gone without an end",
         "replaced 0 dropped: their key started again",
-        "filtered 0 of these: refused by a filter",
+        "filtered 0 of attempts: refused by a filter",
         "max 20.40ms the longest delay",
     ] {
         let words = |l: &str| l.split_whitespace().collect::<Vec<_>>().join(" ");

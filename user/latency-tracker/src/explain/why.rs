@@ -12,6 +12,7 @@ use lt_proc::{Alert, Nanos, Reason};
 
 use super::proofs::Proofs;
 use super::resource;
+use super::runs::{Run, runs};
 use crate::analyze::show::{Json, Shown};
 use crate::analyze::words::{Facts, leaf_name, name_at, used_by};
 use crate::trace::Told;
@@ -212,27 +213,34 @@ impl<'a> Why<'a> {
 
     /// The longest steps, in the order of time.
     fn steps(&self, shown: &Shown<'_>, lines: &mut Vec<String>) {
-        let mut longest: Vec<&Piece> = shown.pieces.iter().collect();
-        longest.sort_by_key(|p| std::cmp::Reverse(p.end - p.begin));
+        let mut longest = runs(shown.pieces);
+        longest.sort_by_key(|run| std::cmp::Reverse(run.took));
         let rest = longest.split_off(longest.len().min(STEPS));
-        longest.sort_by_key(|p| (p.begin, p.end));
-        let row = |piece: &&Piece| {
-            let indent = piece.depth.min(STEPS);
+        let span = |run: &Run<'_>| (run.whole().begin, run.whole().end);
+        longest.sort_by_key(span);
+        let row = |run: &Run<'_>| {
+            let step = run.whole();
+            let indent = step.depth.min(STEPS);
+            let times = match run.times {
+                1 => String::new(),
+                n => format!(", {n} times"),
+            };
             vec![
-                format!("  +{}", Nanos(piece.begin - self.from)),
-                Nanos(piece.end - piece.begin).to_string(),
-                format!("{:indent$}{}", "", shown.name(piece.thread)),
-                shown.step(piece),
+                format!("  +{}", Nanos(step.begin - self.from)),
+                Nanos(run.took).to_string(),
+                format!("{:indent$}{}", "", shown.name(step.thread)),
+                shown.step(&step) + &times,
             ]
         };
         let rows: Vec<_> = longest.iter().map(row).collect();
         lines.push(String::new());
         lines.extend(out::table(&[">  AT", ">TOOK", "THREAD", "STEP"], &rows));
         if !rest.is_empty() {
-            let time = rest.iter().map(|p| p.end - p.begin).sum();
+            let time = rest.iter().map(|run| run.took).sum();
+            let count = rest.iter().map(|run| run.times).sum();
             lines.push(format!(
                 "  and {} shorter steps, {} in all; the whole path:",
-                out::thousands(rest.len() as u64),
+                out::thousands(count),
                 Nanos(time)
             ));
             lines.push(format!(

@@ -471,21 +471,14 @@ impl Walk<'_> {
         cpu: Option<u32>,
         inside: (u64, u64),
     ) {
-        let depth = self.chain.len().saturating_sub(1);
-        // What interrupts a thread that spins does not divide what it waits for.
-        if let Some(last) = self.pieces.last_mut()
-            && (last.thread, last.cause, last.cpu, last.depth) == (thread, cause, cpu, depth)
-            && (last.end, last.inside.1) == (begin, inside.0)
-        {
-            (last.end, last.inside.1) = (end.max(begin), inside.1);
-        } else if begin < end {
+        if begin < end {
             self.pieces.push(Piece {
                 begin,
                 end,
                 thread,
                 cause,
                 cpu,
-                depth,
+                depth: self.chain.len().saturating_sub(1),
                 inside,
             });
         }

@@ -74,7 +74,7 @@ fn spun(unlock: Option<(u32, u64)>) -> Vec<Event<'static>> {
 
 #[test]
 fn a_thread_that_spins_waits_for_the_owner_that_wakes_it() {
-    let owner = "7 ran 10, 8 ran 99, 8 ran in futex(FUTEX_UNLOCK_PI) 100, 7 ran in futex(FUTEX_LOCK_PI) 110, 7 ran 120";
+    let owner = "7 ran 10, 8 ran 50, 8 ran 51, 8 ran 99, 8 ran in futex(FUTEX_UNLOCK_PI) 100, 7 ran in futex(FUTEX_LOCK_PI) 110, 7 ran 120";
     assert_eq!(
         told(&model(&spun(Some((UNLOCK, A))), None), (0, 120)),
         owner
@@ -94,7 +94,10 @@ fn without_system_calls_an_alert_may_show_that_it_was_a_lock() {
     let ran = "7 ran 50, 7 Interrupted(Timer) 51, 7 ran 120";
     assert_eq!(told(&model(&events, None), (0, 120)), ran);
     let known = model(&events, Some((10, 110)));
-    assert_eq!(told(&known, (0, 120)), "7 ran 10, 8 ran 100, 7 ran 120");
+    assert_eq!(
+        told(&known, (0, 120)),
+        "7 ran 10, 8 ran 50, 8 ran 51, 8 ran 100, 7 ran 120"
+    );
     // Not if calls are recorded, and the owner's was another one.
     let told = told(&model(&spun(Some((1, A))), Some((10, 110))), (0, 120));
     assert!(!told.contains('8'), "{told}");
@@ -129,7 +132,7 @@ fn a_lock_that_is_handed_on_is_waited_for_from_each_owner_in_turn() {
     events.insert(0, switch(0, 2, 0, R, 9));
     let first = [futex(59, 2, UNLOCK, A)].into_iter().chain(wakes(60, 2, 7));
     events.splice(6..6, first);
-    let owners = "9 ran 59, 9 ran in futex(FUTEX_UNLOCK_PI) 60, 8 ran 99, 8 ran in futex(FUTEX_UNLOCK_PI) 100";
+    let owners = "9 ran 50, 9 ran 51, 9 ran 59, 9 ran in futex(FUTEX_UNLOCK_PI) 60, 8 ran 99, 8 ran in futex(FUTEX_UNLOCK_PI) 100";
     assert_eq!(told(&model(&events, None), (10, 100)), owners);
 }
 
