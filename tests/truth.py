@@ -40,7 +40,8 @@ def others(case, late, words):
     """Threads and disks in a sentence that have no part in the case. The late one may have had another name before."""
     threads = [name for name, tid in re.findall(r"([a-z]+)\S*/([0-9]+)", words) if int(tid) != late]
     disks = re.findall(r"disk [0-9]+:[0-9]+", words)
-    # Not in the name of a thread: jbd2/ext-8.
+    # Not in the name of a thread: jbd2/ext-8. One of the disks is called slow, and so is an idle CPU.
+    words = words.replace("slow to leave idle", "")
     named = [disk for disk in case.get("disks", []) if re.search(rf"(?<![\w/]){disk}(?![\w/-])", words)]
     parts = " ".join([case["culprit"], *case.get("part", [])])
     return [who for who in threads + disks + named if who not in parts]

@@ -12,7 +12,7 @@ use lt_model::why::Piece;
 /// What interrupts a run takes at most this part of it.
 const PART: u64 = 20;
 
-/// So many steps lie in between: an interrupt, its softirq, and what these wake.
+/// How many runs may lie in between: an interrupt, its softirq, and what these wake.
 const BETWEEN: usize = 4;
 
 /// The same step, again and again, with short ones in between.
