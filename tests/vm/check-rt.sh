@@ -246,6 +246,8 @@ cat >/tmp/app.py <<-'END'
 	if "locked" in sys.argv:
 	    assert ctypes.CDLL(None).mlockall(3) == 0
 	faults = "faults" in sys.argv
+	for _ in range(500):  # until the interpreter has specialised the loop
+	    time.sleep(0.0001)
 	open("/tmp/ready", "w").close()
 	while True:
 	    time.sleep(0.05)
@@ -281,6 +283,9 @@ if grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	mkdir /sys/fs/cgroup/small
 	echo '50000 100000' >/sys/fs/cgroup/small/cpu.max
 fi
+# Nor does the kernel move its pages: that costs faults, too.
+[ ! -e /sys/kernel/mm/transparent_hugepage/enabled ] || echo never >/sys/kernel/mm/transparent_hugepage/enabled
+echo 0 >/proc/sys/vm/compact_unevictable_allowed
 app taskset -c 3 chrt -f 70 python3 /tmp/app.py locked
 asked any 2-3 --pid $app
 for row in policy affinity "locked memory" "page faults" preempted "timer slack" bandwidth limits; do says "$row" "ok: "; done
