@@ -27,14 +27,14 @@ mod room;
 mod stream;
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_proc::evidence::Evidence;
 use lt_proc::{Nanos, ProcRoot};
 
 pub(crate) use self::args::RecordArgs;
-use self::capture::{Captures, Partial, Record, size_of};
+use self::capture::{Captures, Partial, Record, Taken, size_of};
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
@@ -346,10 +346,9 @@ impl Recorder<'_> {
         history: &History,
         failure: Option<&'a str>,
     ) -> Record<'a> {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
         Record {
             capture,
-            taken: now.unwrap_or_default().as_secs(),
+            taken: Taken::now(),
             instance: &self.args.name,
             tracker: self.tracker,
             snapshot_took: took.as_nanos() as u64,

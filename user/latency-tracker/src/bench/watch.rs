@@ -24,7 +24,7 @@ use super::peak::{self, Peak, Where};
 use super::phase::ARMED;
 use super::probe::{self, Reading, Subject};
 use super::spin::Mail;
-use crate::record::capture::{Partial, Record};
+use crate::record::capture::{Partial, Record, Taken};
 
 /// Counters are read this often, ns,
 const PERIOD: u64 = 10_000_000;
@@ -230,11 +230,10 @@ impl<'a> Watch<'a> {
             return Ok(());
         };
         let number = captures.next_number()?;
-        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         let alert = as_alert(peak, subject, number)?;
         let record = Record {
             capture: number,
-            taken: now.unwrap_or_default().as_secs(),
+            taken: Taken::now(),
             instance: &alert.instance,
             tracker: &alert.tracker,
             snapshot_took: 0,

@@ -21,11 +21,12 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 use lt_proc::Alert;
-use serde::Serialize;
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
 
 use crate::lttng::Session;
 
@@ -40,8 +41,8 @@ pub(crate) struct Captures {
 pub(crate) struct Record<'a> {
     /// The number of the capture.
     pub(crate) capture: u64,
-    /// Seconds since 1970 when the snapshot was taken.
-    pub(crate) taken: u64,
+    #[serde(flatten)]
+    pub(crate) taken: Taken,
     pub(crate) instance: &'a str,
     pub(crate) tracker: &'a str,
     /// From the wake-up until the snapshot was written, ns.
@@ -54,6 +55,36 @@ pub(crate) struct Record<'a> {
     /// Why there is no trace; left out when there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) no_trace: Option<&'a str>,
+}
+
+/// When a capture was taken.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Taken {
+    /// Time of day, seconds since 1970.
+    taken: u64,
+    /// The boot; empty if the kernel does not identify it.
+    boot_id: String,
+    /// CLOCK_BOOTTIME, ns: not shifted when the time of day is set, and running during a suspend.
+    boottime: u64,
+}
+
+impl Taken {
+    pub(crate) fn now() -> Self {
+        let taken = SystemTime::now().duration_since(UNIX_EPOCH);
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        let boottime = clock_gettime(ClockId::CLOCK_BOOTTIME);
+        Self {
+            taken: taken.unwrap_or_default().as_secs(),
+            boot_id: boot_id.unwrap_or_default().trim_end().to_string(),
+            boottime: boottime.map_or(0, |t| Duration::from(t).as_nanos() as u64),
+        }
+    }
+
+    /// Time since `earlier`, unless that was in another boot.
+    fn since(&self, earlier: &Self) -> Option<Duration> {
+        (!self.boot_id.is_empty() && self.boot_id == earlier.boot_id)
+            .then(|| Duration::from_nanos(self.boottime.saturating_sub(earlier.boottime)))
+    }
 }
 
 impl Captures {
@@ -122,20 +153,43 @@ impl Captures {
         Ok(Some(path))
     }
 
-    /// Removes the captures that were saved more than `age` ago; their paths.
+    /// Removes the captures that were saved more than `age` ago; their paths. A capture of this boot ages by the
+    /// time since boot: on a machine without a battery-backed clock, the time of day jumps by years once the network
+    /// is up. Its modification time then follows, for later boots.
     pub(crate) fn remove_older(&self, age: Duration) -> Result<Vec<PathBuf>> {
+        self.remove_older_at(age, &Taken::now())
+    }
+
+    fn remove_older_at(&self, age: Duration, now: &Taken) -> Result<Vec<PathBuf>> {
+        let today = UNIX_EPOCH + Duration::from_secs(now.taken);
         let mut removed = Vec::new();
         for (_, path) in numbered(&self.directory)? {
             let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
-            // A time in the future is that of a clock that was wrong: such a capture stays.
-            let old = SystemTime::now().duration_since(meta.modified()?);
-            if old.is_ok_and(|old| old > age) {
+            // A modification time in the future is that of a wrong clock: such a capture stays.
+            let by_date = today.duration_since(meta.modified()?).ok();
+            let by_uptime = taken(&path).and_then(|taken| now.since(&taken));
+            if let Some(old) = by_uptime
+                && by_date.is_none_or(|date| date.abs_diff(old) > CLOCK_WAS_SET)
+            {
+                File::open(&path)
+                    .and_then(|directory| directory.set_modified(today - old))
+                    .with_context(|| path.display().to_string())?;
+            }
+            if by_uptime.or(by_date).is_some_and(|old| old > age) {
                 fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
                 removed.push(path);
             }
         }
         Ok(removed)
     }
+}
+
+/// More than the saving of a capture takes, and the drift of a clock.
+const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
+
+/// When a capture was taken; none if its `alert.json` does not have it.
+fn taken(capture: &Path) -> Option<Taken> {
+    serde_json::from_str(&fs::read_to_string(capture.join("alert.json")).ok()?).ok()
 }
 
 /// The captures in a directory, the oldest first.
@@ -315,6 +369,33 @@ mod tests {
         assert_eq!(removed, [dir.join("0002")]);
         assert_eq!(numbered(&dir).unwrap().len(), 2);
         assert!(dir.join("notes").exists());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_capture_of_this_boot_ages_by_the_time_since_boot() {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let dir = scratch("ages");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        let at = |boot: &str, days: u32| Taken {
+            taken: 1_800_000_000,
+            boot_id: boot.to_string(),
+            boottime: (days * DAY).as_nanos() as u64,
+        };
+        // On the ninth day of a boot. By their dates all are of the year before, since the clock was set.
+        let today = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        for (number, saved) in [(1, at("other", 8)), (2, at("this", 8)), (3, at("this", 1))] {
+            let partial = captures.partial().unwrap();
+            let text = serde_json::to_string(&saved).unwrap();
+            partial.write("alert.json", &text).unwrap();
+            let opened = File::open(captures.keep(partial, number).unwrap()).unwrap();
+            opened.set_modified(today - 365 * DAY).unwrap();
+        }
+        let path = |number: &str| dir.join("captures").join(number);
+        let removed = captures.remove_older_at(5 * DAY, &at("this", 9)).unwrap();
+        assert_eq!(removed, [path("0001"), path("0003")]);
+        let meta = fs::metadata(path("0002")).unwrap();
+        assert_eq!(today.duration_since(meta.modified().unwrap()).unwrap(), DAY);
         fs::remove_dir_all(&dir).unwrap();
     }
 
