@@ -240,9 +240,14 @@ pub(crate) const fn words_of(fields: &[Span]) -> usize {
 }
 
 /// Makes types fields that are numbers: `TYPE, BITS, its number, the type from a number, what is
-/// shown`.
+/// shown`. For the trace event, which scripts/trackers writes, a type of C and its format follow; if
+/// the field is not the number itself, its conversion from the word, and its value in the text, in
+/// which `X` is the entry's field.
 macro_rules! fields {
-    ($($type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr;)*) => {
+    ($(
+        $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr
+        $(, $($_c:literal)+)?;
+    )*) => {
         $(impl $crate::record::Field for $type {
             const BITS: usize = $bits as usize;
 
@@ -281,16 +286,17 @@ pub(crate) struct U20(pub(crate) u32);
 pub(crate) struct U31(pub(crate) u32);
 
 fields! {
-    u8, u8::BITS, |it| it.into(), |bits| bits as u8, it;
-    u16, u16::BITS, |it| it.into(), |bits| bits as u16, it;
-    u32, u32::BITS, |it| it.into(), |bits| bits as u32, it;
-    u64, u64::BITS, |it| it, |bits| bits, it;
-    i16, i16::BITS, |it| (it as u16).into(), |bits| bits as i16, it;
-    i32, i32::BITS, |it| (it as u32).into(), |bits| bits as i32, it;
-    i64, i64::BITS, |it| it as u64, |bits| bits as i64, it;
-    bool, 1, |it| it.into(), |bits| bits & 1 != 0, u32::from(it);
+    u8, u8::BITS, |it| it.into(), |bits| bits as u8, it, "u8" "%u";
+    u16, u16::BITS, |it| it.into(), |bits| bits as u16, it, "u16" "%u";
+    u32, u32::BITS, |it| it.into(), |bits| bits as u32, it, "u32" "%u";
+    u64, u64::BITS, |it| it, |bits| bits, it, "u64" "%llu";
+    i16, i16::BITS, |it| (it as u16).into(), |bits| bits as i16, it, "int" "%d" "(s16)";
+    i32, i32::BITS, |it| (it as u32).into(), |bits| bits as i32, it, "int" "%d";
+    i64, i64::BITS, |it| it as u64, |bits| bits as i64, it, "s64" "%lld";
+    bool, 1, |it| it.into(), |bits| bits & 1 != 0, u32::from(it), "bool" "%d" "1 & ";
     U20, 20, |it| (it.0 & 0xf_ffff).into(), |bits| U20(bits as u32 & 0xf_ffff), it.0;
-    U31, 31, |it| (it.0 & 0x7fff_ffff).into(), |bits| U31(bits as u32 & 0x7fff_ffff), it.0;
+    U31, 31, |it| (it.0 & 0x7fff_ffff).into(), |bits| U31(bits as u32 & 0x7fff_ffff), it.0,
+        "u32" "%u" "0x7fffffff & ";
 }
 
 /// Text in quotes.

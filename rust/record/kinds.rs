@@ -39,12 +39,15 @@ pub(crate) struct Location(pub(crate) u64);
 pub(crate) struct Policy(pub(crate) u16);
 
 fields! {
-    Context, 2, |it| it as u64, |bits| Context::from_number(bits as u32 & 3), it.name();
+    Context, 2, |it| it as u64, |bits| Context::from_number(bits as u32 & 3), it.name(),
+        "u32" "%s" "3 & " "__print_symbolic(X, LT_CONTEXTS)";
     State, 64, |it| it.to_word(), |bits| State::from_word(bits), it;
-    Policy, u16::BITS, |it| it.0.into(), |bits| Policy(bits as u16), policy_name(it.0.into());
-    Address, u64::BITS, |it| it.0, |bits| Address(bits), Hashed(it.0);
-    Func, u64::BITS, |it| it.0, |bits| Func(bits), InQuotes(Function(it.0));
-    Location, u64::BITS, |it| it.0, |bits| Location(bits), it;
+    Policy, u16::BITS, |it| it.0.into(), |bits| Policy(bits as u16), policy_name(it.0.into()),
+        "u32" "%u" "(u16)";
+    Address, u64::BITS, |it| it.0, |bits| Address(bits), Hashed(it.0), "void *" "%p" "(void *)";
+    Func, u64::BITS, |it| it.0, |bits| Func(bits), InQuotes(Function(it.0)),
+        "void *" "%ps" "(void *)";
+    Location, u64::BITS, |it| it.0, |bits| Location(bits), it, "void *" "%pS" "(void *)";
 }
 
 impl fmt::Display for Location {
