@@ -11,8 +11,8 @@
  *
  * Each tracker is an instance under /proc/latency_tracker, with counters,
  * histogram, pending events and alerts like those of the built-in trackers.
- * Documentation/api.md is the guide; samples/ has a module in C and one in
- * Rust.
+ * Documentation/api.md is the guide. Examples: samples/c/sample.c, and in Rust
+ * samples/rust/sample.rs.
  *
  * All times are nanoseconds of CLOCK_MONOTONIC (ktime_get_mono_fast_ns()).
  *

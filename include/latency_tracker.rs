@@ -3,11 +3,16 @@
 //! include/latency_tracker.h for Rust modules, safely.
 //!
 //! Include it in your module with `#[path = ".../latency_tracker.rs"] mod latency_tracker;` and
-//! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). samples/rust shows how to use it.
-//! The header documents each function and the contexts in which it may be called.
+//! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). The header documents each function
+//! and the contexts in which it may be called.
 //!
 //! Probes can share a [`Tracker`]; it is destroyed when it is dropped, and an [`Event`], a
 //! reference, borrows it, so that no reference is left then.
+//!
+//! # Examples
+//!
+//! `samples/rust/sample.rs` is a module that measures one of its functions, `work` by its key and
+//! `work_held` by a reference, and counts the reports.
 
 #![allow(dead_code, reason = "not every module needs all of it")]
 

@@ -35,8 +35,9 @@
 //! | `proc` | the registry of instances, and the files of a person |
 //! | `sys` | safe wrappers over C; with `freelist`, `rcu_ht` and `api/ffi` the only `unsafe` code |
 //!
-//! The engine, `alert/record`, `alert/ring`, `control` and `text` use nothing of the kernel but
-//! atomics and error codes; user/engine compiles the same files for tests and models.
+//! The engine, `alert/record`, `alert/ring`, `record` without `record/kinds`, `control` and `text`
+//! use nothing of the kernel but atomics and error codes; user/engine compiles the same files for
+//! tests and models.
 
 use kernel::{prelude::*, sync::Arc};
 

@@ -19,18 +19,20 @@
 //! Packing and unpacking: any. Text is generated where it is read.
 
 use crate::{
-    alert::record::{actor::Actor, Alert, Owner, DETAIL},
-    sys::{
-        sched::{policy_name, State},
-        symbol::{Function, Hashed, Limit, Symbol},
-        task::Context,
-    },
+    alert::record::{actor::Actor, Alert, Owner, DETAIL, ID_BITS},
     text::{Escaped, Quoted},
 };
 use kernel::{
     fmt::{self, Write},
     prelude::*, //
 };
+
+// What only the kernel can print; user/engine tests the other fields.
+#[cfg(CONFIG_RUST)]
+#[path = "record/kinds.rs"]
+mod kinds;
+#[cfg(CONFIG_RUST)]
+pub(crate) use kinds::{Address, Func, Location, Policy};
 
 /// About what, and for whom, fields are shown.
 pub(crate) struct How {
@@ -73,16 +75,6 @@ impl How {
     /// For those that only an event keeps.
     pub(crate) fn kept(&self) -> bool {
         false
-    }
-
-    /// Which registers the reader may see.
-    pub(crate) fn limit(&self) -> Limit {
-        Limit::whole(self.is_trusted)
-    }
-
-    /// Which parts of registers the reader may see.
-    pub(crate) fn limit_of_part(&self) -> Limit {
-        Limit::part(self.is_trusted)
     }
 }
 
@@ -178,6 +170,8 @@ pub(crate) fn keyed<T: Record>(key: &[u64; 1], data: &[u64]) -> T {
 pub(crate) trait Field: Copy + Default {
     /// How many bits: those of one word, or whole words.
     const BITS: usize;
+    /// How many of the highest bits of its first word it leaves to other fields.
+    const SPARE: usize = 0;
 
     /// Stores it where the words are 0.
     fn put(self, words: &mut [u64], at: usize);
@@ -204,22 +198,56 @@ pub(crate) fn take(words: &[u64], at: usize) -> u64 {
     words.get(at / 64).map_or(0, |word| word >> (at % 64))
 }
 
-/// The number of words up to the end of the last field; each field is its position and its bits.
-pub(crate) const fn words_of(fields: &[(usize, usize)]) -> usize {
-    let (mut most, mut nth) = (0, 0);
+/// The bits of a field, and what the compiler reports if they cannot be its own.
+#[derive(Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) at: usize,
+    pub(crate) bits: usize,
+    /// [`Field::SPARE`]
+    pub(crate) spare: usize,
+    pub(crate) misfit: &'static str,
+    pub(crate) overlap: &'static str,
+}
+
+/// Number of words up to the end of the last field. Panics, which is an error of the compiler, if a
+/// field crosses the end of a word or of an alert's details, or uses a bit of an earlier field.
+#[inline] // Only the compiler calls it: no code.
+pub(crate) const fn words_of(fields: &[Span]) -> usize {
+    let mut taken = [0u64; DETAIL];
+    let (mut words, mut nth) = (0, 0);
     while nth < fields.len() {
-        let (at, bits) = fields[nth];
-        assert!(at % 64 + bits <= 64 || at % 64 == 0);
-        most = if at + bits > most { at + bits } else { most };
+        let field = fields[nth];
+        let (mut word, first) = (field.at / 64, field.at % 64);
+        let end = (field.at + field.bits).div_ceil(64);
+        let is_whole = first + field.bits <= 64 || first == 0;
+        assert!(is_whole && end <= DETAIL, "{}", field.misfit);
+        let mut bits = if field.bits < 64 {
+            (1 << field.bits) - 1
+        } else {
+            u64::MAX
+        } >> field.spare;
+        bits <<= first;
+        while word < end {
+            assert!(taken[word] & bits == 0, "{}", field.overlap);
+            taken[word] |= bits;
+            bits = u64::MAX;
+            word += 1;
+        }
+        words = if end > words { end } else { words };
         nth += 1;
     }
-    most.div_ceil(64)
+    words
 }
 
 /// Makes types fields that are numbers: `TYPE, BITS, its number, the type from a number, what is
-/// shown`.
+/// shown`. For the trace event, which scripts/trackers writes, a type of C and its format follow; if
+/// the field is not the number itself, its conversion from the word, and its value in the text, in
+/// which `X` is the entry's field.
 macro_rules! fields {
-    ($($type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr;)*) => {
+    ($(
+        $type:ty, $bits:expr, |$it:ident| $number:expr, |$taken:ident| $made:expr, $shown:expr
+        $(, $($_c:literal)+)?;
+    )*) => {
         $(impl $crate::record::Field for $type {
             const BITS: usize = $bits as usize;
 
@@ -249,22 +277,6 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
-/// The address of an object of the kernel, shown as a pseudonym.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Address(pub(crate) u64);
-
-/// The address of a function, shown by its name.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Func(pub(crate) u64);
-
-/// An address in a function, shown by its name and the offset.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Location(pub(crate) u64);
-
-/// `SCHED_...`
-#[derive(Clone, Copy, Default)]
-pub(crate) struct Policy(pub(crate) u16);
-
 /// 20 bits, which an [`Actor`] leaves.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct U20(pub(crate) u32);
@@ -274,28 +286,17 @@ pub(crate) struct U20(pub(crate) u32);
 pub(crate) struct U31(pub(crate) u32);
 
 fields! {
-    u8, u8::BITS, |it| it.into(), |bits| bits as u8, it;
-    u16, u16::BITS, |it| it.into(), |bits| bits as u16, it;
-    u32, u32::BITS, |it| it.into(), |bits| bits as u32, it;
-    u64, u64::BITS, |it| it, |bits| bits, it;
-    i16, i16::BITS, |it| (it as u16).into(), |bits| bits as i16, it;
-    i32, i32::BITS, |it| (it as u32).into(), |bits| bits as i32, it;
-    i64, i64::BITS, |it| it as u64, |bits| bits as i64, it;
-    bool, 1, |it| it.into(), |bits| bits & 1 != 0, u32::from(it);
+    u8, u8::BITS, |it| it.into(), |bits| bits as u8, it, "u8" "%u";
+    u16, u16::BITS, |it| it.into(), |bits| bits as u16, it, "u16" "%u";
+    u32, u32::BITS, |it| it.into(), |bits| bits as u32, it, "u32" "%u";
+    u64, u64::BITS, |it| it, |bits| bits, it, "u64" "%llu";
+    i16, i16::BITS, |it| (it as u16).into(), |bits| bits as i16, it, "int" "%d" "(s16)";
+    i32, i32::BITS, |it| (it as u32).into(), |bits| bits as i32, it, "int" "%d";
+    i64, i64::BITS, |it| it as u64, |bits| bits as i64, it, "s64" "%lld";
+    bool, 1, |it| it.into(), |bits| bits & 1 != 0, u32::from(it), "bool" "%d" "1 & ";
     U20, 20, |it| (it.0 & 0xf_ffff).into(), |bits| U20(bits as u32 & 0xf_ffff), it.0;
-    U31, 31, |it| (it.0 & 0x7fff_ffff).into(), |bits| U31(bits as u32 & 0x7fff_ffff), it.0;
-    Context, 2, |it| it as u64, |bits| Context::from_number(bits as u32 & 3), it.name();
-    State, 64, |it| it.to_word(), |bits| State::from_word(bits), it;
-    Policy, u16::BITS, |it| it.0.into(), |bits| Policy(bits as u16), policy_name(it.0.into());
-    Address, u64::BITS, |it| it.0, |bits| Address(bits), Hashed(it.0);
-    Func, u64::BITS, |it| it.0, |bits| Func(bits), InQuotes(Function(it.0));
-    Location, u64::BITS, |it| it.0, |bits| Location(bits), it;
-}
-
-impl fmt::Display for Location {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        InQuotes(Symbol(self.0)).fmt(f)
-    }
+    U31, 31, |it| (it.0 & 0x7fff_ffff).into(), |bits| U31(bits as u32 & 0x7fff_ffff), it.0,
+        "u32" "%u" "0x7fffffff & ";
 }
 
 /// Text in quotes.
@@ -342,9 +343,9 @@ where
     }
 }
 
-/// The first 44 bits of its first word, and two words; the other bits are for another field.
 impl Field for Actor {
     const BITS: usize = 64 * Self::WORDS;
+    const SPARE: usize = 64 - 2 * ID_BITS as usize;
 
     #[inline(always)]
     fn put(self, words: &mut [u64], at: usize) {
@@ -375,16 +376,12 @@ impl Field for Actor {
 /// - `= |it, how| VALUE`: it is shown as this; without a type it is in the line only;
 /// - `=> FUNCTION`: this prints it, with its name and a space before that.
 ///
-/// ```text
-/// record! {
-///     /// What an alert says.
-///     struct Detail {
-///         /// The vector, and its name.
-///         vec: u32 at 0,
-///         name = |it, _| VECTORS.get(it.vec as usize).copied().unwrap_or("?"),
-///         ret: u8 at 0:32 in RETURNS if end,
-///     }
-/// }
+/// A field that has no room, or overlaps an earlier one, does not compile.
+///
+/// # Examples
+///
+/// ```ignore
+#[cfg_attr(doc, doc = include_str!("record/example.rs"))]
 /// ```
 macro_rules! record {
     (
@@ -408,13 +405,15 @@ macro_rules! record {
         }
 
         impl $crate::record::Record for $name {
-            const WORDS: usize = {
-                const WORDS: usize = $crate::record::words_of(&[
-                    $($((64 * $word $(+ $bit)?, <$type as $crate::record::Field>::BITS),)?)*
-                ]);
-                assert!(WORDS <= $crate::alert::record::DETAIL);
-                WORDS
-            };
+            const WORDS: usize = $crate::record::words_of(&[
+                $($($crate::record::Span {
+                    at: 64 * $word $(+ $bit)?,
+                    bits: <$type as $crate::record::Field>::BITS,
+                    spare: <$type as $crate::record::Field>::SPARE,
+                    misfit: concat!("`", stringify!($field), "` crosses the end of its word, or of an alert"),
+                    overlap: concat!("`", stringify!($field), "` overlaps a field before it"),
+                },)?)*
+            ]);
 
             #[inline(always)]
             fn pack(&self, words: &mut [u64]) {
@@ -459,6 +458,9 @@ macro_rules! record {
                 Ok(())
             }
         }
+
+        // Compiles only if each field has its place.
+        const _: usize = <$name as $crate::record::Record>::WORDS;
     };
 }
 pub(crate) use record;

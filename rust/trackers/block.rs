@@ -96,8 +96,9 @@ tracker! {
 }
 
 fields! {
-    Device, u32::BITS, |it| it.0.into(), |bits| Device(bits as u32), it;
-    Rwbs, u32::BITS, |it| it.0.into(), |bits| Rwbs(bits as u32), it;
+    Device, u32::BITS, |it| it.0.into(), |bits| Device(bits as u32), it,
+        "dev_t" "%u:%u" "" "MAJOR(X), MINOR(X)";
+    Rwbs, u32::BITS, |it| it.0.into(), |bits| Rwbs(bits as u32), it, "u32" "%#x";
 }
 
 impl Detail {

@@ -301,6 +301,15 @@ pub(super) const fn params<const N: usize>(
 /// - `impl`, what else is not as [`Declared`] has it.
 ///
 /// scripts/trackers reads this, too: run it after a change of fields or tracepoints.
+///
+/// # Examples
+///
+/// | file | what it shows |
+/// |---|---|
+/// | [`softirq`](super::softirq) | `keeps: owner`; all fields follow from the key |
+/// | [`reclaim`](super::reclaim) | `keeps: detail`; other tracepoints change the fields of a live event |
+/// | [`irq`](super::irq) | `keeps: [N]`, and probes of `sys`, which pass kernel objects |
+/// | [`syscall`](super::syscall) | `stock`, fields that print themselves, own counters |
 macro_rules! tracker {
     (
         $name:ident: $help:literal;

@@ -90,8 +90,10 @@ pub(crate) struct Function(u64);
 pub(crate) struct Caller(u64);
 
 fields! {
-    Function, u64::BITS, |it| it.0, |bits| Function(bits), FunctionName(it.0);
-    Caller, u64::BITS, |it| it.0, |bits| Caller(bits), InQuotes(Symbol(it.0));
+    Function, u64::BITS, |it| it.0, |bits| Function(bits), FunctionName(it.0),
+        "unsigned long" "%ps" "" "(void *)X";
+    Caller, u64::BITS, |it| it.0, |bits| Caller(bits), InQuotes(Symbol(it.0)),
+        "unsigned long" "%pS" "" "(void *)X";
 }
 
 /// Arguments as far as a reader may see them.

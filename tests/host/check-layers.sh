@@ -49,6 +49,8 @@ refuses check-layers 'user/lt-proc: depends on latency-tracker, which is not bel
 
 with rust/trackers/softirq.rs 's/^        on: u32 at/        on: u16 at/'
 refuses trackers 'include/trace/events/latency_tracker_declared.h is not what' --check
+with rust/record/kinds.rs 's/"u32" "%u" "(u16)";/"u16" "%u";/'
+refuses trackers 'include/trace/events/latency_tracker_declared.h is not what' --check
 with rust/trackers/softirq.rs 's/softirq_exit(vector: \[unsigned int\])/softirq_exit(vector: [int])/'
 refuses trackers 'rust/sys/declared_list.h is not what' --check
 with Documentation/guide/control-language.md 's/^\[softirq\].*//'

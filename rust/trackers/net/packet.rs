@@ -73,8 +73,8 @@ impl fmt::Display for Protocol {
 pub(crate) struct Transport(pub(super) u8);
 
 fields! {
-    Protocol, u16::BITS, |it| it.0.into(), |bits| Protocol(bits as u16), it;
-    Transport, u8::BITS, |it| it.0.into(), |bits| Transport(bits as u8), it;
+    Protocol, u16::BITS, |it| it.0.into(), |bits| Protocol(bits as u16), it, "u16" "%#06x";
+    Transport, u8::BITS, |it| it.0.into(), |bits| Transport(bits as u8), it, "u8" "%u";
 }
 
 impl fmt::Display for Transport {

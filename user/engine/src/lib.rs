@@ -23,6 +23,9 @@ include!("engine.rs");
 
 #[cfg(not(loom))]
 mod host;
+#[cfg(all(test, not(loom)))]
+#[path = "../../../rust/record.rs"]
+mod record;
 mod sys;
 
 #[cfg(all(test, not(loom)))]

@@ -8,6 +8,7 @@ mod alert;
 mod control;
 mod early;
 mod event;
+mod fields;
 mod found;
 mod freelist;
 mod hash;
