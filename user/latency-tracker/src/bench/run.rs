@@ -168,7 +168,7 @@ fn explanation(capture: &std::path::Path) -> String {
         }
         let text = std::fs::read_to_string(capture.join("alert.json"))?;
         let record: Alerts = serde_json::from_str(&text)?;
-        Ok(explain(&capture.join("trace"), &record.alerts)?.join("\n"))
+        Ok(explain(&capture.join("trace"), &record.alerts, &mut || ())?.join("\n"))
     };
     let explained = std::thread::scope(|scope| scope.spawn(read).join());
     match explained {
