@@ -23,13 +23,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
+use lt_common::Outcome;
+use lt_common::out::{self, note};
 use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
 use self::picture::{Picture, Way};
-use crate::Outcome;
-use crate::out::{self, note};
 use crate::trace::{self, When};
 
 /// How many threads an error names.

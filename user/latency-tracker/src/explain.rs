@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
+use lt_common::{Outcome, out};
 use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, StreamLine};
 use serde::{Deserialize, Serialize};
@@ -31,7 +32,6 @@ use serde::{Deserialize, Serialize};
 use self::why::Why;
 use crate::analyze::interrupted;
 use crate::trace::{self, Beside, Keep, Told};
-use crate::{Outcome, out};
 
 /// A file that has no alerts may have anything, in very long lines. So much of that is shown.
 const LONGEST: usize = 200;

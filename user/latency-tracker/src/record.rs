@@ -16,7 +16,6 @@
 //! that is killed leaves a note for the next one (see [`leftovers`]).
 
 mod args;
-pub(crate) mod capture;
 mod estimate;
 mod evidence;
 mod flight;
@@ -30,11 +29,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use lt_common::Outcome;
+use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
+use lt_common::out::{self, bytes, note};
+use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
 use lt_proc::{Nanos, ProcRoot};
 
 pub(crate) use self::args::RecordArgs;
-use self::capture::{Captures, Partial, Record, Taken, size_of};
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
@@ -43,11 +45,8 @@ use self::leftovers::Note;
 use self::policy::{History, Skip};
 use self::room::room;
 use self::stream::{Stream, Woken};
-use crate::Outcome;
 use crate::explain::explain;
-use crate::out::{self, bytes, note};
 use crate::service::Service;
-use crate::wait::{Signals, Wake};
 
 /// Where captures go unless another place is given.
 pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
@@ -61,7 +60,7 @@ const EXPLAINED: usize = 3;
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     let service = Service::find();
-    crate::instance::load_module(root)?;
+    lt_common::instance::load_module(root)?;
     leftovers::clean(root);
     instance::check(root, args)?;
     let captures = Captures::open(&args.output)?;
@@ -127,7 +126,7 @@ fn estimate(
 
 /// As soon as possible after the alert, or the ring has moved on. A lack of permission is not fatal.
 fn real_time() {
-    for result in [crate::rt::raise(), crate::rt::lock_memory()] {
+    for result in [lt_common::rt::raise(), lt_common::rt::lock_memory()] {
         if let Err(error) = result {
             note(&format!(
                 "{error:#}: on a busy machine a snapshot may come late"

@@ -11,11 +11,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use lt_common::out::{self, note};
+use lt_common::wait::{Signals, Wake};
 use lt_proc::Alert;
 use sd_notify::NotifyState;
-
-use crate::out::{self, note};
-use crate::wait::{Signals, Wake};
 
 /// Where entries go.
 const JOURNAL: &str = "/run/systemd/journal/socket";

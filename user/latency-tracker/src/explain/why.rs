@@ -5,6 +5,7 @@
 //! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
 //! interrupt, or to no task, is explained by what the processor did that saw it end.
 
+use lt_common::{out, way};
 use lt_model::why::{Piece, Sum, Worker, Working, causes, path_beside, thread_in, unusual, used};
 use lt_model::{Model, ThreadId, Use};
 use lt_proc::evidence::Evidence;
@@ -16,7 +17,6 @@ use super::runs::{Run, runs};
 use crate::analyze::show::{Json, Shown};
 use crate::analyze::words::{Facts, leaf_name, name_at, used_by};
 use crate::trace::Told;
-use crate::{out, way};
 
 /// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
 const CAUSES: usize = 5;
