@@ -11,6 +11,12 @@
 mod args;
 mod fold;
 #[cfg(test)]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the tests of lt-model use more of it"
+)]
+#[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
 pub(crate) mod picture;
 pub(crate) mod show;
