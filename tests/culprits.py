@@ -116,7 +116,7 @@ AT_DEVICE = "it was at the device, which had no other request before it and comp
 # A culprit follows from how the case is made. Where several sentences are right, a comment says why each is.
 CASES = [
     # Another thread, that computes, sleeps, or waits itself.
-    Case("futex", late.futex, call("futex"), of("last")),
+    Case("futex", late.futex, call("futex"), of("last"), part=("middle",)),
     Case("pipe", late.pipe, "offcpu threshold=300ms comm=reader", of("sleeper", TIMER, r"reader/\d+ ")),
     Case("flock", lambda: causes.locked(causes.flock, causes.computes), call("flock"), of("holder")),
     Case("record_lock", lambda: causes.locked(causes.record_lock, causes.computes), call("fcntl"), of("holder")),

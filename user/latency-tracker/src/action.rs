@@ -14,11 +14,10 @@
 use std::str::FromStr;
 
 use anyhow::{Context, Result};
+use lt_common::exec::Exec;
 use lt_proc::Alert;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
-
-use crate::exec::Exec;
 
 /// One action.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +108,7 @@ pub(crate) fn run(actions: &[Action], alert: &Alert) -> Result<bool> {
                     .env("LT_DELAY", alert.delay.to_string())
                     .output()?;
                 if !printed.trim_end().is_empty() {
-                    crate::out::line(printed.trim_end())?;
+                    lt_common::out::line(printed.trim_end())?;
                 }
             }
             Action::Signal(signal, pid) => {

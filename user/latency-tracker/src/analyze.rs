@@ -11,6 +11,12 @@
 mod args;
 mod fold;
 #[cfg(test)]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "the tests of lt-model use more of it"
+)]
+#[path = "../../lt-model/tests/all/made.rs"]
 pub(crate) mod made;
 pub(crate) mod picture;
 pub(crate) mod show;
@@ -23,13 +29,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
+use lt_common::Outcome;
+use lt_common::out::{self, note};
 use lt_model::{Class, Model, ThreadId, why};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use self::args::{AnalyzeCommand, PathArgs};
 use self::picture::{Picture, Way};
-use crate::Outcome;
-use crate::out::{self, note};
 use crate::trace::{self, When};
 
 /// How many threads an error names.

@@ -5,17 +5,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use lt_bench::BenchArgs;
+use lt_common::seconds::seconds;
 use lt_proc::{Nanos, Setting};
+use lt_readiness::RtArgs;
 
 use crate::action::Action;
 use crate::analyze::{self, AnalyzeArgs};
-use crate::bench::{self, BenchArgs};
 use crate::explain::{self, ExplainArgs};
 use crate::export::ExportArgs;
 use crate::profile::{self, ProfileArgs};
-use crate::readiness::RtArgs;
 use crate::record::RecordArgs;
-use crate::seconds::seconds;
 
 const EXAMPLES: &str = "\
 Exit status: 0 fine, 1 error, 2 an alert fired (watch, record), a limit was
@@ -140,7 +140,7 @@ the group that may read /proc/latency_tracker can run it.")]
     #[command(after_help = analyze::EXAMPLES)]
     Analyze(AnalyzeArgs),
     /// Measures how long a CPU is kept from a task, how late a task is woken, and what LTTng can record.
-    #[command(after_help = bench::EXAMPLES)]
+    #[command(after_help = lt_bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
     /// Shows what the probes themselves cost, by the processor's counters.
     #[command(after_help = "Examples:\n  rmmod latency_tracker\n  \

@@ -19,10 +19,9 @@ pub(crate) mod watch;
 
 use std::time::Duration;
 
+use lt_common::instance::Refusal;
+use lt_common::module;
 use lt_proc::{Fields, Nanos, ProcError, ProcRoot};
-
-use crate::instance::Refusal;
-use crate::module;
 
 /// The names that a command is about: the given one, or all.
 pub(crate) fn names(root: &ProcRoot, name: Option<&str>) -> Result<Vec<String>, ProcError> {

@@ -24,14 +24,14 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, Result, bail};
+use lt_common::{Outcome, out};
 use lt_proc::evidence::Evidence;
 use lt_proc::{Alert, StreamLine};
 use serde::{Deserialize, Serialize};
 
 use self::why::Why;
 use crate::analyze::interrupted;
-use crate::trace::{self, Keep, Told};
-use crate::{Outcome, out};
+use crate::trace::{self, Beside, Keep, Told};
 
 /// A file that has no alerts may have anything, in very long lines. So much of that is shown.
 const LONGEST: usize = 200;
@@ -61,8 +61,9 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<Outcome> {
     let interrupted = interrupted()?;
     let evidence = proofs::read(&args.capture)?;
     let drawn = args.perfetto.is_some();
-    let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn)?;
-    let reports = reports(&told, &alerts, &evidence, requests);
+    let goes_on = &mut || ();
+    let (told, requests) = read(&trace, &alerts, &evidence, &interrupted, drawn, goes_on)?;
+    let reports = reports(&told, &alerts, &evidence, requests, goes_on);
     if let Some(file) = &args.perfetto {
         draw::draw(&told, &evidence, &reports, file, &interrupted)?;
     }
@@ -157,12 +158,42 @@ fn lines(file: &Path) -> Result<Vec<Alert>> {
     Ok(alerts)
 }
 
-/// An explanation of each alert as text, from the trace below `trace`, the directory `trace` of a capture.
-pub(crate) fn explain(trace: &Path, alerts: &[Alert]) -> Result<Vec<String>> {
+/// An explanation of each alert as text, from the trace below `trace`, the directory `trace` of a capture. Calls
+/// `goes_on` often while it reads, and before it explains each alert.
+pub(crate) fn explain(
+    trace: &Path,
+    alerts: &[Alert],
+    goes_on: &mut dyn FnMut(),
+) -> Result<Vec<String>> {
     let evidence = proofs::read(trace)?;
-    let (told, requests) = read(trace, alerts, &evidence, &AtomicBool::new(false), false)?;
-    let reports = reports(&told, alerts, &evidence, requests);
+    let never = AtomicBool::new(false);
+    let (told, requests) = read(trace, alerts, &evidence, &never, false, goes_on)?;
+    let reports = reports(&told, alerts, &evidence, requests, goes_on);
     Ok(reports.into_iter().map(|report| report.text).collect())
+}
+
+/// Events between two calls of `goes_on`.
+const OFTEN: u64 = 1 << 10;
+
+/// Looks at each event for the explanations of requests, and calls `goes_on`.
+struct Watch<'a> {
+    explainers: block::Explainers,
+    seen: u64,
+    goes_on: &'a mut dyn FnMut(),
+}
+
+impl Beside for Watch<'_> {
+    fn begin(&mut self, reader: &lt_ctf::Reader) {
+        self.explainers.begin(reader);
+    }
+
+    fn see(&mut self, event: &lt_ctf::Event<'_>) {
+        self.seen += 1;
+        if self.seen.is_multiple_of(OFTEN) {
+            (self.goes_on)();
+        }
+        self.explainers.see(event);
+    }
 }
 
 /// Reads the trace, with who ran if an alert needs that, or a picture. Also an explanation of each alert of a request.
@@ -172,22 +203,21 @@ fn read(
     evidence: &Evidence,
     interrupted: &AtomicBool,
     drawn: bool,
+    goes_on: &mut dyn FnMut(),
 ) -> Result<(Told, Vec<block::Explanation>)> {
     let threads = drawn || alerts.iter().any(|alert| !block::explains(alert));
     let keep = if threads { Keep::All } else { Keep::Nothing };
-    let mut explainers = block::Explainers::new(alerts);
-    let mut told = trace::read_beside(
-        trace,
-        keep,
-        evidence,
-        alerts,
-        interrupted,
-        Some(&mut explainers),
-    )?;
+    let mut watch = Watch {
+        explainers: block::Explainers::new(alerts),
+        seen: 0,
+        goes_on,
+    };
+    let mut told =
+        trace::read_beside(trace, keep, evidence, alerts, interrupted, Some(&mut watch))?;
     if threads {
         told = told.with_threads(trace)?;
     }
-    let requests = explainers.finish(&told).collect();
+    let requests = watch.explainers.finish(&told).collect();
     Ok((told, requests))
 }
 
@@ -196,9 +226,10 @@ fn reports<'a>(
     alerts: &'a [Alert],
     evidence: &Evidence,
     requests: Vec<block::Explanation>,
+    goes_on: &mut dyn FnMut(),
 ) -> Vec<Report<'a>> {
     let mut requests = requests.into_iter();
-    let report = |alert: &'a Alert| match block::explains(alert) {
+    let mut report = |alert: &'a Alert| match block::explains(alert) {
         false => {
             let why = Why::new(told, alert, evidence);
             Report {
@@ -218,5 +249,9 @@ fn reports<'a>(
             }
         }
     };
-    alerts.iter().map(report).collect()
+    let one = |alert| {
+        goes_on();
+        report(alert)
+    };
+    alerts.iter().map(one).collect()
 }

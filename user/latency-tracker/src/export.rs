@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use clap::Args;
+use lt_common::Outcome;
+use lt_common::out;
+use lt_common::wait::{Signals, Wake};
 use lt_export::Server;
 use lt_proc::ProcRoot;
 
-use crate::Outcome;
-use crate::out;
 use crate::service::Service;
-use crate::wait::{Signals, Wake};
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {

@@ -3,50 +3,28 @@
 //! `latency-tracker`: finds out in production why something was late.
 //!
 //! One command, one action. The kernel module does the work; this program arranges it, waits for it
-//! and shows it. Formats live in `lt-proc` and `lt-ctf`; here is policy.
+//! and shows it. Formats live in `lt-proc` and `lt-ctf`, `bench` in `lt-bench`, `check --rt` in `lt-readiness`; here is
+//! policy.
 
 mod action;
 mod analyze;
-mod bench;
 mod cli;
 mod cmd;
 mod config;
-mod exec;
 mod explain;
 mod export;
-mod instance;
-mod kmsg;
-mod lttng;
-mod module;
-mod out;
 mod perfetto;
 mod profile;
-mod readiness;
 mod record;
-mod rt;
-mod seconds;
 mod service;
-mod size;
 mod trace;
-mod wait;
-mod way;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use lt_common::{Outcome, out};
 
 use crate::cli::{Cli, Command};
-
-/// How a command ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// As requested; exit status 0.
-    Fine,
-    /// Something is wrong, and has been reported; exit status 1.
-    Wrong,
-    /// An alert fired, or a limit was passed; exit status 2.
-    Alert,
-}
 
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
@@ -79,7 +57,9 @@ fn main() -> ExitCode {
         Command::Captures(args) => cmd::captures::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Export(args) => export::run(&root, &args),
-        Command::Bench(args) => bench::run(&root, &args),
+        Command::Bench(args) => lt_bench::run(&root, &args, |trace, alerts| {
+            explain::explain(trace, alerts, &mut || ())
+        }),
         Command::Measure(args) => cmd::measure::run(&root, &args),
         Command::Check(args) => cmd::check::run(&root, &args),
         Command::Completions { shell } => cmd::generate::completions(shell),

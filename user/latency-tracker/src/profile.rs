@@ -22,6 +22,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use lt_common::Outcome;
+use lt_common::out;
+use lt_common::out::file::replace;
 use lt_proc::{ProcRoot, Span};
 use serde::Serialize;
 
@@ -29,9 +32,6 @@ use self::args::{Action, CompareArgs, DrawArgs, SaveArgs, SpanArgs};
 pub(crate) use self::args::{EXAMPLES, ProfileArgs};
 use self::compare::Comparison;
 use self::file::{ProfileFile, Sample};
-use crate::Outcome;
-use crate::out;
-use crate::out::file::replace;
 
 pub(crate) fn run(root: &ProcRoot, args: &ProfileArgs) -> Result<Outcome> {
     match &args.action {

@@ -16,7 +16,6 @@
 //! that is killed leaves a note for the next one (see [`leftovers`]).
 
 mod args;
-pub(crate) mod capture;
 mod estimate;
 mod evidence;
 mod flight;
@@ -30,11 +29,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use lt_common::Outcome;
+use lt_common::capture::{Captures, Partial, Record, Taken, size_of};
+use lt_common::out::{self, bytes, note};
+use lt_common::wait::{Signals, Wake};
 use lt_proc::evidence::Evidence;
 use lt_proc::{Nanos, ProcRoot};
 
 pub(crate) use self::args::RecordArgs;
-use self::capture::{Captures, Partial, Record, Taken, size_of};
 use self::estimate::Estimate;
 use self::evidence::Collector;
 use self::flight::Flight;
@@ -43,11 +45,8 @@ use self::leftovers::Note;
 use self::policy::{History, Skip};
 use self::room::room;
 use self::stream::{Stream, Woken};
-use crate::Outcome;
 use crate::explain::explain;
-use crate::out::{self, bytes, note};
 use crate::service::Service;
-use crate::wait::{Signals, Wake};
 
 /// Where captures go unless another place is given.
 pub(crate) const CAPTURES: &str = "/var/lib/latency-tracker/captures";
@@ -61,7 +60,7 @@ const EXPLAINED: usize = 3;
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     let signals = Signals::catch()?;
     let service = Service::find();
-    crate::instance::load_module(root)?;
+    lt_common::instance::load_module(root)?;
     leftovers::clean(root);
     instance::check(root, args)?;
     let captures = Captures::open(&args.output)?;
@@ -127,7 +126,7 @@ fn estimate(
 
 /// As soon as possible after the alert, or the ring has moved on. A lack of permission is not fatal.
 fn real_time() {
-    for result in [crate::rt::raise(), crate::rt::lock_memory()] {
+    for result in [lt_common::rt::raise(), lt_common::rt::lock_memory()] {
         if let Err(error) = result {
             note(&format!(
                 "{error:#}: on a busy machine a snapshot may come late"
@@ -276,8 +275,10 @@ impl Recorder<'_> {
         let seen = evidence.woken(&woken.alerts);
         if self.args.post_trigger.0 > 0 {
             // A signal cuts the wait short, not the capture; the next wait sees another one.
-            let _ = self.signals.sleep(self.args.post_trigger.into())?;
+            let time = self.args.post_trigger.into();
+            self.service.sleep(self.signals, time)?;
         }
+        self.service.alive();
         let (partial, failure) = match flight.snapshot(self.captures) {
             Ok(partial) => (Ok(partial), None),
             // What there is of the trace has been removed: perhaps there is room for the alerts now.
@@ -321,7 +322,7 @@ impl Recorder<'_> {
             Nanos(took.as_nanos() as u64)
         ))?;
         if explained {
-            out::line(&self.explanation(&partial, woken)?)?;
+            out::line(&explanation(self.service, self.captures, &partial, woken))?;
         }
         let path = match self.captures.keep(partial, number) {
             Ok(path) => path,
@@ -376,35 +377,6 @@ impl Recorder<'_> {
         for alert in &woken.alerts {
             note(&out::printable(&alert.to_string()));
         }
-    }
-
-    /// Explains the slowest alerts; a trace that cannot be read is said, not fatal.
-    fn explanation(&self, partial: &Partial, woken: &Woken) -> Result<String> {
-        let mut slowest = woken.alerts.clone();
-        slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
-        slowest.truncate(EXPLAINED);
-        let trace = partial.path.join("trace");
-        // A thread of its own runs at ordinary priority: reading a trace takes a while.
-        let explained =
-            std::thread::scope(|scope| scope.spawn(|| explain(&trace, &slowest)).join());
-        let text = match explained {
-            Ok(Ok(texts)) => {
-                let more = woken.alerts.len() - slowest.len();
-                let rest = if more > 0 {
-                    format!("\n{more} more in alert.json.\n")
-                } else {
-                    String::new()
-                };
-                texts.join("\n") + &rest
-            }
-            Ok(Err(error)) => format!("No explanation: {error:#}\n"),
-            Err(_) => "No explanation: the reader of the trace failed.\n".to_string(),
-        };
-        if let Err(error) = partial.write("explanation.txt", &text) {
-            note(&format!("explanation not saved: {error:#}"));
-            note(&room(self.captures.path()));
-        }
-        Ok(text)
     }
 
     /// Whether a capture of `size` bytes fits, after removing old ones if that was asked for.
@@ -480,5 +452,123 @@ impl Recorder<'_> {
             out::thousands(history.missed),
             out::lost(&stats),
         ))
+    }
+}
+
+/// Explains the slowest alerts; a trace that cannot be read is said, not fatal.
+fn explanation(service: &Service, captures: &Captures, partial: &Partial, woken: &Woken) -> String {
+    let mut slowest = woken.alerts.clone();
+    slowest.sort_by_key(|a| std::cmp::Reverse(a.delay));
+    slowest.truncate(EXPLAINED);
+    let trace = partial.path.join("trace");
+    // A thread of its own runs at ordinary priority: reading a trace takes a while.
+    let explained = std::thread::scope(|scope| {
+        let explain = || explain(&trace, &slowest, &mut service.progress());
+        scope.spawn(explain).join()
+    });
+    let text = match explained {
+        Ok(Ok(texts)) => {
+            let more = woken.alerts.len() - slowest.len();
+            let rest = if more > 0 {
+                format!("\n{more} more in alert.json.\n")
+            } else {
+                String::new()
+            };
+            texts.join("\n") + &rest
+        }
+        Ok(Err(error)) => format!("No explanation: {error:#}\n"),
+        Err(_) => "No explanation: the reader of the trace failed.\n".to_string(),
+    };
+    if let Err(error) = partial.write("explanation.txt", &text) {
+        note(&format!("explanation not saved: {error:#}"));
+        note(&room(captures.path()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Result;
+    use std::os::unix::net::UnixDatagram;
+    use std::process::Command;
+
+    use lt_proc::Alert;
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    use super::*;
+
+    /// Runs as a service in a process of its own: waits for a signal, and explains an alert.
+    #[test]
+    #[ignore = "part of the next test"]
+    fn a_service() {
+        if std::env::var_os("NOTIFY_SOCKET").is_none() {
+            return;
+        }
+        let signals = Signals::catch().unwrap();
+        let service = Service::find();
+        service.sleep(&signals, Duration::from_secs(3600)).unwrap();
+        service.status("explains");
+        let traces = crate::trace::test_traces();
+        let directory = traces.path().join("captures");
+        let captures = Captures::open(&directory).unwrap();
+        let partial = captures.partial().unwrap();
+        std::fs::rename(traces.path().join("compact"), partial.path.join("trace")).unwrap();
+        let alert = "seq=1 time=22672338106 instance=a tracker=offcpu reason=threshold delay=300000000 threshold=1 \
+                     cpu=0 pid=187 tid=195 comm=\"lttng-consumerd\"";
+        let woken = Woken {
+            alerts: vec![Alert::parse(alert).unwrap()],
+            ..Woken::default()
+        };
+        let text = explanation(&service, &captures, &partial, &woken);
+        assert!(!text.contains("No explanation"), "{text}");
+        service.stopping();
+    }
+
+    #[test]
+    fn the_watchdog_is_reset_while_a_trace_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        let mut service = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "record::tests::a_service", "--ignored"])
+            .env("NOTIFY_SOCKET", &path)
+            .env("WATCHDOG_USEC", "1")
+            .env_remove("WATCHDOG_PID")
+            .env_remove("JOURNAL_STREAM")
+            .spawn()
+            .unwrap();
+        let pid = Pid::from_raw(service.id().cast_signed());
+        // Not even a service that fails leaves this test waiting.
+        let ended = std::thread::spawn(move || {
+            let status = service.wait().unwrap();
+            let end = UnixDatagram::unbound().unwrap();
+            end.send_to(b"ended", &path).unwrap();
+            status
+        });
+        let next = || -> Result<String> {
+            let mut message = [0; 256];
+            let length = socket.recv(&mut message)?;
+            Ok(String::from_utf8_lossy(&message[..length]).into_owned())
+        };
+        let resets_until = |last: &str| {
+            let mut resets = 0;
+            loop {
+                match next().unwrap().trim_end() {
+                    "WATCHDOG=1" => resets += 1,
+                    message if message == last => return resets,
+                    message => assert_ne!(message, "ended", "after {resets} resets"),
+                }
+            }
+        };
+        // While it waits it resets the watchdog again and again, until the signal.
+        for _ in 0..3 {
+            assert_eq!(next().unwrap().trim_end(), "WATCHDOG=1");
+        }
+        kill(pid, Signal::SIGTERM).unwrap();
+        resets_until("STATUS=explains");
+        let resets = resets_until("STOPPING=1");
+        assert!(resets > 1, "{resets} resets while 4,756 events are read");
+        assert!(ended.join().unwrap().success());
     }
 }

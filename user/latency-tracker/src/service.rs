@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What systemd is told by a command that it runs as a service: that it is ready, that it is alive, and each alert, as
-//! an entry of the journal with a field for each word of the alert. Otherwise all of this does nothing.
+//! Messages to systemd from a command that runs as its service: ready, alive and status notifications, and an entry in
+//! the journal for each alert, with a field for each word. Outside a service, nothing is sent.
 
 use std::fs;
 use std::io::Write;
@@ -11,10 +11,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use lt_common::out::{self, note};
+use lt_common::wait::{Signals, Wake};
 use lt_proc::Alert;
 use sd_notify::NotifyState;
-
-use crate::out::{self, note};
 
 /// Where entries go.
 const JOURNAL: &str = "/run/systemd/journal/socket";
@@ -61,7 +61,7 @@ impl Service {
         tell(&[NotifyState::Stopping]);
     }
 
-    /// To be called by [`Service::next`], and before what takes long.
+    /// Resets the watchdog. Call it before [`Service::next`] and before long operations.
     pub(crate) fn alive(&self) {
         if self.watchdog.is_some() {
             tell(&[NotifyState::Watchdog]);
@@ -72,6 +72,30 @@ impl Service {
     pub(crate) fn next(&self, end: Option<Instant>) -> Option<Instant> {
         let due = self.watchdog.map(|time| Instant::now() + time / 2);
         [due, end].into_iter().flatten().min()
+    }
+
+    /// Waits for `time`, or until a signal, and resets the watchdog meanwhile.
+    pub(crate) fn sleep(&self, signals: &Signals, time: Duration) -> Result<()> {
+        let end = Instant::now() + time;
+        loop {
+            self.alive();
+            match signals.wait(None, self.next(Some(end)))? {
+                Wake::Timeout if Instant::now() < end => {}
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    /// Returns a function for a long operation to call at each step: it resets the watchdog when that is due, so that an
+    /// operation that hangs is still noticed.
+    pub(crate) fn progress(&self) -> impl FnMut() {
+        let mut due = self.next(None);
+        move || {
+            if due.is_some_and(|due| due <= Instant::now()) {
+                self.alive();
+                due = self.next(None);
+            }
+        }
     }
 
     /// Enters them in the journal, with the capture that has them. What cannot be entered is said.

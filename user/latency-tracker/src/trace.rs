@@ -13,3 +13,6 @@ mod when;
 
 pub(crate) use self::feed::{Beside, Keep, Told, read, read_beside, read_within};
 pub(crate) use self::when::When;
+
+#[cfg(test)]
+pub(crate) use self::feed::tests::traces as test_traces;

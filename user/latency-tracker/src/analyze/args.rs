@@ -5,10 +5,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lt_common::size::Size;
 use lt_proc::Nanos;
 
 use super::fold::Part;
-use crate::size::Size;
 use crate::trace::When;
 
 pub(crate) const EXAMPLES: &str = "\

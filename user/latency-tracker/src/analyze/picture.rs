@@ -20,12 +20,12 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Result, bail};
+use lt_common::out;
 use lt_model::why::{Cause, Piece, Wait, waits};
 use lt_model::{Class, Interval, Model, State, ThreadId, Use, Waker};
 
 use super::show::Shown;
 use super::words::{Facts, name, used_by};
-use crate::out;
 use crate::perfetto::{Arrow, Details, Track, Value, Writer};
 
 /// How often it is looked at whether somebody wants us to end, in slices.

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 
+use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Piece, Place, causes, instead};
 use lt_model::{
     Context, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector, why,
@@ -13,7 +14,6 @@ use serde::Serialize;
 
 use super::fold::{self, Part, Row};
 use super::words::{Facts, disk_name, held, is_call, name_at, remedy, unrecorded, used_by};
-use crate::out;
 
 /// Threads that wait for each other are indented by one column each, up to this.
 const DEEPEST: usize = 12;

@@ -4,12 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use lt_common::out;
 use lt_model::why::{Cause, Leaf, Piece, Quota, handled, looks_like_a_quota, used};
 use lt_model::{Events, Model, Use};
 
 use super::show::{Group, Shown};
 use super::words::{addition, held, name_at, unrecorded, used_by};
-use crate::out;
 use lt_proc::Nanos;
 
 /// If the largest cause is less than half of the time, a sentence names at most this many others

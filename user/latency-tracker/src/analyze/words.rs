@@ -2,12 +2,11 @@
 
 //! What threads, causes and reasons are called.
 
+use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Place, Quota};
 use lt_model::{
     Disk, Events, Handler, Kind, Model, Name, Raiser, Runtime, ThreadId, Unrecorded, Use, Vector,
 };
-
-use crate::out;
 
 /// What is known beside a trace, for those who tell of it.
 #[derive(Debug)]

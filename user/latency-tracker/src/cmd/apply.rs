@@ -8,14 +8,14 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use lt_common::Outcome;
+use lt_common::instance::{create, load_module, try_out};
+use lt_common::out;
 use lt_proc::{ProcRoot, Setting, TrackerInfo};
 use nix::fcntl::{Flock, FlockArg};
 
-use crate::Outcome;
 use crate::cli::ApplyArgs;
 use crate::config::{Config, DIRECTORY, Entry};
-use crate::instance::{create, load_module, try_out};
-use crate::out;
 
 /// Where `apply` notes what it has started, until the machine restarts.
 const STATE: &str = "/run/latency-tracker";

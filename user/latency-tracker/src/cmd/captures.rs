@@ -7,13 +7,13 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
+use lt_common::Outcome;
+use lt_common::capture::{numbered, size_of};
+use lt_common::out::{self, Colour};
 use lt_proc::{Alert, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::Outcome;
 use crate::cli::CapturesArgs;
-use crate::out::{self, Colour};
-use crate::record::capture::{numbered, size_of};
 
 /// The part of `alert.json` that matters here.
 #[derive(Deserialize)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `check`: is this machine ready? One line a question: ok, warn or bad, and what to do. With `--rt`, is it
-//! ready for real-time work: [`readiness`].
+//! ready for real-time work: [`lt_readiness`].
 
 mod config;
 
@@ -9,15 +9,15 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
+use lt_common::Outcome;
+use lt_common::exec::{self, Exec};
+use lt_common::module;
+use lt_common::out::{self, Colour};
 use lt_proc::ProcRoot;
+use lt_readiness::{Line, State};
 use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
 
-use crate::Outcome;
 use crate::cli::CheckArgs;
-use crate::exec::{self, Exec};
-use crate::module;
-use crate::out::{self, Colour};
-use crate::readiness::{self, Line, State};
 
 #[derive(Debug)]
 struct Answer {
@@ -58,7 +58,7 @@ impl Answer {
 
 pub(crate) fn run(root: &ProcRoot, args: &CheckArgs) -> Result<Outcome> {
     if let Some(cpus) = &args.real_time.rt {
-        return readiness::run(&args.real_time, cpus, args.json);
+        return lt_readiness::run(&args.real_time, cpus, args.json);
     }
     if let Some(paths) = &args.config {
         return show(config::answers(root, paths), args.json);

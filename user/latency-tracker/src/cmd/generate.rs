@@ -8,8 +8,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::CommandFactory;
+use lt_common::Outcome;
 
-use crate::Outcome;
 use crate::cli::Cli;
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {

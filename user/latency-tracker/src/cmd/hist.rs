@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use lt_common::Outcome;
+use lt_common::out;
+use lt_common::seconds::seconds;
+use lt_common::wait::{Signals, Wake};
 use lt_proc::{Bucket, Histogram, Log2Hist, Nanos, Percentile, ProcRoot, Stats, Unit};
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::cli::HistArgs;
-use crate::out;
-use crate::seconds::seconds;
-use crate::wait::{Signals, Wake};
 
 /// What `--json` prints; times in ns.
 #[derive(Serialize)]

@@ -3,13 +3,13 @@
 //! `list`: the instances that exist, and the trackers that could be started.
 
 use anyhow::{Result, bail};
+use lt_common::Outcome;
+use lt_common::out::{self, Colour};
 use lt_proc::{Instance, Nanos, ParamInfo, ProcRoot, Stats, TrackerInfo};
 use serde::Serialize;
 
 use super::unseen::unseen;
-use crate::Outcome;
 use crate::cli::ListArgs;
-use crate::out::{self, Colour};
 
 /// An instance and its counters.
 #[derive(Serialize)]
@@ -156,7 +156,7 @@ fn counter(key: &str, n: u64) -> Vec<String> {
 fn trackers(all: &[TrackerInfo], name: Option<&str>, json: bool) -> Result<Outcome> {
     let names = || all.iter().map(|t| t.name.as_str());
     if let Some(name) = name.filter(|name| names().all(|n| n != *name)) {
-        let hint = match crate::instance::meant(name, names()) {
+        let hint = match lt_common::instance::meant(name, names()) {
             Some(meant) => format!("did you mean {meant}?"),
             None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
         };

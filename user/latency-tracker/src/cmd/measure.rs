@@ -3,11 +3,11 @@
 //! `measure`: what the probes themselves cost on this machine, and what the slowest runs have in common.
 
 use anyhow::{Result, bail};
+use lt_common::Outcome;
+use lt_common::out::{self, Colour};
 use lt_proc::{Measure, MeasuredProbe, Outliers, ProcRoot, Taken};
 
-use crate::Outcome;
 use crate::cli::MeasureArgs;
-use crate::out::{self, Colour};
 
 /// From this factor on the slowest runs have more of an event than the others.
 const MORE: f64 = 2.0;

@@ -4,13 +4,13 @@
 //! cannot be among them.
 
 use anyhow::Result;
+use lt_common::Outcome;
+use lt_common::out;
 use lt_proc::{Pending, ProcError, ProcRoot};
 use serde::Serialize;
 
 use super::unseen::unseen;
-use crate::Outcome;
 use crate::cli::PendingArgs;
-use crate::out;
 
 #[derive(Serialize)]
 struct Row<'a> {

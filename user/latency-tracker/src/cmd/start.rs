@@ -3,12 +3,12 @@
 //! `start`: creates an instance, or changes one; loads the module when it is missing.
 
 use anyhow::Result;
+use lt_common::Outcome;
+use lt_common::instance::{create, load_module};
+use lt_common::out;
 use lt_proc::ProcRoot;
 
-use crate::Outcome;
 use crate::cli::StartArgs;
-use crate::instance::{create, load_module};
-use crate::out;
 
 pub(crate) fn run(root: &ProcRoot, args: &StartArgs) -> Result<Outcome> {
     load_module(root)?;

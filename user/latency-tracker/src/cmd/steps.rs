@@ -3,12 +3,12 @@
 //! `steps`: which kind of step takes the time on the ways from interrupts and timers to tasks.
 
 use anyhow::{Result, bail};
+use lt_common::Outcome;
+use lt_common::out;
 use lt_proc::{Nanos, ProcRoot, StepTime};
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::cli::StepsArgs;
-use crate::out;
 
 /// How wide the bar of a step is that takes all the time.
 const BAR: usize = 16;

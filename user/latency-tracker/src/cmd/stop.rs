@@ -3,11 +3,11 @@
 //! `stop`: removes instances; one that cannot be removed does not prevent removing the others.
 
 use anyhow::Result;
+use lt_common::Outcome;
+use lt_common::out;
 use lt_proc::ProcRoot;
 
-use crate::Outcome;
 use crate::cli::StopArgs;
-use crate::out;
 
 pub(crate) fn run(root: &ProcRoot, args: &StopArgs) -> Result<Outcome> {
     let names = if args.all {

@@ -14,13 +14,13 @@
 use std::io::IsTerminal;
 
 use anyhow::{Result, bail};
+use lt_common::Outcome;
+use lt_common::out::{self, Colour};
+use lt_common::wait::Signals;
 use lt_proc::{Nanos, Pending, ProcError, ProcRoot, WayStep, way_so_far};
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::cli::TreeArgs;
-use crate::out::{self, Colour};
-use crate::wait::Signals;
 
 /// Clears a terminal, and goes to its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";

@@ -6,15 +6,15 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use lt_common::Outcome;
+use lt_common::out::{self, Colour};
+use lt_common::wait::{Lines, Signals, Wake};
+use lt_common::way;
 use lt_proc::{Alert, ProcRoot, StreamLine};
 use serde::Serialize;
 
-use crate::Outcome;
 use crate::action;
 use crate::cli::WatchArgs;
-use crate::out::{self, Colour};
-use crate::wait::{Lines, Signals, Wake};
-use crate::way;
 
 /// What `--json` prints when the ring overtook us.
 #[derive(Serialize)]

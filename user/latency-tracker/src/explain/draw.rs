@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Result;
+use lt_common::out;
 use lt_proc::Nanos;
 use lt_proc::evidence::Evidence;
 
@@ -13,7 +14,6 @@ use super::why::Why;
 use super::{Report, block, proofs};
 use crate::analyze::picture::{Alarm, Picture, Way};
 use crate::analyze::words::Facts;
-use crate::out;
 use crate::perfetto::Value;
 use crate::trace::Told;
 

@@ -5,9 +5,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use lt_common::seconds::seconds;
 use lt_proc::Nanos;
-
-use crate::seconds::seconds;
 
 pub(crate) const EXAMPLES: &str = "\
 Examples:

@@ -8,13 +8,13 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use lt_common::Outcome;
+use lt_common::out;
+use lt_common::wait::{Signals, Wake};
 use lt_proc::{ProcRoot, Profile, Span};
 
 use super::args::RecordArgs;
 use super::file::{ProfileFile, Sample};
-use crate::Outcome;
-use crate::out;
-use crate::wait::{Signals, Wake};
 
 pub(crate) fn run(root: &ProcRoot, args: &RecordArgs) -> Result<Outcome> {
     ensure!(

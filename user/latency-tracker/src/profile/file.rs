@@ -9,11 +9,10 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail, ensure};
+use lt_common::out::file::replace;
 use lt_proc::{ClassCounts, ProcRoot, Profile};
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
-
-use crate::out::file::replace;
 
 /// The value of `format`.
 const FORMAT: &str = "latency-tracker profile";

@@ -7,14 +7,14 @@
 //! that a single slow operation is seen beside a million fast ones. Each cell has a title, which
 //! browsers show under the pointer.
 
-use lt_measure::{round, text};
+use lt_common::out::thousands;
+use lt_common::shapes::{round, text};
 use lt_proc::Nanos;
 use svg::Document;
 use svg::node::element::{Group, Rectangle, Title};
 
 use super::file::{ProfileFile, Sample};
 use super::words::class_name;
-use crate::out::thousands;
 
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 24.0;

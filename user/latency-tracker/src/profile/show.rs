@@ -3,11 +3,11 @@
 //! `profile show`: the table for a person.
 
 use anyhow::Result;
+use lt_common::Outcome;
+use lt_common::out;
 use lt_proc::{Nanos, ProcRoot, Profile, Span};
 
 use super::args::ShowArgs;
-use crate::Outcome;
-use crate::out;
 
 pub(crate) fn run(root: &ProcRoot, args: &ShowArgs) -> Result<Outcome> {
     let name = super::instance(root, args.source.name.as_deref())?;

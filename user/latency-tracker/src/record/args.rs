@@ -5,13 +5,13 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lt_common::lttng::events::{default_events, left_out_if_lean, matches};
+use lt_common::lttng::{Buffers, Format};
+use lt_common::seconds::seconds;
+use lt_common::size::Size;
 use lt_proc::{Nanos, Setting};
 
 use super::policy::Policy;
-use crate::lttng::events::{default_events, left_out_if_lean, matches};
-use crate::lttng::{Buffers, Format};
-use crate::seconds::seconds;
-use crate::size::Size;
 
 const EXAMPLES: &str = "\
 Exit status: 0 no alert came, 1 error, 2 an alert fired.

@@ -14,10 +14,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-
-use crate::lttng::Buffers;
-use crate::lttng::events::matches;
-use crate::out::bytes;
+use lt_common::lttng::Buffers;
+use lt_common::lttng::events::matches;
+use lt_common::out::bytes;
 
 /// Above this a sample is measured in bytes only.
 const COUNT_UP_TO: u64 = 64 << 20;

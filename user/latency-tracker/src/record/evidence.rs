@@ -23,6 +23,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use lt_common::out::{self, note};
 use lt_proc::evidence::{Evidence, Function, Task};
 use lt_proc::{Alert, Nanos};
 use nix::time::{ClockId, clock_gettime};
@@ -30,7 +31,6 @@ use nix::time::{ClockId, clock_gettime};
 use self::cgroups::Groups;
 use self::disks::Disks;
 use self::functions::Unknown;
-use crate::out::{self, note};
 
 /// Most late tasks of a capture that are read, the latest first.
 const MOST_TASKS: usize = 64;

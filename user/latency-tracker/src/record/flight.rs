@@ -8,13 +8,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use lt_common::capture::{Captures, Partial};
+use lt_common::lttng::events::{Known, is_expected};
+use lt_common::lttng::{self, Buffers, Daemon, Format, Session};
+use lt_common::out::note;
 
 use super::args::RecordArgs;
-use super::capture::{Captures, Partial};
 use super::leftovers::Note;
-use crate::lttng::events::{Known, is_expected};
-use crate::lttng::{self, Buffers, Daemon, Format, Session};
-use crate::out::note;
 
 /// A running flight recorder.
 #[derive(Debug)]

@@ -5,12 +5,12 @@
 use std::fs;
 
 use anyhow::{Result, bail};
+use lt_common::out::note;
 use lt_proc::{Instance, ProcRoot, Setting, parse_duration};
 
 use super::args::RecordArgs;
 use super::leftovers::Note;
 use super::stream::Stream;
-use crate::out::note;
 
 /// Refuses what cannot work before anything is started: an instance that does not exist, one that differs, a tracker or a
 /// parameter that the module does not have. The values are checked by the kernel, in [`Armed::prepare`].
@@ -19,7 +19,7 @@ pub(crate) fn check(root: &ProcRoot, args: &RecordArgs) -> Result<()> {
         root.instance(&args.name)?;
         return Ok(());
     };
-    crate::instance::check(root, tracker, &args.settings)?;
+    lt_common::instance::check(root, tracker, &args.settings)?;
     let existing = root.instances()?.into_iter().find(|i| i.name == args.name);
     match existing
         .as_ref()
@@ -71,7 +71,7 @@ impl<'a> Armed<'a> {
         if enable {
             settings.push(enabled(false));
         }
-        crate::instance::create(root, &args.name, tracker, &settings, &crate::out::note)?;
+        lt_common::instance::create(root, &args.name, tracker, &settings, &lt_common::out::note)?;
         let armed = Self {
             root,
             instance: root.instance(&args.name)?,

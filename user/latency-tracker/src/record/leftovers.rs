@@ -8,11 +8,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use lt_common::lttng;
+use lt_common::out::note;
 use lt_proc::ProcRoot;
 use serde::{Deserialize, Serialize};
-
-use crate::lttng;
-use crate::out::note;
 
 /// What a run has set up.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::out::bytes;
+use lt_common::out::bytes;
 
 /// `/dev/vda1 (mounted on /) has 12 KiB free of 1.0 GiB`; less where the system does not show it.
 pub(crate) fn room(directory: &Path) -> String {

@@ -10,9 +10,8 @@
 use std::fs::File;
 
 use anyhow::{Context, Result};
+use lt_common::wait::Lines;
 use lt_proc::{Alert, ProcRoot, StreamLine};
-
-use crate::wait::Lines;
 
 /// Most alerts of one wake-up, so that a storm cannot keep a capture from being made.
 const MOST: usize = 4096;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
+use lt_common::out::{self, note};
 use lt_ctf::{Item, Missing, Reader};
 use lt_model::{Builder, Disk, Event, Kept, Model, Release, Wanted, What};
 use lt_proc::Alert;
@@ -17,7 +18,6 @@ use lt_proc::evidence::Evidence;
 use super::kinds::{Kind, kind};
 use super::several::{self, Gap, NEW, SECOND, nanoseconds};
 use super::when::When;
-use crate::out::{self, note};
 
 /// How often the clock, and whether somebody wants us to end, are looked at, in events.
 const OFTEN: u64 = 1 << 16;

@@ -14,11 +14,11 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
+use lt_common::out;
 use lt_ctf::{Class, Reader, Span, Trace};
 use lt_model::{Events, Release};
 
 use super::kinds::{self, Kind};
-use crate::out;
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 /// What is taken for granted of a trace that does not say which kernel it is of.

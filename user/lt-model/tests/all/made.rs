@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Events in few words, and what became of them in few words.
+//! Events in few words. The tests of the command use them, too.
 
-use lt_model::{
-    Builder, Context, Event, Handler, Model, Raiser, Sleep, State, SwitchedOut, ThreadId, Waker,
-    What,
-};
+use lt_model::{Builder, Disk, Event, Kind, Model, Sleep, Stage, SwitchedOut, What};
 
 pub const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Interruptible);
 pub const R: SwitchedOut = SwitchedOut::Preempted;
@@ -14,14 +11,19 @@ pub fn at(time: u64, cpu: u32, what: What<'static>) -> Event<'static> {
     Event { time, cpu, what }
 }
 
-/// One thread gives the processor to another; its name is its number, or what is given.
+/// One thread gives the processor to another. Two have names.
 pub fn switch(time: u64, cpu: u32, prev: i32, out: SwitchedOut, next: i32) -> Event<'static> {
+    let name = |tid| match tid {
+        7 => &b"late"[..],
+        8 => b"hog",
+        _ => b"",
+    };
     let what = What::Switch {
         prev,
-        prev_name: b"",
+        prev_name: name(prev),
         out,
         next,
-        next_name: b"",
+        next_name: name(next),
         prev_prio: None,
         next_prio: None,
     };
@@ -46,76 +48,24 @@ pub fn timer(time: u64, cpu: u32, function: u64) -> [Event<'static>; 2] {
     ]
 }
 
+/// A request that starts at this sector gets as far as `stage`.
+pub fn request(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
+    let what = What::Request {
+        stage,
+        disk,
+        sector,
+    };
+    at(time, 0, what)
+}
+
+/// A disk completes a request of the sectors `range`: the first, and how many.
+pub fn completed(time: u64, disk: Disk, range: Option<(u64, u32)>) -> Event<'static> {
+    let kind = Kind::Plain;
+    at(time, 0, What::Completed { disk, range, kind })
+}
+
 pub fn model(events: &[Event<'_>]) -> Model {
     let mut builder = Builder::new();
     events.iter().for_each(|e| builder.feed(e));
     builder.finish()
-}
-
-/// What a thread did: `0..4 running, 4..6 blocked by 7, 6..7 waiting`.
-pub fn told(model: &Model, tid: i32) -> String {
-    let threads: Vec<_> = model.by_tid(tid).map(|id| of(model, id)).collect();
-    threads.join(" | ")
-}
-
-fn of(model: &Model, id: ThreadId) -> String {
-    let thread = model.thread(id).unwrap();
-    let one = |i: lt_model::Interval| {
-        let by = i
-            .waker
-            .map(|w| format!(" by {}", who(model, &model.waker(w).unwrap())));
-        let what = state(model, i.state);
-        format!("{}..{} {what}{}", i.begin, i.end, by.unwrap_or_default())
-    };
-    let all: Vec<_> = thread.intervals.iter().map(one).collect();
-    let made = thread
-        .maker
-        .map(|w| format!("made by {}: ", who(model, &model.waker(w).unwrap())));
-    made.unwrap_or_default() + &all.join(", ")
-}
-
-fn state(model: &Model, state: State) -> String {
-    match state {
-        State::Unknown(_) => "unknown".into(),
-        State::Running(None) => "running".into(),
-        State::Running(Some(call)) => format!("in {}", model.names.text(call)),
-        State::Interrupted(c) => format!("under {}", context(model, c)),
-        State::Preempted => "preempted".into(),
-        State::Waiting => "waiting".into(),
-        State::Blocked(Sleep::Interruptible, None) => "blocked".into(),
-        State::Blocked(Sleep::Interruptible, Some(call)) => {
-            format!("blocked in {}", model.names.text(call))
-        }
-        State::Blocked(sleep, _) => format!("blocked {sleep:?}"),
-    }
-}
-
-fn who(model: &Model, waker: &Waker) -> String {
-    match (waker.by(), waker.context) {
-        (Some(id), _) => model.thread(id).unwrap().tid.to_string(),
-        (None, Some(c)) => context(model, c),
-        (None, None) => "nobody known".into(),
-    }
-}
-
-fn context(model: &Model, context: Context) -> String {
-    match context {
-        Context::Irq { number, name } => format!("irq {number} {}", model.names.text(name)),
-        Context::Softirq { vector, by, .. } => match by {
-            Raiser::Device(Handler(number, name)) => {
-                format!(
-                    "{} of irq {number} {}",
-                    vector.name(),
-                    model.names.text(name)
-                )
-            }
-            Raiser::Ipi(name) => format!("{} of ipi {}", vector.name(), model.names.text(name)),
-            Raiser::Unrecorded => vector.name().into(),
-            by => format!("{} of {by:?}", vector.name()),
-        },
-        Context::Timer => "timer".into(),
-        Context::Ipi(name) => format!("ipi {}", model.names.text(name)),
-        Context::Disk(disk) => format!("disk {disk}"),
-        Context::Unseen => "unseen".into(),
-    }
 }

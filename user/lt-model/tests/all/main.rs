@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! The state machines, and the answers from what they give: by tables of events, and by any events at all.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test may stop at the first surprise"
+)]
+#![expect(unreachable_pub, reason = "shorter, and no other crate sees it")]
 
 mod anything;
 mod limits;
@@ -10,5 +15,6 @@ mod missing;
 mod recorded;
 mod states;
 mod tiles;
+mod told;
 mod wakers;
 mod why;

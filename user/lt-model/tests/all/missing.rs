@@ -5,6 +5,7 @@
 use lt_model::{Builder, Disk, Event, Events, What};
 
 use crate::made::*;
+use crate::told::told;
 
 const NET_RX: u32 = 3;
 const WAKES: u64 = 0x10;
@@ -132,18 +133,7 @@ fn a_packet_is_of_nobody_if_there_are_no_events_of_handlers() {
 fn a_request_is_completed_by_the_disk_if_there_are_no_events_of_handlers() {
     let disk = Disk(8 << 20);
     let range = None;
-    let done = [
-        at(
-            3,
-            0,
-            What::Completed {
-                disk,
-                range,
-                kind: lt_model::Kind::Plain,
-            },
-        ),
-        waking(4, 0, 7),
-    ];
+    let done = [completed(3, disk, range), waking(4, 0, 7)];
     assert_eq!(waker(None, b"thread", &done), "3");
     assert_eq!(waker(Some(Events::Handlers), b"thread", &done), "disk 8:0");
 }

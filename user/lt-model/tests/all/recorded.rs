@@ -5,6 +5,7 @@
 use lt_model::{Builder, Event, Model, State, Unrecorded, Use, What};
 
 use crate::made::*;
+use crate::told::told;
 
 /// The model of these events, of streams that reach from one time to another.
 fn model_of(streams: &[(u32, u64, u64)], events: &[Event<'_>]) -> Model {

@@ -5,6 +5,7 @@
 use lt_model::{Builder, Class, Sleep, SwitchedOut, Use, What};
 
 use crate::made::*;
+use crate::told::told;
 
 #[test]
 fn a_thread_runs_sleeps_is_woken_and_waits() {

@@ -5,6 +5,7 @@
 use lt_model::{Builder, Disk, Event, Model, What};
 
 use crate::made::*;
+use crate::told::told;
 
 const TIMER: u32 = 1;
 const NET_RX: u32 = 3;
@@ -311,17 +312,7 @@ fn the_thread_of_an_interrupt_is_woken_by_the_handler() {
 #[test]
 fn a_disk_wakes_whom_the_end_of_its_request_wakes() {
     let disk = Disk(8 << 20 | 16);
-    let done = |time| {
-        at(
-            time,
-            0,
-            What::Completed {
-                disk,
-                range: None,
-                kind: lt_model::Kind::Plain,
-            },
-        )
-    };
+    let done = |time| completed(time, disk, None);
     let by_disk = |time| format!("0..{time} blocked by disk 8:16");
     // In whichever interrupt.
     let [begin, end] = irq(3);

@@ -4,11 +4,11 @@
 
 use std::path::PathBuf;
 
+use lt_common::instance;
 use lt_proc::ProcRoot;
 
 use super::{Answer, State, answer};
 use crate::config::{Config, DIRECTORY, Entry};
-use crate::instance;
 
 const WHAT: &str = "config";
 

@@ -4,12 +4,12 @@
 
 use std::fmt;
 
+use lt_common::out::{self, plural};
 use lt_proc::{Nanos, Reason};
 
 use super::model::{DeviceQueue, Explanation};
 use super::requests::{Request, Step, Task};
 use crate::analyze::words::unrecorded;
-use crate::out::{self, plural};
 
 /// This many overtakers and tasks are named; the rest are counted.
 const NAMED: usize = 5;

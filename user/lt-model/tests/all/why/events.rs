@@ -7,7 +7,7 @@ use lt_model::why::{
 };
 use lt_model::{Builder, Event, Handler, Model, Raiser, SwitchedOut, ThreadId, Use, What};
 
-use crate::made::{R, S, at, model, switch, waking};
+use crate::made::{R, S, at, completed, model, switch, waking};
 
 fn of(m: &Model, tid: i32) -> ThreadId {
     m.by_tid(tid).next().unwrap()
@@ -324,15 +324,7 @@ fn a_timer_that_was_late_since_it_was_due_is_what_kept_its_thread() {
         ]);
         if of_disk {
             let range = Some((64, 8));
-            events.push(at(
-                92,
-                0,
-                What::Completed {
-                    disk,
-                    range,
-                    kind: lt_model::Kind::Plain,
-                },
-            ));
+            events.push(completed(92, disk, range));
         }
         events.extend([waking(93, 0, 7), at(94, 0, What::TimerEnd)]);
         for time in (95..).take(timers as usize - 1) {
@@ -366,15 +358,7 @@ fn a_wait_for_a_disk_names_it() {
         switch(0, 0, 0, R, 7),
         switch(1, 0, 7, S, 0),
         at(5, 0, What::Softirq { vector: 4 }),
-        at(
-            6,
-            0,
-            What::Completed {
-                disk,
-                range: None,
-                kind: lt_model::Kind::Plain,
-            },
-        ),
+        completed(6, disk, None),
         waking(7, 0, 7),
         at(8, 0, What::SoftirqEnd { vector: 4 }),
         switch(9, 0, 0, R, 7),

@@ -8,7 +8,7 @@ use lt_model::{
     What,
 };
 
-use crate::made::{R, S, at, timer};
+use crate::made::{R, S, at, completed, timer};
 
 const PERIOD: u64 = 0x10;
 const DEADLINE: u64 = 0x20;
@@ -185,15 +185,7 @@ fn a_bio_is_held_back_by_io_max_if_the_work_of_that_submits_it() {
             request(60, Stage::Queued),
             request(62, Stage::Issued),
             at(99, 0, What::Softirq { vector: 4 }),
-            at(
-                100,
-                0,
-                What::Completed {
-                    disk,
-                    range,
-                    kind: lt_model::Kind::Plain,
-                },
-            ),
+            completed(100, disk, range),
             waking(110, 0, 7)[0],
         ];
         parts(7, &Nothing, &events)[0]

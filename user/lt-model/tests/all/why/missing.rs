@@ -5,7 +5,7 @@
 use lt_model::why::{Cause, Leaf, Place, path};
 use lt_model::{Builder, Disk, Event, Events, Sleep, Stage, SwitchedOut, What};
 
-use crate::made::{R, at, switch, waking};
+use crate::made::{R, at, completed, request, switch, waking};
 
 const WAKES: u64 = 0x10;
 const OTHER: u64 = 0x20;
@@ -100,17 +100,7 @@ fn a_timer_is_the_threads_own_only_while_its_function_runs() {
 fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
     let disk = Disk(253 << 20);
     let (sector, range) = (64, Some((64, 8)));
-    let stage = |time, stage| {
-        at(
-            time,
-            0,
-            What::Request {
-                stage,
-                disk,
-                sector,
-            },
-        )
-    };
+    let stage = |time, stage| request(time, stage, disk, sector);
     let events = [
         switch(50, 0, 0, R, 9),
         stage(60, Stage::Queued),
@@ -118,15 +108,7 @@ fn a_request_is_not_said_to_be_that_of_a_worker_if_works_are_not_recorded() {
         stage(62, Stage::Issued),
         switch(63, 0, 9, R, 0),
         at(98, 0, What::Timer { function: None }),
-        at(
-            99,
-            0,
-            What::Completed {
-                disk,
-                range,
-                kind: lt_model::Kind::Plain,
-            },
-        ),
+        completed(99, disk, range),
         waking(100, 0, 7),
         at(101, 0, What::TimerEnd),
     ];

@@ -5,21 +5,12 @@
 use lt_model::why::{Cause, Leaf, Piece, path};
 use lt_model::{Disk, Event, Kind, Sleep, Stage, SwitchedOut, What};
 
-use crate::made::{R, at, model, switch, waking};
+use crate::made::{R, at, completed, model, request, switch, waking};
 
 const S: SwitchedOut = SwitchedOut::Blocked(Sleep::Uninterruptible);
 const DISK: Disk = Disk(253 << 20);
 const PARTITION: Disk = Disk(259 << 20 | 1);
 const MAPPED: Disk = Disk(254 << 20);
-
-fn stage(time: u64, stage: Stage, disk: Disk, sector: u64) -> Event<'static> {
-    let what = What::Request {
-        stage,
-        disk,
-        sector,
-    };
-    at(time, 0, what)
-}
 
 /// Thread 7 sleeps from 10 on, and a completion of sectors 64 to 71 wakes it at 100: what that time was.
 fn parts(events: &[Event<'static>]) -> String {
@@ -30,15 +21,7 @@ fn parts(events: &[Event<'static>]) -> String {
     all.extend(events.iter().filter(|e| (10..100).contains(&e.time)));
     all.extend([
         at(99, 0, What::Timer { function: None }),
-        at(
-            99,
-            0,
-            What::Completed {
-                disk,
-                range,
-                kind: lt_model::Kind::Plain,
-            },
-        ),
+        completed(99, disk, range),
         waking(100, 0, 7),
         at(101, 0, What::TimerEnd),
         switch(102, 0, 0, R, 7),
@@ -70,9 +53,9 @@ fn parts(events: &[Event<'static>]) -> String {
 fn a_wait_for_a_request_is_split_by_where_it_was() {
     // The thread's own read, which the disk gets at once.
     let own = [
-        stage(5, Stage::Queued, DISK, 64),
-        stage(6, Stage::Allocated, DISK, 64),
-        stage(7, Stage::Issued, DISK, 64),
+        request(5, Stage::Queued, DISK, 64),
+        request(6, Stage::Allocated, DISK, 64),
+        request(7, Stage::Issued, DISK, 64),
     ];
     assert_eq!(parts(&own), "disk 100");
     // A limit of a cgroup: another thread submits it later.
@@ -89,20 +72,20 @@ fn a_wait_for_a_request_is_split_by_where_it_was() {
     (queued[1].time, queued[2].time) = (40, 80);
     assert_eq!(parts(&queued), "Unallocated 40, Queued 80, disk 100");
     // The driver has given it back, and got it again.
-    let again = [&own[..], &[stage(50, Stage::Issued, DISK, 64)]].concat();
+    let again = [&own[..], &[request(50, Stage::Issued, DISK, 64)]].concat();
     assert_eq!(parts(&again), "Queued 50, disk 100");
 }
 
 #[test]
 fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
     let partition = [
-        stage(5, Stage::Queued, PARTITION, 64),
-        stage(6, Stage::Allocated, PARTITION, 64),
-        stage(30, Stage::Issued, DISK, 64),
+        request(5, Stage::Queued, PARTITION, 64),
+        request(6, Stage::Allocated, PARTITION, 64),
+        request(30, Stage::Issued, DISK, 64),
     ];
     assert_eq!(parts(&partition), "Queued 30, disk 100");
     let stacked = [
-        stage(5, Stage::Queued, MAPPED, 0),
+        request(5, Stage::Queued, MAPPED, 0),
         at(
             60,
             0,
@@ -111,9 +94,9 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
                 to: (DISK, 64),
             },
         ),
-        stage(60, Stage::Queued, DISK, 64),
-        stage(61, Stage::Allocated, DISK, 64),
-        stage(62, Stage::Issued, DISK, 64),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
     ];
     assert_eq!(
         parts(&stacked),
@@ -121,26 +104,26 @@ fn a_bio_of_a_partition_or_a_stacked_device_is_followed_to_the_disk() {
     );
     // Two that may be it.
     let other = Disk(259 << 20 | 2);
-    let two = [&[stage(4, Stage::Queued, other, 64)], &partition[..]].concat();
+    let two = [&[request(4, Stage::Queued, other, 64)], &partition[..]].concat();
     assert_eq!(parts(&two), "Unrecorded 30, disk 100");
 }
 
 #[test]
 fn where_a_request_was_is_not_known_without_its_events() {
     assert_eq!(parts(&[]), "completion 100");
-    let issued = [stage(97, Stage::Issued, DISK, 64)];
+    let issued = [request(97, Stage::Issued, DISK, 64)];
     assert_eq!(parts(&issued), "Unrecorded 97, disk 100");
     // Merged into another: it has got no request of its own.
-    let merged = [stage(5, Stage::Queued, DISK, 64), issued[0]];
+    let merged = [request(5, Stage::Queued, DISK, 64), issued[0]];
     assert_eq!(parts(&merged), "Unrecorded 97, disk 100");
     // Others' requests do not count, nor does one whose events may be lost.
     let another = [
-        stage(5, Stage::Issued, DISK, 72),
-        stage(5, Stage::Issued, MAPPED, 64),
+        request(5, Stage::Issued, DISK, 72),
+        request(5, Stage::Issued, MAPPED, 64),
     ];
     assert_eq!(parts(&another), "completion 100");
     let lost = [
-        stage(5, Stage::Issued, DISK, 64),
+        request(5, Stage::Issued, DISK, 64),
         at(8, 0, What::Lost { until: 9 }),
     ];
     assert_eq!(parts(&lost), "completion 100");
@@ -152,17 +135,17 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     let by_nine = |first: u64| {
         [
             switch(first - 1, 0, 0, R, 9),
-            stage(first, Stage::Queued, DISK, 64),
-            stage(first + 1, Stage::Allocated, DISK, 64),
-            stage(first + 2, Stage::Issued, DISK, 64),
+            request(first, Stage::Queued, DISK, 64),
+            request(first + 1, Stage::Allocated, DISK, 64),
+            request(first + 2, Stage::Issued, DISK, 64),
             switch(first + 3, 0, 9, S, 0),
         ]
     };
     assert_eq!(parts(&by_nine(60)), "9's 100");
-    let own = [stage(5, Stage::Queued, DISK, 128)];
+    let own = [request(5, Stage::Queued, DISK, 128)];
     assert_eq!(parts(&[&own[..], &by_nine(60)].concat()), "9's 100");
     // It gets a request after that, for what it had submitted before.
-    let after = |sector| [stage(103, Stage::Allocated, DISK, sector)];
+    let after = |sector| [request(103, Stage::Allocated, DISK, sector)];
     let waits = [&own[..], &by_nine(60), &after(128)].concat();
     assert_eq!(parts(&waits), "Unallocated 100");
     let another = [&own[..], &by_nine(60), &after(256)].concat();
@@ -176,13 +159,13 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
     assert_eq!(parts(&then), "9's 100");
     // A stacked device passes it on.
     let mut stacked = by_nine(60).to_vec();
-    stacked[1] = stage(60, Stage::Queued, MAPPED, 0);
+    stacked[1] = request(60, Stage::Queued, MAPPED, 0);
     let remap = What::Remap {
         from: (MAPPED, 0),
         to: (DISK, 64),
     };
     stacked.insert(2, at(60, 0, remap));
-    stacked.insert(3, stage(60, Stage::Queued, DISK, 64));
+    stacked.insert(3, request(60, Stage::Queued, DISK, 64));
     assert_eq!(parts(&stacked), "9's 100");
 }
 
@@ -190,11 +173,11 @@ fn the_place_of_another_threads_request_is_not_where_the_own_one_was() {
 #[test]
 fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
     let merged = [
-        stage(5, Stage::Queued, PARTITION, 68),
+        request(5, Stage::Queued, PARTITION, 68),
         switch(20, 0, 0, R, 9),
-        stage(21, Stage::Queued, PARTITION, 64),
-        stage(22, Stage::Allocated, PARTITION, 64),
-        stage(23, Stage::Issued, DISK, 64),
+        request(21, Stage::Queued, PARTITION, 64),
+        request(22, Stage::Allocated, PARTITION, 64),
+        request(23, Stage::Issued, DISK, 64),
         switch(24, 0, 9, S, 0),
     ];
     assert_eq!(parts(&merged), "Unrecorded 23, disk 100");
@@ -204,7 +187,7 @@ fn where_a_request_with_parts_of_two_threads_was_is_not_known() {
 #[test]
 fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     let worker = [
-        stage(5, Stage::Queued, MAPPED, 0),
+        request(5, Stage::Queued, MAPPED, 0),
         switch(20, 0, 0, R, 9),
         at(
             60,
@@ -214,9 +197,9 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
                 to: (DISK, 64),
             },
         ),
-        stage(60, Stage::Queued, DISK, 64),
-        stage(61, Stage::Allocated, DISK, 64),
-        stage(62, Stage::Issued, DISK, 64),
+        request(60, Stage::Queued, DISK, 64),
+        request(61, Stage::Allocated, DISK, 64),
+        request(62, Stage::Issued, DISK, 64),
         switch(63, 0, 9, S, 0),
     ];
     assert_eq!(
@@ -226,9 +209,9 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
     let interrupt = [
         switch(20, 0, 0, R, 9),
         at(30, 0, What::Softirq { vector: 4 }),
-        stage(31, Stage::Queued, DISK, 64),
+        request(31, Stage::Queued, DISK, 64),
         at(32, 0, What::SoftirqEnd { vector: 4 }),
-        stage(33, Stage::Issued, DISK, 64),
+        request(33, Stage::Issued, DISK, 64),
         switch(34, 0, 9, S, 0),
     ];
     assert!(!parts(&interrupt).contains("9's"), "{}", parts(&interrupt));
@@ -240,24 +223,13 @@ fn a_request_that_a_worker_passes_on_is_of_the_thread_that_has_entered_it() {
 fn a_request_that_a_worker_serves_is_what_the_worker_waited_for() {
     const LOOP: Disk = Disk(7 << 20);
     const BLOCK: u32 = 4;
-    let completed = |time, disk, sector| {
-        let range = Some((sector, 8));
-        at(
-            time,
-            0,
-            What::Completed {
-                disk,
-                range,
-                kind: lt_model::Kind::Plain,
-            },
-        )
-    };
+    let completed = |time, disk, sector| completed(time, disk, Some((sector, 8)));
     let path_of = |raised: &[Event<'static>]| {
         let begin = [
             switch(0, 0, 0, R, 7),
-            stage(5, Stage::Issued, LOOP, 64),
+            request(5, Stage::Issued, LOOP, 64),
             switch(10, 0, 7, S, 9),
-            stage(15, Stage::Issued, DISK, 640),
+            request(15, Stage::Issued, DISK, 640),
             switch(20, 0, 9, S, 0),
             at(60, 0, What::Timer { function: None }),
             completed(61, DISK, 640),
@@ -341,7 +313,7 @@ fn a_request_that_does_not_just_read_or_write_is_told() {
         (unknown, 10)
     );
     assert_eq!(ends(&[], None, Kind::Flush), (unknown, 10));
-    let issued = [stage(20, Stage::Issued, DISK, 64)];
+    let issued = [request(20, Stage::Issued, DISK, 64)];
     for kind in [Kind::Discard, Kind::Other] {
         assert_eq!(ends(&issued, Some((64, 8)), kind), (of(kind), 20));
     }

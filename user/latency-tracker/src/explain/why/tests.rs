@@ -1,0 +1,447 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The sentence and the screen of an explanation, by tables of events.
+
+use super::*;
+use crate::analyze::made::{R, S, at, completed, model, request, switch, waking};
+use lt_model::{Event, What};
+
+fn told(events: &[Event<'_>], lost: u64) -> Told {
+    Told::made(model(events), lost)
+}
+
+fn alert(tracker: &str, begin: u64, time: u64, tid: i32) -> Alert {
+    let delay = time - begin;
+    let line = format!(
+        "seq=3 time={time} instance=slow tracker={tracker} reason=threshold delay={delay} threshold=10 cpu=0 \
+         pid={tid} tid={tid} comm=\"late\""
+    );
+    Alert::parse(&line).unwrap()
+}
+
+fn verdict(events: &[Event<'_>], tracker: &str, (begin, end): (u64, u64)) -> String {
+    let told = told(events, 0);
+    let alert = alert(tracker, begin, end, 7);
+    let why = Why::new(&told, &alert, &Evidence::default());
+    let text = why.text();
+    assert!(text.lines().all(|l| l.chars().count() < 80), "{text}");
+    assert!(text.contains("alert 3 of slow: "), "{text}");
+    why.verdict()
+}
+
+/// 7 waits from 100 to 900 for CPU 0, which 8 has.
+fn hogged() -> Vec<Event<'static>> {
+    vec![
+        switch(0, 0, 0, R, 7),
+        switch(50, 0, 7, S, 8),
+        switch(60, 1, 0, R, 9),
+        waking(100, 1, 7),
+        switch(900, 0, 8, R, 7),
+        switch(1000, 0, 7, S, 0),
+    ]
+}
+
+#[test]
+fn a_sentence_names_who_had_the_processor() {
+    assert_eq!(
+        verdict(&hogged(), "wakeup", (100, 900)),
+        "100 % of it (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
+    );
+    assert_eq!(
+        verdict(&hogged(), "offcpu", (50, 900)),
+        "94 % of it (800ns): late/7 had been woken, and waited for CPU 0, which ran hog/8."
+    );
+}
+
+#[test]
+fn a_sentence_names_what_the_thread_waited_for() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        at(5, 0, What::Call { name: b"read" }),
+        switch(10, 0, 7, S, 8),
+        at(11, 0, What::Call { name: b"nanosleep" }),
+        switch(12, 0, 8, S, 0),
+        at(800, 0, What::Timer { function: None }),
+        waking(800, 0, 8),
+        at(801, 0, What::TimerEnd),
+        switch(805, 0, 0, R, 8),
+        waking(810, 0, 7),
+        switch(820, 0, 8, S, 7),
+        switch(1000, 0, 7, S, 0),
+    ];
+    assert_eq!(
+        verdict(&events, "syscall", (5, 820)),
+        "96 % of it (788ns): late/7 waited for hog/8, which waited in nanosleep for a timer."
+    );
+}
+
+#[test]
+fn a_sentence_names_who_had_the_processor_in_all() {
+    // 9 has it for longer than 8 once, but 8 has it more often.
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(100, 0, 7, R, 8),
+        switch(300, 0, 8, S, 7),
+        switch(310, 0, 7, R, 9),
+        switch(610, 0, 9, S, 7),
+        switch(620, 0, 7, R, 8),
+        switch(820, 0, 8, S, 7),
+        switch(1000, 0, 7, S, 0),
+    ];
+    assert_eq!(
+        verdict(&events, "syscall", (100, 900)),
+        "87 % of it (700ns): late/7 could have gone on, and waited for CPU 0, which ran hog/8."
+    );
+}
+
+#[test]
+fn a_sentence_names_the_disk_and_no_limit_of_which_there_is_no_evidence() {
+    let disk = lt_model::Disk(254 << 20);
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 0),
+        at(800, 0, What::Timer { function: None }),
+        completed(800, disk, None),
+        waking(800, 0, 7),
+        at(801, 0, What::TimerEnd),
+        switch(810, 0, 0, R, 7),
+        switch(820, 0, 7, R, 0),
+        switch(1000, 0, 0, R, 7),
+    ];
+    assert_eq!(
+        verdict(&events, "offcpu", (10, 810)),
+        "98 % of it (790ns): late/7 waited for a completion of disk 254:0; where its request was held is not \
+         recorded (enable block_rq_issue)."
+    );
+    assert_eq!(
+        verdict(&events, "runqueue", (820, 1000)),
+        "100 % of it (180ns): late/7 was runnable; CPU 0 was idle for 180ns before it ran: slow to leave idle, or a \
+         limit not recorded (cpu.max, deadline)."
+    );
+}
+
+#[test]
+fn a_sentence_names_a_disk_by_its_name_if_that_is_known() {
+    let disk = lt_model::Disk(8 << 20 | 1);
+    let mut builder = lt_model::Builder::new();
+    builder.has_disks([(disk, "sda1".to_string())]);
+    let range = None;
+    for event in [
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 0),
+        at(800, 0, What::Timer { function: None }),
+        completed(800, disk, range),
+        waking(800, 0, 7),
+        at(801, 0, What::TimerEnd),
+        switch(810, 0, 0, R, 7),
+    ] {
+        builder.feed(&event);
+    }
+    let told = Told::made(builder.finish(), 0);
+    let alert = alert("offcpu", 10, 810, 7);
+    let why = Why::new(&told, &alert, &Evidence::default());
+    let said = why.verdict();
+    assert!(
+        said.contains("waited for a completion of sda1; where"),
+        "{said}"
+    );
+    let json = serde_json::to_string(&why.json().unwrap()).unwrap();
+    assert!(
+        json.contains("\"name\":\"8:1\",\"disk\":\"sda1\""),
+        "{json}"
+    );
+}
+
+/// A loop device completes a request in an interrupt: its worker is not known, nor the disk below.
+#[test]
+fn a_sentence_says_that_what_is_below_a_loop_device_is_not_recorded() {
+    let disk = lt_model::Disk(7 << 20);
+    let stage = lt_model::Stage::Issued;
+    let sector = 64;
+    let events = [
+        switch(0, 0, 0, R, 7),
+        request(5, stage, disk, sector),
+        switch(10, 0, 7, S, 0),
+        at(
+            800,
+            0,
+            What::Ipi {
+                name: b"call_function_single",
+            },
+        ),
+        completed(801, disk, Some((sector, 8))),
+        waking(802, 0, 7),
+        at(803, 0, What::IpiEnd),
+        switch(810, 0, 0, R, 7),
+        switch(1000, 0, 7, S, 0),
+    ];
+    assert_eq!(
+        verdict(&events, "offcpu", (10, 810)),
+        "99 % of it (792ns): late/7 waited for disk 7:0; it is a loop device, and for what its worker waited is not \
+         recorded."
+    );
+}
+
+/// 7 waits for a softirq that was raised outside of all interrupts that are recorded, or in one that a CPU sends to itself.
+#[test]
+fn a_sentence_says_if_it_is_not_recorded_what_has_raised_a_softirq() {
+    let vector = 0;
+    let said = |in_work: bool| {
+        let mut events = vec![switch(0, 0, 0, R, 8), switch(5, 1, 7, S, 0)];
+        if in_work {
+            events.push(at(50, 0, What::Ipi { name: b"irq_work" }));
+        }
+        events.push(at(51, 0, What::Raise { vector }));
+        if in_work {
+            events.push(at(52, 0, What::IpiEnd));
+        }
+        events.extend([
+            at(53, 0, What::Softirq { vector }),
+            waking(95, 0, 7),
+            at(96, 0, What::SoftirqEnd { vector }),
+            switch(105, 1, 0, R, 7),
+        ]);
+        verdict(&events, "offcpu", (5, 105))
+    };
+    let begin = "90 % of it (90ns): late/7 waited for softirq HI";
+    assert_eq!(said(true), format!("{begin} of interrupt irq_work."));
+    let missing = "what has raised it is not recorded (enable irq_softirq_raise and x86_irq_vectors_irq_work_*)";
+    assert_eq!(said(false), format!("{begin}; {missing}."));
+}
+
+/// 8 has the only tag of the disk, and submits its request while 7 waits.
+#[test]
+fn a_sentence_says_whose_request_ended_a_wait() {
+    let disk = lt_model::Disk(254 << 20);
+    let stage = |time, stage| request(time, stage, disk, 64);
+    let range = Some((64, 8));
+    let events = [
+        switch(0, 0, 0, R, 7),
+        switch(10, 0, 7, S, 8),
+        stage(500, lt_model::Stage::Queued),
+        stage(501, lt_model::Stage::Allocated),
+        stage(502, lt_model::Stage::Issued),
+        switch(600, 0, 8, S, 0),
+        at(800, 0, What::Timer { function: None }),
+        completed(800, disk, range),
+        waking(800, 0, 7),
+        at(801, 0, What::TimerEnd),
+        switch(810, 0, 0, R, 7),
+        switch(820, 0, 7, S, 0),
+    ];
+    assert_eq!(
+        verdict(&events, "offcpu", (10, 810)),
+        "98 % of it (790ns): late/7 waited for disk 254:0 (a request of hog/8); for a page that it read or wrote, or \
+         for a free tag."
+    );
+}
+
+/// 7 spins for a lock with priority inheritance, which 8 has.
+#[test]
+fn a_sentence_names_the_owner_of_a_lock_for_which_a_thread_spins() {
+    let said = |op| {
+        let address = 64;
+        verdict(
+            &[
+                switch(0, 0, 0, R, 7),
+                switch(0, 1, 0, R, 8),
+                at(10, 0, What::Futex { op: 6, address }),
+                at(899, 1, What::Futex { op, address }),
+                waking(900, 1, 7),
+                at(901, 0, What::Return),
+                at(901, 1, What::Return),
+                switch(1000, 0, 7, S, 0),
+            ],
+            "syscall",
+            (10, 900),
+        )
+    };
+    assert_eq!(
+        said(7),
+        "99 % of it (889ns): late/7 waited for hog/8, which ran."
+    );
+    assert_eq!(
+        said(1),
+        "100 % of it (890ns): late/7 ran in futex(FUTEX_LOCK_PI); it spins there while the owner of the lock runs, and \
+         that is not recorded."
+    );
+}
+
+/// 7 is moved from one CPU to another while it waits, and one or both of these are idle.
+#[test]
+fn a_reason_is_given_for_each_cpu_that_was_idle() {
+    let moved = |other| {
+        let name = b"";
+        let (tid, from, to) = (7, 0, 1);
+        [
+            switch(0, 0, 0, R, 7),
+            switch(0, 1, 0, R, 9),
+            switch(1, 1, 9, S, other),
+            switch(10, 0, 7, R, 0),
+            at(
+                400,
+                1,
+                What::Migrate {
+                    tid,
+                    name,
+                    from,
+                    to,
+                },
+            ),
+            switch(900, 1, other, S, 7),
+            switch(1000, 1, 7, S, 0),
+        ]
+    };
+    let reason = "slow to leave idle, or a limit not recorded (cpu.max, deadline).";
+    assert_eq!(
+        verdict(&moved(0), "runqueue", (10, 900)),
+        format!(
+            "100 % of it (890ns): late/7 was runnable; CPU 0 was idle for 390ns, and CPU 1 was idle for 500ns before \
+             it ran: {reason}"
+        )
+    );
+    assert_eq!(
+        verdict(&moved(8), "runqueue", (10, 900)),
+        format!(
+            "100 % of it (890ns): late/7 could have gone on, and waited for CPU 0, which was idle (390ns), and for \
+             CPU 1, which ran hog/8 (500ns); CPU 0 was idle for 390ns: {reason}"
+        )
+    );
+}
+
+/// 8 sleeps again and again before it wakes 7.
+#[test]
+fn a_thread_that_sleeps_several_times_in_one_wait_is_said_to_poll() {
+    let slept = |times: u64, wakes_each: bool| {
+        let mut events = vec![switch(0, 0, 0, R, 7), switch(10, 0, 7, S, 8)];
+        for time in (100..).step_by(100).take(times as usize) {
+            events.extend([
+                switch(time, 0, 8, S, 0),
+                at(time + 80, 0, What::Timer { function: None }),
+                waking(time + 80, 0, 8),
+                at(time + 81, 0, What::TimerEnd),
+                switch(time + 82, 0, 0, R, 8),
+            ]);
+            if wakes_each {
+                events.extend([waking(time + 83, 0, 7), switch(time + 84, 0, 8, R, 7)]);
+                events.push(switch(time + 90, 0, 7, S, 8));
+            }
+        }
+        let end = times * 100 + 100;
+        events.extend([waking(end, 0, 7), switch(end + 1, 0, 8, S, 7)]);
+        events.push(switch(end + 10, 0, 7, S, 0));
+        verdict(&events, "offcpu", (10, end + 1))
+    };
+    let said = "late/7 waited for hog/8, which waited for a timer";
+    let polls =
+        " (4 times: it polls, or does its work in steps; what it waits for is not recorded).";
+    let (polled, once) = (slept(4, false), format!("{said}."));
+    assert!(polled.ends_with(&format!("{said}{polls}")), "{polled}");
+    // A few times, or once for each of several waits.
+    for other in [slept(2, false), slept(4, true)] {
+        assert!(other.contains(&once), "{other}");
+    }
+}
+
+/// 8 is another program later, and so is 7.
+#[test]
+fn threads_have_the_names_that_they_had_then() {
+    let mut events = hogged();
+    for tid in [7, 8] {
+        let name = b"true";
+        events.push(at(1100, 0, What::There { tid, name }));
+    }
+    let expected = "late/7 had been woken, and waited for CPU 0, which ran hog/8.";
+    let said = verdict(&events, "wakeup", (100, 900));
+    assert!(said.ends_with(expected), "{said}");
+}
+
+#[test]
+fn an_interrupt_is_explained_by_its_processor() {
+    let events = [
+        switch(0, 0, 0, R, 7),
+        at(
+            10,
+            0,
+            What::Irq {
+                number: 24,
+                name: b"disk",
+            },
+        ),
+        at(90, 0, What::IrqEnd { number: 24 }),
+        switch(100, 0, 7, S, 0),
+    ];
+    assert_eq!(
+        verdict(&events, "irq", (10, 90)),
+        "100 % of it (80ns): CPU 0 worked for disk (interrupt 24)."
+    );
+    assert_eq!(
+        verdict(&events, "softirq", (0, 15)),
+        "66 % of it (10ns): CPU 0 ran late/7."
+    );
+}
+
+#[test]
+fn what_the_trace_does_not_tell_is_said() {
+    let told = told(&hogged(), 12);
+    let text = |alert: &Alert| Why::new(&told, alert, &Evidence::default()).text();
+    let early = text(&alert("offcpu", 0, 5, 7));
+    assert!(!early.contains("--subbuf-size"), "{early}");
+    let mut before = hogged();
+    before.iter_mut().for_each(|e| e.time += 5000);
+    let before = self::told(&before, 0);
+    let why = |alert: &Alert| Why::new(&before, alert, &Evidence::default()).text();
+    let half = why(&alert("offcpu", 4000, 5900, 7));
+    assert!(
+        half.contains("The trace begins 1.00us after the delay did: use a larger --subbuf-size"),
+        "{half}"
+    );
+    let none = why(&alert("offcpu", 100, 200, 7));
+    assert!(
+        none.contains("The trace does not reach the time of the delay."),
+        "{none}"
+    );
+    let other = text(&alert("offcpu", 100, 900, 4711));
+    assert!(
+        other.contains("No event names thread 4711") && other.contains("CPU 0 ran hog/8"),
+        "{other}"
+    );
+    assert!(other.contains("The tracer lost 12 events"), "{other}");
+}
+
+#[test]
+fn who_was_late_is_said_as_far_as_it_is_known() {
+    let told = told(&hogged(), 0);
+    let by = |tid: i32, comm: &str| {
+        let mut alert = alert("irq", 100, 900, tid);
+        alert.comm = lt_proc::Value::Quoted(comm.into());
+        let text = Why::new(&told, &alert, &Evidence::default()).text();
+        text.lines().nth(1).unwrap().to_string()
+    };
+    assert!(by(7, "late").starts_with("by late/7, took 800ns"));
+    assert!(by(0, "swapper/1").starts_with("by swapper/1, took"));
+    assert!(by(0, "").starts_with("by no task that is known, took"));
+}
+
+#[test]
+fn a_terminal_obeys_no_alert() {
+    let told = told(&hogged(), 0);
+    let mut alert = alert("wakeup", 100, 900, 7);
+    (alert.instance, alert.tracker) = ("a\u{1b}[2J".into(), "b\u{7}".into());
+    let text = Why::new(&told, &alert, &Evidence::default()).text();
+    assert!(text.starts_with("alert 3 of a?[2J: b?\n"), "{text:?}");
+}
+
+#[test]
+fn who_works_more_than_otherwise_is_named() {
+    let told = told(&hogged(), 0);
+    let alert = alert("wakeup", 100, 900, 7);
+    let text = Why::new(&told, &alert, &Evidence::default()).text();
+    assert!(
+        text.contains("worked more than in the rest of the trace"),
+        "{text}"
+    );
+    let line = text.lines().find(|l| l.contains("hog/8  ")).unwrap_or("");
+    let words: Vec<_> = line.split_whitespace().collect();
+    assert_eq!(words, ["hog/8", "100", "25"], "{text}");
+}

@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The screen of an explanation: what was late, the verdict, the causes and the longest steps, or what the processor did;
+//! what worked more than otherwise; and what is missing in the trace.
+
+use lt_common::{out, way};
+use lt_model::Use;
+use lt_model::why::{Sum, Worker, Working, causes, unusual};
+use lt_proc::{Nanos, Reason};
+
+use super::{OF_PROCESSORS, Why};
+use crate::analyze::show::Shown;
+use crate::analyze::words::{leaf_name, name_at, used_by};
+use crate::explain::resource;
+use crate::explain::runs::{Run, runs};
+
+/// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
+const CAUSES: usize = 5;
+const STEPS: usize = 12;
+const UNUSUAL: usize = 5;
+/// What used so much more of a processor than in the rest of the trace is unusual.
+const MORE: f64 = 0.1;
+
+impl Why<'_> {
+    /// All of it, below 80 columns where names allow.
+    pub(in crate::explain) fn text(&self) -> String {
+        let mut lines = self.head();
+        lines.push(String::new());
+        lines.extend(out::wrap(&self.verdict(), 2));
+        let way = way::steps(self.alert);
+        match self.shown() {
+            _ if !way.is_empty() => {
+                lines.push(String::new());
+                lines.extend(way);
+            }
+            Some(shown) => {
+                self.causes(&shown, &mut lines);
+                self.steps(&shown, &mut lines);
+            }
+            None => self.processor(&mut lines),
+        }
+        self.unusual(&mut lines);
+        self.caveats(&mut lines);
+        lines.join("\n") + "\n"
+    }
+
+    /// What was late.
+    fn head(&self) -> Vec<String> {
+        let alert = self.alert;
+        let owner = crate::explain::owner(alert);
+        let delay = Nanos(alert.delay);
+        let limit = Nanos(alert.threshold).exact();
+        let mut lines = vec![
+            out::printable(&format!(
+                "alert {} of {}: {}",
+                alert.seq, alert.instance, alert.tracker
+            )),
+            match alert.reason {
+                Reason::Timeout => format!("by {owner}, pending for {delay} (timeout {limit})"),
+                Reason::Late => format!("by {owner}, took {delay}, after it had timed out"),
+                _ => format!("by {owner}, took {delay} (threshold {limit})"),
+            },
+        ];
+        lines.extend(out::wrap(&out::printable(&alert.subject()), 2));
+        let stack = alert.stack();
+        if !stack.is_empty() {
+            lines.push("its task was then in".into());
+        }
+        lines.extend(stack.iter().map(|f| format!("  {}", out::printable(f))));
+        if let Some(resource) = resource::of(&stack) {
+            let resource::Resource { function, what, .. } = resource;
+            lines.extend(out::wrap(&format!("{function} waits for: {what}"), 0));
+        }
+        lines
+    }
+
+    fn causes(&self, shown: &Shown<'_>, lines: &mut Vec<String>) {
+        let all = causes(shown.pieces);
+        let took = (self.to - self.from).max(1) as f64;
+        let row = |sum: &Sum| {
+            vec![
+                format!("  {}", Nanos(sum.time)),
+                format!("{:.1}", sum.time as f64 * 100.0 / took),
+                out::thousands(sum.count),
+                shown.name(sum.thread),
+                shown.what(sum.cause),
+            ]
+        };
+        let rows: Vec<_> = all.iter().take(CAUSES).map(row).collect();
+        lines.push(String::new());
+        lines.extend(out::table(
+            &[">  TIME", ">%", ">COUNT", "THREAD", "CAUSE"],
+            &rows,
+        ));
+        let rest = all.iter().skip(CAUSES);
+        let (count, time) = (rest.clone().count(), rest.map(|s| s.time).sum());
+        if count > 0 {
+            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+        }
+    }
+
+    /// The longest steps, in the order of time.
+    fn steps(&self, shown: &Shown<'_>, lines: &mut Vec<String>) {
+        let mut longest = runs(shown.pieces);
+        longest.sort_by_key(|run| std::cmp::Reverse(run.took));
+        let rest = longest.split_off(longest.len().min(STEPS));
+        let span = |run: &Run<'_>| (run.whole().begin, run.whole().end);
+        longest.sort_by_key(span);
+        let row = |run: &Run<'_>| {
+            let step = run.whole();
+            let indent = step.depth.min(STEPS);
+            let times = match run.times {
+                1 => String::new(),
+                n => format!(", {n} times"),
+            };
+            vec![
+                format!("  +{}", Nanos(step.begin - self.from)),
+                Nanos(run.took).to_string(),
+                format!("{:indent$}{}", "", shown.name(step.thread)),
+                shown.step(&step) + &times,
+            ]
+        };
+        let rows: Vec<_> = longest.iter().map(row).collect();
+        lines.push(String::new());
+        lines.extend(out::table(&[">  AT", ">TOOK", "THREAD", "STEP"], &rows));
+        if !rest.is_empty() {
+            let time = rest.iter().map(|run| run.took).sum();
+            let count = rest.iter().map(|run| run.times).sum();
+            lines.push(format!(
+                "  and {} shorter steps, {} in all; the whole path:",
+                out::thousands(count),
+                Nanos(time)
+            ));
+            lines.push(format!(
+                "  latency-tracker analyze path TRACE --tid {} --from {} --to {} --all",
+                self.alert.tid, self.from, self.to
+            ));
+        }
+    }
+
+    /// What the processor did.
+    fn processor(&self, lines: &mut Vec<String>) {
+        let took = (self.to - self.from).max(1) as f64;
+        let row = |(used, time): &(Use, u64)| {
+            vec![
+                format!("  {}", Nanos(*time)),
+                format!("{:.1}", *time as f64 * 100.0 / took),
+                used_by(self.model(), *used, self.to),
+            ]
+        };
+        let rows: Vec<_> = self.used.iter().take(CAUSES).map(row).collect();
+        if rows.is_empty() {
+            return;
+        }
+        let cpu = format!("CPU {} WAS USED BY", self.alert.cpu);
+        lines.push(String::new());
+        lines.extend(out::table(&[">  TIME", ">%", cpu.as_str()], &rows));
+        let rest = self.used.iter().skip(CAUSES);
+        let (count, time) = (rest.clone().count(), rest.map(|(_, t)| *t).sum());
+        if count > 0 {
+            lines.push(format!("  and {count} more, {} in all", Nanos(time)));
+        }
+    }
+
+    fn unusual(&self, lines: &mut Vec<String>) {
+        let model = self.model();
+        let list = unusual(model, self.from, self.to, MORE);
+        if list.is_empty() {
+            return;
+        }
+        lines.push(String::new());
+        lines.push("  worked more than in the rest of the trace, in % of a CPU".into());
+        let row = |w: &Working| {
+            let who = match w.who {
+                Worker::Thread(id) => name_at(model, id, self.to),
+                Worker::Leaf(leaf) => leaf_name(model, leaf),
+            };
+            vec![
+                format!("    {who}"),
+                format!("{:.0}", w.then * 100.0),
+                format!("{:.0}", w.otherwise * 100.0),
+            ]
+        };
+        let rows: Vec<_> = list.iter().take(UNUSUAL).map(row).collect();
+        lines.extend(out::table(&["    WHO", ">THEN", ">OTHERWISE"], &rows));
+    }
+
+    /// What is missing, and what to enlarge.
+    fn caveats(&self, lines: &mut Vec<String>) {
+        let mut notes = Vec::new();
+        let begin = self.model().span.0;
+        if begin > self.from {
+            notes.push(format!(
+                "The trace begins {} after the delay did: use a larger --subbuf-size or --num-subbuf, or trace fewer events.",
+                Nanos(begin - self.from)
+            ));
+        }
+        if let Some(missing) = self.shown().and_then(|shown| shown.not_recorded())
+            && way::steps(self.alert).is_empty()
+        {
+            notes.push(missing);
+        }
+        if self.alert.tid > 0
+            && self.thread.is_none()
+            && !OF_PROCESSORS.contains(&self.alert.tracker.as_str())
+        {
+            notes.push(format!(
+                "No event names thread {} in that time.",
+                self.alert.tid
+            ));
+        }
+        notes.extend(self.told.caveats().into_iter().map(|c| {
+            let mut text = c;
+            if let Some(first) = text.get_mut(0..1) {
+                first.make_ascii_uppercase();
+            }
+            text + "."
+        }));
+        if !notes.is_empty() {
+            lines.push(String::new());
+        }
+        for note in notes {
+            lines.extend(out::wrap(&out::printable(&note), 2));
+        }
+    }
+}

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What can watch the threads under test: instances of our own trackers, and LTTng's flight recorder. Those of a loop are
+//! off in the slices that are the baseline, and on in the others.
+//!
+//! The kernel does not remove these when a process ends. They go when the value is dropped; if the process is killed,
+//! a guard removes them (see [`super::guard`]). An instance whose process is gone, because the guard was killed, too, is
+//! removed by the next run: its name has the process in it.
+
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lt_common::capture::Captures;
+use lt_common::instance;
+use lt_common::lttng::{self, Buffers, Daemon, Session};
+use lt_common::out::note;
+use lt_proc::{ProcRoot, Setting};
+
+use super::args::{EventKind, LoopArgs};
+use super::guard::{Guard, Guarded};
+use super::place::Place;
+
+const PREFIX: &str = "bench_";
+/// The trackers that show what kept a CPU from its task.
+const TRACKERS: [&str; 3] = ["irq", "softirq", "runqueue"];
+/// Other trackers of instances that we make.
+const OTHERS: [&str; 2] = ["syscall", "tree"];
+
+/// An instance that is wanted.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub(super) tracker: &'static str,
+    /// All but that it is switched off.
+    pub(super) settings: Vec<Setting>,
+}
+
+/// An instance of ours.
+#[derive(Debug)]
+struct Watcher<'a> {
+    root: &'a ProcRoot,
+    name: String,
+    tracker: &'static str,
+}
+
+impl Watcher<'_> {
+    fn enable(&self, on: bool) -> Result<()> {
+        let setting = setting("enabled", u8::from(on));
+        self.root.create(&self.name, self.tracker, &[setting])?;
+        Ok(())
+    }
+}
+
+impl Drop for Watcher<'_> {
+    fn drop(&mut self) {
+        if self.root.instance(&self.name).is_ok()
+            && let Err(error) = self.root.remove(&self.name)
+        {
+            note(&format!("instance {} is left behind: {error}", self.name));
+        }
+    }
+}
+
+/// What was lost; nothing, if a result is complete.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub(super) struct Lost {
+    /// Peaks whose cause was not searched for.
+    pub(super) peaks: u64,
+    /// Alerts of trackers that were overwritten before they were read.
+    pub(super) alerts: u64,
+    /// Operations that trackers had no room for.
+    pub(super) operations: u64,
+    /// Events of the loop that the tracker of system calls did not see.
+    pub(super) events: u64,
+    /// Events that LTTng discarded.
+    pub(super) lttng: u64,
+}
+
+impl Lost {
+    pub(super) fn nothing(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// What fails a run.
+    pub(super) fn failed(&self) -> Vec<String> {
+        let all = [
+            (
+                self.peaks,
+                "peaks are not explained: raise --max-causes or --threshold",
+            ),
+            (self.alerts, "alerts were overwritten before they were read"),
+            (
+                self.operations,
+                "operations were not followed: the pool of an instance was full",
+            ),
+            (
+                self.events,
+                "events of the loop were not seen by the tracker syscall",
+            ),
+            (
+                self.lttng,
+                "events were discarded by LTTng: give its channels larger buffers",
+            ),
+        ];
+        let lost = all.iter().filter(|(count, _)| *count > 0);
+        lost.map(|(count, what)| format!("{count} {what}"))
+            .collect()
+    }
+}
+
+/// All of it. The order of the fields is that of taking down.
+#[derive(Debug)]
+pub(super) struct Armed<'a> {
+    watchers: Vec<Watcher<'a>>,
+    session: Option<Session>,
+    pub(super) captures: Option<Captures>,
+    /// Sessions that were there before, of which events may be discarded, too, and how many had been.
+    sessions: Vec<String>,
+    discarded: u64,
+    _daemon: Option<Daemon>,
+    _guard: Option<Guard>,
+}
+
+impl<'a> Armed<'a> {
+    /// Sets up these instances, and a flight recorder that saves in this directory; switched off.
+    pub(super) fn new(
+        root: &'a ProcRoot,
+        wanted: Vec<Wanted>,
+        snapshot: Option<&Path>,
+    ) -> Result<Self> {
+        let mut armed = Self {
+            watchers: Vec::new(),
+            session: None,
+            captures: None,
+            sessions: Vec::new(),
+            discarded: 0,
+            _daemon: None,
+            _guard: None,
+        };
+        if wanted.is_empty() && snapshot.is_none() {
+            return Ok(armed);
+        }
+        let pid = std::process::id();
+        let session = lttng::session_name("bench", pid);
+        let named = |tracker| format!("{PREFIX}{pid}_{tracker}");
+        let names: Vec<String> = wanted.iter().map(|wanted| named(wanted.tracker)).collect();
+        if !wanted.is_empty() {
+            instance::load_module(root)?;
+            remove_leftovers(root);
+        }
+        if let Some(directory) = snapshot {
+            armed.captures = Some(Captures::open(directory)?);
+            // LTTng's commands keep their configuration there.
+            std::fs::create_dir_all(lttng::RUN_DIR).with_context(|| lttng::RUN_DIR.to_string())?;
+            armed._daemon = Some(Daemon::ensure()?);
+        }
+        let guarded = Guarded {
+            control: Some(&root.path().join("control")),
+            instances: &names,
+            session: snapshot.is_some().then_some(session.as_str()),
+            daemon: armed._daemon.as_ref().and_then(Daemon::started),
+            directory: None,
+        };
+        armed._guard = Some(Guard::start(&guarded)?);
+        for (name, wanted) in names.into_iter().zip(wanted) {
+            let off = std::iter::once(setting("enabled", 0));
+            let settings: Vec<Setting> = off.chain(wanted.settings).collect();
+            instance::create(
+                root,
+                &name,
+                wanted.tracker,
+                &settings,
+                &lt_common::out::note,
+            )?;
+            armed.watchers.push(Watcher {
+                root,
+                name,
+                tracker: wanted.tracker,
+            });
+        }
+        if let Some(captures) = &armed.captures {
+            let events: Vec<String> = lttng::events::default_events("irq", true)
+                .into_iter()
+                .map(String::from)
+                .collect();
+            let buffers = Buffers {
+                subbuf_size: 1 << 20,
+                num_subbuf: 4,
+            };
+            let session = Session::start(&session, captures.path(), buffers, &events, None)?;
+            session.record(false)?;
+            armed.session = Some(session);
+        }
+        armed.sessions = lttng::sessions();
+        armed.discarded = lttng::discarded(&armed.sessions)?;
+        Ok(armed)
+    }
+
+    /// On, or off.
+    pub(super) fn switch(&self, on: bool) -> Result<()> {
+        self.watchers
+            .iter()
+            .try_for_each(|watcher| watcher.enable(on))?;
+        self.session
+            .iter()
+            .try_for_each(|session| session.record(on))
+    }
+
+    /// The flight recorder, if there is one.
+    pub(super) fn session(&self) -> Option<&Session> {
+        self.session.as_ref()
+    }
+
+    /// What went by unseen, when `events` were made while it was on.
+    pub(super) fn lost(&self, events: u64) -> Result<Lost> {
+        let mut lost = Lost::default();
+        for watcher in &self.watchers {
+            let stats = watcher.root.stats(&watcher.name)?;
+            lost.operations += stats.lost();
+            lost.alerts += stats.count("alerts_lost");
+            if watcher.tracker == "syscall" {
+                lost.events = events.saturating_sub(stats.count("started"));
+            }
+        }
+        // What a session lost is unknown once it no longer exists.
+        let there: Vec<String> = lttng_sessions(&self.sessions);
+        lost.lttng = lttng::discarded(&there)?.saturating_sub(self.discarded);
+        Ok(lost)
+    }
+
+    /// For people.
+    pub(super) fn said(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if !self.watchers.is_empty() {
+            let names: Vec<&str> = self.watchers.iter().map(|w| w.name.as_str()).collect();
+            parts.push(format!("instances {}", names.join(", ")));
+        }
+        if let Some(session) = &self.session {
+            parts.push(format!("LTTng session {}", session.name()));
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+/// Those of `known` that are still there.
+fn lttng_sessions(known: &[String]) -> Vec<String> {
+    if known.is_empty() {
+        return Vec::new();
+    }
+    let now = lttng::sessions();
+    known
+        .iter()
+        .filter(|name| now.contains(name))
+        .cloned()
+        .collect()
+}
+
+/// What watches a loop, as its options ask for.
+pub(super) fn of_loop(args: &LoopArgs, place: &Place) -> Vec<Wanted> {
+    let mut trackers = match args.arm {
+        true => TRACKERS.to_vec(),
+        false => Vec::new(),
+    };
+    if args.arm && args.event == EventKind::Syscall {
+        trackers.push("syscall");
+    }
+    let wanted = |tracker| Wanted {
+        tracker,
+        settings: settings(args, place, tracker, std::process::id()),
+    };
+    trackers.into_iter().map(wanted).collect()
+}
+
+pub(super) fn setting(key: &str, value: impl ToString) -> Setting {
+    Setting {
+        key: key.into(),
+        value: value.to_string(),
+    }
+}
+
+/// Half of a peak is worth an alert: it explains most of it.
+fn settings(args: &LoopArgs, place: &Place, tracker: &str, pid: u32) -> Vec<Setting> {
+    let mut settings = vec![setting("threshold", format!("{}ns", args.threshold.0 / 2))];
+    match tracker {
+        "runqueue" => settings.push(setting("pid", pid)),
+        "syscall" => settings.extend([setting("pid", pid), setting("calls", "getppid")]),
+        // They take one CPU, or all.
+        _ if place.cpus.iter().count() == 1 => {
+            settings.extend(place.cpus.first().map(|cpu| setting("cpu", cpu)));
+        }
+        _ => {}
+    }
+    settings
+}
+
+/// Removes the instances of runs that were killed together with their guard.
+fn remove_leftovers(root: &ProcRoot) {
+    for instance in root.instances().unwrap_or_default() {
+        let owner = owner(&instance.name);
+        let gone = owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists());
+        if gone && root.remove(&instance.name).is_ok() {
+            note(&format!(
+                "removed instance {}, left by a killed run",
+                instance.name
+            ));
+        }
+    }
+}
+
+/// The process that an instance of ours belongs to.
+fn owner(name: &str) -> Option<u32> {
+    let (pid, tracker) = name.strip_prefix(PREFIX)?.split_once('_')?;
+    let ours = TRACKERS.contains(&tracker) || OTHERS.contains(&tracker);
+    ours.then(|| pid.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instance_names_its_owner() {
+        for tracker in ["irq", "runqueue", "syscall", "tree"] {
+            assert_eq!(owner(&format!("{PREFIX}17_{tracker}")), Some(17));
+            assert!(lt_proc::valid_name(&format!("{PREFIX}4194304_{tracker}")));
+        }
+        for foreign in [
+            "bench_irq",
+            "bench_x_irq",
+            "bench_17_mine",
+            "irq",
+            "bench_17",
+        ] {
+            assert_eq!(owner(foreign), None, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_only_if_nothing_is() {
+        assert!(Lost::default().nothing());
+        assert!(
+            !Lost {
+                lttng: 1,
+                ..Lost::default()
+            }
+            .nothing()
+        );
+    }
+}

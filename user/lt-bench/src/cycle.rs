@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The cycle of a periodic real-time task, as cyclictest has it: sleep until a time, and see how late it is.
+//!
+//! ```text
+//!   due            due + interval       due + 2 intervals
+//!    |----> runs    |-> runs             |----------> runs
+//!    | late |       |  |                 |   late     |
+//! ```
+//!
+//! The next time is the last one and an interval, not the present and an interval: so being late once makes no other
+//! cycle late. Times that have gone by when a cycle is over are left out, and counted.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, ClockNanosleepFlags, clock_gettime, clock_nanosleep};
+
+use crate::measure::Record;
+
+/// A clock that one can sleep by, in ns.
+pub(super) trait Time {
+    fn now(&self) -> u64;
+    fn sleep_until(&self, time: u64);
+}
+
+/// CLOCK_MONOTONIC, which alerts use, too.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Monotonic;
+
+impl Time for Monotonic {
+    fn now(&self) -> u64 {
+        // It cannot fail: every kernel has this clock.
+        clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |t| Duration::from(t).as_nanos() as u64)
+    }
+
+    fn sleep_until(&self, time: u64) {
+        let time = TimeSpec::from(Duration::from_nanos(time));
+        // Signals are blocked in this thread, so nothing interrupts it.
+        let _ = clock_nanosleep(
+            ClockId::CLOCK_MONOTONIC,
+            ClockNanosleepFlags::TIMER_ABSTIME,
+            &time,
+        );
+    }
+}
+
+/// What a thread is to do.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Plan {
+    /// From one cycle to the next, ns.
+    pub(super) interval: u64,
+    /// It ends after this number of cycles,
+    pub(super) cycles: u64,
+    /// or after this time, ns.
+    pub(super) length: u64,
+    /// From this on a cycle is late.
+    pub(super) threshold: u64,
+    /// Late cycles above this number are only counted.
+    pub(super) keep: usize,
+}
+
+/// A late cycle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Late {
+    /// When it was due, CLOCK_MONOTONIC ns.
+    pub(super) due: u64,
+    /// How late it was, ns.
+    pub(super) by: u64,
+}
+
+/// What a thread found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found {
+    /// How late each cycle was.
+    pub(super) samples: Record,
+    /// How many cycles were late,
+    pub(super) peaks: u64,
+    /// and which.
+    pub(super) late: Vec<Late>,
+    /// Cycles that were left out, because their time had gone by.
+    pub(super) missed: u64,
+}
+
+/// Runs the cycle on this thread, until the plan is done or `stop`.
+pub(super) fn cycle(time: &impl Time, plan: &Plan, stop: &AtomicBool) -> Found {
+    let mut found = Found {
+        // What it writes to while it runs is there before.
+        late: Vec::with_capacity(plan.keep),
+        ..Found::default()
+    };
+    let begin = time.now();
+    let end = begin.saturating_add(plan.length);
+    let mut due = begin.saturating_add(plan.interval);
+    for _ in 0..plan.cycles {
+        if due > end || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        time.sleep_until(due);
+        let now = time.now();
+        let by = now.saturating_sub(due);
+        found.samples.add(by);
+        if by >= plan.threshold {
+            found.peaks += 1;
+            if found.late.len() < plan.keep {
+                found.late.push(Late { due, by });
+            }
+        }
+        due = due.saturating_add(plan.interval);
+        if due <= now {
+            let gone = (now - due) / plan.interval + 1;
+            found.missed += gone;
+            due = due.saturating_add(gone.saturating_mul(plan.interval));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::{Cell, RefCell};
+    use std::collections::VecDeque;
+
+    /// It begins at 1000, and each sleep is this much too long.
+    struct Script {
+        now: Cell<u64>,
+        late: RefCell<VecDeque<u64>>,
+    }
+
+    impl Script {
+        fn new(late: &[u64]) -> Self {
+            Self {
+                now: Cell::new(1000),
+                late: RefCell::new(late.iter().copied().collect()),
+            }
+        }
+    }
+
+    impl Time for Script {
+        fn now(&self) -> u64 {
+            self.now.get()
+        }
+        fn sleep_until(&self, time: u64) {
+            let by = self.late.borrow_mut().pop_front().unwrap_or(0);
+            self.now.set(self.now.get().max(time) + by);
+        }
+    }
+
+    const PLAN: Plan = Plan {
+        interval: 100,
+        cycles: 5,
+        length: u64::MAX,
+        threshold: 30,
+        keep: 2,
+    };
+
+    fn run(late: &[u64], plan: &Plan) -> Found {
+        cycle(&Script::new(late), plan, &AtomicBool::new(false))
+    }
+
+    #[test]
+    fn a_late_cycle_makes_no_other_one_late() {
+        let found = run(&[1, 40, 2, 0, 3], &PLAN);
+        let s = found.samples.statistics().unwrap();
+        assert_eq!((s.loops, s.min, s.max, s.sum), (5, 0, 40, 46));
+        assert_eq!(found.late, [Late { due: 1200, by: 40 }]);
+        assert_eq!((found.peaks, found.missed), (1, 0));
+    }
+
+    #[test]
+    fn times_that_have_gone_by_are_left_out_and_counted() {
+        // Due at 1100, it is 1350: 1200 and 1300 have gone by. Due at 1400 it is 1500, which has just gone by.
+        let found = run(&[250, 100, 0], &PLAN);
+        assert_eq!((found.missed, found.samples.count()), (3, 5));
+        let dues: Vec<u64> = found.late.iter().map(|late| late.due).collect();
+        assert_eq!(dues, [1100, 1400]);
+    }
+
+    #[test]
+    fn those_above_the_number_are_only_counted() {
+        let found = run(&[50, 50, 50, 29, 30], &PLAN);
+        assert_eq!((found.peaks, found.late.len()), (4, 2));
+    }
+
+    #[test]
+    fn it_ends_with_its_time_and_when_it_is_told_to() {
+        let plan = Plan {
+            cycles: u64::MAX,
+            length: 350,
+            ..PLAN
+        };
+        assert_eq!(run(&[], &plan).samples.count(), 3);
+        let found = cycle(&Script::new(&[]), &PLAN, &AtomicBool::new(true));
+        assert_eq!(found.samples.count(), 0);
+    }
+
+    #[test]
+    fn the_clock_of_the_kernel_wakes_no_sooner_than_asked_for() {
+        let plan = Plan {
+            interval: 1_000_000,
+            cycles: 20,
+            threshold: 0,
+            keep: 20,
+            ..PLAN
+        };
+        let begin = Monotonic.now();
+        let found = cycle(&Monotonic, &plan, &AtomicBool::new(false));
+        assert_eq!((found.samples.count(), found.late.len()), (20, 20));
+        assert!(Monotonic.now() >= begin + 20_000_000);
+        assert!(found.late.windows(2).all(|w| w[0].due < w[1].due));
+    }
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What a run holds while it runs. All of it belongs to this process or to one of its threads, so the kernel gives it
+//! back when the process ends, also if it is killed:
+//!
+//! - the affinity and the priority of each thread under test;
+//! - the affinity and the priority of the thread that watches;
+//! - locked memory;
+//! - the open file /dev/cpu_dma_latency, which holds its value for as long as it is open.
+//!
+//! Nothing is written to /sys or to /proc/sys. What would stay behind, instances and an LTTng session, has a guard:
+//! see [`super::arm`].
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+
+use anyhow::{Context, Result, bail};
+use lt_common::out::note;
+use lt_common::rt;
+use lt_readiness::Cpus;
+use nix::errno::Errno;
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::signal::SigSet;
+use nix::unistd::Pid;
+
+use super::args::DmaLatency;
+use super::place::Place;
+
+const DMA_LATENCY: &str = "/dev/cpu_dma_latency";
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wish {
+    /// Of the threads under test; 0: ordinary tasks.
+    pub(super) priority: i32,
+    pub(super) dma_latency: DmaLatency,
+}
+
+/// What is held; given back when dropped.
+#[derive(Debug)]
+pub(super) struct Held {
+    /// For people, one line each.
+    pub(super) said: Vec<String>,
+    _dma_latency: Option<File>,
+}
+
+impl Held {
+    /// Takes it. `there` is executed on the CPU under test, at the priority of the thread that watches. `what` the
+    /// threads under test are is for people.
+    pub(super) fn take<T>(
+        wish: Wish,
+        place: &Place,
+        what: &str,
+        there: impl FnOnce() -> Result<T>,
+    ) -> Result<(Self, T)> {
+        let mut said = Vec::new();
+        let allowed = affinity();
+        if wish.priority > 0 {
+            // Tried here, where an error can still be explained.
+            rt::fifo(1).with_context(|| {
+                format!(
+                    "SCHED_FIFO {} is not allowed: run it as root, or raise `rtprio` in \
+                     /etc/security/limits.conf, or measure an ordinary task with --priority 0",
+                    wish.priority
+                )
+            })?;
+            rt::raise()?;
+        }
+        for cpu in place.cpus.iter().skip(1) {
+            pin(&Cpus::from_iter([cpu]))?;
+        }
+        pin(&place.cpus.first().into_iter().collect())?;
+        let prepared = there()?;
+        let rest = pin_elsewhere(place, &allowed)?;
+        said.push(match wish.priority {
+            0 => format!("CPU {} for {what}, and CPU {rest} for the thread that watches", place.cpus),
+            priority => format!(
+                "SCHED_FIFO {priority} for {what} on CPU {}, {} for the thread that watches on CPU {rest}",
+                place.cpus,
+                rt::PRIORITY
+            ),
+        });
+        match rt::lock_memory() {
+            Ok(()) => said.push("its memory, locked".into()),
+            Err(error) => note(&format!("{error:#}: page faults may be among the peaks")),
+        }
+        let dma_latency = dma_latency(wish.dma_latency, &mut said)?;
+        let held = Self {
+            said,
+            _dma_latency: dma_latency,
+        };
+        Ok((held, prepared))
+    }
+}
+
+/// The CPUs that this thread may use.
+pub(super) fn affinity() -> Cpus {
+    let set = sched_getaffinity(Pid::from_raw(0)).unwrap_or_else(|_| CpuSet::new());
+    let cpus = (0..CpuSet::count()).filter(|cpu| set.is_set(*cpu).unwrap_or(false));
+    cpus.filter_map(|cpu| u32::try_from(cpu).ok()).collect()
+}
+
+/// Moves the thread that watches away from the loops; returns to where. In the cgroup of a partition, whose CPUs are
+/// the only ones that it may use, that is another one of those.
+fn pin_elsewhere(place: &Place, allowed: &Cpus) -> Result<Cpus> {
+    if pin(&place.rest).is_ok() {
+        return Ok(place.rest.clone());
+    }
+    let others = allowed.without(&place.cpus);
+    if others.is_empty() {
+        bail!(
+            "the cgroup of this shell has no other CPU than {}, and the thread that watches needs one: give the \
+             partition another CPU",
+            place.cpus
+        );
+    }
+    pin(&others)?;
+    Ok(others)
+}
+
+/// Holds the value; says so, and what it was.
+fn dma_latency(wish: DmaLatency, said: &mut Vec<String>) -> Result<Option<File>> {
+    let Some(us) = wish.0 else { return Ok(None) };
+    let mut before = [0; 4];
+    let was = File::open(DMA_LATENCY).and_then(|mut file| file.read_exact(&mut before));
+    let opened = OpenOptions::new().write(true).open(DMA_LATENCY);
+    let written = opened.and_then(|mut file| file.write_all(&us.to_ne_bytes()).map(|()| file));
+    match written {
+        Ok(file) => {
+            let was = match was {
+                Ok(()) => format!(" (was {} us)", i32::from_ne_bytes(before)),
+                Err(_) => String::new(),
+            };
+            said.push(format!("{DMA_LATENCY} at {us} us{was}"));
+            Ok(Some(file))
+        }
+        // The default may fail where the file is not, or not for this user; what was asked for may not.
+        Err(error) if us == 0 => {
+            note(&format!(
+                "{DMA_LATENCY}: {error}: CPUs may enter deep idle states, and wake up late"
+            ));
+            Ok(None)
+        }
+        Err(error) => bail!("--dma-latency {us}: {DMA_LATENCY}: {error}"),
+    }
+}
+
+/// Moves the calling thread onto these CPUs.
+pub(super) fn pin(cpus: &Cpus) -> Result<()> {
+    let mut set = CpuSet::new();
+    for cpu in cpus.iter() {
+        set.set(cpu as usize)
+            .with_context(|| format!("CPU {cpu} is beyond the largest CPU mask"))?;
+    }
+    match sched_setaffinity(Pid::from_raw(0), &set) {
+        Err(Errno::EINVAL) => bail!(
+            "CPU {cpus} is not among those that the cgroup of this shell may use; if it is in a partition, go there \
+             first, as `echo $$ > /sys/fs/cgroup/rt/cgroup.procs`; the partition needs another CPU for the thread \
+             that watches"
+        ),
+        result => result.with_context(|| format!("cannot run on CPU {cpus}")),
+    }
+}
+
+/// Makes the calling thread one under test: there, at that priority, without signals.
+pub(super) fn become_subject(cpu: u32, priority: i32) -> Result<()> {
+    // Signals are for the thread that watches: it ends this one.
+    SigSet::all()
+        .thread_block()
+        .context("cannot block signals")?;
+    // Priority first: an ordinary task that moves to a busy CPU waits for its turn there.
+    if priority > 0 {
+        rt::fifo(priority)?;
+    }
+    pin(&Cpus::from_iter([cpu]))
+}

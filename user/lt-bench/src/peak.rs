@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A peak, and the sentence that says what it was.
+//!
+//! Evidence, the best first: an alert of one of our trackers has a name and a duration; the scheduler counts the
+//! nanoseconds that the loop had to wait; a counter that moved more than it usually does was probably it; one that
+//! moved as usual may have been. If none moved, the kernel did not run: it was the host, or the firmware.
+
+use std::path::PathBuf;
+
+use lt_proc::{Alert, Nanos};
+use serde::Serialize;
+
+use crate::measure::Moved;
+
+/// As many counters are named.
+const NAMED: usize = 3;
+
+/// A peak.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Peak {
+    pub(super) cpu: u32,
+    pub(super) phase: &'static str,
+    /// When it ended, CLOCK_MONOTONIC ns.
+    pub(super) time: u64,
+    /// How long it was, ns.
+    pub(super) took: u64,
+    /// The time between the two readings of the counters, around it; 0 if there was none before.
+    pub(super) window: u64,
+    /// How long the loop could have run and did not, ns.
+    pub(super) waited: u64,
+    /// The counters that moved, the least usual first.
+    pub(super) moved: Vec<Moved>,
+    /// Alerts on that CPU that fell into it.
+    pub(super) alerts: Vec<Alert>,
+    /// The sentence.
+    pub(super) cause: String,
+    /// The capture with the trace around it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) capture: Option<PathBuf>,
+    /// What the trace says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) explanation: Option<String>,
+}
+
+/// What is known of the machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Where {
+    /// It is a virtual one.
+    pub(super) guest: bool,
+    /// System management interrupts are among the counters.
+    pub(super) smi: bool,
+    /// Interrupts are off in the loop.
+    pub(super) inside: bool,
+}
+
+/// The sentence.
+pub(super) fn cause(
+    took: u64,
+    waited: u64,
+    window: u64,
+    moved: &[Moved],
+    alerts: &[Alert],
+    at: Where,
+) -> String {
+    let mut said = Vec::new();
+    if let Some(alert) = alerts.iter().max_by_key(|alert| alert.delay) {
+        said.push(format!(
+            "{} took {}: {}",
+            alert.tracker,
+            Nanos(alert.delay),
+            alert.subject()
+        ));
+    }
+    if waited >= took / 2 && waited > 0 {
+        said.push(format!("another task had the CPU for {}", Nanos(waited)));
+    }
+    let unusual: Vec<&Moved> = moved.iter().filter(|moved| moved.unusual).collect();
+    let slight = said.is_empty() && !unusual.is_empty() && unusual.iter().all(|m| routine(m, took));
+    if slight {
+        return format!(
+            "{} cannot have taken {}: probably {}",
+            names(&unusual),
+            Nanos(took),
+            outside(at)
+        );
+    }
+    if !unusual.is_empty() {
+        said.push(names(&unusual));
+    }
+    if !said.is_empty() {
+        return said.join("; ");
+    }
+    if window == 0 {
+        return "unknown: the counters had not been read before".into();
+    }
+    if !moved.is_empty() {
+        let all: Vec<&Moved> = moved.iter().collect();
+        return format!(
+            "nothing unusual: one of {} in {}, or {}",
+            names(&all),
+            Nanos(window),
+            outside(at)
+        );
+    }
+    format!("no counter moved: {}", outside(at))
+}
+
+/// Whether this counts what the kernel does in microseconds each time, and so seldom that it was not this gap: the
+/// interrupts that were pending when a host gave the CPU back, for example.
+fn routine(moved: &Moved, took: u64) -> bool {
+    /// What one may take at most, ns: a hundred times as long as usual.
+    const AT_MOST: u64 = 1_000_000;
+    const KINDS: [&str; 8] = [
+        "interrupt LOC ",
+        "interrupt RES ",
+        "interrupt CAL ",
+        "interrupt IWI ",
+        "interrupt TLB ",
+        "softirq TIMER",
+        "softirq SCHED",
+        "softirq RCU",
+    ];
+    let kind = KINDS.iter().any(|kind| moved.counter.starts_with(kind));
+    kind && moved.by.saturating_mul(AT_MOST) < took / 2
+}
+
+/// Causes that no counter of the kernel shows.
+fn outside(at: Where) -> &'static str {
+    match (at.guest, at.smi) {
+        (true, _) => "the host of this virtual machine",
+        (false, true) => "the hardware (the firmware's SMIs are counted, and there was none)",
+        (false, false) => "the firmware (SMI) or the hardware",
+    }
+}
+
+/// `interrupt 25 (lt_cause) +1, softirq NET_RX +3`.
+fn names(moved: &[&Moved]) -> String {
+    let named = moved.iter().take(NAMED);
+    let named: Vec<String> = named
+        .map(|moved| format!("{} +{}", moved.counter, moved.by))
+        .collect();
+    match moved.len().saturating_sub(NAMED) {
+        0 => named.join(", "),
+        more => format!("{}, and {more} more", named.join(", ")),
+    }
+}
+
+/// Returns the `alerts` of this CPU, or of that thread, in this time (CLOCK_MONOTONIC ns).
+pub(super) fn during<'a>(
+    alerts: impl Iterator<Item = &'a Alert>,
+    cpu: u32,
+    tid: i32,
+    begin: u64,
+    end: u64,
+) -> Vec<Alert> {
+    /// The clock that the loop reads and that of alerts are compared in two steps.
+    const SLACK: u64 = 20_000;
+    let there = |alert: &&Alert| {
+        let concerned = alert.cpu == u64::from(cpu) || alert.tid == u64::try_from(tid).unwrap_or(0);
+        concerned && alert.start() < end + SLACK && alert.time + SLACK > begin
+    };
+    alerts.filter(there).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moved(counter: &str, by: u64, unusual: bool) -> Moved {
+        Moved {
+            counter: counter.into(),
+            by,
+            usual: 0.0,
+            unusual,
+        }
+    }
+
+    const METAL: Where = Where {
+        guest: false,
+        smi: false,
+        inside: false,
+    };
+    const GUEST: Where = Where {
+        guest: true,
+        smi: false,
+        inside: false,
+    };
+
+    fn alert(cpu: u64, tid: u64, time: u64, delay: u64) -> Alert {
+        let line = format!(
+            "seq=1 time={time} instance=i tracker=irq reason=threshold delay={delay} threshold=1 cpu={cpu} pid=1 \
+             tid={tid} comm=\"x\" irq=25 on=1 action=\"lt_cause\" ret=handled"
+        );
+        Alert::parse(&line).unwrap()
+    }
+
+    #[test]
+    fn the_best_evidence_goes_first() {
+        let counters = [
+            moved("interrupt 25 (lt_cause)", 1, true),
+            moved("interrupt LOC (timer)", 2, false),
+        ];
+        let said = cause(100, 0, 10, &counters, &[], METAL);
+        assert_eq!(said, "interrupt 25 (lt_cause) +1");
+        let said = cause(100, 80, 10, &counters, &[alert(1, 1, 9, 3_000_000)], METAL);
+        assert!(said.starts_with("irq took 3.00ms: irq=25"), "{said}");
+        assert!(
+            said.contains("action=lt_cause") || said.contains("action=\"lt_cause\""),
+            "{said}"
+        );
+        assert!(
+            said.ends_with("; another task had the CPU for 80ns; interrupt 25 (lt_cause) +1"),
+            "{said}"
+        );
+        // A moment of waiting is not what it was.
+        assert!(!cause(100, 10, 10, &counters, &[], METAL).contains("another task"));
+    }
+
+    #[test]
+    fn where_nothing_moved_it_was_not_the_kernel() {
+        assert_eq!(
+            cause(100, 0, 10, &[], &[], GUEST),
+            "no counter moved: the host of this virtual machine"
+        );
+        assert!(cause(100, 0, 10, &[], &[], METAL).contains("firmware (SMI) or the hardware"));
+        let smi = Where { smi: true, ..METAL };
+        assert!(cause(100, 0, 10, &[], &[], smi).contains("there was none"));
+        assert!(cause(100, 0, 0, &[], &[], METAL).starts_with("unknown"));
+        let usual = [moved("interrupt LOC (timer)", 2, false)];
+        let said = cause(100, 0, 10_000_000, &usual, &[], GUEST);
+        assert_eq!(
+            said,
+            "nothing unusual: one of interrupt LOC (timer) +2 in 10.00ms, or the host of this virtual machine"
+        );
+    }
+
+    #[test]
+    fn a_few_ticks_are_not_the_cause_of_a_long_gap() {
+        let ticks = [moved("interrupt LOC (timer)", 3, true)];
+        assert_eq!(
+            cause(136_000_000, 0, 140_000_000, &ticks, &[], GUEST),
+            "interrupt LOC (timer) +3 cannot have taken 136.0ms: probably the host of this virtual machine"
+        );
+        let said = cause(2_000_000, 0, 10_000_000, &ticks, &[], GUEST);
+        assert_eq!(said, "interrupt LOC (timer) +3");
+        // A device's handler may be that slow, and other evidence comes first.
+        let device = [moved("interrupt 25 (lt_cause)", 1, true), ticks[0].clone()];
+        let said = cause(136_000_000, 0, 140_000_000, &device, &[], GUEST);
+        assert!(said.starts_with("interrupt 25 (lt_cause) +1"), "{said}");
+        let said = cause(136_000_000, 130_000_000, 140_000_000, &ticks, &[], GUEST);
+        assert!(said.starts_with("another task had the CPU"), "{said}");
+    }
+
+    #[test]
+    fn many_counters_are_summed_up() {
+        let many: Vec<Moved> = (0..5)
+            .map(|i| moved(&format!("c{i}"), i + 1, true))
+            .collect();
+        assert_eq!(
+            cause(1, 0, 1, &many, &[], METAL),
+            "c0 +1, c1 +2, c2 +3, and 2 more"
+        );
+    }
+
+    #[test]
+    fn alerts_count_that_are_there_and_then() {
+        let at = |cpu, tid, time, delay| {
+            during(
+                [alert(cpu, tid, time, delay)].iter(),
+                1,
+                77,
+                1_000_000,
+                2_000_000,
+            )
+            .len()
+        };
+        assert_eq!(at(1, 5, 1_500_000, 100), 1);
+        assert_eq!(
+            at(0, 77, 1_500_000, 100),
+            1,
+            "of the loop, wherever it was seen"
+        );
+        assert_eq!(at(0, 5, 1_500_000, 100), 0, "elsewhere");
+        assert_eq!(at(1, 5, 900_000, 100), 0, "before");
+        assert_eq!(at(1, 5, 2_500_000, 100), 0, "after");
+        assert_eq!(at(1, 5, 2_500_000, 1_000_000), 1, "it began before the end");
+    }
+}

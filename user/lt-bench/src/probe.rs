@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Reads what the kernel counts for a CPU and for the loop on it, from another CPU.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use lt_readiness::Root;
+
+use super::clock::Clock;
+use crate::measure::Counts;
+
+/// `IA32_SMI_COUNT`: counted by Intel's processors since Nehalem.
+const MSR_SMI_COUNT: u64 = 0x34;
+
+/// One reading, and from when to when it took.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Reading {
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    pub(super) counts: Counts,
+}
+
+/// A CPU under test, and the thread on it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Subject {
+    pub(super) cpu: u32,
+    pub(super) tid: i32,
+}
+
+/// Reads all of them at once: the files have a column for each CPU.
+pub(super) fn read(clock: &Clock, subjects: &[Subject]) -> Vec<Reading> {
+    let file = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let begin = clock.now();
+    let interrupts = file("/proc/interrupts");
+    let softirqs = file("/proc/softirqs");
+    let stat = file("/proc/stat");
+    let counts = |subject: &Subject| {
+        let mut counts = Counts::default();
+        counts.interrupts(&interrupts, subject.cpu);
+        counts.softirqs(&softirqs, subject.cpu);
+        counts.stat(&stat, subject.cpu);
+        let of = |name: &str| file(&format!("/proc/self/task/{}/{name}", subject.tid));
+        counts.task(&of("status"), &of("stat"), &of("schedstat"));
+        counts
+    };
+    let counts: Vec<Counts> = subjects.iter().map(counts).collect();
+    let end = clock.now();
+    let reading = |counts| Reading { begin, end, counts };
+    counts.into_iter().map(reading).collect()
+}
+
+/// Whether this processor counts system management interrupts, and the count can be read.
+pub(super) fn has_smi(root: &Root, cpu: u32) -> bool {
+    let intel = root
+        .text("/proc/cpuinfo")
+        .is_ok_and(|text| text.contains("GenuineIntel"));
+    intel && smi(cpu).is_some()
+}
+
+/// How many there have been. The kernel asks that CPU, by an interrupt: only while its loop waits.
+pub(super) fn smi(cpu: u32) -> Option<u64> {
+    let file = fs::File::open(format!("/dev/cpu/{cpu}/msr")).ok()?;
+    let mut bytes = [0; 8];
+    file.read_exact_at(&mut bytes, MSR_SMI_COUNT).ok()?;
+    Some(u64::from_le_bytes(bytes))
+}

@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! `bench timer`: how late a periodic real-time task is woken, and on which path.
+//!
+//! A thread on each CPU under test runs the cycle of [`super::cycle`]. An instance of the tracker tree follows the timers
+//! that wake these threads; its alerts have the path from the time when a timer was due to the switch to the thread. A
+//! late cycle and the alert of its thread that was raised between the time when the cycle was due and the time when it
+//! ran belong together.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, anyhow};
+use lt_common::Outcome;
+use lt_common::out::{self, Colour, note};
+use lt_common::wait::{Signals, Wake};
+use lt_common::way;
+use lt_proc::{Alert, Nanos, ProcRoot};
+use lt_readiness::Root;
+use serde::Serialize;
+
+use super::alerts::Tail;
+use super::args::TimerArgs;
+use super::arm::{self, Armed, Lost, Wanted};
+use super::cycle::{self, Found, Late, Monotonic, Plan};
+use super::hold::{self, Held, Wish};
+use super::others::{self, Tool, Turn};
+use super::phase::PLAIN;
+use super::place::Place;
+use super::report::{self, Machine, Series};
+use super::{plot, show};
+use crate::measure::Curve;
+
+/// With --compare, each has this many turns.
+const TURNS: u64 = 3;
+/// Alerts are read this often.
+const LOOK: Duration = Duration::from_millis(20);
+/// At most this many late cycles are shown, the latest first; --json has all.
+const SHOWN: usize = 10;
+
+/// A late cycle, and why.
+#[derive(Debug, Serialize)]
+struct Cycle {
+    cpu: u32,
+    tid: i32,
+    /// When it was due, CLOCK_MONOTONIC ns.
+    due: u64,
+    /// How late it was, ns.
+    late: u64,
+    /// The sentence.
+    cause: String,
+    /// The alert with the path.
+    alert: Option<Alert>,
+}
+
+/// What another tool has found.
+#[derive(Debug, Serialize)]
+struct Compared {
+    name: String,
+    samples: u64,
+    min: Option<u64>,
+    mean: Option<f64>,
+    max: Option<u64>,
+    percentiles: std::collections::BTreeMap<&'static str, u64>,
+}
+
+/// The result.
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    bench: &'static str,
+    version: u32,
+    #[serde(flatten)]
+    machine: Machine,
+    cpus: String,
+    isolated: bool,
+    priority: i32,
+    held: &'a [String],
+    /// ns.
+    interval: u64,
+    threshold: u64,
+    series: Vec<Series>,
+    late: Vec<Cycle>,
+    /// Cycles that were left out, because their time had gone by.
+    missed: u64,
+    compared: Vec<Compared>,
+    complete: bool,
+    lost: Lost,
+    passed: bool,
+    failed: Vec<String>,
+}
+
+/// What the thread of a CPU has found, in all turns.
+#[derive(Debug)]
+struct OfCpu {
+    cpu: u32,
+    found: Found,
+    late: Vec<(i32, Late)>,
+}
+
+pub(super) fn run(root: &ProcRoot, args: &TimerArgs) -> Result<Outcome> {
+    let place = Place::here(&args.cpu)?;
+    report::check_outputs(&args.output)?;
+    let machine = Root::new("/");
+    let mut tools = match args.compare {
+        true => others::tools(&machine)?,
+        false => Vec::new(),
+    };
+    let signals = Signals::catch()?;
+    let armed = Armed::new(root, vec![tree(args)], None)?;
+    let wish = Wish {
+        priority: args.priority,
+        dma_latency: args.dma_latency,
+    };
+    let (held, ()) = Held::take(wish, &place, "the cycle", || Ok(()))?;
+    for line in held.said.iter().chain(armed.said().as_ref()) {
+        note(&format!("holds {line}"));
+    }
+    note("running; Ctrl-C ends it, and the kernel releases what it holds");
+
+    let mut bench = Bench {
+        args,
+        place: &place,
+        signals: &signals,
+        tail: Tail::open(root),
+        alerts: Vec::new(),
+        cpus: place.cpus.iter().map(OfCpu::new).collect(),
+    };
+    bench.measure(&armed, &mut tools)?;
+    let lost = armed.lost(0)?;
+    let guest = machine.cpu_flag("hypervisor").unwrap_or(false);
+    let theirs: Vec<Curve> = tools.into_iter().flat_map(|tool| tool.curves).collect();
+    let report = bench.report(&held, guest, lost, &theirs);
+    let mut curves: Vec<Curve> = report.series.iter().map(Series::curve).collect();
+    curves.extend(theirs);
+    let title = report.machine.title(report.bench, &report.cpus);
+    report::write(&args.output, &report, &title, &curves)?;
+    match args.json {
+        true => out::json(&report)?,
+        false => report.show(&curves)?,
+    }
+    Ok(match report.passed {
+        true => Outcome::Fine,
+        false => Outcome::Alert,
+    })
+}
+
+/// The tracker that follows the timers of our threads. Half of what is late is worth a path: the rest of it may have
+/// passed after the switch.
+fn tree(args: &TimerArgs) -> Wanted {
+    Wanted {
+        tracker: "tree",
+        settings: vec![
+            arm::setting("threshold", format!("{}ns", args.threshold.0 / 2)),
+            arm::setting("origin", "timer"),
+            arm::setting("pid", std::process::id()),
+        ],
+    }
+}
+
+impl OfCpu {
+    fn new(cpu: u32) -> Self {
+        Self {
+            cpu,
+            found: Found::default(),
+            late: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, tid: i32, new: &Found) {
+        self.found.samples.merge(&new.samples);
+        self.found.peaks += new.peaks;
+        self.found.missed += new.missed;
+        self.late.extend(new.late.iter().map(|late| (tid, *late)));
+    }
+
+    fn cycles(&self) -> u64 {
+        self.found.samples.count()
+    }
+}
+
+struct Bench<'a> {
+    args: &'a TimerArgs,
+    place: &'a Place,
+    signals: &'a Signals,
+    tail: Tail,
+    /// Those of our threads.
+    alerts: Vec<Alert>,
+    cpus: Vec<OfCpu>,
+}
+
+impl Bench<'_> {
+    /// Turn after turn, ours and then those of the others, until all is done or a signal comes.
+    fn measure(&mut self, armed: &Armed<'_>, tools: &mut [Tool]) -> Result<()> {
+        let turns = if tools.is_empty() { 1 } else { TURNS };
+        let stop = AtomicBool::new(false);
+        for turn in 0..turns {
+            let plan = self.plan(turns - turn, turns);
+            armed.switch(true)?;
+            let ran = self.turn(&plan, &stop);
+            armed.switch(false)?;
+            ran?;
+            let theirs = Turn {
+                cpus: &self.place.cpus,
+                priority: self.args.priority,
+                interval: plan.interval,
+                cycles: plan.cycles.min(plan.length / plan.interval).max(1),
+            };
+            for tool in tools.iter_mut() {
+                if stop.load(Ordering::Relaxed) || !self.other(tool, &theirs)? {
+                    return Ok(());
+                }
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be done in the next turn; `left` of all `turns` are left.
+    fn plan(&self, left: u64, turns: u64) -> Plan {
+        let done = self.cpus.iter().map(OfCpu::cycles).min().unwrap_or(0);
+        let (cycles, length) = match self.args.loops {
+            Some(loops) => (loops.saturating_sub(done).div_ceil(left), u64::MAX),
+            None => (u64::MAX, self.args.duration.0 / turns),
+        };
+        let kept = self.cpus.iter().map(|cpu| cpu.late.len()).sum::<usize>();
+        Plan {
+            interval: self.args.interval.0,
+            cycles,
+            length,
+            threshold: self.args.threshold.0,
+            keep: self.args.max_causes.saturating_sub(kept) / self.cpus.len().max(1),
+        }
+    }
+
+    /// Another tool's turn. It may use the CPUs under test, which this thread has left.
+    fn other(&self, tool: &mut Tool, turn: &Turn<'_>) -> Result<bool> {
+        let own = hold::affinity();
+        hold::pin(&self.place.cpus.or(&own))?;
+        let ran = tool.run(turn, self.signals);
+        hold::pin(&own)?;
+        ran
+    }
+
+    /// A thread on each CPU; this one reads the alerts meanwhile.
+    fn turn(&mut self, plan: &Plan, stop: &AtomicBool) -> Result<()> {
+        let priority = self.args.priority;
+        let cpus: Vec<u32> = self.cpus.iter().map(|of| of.cpu).collect();
+        let results: Vec<Result<(i32, Found)>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = cpus
+                .into_iter()
+                .map(|cpu| {
+                    scope.spawn(move || {
+                        hold::become_subject(cpu, priority)?;
+                        let tid = nix::unistd::gettid().as_raw();
+                        Ok((tid, cycle::cycle(&Monotonic, plan, stop)))
+                    })
+                })
+                .collect();
+            let mut watched = Ok(());
+            while !threads.iter().all(|thread| thread.is_finished()) {
+                self.read_alerts();
+                match self.signals.wait(None, Some(Instant::now() + LOOK)) {
+                    Ok(Wake::Timeout | Wake::Ready) => {}
+                    Ok(Wake::Signal) => stop.store(true, Ordering::Relaxed),
+                    Err(error) => {
+                        watched = Err(error);
+                        stop.store(true, Ordering::Relaxed);
+                    }
+                }
+            }
+            let joined = threads.into_iter().map(|thread| {
+                let joined = thread.join();
+                joined.unwrap_or_else(|_| Err(anyhow!("a cycle has failed; please report this")))
+            });
+            let mut results: Vec<_> = joined.collect();
+            results.extend(watched.err().map(Err));
+            results
+        });
+        self.read_alerts();
+        let results = results.into_iter().collect::<Result<Vec<_>>>()?;
+        for (of, (tid, found)) in self.cpus.iter_mut().zip(results) {
+            of.add(tid, &found);
+        }
+        Ok(())
+    }
+
+    fn read_alerts(&mut self) {
+        self.tail.read();
+        let own = u64::from(std::process::id());
+        let mine = |alert: &Alert| alert.tracker == "tree" && alert.pid == own;
+        // Each late cycle has one; a thread has others that are half as late.
+        let room = (4 * self.args.max_causes).saturating_sub(self.alerts.len());
+        let new = self.tail.kept.drain(..).filter(mine).take(room);
+        self.alerts.extend(new);
+    }
+
+    fn report<'h>(
+        &self,
+        held: &'h Held,
+        guest: bool,
+        mut lost: Lost,
+        theirs: &[Curve],
+    ) -> Report<'h> {
+        let mut late = Vec::new();
+        let mut series = Vec::new();
+        for of in &self.cpus {
+            late.extend(of.late.iter().map(|(tid, cycle)| {
+                let alert = path_of(&self.alerts, *tid, *cycle);
+                Cycle {
+                    cpu: of.cpu,
+                    tid: *tid,
+                    due: cycle.due,
+                    late: cycle.by,
+                    cause: cause(*cycle, alert),
+                    alert: alert.cloned(),
+                }
+            }));
+            let name = format!("CPU {}", of.cpu);
+            if let Some(mut one) = Series::new(name, of.cpu, PLAIN, &of.found.samples) {
+                one.peaks = of.found.peaks;
+                series.push(one);
+            }
+        }
+        let peaks: u64 = self.cpus.iter().map(|of| of.found.peaks).sum();
+        lost.peaks = peaks.saturating_sub(late.len() as u64);
+        let threshold = self.args.threshold;
+        let many = (peaks > 0).then(|| format!("{peaks} cycles were late by {threshold} or more"));
+        let failed: Vec<String> = many.into_iter().chain(lost.failed()).collect();
+        Report {
+            bench: "timer",
+            version: 1,
+            machine: Machine::here(guest),
+            cpus: self.place.cpus.to_string(),
+            isolated: self.place.isolated,
+            priority: self.args.priority,
+            held: &held.said,
+            interval: self.args.interval.0,
+            threshold: threshold.0,
+            series,
+            late,
+            missed: self.cpus.iter().map(|of| of.found.missed).sum(),
+            compared: theirs.iter().map(Compared::new).collect(),
+            complete: lost.nothing(),
+            lost,
+            passed: failed.is_empty(),
+            failed,
+        }
+    }
+}
+
+/// The alert that belongs to a late cycle: raised when its thread was switched in, which is after the cycle was due and
+/// before it ran.
+fn path_of(alerts: &[Alert], tid: i32, cycle: Late) -> Option<&Alert> {
+    let (from, to) = (cycle.due, cycle.due.saturating_add(cycle.by));
+    let its =
+        |alert: &&Alert| u64::try_from(tid) == Ok(alert.tid) && (from..=to).contains(&alert.time);
+    alerts.iter().filter(its).max_by_key(|alert| alert.delay)
+}
+
+/// The sentence.
+fn cause(cycle: Late, alert: Option<&Alert>) -> String {
+    let Some(alert) = alert else {
+        return "no path: it was woken in time and then preempted, or its time came before it slept".into();
+    };
+    let verdict = way::verdict(alert).unwrap_or_else(|| alert.subject());
+    let rest = cycle.by.saturating_sub(alert.delay);
+    match rest > cycle.by / 4 {
+        true => format!(
+            "{verdict}; {} more until it returned to user space",
+            Nanos(rest)
+        ),
+        false => verdict,
+    }
+}
+
+impl Compared {
+    fn new(curve: &Curve) -> Self {
+        Self {
+            name: curve.name.clone(),
+            samples: curve.count(),
+            min: curve.min,
+            mean: curve.mean,
+            max: curve.max,
+            percentiles: curve.percentiles().iter().map(|p| (p.name, p.ns)).collect(),
+        }
+    }
+}
+
+impl Report<'_> {
+    fn show(&self, curves: &[Curve]) -> Result<()> {
+        show::histograms(&self.series)?;
+        let late = show::row(&self.series, "late", &|s| out::thousands(s.peaks));
+        show::statistics(&self.series, "cycles", vec![late])?;
+        if self.missed > 0 {
+            let missed = out::thousands(self.missed);
+            out::line(&format!(
+                "{missed} cycles were skipped: their time had passed"
+            ))?;
+        }
+        self.show_late()?;
+        if !self.compared.is_empty() {
+            out::line("")?;
+            for line in plot::lines(&self.named(curves)) {
+                out::line(&line)?;
+            }
+        }
+        out::line("")?;
+        if self.machine.guest {
+            out::line("This is a virtual machine: the latest cycles may be its host's.")?;
+        }
+        let fine = format!("no cycle was late by {} or more", Nanos(self.threshold));
+        show::verdict(&self.failed, &fine)
+    }
+
+    /// All curves; ours have a name of their own.
+    fn named(&self, curves: &[Curve]) -> Vec<Curve> {
+        let named = |(i, curve): (usize, &Curve)| Curve {
+            name: match i < self.series.len() {
+                true => format!("bench timer {}", curve.name),
+                false => curve.name.clone(),
+            },
+            ..curve.clone()
+        };
+        curves.iter().enumerate().map(named).collect()
+    }
+
+    fn show_late(&self) -> Result<()> {
+        let mut latest: Vec<&Cycle> = self.late.iter().collect();
+        latest.sort_by_key(|cycle| std::cmp::Reverse(cycle.late));
+        if latest.is_empty() {
+            return Ok(());
+        }
+        let count = match latest.len() > SHOWN {
+            true => format!("The latest {SHOWN} of {} late cycles:", latest.len()),
+            false => "Late cycles:".into(),
+        };
+        out::line("")?;
+        out::line(&out::paint(Colour::Bold, &count))?;
+        for cycle in latest.iter().take(SHOWN) {
+            let head = format!(
+                "CPU {:<3} {:>8}  ",
+                cycle.cpu,
+                Nanos(cycle.late).to_string()
+            );
+            show::hanging(&head, &cycle.cause)?;
+            for line in cycle.alert.iter().flat_map(way::steps) {
+                out::line(&line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alert(tid: u64, time: u64, delay: u64) -> Alert {
+        let line = format!(
+            "seq=1 time={time} instance=bench_5_tree tracker=tree reason=threshold delay={delay} threshold=50000 cpu=1 \
+             pid=5 tid={tid} comm=\"latency-tracker\" end=switch origin=timer irq=-1 action=\"\" more=0 \
+             path=\"timer:hrtimer_wakeup@1+0 vector:local_timer@1+{delay} expire:hrtimer_wakeup@1+0 waking:{tid}@1+0 \
+             switch:{tid}(latency-tracker)/4@1+0\""
+        );
+        Alert::parse(&line).unwrap()
+    }
+
+    #[test]
+    fn a_cycle_has_the_path_of_its_own_thread_and_time() {
+        let cycle = Late {
+            due: 1_000_000,
+            by: 200_000,
+        };
+        let alerts = [
+            alert(7, 1_150_000, 150_000),
+            alert(8, 1_190_000, 190_000),
+            alert(7, 2_150_000, 150_000),
+            alert(7, 990_000, 100_000),
+        ];
+        assert_eq!(path_of(&alerts, 7, cycle), Some(&alerts[0]));
+        assert_eq!(path_of(&alerts, 9, cycle), None);
+        let later = Late {
+            due: 3_000_000,
+            by: 200_000,
+        };
+        assert_eq!(path_of(&alerts, 7, later), None);
+    }
+
+    #[test]
+    fn the_sentence_says_where_most_of_it_passed() {
+        let cycle = Late {
+            due: 1_000_000,
+            by: 200_000,
+        };
+        let said = cause(cycle, Some(&alert(7, 1_190_000, 190_000)));
+        assert!(
+            said.starts_with("most of it (190.0us, 100 %) passed"),
+            "{said}"
+        );
+        assert!(!said.contains("more until"), "{said}");
+        let said = cause(cycle, Some(&alert(7, 1_120_000, 120_000)));
+        assert!(
+            said.ends_with("80.00us more until it returned to user space"),
+            "{said}"
+        );
+        assert!(cause(cycle, None).starts_with("no path"));
+    }
+}

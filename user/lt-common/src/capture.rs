@@ -1,0 +1,481 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Numbered captures in the output directory.
+//!
+//! ```text
+//! DIR/0001/trace/           the flight recorder, for babeltrace2; with --trace-format ctf-1.8 for Trace Compass
+//! DIR/0001/alert.json       the alerts of this wake-up
+//! DIR/0001/evidence.json    what a trace cannot hold, see lt_proc::evidence
+//! DIR/0001/explanation.txt  what the trace says about them
+//! ```
+//!
+//! A capture is made under another name and renamed when it is whole: a directory with a number is
+//! never half a capture.
+//!
+//! A trace names every process of the machine, so what is made here is its owner's alone (0700, 0600).
+//! No other user can change where it goes: the output directory is ours, and each directory above it is
+//! ours or root's; one that all may write to is accepted only if it is sticky. The last step follows no
+//! link.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+use lt_proc::Alert;
+use nix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::lttng::Session;
+
+/// The output directory.
+#[derive(Debug)]
+pub struct Captures {
+    directory: PathBuf,
+}
+
+/// `alert.json`.
+#[derive(Debug, Serialize)]
+pub struct Record<'a> {
+    /// The number of the capture.
+    pub capture: u64,
+    /// When the snapshot was taken.
+    #[serde(flatten)]
+    pub taken: Taken,
+    /// The name of the instance.
+    pub instance: &'a str,
+    /// Its tracker.
+    pub tracker: &'a str,
+    /// From the wake-up until the snapshot was written, ns.
+    pub snapshot_took: u64,
+    /// Alerts that were overwritten before they could be read.
+    pub lost: u64,
+    /// Wake-ups without a capture so far.
+    pub skipped: usize,
+    /// The alerts of the wake-up.
+    pub alerts: &'a [Alert],
+    /// Why there is no trace; left out when there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub no_trace: Option<&'a str>,
+}
+
+/// When a capture was taken.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Taken {
+    /// Time of day, seconds since 1970.
+    taken: u64,
+    /// The boot; empty if the kernel does not identify it.
+    boot_id: String,
+    /// CLOCK_BOOTTIME, ns: not shifted when the time of day is set, and running during a suspend.
+    boottime: u64,
+}
+
+impl Taken {
+    /// Now.
+    pub fn now() -> Self {
+        let taken = SystemTime::now().duration_since(UNIX_EPOCH);
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        let boottime = clock_gettime(ClockId::CLOCK_BOOTTIME);
+        Self {
+            taken: taken.unwrap_or_default().as_secs(),
+            boot_id: boot_id.unwrap_or_default().trim_end().to_string(),
+            boottime: boottime.map_or(0, |t| Duration::from(t).as_nanos() as u64),
+        }
+    }
+
+    /// Time since `earlier`, unless that was in another boot.
+    fn since(&self, earlier: &Self) -> Option<Duration> {
+        (!self.boot_id.is_empty() && self.boot_id == earlier.boot_id)
+            .then(|| Duration::from_nanos(self.boottime.saturating_sub(earlier.boottime)))
+    }
+}
+
+impl Captures {
+    /// The directory, made if it is missing; halves of an earlier run are removed.
+    pub fn open(directory: &Path) -> Result<Self> {
+        let directory = make_private(directory)?;
+        for entry in fs::read_dir(&directory)?.flatten() {
+            let name = entry.file_name();
+            if name.to_string_lossy().starts_with(PARTIAL) && owner_is_gone(&name.to_string_lossy())
+            {
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+        Ok(Self { directory })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// A directory for something unfinished, removed when dropped.
+    pub fn partial(&self) -> Result<Partial> {
+        let path = self
+            .directory
+            .join(format!("{PARTIAL}{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        let made = DirBuilder::new().mode(0o700).create(&path);
+        made.with_context(|| path.display().to_string())?;
+        Ok(Partial { path })
+    }
+
+    /// Takes a snapshot; the capture has no number yet.
+    pub fn snapshot(&self, session: &Session) -> Result<Partial> {
+        let partial = self.partial()?;
+        session.snapshot(&partial.path.join("trace"))?;
+        Ok(partial)
+    }
+
+    /// Gives a capture the next number.
+    pub fn keep(&self, partial: Partial, number: u64) -> Result<PathBuf> {
+        let path = self.directory.join(format!("{number:04}"));
+        fs::rename(&partial.path, &path).with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+
+    /// One more than the largest there is.
+    pub fn next_number(&self) -> Result<u64> {
+        Ok(numbered(&self.directory)?.last().map_or(1, |(n, _)| n + 1))
+    }
+
+    /// How many bytes all captures take.
+    pub fn size(&self) -> Result<u64> {
+        let sizes = numbered(&self.directory)?
+            .into_iter()
+            .map(|(_, path)| size_of(&path));
+        Ok(sizes.sum())
+    }
+
+    /// Removes the oldest capture; its path, or none when there is none.
+    pub fn remove_oldest(&self) -> Result<Option<PathBuf>> {
+        let Some((_, path)) = numbered(&self.directory)?.into_iter().next() else {
+            return Ok(None);
+        };
+        fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+        Ok(Some(path))
+    }
+
+    /// Removes the captures that were saved more than `age` ago; their paths. A capture of this boot ages by the
+    /// time since boot: on a machine without a battery-backed clock, the time of day jumps by years once the network
+    /// is up. Its modification time then follows, for later boots.
+    pub fn remove_older(&self, age: Duration) -> Result<Vec<PathBuf>> {
+        self.remove_older_at(age, &Taken::now())
+    }
+
+    fn remove_older_at(&self, age: Duration, now: &Taken) -> Result<Vec<PathBuf>> {
+        let today = UNIX_EPOCH + Duration::from_secs(now.taken);
+        let mut removed = Vec::new();
+        for (_, path) in numbered(&self.directory)? {
+            let meta = fs::symlink_metadata(&path).with_context(|| path.display().to_string())?;
+            // A modification time in the future is that of a wrong clock: such a capture stays.
+            let by_date = today.duration_since(meta.modified()?).ok();
+            let by_uptime = taken(&path).and_then(|taken| now.since(&taken));
+            if let Some(old) = by_uptime
+                && by_date.is_none_or(|date| date.abs_diff(old) > CLOCK_WAS_SET)
+            {
+                File::open(&path)
+                    .and_then(|directory| directory.set_modified(today - old))
+                    .with_context(|| path.display().to_string())?;
+            }
+            if by_uptime.or(by_date).is_some_and(|old| old > age) {
+                fs::remove_dir_all(&path).with_context(|| path.display().to_string())?;
+                removed.push(path);
+            }
+        }
+        Ok(removed)
+    }
+}
+
+/// More than the saving of a capture takes, and the drift of a clock.
+const CLOCK_WAS_SET: Duration = Duration::from_secs(3600);
+
+/// When a capture was taken; none if its `alert.json` does not have it.
+fn taken(capture: &Path) -> Option<Taken> {
+    serde_json::from_str(&fs::read_to_string(capture.join("alert.json")).ok()?).ok()
+}
+
+/// The captures in a directory, the oldest first.
+pub fn numbered(directory: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let place = || directory.display().to_string();
+    let mut list = Vec::new();
+    for entry in fs::read_dir(directory).with_context(place)?.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let digits = name.len() >= 4 && name.bytes().all(|b| b.is_ascii_digit());
+        if let (true, Ok(number)) = (digits, name.parse()) {
+            list.push((number, entry.path()));
+        }
+    }
+    list.sort();
+    Ok(list)
+}
+
+/// Makes `directory` and the missing ones above it, with mode 0700, and returns its real path. Refuses a
+/// directory that another user owns, can write to, or could replace.
+fn make_private(directory: &Path) -> Result<PathBuf> {
+    let shown = || directory.display().to_string();
+    let (Some(name), parent) = (directory.file_name(), directory.parent()) else {
+        bail!("{}: expected the name of a directory", shown());
+    };
+    let parent = parent.filter(|p| !p.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let mut builder = DirBuilder::new();
+    builder.mode(0o700);
+    let parent = match parent.canonicalize() {
+        Ok(parent) => {
+            check_above(&parent).with_context(shown)?;
+            parent
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => make_private(parent)?,
+        Err(error) => return Err(error).with_context(shown),
+    };
+    let path = parent.join(name);
+    match builder.create(&path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(error).with_context(shown);
+        }
+        _ => {}
+    }
+    // Opened once and then examined: between the two it cannot change, and afterwards no other user may
+    // rename what is in `parent`.
+    let mut options = OpenOptions::new();
+    options.read(true);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY);
+    let opened: File = match options.open(&path) {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::ELOOP | libc::ENOTDIR)) => {
+            bail!("{}: a link or a file, not a directory", shown());
+        }
+        opened => opened.with_context(shown)?,
+    };
+    let meta = opened.metadata().with_context(shown)?;
+    if !is_ours(&meta) || meta.mode() & 0o022 != 0 {
+        bail!(
+            "{}: others could put something there, for it is {}; choose another place with -o, or make it \
+             your own (chown, chmod go-w)",
+            shown(),
+            whose(&meta)
+        );
+    }
+    Ok(path)
+}
+
+/// Refuses `parent` if another user could rename what is in it, or in one above it.
+fn check_above(parent: &Path) -> Result<()> {
+    for above in parent.ancestors() {
+        let meta = fs::symlink_metadata(above).with_context(|| above.display().to_string())?;
+        let sticky = meta.mode() & 0o1000 != 0;
+        if !(is_ours(&meta) || meta.uid() == 0) || (meta.mode() & 0o002 != 0 && !sticky) {
+            bail!(
+                "another user could replace it, for {} is {}; choose another place with -o",
+                above.display(),
+                whose(&meta)
+            );
+        }
+    }
+    Ok(())
+}
+
+fn is_ours(meta: &fs::Metadata) -> bool {
+    meta.uid() == nix::unistd::geteuid().as_raw()
+}
+
+/// Owner and mode, for a message.
+fn whose(meta: &fs::Metadata) -> String {
+    let (owner, mode) = (meta.uid(), meta.mode() & 0o7777);
+    format!("of user {owner} with mode {mode:04o}")
+}
+
+const PARTIAL: &str = ".partial-";
+
+fn owner_is_gone(name: &str) -> bool {
+    let pid = name.strip_prefix(PARTIAL).unwrap_or("");
+    !Path::new("/proc").join(pid).exists() || pid.is_empty()
+}
+
+/// An unfinished capture.
+#[derive(Debug)]
+pub struct Partial {
+    /// Where it is.
+    pub path: PathBuf,
+}
+
+impl Partial {
+    /// Writes a file into it.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        let path = self.path.join(name);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true).mode(0o600);
+        let opened = options.custom_flags(libc::O_NOFOLLOW).open(&path);
+        let written = opened.and_then(|mut file| {
+            // On a full disk half of it would be kept.
+            let written = file.write_all(text.as_bytes());
+            written.inspect_err(|_| drop(fs::remove_file(&path)))
+        });
+        written.with_context(|| path.display().to_string())
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        match fs::remove_dir_all(&self.path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => {
+                crate::out::note(&format!("cannot remove {}: {e}", self.path.display()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The bytes of all files below `path`.
+pub fn size_of(path: &Path) -> u64 {
+    let Ok(meta) = fs::symlink_metadata(path) else {
+        return 0;
+    };
+    if !meta.is_dir() {
+        return meta.len();
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|e| size_of(&e.path())).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn captures_are_numbered_kept_whole_and_removed_oldest_first() {
+        let dir = std::env::temp_dir().join(format!("lt-captures-{}", std::process::id()));
+        fs::create_dir_all(dir.join(".partial-4194399")).unwrap();
+        fs::create_dir_all(dir.join("notes")).unwrap();
+        let captures = Captures::open(&dir).unwrap();
+        assert!(!dir.join(".partial-4194399").exists());
+        assert_eq!(captures.next_number().unwrap(), 1);
+        for n in [1, 2, 9999, 10000] {
+            let partial = captures.partial().unwrap();
+            partial.write("alert.json", "12345").unwrap();
+            captures.keep(partial, n).unwrap();
+        }
+        drop(captures.partial().unwrap());
+        assert_eq!(captures.next_number().unwrap(), 10001);
+        assert_eq!(captures.size().unwrap(), 20);
+        assert!(captures.remove_oldest().unwrap().unwrap().ends_with("0001"));
+        assert_eq!(numbered(&dir).unwrap().len(), 3);
+        let old = SystemTime::now() - Duration::from_secs(100);
+        let future = SystemTime::now() + Duration::from_secs(100);
+        for (number, time) in [("0002", old), ("9999", future)] {
+            File::open(dir.join(number))
+                .unwrap()
+                .set_modified(time)
+                .unwrap();
+        }
+        let removed = captures.remove_older(Duration::from_secs(50)).unwrap();
+        assert_eq!(removed, [dir.join("0002")]);
+        assert_eq!(numbered(&dir).unwrap().len(), 2);
+        assert!(dir.join("notes").exists());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_capture_of_this_boot_ages_by_the_time_since_boot() {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let dir = scratch("ages");
+        let captures = Captures::open(&dir.join("captures")).unwrap();
+        let at = |boot: &str, days: u32| Taken {
+            taken: 1_800_000_000,
+            boot_id: boot.to_string(),
+            boottime: (days * DAY).as_nanos() as u64,
+        };
+        // On the ninth day of a boot. By their dates all are of the year before, since the clock was set.
+        let today = UNIX_EPOCH + Duration::from_secs(1_800_000_000);
+        for (number, saved) in [(1, at("other", 8)), (2, at("this", 8)), (3, at("this", 1))] {
+            let partial = captures.partial().unwrap();
+            let text = serde_json::to_string(&saved).unwrap();
+            partial.write("alert.json", &text).unwrap();
+            let opened = File::open(captures.keep(partial, number).unwrap()).unwrap();
+            opened.set_modified(today - 365 * DAY).unwrap();
+        }
+        let path = |number: &str| dir.join("captures").join(number);
+        let removed = captures.remove_older_at(5 * DAY, &at("this", 9)).unwrap();
+        assert_eq!(removed, [path("0001"), path("0003")]);
+        let meta = fs::metadata(path("0002")).unwrap();
+        assert_eq!(today.duration_since(meta.modified().unwrap()).unwrap(), DAY);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// A directory of our own in the system's temporary one, which is sticky.
+    fn scratch(name: &str) -> PathBuf {
+        let dir = std::env::temp_dir().join(format!("lt-{name}-{}", std::process::id()));
+        DirBuilder::new().mode(0o755).create(&dir).unwrap();
+        dir.canonicalize().unwrap()
+    }
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().mode() & 0o7777
+    }
+
+    fn refusal(path: &Path) -> String {
+        format!("{:#}", Captures::open(path).unwrap_err())
+    }
+
+    #[test]
+    fn captures_are_for_their_owner_alone() {
+        let dir = scratch("private");
+        let captures = Captures::open(&dir.join("a/b")).unwrap();
+        assert_eq!(captures.path(), dir.join("a/b"));
+        assert_eq!(
+            (mode(&dir.join("a")), mode(&dir.join("a/b"))),
+            (0o700, 0o700)
+        );
+        let partial = captures.partial().unwrap();
+        partial.write("alert.json", "x").unwrap();
+        assert_eq!(mode(&partial.path), 0o700);
+        assert_eq!(mode(&partial.path.join("alert.json")), 0o600);
+        // A link that is there already is not followed.
+        std::os::unix::fs::symlink(dir.join("target"), partial.path.join("explanation.txt"))
+            .unwrap();
+        assert!(partial.write("explanation.txt", "x").is_err());
+        assert!(!dir.join("target").exists());
+        drop(partial);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn a_place_that_others_can_change_is_refused() {
+        let dir = scratch("others");
+        let chmod = |path: &Path, mode: u32| {
+            use std::os::unix::fs::PermissionsExt;
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        };
+        let inside = dir.join("inside");
+        fs::create_dir(&inside).unwrap();
+        for bad in [0o777, 0o1777, 0o775] {
+            chmod(&inside, bad);
+            assert!(refusal(&inside).contains("others could put"), "{bad:o}");
+        }
+        chmod(&inside, 0o755);
+        assert!(Captures::open(&inside).is_ok());
+        std::os::unix::fs::symlink(&inside, dir.join("link")).unwrap();
+        assert!(refusal(&dir.join("link")).contains("a link"));
+        fs::write(dir.join("file"), "").unwrap();
+        assert!(refusal(&dir.join("file")).contains("not a directory"));
+        // One above: what is in it can be renamed, unless it is sticky.
+        chmod(&dir, 0o777);
+        assert!(refusal(&inside).contains("could replace it"));
+        chmod(&dir, 0o1777);
+        assert!(Captures::open(&inside).is_ok());
+        chmod(&dir, 0o755);
+        if nix::unistd::geteuid().is_root() {
+            std::os::unix::fs::chown(&inside, Some(65534), None).unwrap();
+            assert!(refusal(&inside).contains("of user 65534"));
+            assert!(refusal(&inside.join("deeper")).contains("could replace it"));
+            assert!(
+                !inside.join("deeper").exists(),
+                "made in a foreign directory"
+            );
+        }
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

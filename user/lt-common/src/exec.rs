@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Foreign commands: run in their own process group, so that Ctrl-C at the terminal reaches us and
+//! does not interrupt them half-way; when one fails, its output is part of the error.
+
+use std::ffi::OsStr;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Output, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// A command that is about to run.
+#[derive(Debug)]
+pub struct Exec(Command);
+
+impl Exec {
+    /// `program` with `args`.
+    pub fn new<S: AsRef<OsStr>>(program: &str, args: impl IntoIterator<Item = S>) -> Self {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).process_group(0);
+        Self(command)
+    }
+
+    /// With `key` in its environment.
+    pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.env(key, value);
+        self
+    }
+
+    /// Runs it to its end; returns its output, or an error with what it printed.
+    pub fn output(mut self) -> Result<String> {
+        let shown = self.shown();
+        let output = self.0.output().with_context(|| cannot_run(&shown))?;
+        if !output.status.success() {
+            bail!("`{shown}` failed ({}){}", output.status, said(&output));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// As one would type it.
+    fn shown(&self) -> String {
+        let words = std::iter::once(self.0.get_program()).chain(self.0.get_args());
+        let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();
+        words.join(" ")
+    }
+}
+
+/// The error for a missing command.
+pub fn cannot_run(shown: &str) -> String {
+    let program = shown.split(' ').next().unwrap_or(shown);
+    let package = match program {
+        "lttng" | "lttng-sessiond" => "; install the package lttng-tools",
+        "modprobe" => "; install the package kmod",
+        _ => "",
+    };
+    format!("cannot run `{program}`{package}")
+}
+
+fn said(output: &Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let text = if stderr.trim().is_empty() {
+        stdout.trim()
+    } else {
+        stderr.trim()
+    };
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(6)..];
+    if last.is_empty() {
+        " and printed nothing".to_string()
+    } else {
+        format!(":\n  {}", last.join("\n  "))
+    }
+}
+
+/// Whether `program` can be found.
+pub fn exists(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_tells_what_the_command_said() {
+        let error = Exec::new("sh", ["-c", "echo no such disk >&2; exit 3"])
+            .output()
+            .unwrap_err();
+        let text = error.to_string();
+        assert!(
+            text.contains("no such disk") && text.contains("3"),
+            "{text}"
+        );
+        let error = Exec::new("no-such-program-here", ["x"])
+            .output()
+            .unwrap_err();
+        assert!(format!("{error:#}").starts_with("cannot run `no-such-program-here`"));
+    }
+
+    #[test]
+    fn output_and_environment_pass() {
+        let exec = Exec::new("sh", ["-c", "printf %s \"$LT_X\""]).env("LT_X", "a b");
+        assert_eq!(exec.output().unwrap(), "a b");
+    }
+}

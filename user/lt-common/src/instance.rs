@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Creating an instance, with what to say if the module refuses it, and loading the module before.
+
+mod pitfalls;
+
+use std::path::Path;
+use std::{fmt, io};
+
+use anyhow::{Context, Result, bail};
+use lt_proc::{Nanos, ProcError, ProcRoot, Setting, TrackerInfo, parse_duration, valid_name};
+
+use crate::exec::Exec;
+use crate::kmsg::Kmsg;
+use crate::module;
+use crate::out;
+
+/// Loads the module unless it is there.
+pub fn load_module(root: &ProcRoot) -> Result<()> {
+    if root.is_loaded() {
+        return Ok(());
+    }
+    if !module::is_root() || !module::is_installed() {
+        return Err(ProcError::NotLoaded(root.path().into()).into());
+    }
+    let loaded = Exec::new("modprobe", ["latency_tracker"]).output();
+    loaded.context("the latency_tracker module is not loaded and could not be")?;
+    if !root.is_loaded() {
+        bail!(
+            "the module is loaded, but {} does not exist",
+            root.path().display()
+        );
+    }
+    out::note("loaded the latency_tracker module");
+    Ok(())
+}
+
+/// A request that the kernel refused, or would.
+#[derive(Debug)]
+pub struct Refusal {
+    /// What is wrong.
+    text: String,
+    /// What to do about it.
+    pub hint: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// Refuses a tracker or a parameter that the module does not have, and settings that exclude each other. The kernel
+/// would refuse the first two, but only when asked to create the instance.
+pub fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()> {
+    // Without the list the kernel alone judges.
+    let trackers = root.trackers().unwrap_or_default();
+    if trackers.is_empty() {
+        return Ok(());
+    }
+    let refuse = |text, hint| Err(Refusal { text, hint }.into());
+    let Some(info) = trackers.iter().find(|t| t.name == tracker) else {
+        let known = || trackers.iter().map(|t| t.name.as_str());
+        let all = || known().collect::<Vec<_>>().join(", ");
+        let meant = meant(tracker, known());
+        let hint = meant.map_or_else(
+            || format!("there are {}", all()),
+            |m| format!("did you mean {m}?"),
+        );
+        return refuse(
+            format!("unknown tracker {tracker:?}; {hint}"),
+            SHOW_ALL.into(),
+        );
+    };
+    let known = || info.params.iter().map(|p| p.name.as_str());
+    if let Some(odd) = settings.iter().find(|s| known().all(|k| k != s.key)) {
+        let hint =
+            meant(&odd.key, known()).map_or(String::new(), |m| format!("; did you mean {m}=?"));
+        let text = format!("{tracker} has no parameter {:?}{hint}", odd.key);
+        return refuse(text, show(tracker));
+    }
+    match pitfalls::contradiction(settings) {
+        Some(text) => refuse(text, show(tracker)),
+        None => Ok(()),
+    }
+}
+
+const SHOW_ALL: &str = "`latency-tracker list --trackers` shows the trackers";
+
+fn show(tracker: &str) -> String {
+    format!("`latency-tracker list --trackers {tracker}` shows what is possible")
+}
+
+/// Has the kernel judge a line that it does not keep: as an instance of another name, which is off and removed at once.
+pub fn try_out(
+    root: &ProcRoot,
+    tracker: &str,
+    settings: &[Setting],
+    say: &dyn Fn(&str),
+) -> Result<()> {
+    let name = format!("_try_{}", std::process::id());
+    let mut settings: Vec<Setting> = settings.to_vec();
+    settings.retain(|s| s.key != "enabled" || !matches!(s.value.as_str(), "0" | "1"));
+    settings.push(Setting {
+        key: "enabled".into(),
+        value: "0".into(),
+    });
+    create(root, &name, tracker, &settings, say)?;
+    Ok(root.remove(&name)?)
+}
+
+/// Writes the control line, and says what is odd about it. Of a refusal, what the kernel log says is the error; its
+/// errno would add nothing.
+pub fn create(
+    root: &ProcRoot,
+    name: &str,
+    tracker: &str,
+    settings: &[Setting],
+    say: &dyn Fn(&str),
+) -> Result<()> {
+    if !valid_name(name) {
+        bail!(
+            "{name:?}: expected a name of up to 31 letters, digits, _ or -, starting with a letter or _, \
+             that is not a file of {} itself",
+            root.path().display()
+        );
+    }
+    check(root, tracker, settings)?;
+    // Without the list the kernel alone judges, which it does anyway.
+    let trackers = root.trackers().unwrap_or_default();
+    let info = trackers.iter().find(|t| t.name == tracker);
+    let settings: Vec<Setting> = settings.iter().map(|s| in_seconds(s, info)).collect();
+    for setting in &settings {
+        let is_there = |name: &str| Path::new("/sys/class/net").join(name).exists();
+        for text in bare(setting, info)
+            .into_iter()
+            .chain(absent(setting, info, is_there))
+        {
+            say(&text);
+        }
+    }
+    let mut log = Kmsg::from_now();
+    let sys = Path::new("/sys");
+    match root.create(name, tracker, &settings) {
+        Ok(()) => {
+            let warnings = info.map(|info| pitfalls::warnings(&settings, info, sys));
+            warnings.into_iter().flatten().for_each(|text| say(&text));
+            Ok(())
+        }
+        Err(ProcError::Refused { line, source, .. }) => {
+            let said = log.said();
+            let text = match said.is_empty() {
+                true => format!("the kernel refused \"{line}\": {}", reason(&source)),
+                false => said.join("; "),
+            };
+            let hint = info.and_then(|info| {
+                settings
+                    .iter()
+                    .find_map(|setting| pitfalls::names_hint(setting, info, sys))
+            });
+            let hint = hint.unwrap_or_else(|| show(tracker));
+            Err(Refusal { text, hint }.into())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// An error of the system without its number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error")
+        .next()
+        .unwrap_or_default()
+        .to_string()
+}
+
+fn is_duration(setting: &Setting, info: Option<&TrackerInfo>) -> bool {
+    let mut params = info.into_iter().flat_map(|info| &info.params);
+    params.any(|p| p.name == setting.key && p.kind == "duration")
+}
+
+/// A setting in the kernel's form, which has no minutes, hours and days.
+fn in_seconds(setting: &Setting, info: Option<&TrackerInfo>) -> Setting {
+    let mut setting = setting.clone();
+    if setting.value.ends_with(['m', 'h', 'd'])
+        && is_duration(&setting, info)
+        && let Ok(time) = parse_duration(&setting.value)
+    {
+        setting.value = time.exact();
+    }
+    setting
+}
+
+/// What to say about a time without a unit: elsewhere (`-d 10`) such a number is seconds.
+fn bare(setting: &Setting, info: Option<&TrackerInfo>) -> Option<String> {
+    let number: u64 = setting.value.parse().ok()?;
+    // A script may write a time back as `control` shows it, in ns: those are longer numbers.
+    if !(1..1_000_000).contains(&number) || !is_duration(setting, info) {
+        return None;
+    }
+    Some(format!(
+        "{setting} is {}: a number without a unit is nanoseconds; write {number}us, {number}ms or {number}s \
+         for others",
+        Nanos(number)
+    ))
+}
+
+/// What to say about a network device that is not there: the kernel accepts any name, since a device
+/// may come later, or be in another namespace.
+fn absent(
+    setting: &Setting,
+    info: Option<&TrackerInfo>,
+    is_there: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let mut params = info.into_iter().flat_map(|info| &info.params);
+    let is_device = params.any(|p| p.name == setting.key && p.kind.starts_with("net-device"));
+    // Escapes are left to the kernel.
+    if !is_device || setting.value == "all" || setting.value.contains(['\\', '/']) {
+        return None;
+    }
+    (!is_there(&setting.value)).then(|| {
+        format!(
+            "{setting}: no network device in this namespace has this name (see `ip link`); without one \
+             nothing is reported"
+        )
+    })
+}
+
+/// The one of `words` that a misspelt `word` most likely means, if one is close enough.
+pub fn meant<'a>(word: &str, words: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = |known: &'a str| {
+        let likeness = strsim::jaro_winkler(word, known);
+        (likeness > 0.75).then_some((known, likeness))
+    };
+    let best = words.into_iter().filter_map(near);
+    best.max_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(known, _)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block() -> TrackerInfo {
+        let text = "block: x\n  threshold=1 duration: y\n  events=1 number: z\n";
+        TrackerInfo::parse_all(text).unwrap().remove(0)
+    }
+
+    fn setting(text: &str) -> Setting {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn minutes_are_translated_where_a_duration_is_meant() {
+        let info = block();
+        for (from, to) in [
+            ("threshold=5m", "threshold=300s"),
+            ("threshold=1h", "threshold=3600s"),
+            ("threshold=10ms", "threshold=10ms"),
+            ("threshold=xm", "threshold=xm"),
+            ("events=5m", "events=5m"),
+            ("comm=5m", "comm=5m"),
+        ] {
+            let got = in_seconds(&setting(from), Some(&info));
+            assert_eq!(got.to_string(), to);
+        }
+    }
+
+    #[test]
+    fn a_time_without_a_unit_is_explained() {
+        let info = block();
+        let said = bare(&setting("threshold=10"), Some(&info)).unwrap();
+        assert!(said.starts_with("threshold=10 is 10ns"), "{said}");
+        for fine in [
+            "threshold=0",
+            "threshold=10ms",
+            "threshold=10000000",
+            "events=10",
+        ] {
+            assert_eq!(bare(&setting(fine), Some(&info)), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_network_device_that_is_not_there_is_mentioned() {
+        let text = "net: x\n  threshold=1 duration: y\n  dev=all net-device|all: z\n";
+        let info = TrackerInfo::parse_all(text).unwrap().remove(0);
+        let said = |text| absent(&setting(text), Some(&info), |name| name == "eth0");
+        let note = said("dev=nosuch").unwrap();
+        assert!(note.starts_with("dev=nosuch: no network device"), "{note}");
+        for fine in ["dev=eth0", "dev=all", r"dev=\x61ll", "threshold=nosuch"] {
+            assert_eq!(said(fine), None, "{fine}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_is_understood() {
+        let known = ["threshold", "timeout", "events", "max_events", "dev"];
+        assert_eq!(meant("treshold", known), Some("threshold"));
+        assert_eq!(meant("time_out", known), Some("timeout"));
+        assert_eq!(meant("maxevents", known), Some("max_events"));
+        assert_eq!(meant("xyz", known), None);
+    }
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What the command, its benches and its checks share: output for people, signals and waiting, real-time priority,
+//! other programs, LTTng, instances, captures.
+
+pub mod capture;
+pub mod exec;
+pub mod instance;
+pub mod kmsg;
+pub mod lttng;
+pub mod module;
+pub mod out;
+pub mod rt;
+pub mod seconds;
+pub mod shapes;
+pub mod size;
+pub mod wait;
+pub mod way;
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// As requested; exit status 0.
+    Fine,
+    /// Something is wrong, and has been reported; exit status 1.
+    Wrong,
+    /// An alert fired, or a limit was passed; exit status 2.
+    Alert,
+}

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A flight-recorder session of LTTng, by way of the `lttng` command.
+//!
+//! The session is ours: its name has our process (see [`session_name`]), and it is destroyed when the value
+//! is dropped, on every way out. The user's own `~/.lttngrc` is left alone: our commands have their
+//! own `LTTNG_HOME`.
+
+pub mod events;
+pub mod recording;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::unistd::Pid;
+
+use crate::exec::{Exec, cannot_run};
+use crate::out::note;
+
+/// Where our commands keep what they would keep in the home directory.
+pub const RUN_DIR: &str = "/run/latency-tracker";
+
+const SESSION_PREFIX: &str = "latency-tracker-";
+const CHANNEL: &str = "flight";
+const PID_FILES: [&str; 2] = [
+    "/run/lttng/lttng-sessiond.pid",
+    "/var/run/lttng/lttng-sessiond.pid",
+];
+
+/// The name of the session that process `pid` has for `instance`.
+pub fn session_name(instance: &str, pid: u32) -> String {
+    format!("{SESSION_PREFIX}{instance}-{pid}")
+}
+
+/// The process that a session of ours belongs to.
+pub fn session_owner(session: &str) -> Option<u32> {
+    let (_, pid) = session.strip_prefix(SESSION_PREFIX)?.rsplit_once('-')?;
+    pid.parse().ok()
+}
+
+fn lttng<'a>(args: impl IntoIterator<Item = &'a str>) -> Exec {
+    Exec::new("lttng", ["--no-sessiond"].into_iter().chain(args)).env("LTTNG_HOME", RUN_DIR)
+}
+
+/// The names of all sessions; none when no session daemon runs.
+pub fn sessions() -> Vec<String> {
+    let listed = lttng(["--mi", "xml", "list"]).output();
+    let names = listed.and_then(|xml| names_of("session", &xml));
+    names.unwrap_or_else(|_| Vec::new())
+}
+
+/// How many events the tracer has discarded, in all channels of these sessions.
+pub fn discarded(sessions: &[String]) -> Result<u64> {
+    let mut sum = 0;
+    for session in sessions {
+        let xml = lttng(["--mi", "xml", "list", session]).output()?;
+        sum += discarded_in(&xml)?;
+    }
+    Ok(sum)
+}
+
+/// The sum of what the channels in `lttng --mi xml list SESSION` say.
+fn discarded_in(xml: &str) -> Result<u64> {
+    sum_of("discarded_events", xml)
+}
+
+/// The sum of all elements called `element`.
+fn sum_of(element: &str, xml: &str) -> Result<u64> {
+    let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
+    let counts = document
+        .descendants()
+        .filter(|node| node.tag_name().name() == element);
+    let counts = counts.filter_map(|node| node.text()?.trim().parse::<u64>().ok());
+    Ok(counts.sum())
+}
+
+/// Destroys a session that is not a value any more.
+pub fn destroy(session: &str) -> Result<()> {
+    // It waits until the session is really gone: the daemon may be stopped next.
+    lttng(["destroy", session]).output().map(drop)
+}
+
+/// The names of all elements called `element` in what `lttng --mi xml` said.
+fn names_of(element: &str, xml: &str) -> Result<Vec<String>> {
+    let document = roxmltree::Document::parse(xml).context("the output of lttng is not XML")?;
+    let is = |node: &roxmltree::Node<'_, '_>, name: &str| node.tag_name().name() == name;
+    let elements = document.descendants().filter(|node| is(node, element));
+    let names = elements.filter_map(|node| node.children().find(|child| is(child, "name")));
+    Ok(names
+        .filter_map(|name| name.text())
+        .map(str::to_string)
+        .collect())
+}
+
+/// How the buffers are cut, per CPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Buffers {
+    /// Bytes of a sub-buffer, a power of two.
+    pub subbuf_size: u64,
+    /// Number of sub-buffers, a power of two.
+    pub num_subbuf: u64,
+}
+
+/// A format of traces, where LTTng has the choice: from 2.15 on, which writes CTF 2 unless told otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[expect(
+    missing_docs,
+    reason = "the names say it, and --help would show a comment"
+)]
+pub enum Format {
+    #[value(name = "ctf-1.8")]
+    Ctf1,
+    #[value(name = "ctf-2")]
+    Ctf2,
+}
+
+impl Format {
+    /// The option of `lttng create`, if this version needs one.
+    fn option(self, version: &str) -> Result<Option<&'static str>> {
+        let has_choice = release(version).is_none_or(|release| release >= (2, 15));
+        match (self, has_choice) {
+            (Self::Ctf1, true) => Ok(Some("--trace-format=ctf-1.8")),
+            (Self::Ctf2, true) => Ok(Some("--trace-format=ctf-2")),
+            (Self::Ctf1, false) => Ok(None),
+            (Self::Ctf2, false) => bail!(
+                "--trace-format ctf-2: LTTng writes it from 2.15 on, and this is {}",
+                version.trim()
+            ),
+        }
+    }
+}
+
+/// Major and minor number in what `lttng --version` prints: `lttng (LTTng Trace Control) 2.16.0 - Name`.
+fn release(version: &str) -> Option<(u32, u32)> {
+    let word = version.split(')').nth(1)?.split_whitespace().next()?;
+    let mut numbers = word.split('.');
+    Some((numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?))
+}
+
+/// A running flight recorder.
+#[derive(Debug)]
+pub struct Session {
+    name: String,
+}
+
+impl Session {
+    /// Creates and starts it; a failure half-way leaves nothing.
+    pub fn start(
+        name: &str,
+        output: &Path,
+        buffers: Buffers,
+        events: &[String],
+        format: Option<Format>,
+    ) -> Result<Self> {
+        let output = output
+            .to_str()
+            .context("the output directory's name is not UTF-8")?;
+        let format = match format {
+            Some(format) => format.option(&lttng(["--version"]).output()?)?,
+            None => None,
+        };
+        let create = ["create", name, "--snapshot", "--output", output];
+        lttng(create.into_iter().chain(format)).output()?;
+        let session = Self {
+            name: name.to_string(),
+        };
+        let in_session = format!("--session={name}");
+        let size = format!("--subbuf-size={}", buffers.subbuf_size);
+        let number = format!("--num-subbuf={}", buffers.num_subbuf);
+        let channel = [
+            "enable-channel",
+            "--kernel",
+            &in_session,
+            "--overwrite",
+            &size,
+            &number,
+            CHANNEL,
+        ];
+        lttng(channel).output()?;
+        let channel = format!("--channel={CHANNEL}");
+        lttng([
+            "enable-event",
+            "--kernel",
+            &in_session,
+            &channel,
+            &events.join(","),
+        ])
+        .output()?;
+        lttng(["start", name]).output()?;
+        Ok(session)
+    }
+
+    /// Stops recording, or goes on with it.
+    pub fn record(&self, on: bool) -> Result<()> {
+        let word = if on { "start" } else { "stop" };
+        lttng([word, &self.name]).output().map(drop)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Writes what the recorder holds below `directory`, as `directory/kernel`.
+    pub fn snapshot(&self, directory: &Path) -> Result<()> {
+        fs::create_dir_all(directory).with_context(|| directory.display().to_string())?;
+        let in_session = format!("--session={}", self.name);
+        let path = directory
+            .to_str()
+            .context("the output directory's name is not UTF-8")?;
+        lttng(["snapshot", "record", &in_session, path]).output()?;
+        flatten(directory).with_context(|| format!("no trace below {path}"))?;
+        let metadata = directory.join("kernel/metadata");
+        sign(&metadata).with_context(|| metadata.display().to_string())
+    }
+}
+
+impl Session {
+    /// Drops a session that no longer exists.
+    pub fn gone(mut self) {
+        self.name.clear();
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if self.name.is_empty() {
+            return;
+        }
+        if let Err(error) = destroy(&self.name) {
+            note(&format!("session {} is left behind: {error:#}", self.name));
+        }
+    }
+}
+
+/// Puts the signature of CTF 1.8 before metadata in plain text that lacks it, as LTTng 2.14 and later write it: Trace
+/// Compass opens none without.
+fn sign(metadata: &Path) -> std::io::Result<()> {
+    let bytes = fs::read(metadata)?;
+    // CTF 2 starts with a record separator; a packet of CTF 1.8 starts with a magic number that is not UTF-8.
+    let plain = std::str::from_utf8(&bytes).is_ok_and(|text| {
+        text.contains("trace {") && !text.starts_with(['{', '\x1e']) && !text.starts_with("/* CTF")
+    });
+    if !plain {
+        return Ok(());
+    }
+    fs::write(metadata, [b"/* CTF 1.8 */\n", bytes.as_slice()].concat())
+}
+
+/// LTTng makes DIRECTORY/snapshot-1-DATE-TIME-0/kernel: the middle says nothing.
+fn flatten(directory: &Path) -> Result<()> {
+    let mut entries = fs::read_dir(directory)?;
+    let (Some(only), None) = (entries.next(), entries.next()) else {
+        return Ok(());
+    };
+    let middle = only?.path();
+    for entry in fs::read_dir(&middle)? {
+        let entry = entry?;
+        fs::rename(entry.path(), directory.join(entry.file_name()))?;
+    }
+    fs::remove_dir(&middle)?;
+    Ok(())
+}
+
+/// The session daemon, if it was started here; stopped when dropped.
+///
+/// It runs as our child, not by `--daemonize`: that forks, and a parent that is killed before the child is ready leaves a
+/// daemon that no one knows of.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Option<Child>,
+}
+
+impl Daemon {
+    /// Makes sure that one runs.
+    pub fn ensure() -> Result<Self> {
+        let mut daemon = Self { child: None };
+        daemon.revive()?;
+        Ok(daemon)
+    }
+
+    /// Starts one if none runs any longer.
+    pub fn revive(&mut self) -> Result<()> {
+        if let Some(mut child) = self.child.take() {
+            if child.try_wait()?.is_none() {
+                self.child = Some(child);
+                return Ok(());
+            }
+            kill_all(&child);
+        }
+        if daemon_pid().is_some() {
+            return Ok(());
+        }
+        note("starting LTTng's session daemon");
+        let hint = "LTTng's session daemon does not start; `latency-tracker check` shows why";
+        self.child = start_daemon("lttng-sessiond", ready).context(hint)?;
+        Ok(())
+    }
+
+    /// The daemon we started.
+    pub fn started(&self) -> Option<i32> {
+        self.child.as_ref().map(pid_of)
+    }
+}
+
+/// How long the daemon may take to start, and to end: it loads and unloads the tracer's modules, which takes its time on
+/// a busy machine.
+const DAEMON: Duration = Duration::from_secs(60);
+const PAUSE: Duration = Duration::from_millis(20);
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let Some(mut child) = self.child.take() else {
+            return;
+        };
+        // Others may use it by now; then it outlives us.
+        if matches!(child.try_wait(), Ok(None)) && daemon_pid() == Some(pid_of(&child)) {
+            if !sessions().is_empty() {
+                return;
+            }
+            let _ = kill(Pid::from_raw(pid_of(&child)), Signal::SIGTERM);
+            let end = Instant::now() + DAEMON;
+            // The next run must not find it dying.
+            while matches!(child.try_wait(), Ok(None)) {
+                if Instant::now() >= end {
+                    return;
+                }
+                std::thread::sleep(PAUSE);
+            }
+        }
+        kill_all(&child);
+    }
+}
+
+/// Starts `program` in a process group of its own, and waits until `ready`; `None` if another daemon was faster. What it
+/// has started itself ends with it if it fails.
+fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Child>> {
+    let said = tempfile_for_errors()?;
+    let errors = said.try_clone().context("cannot copy a file")?;
+    let mut command = Command::new(program);
+    command.stdin(Stdio::null()).stdout(Stdio::null());
+    // It must not keep a file system busy on which it was started.
+    command.stderr(errors).process_group(0).current_dir("/");
+    let mut child = command.spawn().with_context(|| cannot_run(program))?;
+    let end = Instant::now() + DAEMON;
+    loop {
+        let ended = child.try_wait()?;
+        if ended.is_none() && ready(pid_of(&child)) {
+            return Ok(Some(child));
+        }
+        if ended.is_some() || Instant::now() >= end {
+            kill_all(&child);
+            let _ = child.wait();
+            if daemon_pid().is_some_and(|pid| pid != pid_of(&child)) {
+                return Ok(None);
+            }
+            let how = ended.map_or("does not answer".to_string(), |status| status.to_string());
+            bail!("`{program}` failed ({how}){}", last_lines(said));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether the daemon `pid` takes commands.
+fn ready(pid: i32) -> bool {
+    daemon_pid() == Some(pid) && lttng(["--mi", "xml", "list"]).output().is_ok()
+}
+
+fn pid_of(child: &Child) -> i32 {
+    child.id().cast_signed()
+}
+
+/// Ends what is left of the process group of `child`: helpers of a daemon that was killed.
+fn kill_all(child: &Child) {
+    let _ = killpg(Pid::from_raw(pid_of(child)), Signal::SIGKILL);
+}
+
+/// A file without a name, for what a daemon prints: nothing reads a pipe once we are gone.
+fn tempfile_for_errors() -> Result<File> {
+    let path = std::env::temp_dir().join(format!(".latency-tracker-{}", std::process::id()));
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create_new(true).mode(0o600);
+    let file = options.open(&path);
+    let file = file.with_context(|| path.display().to_string())?;
+    let _ = fs::remove_file(&path);
+    Ok(file)
+}
+
+/// The last lines that a daemon printed, as the end of a message.
+fn last_lines(mut said: File) -> String {
+    let mut text = String::new();
+    let _ = said.seek(SeekFrom::Start(0));
+    let _ = said.read_to_string(&mut text);
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty())
+        .collect();
+    let last = &lines[lines.len().saturating_sub(3)..];
+    match last.is_empty() {
+        true => String::new(),
+        false => format!(":\n  {}", last.join("\n  ")),
+    }
+}
+
+/// Ends the session daemon `pid` of a killed run, unless others use it by now.
+pub fn stop_daemon(pid: i32) {
+    if daemon_pid() != Some(pid) || !sessions().is_empty() {
+        return;
+    }
+    let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
+    // The next run must not find it dying.
+    let end = Instant::now() + DAEMON;
+    while kill(Pid::from_raw(pid), None).is_ok() && Instant::now() < end {
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// The running session daemon of root.
+fn daemon_pid() -> Option<i32> {
+    let pid = PID_FILES.iter().find_map(|f| fs::read_to_string(f).ok())?;
+    let pid: i32 = pid.trim().parse().ok()?;
+    // Not comm: the daemon gives its threads names of their own.
+    let command = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
+    let program = command.split(|b| *b == 0).next().unwrap_or_default();
+    program.ends_with(b"lttng-sessiond").then_some(pid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_names_its_owner() {
+        assert_eq!(session_owner(&session_name("slow-disk", 4321)), Some(4321));
+        assert_eq!(session_owner("latency-tracker-x"), None);
+        assert_eq!(session_owner("auto-20261121"), None);
+    }
+
+    #[test]
+    fn a_daemon_that_ends_while_it_starts_leaves_no_process() {
+        let dir = std::env::temp_dir().join(format!("lt-daemon-{}", std::process::id()));
+        fs::create_dir_all(&dir).unwrap();
+        let (pid, script) = (dir.join("pid"), dir.join("daemon"));
+        // It has a helper by the time it is killed.
+        let text = format!(
+            "#!/bin/sh\nsleep 300 &\necho $! >{}\necho no shared memory >&2\nkill -9 $$\n",
+            pid.display()
+        );
+        program(&script, &text);
+        let error = start_daemon(script.to_str().unwrap(), |_| false).unwrap_err();
+        let error = format!("{error:#}");
+        assert!(
+            error.contains("signal: 9") && error.contains("no shared memory"),
+            "{error}"
+        );
+        let helper: i32 = fs::read_to_string(&pid).unwrap().trim().parse().unwrap();
+        let stat = || fs::read_to_string(format!("/proc/{helper}/stat")).unwrap_or_default();
+        let end = Instant::now() + Duration::from_secs(10);
+        while !stat().is_empty() && !stat().contains(") Z ") && Instant::now() < end {
+            std::thread::sleep(PAUSE);
+        }
+        assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
+        // One that is ready is ours.
+        program(&script, "#!/bin/sh\nexec sleep 300\n");
+        let child = start_daemon(script.to_str().unwrap(), |_| true).unwrap();
+        let mut child = child.unwrap();
+        kill_all(&child);
+        assert!(!child.wait().unwrap().success());
+        fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// Makes a program. Another process writes it: see tests/program of the command.
+    fn program(path: &Path, text: &str) {
+        let mut install = Command::new("install");
+        install.args(["-m", "755", "--", "/dev/stdin"]).arg(path);
+        let mut install = install.stdin(Stdio::piped()).spawn().unwrap();
+        let mut input = install.stdin.take().unwrap();
+        std::io::Write::write_all(&mut input, text.as_bytes()).unwrap();
+        drop(input);
+        assert!(install.wait().unwrap().success());
+    }
+
+    #[test]
+    fn names_of_sessions_are_found_in_the_xml_of_lttng() {
+        let xml = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+            <command xmlns=\"https://lttng.org/xml/ns/lttng-mi\" schemaVersion=\"4.1\"><name>list</name><output>\
+            <sessions><session>\n  <name>a-1</name><path></path><domains><channel><name>c</name></channel>\
+            </domains></session>\n<session><path>/x</path>\n<name>b&amp;b</name></session></sessions></output></command>";
+        assert_eq!(names_of("session", xml).unwrap(), ["a-1", "b&b"]);
+        assert_eq!(names_of("channel", xml).unwrap(), ["c"]);
+        let none = names_of("session", "<output><sessions/></output>").unwrap();
+        assert!(none.is_empty());
+        assert!(names_of("session", "Error: no daemon").is_err());
+    }
+
+    #[test]
+    fn what_channels_discarded_is_summed_up() {
+        let xml = "<command xmlns=\"https://lttng.org/xml/ns/lttng-mi\"><output><sessions><session><name>a</name>\
+            <domains><domain><channels><channel><name>c</name><attributes><discarded_events>3</discarded_events>\
+            <lost_packets>9</lost_packets></attributes></channel><channel><attributes><discarded_events>4\
+            </discarded_events></attributes></channel></channels></domain></domains></session></sessions></output>\
+            </command>";
+        assert_eq!(discarded_in(xml).unwrap(), 7);
+        assert!(discarded_in("Error").is_err());
+    }
+
+    #[test]
+    fn the_format_is_an_option_where_lttng_has_the_choice() {
+        let version = |number: &str| format!("lttng (LTTng Trace Control) {number} - Name\n");
+        let option = |format: Format, number: &str| format.option(&version(number));
+        let old = "--trace-format=ctf-1.8";
+        assert_eq!(option(Format::Ctf1, "2.16.0").unwrap(), Some(old));
+        assert_eq!(option(Format::Ctf1, "2.15.0-pre").unwrap(), Some(old));
+        assert_eq!(option(Format::Ctf1, "2.13.9").unwrap(), None);
+        assert_eq!(
+            option(Format::Ctf2, "3.0").unwrap(),
+            Some("--trace-format=ctf-2")
+        );
+        assert!(option(Format::Ctf2, "2.13.9").is_err());
+        assert_eq!(release("nonsense"), None);
+    }
+
+    #[test]
+    fn plain_metadata_is_signed_once() {
+        let file = std::env::temp_dir().join(format!("lt-sign-{}", std::process::id()));
+        let after = |text: &[u8]| {
+            fs::write(&file, text).unwrap();
+            sign(&file).unwrap();
+            sign(&file).unwrap();
+            fs::read(&file).unwrap()
+        };
+        let plain = b"typealias integer { size = 8; } := a;\ntrace {\n};\n";
+        assert_eq!(
+            after(plain),
+            [b"/* CTF 1.8 */\n".as_slice(), plain].concat()
+        );
+        for other in [
+            b"\x1e{\"type\":\"preamble\",\"version\":2}".as_slice(),
+            b"/* CTF 1.8 */\ntrace {",
+            b"\x57\x1d\xd1\x75\0trace {",
+            b"{\"trace {",
+        ] {
+            assert_eq!(after(other), other);
+        }
+        fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn a_snapshot_lies_directly_in_its_directory() {
+        let dir = std::env::temp_dir().join(format!("lt-flatten-{}", std::process::id()));
+        fs::create_dir_all(dir.join("snapshot-1-20261121-0/kernel")).unwrap();
+        fs::write(dir.join("snapshot-1-20261121-0/kernel/metadata"), "x").unwrap();
+        flatten(&dir).unwrap();
+        assert!(dir.join("kernel/metadata").is_file());
+        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
+        fs::remove_dir_all(&dir).unwrap();
+    }
+}

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! A session that writes all it records to disk, and counts what it lost: one channel, whose events are of one process.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+
+use super::{Buffers, destroy, lttng};
+use crate::out::note;
+
+const CHANNEL: &str = "all";
+
+/// What to record.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The process whose events are recorded.
+    pub pid: u32,
+    /// Which events.
+    pub source: Source<'a>,
+    /// The buffers of the channel.
+    pub buffers: Buffers,
+    /// How often the consumer is woken. Never zero for a kernel channel: nothing else wakes its consumer, and the end of
+    /// the session waits for that.
+    pub read_timer: Duration,
+}
+
+/// An event, by its name.
+#[derive(Debug, Clone, Copy)]
+pub enum Source<'a> {
+    /// System calls.
+    Syscalls(&'a str),
+    /// Tracepoints of the kernel.
+    Tracepoints(&'a str),
+    /// Tracepoints of user space.
+    User(&'a str),
+}
+
+/// What the tracer says that it lost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Events.
+    pub discarded: u64,
+    /// Packets.
+    pub packets: u64,
+}
+
+/// A session that records.
+#[derive(Debug)]
+pub struct Recording {
+    name: String,
+}
+
+impl Recording {
+    /// Creates and starts it; a failure half-way leaves nothing.
+    pub fn start(name: &str, output: &Path, wanted: &Wanted<'_>) -> Result<Self> {
+        let output = output
+            .to_str()
+            .context("the name of the directory of the traces is not UTF-8")?;
+        lttng(["create", name, "--output", output]).output()?;
+        let recording = Self {
+            name: name.to_string(),
+        };
+        let in_session = format!("--session={name}");
+        let channel = format!("--channel={CHANNEL}");
+        let (domain, how, event) = match wanted.source {
+            Source::Syscalls(event) => ("--kernel", "--syscall", event),
+            Source::Tracepoints(event) => ("--kernel", "--tracepoint", event),
+            Source::User(event) => ("--userspace", "--tracepoint", event),
+        };
+        lttng([
+            "enable-channel",
+            domain,
+            &in_session,
+            "--discard",
+            &format!("--subbuf-size={}", wanted.buffers.subbuf_size),
+            &format!("--num-subbuf={}", wanted.buffers.num_subbuf),
+            &format!("--read-timer={}", wanted.read_timer.as_micros()),
+            CHANNEL,
+        ])
+        .output()?;
+        lttng(["enable-event", domain, &in_session, &channel, how, event]).output()?;
+        // Of the kernel's two words for it, this is the one that user space has, too.
+        let pid = format!("--vpid={}", wanted.pid);
+        lttng(["track", domain, &in_session, &pid]).output()?;
+        lttng(["start", name]).output()?;
+        Ok(recording)
+    }
+
+    /// Stops it; all that it has is in the trace afterwards.
+    pub fn stop(&self) -> Result<Told> {
+        lttng(["stop", &self.name]).output()?;
+        told(&lttng(["--mi", "xml", "list", &self.name]).output()?)
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if let Err(error) = destroy(&self.name) {
+            note(&format!("session {} is left behind: {error:#}", self.name));
+        }
+    }
+}
+
+/// What the channels in `lttng --mi xml list SESSION` say.
+fn told(xml: &str) -> Result<Told> {
+    Ok(Told {
+        discarded: super::sum_of("discarded_events", xml)?,
+        packets: super::sum_of("lost_packets", xml)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_and_packets_are_told_apart() {
+        let xml = "<command xmlns=\"https://lttng.org/xml/ns/lttng-mi\"><output><channels><channel><attributes>\
+            <discarded_events>3</discarded_events><lost_packets>9</lost_packets></attributes></channel></channels>\
+            </output></command>";
+        let both = Told {
+            discarded: 3,
+            packets: 9,
+        };
+        assert_eq!(told(xml).unwrap(), both);
+        assert!(told("Error").is_err());
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The kernel module from outside: is it installed, and how can it be made available.
+
+use std::fs;
+
+/// Whether `modprobe latency_tracker` would find it, for the kernel that runs. Needs no privilege.
+pub fn is_installed() -> bool {
+    let Ok(release) = nix::sys::utsname::uname() else {
+        return false;
+    };
+    let release = release.release().to_string_lossy();
+    ["/lib/modules", "/usr/lib/modules"].iter().any(|root| {
+        let list = fs::read_to_string(format!("{root}/{release}/modules.dep"));
+        list.is_ok_and(|list| lists(&list))
+    })
+}
+
+/// Whether a `modules.dep` has it, compressed or not.
+fn lists(modules_dep: &str) -> bool {
+    modules_dep.lines().any(|line| {
+        let path = line.split(':').next().unwrap_or_default();
+        let file = path.rsplit('/').next().unwrap_or_default();
+        file.split(".ko").next() == Some("latency_tracker") && file.contains(".ko")
+    })
+}
+
+/// What to do if the module is not loaded.
+pub fn how_to_load() -> &'static str {
+    match (is_installed(), is_root()) {
+        (true, true) => "it is installed: load it with `modprobe latency_tracker`",
+        (true, false) => "it is installed: as root, `modprobe latency_tracker` loads it",
+        (false, _) => {
+            "nor is it installed for this kernel: `make install` in its source installs it, or the \
+             package latency-tracker-dkms; `insmod build/$(uname -r)/latency_tracker.ko` in the \
+             source loads it once; all as root"
+        }
+    }
+}
+
+/// What to do if the kernel refuses this user.
+pub fn how_to_be_let_in() -> &'static str {
+    if is_root() {
+        "root alone is not enough: reading takes CAP_PERFMON, changing CAP_SYS_ADMIN, of the host; \
+         a container has them only if it was given them"
+    } else {
+        "run it as root, e.g. with sudo; the module's parameter gid= lets a group read"
+    }
+}
+
+/// Whether this process may do everything.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_of_modules_tells_whether_it_is_there() {
+        assert!(lists("kernel/a.ko: x\nupdates/latency_tracker.ko:\n"));
+        assert!(lists("extra/latency_tracker.ko.xz: kernel/b.ko\n"));
+        assert!(!lists("updates/other.ko: updates/latency_tracker.ko\n"));
+        assert!(!lists("kernel/latency_tracker_x.ko:\n"));
+        assert!(!lists(""));
+    }
+}

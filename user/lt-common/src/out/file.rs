@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Files that are written whole, or not at all.
+
+use std::fs;
+use std::io::{BufWriter, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+
+/// Puts what `write` writes in place of a file, which is as it was until all is there, and if `write` fails. It is
+/// written into a file beside it, which is removed then.
+pub fn replace(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let named = || path.display().to_string();
+    // Behind a link, it is the file that is replaced, not the link.
+    let path = match fs::canonicalize(path) {
+        Ok(real) => real,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_path_buf(),
+        Err(error) => return Err(error).with_context(named),
+    };
+    // A device, or a pipe, would not be one any more.
+    if path.exists() && !path.is_file() {
+        bail!("{}: not a regular file", named());
+    }
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().with_context(named)?);
+    name.push(".");
+    let directory = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let mut new = tempfile::Builder::new();
+    // As any new file, less what the umask takes away.
+    new.prefix(&name)
+        .permissions(fs::Permissions::from_mode(0o666));
+    let mut new = new.tempfile_in(directory).with_context(named)?;
+    let mut out = BufWriter::new(new.as_file_mut());
+    write(&mut out).with_context(named)?;
+    out.flush().with_context(named)?;
+    drop(out);
+    new.persist(&path).with_context(named)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("a");
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("a", &link).unwrap();
+        let write = |path: &Path, text: &'static str| {
+            replace(path, |out| Ok(out.write_all(text.as_bytes())?))
+        };
+        write(&file, "one").unwrap();
+        write(&link, "two").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        let failed = replace(&file, |out| {
+            out.write_all(&[b'x'; 100_000])?;
+            bail!("interrupted")
+        });
+        let failed = format!("{:#}", failed.unwrap_err());
+        assert!(failed.ends_with("/a: interrupted"), "{failed}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), "two");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_replaced_is_left_alone() {
+        for bad in ["/dev/null", "/", "/nonexistent/a", "", "/dev/.."] {
+            let written = replace(Path::new(bad), |_| Ok(()));
+            assert!(written.is_err(), "{bad}");
+        }
+        let error = replace(Path::new("/dev/null"), |_| Ok(())).unwrap_err();
+        assert_eq!(format!("{error:#}"), "/dev/null: not a regular file");
+    }
+}

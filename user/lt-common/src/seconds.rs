@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Durations that are options.
+
+use lt_proc::Nanos;
+
+/// Options are in seconds if no unit is given, like those of other tools.
+pub fn seconds(text: &str) -> Result<Nanos, String> {
+    let bare = text.bytes().all(|b| b.is_ascii_digit());
+    let word = if bare {
+        format!("{text}s")
+    } else {
+        text.to_string()
+    };
+    lt_proc::parse_duration(&word)
+        .map_err(|_| "expected a duration such as 10s, 500ms or 5m".to_string())
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Waiting for the kernel, the clock or the person, whichever comes first.
+//!
+//! SIGINT, SIGTERM and SIGHUP only write a byte into a pipe that is looked at while waiting, so that
+//! none can come between two steps: what has been set up is taken down in order. They are not blocked,
+//! for children would inherit that (a session daemon that SIGTERM cannot end); handlers they do not.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::low_level::pipe;
+
+/// The requests to end.
+#[derive(Debug)]
+pub struct Signals(UnixStream);
+
+/// What ended a wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wake {
+    /// We are requested to end.
+    Signal,
+    /// The file can be read.
+    Ready,
+    /// The time is over.
+    Timeout,
+}
+
+impl Signals {
+    /// From here on signals are queued for [`Signals`].
+    pub fn catch() -> Result<Self> {
+        let (reader, writer) = UnixStream::pair().context("cannot create a pipe for signals")?;
+        reader
+            .set_nonblocking(true)
+            .context("cannot prepare the pipe for signals")?;
+        for signal in [SIGINT, SIGTERM, SIGHUP] {
+            let writer = writer
+                .try_clone()
+                .context("cannot copy the pipe for signals")?;
+            pipe::register(signal, writer).context("cannot catch signals")?;
+        }
+        Ok(Self(reader))
+    }
+
+    /// Waits for `file` to become readable, for a signal, or until `end`. A signal goes first.
+    pub fn wait(&self, file: Option<&File>, end: Option<Instant>) -> Result<Wake> {
+        loop {
+            let timeout = match end.map(|end| end.saturating_duration_since(Instant::now())) {
+                None => PollTimeout::NONE,
+                // One more: rounding down would spin through the last millisecond.
+                Some(left) => {
+                    PollTimeout::try_from(left.min(HOUR) + MILLISECOND).unwrap_or(PollTimeout::MAX)
+                }
+            };
+            let fds: Vec<BorrowedFd<'_>> = [Some(self.0.as_fd()), file.map(AsFd::as_fd)]
+                .into_iter()
+                .flatten()
+                .collect();
+            let mut polled: Vec<PollFd<'_>> = fds
+                .iter()
+                .map(|fd| PollFd::new(*fd, PollFlags::POLLIN))
+                .collect();
+            match poll(&mut polled, timeout) {
+                Err(Errno::EINTR) => continue,
+                Err(e) => return Err(e).context("poll"),
+                Ok(_) => {}
+            }
+            let any = |i: usize| {
+                let events = polled.get(i).and_then(PollFd::revents);
+                events.is_some_and(|e| !e.is_empty())
+            };
+            if any(0) {
+                let _ = (&self.0).read(&mut [0; 16]);
+                return Ok(Wake::Signal);
+            }
+            if any(1) {
+                return Ok(Wake::Ready);
+            }
+            if end.is_some_and(|end| Instant::now() >= end) {
+                return Ok(Wake::Timeout);
+            }
+        }
+    }
+
+    /// Waits for `time` to pass; true when it was let pass.
+    pub fn sleep(&self, time: Duration) -> Result<bool> {
+        Ok(self.wait(None, Some(Instant::now() + time))? == Wake::Timeout)
+    }
+}
+
+const HOUR: Duration = Duration::from_secs(3600);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// What reading a stream gave.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Chunk {
+    /// Whole lines.
+    pub lines: Vec<String>,
+    /// The stream has ended.
+    pub end: bool,
+}
+
+/// Lines from a non-blocking file, one read(2) at a time.
+#[derive(Debug, Default)]
+pub struct Lines {
+    partial: Vec<u8>,
+}
+
+impl Lines {
+    /// Reads what is there now.
+    pub fn read(&mut self, mut file: &File) -> io::Result<Chunk> {
+        let mut chunk = Chunk::default();
+        let mut buffer = [0; 16384];
+        match file.read(&mut buffer) {
+            Ok(0) => chunk.end = true,
+            Ok(n) => self.partial.extend_from_slice(&buffer[..n]),
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
+                ) => {}
+            Err(e) => return Err(e),
+        }
+        while let Some(i) = self.partial.iter().position(|b| *b == b'\n') {
+            let rest = self.partial.split_off(i + 1);
+            let line = std::mem::replace(&mut self.partial, rest);
+            chunk
+                .lines
+                .push(String::from_utf8_lossy(&line[..i]).into_owned());
+        }
+        if chunk.end && !self.partial.is_empty() {
+            let line = std::mem::take(&mut self.partial);
+            chunk
+                .lines
+                .push(String::from_utf8_lossy(&line).into_owned());
+        }
+        Ok(chunk)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+    use std::os::fd::OwnedFd;
+
+    #[test]
+    fn a_signal_ends_a_wait_and_time_another() {
+        let signals = Signals::catch().unwrap();
+        assert!(signals.sleep(Duration::from_millis(5)).unwrap());
+        signal_hook::low_level::raise(SIGHUP).unwrap();
+        assert!(!signals.sleep(Duration::from_secs(60)).unwrap());
+        assert!(signals.sleep(Duration::from_millis(5)).unwrap());
+    }
+
+    #[test]
+    fn lines_survive_being_cut_by_reads() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let reader = File::from(OwnedFd::from(reader));
+        let mut lines = Lines::default();
+        writer.write_all(b"one\ntw").unwrap();
+        assert_eq!(lines.read(&reader).unwrap().lines, ["one"]);
+        writer.write_all(b"o\nthree").unwrap();
+        assert_eq!(lines.read(&reader).unwrap().lines, ["two"]);
+        drop(writer);
+        let last = lines.read(&reader).unwrap();
+        assert_eq!((last.lines, last.end), (vec!["three".to_string()], true));
+    }
+}

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The way from an interrupt or a timer to a task, one step a line, as an alert of `tree` has it.
+
+use lt_proc::{Alert, Nanos, WayStep, before, way};
+
+use crate::out;
+
+/// How wide the bar of a step is that took all the time.
+const BAR: usize = 16;
+
+/// One sentence: which step took the most, and what is not known of the time before the path; none, if the alert has no
+/// steps, or no time passed between them.
+pub fn verdict(alert: &Alert) -> Option<String> {
+    let steps = way(alert).ok()?;
+    let longest = steps.iter().max_by_key(|step| step.took)?;
+    if longest.took == 0 {
+        return None;
+    }
+    let before = before(&steps);
+    let of = match before {
+        Some(_) => "the recorded part",
+        None => "it",
+    };
+    let (took, meanwhile) = match reads(&steps) {
+        Some((took, reads)) if took > longest.took => (took, reads),
+        _ => (longest.took, longest.meanwhile(&action(alert))),
+    };
+    let verdict = format!(
+        "most of {of} ({}, {} %) passed {}",
+        Nanos(took),
+        percent(took, alert.delay),
+        out::printable(&meanwhile)
+    );
+    Some(match before {
+        Some(before) => format!("{verdict}; {before}"),
+        None => verdict,
+    })
+}
+
+/// How long all sleeps took together before which the target had requested reads, if there are several, and what they are.
+fn reads(steps: &[WayStep]) -> Option<(u64, String)> {
+    let sleeps = || steps.iter().filter(|step| step.kind == "reads");
+    let (first, times) = (sleeps().next()?, sleeps().count());
+    let took = sleeps().map(|step| step.took).sum();
+    let meanwhile = format!(
+        "while {} slept in state D {times} times, each after it had requested reads of its own, which need not have to do \
+         with the beginning of this path",
+        first.task()
+    );
+    (times > 1).then_some((took, meanwhile))
+}
+
+/// Returns a sentence on what the CPU did in the longest wait for which the alert records that, if the wait matters.
+pub fn interference(alert: &Alert) -> Option<String> {
+    let steps = way(alert).ok()?;
+    let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
+    let (step, parts) = told.max_by_key(|(_, parts)| parts.wait())?;
+    let wait = parts.wait();
+    let before = steps
+        .iter()
+        .take_while(|one| !std::ptr::eq(*one, step))
+        .last();
+    // Else the CPU comes back from idle, or waits for what the path does not show.
+    let is_limited = before.is_some_and(WayStep::is_limited);
+    let idle = if is_limited {
+        "an idle CPU, since a limit kept the task from running"
+    } else {
+        "an idle CPU"
+    };
+    if wait == 0 || percent(wait, alert.delay) == 0 {
+        return None;
+    }
+    let mut parts = [
+        (parts.irq, "interrupts"),
+        (parts.softirq, "softirqs"),
+        (parts.tasks, "other tasks and switches"),
+        (parts.idle, idle),
+    ];
+    parts.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    let told = parts.iter().filter(|(time, _)| percent(*time, wait) > 0);
+    let told = told.enumerate().map(|(nth, (time, to))| {
+        let went = if nth == 0 { " went" } else { "" };
+        format!("{}{went} to {to}", Nanos(*time))
+    });
+    let told = format!(
+        "of the {} for which {} waited for CPU {}, {}",
+        Nanos(wait),
+        out::printable(&step.task()),
+        step.cpu.unwrap_or_default(),
+        told.collect::<Vec<_>>().join(", ")
+    );
+    Some(match rivals(step) {
+        Some(rivals) => format!("{told}; {rivals}"),
+        None => told,
+    })
+}
+
+/// Who had the CPU for longest in the wait that a step ended, if the alert names them.
+fn rivals(step: &WayStep) -> Option<String> {
+    let named = step.rivals.iter().map(|rival| {
+        let at_least = if rival.at_least { "at least " } else { "" };
+        let what = out::printable(&rival.what());
+        format!("{what} {at_least}{}", Nanos(rival.time))
+    });
+    match named.collect::<Vec<_>>() {
+        named if named.is_empty() => None,
+        named => Some(format!("the longest were {}", named.join(", "))),
+    }
+}
+
+/// The steps and those sentences, each line indented; none for other trackers.
+pub fn lines(alert: &Alert) -> Vec<String> {
+    let mut lines = steps(alert);
+    if let Some(verdict) = verdict(alert) {
+        lines.extend(out::wrap(&verdict, 4));
+    }
+    if let Some(interference) = interference(alert) {
+        lines.extend(out::wrap(&interference, 4));
+    }
+    lines
+}
+
+/// The steps.
+pub fn steps(alert: &Alert) -> Vec<String> {
+    let Ok(steps) = way(alert) else {
+        return Vec::new();
+    };
+    if steps.is_empty() {
+        return Vec::new();
+    }
+    let row = |step: &WayStep| {
+        let part = u128::from(step.took) * BAR as u128 / u128::from(alert.delay.max(1));
+        let part = usize::try_from(part).unwrap_or(BAR).min(BAR);
+        vec![
+            format!("    +{}", Nanos(step.at)),
+            Nanos(step.took).to_string(),
+            percent(step.took, alert.delay).to_string(),
+            "#".repeat(part) + &".".repeat(BAR - part),
+            step.cpu.map_or_else(String::new, |cpu| cpu.to_string()),
+            out::printable(&step.what(&action(alert))),
+        ]
+    };
+    let rows: Vec<_> = steps.iter().map(row).collect();
+    let head = [">    AT", ">TOOK", ">%", "", ">CPU", "STEP"];
+    out::table(&head, &rows)
+}
+
+fn action(alert: &Alert) -> String {
+    alert.fields.text("action").unwrap_or_default().into_owned()
+}
+
+fn percent(part: u64, of: u64) -> u64 {
+    u64::try_from(u128::from(part) * 100 / u128::from(of.max(1))).unwrap_or(100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn alert(path: &str) -> Alert {
+        let line = format!(
+            "seq=4 time=7507454796 instance=t tracker=tree reason=threshold delay=3017490 threshold=2500000 cpu=1 \
+             pid=213 tid=213 comm=\"lt_target\" end=switch irq=29 action=\"lt_cause\" more=0 path=\"{path}\""
+        );
+        Alert::parse(&line).unwrap()
+    }
+
+    #[test]
+    fn each_step_is_a_line_and_the_longest_is_named() {
+        let alert = alert(
+            "irq:29@1+0 raise:HI@1+3001176 softirq:HI@1+3610 waking:213@1+966 switch:213(lt_target)/120@1+11738",
+        );
+        let lines = lines(&alert);
+        assert_eq!(lines.len(), 8, "{lines:#?}");
+        assert!(lines.iter().all(|l| l.len() < 100), "{lines:#?}");
+        assert!(
+            lines[1].contains("+0ns   3.00ms  99  ###############.")
+                && lines[1].ends_with("handler of interrupt 29 (lt_cause) is called"),
+            "{lines:#?}"
+        );
+        assert!(lines[5].ends_with("1  lt_target/213 runs"), "{lines:#?}");
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of it (3.00ms, 99 %) passed in the handler of interrupt 29 (lt_cause), CPU 1"
+        );
+        assert!(!alert.subject().contains("path="), "{}", alert.subject());
+    }
+
+    #[test]
+    fn a_delay_that_may_have_begun_earlier_is_not_said_to_be_all_of_it() {
+        let alert =
+            alert("vector:irq_work@1+0 waking:213@1+17490 switch:213(lt_target)/120@1+3000000");
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of the recorded part (3.00ms, 99 %) passed while lt_target/213 waited for CPU 1; the delay is counted \
+             from the interrupt irq_work: what requested it, and how long before, is not recorded"
+        );
+    }
+
+    /// `dd` reads 12 KiB from a slow disk without readahead: it is woken by the timer of its first request.
+    #[test]
+    fn the_requests_that_a_task_makes_itself_are_one_part_of_the_delay() {
+        let alert = alert(
+            "timer:f@1+0 waking:213@1+9 switch:213(dd)/120@1+81 reads:213@1+400 waking:213@1+1500000 switch:213/120@1+50 \
+             reads:213@1+400 waking:213@1+1500000 switch:213/120@1+50 user:213@1+16500",
+        );
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of it (3.00ms, 99 %) passed while dd/213 slept in state D 2 times, each after it had requested reads of \
+             its own, which need not have to do with the beginning of this path"
+        );
+    }
+
+    #[test]
+    fn what_kept_the_task_from_its_cpu_is_a_sentence() {
+        let path = |parts: &str| {
+            format!("irq:29@1+0 waking:213@1+990 switch:213(lt_target)/120@1+3016500{parts}")
+        };
+        let told = |parts: &str| interference(&alert(&path(parts)));
+        assert_eq!(
+            told("{irq:3001000,softirq:0,tasks:15500,idle:0}").unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 3.00ms went to interrupts"
+        );
+        assert_eq!(
+            told("{irq:1000000,softirq:0,tasks:2000000,idle:16500}").unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 2.00ms went to other tasks and switches, \
+             1.00ms to interrupts"
+        );
+        let lines = lines(&alert(&path("{irq:3001000,softirq:0,tasks:15500,idle:0}")));
+        let text = lines.join(" ");
+        let words: Vec<_> = text.split_whitespace().collect();
+        assert!(
+            words.join(" ").ends_with("3.00ms went to interrupts"),
+            "{lines:#?}"
+        );
+        assert_eq!(
+            told("{irq:0,softirq:0,tasks:0,idle:3016500}").unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 3.02ms went to an idle CPU"
+        );
+        assert_eq!(
+            told("{irq:1000000,softirq:0,tasks:2000000,idle:16500;task/9(hog)>=1900000;irq/29(lt_cause)>=900000}")
+                .unwrap(),
+            "of the 3.02ms for which lt_target/213 waited for CPU 1, 2.00ms went to other tasks and switches, \
+             1.00ms to interrupts; the longest were hog/9 at least 1.90ms, interrupt 29 (lt_cause) at least 900.0us"
+        );
+        // Nothing is known, or the wait does not matter.
+        assert_eq!(told(""), None);
+        assert_eq!(
+            interference(&alert(
+                "irq:29@1+0 switch:2(t)/120@1+10{irq:1,softirq:0,tasks:9,idle:0}"
+            )),
+            None
+        );
+    }
+
+    /// A cgroup's quota, as Linux 7.2 shows it with `end=blocked`: nothing else wanted the CPU.
+    #[test]
+    fn a_quota_is_no_preemption_and_no_way_back_from_idle() {
+        for step in ["preempted:0/120", "throttled:213"] {
+            let alert = alert(&format!(
+                "irq:29@1+0 waking:213@1+9 switch:213(lt_target)/120@1+81 {step}@1+100 \
+                 switch:213/120@1+3000000{{irq:0,softirq:0,tasks:1000,idle:2999000}} blocked:213@1+17300"
+            ));
+            let told = verdict(&alert).unwrap() + " " + &interference(&alert).unwrap();
+            assert!(
+                !told.contains("preempted") && !told.contains("back from idle"),
+                "{told}"
+            );
+            assert!(told.contains("quota"), "{told}");
+            assert!(
+                told.ends_with("went to an idle CPU, since a limit kept the task from running"),
+                "{told}"
+            );
+        }
+    }
+
+    #[test]
+    fn steps_left_out_are_one_line_and_no_other_step_has_their_time() {
+        let alert = alert(
+            "irq:29@1+0 waking:7@1+10 switch:7(ct_k1)/120@1+10 more(2)+500000 waking:213@1+2500000 \
+             switch:213(lt_target)/120@1+17470",
+        );
+        assert_eq!(
+            verdict(&alert).unwrap(),
+            "most of it (2.50ms, 82 %) passed in 2 steps that were left out of the path, whose times are not \
+             recorded separately"
+        );
+        let lines = lines(&alert);
+        assert!(lines[3].contains("500.0us  16"), "{lines:#?}");
+        assert!(
+            lines[4].contains("2.50ms  82") && lines[4].ends_with("(2 steps left out of the path)"),
+            "{lines:#?}"
+        );
+    }
+
+    #[test]
+    fn an_alert_without_steps_has_no_lines() {
+        assert!(lines(&alert("")).is_empty());
+        assert!(lines(&alert("nonsense")).is_empty());
+        assert_eq!(verdict(&alert("irq:1@0+0")), None);
+    }
+}

@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Rows about a running process: does it have what it needs, and does it behave?
+
+use lt_common::out;
+
+use super::Target;
+use super::answer::{Found, Row, bad, ok, quoted, some, warn};
+use super::root::{Missing, Root, missing};
+use super::tasks::{self, Task};
+
+pub(super) const ROWS: &[Row] = &[
+    Row {
+        name: "policy",
+        why: "an ordinary thread waits for the other threads of its CPU; FIFO 99 competes with the kernel",
+        question: policy,
+    },
+    Row {
+        name: "affinity",
+        why: "it is shielded only on these CPUs",
+        question: affinity,
+    },
+    Row {
+        name: "locked memory",
+        why: "memory that is not locked may have to be read from a disk",
+        question: locked,
+    },
+    Row {
+        name: "page faults",
+        why: "each enters the kernel, where it may wait for locks and for memory",
+        question: faults,
+    },
+    Row {
+        name: "preempted",
+        why: "a task of higher or equal priority ran instead",
+        question: preempted,
+    },
+    Row {
+        name: "timer slack",
+        why: "the sleeps of an ordinary thread may end this late, so that timers expire in batches",
+        question: slack,
+    },
+    Row {
+        name: "bandwidth",
+        why: "a cgroup with a quota throttles its tasks once it is used up",
+        question: bandwidth,
+    },
+    Row {
+        name: "limits",
+        why: "without them, threads that it starts later get no priority or no locked memory",
+        question: limits,
+    },
+];
+
+fn process(target: &Target) -> Result<u32, Missing> {
+    target.pid.ok_or_else(|| missing("no --pid"))
+}
+
+fn threads(root: &Root, target: &Target) -> Result<Vec<Task>, Missing> {
+    tasks::threads(root, process(target)?)
+}
+
+fn policy(root: &Root, target: &Target) -> Found {
+    let pid = process(target)?;
+    let threads = threads(root, target)?;
+    let real: Vec<&Task> = threads.iter().filter(|task| task.is_real_time()).collect();
+    if real.is_empty() {
+        let found = format!("none of its {} threads is real-time", threads.len());
+        return Ok(bad(found).fix(format!("chrt -f -p 80 {pid}")));
+    }
+    let shown = |task: &&Task| format!("{} {}", task.shown(), task.scheduling());
+    let shown: Vec<String> = real.iter().map(shown).collect();
+    let highest: Vec<&&Task> = real.iter().filter(|task| task.priority == 99).collect();
+    if !highest.is_empty() {
+        let lower = |task: &&&Task| format!("chrt -f -p 80 {}", task.tid);
+        return Ok(warn(some(&shown)).fixes(highest.iter().map(lower)));
+    }
+    // On PREEMPT_RT, timers of ordinary sleeps expire in these threads.
+    let timers = tasks::all(root)?
+        .into_iter()
+        .filter(|t| t.kernel && t.name.starts_with("ktimers/"));
+    let timers = timers.map(|task| task.priority).max();
+    let low = real
+        .iter()
+        .filter(|t| t.priority > 0 && timers.is_some_and(|top| t.priority <= top));
+    let low: Vec<String> = low
+        .map(|task| format!("chrt -f -p 80 {}", task.tid))
+        .collect();
+    match low.is_empty() {
+        true => Ok(ok(some(&shown))),
+        false => Ok(warn(format!("{}: not above the kernel's ktimers", some(&shown))).fixes(low)),
+    }
+}
+
+fn affinity(root: &Root, target: &Target) -> Found {
+    let threads = threads(root, target)?;
+    let real = threads.iter().filter(|task| task.is_real_time());
+    let astray: Vec<&Task> = real
+        .filter(|task| !task.allowed.within(&target.cpus))
+        .collect();
+    if !threads.iter().any(Task::is_real_time) {
+        return Err(missing("it has no real-time thread"));
+    }
+    if astray.is_empty() {
+        return Ok(ok("its real-time threads stay on these CPUs"));
+    }
+    let shown = |task: &&Task| format!("{} on CPU {}", task.shown(), task.allowed);
+    let shown: Vec<String> = astray.iter().map(shown).collect();
+    let mend = |task: &&Task| format!("taskset -pc {} {}", target.shielded(), task.tid);
+    Ok(bad(some(&shown)).fixes(astray.iter().map(mend)))
+}
+
+fn locked(root: &Root, target: &Target) -> Found {
+    let pid = process(target)?;
+    let size = |key| {
+        let text = tasks::status(root, pid, pid, key)?;
+        let kib = text
+            .split_whitespace()
+            .next()
+            .and_then(|word| word.parse::<u64>().ok());
+        kib.ok_or_else(|| missing(format!("{key} of process {pid} is '{text}'")))
+    };
+    let (locked, resident) = (size("VmLck")?, size("VmRSS")?);
+    let found = format!(
+        "{} locked, {} in memory",
+        out::bytes(locked << 10),
+        out::bytes(resident << 10)
+    );
+    match locked {
+        0 => Ok(bad(format!(
+            "{found}: call mlockall(MCL_CURRENT | MCL_FUTURE)"
+        ))),
+        // Some mappings of the kernel, as the vDSO, are in memory and never locked.
+        _ if locked.saturating_mul(10) < resident.saturating_mul(9) => Ok(warn(found)),
+        _ => Ok(ok(found)),
+    }
+}
+
+fn faults(_: &Root, target: &Target) -> Found {
+    match target.window.faults.clone()? {
+        (0, 0) => Ok(ok("none in 1 s")),
+        (minor, 0) => Ok(warn(format!("{minor} minor faults in 1 s"))),
+        (minor, major) => Ok(bad(format!(
+            "{major} major and {minor} minor faults in 1 s"
+        ))),
+    }
+}
+
+fn preempted(root: &Root, target: &Target) -> Found {
+    if !threads(root, target)?.iter().any(Task::is_real_time) {
+        return Err(missing("it has no real-time thread"));
+    }
+    match target.window.preempted.clone()? {
+        0 => Ok(ok("never in 1 s")),
+        times => Ok(warn(format!("its real-time threads {times} times in 1 s"))),
+    }
+}
+
+fn slack(root: &Root, target: &Target) -> Found {
+    // The kernel uses none for real-time threads, whatever the file says.
+    let threads = threads(root, target)?.into_iter();
+    let ordinary: Vec<Task> = threads.filter(|task| !task.is_real_time()).collect();
+    let mut slack = Vec::new();
+    for task in &ordinary {
+        // A directory of /proc has the name of each thread, though it lists processes only.
+        let path = format!("/proc/{}/timerslack_ns", task.tid);
+        let ns: u64 = root.value(&path)?;
+        if ns > 1 {
+            slack.push((task.shown(), ns, path));
+        }
+    }
+    let most = slack.iter().map(|(_, ns, _)| *ns).max();
+    let Some(most) = most else {
+        return Ok(ok(match ordinary.is_empty() {
+            true => "none: all threads are real-time",
+            false => "none",
+        }));
+    };
+    let shown: Vec<String> = slack.iter().map(|(name, ..)| name.clone()).collect();
+    let fix = slack.iter().map(|(_, _, path)| format!("echo 1 > {path}"));
+    let found = format!("up to {} us: {}", most.div_ceil(1000), some(&shown));
+    Ok(warn(found).fixes(fix))
+}
+
+fn bandwidth(root: &Root, target: &Target) -> Found {
+    let pid = process(target)?;
+    let groups = root.text(&format!("/proc/{pid}/cgroup"))?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::"));
+    let mut path = path.ok_or_else(|| missing("it is in no cgroup of version 2"))?;
+    path = path.trim_end_matches('/');
+    // A limit of any group above holds, too; the topmost has none.
+    while !path.is_empty() {
+        let file = format!("/sys/fs/cgroup{path}/cpu.max");
+        if let Ok(limit) = root.text(&file)
+            && !limit.starts_with("max")
+        {
+            let fix = format!("echo max > {}", quoted(&file));
+            return Ok(bad(format!("{file}: {limit} us")).fix(fix));
+        }
+        path = path.rsplit_once('/').map_or("", |(above, _)| above);
+    }
+    Ok(ok("no limit"))
+}
+
+fn limits(root: &Root, target: &Target) -> Found {
+    /// Bits of a capability set (include/uapi/linux/capability.h).
+    const IPC_LOCK: u64 = 1 << 14;
+    const NICE: u64 = 1 << 23;
+    let pid = process(target)?;
+    let effective = tasks::status(root, pid, pid, "CapEff")?;
+    let effective = u64::from_str_radix(&effective, 16).unwrap_or(0);
+    let all = root.text(&format!("/proc/{pid}/limits"))?;
+    let soft = |name: &str| {
+        let line = all.lines().find_map(|line| line.strip_prefix(name));
+        let word = line.and_then(|line| line.split_whitespace().next());
+        word.map(str::to_string)
+            .ok_or_else(|| missing(format!("process {pid} has no limit '{name}'")))
+    };
+    let (priority, memory) = (soft("Max realtime priority")?, soft("Max locked memory")?);
+    let mut fix = Vec::new();
+    if priority == "0" && effective & NICE == 0 {
+        fix.push(format!("prlimit --pid {pid} --rtprio=98"));
+    }
+    if memory != "unlimited" && effective & IPC_LOCK == 0 {
+        fix.push(format!("prlimit --pid {pid} --memlock=unlimited"));
+    }
+    let found = format!("rtprio {priority}, memlock {memory}");
+    match fix.is_empty() {
+        true if effective & NICE != 0 => Ok(ok(format!("{found}; it has the capability"))),
+        true => Ok(ok(found)),
+        false => Ok(warn(found).fixes(fix)),
+    }
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! Where answers come from: files of the kernel, below a prefix, so that a test can make its own machine.
+//!
+//! What cannot be read is no error of the check: the row says so, and why.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::cpus::Cpus;
+
+/// The machine: its `/proc`, `/sys`, `/dev` and `/boot`.
+#[derive(Debug)]
+pub struct Root(PathBuf);
+
+/// What cannot be read, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing(String);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// For what is missing without a file that would say so.
+pub(super) fn missing(why: impl Into<String>) -> Missing {
+    Missing(why.into())
+}
+
+impl Root {
+    /// `prefix` is `/` but for tests.
+    pub fn new(prefix: impl Into<PathBuf>) -> Self {
+        Self(prefix.into())
+    }
+
+    fn at(&self, path: &str) -> PathBuf {
+        self.0.join(path.trim_start_matches('/'))
+    }
+
+    fn why(path: &str, error: &io::Error) -> Missing {
+        match error.kind() {
+            io::ErrorKind::NotFound => Missing(format!("{path} does not exist")),
+            io::ErrorKind::PermissionDenied => Missing(format!("{path}: only root can read it")),
+            _ => Missing(format!("{path}: {error}")),
+        }
+    }
+
+    pub(super) fn exists(&self, path: &str) -> bool {
+        self.at(path).exists()
+    }
+
+    /// Whether the file is one that root may write, by its mode. What the kernel does not let be changed has
+    /// none; nothing here writes.
+    pub(super) fn is_for_writing(&self, path: &str) -> bool {
+        let metadata = self.at(path).metadata();
+        metadata.is_ok_and(|metadata| !metadata.permissions().readonly())
+    }
+
+    /// A file, without the space around it. Names of tasks need not be UTF-8.
+    pub fn text(&self, path: &str) -> Result<String, Missing> {
+        let bytes = fs::read(self.at(path)).map_err(|error| Self::why(path, &error))?;
+        Ok(String::from_utf8_lossy(&bytes).trim().to_string())
+    }
+
+    /// The first word of a file, as what it is to be.
+    pub(super) fn value<T: FromStr>(&self, path: &str) -> Result<T, Missing> {
+        let text = self.text(path)?;
+        let word = text.split_whitespace().next().unwrap_or_default();
+        let bad = |_| Missing(format!("{path}: unexpected content '{text}'"));
+        word.parse().map_err(bad)
+    }
+
+    /// A file with a list of CPUs. The kernel prints `(null)` for some sets that it does not have.
+    pub fn cpus(&self, path: &str) -> Result<Cpus, Missing> {
+        match self.text(path)?.as_str() {
+            "(null)" => Ok(Cpus::default()),
+            list => list
+                .parse()
+                .map_err(|error| Missing(format!("{path}: {error}"))),
+        }
+    }
+
+    /// A file with a mask of CPUs.
+    pub(super) fn mask(&self, path: &str) -> Result<Cpus, Missing> {
+        let text = self.text(path)?;
+        Cpus::from_mask(&text).ok_or_else(|| Missing(format!("{path}: '{text}' is not a CPU mask")))
+    }
+
+    /// `N` bytes of a file, from `offset`.
+    pub(super) fn bytes<const N: usize>(
+        &self,
+        path: &str,
+        offset: u64,
+    ) -> Result<[u8; N], Missing> {
+        let why = |error| Self::why(path, &error);
+        let file = File::open(self.at(path)).map_err(why)?;
+        let mut bytes = [0; N];
+        // A device that cannot be sought is read from its begin.
+        if offset == 0 {
+            (&file).read_exact(&mut bytes).map_err(why)?;
+        } else {
+            file.read_exact_at(&mut bytes, offset).map_err(why)?;
+        }
+        Ok(bytes)
+    }
+
+    /// The names in a directory, sorted; numbers by value.
+    pub(super) fn names(&self, path: &str) -> Result<Vec<String>, Missing> {
+        let entries = fs::read_dir(self.at(path)).map_err(|error| Self::why(path, &error))?;
+        let mut names: Vec<String> = entries
+            .filter_map(|e| e.ok()?.file_name().into_string().ok())
+            .collect();
+        names.sort_by_key(|name| (name.parse::<u64>().unwrap_or(u64::MAX), name.clone()));
+        Ok(names)
+    }
+
+    /// Where a link leads; `None` if it is none, or gone.
+    pub(super) fn link(&self, path: &str) -> Option<String> {
+        let target = fs::read_link(self.at(path)).ok()?;
+        Some(target.to_string_lossy().into_owned())
+    }
+
+    /// The directories in a directory, sorted.
+    pub(super) fn directories(&self, path: &str) -> Result<Vec<String>, Missing> {
+        let mut names = self.names(path)?;
+        names.retain(|name| self.at(&format!("{path}/{name}")).is_dir());
+        Ok(names)
+    }
+
+    /// A parameter of the kernel's command line: `None` if it is not there, else its value (the last one
+    /// counts), empty if it has none. `-` and `_` are the same there.
+    pub(super) fn parameter(&self, name: &str) -> Result<Option<String>, Missing> {
+        let line = self.text("/proc/cmdline")?;
+        let words = line.split_whitespace().take_while(|word| *word != "--");
+        let pairs = words.map(|word| word.split_once('=').unwrap_or((word, "")));
+        let values = pairs.filter(|(key, _)| key.replace('-', "_") == name);
+        Ok(values
+            .last()
+            .map(|(_, value)| value.trim_matches('"').to_string()))
+    }
+
+    /// Which of these options the kernel was built with (`=y`).
+    pub(super) fn built_with(&self, options: &[&str]) -> Result<Vec<String>, Missing> {
+        let release = self.text("/proc/sys/kernel/osrelease")?;
+        let config = self.text(&format!("/boot/config-{release}"))?;
+        let on = |option: &&&str| {
+            config
+                .lines()
+                .any(|line| line == format!("CONFIG_{option}=y"))
+        };
+        Ok(options
+            .iter()
+            .filter(on)
+            .map(|option| option.to_string())
+            .collect())
+    }
+
+    /// Whether /proc/cpuinfo has this flag.
+    pub fn cpu_flag(&self, flag: &str) -> Result<bool, Missing> {
+        let info = self.text("/proc/cpuinfo")?;
+        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+        let flags = lines.find(|(key, _)| key.trim() == "flags");
+        let (_, flags) = flags.ok_or_else(|| Missing("/proc/cpuinfo has no flags".into()))?;
+        Ok(flags.split_whitespace().any(|word| word == flag))
+    }
+}
+
+/// The chosen word of a file that lists them all: `always [madvise] never`, and `(full)` in debugfs.
+pub(super) fn chosen(text: &str) -> &str {
+    let marked = |word: &&str| word.starts_with(['[', '(']);
+    let word = text.split_whitespace().find(marked).unwrap_or(text);
+    word.trim_matches(['[', ']', '(', ')'])
+}
