@@ -14,12 +14,7 @@ use crate::{
         record::{Alert, Owner, Reason, DETAIL, OWN_TAIL},
         stream::TAIL_MAX,
     },
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Late, Tracker, Why},
-    },
+    engine::{event::EventCopy, platform::Platform, stats::Counter, Engine, Late, Why},
     record::Details,
     sys::{
         atomic::{Atomic, Relaxed},
@@ -129,7 +124,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
     ) -> Option<u64> {
         self.expire_in(
-            &self.tracker,
+            &self.engine,
             |late| *late,
             owner,
             can_time_out,
@@ -142,7 +137,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// this one.
     pub(crate) fn expire_in<const L: usize>(
         &self,
-        tracker: &Tracker<L, D, Kernel>,
+        engine: &Engine<L, D, Kernel>,
         as_own: fn(&Late<L, D>) -> Late<K, D>,
         owner: fn(&[u64; D]) -> Owner,
         can_time_out: fn(&[u64; D]) -> bool,
@@ -176,7 +171,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
                 u64::MAX
             }
         };
-        let first = tracker.expire(
+        let first = engine.expire(
             now,
             timeout,
             timeout_of,
@@ -211,7 +206,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             self.suppressed(&Kernel::guard());
             return false;
         }
-        self.tracker.keep_worst(late)
+        self.engine.keep_worst(late)
     }
 
     /// Whether an alert raised now would be within the limit. For callers whose alert is expensive,
@@ -222,7 +217,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     fn suppressed(&self, guard: &<Kernel as Platform>::Guard) {
-        let stats = self.tracker.stats();
+        let stats = self.engine.stats();
         stats
             .here::<Kernel>(guard)
             .count(Counter::ALERTS_SUPPRESSED);
@@ -234,7 +229,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         if self.value(common::WORST) == 0 {
             return Some(late.threshold);
         }
-        self.tracker.raise_threshold(late)
+        self.engine.raise_threshold(late)
     }
 
     /// Raises an alert, with the stack of its task if there is one, unless there has been a worse
@@ -343,7 +338,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             tail: tail.len() as u8,
             is_trusted: false,
         };
-        let stats = self.tracker.stats();
+        let stats = self.engine.stats();
         stats.here::<Kernel>(guard).count(Counter::ALERTS);
         let numbered = |seq| {
             alert.seq = seq;

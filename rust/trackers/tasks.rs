@@ -14,7 +14,7 @@ use crate::{
         },
     },
     control::{Kind, Param, ALL},
-    engine::{platform::Platform, tracker::Late},
+    engine::{platform::Platform, Late},
     instance::{common, Core, Details},
     sys::{
         platform::Kernel,

@@ -54,7 +54,7 @@ use crate::{
         Param,
         ALL, //
     },
-    engine::{event::EventCopy, freelist::MAX_CELLS, tracker::Late},
+    engine::{event::EventCopy, freelist::MAX_CELLS, Late},
     instance::{
         common,
         kind::{Kind, Tail},
@@ -474,7 +474,7 @@ impl probed::Probes<1, DATA, Slots> for Tree {
     }
 
     fn each_pending(live: &Probes, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
-        live.core.tracker().each_pending(&mut *see)?;
+        live.core.engine().each_pending(&mut *see)?;
         live.own.jobs.as_ref().map_or(Ok(()), |jobs| jobs.each(see))
     }
 

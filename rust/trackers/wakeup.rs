@@ -80,7 +80,7 @@ impl sched::Observer for Probes {
 
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         TaskRef::with_current(|current| {
             if current.is(&wakee) {
                 // It keeps running, in spite of its state. Not an attempt: no wait begins.
@@ -89,7 +89,7 @@ impl sched::Observer for Probes {
             let cpu = wakee.cpu();
             let may_be = tasks::may_be_wanted(&self.core, &wakee);
             if !may_be || !tasks::is_wanted(&self.core, &wakee, cpu) {
-                tracker.filtered(guard);
+                engine.filtered(guard);
                 return;
             }
             let Place { cpu, prio, policy } = tasks::place(&wakee, cpu);
@@ -103,7 +103,7 @@ impl sched::Observer for Probes {
                 ..Detail::default()
             };
             let data = record::data::<WORDS>(tasks::owner(&wakee), &known);
-            tracker.event_in_unique(guard, &tasks::key(&wakee), Kernel::now(), &data);
+            engine.event_in_unique(guard, &tasks::key(&wakee), Kernel::now(), &data);
         });
     }
 
@@ -128,7 +128,7 @@ impl Probes {
     #[inline(never)]
     fn drop_awake(&self, guard: &Guard, task: TaskRef<'_>) {
         let key = tasks::key(&task);
-        let gone = self.core.tracker().update(guard, &key, |_| Verdict::Gone);
+        let gone = self.core.engine().update(guard, &key, |_| Verdict::Gone);
         if gone.is_some() {
             self.core.count_extra(guard, Extra::Awake as usize);
         }

@@ -7,6 +7,7 @@
 mod alert;
 mod control;
 mod early;
+mod engine;
 mod event;
 mod found;
 mod freelist;
@@ -29,7 +30,6 @@ mod step;
 #[cfg(debug_assertions)]
 mod threshold;
 mod timeout;
-mod tracker;
 mod wait;
 mod worst;
 
