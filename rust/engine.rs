@@ -14,9 +14,47 @@
 //!   stats, histogram, profile      counters, for each CPU
 //! ```
 //!
-//! One module, so that each crate includes the engine with one line, and a new file changes none
-//! of them: the kernel module, its tests and benchmarks (tests/module, tests/bench/module), and
-//! user/engine and user/bench on the host. It uses nothing of the kernel but its error codes and
+//! An event that ends in time touches one cell, one bucket and the counters of this CPU. There is
+//! no lock, no allocation, no wake-up and no deferred work; an event is lost only when the pool is
+//! full, and then it is counted. If two CPUs end the same key, one gets the event, the other finds
+//! nothing, and the winner is decided before anything is reported.
+//!
+//! An [`Engine`] is generic over the size of key and data in words, so that hashing and comparing
+//! are inlined, and over the [`Platform`].
+//!
+//! # Calls
+//!
+//! ```text
+//!   event_in -----> pool.get_hot --> fill --> table.insert_at_home --> publish
+//!     |               no hot cell: event_in_colder     | full: event_in_beyond
+//!     +-- event_in_unique, event_in_held, draft: begins of other kinds
+//!
+//!   event_out ----> table.look --> event_out_hit --> take --> finish --> release
+//!     |               nothing: unmatched   |           |         |          table.remove, pool.put
+//!     |                                    |           |         +-- late, odd: finish_oddly
+//!     |                                    |           |               --> release --> late()
+//!     |                                    |           +-- Event::claim: one winner
+//!     |                                    +-- not at home: event_out_beyond
+//!     +-- event_out_held, event_out_all: ends of other kinds
+//!
+//!   update, rename --> table.look --> claim_to_change --> change() --> republish
+//!   step, note     --> step.rs: for operations on which two CPUs work
+//!   lookup         --> held.rs: a reference, which keeps the cell
+//!
+//!   expire         --> pool.cells --> Event::peek --> old enough: report()
+//!   grow, reap     --> table, then pool
+//! ```
+//!
+//! # Contexts
+//!
+//! A function that takes a guard runs in any context, including NMI. [`Engine::growing`],
+//! [`Engine::clear`], [`Engine::grow`] and [`Engine::reap`] sleep.
+//!
+//! # One module
+//!
+//! Each crate includes the engine with one line, and a new file changes none of them: the kernel
+//! module, its tests and benchmarks (tests/module, tests/bench/module), and user/engine and
+//! user/bench on the host. It uses nothing of the kernel but its error codes and
 //! allocation flags; the rest is behind [`platform`], `crate::sys::atomic` and
 //! `crate::sys::memory`, which each crate supplies.
 //!
