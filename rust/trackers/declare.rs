@@ -369,7 +369,10 @@ macro_rules! tracker {
             check: $crate::record::first!($($check,)? $crate::instance::kind::all_right),
             missing: $crate::record::first!(
                 $($missing,)?
-                || $crate::sys::tracepoint::missing(probes())
+                || $crate::sys::tracepoint::missing(probes())$(.or_else(|| {
+                    let _ = $stock;
+                    $crate::trackers::stock::missing()
+                }))?
             ),
             create: Some($crate::instance::probed::Probed::<Tracked, _, _, _>::create),
         };

@@ -41,6 +41,7 @@ use crate::{
     instance::{common, probed::Own as InstanceOwn, Values},
     record::{self, How, Policy},
     sys::{
+        assumptions::{self, WAKING_LOCK},
         sched::{self, State, Switch},
         stack::{CompactStack, Stack, COMPACT_WORDS},
         symbol::Symbol, //
@@ -90,7 +91,8 @@ tracker! {
         /// The waker's stack, if that was late.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
-    attach: Attachment<Probes> = attach, sched::missing::<Probes>;
+    attach: Attachment<Probes> = attach,
+        || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
     impl {
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if detail.queued != 0 {

@@ -29,15 +29,22 @@ use crate::{
     engine::platform::Platform,
     instance::Core,
     sys::{
+        assumptions,
         platform::Kernel,
         tracepoint,
         waiting::{self, Waiting}, //
     }, //
 };
+use core::ffi::CStr;
 use kernel::prelude::*;
 
 /// What a task waits for: the key and the data of an event.
 pub(super) type Found<const K: usize, const D: usize> = ([u64; K], [u64; D]);
+
+/// What this kernel lacks to take stock, if anything.
+pub(super) fn missing() -> Option<&'static CStr> {
+    assumptions::missing(&[&assumptions::QUEUED])
+}
 
 /// Notes what tasks wait for that the filter of tasks accepts, if `what` knows it. To be called once
 /// the probes are attached.

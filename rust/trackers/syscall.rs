@@ -82,7 +82,8 @@ tracker! {
         /// The result, once it has returned.
         ret: i64 at 4 => call::show_result,
     }
-    attach: Attachment<Probes> = syscall::attach, syscall::missing::<Probes>;
+    attach: Attachment<Probes> = syscall::attach,
+        || syscall::missing::<Probes>().or_else(stock::missing);
 }
 
 const ABIS: [&str; 3] = ["native", "compat", "x32"];

@@ -68,6 +68,7 @@ use crate::{
         Values, //
     },
     sys::{
+        assumptions::{self, QUEUED, THROTTLE_WORK, TIMER_BASE, WAKING_LOCK},
         causes::{self, VECTORS},
         tracepoint::Attachment, //
     },
@@ -253,7 +254,10 @@ pub(crate) static KIND: Kind = Kind {
     }),
     detail: show::detail,
     check,
-    missing: causes::missing::<Probes>,
+    missing: || {
+        causes::missing::<Probes>()
+            .or_else(|| assumptions::missing(&[&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BASE]))
+    },
     create: Some(Probed::<Tree, _, _, _>::create),
 };
 

@@ -30,7 +30,10 @@ use super::declare::*;
 use crate::{
     alert::record::actor::{Actor, Place},
     record::{self, Policy},
-    sys::sched::{self, Switch},
+    sys::{
+        assumptions,
+        sched::{self, Switch}, //
+    },
 };
 
 tracker! {
@@ -59,7 +62,8 @@ tracker! {
         /// The task that was switched out for it.
         prev: Actor at 4 if alert,
     }
-    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    attach: Attachment<Probes> = sched::attach,
+        || sched::missing::<Probes>().or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
         fn can_time_out(data: &[u64; WORDS]) -> bool {
             !record::known::<_, Detail>(data).awake
