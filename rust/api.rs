@@ -370,8 +370,15 @@ impl<const K: usize, const D: usize> Client<K, D> {
             owner: record::Owner::default(),
             words: module::detail(&self.shown(&late.key), id),
         };
-        self.core
-            .raise_kept(guard, end_of(&late), &late, &details, &[]);
+        self.core.raise_kept(
+            guard,
+            &instance::Report {
+                time: end_of(&late),
+                late: &late,
+                details: &details,
+                stack: &[],
+            },
+        );
     }
 
     /// Reports timed-out events; see [`periodic::Periodic`].

@@ -35,17 +35,19 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
+mod expire;
 pub(crate) mod kind;
-mod late;
 mod parameters;
 pub(crate) mod pending;
 pub(crate) mod probed;
 pub(crate) mod profile;
+mod raise;
 pub(crate) mod work;
 
 pub(crate) use self::{
-    late::until_next_search,
-    parameters::{common, params, Changes, Shown, Values}, //
+    expire::until_next_search,
+    parameters::{common, params, Changes, Shown, Values},
+    raise::Report, //
 };
 pub(crate) use crate::record::Details;
 use kind::{Kind, New};
@@ -159,7 +161,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
     /// The number of alerts in this second.
-    rate: late::Rate,
+    rate: raise::Rate,
 }
 
 impl From<&Task> for Owner {
@@ -218,7 +220,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             measure,
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),
-            rate: late::Rate::new(),
+            rate: raise::Rate::new(),
         }))
     }
 

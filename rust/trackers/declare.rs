@@ -24,7 +24,7 @@ pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
     engine::{platform::Platform, Open, Verdict},
-    instance::{probed::Live, Core, Details},
+    instance::{probed::Live, Core, Details, Report},
     record::{first, Address, Record},
     sys::{
         platform::Kernel,
@@ -200,7 +200,16 @@ pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O
     };
     let now = late.start.wrapping_add(late.delay);
     T::settle(&mut detail, late.start, now);
-    core.raise(guard, now, late, &detail.details(owner), stack.entries());
+    let details = detail.details(owner);
+    core.raise(
+        guard,
+        &Report {
+            time: now,
+            late,
+            details: &details,
+            stack: stack.entries(),
+        },
+    );
 }
 
 impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, O> for T {

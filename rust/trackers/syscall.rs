@@ -265,7 +265,13 @@ impl Probes {
             Stack::EMPTY
         };
         let now = late.start.wrapping_add(late.delay);
-        if core.raise_as(Reason::Stack, guard, now, late, &details, stack.entries()) {
+        let report = Report {
+            time: now,
+            late,
+            details: &details,
+            stack: stack.entries(),
+        };
+        if core.raise_as(Reason::Stack, guard, &report) {
             core.count_extra(guard, Extra::Stacks as usize);
         }
     }

@@ -57,6 +57,7 @@ use crate::{
         Late,
         Open, //
     },
+    instance::Report,
     sys::{
         causes,
         platform::Kernel,
@@ -754,7 +755,15 @@ impl Probes {
             self.count(guard, Extra::Shortened);
         }
         let details = show::details(&late.data, end);
-        self.core.raise(guard, time, &late, &details, &[]);
+        self.core.raise(
+            guard,
+            &Report {
+                time,
+                late: &late,
+                details: &details,
+                stack: &[],
+            },
+        );
     }
 }
 
