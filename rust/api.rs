@@ -30,11 +30,9 @@ use crate::{
     },
     engine::{
         event::EventCopy,
+        held::{Lookup, Reference},
         platform::Platform,
-        tracker::{
-            held::{Lookup, Reference},
-            Begin, Ended, Late,
-        },
+        Begin, Ended, Late,
     },
     instance::{self, common, kind::New, Core, Details, Instance, Values},
     sys::{module::Owner, periodic, platform::Kernel},
@@ -159,7 +157,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
     fn enter(&self, start: u64) -> Result<(Guard, u64)> {
         let guard = Kernel::guard();
         if !self.core.is_enabled() {
-            self.core.tracker().off(&guard);
+            self.core.engine().off(&guard);
             return Err(EAGAIN);
         }
         Ok((guard, or_now(start)))
@@ -175,11 +173,11 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.data(&mut data_words, data, timeout)?;
         let (key, data) = (&key_words, &data_words);
         let (guard, start) = self.enter(start)?;
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let begun = if self.config.unique {
-            tracker.event_in_unique(&guard, key, start, data)
+            engine.event_in_unique(&guard, key, start, data)
         } else {
-            tracker.event_in(&guard, key, start, data)
+            engine.event_in(&guard, key, start, data)
         };
         match begun {
             Begin::Started => Ok(()),
@@ -200,11 +198,11 @@ impl<const K: usize, const D: usize> Client<K, D> {
         self.data(&mut data_words, data, timeout)?;
         let (key, data) = (&key_words, &data_words);
         let (guard, start) = self.enter(start)?;
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let begun = if self.config.unique {
-            tracker.event_in_unique_held(&guard, key, start, data)
+            engine.event_in_unique_held(&guard, key, start, data)
         } else {
-            tracker.event_in_held(&guard, key, start, data)
+            engine.event_in_held(&guard, key, start, data)
         };
         begun.map_err(lost_by)
     }
@@ -216,8 +214,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
         let guard = Kernel::guard();
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
-        let tracker = self.core.tracker();
-        let ended = tracker.event_out_and_tell(&guard, &words, end, |_| true, late);
+        let engine = self.core.engine();
+        let ended = engine.event_out_and_tell(&guard, &words, end, |_| true, late);
         ended.ok_or(ENOENT)
     }
 
@@ -228,7 +226,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         let guard = Kernel::guard();
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
-        match self.core.tracker().event_out_all(&guard, &words, end, late) {
+        match self.core.engine().event_out_all(&guard, &words, end, late) {
             0 => Err(ENOENT),
             ended => Ok(ended),
         }
@@ -239,8 +237,8 @@ impl<const K: usize, const D: usize> Client<K, D> {
         let guard = Kernel::guard();
         let end = or_now(end);
         let late = |late: &Late<K, D>| self.report(&guard, late, id);
-        let tracker = self.core.tracker();
-        let ended = tracker.event_out_held(&guard, event, end, late);
+        let engine = self.core.engine();
+        let ended = engine.event_out_held(&guard, event, end, late);
         ended.ok_or(ENOENT)
     }
 
@@ -248,7 +246,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
         let mut words = [0; K];
         self.key(&mut words, key)?;
         let guard = Kernel::guard();
-        match self.core.tracker().lookup(&guard, &words) {
+        match self.core.engine().lookup(&guard, &words) {
             Lookup::Found(event) => Ok(event),
             Lookup::NotFound => Err(ENOENT),
             Lookup::TooMany => Err(self.busy(&guard)),
@@ -257,7 +255,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     fn get_ref_again(&self, event: &Reference) -> Result<Reference> {
         let guard = Kernel::guard();
-        let again = self.core.tracker().get_ref_again(event);
+        let again = self.core.engine().get_ref_again(event);
         again.ok_or_else(|| self.busy(&guard))
     }
 
@@ -269,34 +267,34 @@ impl<const K: usize, const D: usize> Client<K, D> {
 
     #[cold]
     fn count(&self, guard: &Guard, counter: Extra) {
-        let stats = self.core.tracker().stats();
+        let stats = self.core.engine().stats();
         stats.here::<Kernel>(guard).count_extra(counter as usize);
     }
 
     fn reference(&self, number: u32) -> Option<Reference> {
-        self.core.tracker().reference(number)
+        self.core.engine().reference(number)
     }
 
     fn put_ref(&self, event: Reference) {
-        self.core.tracker().put_ref(&Kernel::guard(), event);
+        self.core.engine().put_ref(&Kernel::guard(), event);
     }
 
     fn is_live(&self, event: &Reference) -> bool {
-        self.core.tracker().is_live(event)
+        self.core.engine().is_live(event)
     }
 
     fn start(&self, event: &Reference) -> u64 {
-        self.core.tracker().view(event).start
+        self.core.engine().view(event).start
     }
 
     fn with_key<R>(&self, event: &Reference, f: impl FnOnce(&[u64], usize) -> R) -> R {
-        let copy = self.core.tracker().view(event);
+        let copy = self.core.engine().view(event);
         let (words, len) = self.split(&copy.key);
         f(words, len)
     }
 
     fn with_data<R>(&self, event: &Reference, f: impl FnOnce(&[u64], usize) -> R) -> R {
-        let copy = self.core.tracker().view(event);
+        let copy = self.core.engine().view(event);
         f(&copy.data[..D - 1], self.config.data_size)
     }
 
@@ -304,19 +302,19 @@ impl<const K: usize, const D: usize> Client<K, D> {
         let mut words = [0; K];
         self.key(&mut words, key)?;
         let guard = Kernel::guard();
-        Ok(self.core.tracker().each_of(&guard, &words, see))
+        Ok(self.core.engine().each_of(&guard, &words, see))
     }
 
     fn clear(&self) -> u64 {
-        self.core.tracker().clear()
+        self.core.engine().clear()
     }
 
     fn holders(&self) -> u64 {
-        self.core.tracker().holders()
+        self.core.engine().holders()
     }
 
     fn set_threshold(&self, ns: u64) {
-        self.core.tracker().set_threshold(ns);
+        self.core.engine().set_threshold(ns);
     }
 
     /// The visible form of a key.
@@ -325,7 +323,7 @@ impl<const K: usize, const D: usize> Client<K, D> {
             let (words, len) = self.split(key);
             module::Key::Shown(words, len)
         } else {
-            module::Key::Hidden(self.core.tracker().pseudonym(key))
+            module::Key::Hidden(self.core.engine().pseudonym(key))
         }
     }
 
@@ -372,8 +370,15 @@ impl<const K: usize, const D: usize> Client<K, D> {
             owner: record::Owner::default(),
             words: module::detail(&self.shown(&late.key), id),
         };
-        self.core
-            .raise_kept(guard, end_of(&late), &late, &details, &[]);
+        self.core.raise_kept(
+            guard,
+            &instance::Report {
+                time: end_of(&late),
+                late: &late,
+                details: &details,
+                stack: &[],
+            },
+        );
     }
 
     /// Reports timed-out events; see [`periodic::Periodic`].
@@ -396,9 +401,9 @@ impl<const K: usize, const D: usize> Client<K, D> {
         };
         // No task is known to wait, so there is no stack to walk.
         let look = |_: &EventCopy<K, D>| ();
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let report = |guard: &_, late: &_, (): &()| self.report(guard, late, 0);
-        let first = tracker.expire(now, shortest, timeout, periodic::cond_resched, look, report);
+        let first = engine.expire(now, shortest, timeout, periodic::cond_resched, look, report);
         Some(instance::until_next_search(now, shortest, first))
     }
 }

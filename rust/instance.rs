@@ -19,7 +19,7 @@ use crate::{
         histogram,
         platform::Platform,
         stats::{Counter, Stats},
-        tracker::Tracker,
+        Engine,
     },
     measure::Measure,
     sys::{
@@ -35,17 +35,19 @@ use crate::{
 use core::ffi::CStr;
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
 
+mod expire;
 pub(crate) mod kind;
-mod late;
 mod parameters;
 pub(crate) mod pending;
 pub(crate) mod probed;
 pub(crate) mod profile;
+mod raise;
 pub(crate) mod work;
 
 pub(crate) use self::{
-    late::until_next_search,
-    parameters::{common, params, Changes, Shown, Values}, //
+    expire::until_next_search,
+    parameters::{common, params, Changes, Shown, Values},
+    raise::Report, //
 };
 pub(crate) use crate::record::Details;
 use kind::{Kind, New};
@@ -144,7 +146,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     kind: &'static Kind,
     number: usize,
     traced: trace::Traced,
-    tracker: Tracker<K, D, Kernel>,
+    engine: Engine<K, D, Kernel>,
     values: [Atomic<u64>; PARAMS_MAX],
     /// The upper halves of the values.
     uppers: [Atomic<u64>; PARAMS_MAX],
@@ -159,7 +161,7 @@ pub(crate) struct Core<const K: usize, const D: usize> {
     grown: Atomic<u64>,
     grow_failed: Atomic<u64>,
     /// The number of alerts in this second.
-    rate: late::Rate,
+    rate: raise::Rate,
 }
 
 impl From<&Task> for Owner {
@@ -206,7 +208,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             kind,
             number,
             traced: trace::Traced::of(kind.c_name),
-            tracker: Tracker::growing(capacity, most, threshold, Seed::new(a, b))?,
+            engine: Engine::growing(capacity, most, threshold, Seed::new(a, b))?,
             values: core::array::from_fn(|at| {
                 Atomic::new(if off(at) { 0 } else { given[at] as u64 })
             }),
@@ -218,7 +220,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             measure,
             grown: Atomic::new(0),
             grow_failed: Atomic::new(0),
-            rate: late::Rate::new(),
+            rate: raise::Rate::new(),
         }))
     }
 
@@ -231,22 +233,22 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Makes the pool grow if it has requested that, frees outgrown memory, and takes back what
     /// offline CPUs had kept. See [`Instance::maintain`]. Sleeps.
     pub(crate) fn maintain(&self) -> Option<u64> {
-        platform::each_offline_cpu(|cpu| self.tracker.cpu_gone(cpu));
-        if self.tracker.wants_to_grow() {
+        platform::each_offline_cpu(|cpu| self.engine.cpu_gone(cpu));
+        if self.engine.wants_to_grow() {
             // Outgrown memory can wait; a burst does not.
             self.grow();
             return Some(RETRY_NS);
         }
-        match self.tracker.reap() {
+        match self.engine.reap() {
             Ok(0) => None,
             _ => Some(RETRY_NS),
         }
     }
 
     fn grow(&self) {
-        while self.tracker.wants_to_grow() {
-            let more = self.tracker.next_capacity() - self.tracker.capacity();
-            match memory::check(Self::bytes(more)).and_then(|()| self.tracker.grow()) {
+        while self.engine.wants_to_grow() {
+            let more = self.engine.next_capacity() - self.engine.capacity();
+            match memory::check(Self::bytes(more)).and_then(|()| self.engine.grow()) {
                 Ok(_) => self.add(&self.grown),
                 // The maintenance work does it at this moment, or the start of the instance does.
                 Err(error) if error == EBUSY => return,
@@ -262,15 +264,12 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// Adds one to a counter of the tracker's own. Any context.
     pub(crate) fn count_extra(&self, guard: &<Kernel as Platform>::Guard, which: usize) {
-        self.tracker
-            .stats()
-            .here::<Kernel>(guard)
-            .count_extra(which);
+        self.engine.stats().here::<Kernel>(guard).count_extra(which);
     }
 
     /// Adds to a counter of the tracker's own. Any context.
     pub(crate) fn add_extra(&self, guard: &<Kernel as Platform>::Guard, which: usize, n: u64) {
-        self.tracker
+        self.engine
             .stats()
             .here::<Kernel>(guard)
             .add_extra(which, n);
@@ -278,8 +277,8 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// The engine.
     #[inline(always)]
-    pub(crate) fn tracker(&self) -> &Tracker<K, D, Kernel> {
-        &self.tracker
+    pub(crate) fn engine(&self) -> &Engine<K, D, Kernel> {
+        &self.engine
     }
 
     /// Its tracker.
@@ -330,7 +329,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// The value of a parameter as it is shown. Any context.
     pub(crate) fn shown(&self, param: usize) -> Number {
         match param {
-            common::THRESHOLD => self.tracker.threshold().into(),
+            common::THRESHOLD => self.engine.threshold().into(),
             _ => {
                 let [lower, upper] = self.halves(param);
                 Number::from(upper) << 64 | Number::from(lower)
@@ -362,7 +361,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
         // Only if it is given: an alert may have raised it since the values were read.
         if changes.get(common::THRESHOLD).is_some() {
             let threshold = values[common::THRESHOLD] as u64;
-            self.tracker.set_threshold(threshold);
+            self.engine.set_threshold(threshold);
         }
         let interval = values[common::WAKEUP_INTERVAL] as u64;
         notify::set_interval(self.alerts.notifier(), interval);
@@ -381,7 +380,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
 
     /// Prints `stats`, with those of a second engine, if the instance has one.
     pub(crate) fn show_stats(&self, second: Option<&dyn Second>, out: &SeqFile) {
-        let stats = self.tracker.stats();
+        let stats = self.engine.stats();
         let total = |counter| {
             let more = second.map_or(0, |second| second.stats().total(counter));
             stats.total(counter) + more
@@ -400,7 +399,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             seq_print!(out, "{} {}\n", counter.name(), total(counter));
             if counter == Counter::Ended {
                 let more = second.map_or(0, Second::pending);
-                seq_print!(out, "pending {}\n", self.tracker.pending_count() + more);
+                seq_print!(out, "pending {}\n", self.engine.pending_count() + more);
             }
         }
         let notifier = self.alerts.notifier();
@@ -415,9 +414,9 @@ impl<const K: usize, const D: usize> Core<K, D> {
             summary.mean,
             summary.max
         );
-        seq_print!(out, "capacity {}\n", self.tracker.capacity());
-        seq_print!(out, "max_capacity {}\n", self.tracker.max_capacity());
-        seq_print!(out, "free {}\n", self.tracker.free());
+        seq_print!(out, "capacity {}\n", self.engine.capacity());
+        seq_print!(out, "max_capacity {}\n", self.engine.max_capacity());
+        seq_print!(out, "free {}\n", self.engine.free());
         // Relaxed: the numbers are only shown.
         seq_print!(out, "grown {}\n", self.grown.load(Relaxed));
         seq_print!(out, "grow_failed {}\n", self.grow_failed.load(Relaxed));
@@ -438,14 +437,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
     /// Prints the lines of `stats` about operations that were under way before.
     pub(crate) fn show_stock(&self, out: &SeqFile) {
         for counter in [Counter::BeforeStart, Counter::BeforeStartEnded] {
-            let total = self.tracker.stats().total(counter);
+            let total = self.engine.stats().total(counter);
             seq_print!(out, "{} {total}\n", counter.name());
         }
     }
 
     /// Prints `histogram`.
     pub(crate) fn show_histogram(&self, second: Option<&dyn Second>, out: &SeqFile) {
-        let stats = second.map_or(self.tracker.stats(), Second::stats);
+        let stats = second.map_or(self.engine.stats(), Second::stats);
         for bucket in 0..histogram::BUCKETS {
             let count = stats.bucket(bucket);
             if count != 0 {

@@ -59,7 +59,7 @@ use api::ffi::Exports;
 use measure::Measure;
 use proc::registry::{Files, Registry, Works};
 use sys::{
-    compat,
+    assumptions, compat,
     periodic::{MemoryWork, PeriodicQueue},
     procfs::Dir,
 };
@@ -112,6 +112,7 @@ impl kernel::Module for LatencyTracker {
             }
             valid
         };
+        assumptions::check();
         let measure = Measure::start()?;
         let queue = PeriodicQueue::new()?;
         let all = Arc::new(

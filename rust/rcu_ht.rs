@@ -39,6 +39,22 @@
 //!   costs more than that. Nor does an event go further than [`REACH`]. What is refused is counted
 //!   as `crowded`.
 //!
+//! # A search
+//!
+//! ```text
+//!   hash --> home bucket of the current level
+//!              |  look: the slots whose tag is that of the hash
+//!              v
+//!            any? -- yes --> find_at_home: each is offered --> accepted: done
+//!              | no                | none accepted
+//!              v                   v
+//!            overflow or others not 0? -- no --> not in the table
+//!              | yes
+//!              v
+//!            find_beyond: overflow not 0: the buckets after the home, as far as `overflow` says
+//!                         others not 0: in each older level, its home and the buckets after it
+//! ```
+//!
 //! # Growing
 //!
 //! [`Table::grow`] makes a larger array of buckets, a new *level*, and all that begins from then

@@ -6,6 +6,7 @@
 //! Nothing in it is about latency: each file could move to `rust/kernel` one day.
 
 pub(crate) mod accept;
+pub(crate) mod assumptions;
 pub(crate) mod atomic;
 pub(crate) mod bindings;
 pub(crate) mod block;

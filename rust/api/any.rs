@@ -5,7 +5,7 @@
 use super::{Client, Config, SHORT_KEY};
 use crate::{
     alert::{record::Name, stream::Alerts},
-    engine::tracker::{held::Reference, Ended},
+    engine::{held::Reference, Ended},
     instance::Values,
     sys::periodic::Periodic,
     trackers::module::KEY_MAX,

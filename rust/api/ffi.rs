@@ -10,11 +10,7 @@
 use crate::{
     api::{Any, Config, DATA_MAX},
     control::{self, DURATION_MAX},
-    engine::{
-        freelist::MAX_CELLS,
-        platform::Platform,
-        tracker::{Ended, Why},
-    },
+    engine::{freelist::MAX_CELLS, platform::Platform, Ended, Why},
     instance::{common, Changes, Instance, Values},
     proc::registry::Registry,
     sys::{

@@ -167,7 +167,7 @@ impl Instance for ModuleTracker {
     }
 
     fn pending(&self) -> Result<Lines> {
-        let capacity = each_class!(&*self.any, client => client.core.tracker().capacity());
+        let capacity = each_class!(&*self.any, client => client.core.engine().capacity());
         let (any, batch) = (self.any.clone(), Batch::new(capacity));
         let lines: Lines = KBox::new(Pending { any, batch }, GFP_KERNEL)?;
         Ok(lines)
@@ -191,7 +191,7 @@ impl Records for Pending {
     fn next(&mut self) -> Result<usize> {
         let any = &*self.any;
         self.batch.next(|see| {
-            each_class!(any, client => client.core.tracker().each_pending(|event| see(EventCopy {
+            each_class!(any, client => client.core.engine().each_pending(|event| see(EventCopy {
                 start: event.start,
                 found: event.found,
                 key: core::array::from_fn(|at| event.key.get(at).copied().unwrap_or(0)),

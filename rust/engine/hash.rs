@@ -15,7 +15,7 @@
 /// The golden ratio, as a fraction of 2^64: odd, and without regularity.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A tracker's secret, drawn at creation.
+/// An engine's secret, drawn at creation.
 #[derive(Clone, Copy)]
 pub(crate) struct Seed {
     a: u64,

@@ -2,7 +2,7 @@
 
 //! What the engine needs from the machine it runs on: a CPU number, a node, a clock, a guard.
 //!
-//! The engine files (freelist, rcu_ht, event, histogram, stats, alert, tracker) name no kernel
+//! The engine files (freelist, rcu_ht, event, histogram, stats, alert, engine.rs) name no kernel
 //! function beyond the atomics of `sys::atomic`; everything else comes through [`Platform`]. In the
 //! kernel it is implemented by `sys::platform::Kernel`; in `user/engine` by threads and by a model
 //! checker, so that the same files are tested natively.

@@ -25,7 +25,7 @@ const KEPT: u64 = 1 << 63;
 
 /// Names a cell of the pool that made it.
 ///
-/// A tracker has one pool and one table, which are its own, and gives what it gets from the one
+/// An engine has one pool and one table, which are its own, and gives what it gets from the one
 /// to the other only.
 ///
 /// # Invariants

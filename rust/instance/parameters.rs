@@ -286,7 +286,7 @@ const fn common_params(threshold: u64) -> [Param; common::COUNT] {
             name: "max_alerts",
             kind: Kind::Count {
                 min: 0,
-                max: super::late::MAX_ALERTS,
+                max: super::raise::MAX_ALERTS,
             },
             default: 0,
             fixed: false,

@@ -38,7 +38,7 @@ use crate::{
         stream::Alerts, //
     },
     control::Number,
-    engine::{event::EventCopy, platform::Platform, tracker::Late},
+    engine::{event::EventCopy, platform::Platform, Late},
     sys::{
         measure::{Meter, Target},
         periodic::{Periodic, PeriodicWork},
@@ -142,7 +142,7 @@ pub(crate) trait Probes<const K: usize, const D: usize, O: Own = ()>:
         live: &Live<Self, K, D, O>,
         see: &mut dyn FnMut(EventCopy<K, D>) -> Result,
     ) -> Result {
-        live.core.tracker().each_pending(see)
+        live.core.engine().each_pending(see)
     }
 
     /// What takes marks of work, see [`Instance::work`].
@@ -177,7 +177,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Target for Live
     }
 
     fn changes(&self, guard: &PreemptGuard) -> u64 {
-        let own = self.core.tracker().stats().here::<Kernel>(guard).changes();
+        let own = self.core.engine().stats().here::<Kernel>(guard).changes();
         let second = self.own.second();
         let more = second.map_or(0, |second| second.stats().here::<Kernel>(guard).changes());
         own.wrapping_add(more)
@@ -250,7 +250,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Probed<T, K, D,
             T::collect_missed(core, attachment);
         }
         *state = next;
-        core.tracker().clear();
+        core.engine().clear();
         self.live.own.clear();
     }
 }
@@ -288,7 +288,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
                 let attached = T::attach(self.live.clone());
                 let attachment = attached.inspect_err(|_| {
                     // Some probes may have run meanwhile; none is running now.
-                    core.tracker().clear();
+                    core.engine().clear();
                     self.live.own.clear();
                     core.set_values(&before, changes);
                 })?;
@@ -349,7 +349,7 @@ impl<T: Probes<K, D, O>, const K: usize, const D: usize, O: Own> Instance for Pr
     fn pending(&self) -> Result<Lines> {
         let (live, batch) = (
             self.live.clone(),
-            Batch::new(self.live.core.tracker().capacity()),
+            Batch::new(self.live.core.engine().capacity()),
         );
         let lines: Lines = KBox::new(Pending { live, batch }, GFP_KERNEL)?;
         Ok(lines)

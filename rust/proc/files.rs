@@ -19,7 +19,7 @@ use crate::{
     proc::registry::{self, Files, Registry, Works},
     sys::bindings::UTS_RELEASE,
     sys::procfs::{Dir, File, Lines, Listing, Query, Records, Sink, Text, MESSAGE_MAX, WRITE_MAX},
-    sys::{fprobe, interrupts, periodic, platform::Kernel, tracepoint},
+    sys::{assumptions, fprobe, interrupts, periodic, platform::Kernel, tracepoint},
     trackers, //
 };
 use core::ffi::CStr;
@@ -144,7 +144,9 @@ impl Text for TrackersFile {
             seq_print!(out, "{}: {}\n", kind.name, kind.help);
             if let Some(missing) = (kind.missing)() {
                 let name = missing.to_str().unwrap_or("?");
-                let why = if fprobe::missing() == Some(missing) {
+                let why = if assumptions::is_one(missing) {
+                    "this kernel is not as assumed:"
+                } else if fprobe::missing() == Some(missing) {
                     "this kernel has no"
                 } else if tracepoint::fits(missing) {
                     "this kernel has no tracepoint"

@@ -10,7 +10,7 @@ use crate::{
     control::{self, Disk, Fault, Line, Lookup, LookupTarget, Param, Settings},
     instance::{
         common,
-        kind::{Kind, New},
+        kind::{Create, Kind, New},
         Changes, Instance, MadeBy, Shown, Values,
     },
     measure::Measure,
@@ -192,54 +192,10 @@ impl Registry {
                     name,
                 ));
             }
-            let instance = &*entry.instance;
-            let mut params = kind.params.iter().enumerate();
-            if let Some((_, param)) =
-                params.find(|(at, param)| param.fixed && changes.differs(*at, instance))
-            {
-                let key = param.name.as_bytes();
-                return Err(control::unknown(EINVAL, AT_CREATION, key));
-            }
-            check(kind, &changes.over(numbers_of(instance)?))?;
-            return instance
-                .apply(&changes)
-                .map_err(|error| failed(error, name));
+            return change(&*entry.instance, &changes, name);
         }
-        let mut values = changes.over(defaults(kind)?);
-        let mut params = kind.params.iter().enumerate();
-        let lacks =
-            |(at, param): &(usize, &Param)| param.kind.is_required() && values.text(*at).is_none();
-        if let Some((_, param)) = params.find(lacks) {
-            let key = param.name.as_bytes();
-            return Err(control::unknown(
-                EINVAL,
-                "this tracker requires the parameter",
-                key,
-            ));
-        }
-        check(kind, &values)?;
-        if values[common::EVENTS] > values[common::MAX_EVENTS] {
-            let param = &kind.params[common::MAX_EVENTS];
-            if let Some(word) = settings.value_of(param.name) {
-                // Neither is more than there can be cells.
-                return Err(control::below(param, values[common::EVENTS] as u64, word));
-            }
-            values[common::MAX_EVENTS] = values[common::EVENTS];
-        }
-        if (kind.missing)().is_some() {
-            return Err(control::unknown(
-                crate::sys::enosys(),
-                "this kernel does not support this tracker (see `trackers`)",
-                tracker,
-            ));
-        }
-        let Some(create) = kind.create else {
-            return Err(control::unknown(
-                EINVAL,
-                "only other kernel modules create instances of this tracker",
-                tracker,
-            ));
-        };
+        let values = values_of_new(kind, &changes, settings)?;
+        let create = creator(kind, tracker)?;
         let make = || {
             create(New {
                 name: packed,
@@ -499,6 +455,73 @@ fn numbers_of(instance: &dyn Instance) -> core::result::Result<Values, Fault<'st
         values[at] = instance.value(at);
     }
     Ok(values)
+}
+
+/// Changes an instance.
+fn change<'a>(
+    instance: &dyn Instance,
+    changes: &Changes,
+    name: &'a [u8],
+) -> core::result::Result<(), Fault<'a>> {
+    let kind = instance.kind();
+    let mut params = kind.params.iter().enumerate();
+    if let Some((_, param)) =
+        params.find(|(at, param)| param.fixed && changes.differs(*at, instance))
+    {
+        let key = param.name.as_bytes();
+        return Err(control::unknown(EINVAL, AT_CREATION, key));
+    }
+    check(kind, &changes.over(numbers_of(instance)?))?;
+    instance.apply(changes).map_err(|error| failed(error, name))
+}
+
+/// The values of a new instance with these settings.
+fn values_of_new<'a>(
+    kind: &'static Kind,
+    changes: &Changes,
+    settings: Settings<'a>,
+) -> core::result::Result<Values, Fault<'a>> {
+    let mut values = changes.over(defaults(kind)?);
+    let mut params = kind.params.iter().enumerate();
+    let lacks =
+        |(at, param): &(usize, &Param)| param.kind.is_required() && values.text(*at).is_none();
+    if let Some((_, param)) = params.find(lacks) {
+        let key = param.name.as_bytes();
+        return Err(control::unknown(
+            EINVAL,
+            "this tracker requires the parameter",
+            key,
+        ));
+    }
+    check(kind, &values)?;
+    if values[common::EVENTS] > values[common::MAX_EVENTS] {
+        let param = &kind.params[common::MAX_EVENTS];
+        if let Some(word) = settings.value_of(param.name) {
+            // Neither is more than there can be cells.
+            return Err(control::below(param, values[common::EVENTS] as u64, word));
+        }
+        values[common::MAX_EVENTS] = values[common::EVENTS];
+    }
+    Ok(values)
+}
+
+/// What creates an instance of a tracker, if this kernel has all that the tracker needs, and a line
+/// of the control language can create one.
+fn creator<'a>(kind: &Kind, tracker: &'a [u8]) -> core::result::Result<Create, Fault<'a>> {
+    if (kind.missing)().is_some() {
+        return Err(control::unknown(
+            crate::sys::enosys(),
+            "this kernel does not support this tracker (see `trackers`)",
+            tracker,
+        ));
+    }
+    kind.create.ok_or_else(|| {
+        control::unknown(
+            EINVAL,
+            "only other kernel modules create instances of this tracker",
+            tracker,
+        )
+    })
 }
 
 /// Whether the values go together, see [`Kind::check`].

@@ -96,6 +96,18 @@ int lt_cgroup_lookup(const char *path, u64 *id);
 #define LT_SYMBOL_MAX 768
 
 /* By the id in the initial namespace: with a reference, or NULL. */
+/*
+ * Self-tests, see assumptions.rs: true if nothing is seen that contradicts. They sleep.
+ *
+ * lt_assume_asleep() calls a function with a task that is off the CPU and in
+ * a sleeping state, its pi_lock held, until that returns true.
+ */
+bool lt_assume_asleep(bool (*see)(struct task_struct *task));
+bool lt_assume_throttle_work(void);
+bool lt_assume_waking_lock(void);
+bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock, u64 due,
+				   u64 latest, u64 function));
+
 struct task_struct *lt_task_find(u32 tid);
 void lt_task_put(struct task_struct *task);
 u64 lt_task_start_time(const struct task_struct *task);

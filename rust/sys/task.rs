@@ -366,6 +366,11 @@ impl<'a> TaskRef<'a> {
         read!(self, __state)
     }
 
+    /// Whether it is on a runqueue, and how: `TASK_ON_RQ_...`, which kernel/sched/ keeps to itself.
+    pub(super) fn on_rq(&self) -> u32 {
+        read!(self, on_rq) as u32
+    }
+
     /// How often it was switched out because it was about to sleep, whether or not it slept. Counted
     /// before `sched_switch`, and not when it is preempted.
     #[inline(always)]

@@ -94,7 +94,7 @@ impl accept::Observer for Probes {
     fn accepted(&self, socket: &Socket) {
         let guard = Kernel::guard();
         let now = Kernel::now();
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         TaskRef::with_current(|current| {
             let port = self.core.value(PARAM_PORT);
             let is_port = port == ALL || port == u64::from(socket.local.port);
@@ -103,13 +103,13 @@ impl accept::Observer for Probes {
                 || !tasks::may_be_wanted(&self.core, &current)
                 || !tasks::is_wanted(&self.core, &current, cpu)
             {
-                tracker.filtered(&guard);
+                engine.filtered(&guard);
                 return;
             }
             let [o0, o1, o2] = tasks::owner(&current).to_words();
             let [_, w0, w1, w2, w3, w4, w5] = Detail::of_socket(socket).words();
             let data = [o0, o1, o2, w0, w1, w2, w3, w4, w5];
-            tracker.event_in_unique(&guard, &[socket.id], now, &data);
+            engine.event_in_unique(&guard, &[socket.id], now, &data);
         });
     }
 
@@ -120,8 +120,8 @@ impl accept::Observer for Probes {
 
     fn closed(&self, socket: u64) {
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
-        if tracker
+        let engine = self.core.engine();
+        if engine
             .update(&guard, &[socket], |_| Verdict::Gone)
             .is_some()
         {

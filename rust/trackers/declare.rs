@@ -23,11 +23,8 @@ pub(super) use super::tasks::{self, Guard};
 pub(super) use crate::{
     alert::record::{Owner, ID_BITS},
     control::{Kind as ParamKind, ALL},
-    engine::{
-        platform::Platform,
-        tracker::{Open, Verdict},
-    },
-    instance::{probed::Live, Core, Details},
+    engine::{platform::Platform, Open, Verdict},
+    instance::{probed::Live, Core, Details, Report},
     record::{first, Address, Record},
     sys::{
         platform::Kernel,
@@ -39,7 +36,7 @@ pub(super) use crate::{
 
 use crate::{
     control::Param,
-    engine::{event::EventCopy, tracker::Late},
+    engine::{event::EventCopy, Late},
     instance::{
         common,
         kind::Kind,
@@ -144,20 +141,20 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
         let cpu = tasks::this_cpu(guard);
         let caller = tasks::caller(&self.core, task, Context::current(), cpu);
         if caller.is_none() {
-            self.core.tracker().filtered(guard);
+            self.core.engine().filtered(guard);
         }
         caller
     }
 
     #[inline(always)]
     fn begin(&self, guard: &Guard, key: &[u64; K], owner: Owner, known: &T::Detail) {
-        let tracker = self.core.tracker();
-        tracker.event_in(guard, key, Kernel::now(), &record::data::<D>(owner, known));
+        let engine = self.core.engine();
+        engine.event_in(guard, key, Kernel::now(), &record::data::<D>(owner, known));
     }
 
     #[inline(always)]
     fn change(&self, guard: &Guard, key: &[u64; K], change: impl FnOnce(&mut T::Detail)) -> bool {
-        let found = self.core.tracker().update(guard, key, |event| {
+        let found = self.core.engine().update(guard, key, |event| {
             let old = event.data();
             let mut known = record::known::<D, T::Detail>(&old);
             change(&mut known);
@@ -169,7 +166,7 @@ impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Events<K> for
 
     #[inline(always)]
     fn end(&self, guard: &Guard, key: &[u64; K], finish: impl FnOnce(&mut T::Detail)) -> bool {
-        self.core.tracker().event_out_if_known(
+        self.core.engine().event_out_if_known(
             guard,
             key,
             Kernel::now,
@@ -203,7 +200,16 @@ pub(super) fn report<const K: usize, const D: usize, O: Own, T: Declared<K, D, O
     };
     let now = late.start.wrapping_add(late.delay);
     T::settle(&mut detail, late.start, now);
-    core.raise(guard, now, late, &detail.details(owner), stack.entries());
+    let details = detail.details(owner);
+    core.raise(
+        guard,
+        &Report {
+            time: now,
+            late,
+            details: &details,
+            stack: stack.entries(),
+        },
+    );
 }
 
 impl<const K: usize, const D: usize, O: Own, T: Declared<K, D, O>> Probes<K, D, O> for T {
@@ -381,7 +387,10 @@ macro_rules! tracker {
             check: $crate::record::first!($($check,)? $crate::instance::kind::all_right),
             missing: $crate::record::first!(
                 $($missing,)?
-                || $crate::sys::tracepoint::missing(probes())
+                || $crate::sys::tracepoint::missing(probes())$(.or_else(|| {
+                    let _ = $stock;
+                    $crate::trackers::stock::missing()
+                }))?
             ),
             create: Some($crate::instance::probed::Probed::<Tracked, _, _, _>::create),
         };

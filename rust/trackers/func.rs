@@ -144,7 +144,7 @@ impl Probes {
         let is_outer = |depth: &u64| {
             let outer = self
                 .core
-                .tracker()
+                .engine()
                 .copy_of(guard, &key(task, *depth), |_| true);
             outer.is_some_and(|outer| frame_of(&outer.data) < frame)
         };
@@ -156,11 +156,11 @@ impl fprobe::Observer<Tracked> for Probes {
     #[inline(always)]
     fn entered(&self, guard: &Guard, call: &Call<'_>, frame: Frame) -> Option<u64> {
         TaskRef::with_current(|task| {
-            let tracker = self.core.tracker();
+            let engine = self.core.engine();
             let context = Context::current();
             let cpu = Kernel::cpu(guard) as u32;
             let Some(owner) = tasks::caller(&self.core, &task, context, cpu) else {
-                tracker.filtered(guard);
+                engine.filtered(guard);
                 return None;
             };
             let depth = self.depth(guard, &task, frame);
@@ -175,7 +175,7 @@ impl fprobe::Observer<Tracked> for Probes {
             let (key, data) = (key(&task, depth), record::data::<WORDS>(owner, &known));
             // A return that is not waited for costs as much as one that is; so it is waited for
             // even if there was no room, and is `unmatched`.
-            tracker.event_in_unique(guard, &key, Kernel::now(), &data);
+            engine.event_in_unique(guard, &key, Kernel::now(), &data);
             Some(depth)
         })
     }
@@ -183,7 +183,7 @@ impl fprobe::Observer<Tracked> for Probes {
     #[inline(always)]
     fn returned(&self, guard: &Guard, call: &Call<'_>, frame: Frame, depth: u64) {
         TaskRef::with_current(|task| {
-            self.core.tracker().event_out(
+            self.core.engine().event_out(
                 guard,
                 &key(&task, depth),
                 Kernel::now,
@@ -206,9 +206,9 @@ impl fprobe::Observer<Tracked> for Probes {
 
 impl sched::ExitObserver for Probes {
     fn exits(&self, guard: &Guard, task: TaskRef<'_>) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let is_dropped =
-            |depth| tracker.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
+            |depth| engine.event_out_if_known(guard, &key(&task, depth), 0, |_| false, |_| ());
         let _ = (1..).find(|&depth| !is_dropped(depth));
     }
 }

@@ -72,7 +72,7 @@ tracker! {
 
         fn show(core: &Core<1, WORDS>, event: &EventCopy<1, WORDS>, how: How, out: &SeqFile) {
             // Not the address: it must not leak.
-            let id = core.tracker().pseudonym(&event.key);
+            let id = core.engine().pseudonym(&event.key);
             let (owner, known) = (Self::owner(&event.data), Self::detail(&event.key, &event.data));
             seq_print!(out, "id={id:#x} {owner}{}", Shown(&known, how));
         }

@@ -83,19 +83,19 @@ impl Detail {
 impl Observer for Probes {
     #[inline(always)]
     fn entered<const TIMED: bool>(&self, guard: &Guard, irq: u32, action: &Action<'_>) {
-        let (core, tracker) = (&self.core, self.core.tracker());
+        let (core, engine) = (&self.core, self.core.engine());
         let is_one = |param, number: u64| {
             let wanted = core.value(param);
             wanted == ALL || wanted == number
         };
         if !is_one(PARAM_IRQ, irq.into()) || !is_one(PARAM_CPU, Kernel::cpu(guard) as u64) {
-            tracker.filtered(guard);
+            engine.filtered(guard);
             return;
         }
         let [o0, o1, o2] = TaskRef::with_current(|task| tasks::owner(&task).to_words());
         let [n0, n1, n2, n3] = action.name();
         let data = [o0, o1, o2, n0, n1, n2, n3];
-        tracker.event_in(guard, &key(guard, irq), Kernel::now(), &data);
+        engine.event_in(guard, &key(guard, irq), Kernel::now(), &data);
     }
 
     #[inline(always)]

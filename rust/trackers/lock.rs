@@ -126,7 +126,7 @@ impl Probes {
                 return;
             }
             if wanted != 0 && wanted != u64::from(kind) {
-                self.core.tracker().filtered(guard);
+                self.core.engine().filtered(guard);
                 return;
             }
             let known = Detail {

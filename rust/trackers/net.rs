@@ -146,20 +146,20 @@ impl Probes {
 impl net::Observer for Probes {
     fn received(&self, packet: &Packet) {
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let received = packet.describe();
         if !self.is_wanted(&received) {
-            tracker.filtered(&guard);
+            engine.filtered(&guard);
             return;
         }
         let [_, data @ ..] = Detail::of_received(&received).words::<{ 1 + WORDS }>();
-        tracker.event_in_unique(&guard, &[packet.id()], Kernel::now(), &data);
+        engine.event_in_unique(&guard, &[packet.id()], Kernel::now(), &data);
     }
 
     fn ended(&self, packet: u64, end: End) {
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
-        let known = tracker.event_out_if_known(
+        let engine = self.core.engine();
+        let known = engine.event_out_if_known(
             &guard,
             &[packet],
             Kernel::now,
@@ -183,8 +183,8 @@ impl net::Observer for Probes {
 
     fn merged(&self, packet: u64) {
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
-        if tracker
+        let engine = self.core.engine();
+        if engine
             .update(&guard, &[packet], |_| Verdict::Gone)
             .is_some()
         {

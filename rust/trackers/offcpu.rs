@@ -37,10 +37,11 @@ use self::early::Early;
 use super::{declare::*, stock};
 use crate::{
     alert::record::actor::{Actor, Place},
-    engine::tracker::Late,
+    engine::Late,
     instance::{common, probed::Own as InstanceOwn, Values},
     record::{self, How, Policy},
     sys::{
+        assumptions::{self, WAKING_LOCK},
         sched::{self, State, Switch},
         stack::{CompactStack, Stack, COMPACT_WORDS},
         symbol::Symbol, //
@@ -90,7 +91,8 @@ tracker! {
         /// The waker's stack, if that was late.
         waker_stack: WakerStack at 6 if alert => show_waker_stack,
     }
-    attach: Attachment<Probes> = attach, sched::missing::<Probes>;
+    attach: Attachment<Probes> = attach,
+        || sched::missing::<Probes>().or_else(|| stock::missing().or_else(|| assumptions::missing(&[&WAKING_LOCK])));
     impl {
         fn settle(detail: &mut Detail, _: u64, now: u64) {
             if detail.queued != 0 {
@@ -199,7 +201,7 @@ impl sched::Observer for Probes {
 
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         // A task is switched in after it was woken, so no other CPU looks for the event now, with
         // one exception: a task that was preempted on its way to sleep can be switched in at this
         // very moment. That end is missed, and the event is `replaced` when the task is switched
@@ -207,11 +209,11 @@ impl sched::Observer for Probes {
         // Before the look for the event: that is there when the task has gone to sleep and left its CPU.
         let may_run = wakee.may_run();
         let mut sleeps = false;
-        tracker.update(guard, &tasks::key(&wakee), |event| {
+        engine.update(guard, &tasks::key(&wakee), |event| {
             let now = Kernel::now();
             sleeps = !State::from_word(event.word(STATE)).is_runnable();
             event.set_words::<WAKER, { Actor::WORDS + 1 }>(&woken(now));
-            if now.saturating_sub(event.start()) > tracker.threshold() && self.core.may_raise() {
+            if now.saturating_sub(event.start()) > engine.threshold() && self.core.may_raise() {
                 let stack = CompactStack::here(self.core.depth());
                 event.set_words::<FIRST_WORDS, _>(&stack.0);
             } else {
@@ -232,10 +234,10 @@ impl sched::Observer for Probes {
             if tasks::may_be_wanted(&self.core, &prev) {
                 begun = self.begin_if_wanted(guard, prev, state);
             } else {
-                self.core.tracker().filtered(guard);
+                self.core.engine().filtered(guard);
             }
         }
-        self.core.tracker().event_out_if_known(
+        self.core.engine().event_out_if_known(
             guard,
             &tasks::key(&next),
             // The same moment: the clock is not read twice.
@@ -289,16 +291,16 @@ impl Probes {
     /// Not inlined: the registers that this needs should not be saved on every switch.
     #[inline(never)]
     fn begin_if_wanted(&self, guard: &Guard, prev: TaskRef<'_>, state: State) -> Option<u64> {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let cpu = Kernel::cpu(guard) as u32;
         if !self.is_asked_for(state) || !tasks::is_wanted(&self.core, &prev, cpu) {
-            tracker.filtered(guard);
+            engine.filtered(guard);
             return None;
         }
         let known = Detail::new(tasks::place(&prev, cpu), state);
         let data = record::data::<FIRST_WORDS>(tasks::owner(&prev), &known);
         let now = Kernel::now();
-        tracker.event_in_unique(guard, &tasks::key(&prev), now, &data);
+        engine.event_in_unique(guard, &tasks::key(&prev), now, &data);
         Some(now)
     }
 

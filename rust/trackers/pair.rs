@@ -163,16 +163,16 @@ struct End;
 impl Side for Begin {
     #[inline(always)]
     fn happens(probes: &Probes, guard: &Guard, here: &Here<'_>) {
-        let (core, tracker) = (&probes.core, probes.core.tracker());
+        let (core, engine) = (&probes.core, probes.core.engine());
         TaskRef::with_current(|task| {
             let context = Context::current();
             let cpu = Kernel::cpu(guard) as u32;
             let Some(owner) = tasks::caller(core, &task, context, cpu) else {
-                tracker.filtered(guard);
+                engine.filtered(guard);
                 return;
             };
             let key = here.take(guard, core.value(PARAM_BEGIN_KEY));
-            if core.value(PARAM_AGAIN) == KEEP && tracker.copy_of(guard, &key, |_| true).is_some() {
+            if core.value(PARAM_AGAIN) == KEEP && engine.copy_of(guard, &key, |_| true).is_some() {
                 core.count_extra(guard, Extra::Again as usize);
                 return;
             }
@@ -186,7 +186,7 @@ impl Side for Begin {
                 ends,
                 ..Detail::default()
             };
-            tracker.event_in_unique(guard, &key, Kernel::now(), &known.data(owner));
+            engine.event_in_unique(guard, &key, Kernel::now(), &known.data(owner));
         });
     }
 }
@@ -200,7 +200,7 @@ impl Side for End {
             list => list,
         };
         let key = here.take(guard, list);
-        core.tracker().event_out(
+        core.engine().event_out(
             guard,
             &key,
             Kernel::now,

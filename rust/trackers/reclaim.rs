@@ -87,7 +87,7 @@ impl Probes {
     fn begun(&self, guard: &Guard, kind: u8, order: u64) {
         let wanted = self.core.value(PARAM_KIND);
         if wanted != 0 && wanted != u64::from(kind) + 1 {
-            self.core.tracker().filtered(guard);
+            self.core.engine().filtered(guard);
             return;
         }
         let owner = TaskRef::with_current(|task| self.caller(guard, &task));

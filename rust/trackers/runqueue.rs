@@ -68,7 +68,7 @@ impl sched::Observer for Probes {
             if tasks::may_be_wanted(&self.core, &prev) {
                 self.begin_if_wanted(guard, switch);
             } else {
-                self.core.tracker().filtered(guard);
+                self.core.engine().filtered(guard);
             }
         }
         self.end(guard, &tasks::key(&next), move |alert| {
@@ -84,10 +84,10 @@ impl Probes {
     #[inline(never)]
     fn begin_if_wanted(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let cpu = Kernel::cpu(guard) as u32;
         if !tasks::is_wanted(&self.core, &prev, cpu) {
-            tracker.filtered(guard);
+            engine.filtered(guard);
             return;
         }
         let Place { cpu, prio, policy } = tasks::place(&prev, cpu);
@@ -100,6 +100,6 @@ impl Probes {
             ..Detail::default()
         };
         let data = record::data::<WORDS>(tasks::owner(&prev), &known);
-        tracker.event_in_unique(guard, &tasks::key(&prev), Kernel::now(), &data);
+        engine.event_in_unique(guard, &tasks::key(&prev), Kernel::now(), &data);
     }
 }

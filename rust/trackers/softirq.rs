@@ -75,17 +75,17 @@ impl Detail {
 impl Probes {
     #[inline(always)]
     fn entered(&self, guard: &Guard, vector: u64) {
-        let (core, tracker) = (&self.core, self.core.tracker());
+        let (core, engine) = (&self.core, self.core.engine());
         let (vec, cpu) = (core.value(PARAM_VEC), core.value(PARAM_CPU));
         let is_wanted =
             (vec == 0 || vec == vector + 1) && (cpu == ALL || cpu == Kernel::cpu(guard) as u64);
         if !is_wanted {
-            tracker.filtered(guard);
+            engine.filtered(guard);
             return;
         }
         TaskRef::with_current(|task| {
             let data = tasks::owner(&task).to_words();
-            tracker.event_in(guard, &key(guard, vector, &task), Kernel::now(), &data);
+            engine.event_in(guard, &key(guard, vector, &task), Kernel::now(), &data);
         });
     }
 

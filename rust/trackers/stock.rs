@@ -13,7 +13,7 @@
 //!
 //! - *No two events of one task.* What it has begun since the probes were attached is exact, and is
 //!   preferred: nothing is noted if there is an event. One that begins after this was checked begins
-//!   later, because the task must run first, so [`Tracker::event_in_found`] leaves only that one.
+//!   later, because the task must run first, so [`Engine::event_in_found`] leaves only that one.
 //! - *No event of a task that has run.* Its end may have come before the note, if it was runnable:
 //!   we keep a reference to the event, and drop this very event if the task has run.
 //!
@@ -22,22 +22,29 @@
 //! A task that may sleep. The functions that are passed are called with a lock held, see
 //! sys/waiting.rs.
 //!
-//! [`Tracker::event_in_found`]: crate::engine::tracker::Tracker::event_in_found
+//! [`Engine::event_in_found`]: crate::engine::Engine::event_in_found
 
 use super::tasks::{self, Guard};
 use crate::{
     engine::platform::Platform,
     instance::Core,
     sys::{
+        assumptions,
         platform::Kernel,
         tracepoint,
         waiting::{self, Waiting}, //
     }, //
 };
+use core::ffi::CStr;
 use kernel::prelude::*;
 
 /// What a task waits for: the key and the data of an event.
 pub(super) type Found<const K: usize, const D: usize> = ([u64; K], [u64; D]);
+
+/// What this kernel lacks to take stock, if anything.
+pub(super) fn missing() -> Option<&'static CStr> {
+    assumptions::missing(&[&assumptions::QUEUED])
+}
 
 /// Notes what tasks wait for that the filter of tasks accepts, if `what` knows it. To be called once
 /// the probes are attached.
@@ -45,7 +52,7 @@ pub(super) fn take<const K: usize, const D: usize>(
     core: &Core<K, D>,
     mut what: impl FnMut(&Waiting<'_>) -> Option<Found<K, D>>,
 ) {
-    let tracker = core.tracker();
+    let engine = core.engine();
     let mut doubtful = KVVec::new();
     let note = |guard: &Guard, waiting: &Waiting<'_>| {
         let task = waiting.task();
@@ -53,23 +60,23 @@ pub(super) fn take<const K: usize, const D: usize>(
             return None;
         }
         let (key, data) = what(waiting)?;
-        if tracker.is_known(guard, &key) {
+        if engine.is_known(guard, &key) {
             return None;
         }
-        tracker
+        engine
             .event_in_found(guard, &key, Kernel::now(), &data)
             .ok()
     };
     waiting::each(note, |event, watched| {
         match watched {
-            None => tracker.put_ref(&Kernel::guard(), event),
+            None => engine.put_ref(&Kernel::guard(), event),
             // Without memory it cannot be checked.
-            Some(_) if doubtful.reserve(1, GFP_KERNEL).is_err() => tracker.drop_held(event),
+            Some(_) if doubtful.reserve(1, GFP_KERNEL).is_err() => engine.drop_held(event),
             Some(watched) => {
                 let _ = doubtful.push_within_capacity((watched, event));
             }
         }
-        if tracker.wants_to_grow() {
+        if engine.wants_to_grow() {
             core.maintain();
         }
     });
@@ -78,9 +85,9 @@ pub(super) fn take<const K: usize, const D: usize>(
     }
     for (watched, event) in doubtful {
         if watched.has_run() {
-            tracker.drop_held(event);
+            engine.drop_held(event);
         } else {
-            tracker.put_ref(&Kernel::guard(), event);
+            engine.put_ref(&Kernel::guard(), event);
         }
     }
 }

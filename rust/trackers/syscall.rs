@@ -33,7 +33,7 @@ use super::{declare::*, stock};
 use crate::{
     alert::record::Reason,
     control::names::is_listed,
-    engine::tracker::{Late, Why},
+    engine::{Late, Why},
     record::{self, Registers},
     sys::{
         stack::Stack,
@@ -82,7 +82,8 @@ tracker! {
         /// The result, once it has returned.
         ret: i64 at 4 => call::show_result,
     }
-    attach: Attachment<Probes> = syscall::attach, syscall::missing::<Probes>;
+    attach: Attachment<Probes> = syscall::attach,
+        || syscall::missing::<Probes>().or_else(stock::missing);
 }
 
 const ABIS: [&str; 3] = ["native", "compat", "x32"];
@@ -146,13 +147,13 @@ impl Probes {
         call: Call,
         registers: &syscall::Registers<'_>,
     ) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         if !tasks::is_wanted(&self.core, task, Kernel::cpu(guard) as u32) {
-            tracker.filtered(guard);
+            engine.filtered(guard);
             return;
         }
         let data = Detail::new(call, registers.arguments()).data(tasks::owner(task));
-        tracker.event_in_unique(guard, &tasks::key(task), Kernel::now(), &data);
+        engine.event_in_unique(guard, &tasks::key(task), Kernel::now(), &data);
     }
 }
 
@@ -167,7 +168,7 @@ impl Observer for Probes {
             if self.is_asked_for(call) && tasks::may_be_wanted(&self.core, &task) {
                 self.begin_if_wanted(guard, &task, call, registers);
             } else {
-                self.core.tracker().filtered(guard);
+                self.core.engine().filtered(guard);
             }
         });
     }
@@ -182,9 +183,9 @@ impl Observer for Probes {
     }
 
     fn renamed(&self, guard: &Guard, old: u32) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let mut found = None;
-        tracker.update(guard, &[u64::from(old)], |event| {
+        engine.update(guard, &[u64::from(old)], |event| {
             found = Some((event.start(), event.was_found(), event.data()));
             Verdict::Gone
         });
@@ -201,9 +202,9 @@ impl Observer for Probes {
             let known: Detail = record::known(&data);
             let (key, words) = (tasks::key(&task), known.data(owner));
             if !was_found {
-                tracker.event_in_unique(guard, &key, start, &words);
-            } else if let Ok(event) = tracker.event_in_found(guard, &key, start, &words) {
-                tracker.put_ref(guard, event);
+                engine.event_in_unique(guard, &key, start, &words);
+            } else if let Ok(event) = engine.event_in_found(guard, &key, start, &words) {
+                engine.put_ref(guard, event);
             }
         });
         self.core.count_extra(guard, Extra::Renamed as usize);
@@ -211,7 +212,7 @@ impl Observer for Probes {
 
     fn exited(&self, guard: &Guard) {
         let key = TaskRef::with_current(|task| tasks::key(&task));
-        self.core.tracker().update(guard, &key, |_| Verdict::Gone);
+        self.core.engine().update(guard, &key, |_| Verdict::Gone);
     }
 
     fn wants_switches(&self) -> bool {
@@ -220,12 +221,12 @@ impl Observer for Probes {
 
     #[inline(always)]
     fn switched_in(&self, guard: &Guard, task: TaskRef<'_>) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let mut late = None;
         // It is not on the CPU yet, so it cannot leave the call now.
-        tracker.update(guard, &tasks::key(&task), |event| {
+        engine.update(guard, &tasks::key(&task), |event| {
             let (now, start) = (Kernel::now(), event.start());
-            let (delay, threshold) = (now.saturating_sub(start), tracker.threshold());
+            let (delay, threshold) = (now.saturating_sub(start), engine.threshold());
             if delay > threshold {
                 late = Some(Late {
                     why: Why::Threshold,
@@ -264,7 +265,13 @@ impl Probes {
             Stack::EMPTY
         };
         let now = late.start.wrapping_add(late.delay);
-        if core.raise_as(Reason::Stack, guard, now, late, &details, stack.entries()) {
+        let report = Report {
+            time: now,
+            late,
+            details: &details,
+            stack: stack.entries(),
+        };
+        if core.raise_as(Reason::Stack, guard, &report) {
             core.count_extra(guard, Extra::Stacks as usize);
         }
     }

@@ -14,8 +14,8 @@ use crate::{
         },
     },
     control::{Kind, Param, ALL},
-    engine::{platform::Platform, tracker::Late},
-    instance::{common, Core, Details},
+    engine::{platform::Platform, Late},
+    instance::{common, Core, Details, Report},
     sys::{
         platform::Kernel,
         task::{Context, TaskRef}, //
@@ -232,6 +232,14 @@ pub(super) fn raise<const K: usize, const D: usize>(
 ) {
     if is_reported(core, guard, &details.owner) {
         let now = late.start.wrapping_add(late.delay);
-        core.raise(guard, now, late, details, stack);
+        core.raise(
+            guard,
+            &Report {
+                time: now,
+                late,
+                details,
+                stack,
+            },
+        );
     }
 }

@@ -54,7 +54,7 @@ use crate::{
         Param,
         ALL, //
     },
-    engine::{event::EventCopy, freelist::MAX_CELLS, tracker::Late},
+    engine::{event::EventCopy, freelist::MAX_CELLS, Late},
     instance::{
         common,
         kind::{Kind, Tail},
@@ -68,6 +68,7 @@ use crate::{
         Values, //
     },
     sys::{
+        assumptions::{self, QUEUED, THROTTLE_WORK, TIMER_BASE, WAKING_LOCK},
         causes::{self, VECTORS},
         tracepoint::Attachment, //
     },
@@ -253,7 +254,10 @@ pub(crate) static KIND: Kind = Kind {
     }),
     detail: show::detail,
     check,
-    missing: causes::missing::<Probes>,
+    missing: || {
+        causes::missing::<Probes>()
+            .or_else(|| assumptions::missing(&[&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BASE]))
+    },
     create: Some(Probed::<Tree, _, _, _>::create),
 };
 
@@ -474,7 +478,7 @@ impl probed::Probes<1, DATA, Slots> for Tree {
     }
 
     fn each_pending(live: &Probes, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
-        live.core.tracker().each_pending(&mut *see)?;
+        live.core.engine().each_pending(&mut *see)?;
         live.own.jobs.as_ref().map_or(Ok(()), |jobs| jobs.each(see))
     }
 

@@ -30,7 +30,10 @@ use super::declare::*;
 use crate::{
     alert::record::actor::{Actor, Place},
     record::{self, Policy},
-    sys::sched::{self, Switch},
+    sys::{
+        assumptions,
+        sched::{self, Switch}, //
+    },
 };
 
 tracker! {
@@ -59,7 +62,8 @@ tracker! {
         /// The task that was switched out for it.
         prev: Actor at 4 if alert,
     }
-    attach: Attachment<Probes> = sched::attach, sched::missing::<Probes>;
+    attach: Attachment<Probes> = sched::attach,
+        || sched::missing::<Probes>().or_else(|| assumptions::missing(&[&assumptions::QUEUED]));
     impl {
         fn can_time_out(data: &[u64; WORDS]) -> bool {
             !record::known::<_, Detail>(data).awake
@@ -80,7 +84,7 @@ impl sched::Observer for Probes {
 
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         TaskRef::with_current(|current| {
             if current.is(&wakee) {
                 // It keeps running, in spite of its state. Not an attempt: no wait begins.
@@ -89,7 +93,7 @@ impl sched::Observer for Probes {
             let cpu = wakee.cpu();
             let may_be = tasks::may_be_wanted(&self.core, &wakee);
             if !may_be || !tasks::is_wanted(&self.core, &wakee, cpu) {
-                tracker.filtered(guard);
+                engine.filtered(guard);
                 return;
             }
             let Place { cpu, prio, policy } = tasks::place(&wakee, cpu);
@@ -103,7 +107,7 @@ impl sched::Observer for Probes {
                 ..Detail::default()
             };
             let data = record::data::<WORDS>(tasks::owner(&wakee), &known);
-            tracker.event_in_unique(guard, &tasks::key(&wakee), Kernel::now(), &data);
+            engine.event_in_unique(guard, &tasks::key(&wakee), Kernel::now(), &data);
         });
     }
 
@@ -128,7 +132,7 @@ impl Probes {
     #[inline(never)]
     fn drop_awake(&self, guard: &Guard, task: TaskRef<'_>) {
         let key = tasks::key(&task);
-        let gone = self.core.tracker().update(guard, &key, |_| Verdict::Gone);
+        let gone = self.core.engine().update(guard, &key, |_| Verdict::Gone);
         if gone.is_some() {
             self.core.count_extra(guard, Extra::Awake as usize);
         }

@@ -16,7 +16,7 @@
 //! event has two keys in its life, of two words: while the work waits, its address, which only one
 //! waiting work has; while it runs, its address and the task that runs it, which is known at the
 //! end without access to the work. The start gives the event its new key
-//! ([`Tracker::rename`](crate::engine::tracker::Tracker::rename)).
+//! ([`Engine::rename`](crate::engine::Engine::rename)).
 //!
 //! A work that is queued again *while* it waits, by mod_delayed_work(), has been waiting since it
 //! was queued first. That function takes it off its list and queues it, all in one call: it is
@@ -37,7 +37,7 @@
 use super::declare::*;
 use crate::{
     alert::record::actor::Actor,
-    engine::tracker::Late,
+    engine::Late,
     instance::{probed, Values},
     record::{self, Func, Name32, U20},
     sys::{
@@ -227,7 +227,7 @@ impl workqueue::Observer for Probes {
         if self.own.take(work.id()) && self.goes_on(guard, work) {
             return;
         }
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let by = task::current().map_or(Owner::default(), |task| Owner::from(&task));
         let now = Kernel::now();
         let known = Detail {
@@ -243,18 +243,18 @@ impl workqueue::Observer for Probes {
             ..Detail::new(work)
         };
         let data = record::data::<WORDS>(Owner::default(), &known);
-        tracker.event_in_unique(guard, &waiting(work.id()), now, &data);
+        engine.event_in_unique(guard, &waiting(work.id()), now, &data);
     }
 
     fn started(&self, work: &Work<'_>) {
         let guard = Kernel::guard();
         let (now, id) = (Kernel::now(), work.id());
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         match self.core.value(PARAM_PART) {
             RUNNING => {
                 let mut known = Detail::new(work);
                 let data = record::data::<WORDS>(known.start(&guard, now), &known);
-                tracker.event_in_unique(&guard, &running(id), now, &data);
+                engine.event_in_unique(&guard, &running(id), now, &data);
             }
             WAITING => {
                 let started = |late: &Late<2, WORDS>| {
@@ -265,12 +265,12 @@ impl workqueue::Observer for Probes {
                 let is_it = |event: &Open<'_, 2, WORDS>| {
                     Detail::of(&event.data()).func.0 == work.function()
                 };
-                if !tracker.event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started) {
+                if !engine.event_out_if_known(&guard, &waiting(id), Kernel::now, is_it, started) {
                     self.core.count_extra(&guard, Extra::Unqueued as usize);
                 }
             }
             _ => {
-                let found = tracker.rename(&guard, &waiting(id), &running(id), |event| {
+                let found = engine.rename(&guard, &waiting(id), &running(id), |event| {
                     let mut known = Detail::of(&event.data());
                     if known.func.0 != work.function() {
                         return Verdict::Gone;
@@ -294,7 +294,7 @@ impl workqueue::Observer for Probes {
         let known = self.end(&guard, &running(work), |_| ());
         // For the others the start has counted that they are unknown.
         if !known && self.core.value(PARAM_PART) == RUNNING {
-            self.core.tracker().unmatched(&guard);
+            self.core.engine().unmatched(&guard);
         }
     }
 
@@ -307,8 +307,8 @@ impl Probes {
     /// A work is queued again while it waits: its event continues, if there is one.
     #[cold]
     fn goes_on(&self, guard: &Guard, work: &Work<'_>) -> bool {
-        let tracker = self.core.tracker();
-        let found = tracker.update(guard, &waiting(work.id()), |_| Verdict::Keep);
+        let engine = self.core.engine();
+        let found = engine.update(guard, &waiting(work.id()), |_| Verdict::Keep);
         if found.is_some() {
             self.core.count_extra(guard, Extra::Requeued as usize);
         }

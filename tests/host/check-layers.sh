@@ -34,8 +34,8 @@ with
 
 with rust/engine/hash.rs '$a use crate::proc::registry::Registry;'
 refuses check-layers 'rust/engine/hash.rs: imports rust/proc/registry.rs, which is a layer above'
-with rust/freelist/used.rs '$a use crate::engine::tracker::Tracker;'
-refuses check-layers 'rust/freelist/used.rs: imports rust/engine/tracker.rs, which is a layer above'
+with rust/freelist/used.rs '$a use crate::engine::Engine;'
+refuses check-layers 'rust/freelist/used.rs: imports rust/engine.rs, which is a layer above'
 with rust/sys/random.rs '$a fn f() { crate::trackers::irq::f(); }'
 refuses check-layers 'rust/sys/random.rs: imports rust/trackers/irq.rs, which is a layer above'
 with rust/engine/histogram.rs '$a use crate::engine::stats::Stats;'

@@ -19,11 +19,11 @@ expect() {
 	rm "$work/$2"
 }
 
-expect refuse rust/engine/tracker.rs <<<'fn f() { unsafe { g() } }'
-expect refuse rust/engine/tracker.rs <<<'// SAFETY: argued for, but in the wrong place.
+expect refuse rust/engine.rs <<<'fn f() { unsafe { g() } }'
+expect refuse rust/engine.rs <<<'// SAFETY: argued for, but in the wrong place.
 fn f() { unsafe { g() } }'
 expect refuse rust/alert/ring.rs <<<'unsafe impl Send for X {}'
-expect pass rust/engine/tracker.rs <<<'// unsafe is a word here, /* and here unsafe */
+expect pass rust/engine.rs <<<'// unsafe is a word here, /* and here unsafe */
 /* unsafe */ const A: &str = "unsafe { }"; const B: &str = r#"unsafe "quoted" { }"#;
 #![deny(unsafe_op_in_unsafe_fn)]'
 expect refuse rust/sys/a.rs <<<'fn f() {
@@ -70,7 +70,7 @@ expect pass rust/engine/platform.rs <<<'/// The machine.
 pub unsafe trait Platform {}'
 expect refuse rust/engine/platform.rs <<<'// SAFETY: argued for, but no declaration of a trait.
 unsafe impl Platform for X {}'
-expect refuse rust/engine/tracker.rs <<<'/// # Safety
+expect refuse rust/engine.rs <<<'/// # Safety
 ///
 /// Not here.
 unsafe trait T {}'

@@ -6,13 +6,7 @@
 //! except [`begin`] and [`end`], which run in any context.
 
 use crate::{
-    engine::{
-        hash::Seed,
-        histogram,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Tracker},
-    },
+    engine::{hash::Seed, histogram, platform::Platform, stats::Counter, Begin},
     sys::platform::Kernel,
 };
 use kernel::{
@@ -56,14 +50,14 @@ pub(crate) fn cond_resched() {
 pub(crate) const DATA: usize = 2;
 
 /// The engine as the tests use it.
-pub(crate) type Engine = Tracker<2, DATA, Kernel>;
+pub(crate) type Engine = crate::engine::Engine<2, DATA, Kernel>;
 
 /// The seed of all engines here.
 pub(crate) const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
 
 /// An engine that finds nothing too slow.
 pub(crate) fn engine(capacity: u32) -> Result<Engine> {
-    Tracker::new(capacity, u64::MAX, SEED)
+    Engine::new(capacity, u64::MAX, SEED)
 }
 
 /// The error that a test found.

@@ -16,7 +16,7 @@ use contexts::storm::{cpus, storm, Context, Storm, CPUS};
 use core::array;
 use engine::platform::Platform;
 use engine::stats::Counter;
-use engine::tracker::{Begin, Late, Tracker, Verdict as Update};
+use engine::{Begin, Late, Verdict as Update};
 use kernel::{
     prelude::*,
     sync::atomic::{Atomic, Relaxed},
@@ -55,7 +55,7 @@ const CPU_LIVE: usize = THREAD_LIVE + 3;
 /// Every context has keys of its own, and there are as many cells as events can be live: nothing
 /// is lost, each event is found by the context that began it, as it was left.
 fn each_finds_its_own() -> Result<Verdict> {
-    let engine: Engine = Tracker::new(cpus() as u32 * CPU_LIVE as u32, 0, SEED)?;
+    let engine = Engine::new(cpus() as u32 * CPU_LIVE as u32, 0, SEED)?;
     let keys: [_; CPUS * CPU_LIVE] = crowd();
     let turns: [[Atomic<u64>; 4]; CPUS] = array::from_fn(|_| array::from_fn(|_| Atomic::new(0)));
     let (full, unknown, changed, unreported) = (
@@ -91,7 +91,7 @@ fn each_finds_its_own() -> Result<Verdict> {
         reports.add(reported.load(Relaxed), Relaxed);
     };
     let update = |storm: &Storm, key: &[u64; 2], turn: u64| {
-        let change = |open: &mut engine::tracker::Open<'_, 2, 2>| {
+        let change = |open: &mut engine::Open<'_, 2, 2>| {
             if open.data() != [turn, !key[0]] {
                 count(&changed);
             }

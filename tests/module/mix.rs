@@ -9,11 +9,7 @@
 
 use crate::{
     common::{self, sums_hold, total, Engine, Verdict, SEED},
-    engine::{
-        platform::Platform,
-        stats::Counter,
-        tracker::{held::Lookup, Begin, Verdict as Update},
-    },
+    engine::{held::Lookup, platform::Platform, stats::Counter, Begin, Verdict as Update},
     sys::platform::Kernel,
 };
 use core::array;

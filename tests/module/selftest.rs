@@ -3,7 +3,7 @@
 //! lt_selftest: the engine on a real kernel, without any tracepoint in the way.
 //!
 //! The files of the engine are compiled into this module as they are. Kernel threads, one bound
-//! to each CPU, drive a [`Tracker`]; interrupts and preemption come as they come. The module
+//! to each CPU, drive an [`Engine`]; interrupts and preemption come as they come. The module
 //! loads if every test passes, else the log says which one failed.
 
 #![allow(

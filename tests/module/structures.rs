@@ -13,7 +13,7 @@
 )]
 
 use common::{engine, total, Engine};
-use engine::{platform::Platform, stats::Counter, tracker::Begin};
+use engine::{platform::Platform, stats::Counter, Begin};
 use kernel::{
     error::{code::*, to_result},
     ffi::{c_int, c_uint, c_void},

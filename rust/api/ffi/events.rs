@@ -6,7 +6,7 @@
 //! none is NULL.
 
 use super::{ended_or_errno, error_pointer, or_errno, tracker, RawTracker};
-use crate::{api::Any, engine::tracker::held::Reference, sys::bindings, trackers::module::KEY_MAX};
+use crate::{api::Any, engine::held::Reference, sys::bindings, trackers::module::KEY_MAX};
 use core::ptr;
 use kernel::{
     ffi::{c_int, c_void},

@@ -8,10 +8,7 @@ use super::{Detail, WORDS};
 use crate::{
     alert::record::Owner,
     control::ALL_DEVICES,
-    engine::{
-        platform::Platform,
-        tracker::{Open, Verdict},
-    },
+    engine::{platform::Platform, Open, Verdict},
     instance::{
         probed::{Live, Own},
         Core, //
@@ -163,8 +160,8 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
     /// The request, if it is followed, no longer exists.
     fn drop_event(&self, rq: &Request<'_>, why: Extra) {
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
-        if tracker
+        let engine = self.core.engine();
+        if engine
             .update(&guard, &[rq.id()], |_| Verdict::Gone)
             .is_some()
         {
@@ -174,17 +171,17 @@ impl<T: Requests<O>, O: Own> Following<T, O> {
 
     /// A begin, unless the instance is off.
     fn begin(&self, guard: &Guard, rq: &Request<'_>, now: u64, data: &[u64; WORDS]) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         if !self.core.is_enabled() {
-            tracker.off(guard);
+            engine.off(guard);
             return;
         }
-        tracker.event_in_unique(guard, &[rq.id()], now, data);
+        engine.event_in_unique(guard, &[rq.id()], now, data);
     }
 
     /// The step of a request that has begun. Returns whether there is such a request.
     fn step(&self, guard: &Guard, rq: &Request<'_>, step: &impl Step) -> bool {
-        let found = self.core.tracker().update(guard, &[rq.id()], |event| {
+        let found = self.core.engine().update(guard, &[rq.id()], |event| {
             // Here, not before: most requests that pass may not be followed.
             let now = Kernel::now();
             let data = event.data();
@@ -218,7 +215,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
     fn created(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
         if !self.is_wanted(rq) || !T::is_submitter_wanted(&self.core, &guard) {
-            self.core.tracker().filtered(&guard);
+            self.core.engine().filtered(&guard);
             return;
         }
         let mut owner = Owner::default();
@@ -246,7 +243,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
             return;
         }
         if !self.is_wanted(rq) {
-            self.core.tracker().filtered(&guard);
+            self.core.engine().filtered(&guard);
             return;
         }
         let mut known = Detail::of(rq);
@@ -258,7 +255,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
 
     fn requeued(&self, rq: &Request<'_>) {
         let guard = Kernel::guard();
-        let found = self.core.tracker().update(&guard, &[rq.id()], |event| {
+        let found = self.core.engine().update(&guard, &[rq.id()], |event| {
             let data = event.data();
             let mut known: Detail = record::known(&data);
             known.requeues.0 = known.requeues.0.saturating_add(1);
@@ -284,10 +281,10 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
             }
             return;
         }
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let mut unissued = false;
         let end = Cell::new(0);
-        let known = tracker.event_out_if_known(
+        let known = engine.event_out_if_known(
             &guard,
             &[rq.id()],
             || {
@@ -315,7 +312,7 @@ impl<T: Requests<O>, O: Own> Observer for Following<T, O> {
         // The end of a flush sequence has no bytes and is not the end of a request.
         let is_end = bytes != 0 || rq.is_flush();
         if !known && is_end && T::follows_all(&self.core) && self.is_wanted(rq) {
-            tracker.unmatched(&guard);
+            engine.unmatched(&guard);
         }
     }
 

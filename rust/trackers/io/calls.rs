@@ -8,11 +8,7 @@
 
 use super::{is_owner, report, tasks, Detail, Probes, Tracked, WORDS};
 use crate::{
-    engine::{
-        platform::Platform,
-        profile::Class,
-        tracker::{Late, Open},
-    },
+    engine::{platform::Platform, profile::Class, Late, Open},
     record,
     sys::{
         platform::Kernel,
@@ -149,18 +145,18 @@ impl Probes {
     #[inline(never)]
     fn call_begins(&self, class: Class, number: u32) {
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         TaskRef::with_current(|task| {
             if !is_owner(&self.core, &guard, &task) {
-                tracker.filtered(&guard);
+                engine.filtered(&guard);
                 return;
             }
             if !self.core.is_enabled() {
-                tracker.off(&guard);
+                engine.off(&guard);
                 return;
             }
             let data = record::data::<WORDS>(tasks::owner(&task), &Detail::Call(class, number));
-            tracker.event_in_unique(&guard, &tasks::key(&task), Kernel::now(), &data);
+            engine.event_in_unique(&guard, &tasks::key(&task), Kernel::now(), &data);
         });
     }
 
@@ -168,10 +164,10 @@ impl Probes {
     #[inline(never)]
     fn call_ends(&self, class: Class) {
         let guard = Kernel::guard();
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         TaskRef::with_current(|task| {
             let end = Cell::new(0);
-            let known = tracker.event_out_if_known(
+            let known = engine.event_out_if_known(
                 &guard,
                 &tasks::key(&task),
                 || {
@@ -192,7 +188,7 @@ impl Probes {
             );
             // One that would be followed if it began now has begun too early.
             if !known && is_owner(&self.core, &guard, &task) {
-                tracker.unmatched(&guard);
+                engine.unmatched(&guard);
             }
         });
     }

@@ -61,10 +61,7 @@ use super::{
 };
 use crate::{
     alert::record::actor::Place,
-    engine::{
-        event::EventCopy,
-        tracker::{step::Next, Begin},
-    },
+    engine::{event::EventCopy, step::Next, Begin},
     sys::{
         atomic::Relaxed,
         sched::State as Sleep,
@@ -144,8 +141,8 @@ impl Probes {
         let is_there = |event: &EventCopy<1, DATA>| {
             Counts(event.data[PATH_AT + COUNTS]).state() == State::Doubted
         };
-        let tracker = self.core.tracker();
-        if tracker.copy_of(guard, &key(&prev), is_there).is_none() {
+        let engine = self.core.engine();
+        if engine.copy_of(guard, &key(&prev), is_there).is_none() {
             return;
         }
         // Full: on_rq first. A waker that takes the lock after the look at it sees the task asleep, and
@@ -171,8 +168,8 @@ impl Probes {
     #[cold]
     #[inline(never)]
     pub(super) fn doubt_switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
-        let tracker = self.core.tracker();
-        let running = tracker.copy_of(guard, &key(&next), is_running_copy);
+        let engine = self.core.engine();
+        let running = engine.copy_of(guard, &key(&next), is_running_copy);
         let mut woken = None;
         self.resolve(guard, &next, |tip| {
             let has_left = counts(tip).has_left(next.leaves());
@@ -187,7 +184,7 @@ impl Probes {
         let [slept, woken] = [SLEPT, WOKEN].map(|at| running.data[NOTES_AT + at]);
         if slept != 0 && woken == 0 {
             let waking = |tip: &Tip<'_>| note(Kind::Waking, cpu, last(tip), time);
-            tracker.note(guard, &key(&next), is_running, NOTES_AT + WOKEN, waking);
+            engine.note(guard, &key(&next), is_running, NOTES_AT + WOKEN, waking);
         }
     }
 
@@ -199,7 +196,7 @@ impl Probes {
         task: &TaskRef<'_>,
         decide: impl FnOnce(&Tip<'_>) -> Option<bool>,
     ) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let mut found = None;
         let change = |tip: &mut Tip<'_>| {
             found = decide(tip);
@@ -214,7 +211,7 @@ impl Probes {
                 None => Next::Keep,
             }
         };
-        tracker.step(guard, &key(task), is_in_doubt, change, |_| ());
+        engine.step(guard, &key(task), is_in_doubt, change, |_| ());
         if found.is_some() {
             self.own.doubts.fetch_sub(1, Relaxed);
         }

@@ -45,10 +45,7 @@ use super::{
 };
 use crate::{
     alert::record::{actor::Place, Owner},
-    engine::{
-        platform::Platform,
-        tracker::{step::Next, Verdict},
-    },
+    engine::{platform::Platform, step::Next, Verdict},
     sys::{
         handed::{self, Followed, WheelTimer},
         kthread_work,
@@ -122,8 +119,8 @@ impl handed::Observer for Probes {
             self.own.enter_call(guard, start, &path, function, cpu, now);
             Next::Gone
         };
-        let tracker = self.core.tracker();
-        tracker.step(guard, &[call | CALL], |_| true, enter, |_| ());
+        let engine = self.core.engine();
+        engine.step(guard, &[call | CALL], |_| true, enter, |_| ());
     }
 
     fn call_left(&self, guard: &Guard) {
@@ -181,8 +178,8 @@ impl Probes {
     fn work_queued(&self, guard: &Guard, key: u64, function: u64) {
         TaskRef::with_current(|current| {
             // It waits once at a time: what is left of an earlier time was cancelled.
-            let tracker = self.core.tracker();
-            tracker.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
+            let engine = self.core.engine();
+            engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
             self.hand_on(guard, &current, key, Kind::Queue, function);
         });
     }
@@ -202,8 +199,8 @@ impl Probes {
                 return;
             }
             let is_meant = |tip: &Tip<'_>| is_running(tip) && !counts(tip).is_target();
-            let tracker = self.core.tracker();
-            let ended = tracker.step(&guard, &key(&current), is_meant, |_| Next::Gone, |_| ());
+            let engine = self.core.engine();
+            let ended = engine.step(&guard, &key(&current), is_meant, |_| Next::Gone, |_| ());
             if ended.is_some() {
                 now.set_running(0);
             }
@@ -220,12 +217,12 @@ impl Probes {
         }
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
         let step = Step { kind, cpu, subject };
-        let tracker = self.core.tracker();
-        let Some(mut draft) = tracker.draft(guard) else {
+        let engine = self.core.engine();
+        let Some(mut draft) = engine.draft(guard) else {
             let mut data = [0; DATA];
             let mut path = InData(&mut data);
             if let Some(start) = self.way_on(guard, context, current, &mut path, now, step) {
-                tracker.event_in(guard, &[key], start, &data);
+                engine.event_in(guard, &[key], start, &data);
             }
             return;
         };
@@ -265,9 +262,9 @@ impl Probes {
 
     /// A worker, the current task, begins a work.
     fn start_work(&self, guard: &Guard, current: &TaskRef<'_>, waiting: u64, called: u64) {
-        let (tracker, waiting) = (self.core.tracker(), [waiting]);
+        let (engine, waiting) = (self.core.engine(), [waiting]);
         let gone = |key: &[u64; 1], is_meant: &dyn Fn(&Tip<'_>) -> bool| {
-            tracker.step(guard, key, is_meant, |_| Next::Gone, |_| ())
+            engine.step(guard, key, is_meant, |_| Next::Gone, |_| ())
         };
         if Context::current() != Context::Task {
             gone(&waiting, &|_| true);
@@ -285,12 +282,12 @@ impl Probes {
                 before = Some((tip.start(), settled_path(tip)));
                 Next::Gone
             };
-            if tracker.step(guard, &key(current), is_running, take, |_| ()) == Some(Next::Keep) {
+            if engine.step(guard, &key(current), is_running, take, |_| ()) == Some(Next::Keep) {
                 gone(&waiting, &|_| true);
                 return;
             }
         }
-        let found = tracker.rename(guard, &waiting, &key(current), |tip| {
+        let found = engine.rename(guard, &waiting, &key(current), |tip| {
             let mut path = InTip(tip.again());
             if function(&path) != called {
                 return Verdict::Gone;
@@ -317,10 +314,10 @@ impl Probes {
         if !follows(self.core.halves(HOPS), WORKS) || !self.core.is_enabled() {
             return None;
         }
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let mut waits = false;
         // It cannot fail.
-        let _ = tracker.each_pending(|event| {
+        let _ = engine.each_pending(|event| {
             let is_queued = Counts(event.data[PATH_AT + COUNTS]).state() == State::Queued;
             waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
             // One of a kthread worker is on its list shortly after its tip is made.
@@ -334,7 +331,7 @@ impl Probes {
                         && counts(tip).state() == State::Queued
                 };
                 let guard = Kernel::guard();
-                tracker.step(&guard, &event.key, is_it, |_| Next::Gone, |_| ());
+                engine.step(&guard, &event.key, is_it, |_| Next::Gone, |_| ());
             }
             Ok(())
         });

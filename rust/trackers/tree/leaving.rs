@@ -33,10 +33,7 @@ use super::{
     Data, Guard, Probes, DATA, NOTES_AT, PATH_AT,
 };
 use crate::{
-    engine::{
-        platform::Platform,
-        tracker::{step::Next, Late},
-    },
+    engine::{platform::Platform, step::Next, Late},
     sys::{platform::Kernel, sched::State as Sleep, task::TaskRef},
 };
 
@@ -58,7 +55,7 @@ impl Probes {
         let (now, on_cpu) = (Kernel::now(), self.own.now(guard));
         let may_leave = !on_cpu.is_leaving() && current.is_to_be_throttled();
         let mut leaves = false;
-        self.core.tracker().step(
+        self.core.engine().step(
             guard,
             &key(current),
             is_running,
@@ -118,8 +115,8 @@ impl Probes {
             }
         };
         let report = |late: &Late<_, _>| self.report_user(guard, late, prev);
-        let tracker = self.core.tracker();
-        tracker.step(guard, &key(prev), is_running, change, report);
+        let engine = self.core.engine();
+        engine.step(guard, &key(prev), is_running, change, report);
     }
 
     /// The path of a tip ended when its task left its system call. What is noted came later.

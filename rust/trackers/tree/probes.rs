@@ -381,8 +381,8 @@ impl Probes {
     #[inline(never)]
     fn way_of(&self, guard: &Guard, current: TaskRef<'_>, path: &mut impl Words) -> Option<u64> {
         // Not the next one, in doubt.
-        let tracker = self.core.tracker();
-        let event = tracker.copy_of(guard, &key(&current), is_running_copy)?;
+        let engine = self.core.engine();
+        let event = engine.copy_of(guard, &key(&current), is_running_copy)?;
         path.copy_from(&settled(&event.data));
         // With a target it has ended; what that does next is its own.
         (!path.counts().is_target()).then_some(event.start)

@@ -30,7 +30,7 @@
 //!   before the task is on a runqueue, or a CPU that holds the locks of both runqueues, so the task is
 //!   not switched in meanwhile. What is noted of the wait moves along.
 //!
-//! So no two claim a tip, and what is noted hides nothing from the owner (engine/tracker/step.rs).
+//! So no two claim a tip, and what is noted hides nothing from the owner (engine/step.rs).
 //! The new tip is not a begin that drops others of its key: the one that it would find is about to
 //! end in `sched_switch`, with an alert perhaps. A task that ends takes its tip with it; should an
 //! address be used again all the same, the start time of the task differs.
@@ -53,8 +53,11 @@ use crate::{
     engine::{
         platform::Platform,
         rcu_ht::Hits,
-        tracker::{step::Next, Late, Open}, //
+        step::Next,
+        Late,
+        Open, //
     },
+    instance::Report,
     sys::{
         causes,
         platform::Kernel,
@@ -355,7 +358,7 @@ impl Probes {
         } else if goes_on(sleep) || sleep.is_frozen() {
             // It slept in the middle of its work, and goes on with that. (What the freezer keeps
             // has no tip if it slept otherwise.)
-            let tracker = self.core.tracker();
+            let engine = self.core.engine();
             // The owner of a lock, for instance. An interrupt is no task.
             let [w0, w1, w2] = match Context::current() {
                 Context::Task if !current.is_idle() => {
@@ -369,7 +372,7 @@ impl Probes {
                 [w0, w1, w2, waking]
             };
             const _: () = assert!(WAKER + 3 == WOKEN);
-            if tracker.note_words(guard, &key(&wakee), is_running, NOTES_AT + WAKER, waking) {
+            if engine.note_words(guard, &key(&wakee), is_running, NOTES_AT + WAKER, waking) {
                 return;
             }
         }
@@ -380,7 +383,7 @@ impl Probes {
         if doubt.is_some() {
             return self.woken_colder(guard, current, wakee, now, doubt);
         }
-        let Some(mut draft) = self.core.tracker().draft(guard) else {
+        let Some(mut draft) = self.core.engine().draft(guard) else {
             return self.woken_colder(guard, current, wakee, now, None);
         };
         let waking = Waking::new(wakee, cpu, now, None);
@@ -391,7 +394,7 @@ impl Probes {
         let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
         let Some(start) = start else { return };
         if !self.branch(&mut path, &waking) {
-            return self.core.tracker().filtered(guard);
+            return self.core.engine().filtered(guard);
         }
         let InTip(mut tip) = path;
         tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(&wakee).to_words());
@@ -425,12 +428,12 @@ impl Probes {
         let (context, is_of_thread) = (Context::current(), || waking.is_of_thread());
         let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
         let Some(start) = start else { return };
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         if !self.branch(&mut path, &waking) {
-            return tracker.filtered(guard);
+            return engine.filtered(guard);
         }
         data[..Owner::WORDS].copy_from_slice(&tasks::owner(&wakee).to_words());
-        let begin = || tracker.event_in(guard, &key(&wakee), start, &data);
+        let begin = || engine.event_in(guard, &key(&wakee), start, &data);
         match waking.doubt {
             None => _ = begin(),
             Some(leaves) => self.begin_in_doubt(guard, wakee, leaves, begin),
@@ -442,8 +445,8 @@ impl Probes {
     pub(super) fn merge(&self, guard: &Guard, task: u64) -> bool {
         const AT: usize = NOTES_AT + MERGED;
         let more = |tip: &Tip<'_>| tip.word(AT).wrapping_add(1);
-        let tracker = self.core.tracker();
-        tracker.note(guard, &[task], |_| true, AT, more)
+        let engine = self.core.engine();
+        engine.note(guard, &[task], |_| true, AT, more)
     }
 
     /// A task is woken on this path: continues it, for a new tip. Returns whether that is wanted.
@@ -515,7 +518,7 @@ impl Probes {
             return self.leaving_switched_out(guard, &prev, &next, state);
         }
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
-        let (tracker, key) = (self.core.tracker(), key(&prev));
+        let (engine, key) = (self.core.engine(), key(&prev));
         if !state.is_dead() && !state.is_runnable() && goes_on(state) {
             let is_lock = state.is_lock_wait();
             let on_cpu = self.own.now(guard);
@@ -533,7 +536,7 @@ impl Probes {
                 };
                 note(kind, cpu, last(tip), now)
             };
-            tracker.note(guard, &key, is_running, NOTES_AT + SLEPT, sleeps);
+            engine.note(guard, &key, is_running, NOTES_AT + SLEPT, sleeps);
             if is_endless {
                 self.give_up(guard, &prev);
             }
@@ -556,8 +559,8 @@ impl Probes {
             self.report(guard, late, End::Blocked, |path, end| path.push(end, step));
         };
         // In line: it has a tip.
-        if let Some((hash, hits)) = tracker.seek(guard, &key) {
-            tracker.step_sought(guard, hash, hits, &key, is_running, change, report);
+        if let Some((hash, hits)) = engine.seek(guard, &key) {
+            engine.step_sought(guard, hash, hits, &key, is_running, change, report);
         }
     }
 
@@ -583,7 +586,7 @@ impl Probes {
     /// A task is switched in, which is not the idle one; none that runs is known to have a tip yet.
     #[inline(always)]
     pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
-        if let Some((hash, hits)) = self.core.tracker().seek(guard, &key(&next)) {
+        if let Some((hash, hits)) = self.core.engine().seek(guard, &key(&next)) {
             self.switched_in_on_path(guard, next, hash, hits);
         }
     }
@@ -593,9 +596,9 @@ impl Probes {
     #[cold]
     #[inline(never)]
     fn give_up(&self, guard: &Guard, prev: &TaskRef<'_>) {
-        let tracker = self.core.tracker();
+        let engine = self.core.engine();
         let drop = |_: &mut Tip<'_>| Next::Gone;
-        if tracker.step(guard, &key(prev), is_running, drop, |_| ()) == Some(Next::Gone) {
+        if engine.step(guard, &key(prev), is_running, drop, |_| ()) == Some(Next::Gone) {
             self.core.count_extra(guard, Extra::Endless as usize);
         }
     }
@@ -603,7 +606,7 @@ impl Probes {
     /// A task that may have a tip is switched in.
     #[inline(never)]
     fn switched_in_on_path(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
-        let found = self.core.tracker().step_sought(
+        let found = self.core.engine().step_sought(
             guard,
             hash,
             hits,
@@ -670,8 +673,8 @@ impl Probes {
             InTip(tip.again()).move_wait(to, was_queued, |cpu| self.own.begin_wait(cpu, now));
             Next::Keep
         };
-        let tracker = self.core.tracker();
-        tracker.step(guard, &key(task), waits, change, |_| ());
+        let engine = self.core.engine();
+        engine.step(guard, &key(task), waits, change, |_| ());
     }
 
     /// What this CPU has spent its time on by `now`, who had it until the switch that goes on, and how
@@ -681,7 +684,7 @@ impl Probes {
     fn spent_here(&self, guard: &Guard, now: u64) -> Option<(Spent, Logs<'_>, u64)> {
         let logs = self.own.logs(guard)?;
         let spent = self.own.now(guard).spent(now);
-        Some((spent, logs, self.core.tracker().threshold() / 16))
+        Some((spent, logs, self.core.engine().threshold() / 16))
     }
 
     /// The path of a tip ends now. Counts its steps.
@@ -726,8 +729,8 @@ impl Probes {
             tip.set_word(PATH_AT + COUNTS, counts.0);
             Next::Keep
         };
-        let tracker = self.core.tracker();
-        tracker.step(guard, &key(current), is_running, take, |_| ());
+        let engine = self.core.engine();
+        engine.step(guard, &key(current), is_running, take, |_| ());
         start
     }
 
@@ -752,7 +755,15 @@ impl Probes {
             self.count(guard, Extra::Shortened);
         }
         let details = show::details(&late.data, end);
-        self.core.raise(guard, time, &late, &details, &[]);
+        self.core.raise(
+            guard,
+            &Report {
+                time,
+                late: &late,
+                details: &details,
+                stack: &[],
+            },
+        );
     }
 }
 

@@ -30,7 +30,8 @@ use crate::{
         hash::Seed,
         platform::Platform,
         stats::{Counter, Stats},
-        tracker::{step::Next, Begin, Late, Tracker},
+        step::Next,
+        Begin, Engine, Late,
     },
     instance::{
         work::{Cookie, Work, COOKIE_MAX},
@@ -55,7 +56,7 @@ fn key(cookie: Cookie<'_>) -> Key {
 
 /// The work of an instance that has begun and is not done.
 pub(super) struct Jobs {
-    tracker: Tracker<KEY, DATA, Kernel>,
+    engine: Engine<KEY, DATA, Kernel>,
 }
 
 impl Jobs {
@@ -69,24 +70,24 @@ impl Jobs {
         let [a, b] = random::words();
         let jobs = try_init!(Self {
             // The threshold is set before it is used.
-            tracker: Tracker::growing(events, events, 0, Seed::new(a, b))?,
+            engine: Engine::growing(events, events, 0, Seed::new(a, b))?,
         }? Error);
         Ok(Some(KBox::init(jobs, GFP_KERNEL)?))
     }
 
     /// Drops all of it, while the instance is off.
     pub(super) fn clear(&self) {
-        self.tracker.clear();
+        self.engine.clear();
     }
 
     /// Takes back the memory that an offline CPU has kept for itself.
     pub(super) fn cpu_gone(&self, cpu: usize) {
-        self.tracker.cpu_gone(cpu);
+        self.engine.cpu_gone(cpu);
     }
 
     /// Passes a copy of each work to `see`, as that of a tip.
     pub(super) fn each(&self, see: &mut dyn FnMut(EventCopy<1, DATA>) -> Result) -> Result {
-        self.tracker.each_pending(|event| {
+        self.engine.each_pending(|event| {
             see(EventCopy {
                 start: event.start,
                 found: event.found,
@@ -99,11 +100,11 @@ impl Jobs {
 
 impl Second for Jobs {
     fn stats(&self) -> &Stats {
-        self.tracker.stats()
+        self.engine.stats()
     }
 
     fn pending(&self) -> u64 {
-        self.tracker.pending_count()
+        self.engine.pending_count()
     }
 
     fn show(&self, out: &SeqFile) {
@@ -116,7 +117,7 @@ impl Second for Jobs {
             seq_print!(out, "{name} {}\n", self.stats().total(counter));
         }
         seq_print!(out, "work_pending {}\n", self.pending());
-        seq_print!(out, "work_free {}\n", self.tracker.free());
+        seq_print!(out, "work_free {}\n", self.engine.free());
     }
 }
 
@@ -170,7 +171,7 @@ impl Probes {
             && self.is_urgent(current)
             && self.is_origin_wanted(&path);
         if !is_wanted {
-            jobs.tracker.filtered(guard);
+            jobs.engine.filtered(guard);
             return Ok(());
         }
         let bytes = cookie.bytes();
@@ -183,7 +184,7 @@ impl Probes {
         let words = tasks::owner(current).to_words();
         data[..words.len()].copy_from_slice(&words);
         match jobs
-            .tracker
+            .engine
             .event_in_unique(guard, &key(cookie), start, &data)
         {
             Begin::Started => Ok(()),
@@ -193,13 +194,13 @@ impl Probes {
 
     fn end_work(&self, guard: &Guard, jobs: &Jobs, current: &TaskRef<'_>, cookie: Cookie<'_>) {
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
-        let (tracker, threshold) = (&jobs.tracker, self.core.tracker().threshold());
-        if tracker.threshold() != threshold {
-            tracker.set_threshold(threshold);
+        let (engine, threshold) = (&jobs.engine, self.core.engine().threshold());
+        if engine.threshold() != threshold {
+            engine.set_threshold(threshold);
         }
         let (kind, subject) = (Kind::Done, task(current.tid(), current.prio()));
         let step = Step { kind, cpu, subject };
-        let found = tracker.step(
+        let found = engine.step(
             guard,
             &key(cookie),
             |_| true,
@@ -217,7 +218,7 @@ impl Probes {
             },
         );
         if found.is_none() {
-            tracker.unmatched(guard);
+            engine.unmatched(guard);
         }
     }
 
@@ -228,6 +229,6 @@ impl Probes {
             |late: &Late<1, DATA>, _| tasks::reported(&self.core, details(&late.data, End::None));
         let all = |_: &Data| true;
         self.core
-            .expire_in(&jobs.tracker, as_tip, owner, all, super::settle, details)
+            .expire_in(&jobs.engine, as_tip, owner, all, super::settle, details)
     }
 }

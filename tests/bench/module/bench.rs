@@ -16,7 +16,7 @@
 )]
 
 use engine::hash::Seed;
-use engine::tracker::Tracker;
+
 use kernel::prelude::*;
 use meter::Meter;
 use sys::{compat::parameter, platform::Kernel};
@@ -69,13 +69,13 @@ module! {
 }
 
 /// Keys of 16 bytes, two words of data.
-type Engine = Tracker<2, 2, Kernel>;
+type Engine = crate::engine::Engine<2, 2, Kernel>;
 
 const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
 
 /// Makes an engine that is never late.
 fn engine(capacity: u64) -> Result<Engine> {
-    Tracker::new(u32::try_from(capacity)?, u64::MAX, SEED)
+    Engine::new(u32::try_from(capacity)?, u64::MAX, SEED)
 }
 
 /// The n-th key: an address such as a request has, and a device.

@@ -4,10 +4,7 @@
 
 use crate::{
     engine,
-    engine::{
-        platform::Platform,
-        tracker::{held::Lookup, Begin, Verdict},
-    },
+    engine::{held::Lookup, platform::Platform, Begin, Verdict},
     key,
     meter::{now, ticks, Meter},
     sys::{free_memory, platform::Kernel, Request, Switches, Way},

@@ -8,7 +8,7 @@
 
 use crate::{
     common::{begin, end, sums_hold, Engine, SEED},
-    engine::tracker::Begin,
+    engine::Begin,
 };
 use kernel::{
     error::to_result,

@@ -7,11 +7,7 @@ use crate::{
     common::{
         begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Engine, Verdict, SEED,
     },
-    engine::{
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Tracker},
-    },
+    engine::{platform::Platform, stats::Counter, Begin},
     sys::platform::Kernel,
 };
 use kernel::{
@@ -35,7 +31,7 @@ pub(crate) fn one_winner() -> Result<Verdict> {
     const EVENTS: u64 = 200_000;
     const AHEAD: u64 = 128;
     let cpus = (Kernel::cpus() as u64).min(8);
-    let engine: Engine = Tracker::new(256, 0, SEED)?;
+    let engine = Engine::new(256, 0, SEED)?;
     let begun = Atomic::<u64>::new(0);
     let wins = Atomic::<u64>::new(0);
     let reports = Atomic::<u64>::new(0);

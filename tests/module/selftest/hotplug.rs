@@ -4,7 +4,7 @@
 
 use crate::{
     common::{begin, check, end, engine, on_cpus, sums_hold, total, Verdict},
-    engine::{stats::Counter, tracker::Begin},
+    engine::{stats::Counter, Begin},
 };
 use kernel::{
     error::to_result,

@@ -5,7 +5,7 @@
 
 use crate::{
     common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Verdict},
-    engine::{platform::Platform, stats::Counter, tracker::Begin},
+    engine::{platform::Platform, stats::Counter, Begin},
     module_parameters,
     sys::{compat::parameter, platform::Kernel},
 };

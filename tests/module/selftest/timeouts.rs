@@ -4,11 +4,7 @@
 
 use crate::{
     common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Engine, Verdict},
-    engine::{
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Late, Why},
-    },
+    engine::{platform::Platform, stats::Counter, Begin, Late, Why},
     sys::platform::Kernel,
 };
 use kernel::{

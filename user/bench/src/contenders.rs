@@ -3,11 +3,7 @@
 //! The contenders: what can pair events.
 
 use crate::{
-    engine::{
-        hash::Seed,
-        platform::Platform,
-        tracker::{Begin, Tracker},
-    },
+    engine::{hash::Seed, platform::Platform, Begin},
     key,
     lean::{become_cpu, Lean},
     thread_time, Contender,
@@ -19,7 +15,7 @@ const DELAY: u64 = 1_000;
 
 /// The engine, with its counters and histogram.
 pub struct Engine {
-    tracker: Tracker<2, 2, Lean>,
+    engine: crate::engine::Engine<2, 2, Lean>,
     live: u64,
 }
 
@@ -28,7 +24,7 @@ impl Engine {
     fn begin(&self, thread: u64, n: u64) {
         let guard = Lean::guard();
         let begun = self
-            .tracker
+            .engine
             .event_in(&guard, &key(thread, n), n, &[n, thread]);
         assert!(begun == Begin::Started);
     }
@@ -38,11 +34,12 @@ impl Contender for Engine {
     fn new(threads: u64, live: u64, _pairs: u64) -> Self {
         let capacity = threads * (live + live / 16 + 1);
         let seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
-        let tracker = u32::try_from(capacity).map(|cells| Tracker::new(cells, u64::MAX, seed));
-        let Ok(Ok(tracker)) = tracker else {
+        let engine =
+            u32::try_from(capacity).map(|cells| crate::engine::Engine::new(cells, u64::MAX, seed));
+        let Ok(Ok(engine)) = engine else {
             panic!("no engine of {capacity} events");
         };
-        let engine = Self { tracker, live };
+        let engine = Self { engine, live };
         for thread in 0..threads {
             become_cpu(thread as usize);
             (0..live - 1).for_each(|n| engine.begin(thread, n));
@@ -56,9 +53,9 @@ impl Contender for Engine {
         for n in from..from + pairs {
             self.begin(thread, n + self.live - 1);
             let guard = Lean::guard();
-            let known =
-                self.tracker
-                    .event_out(&guard, &key(thread, n), n + DELAY, |_| true, |_| {});
+            let known = self
+                .engine
+                .event_out(&guard, &key(thread, n), n + DELAY, |_| true, |_| {});
             assert!(known);
         }
         thread_time() - started

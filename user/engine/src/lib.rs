@@ -3,7 +3,7 @@
 //! The engine of the kernel module, compiled for user space: the very same files, tested natively.
 //!
 //! ```text
-//!    rust/engine.rs: freelist, rcu_ht, event, tracker, ...             the kernel's, unchanged
+//!    rust/engine.rs: freelist, rcu_ht, event, ...                      the kernel's, unchanged
 //!        |                    |                    |
 //!    kernel (user/kernel)   sys::memory          Platform          stand-ins for the machine
 //!                                              Host (host.rs)

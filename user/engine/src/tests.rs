@@ -7,6 +7,7 @@
 mod alert;
 mod control;
 mod early;
+mod engine;
 mod event;
 mod fields;
 mod found;
@@ -30,7 +31,6 @@ mod step;
 #[cfg(debug_assertions)]
 mod threshold;
 mod timeout;
-mod tracker;
 mod wait;
 mod worst;
 

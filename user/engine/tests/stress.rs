@@ -18,9 +18,9 @@ use engine::hash::Seed;
 use engine::histogram::BUCKETS;
 use engine::platform::Platform;
 use engine::stats::Counter;
-use engine::tracker::{
+use engine::{
     held::{Lookup, Reference},
-    Begin, Late, Tracker, Verdict, Why,
+    Begin, Engine, Late, Verdict, Why,
 };
 use host::{Host, Machine};
 use std::{
@@ -36,9 +36,9 @@ type Two = Host<2>;
 /// Two nodes of two CPUs.
 type Numa = Host<4, 2, 0x1100>;
 
-fn engine<const K: usize, const D: usize, P: Platform>(capacity: u32) -> Arc<Tracker<K, D, P>> {
+fn engine<const K: usize, const D: usize, P: Platform>(capacity: u32) -> Arc<Engine<K, D, P>> {
     let seed = Seed::new(0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3211);
-    Arc::new(Tracker::new(capacity, u64::MAX, seed).unwrap())
+    Arc::new(Engine::new(capacity, u64::MAX, seed).unwrap())
 }
 
 /// Words that differ from all others.
@@ -52,9 +52,9 @@ fn derived(key: u64) -> [u64; 4] {
 }
 
 /// The sums of stats.rs, when no operation is running.
-fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D, P>) {
-    let total = |counter| tracker.stats().total(counter);
-    let pending = tracker.pending_count();
+fn sums_hold<const K: usize, const D: usize, P: Platform>(engine: &Engine<K, D, P>) {
+    let total = |counter| engine.stats().total(counter);
+    let pending = engine.pending_count();
     assert_eq!(
         total(Counter::Attempts),
         total(Counter::Started)
@@ -72,10 +72,10 @@ fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D
             + total(Counter::Gone)
     );
     let histogram: u64 = (0..BUCKETS)
-        .map(|bucket| tracker.stats().bucket(bucket))
+        .map(|bucket| engine.stats().bucket(bucket))
         .sum();
     assert_eq!(total(Counter::Ended), total(Counter::Negative) + histogram);
-    assert_eq!(tracker.free(), u64::from(tracker.capacity()) - pending);
+    assert_eq!(engine.free(), u64::from(engine.capacity()) - pending);
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn begun_on_one_cpu_and_ended_on_another() {
         threads.push(thread::spawn(move || {
             let _seat = m.pin(2 + ended);
             for key in receiver {
-                let whole = |open: &engine::tracker::Open<'_, 1, 4>| {
+                let whole = |open: &engine::Open<'_, 1, 4>| {
                     assert_eq!(open.data(), derived(key), "another event's data");
                     true
                 };
@@ -175,7 +175,7 @@ fn of_two_that_end_the_same_keys_one_wins_each() {
                     while begun.load(Ordering::Acquire) <= key {
                         thread::yield_now();
                     }
-                    let whole = |open: &engine::tracker::Open<'_, 1, 4>| {
+                    let whole = |open: &engine::Open<'_, 1, 4>| {
                         assert_eq!(open.data(), derived(key), "another event's data");
                         true
                     };
@@ -467,8 +467,8 @@ fn with_interrupts(mut step: impl FnMut() + Clone + 'static, steps: u64) {
 const END: u64 = 64;
 
 /// Ends an event, unless it `is` none but gone.
-fn end(engine: &Tracker<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool) -> bool {
-    let is_end = |open: &engine::tracker::Open<'_, 1, 4>| {
+fn end(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, end: u64, is: bool) -> bool {
+    let is_end = |open: &engine::Open<'_, 1, 4>| {
         assert_eq!(
             open.data(),
             derived(open.data()[0]),
@@ -492,7 +492,7 @@ thread_local! {
 }
 
 /// Takes a reference for long; returns the oldest, or ends its event first.
-fn references(engine: &Tracker<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
+fn references(engine: &Engine<1, 4, Numa>, fates: &Fates, key: u64, serial: u64) {
     let guard = Numa::guard();
     if let Lookup::Found(held) = engine.lookup(&Numa::guard(), &[key]) {
         assert_eq!(engine.view(&held).key, [key], "another event");
@@ -530,7 +530,7 @@ fn references(engine: &Tracker<1, 4, Numa>, fates: &Fates, key: u64, serial: u64
     });
 }
 
-fn any_operation(engine: &Tracker<1, 4, Numa>, fates: &Fates, random: u64) {
+fn any_operation(engine: &Engine<1, 4, Numa>, fates: &Fates, random: u64) {
     let guard = Numa::guard();
     let key = random >> 32 & 15;
     let serial = random >> 8;

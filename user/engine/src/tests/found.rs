@@ -4,16 +4,11 @@
 
 use super::{on, Numa};
 use crate::{
-    engine::{
-        hash::Seed,
-        histogram,
-        stats::Counter,
-        tracker::{Begin, Tracker, Verdict, Why},
-    },
+    engine::{hash::Seed, histogram, stats::Counter, Begin, Verdict, Why},
     host::Guard,
 };
 
-type Engine = Tracker<1, 1, Numa>;
+type Engine = crate::engine::Engine<1, 1, Numa>;
 
 fn engine(threshold: u64) -> Engine {
     Engine::new(4, threshold, Seed::new(5, 6)).unwrap()
@@ -83,7 +78,7 @@ fn it_stays_so_through_changes_and_its_timeout_until_it_is_another_operation() {
         });
         assert_eq!(pending(), [true]);
         let mut timed_out = Vec::new();
-        let report = |_: &Guard, late: &crate::engine::tracker::Late<1, 1>, _: &()| {
+        let report = |_: &Guard, late: &crate::engine::Late<1, 1>, _: &()| {
             timed_out.push((late.why, late.found, late.delay));
         };
         engine.expire(100, 50, |_| 50, || (), |_| (), report);

@@ -6,7 +6,7 @@ use crate::{
         freelist::{Cell, Freelist, Index, Link, MAX_CELLS},
         hash::Seed,
         platform::Platform,
-        tracker::Tracker,
+        Engine,
     },
     host::{Guard, Host, Machine},
 };
@@ -370,8 +370,8 @@ fn free_is_never_above_the_capacity() {
     type One = Host<1>;
     let mut interrupts = 0;
     for after in 0..40 {
-        let engine = Rc::new(Tracker::<1, 1, One>::new(8, 1_000, Seed::new(1, 2)).unwrap());
-        let begin = |engine: &Tracker<1, 1, One>, key| {
+        let engine = Rc::new(Engine::<1, 1, One>::new(8, 1_000, Seed::new(1, 2)).unwrap());
+        let begin = |engine: &Engine<1, 1, One>, key| {
             on::<One, _>(0, |guard| engine.event_in(guard, &[key], 0, &[0]));
         };
         // Eight events that ended: their cells are on the stacks.

@@ -8,12 +8,10 @@ use crate::{
         event::{Event, GetRef, HOLDERS_MAX},
         freelist::Cell as _,
         hash::Seed,
+        held::{Lookup, Reference},
         platform::Platform,
         stats::Counter,
-        tracker::{
-            held::{Lookup, Reference},
-            Begin, Late, Tracker, Verdict, Why,
-        },
+        Begin, Late, Verdict, Why,
     },
     host::{Guard, Host},
 };
@@ -21,7 +19,7 @@ use kernel::hook::interrupted;
 use proptest::prelude::*;
 use std::{cell::Cell, rc::Rc};
 
-type Engine = Tracker<1, 1, Numa>;
+type Engine = crate::engine::Engine<1, 1, Numa>;
 
 fn engine(capacity: u32) -> Engine {
     Engine::new(capacity, u64::MAX, Seed::new(5, 6)).unwrap()
@@ -113,7 +111,7 @@ fn references_of_one_event_are_limited() {
 /// Ends an event, and returns when it began.
 fn end_of(engine: &Engine, guard: &Guard, key: u64) -> u64 {
     let mut start = None;
-    let is_end = |open: &crate::engine::tracker::Open<'_, 1, 1>| {
+    let is_end = |open: &crate::engine::Open<'_, 1, 1>| {
         start = Some(open.data()[0]);
         true
     };
@@ -287,7 +285,7 @@ fn the_latest_of_a_unique_key_stays() {
 #[test]
 fn a_unique_key_makes_room_for_itself_in_a_full_pool() {
     on::<Host<1>, _>(0, |guard| {
-        let engine = Tracker::<1, 1, Host<1>>::new(1, 0, Seed::new(5, 6)).unwrap();
+        let engine = crate::engine::Engine::<1, 1, Host<1>>::new(1, 0, Seed::new(5, 6)).unwrap();
         for round in 0..100 {
             let begun = engine.event_in_unique(guard, &[1], round, &[round]);
             assert_eq!(begun, Begin::Started);

@@ -8,12 +8,7 @@
 
 use crate::{
     alert::ring::{Read, Ring, WORDS},
-    engine::{
-        hash::Seed,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Ended, Late, Tracker, Verdict},
-    },
+    engine::{hash::Seed, platform::Platform, stats::Counter, Begin, Ended, Late, Verdict},
     host::{Host, Machine},
 };
 use kernel::{
@@ -26,7 +21,7 @@ type Cpu = Host<2, 2, 0x10>;
 /// Later than all begins.
 const END: u64 = 1 << 40;
 
-type Engine = Tracker<1, 1, Cpu>;
+type Engine = crate::engine::Engine<1, 1, Cpu>;
 
 fn engine(capacity: u32) -> Rc<Engine> {
     Rc::new(Engine::new(capacity, 0, Seed::new(0x1111_2222, 0x3333_4445)).unwrap())

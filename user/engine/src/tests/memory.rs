@@ -5,7 +5,7 @@
 use super::Numa;
 use crate::{
     alert::ring::Ring,
-    engine::{hash::Seed, tracker::Tracker},
+    engine::{hash::Seed, Engine},
     sys::memory::{alive, with_budget},
 };
 use kernel::prelude::*;
@@ -33,7 +33,7 @@ fn fails_cleanly<T>(make: impl Fn() -> Result<T>) {
 
 #[test]
 fn a_tracker_fails_cleanly_at_every_allocation() {
-    fails_cleanly(|| Tracker::<1, 1, Numa>::new(10_000, 0, Seed::new(1, 2)));
+    fails_cleanly(|| Engine::<1, 1, Numa>::new(10_000, 0, Seed::new(1, 2)));
 }
 
 #[test]

@@ -5,10 +5,7 @@
 use super::{on, Numa};
 use crate::{
     engine::{
-        hash::Seed,
-        platform::Platform,
-        stats::Counter,
-        tracker::{step::Next, Late, Open, Tracker, Verdict, Why},
+        hash::Seed, platform::Platform, stats::Counter, step::Next, Late, Open, Verdict, Why,
     },
     host::Machine,
 };
@@ -19,7 +16,7 @@ use std::{
 };
 
 /// Two words of data: which one it is, and a note.
-type Engine = Tracker<1, 2, Numa>;
+type Engine = crate::engine::Engine<1, 2, Numa>;
 const NOTE: usize = 1;
 
 fn engine() -> Engine {

@@ -4,18 +4,14 @@
 
 use super::on;
 use crate::{
-    engine::{
-        hash::Seed,
-        stats::Counter,
-        tracker::{Late, Tracker},
-    },
+    engine::{hash::Seed, stats::Counter, Late},
     host::Host,
 };
 use kernel::hook::interrupted;
 use std::{cell::Cell, rc::Rc};
 
 type One = Host<1>;
-type Engine = Tracker<1, 1, One>;
+type Engine = crate::engine::Engine<1, 1, One>;
 
 const DELAY: u64 = 10_000;
 /// A delay of [`DELAY`] is late.

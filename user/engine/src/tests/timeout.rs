@@ -5,17 +5,13 @@
 use super::{on, Numa};
 use crate::{
     engine::{
-        event::Event,
-        freelist::Cell,
-        hash::Seed,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Begin, Ended, Late, Tracker, Verdict, Why},
+        event::Event, freelist::Cell, hash::Seed, platform::Platform, stats::Counter, Begin, Ended,
+        Late, Verdict, Why,
     },
     host::{Guard, Host, Machine},
 };
 
-type Engine = Tracker<1, 1, Numa>;
+type Engine = crate::engine::Engine<1, 1, Numa>;
 
 fn engine(capacity: u32, threshold: u64) -> Engine {
     Engine::new(capacity, threshold, Seed::new(5, 6)).unwrap()
@@ -218,7 +214,7 @@ fn a_timed_out_event_that_is_being_changed_is_not_waited_for() {
 #[test]
 fn others_may_run_while_a_large_pool_is_searched() {
     let _seat = Machine::new().pin(0);
-    let engine = Tracker::<1, 1, Host<1>>::new(1_000, 0, Seed::new(5, 6)).unwrap();
+    let engine = crate::engine::Engine::<1, 1, Host<1>>::new(1_000, 0, Seed::new(5, 6)).unwrap();
     let relaxed = |live| {
         for key in engine.pending_count()..live {
             let begun = engine.event_in(&Host::<1>::guard(), &[key], key, &[key]);
@@ -314,7 +310,7 @@ fn an_end_after_a_report_is_over() {
 #[test]
 fn an_end_by_reference_inside_a_report_says_so() {
     let left = end_after(|engine, guard| {
-        let crate::engine::tracker::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
+        let crate::engine::held::Lookup::Found(event) = engine.lookup(guard, &[1]) else {
             panic!("it is live");
         };
         let ended = engine.event_out_held(guard, &event, 300, |_| ());

@@ -3,13 +3,10 @@
 //! Only the worst: each report of an end raises the threshold, and those reported form a chain.
 
 use super::Numa;
-use crate::engine::{
-    hash::Seed,
-    tracker::{Late, Tracker, Why},
-};
+use crate::engine::{hash::Seed, Late, Why};
 use std::thread;
 
-type Engine = Tracker<1, 1, Numa>;
+type Engine = crate::engine::Engine<1, 1, Numa>;
 
 fn engine(threshold: u64) -> Engine {
     Engine::new(1, threshold, Seed::new(5, 6)).unwrap()

@@ -3,11 +3,7 @@
 //! The life of an event: one winner, of the event that was meant, with the data that was given.
 
 use crate::{
-    engine::{
-        hash::Seed,
-        stats::Counter,
-        tracker::{Begin, Tracker, Verdict, Why},
-    },
+    engine::{hash::Seed, stats::Counter, Begin, Verdict, Why},
     machine::{fails, holds, source, Bound, Model, Mutate, On},
 };
 use kernel::model::Change;
@@ -16,7 +12,7 @@ use std::sync::Arc;
 
 const EVENT: Mutate = source!("engine/event.rs");
 
-pub(crate) type Engine = Tracker<1, 1, Model<2>>;
+pub(crate) type Engine = crate::engine::Engine<1, 1, Model<2>>;
 
 pub(crate) fn engine(capacity: u32) -> Arc<Engine> {
     let seed = Seed::new(0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f);

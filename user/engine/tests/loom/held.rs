@@ -4,7 +4,7 @@
 //! And keys that are live once: of two that begin at once, one stays.
 
 use crate::{
-    engine::tracker::{
+    engine::{
         held::{Lookup, Reference},
         Begin, Verdict,
     },

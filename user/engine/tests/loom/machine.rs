@@ -87,7 +87,7 @@ unsafe impl<const CPUS: usize, const NODES: usize, const MAP: u64, const MEMORY:
 pub(crate) fn selection(file: &str, nth: usize) -> bool {
     let ends = |end| file.ends_with(end);
     !ends("rust/engine/stats.rs")
-        && !ends("rust/engine/tracker.rs")
+        && !ends("rust/engine.rs")
         && !ends("rust/freelist/used.rs")
         && !ends("rust/freelist/exhausted.rs")
         && (!ends("rust/alert/ring.rs") || nth % 32 < 2)

@@ -3,10 +3,7 @@
 //! A new key for a live event: it is one event all the time, for searches for either key, too.
 
 use crate::{
-    engine::{
-        stats::Counter,
-        tracker::{held::Lookup, Verdict, Why},
-    },
+    engine::{held::Lookup, stats::Counter, Verdict, Why},
     event_model::{
         begin, end, end_why, engine, settled, twins, Engine, CLAIM, FILL_KEY, ONE_LIFE, PEEK_DATA,
         PEEK_KEY, PEEK_START, PUBLISH, SET_START,

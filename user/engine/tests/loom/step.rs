@@ -4,11 +4,7 @@
 //! the event that was meant.
 
 use crate::{
-    engine::{
-        hash::Seed,
-        stats::Counter,
-        tracker::{step::Next, Begin, Open, Tracker},
-    },
+    engine::{hash::Seed, stats::Counter, step::Next, Begin, Open},
     event_model::CLAIM,
     held_model::GET_REF,
     machine::{fails, holds, source, Bound, Model, Mutate, On},
@@ -20,7 +16,7 @@ use std::sync::Arc;
 const EVENT: Mutate = source!("engine/event.rs");
 
 /// Two words of data: which event it is, and a note. All have one key.
-type Engine = Tracker<1, 2, Model<2>>;
+type Engine = crate::engine::Engine<1, 2, Model<2>>;
 const KEY: [u64; 1] = [1];
 const NOTE: usize = 1;
 const END: u64 = 1_000;

@@ -3,10 +3,7 @@
 //! Timing out: once in a life, of the event that was meant, and never instead of its end.
 
 use crate::{
-    engine::{
-        stats::Counter,
-        tracker::{Ended, Verdict, Why},
-    },
+    engine::{stats::Counter, Ended, Verdict, Why},
     event_model::{begin, end_why, engine, settled, Engine, CLAIM, ONE_LIFE, PUBLISH},
     machine::{fails, holds, source, Bound, Mutate, On},
 };

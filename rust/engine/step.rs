@@ -7,7 +7,7 @@
 //!   the other    note: a reference --> one word of the data --> return it
 //! ```
 //!
-//! [`Tracker::update`] hides an event while it is being changed: a second caller finds nothing then,
+//! [`Engine::update`] hides an event while it is being changed: a second caller finds nothing then,
 //! and whatever it had to say is lost. So one party, the owner, claims, and the other one notes, in
 //! words that the owner leaves alone while the other may write them. A note hides nothing from the
 //! owner.
@@ -19,10 +19,10 @@
 //! and is sound for the reason that the comparison of the key is (event.rs, step 3), if it looks only
 //! at words that no one notes. Any context, including NMI.
 //!
-//! For callers that usually miss, [`Tracker::seek`] is the lookup of a step alone, small
-//! enough to be in line; [`Tracker::step_sought`] is the rest.
+//! For callers that usually miss, [`Engine::seek`] is the lookup of a step alone, small
+//! enough to be in line; [`Engine::step_sought`] is the rest.
 
-use super::{Late, Open, Tracker};
+use super::{Engine, Late, Open};
 use crate::engine::{
     event::{Event, GetRef, Life},
     platform::Platform,
@@ -30,7 +30,7 @@ use crate::engine::{
     stats::Counter,
 };
 
-/// The next action of [`Tracker::step`].
+/// The next action of [`Engine::step`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Next {
     /// It continues.
@@ -55,11 +55,11 @@ impl<const K: usize, const D: usize> Open<'_, K, D> {
     }
 }
 
-impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// An event of this key that `is_meant` makes a step: `change` looks at it, changes it, and
     /// decides. Returns the decision, if there is such an event.
     ///
-    /// `late` is called as by [`Tracker::event_out`]. While `change` runs, no other caller finds the
+    /// `late` is called as by [`Engine::event_out`]. While `change` runs, no other caller finds the
     /// event.
     #[inline]
     pub(crate) fn step(
@@ -91,7 +91,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         self.step_sought(guard, hash, hits, key, is_meant, change, late)
     }
 
-    /// Where an event of this key may be live, with the hash of the key, for [`Tracker::step_sought`];
+    /// Where an event of this key may be live, with the hash of the key, for [`Engine::step_sought`];
     /// `None` if there is none, which most calls find.
     #[inline(always)]
     pub(crate) fn seek<'a>(
@@ -104,7 +104,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
         Some((hash, hits))
     }
 
-    /// Makes a step, as [`Tracker::step`], for the key that [`Tracker::seek`] was called with.
+    /// Makes a step, as [`Engine::step`], for the key that [`Engine::seek`] was called with.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "they stay in registers")]
     pub(crate) fn step_sought(
@@ -157,7 +157,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// Notes several words from word `at` on, which are written in this order; see
-    /// [`Tracker::note`]. A copy made meanwhile may have only some of them.
+    /// [`Engine::note`]. A copy made meanwhile may have only some of them.
     #[inline]
     pub(crate) fn note_words<const N: usize>(
         &self,

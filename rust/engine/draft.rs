@@ -12,30 +12,30 @@
 //!
 //! The cell belongs to the draft, as it belongs to a begin between getting and publishing it
 //! (event.rs): no other party looks at its data as those of an event. What the draft does not set is
-//! what an earlier event of this tracker left there, so the data themselves must say what is of
+//! what an earlier event of this engine left there, so the data themselves must say what is of
 //! theirs. Any context, including NMI.
 
-use super::{Begin, Open, Tracker};
+use super::{Begin, Engine, Open};
 use crate::engine::{event::Event, freelist::Index, platform::Platform, stats::Counter};
 use core::mem::ManuallyDrop;
 
 /// See the head of this file.
 pub(crate) struct Draft<'a, const K: usize, const D: usize, P: Platform> {
-    tracker: &'a Tracker<K, D, P>,
+    engine: &'a Engine<K, D, P>,
     guard: &'a P::Guard,
     index: Index,
     event: &'a Event<K, D>,
 }
 
-impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// A cell for an event that may begin. `None` if this CPU has none at hand; then
-    /// [`Tracker::event_in`] searches for one, and counts if there is none.
+    /// [`Engine::event_in`] searches for one, and counts if there is none.
     #[inline(always)]
     pub(crate) fn draft<'a>(&'a self, guard: &'a P::Guard) -> Option<Draft<'a, K, D, P>> {
         let index = self.pool.get_hot(guard)?;
         let event = self.pool.cell(index);
         Some(Draft {
-            tracker: self,
+            engine: self,
             guard,
             index,
             event,
@@ -50,24 +50,24 @@ impl<const K: usize, const D: usize, P: Platform> Draft<'_, K, D, P> {
         Open { event: self.event }
     }
 
-    /// The operation begins at `start`; as [`Tracker::event_in`].
+    /// The operation begins at `start`; as [`Engine::event_in`].
     #[inline(always)]
     pub(crate) fn begin(self, key: &[u64; K], start: u64) -> Begin {
         let Draft {
-            tracker,
+            engine,
             guard,
             index,
             event,
         } = *ManuallyDrop::new(self);
-        tracker.stats.here::<P>(guard).count(Counter::ATTEMPTS);
+        engine.stats.here::<P>(guard).count(Counter::ATTEMPTS);
         event.fill(key, start, &[]);
-        tracker.event_in_cell(guard, key, index, event)
+        engine.event_in_cell(guard, key, index, event)
     }
 }
 
 impl<const K: usize, const D: usize, P: Platform> Drop for Draft<'_, K, D, P> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.tracker.pool.put(self.guard, self.index);
+        self.engine.pool.put(self.guard, self.index);
     }
 }

@@ -1,53 +1,44 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How an instance handles late events: it searches for timed-out events, and raises alerts.
+//! How an instance raises an alert for a late event.
 //!
 //! ```text
-//!   a probe: an end beyond the threshold ----+
-//!                                            v
-//!   its worker: expire() --> details ----> raise ----> own readers, all readers, tracefs
+//!   a probe: an end beyond the threshold --+
+//!                                          v
+//!   a worker: a timeout (expire.rs) -----> raise --> raise_kept --> raise_as --> record
+//!                                            |           ^             |           |
+//!                                  worst=1:  +-> raise_worst           |     own readers, all readers,
+//!                                                the worst so far?     |     the tracepoint
+//!                                                                  max_alerts
 //! ```
+//!
+//! # Contexts
+//!
+//! Any, also under the runqueue lock.
 
 use super::{common, Core};
 use crate::{
     alert::{
-        record::{Alert, Owner, Reason, DETAIL, OWN_TAIL},
+        record::{Alert, Reason, DETAIL, OWN_TAIL},
         stream::TAIL_MAX,
     },
-    engine::{
-        event::EventCopy,
-        platform::Platform,
-        stats::Counter,
-        tracker::{Late, Tracker, Why},
-    },
+    engine::{platform::Platform, stats::Counter, Late, Why},
     record::Details,
     sys::{
         atomic::{Atomic, Relaxed},
-        periodic,
         platform::Kernel,
-        stack::Stack,
         trace, //
     }, //
 };
 
-/// The shortest pause between two searches for timed-out events, in nanoseconds.
-const MIN_PAUSE_NS: u64 = 500_000;
-
-/// The nanoseconds until the next search for timed-out events, after one that began at `began` and
-/// returned `first`, with timeouts of `shortest` or more.
-///
-/// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
-/// other half is for the timer, the worker and the search. A long search takes at most half of a
-/// CPU.
-pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
-    let done = Kernel::now();
-    // An event that begins after `began` cannot time out before this.
-    let unseen = began.saturating_add(shortest);
-    let due = first.map_or(unseen, |first| first.min(unseen));
-    let pause = (shortest / 32)
-        .max(MIN_PAUSE_NS)
-        .max(done.saturating_sub(began));
-    due.saturating_sub(done).max(pause)
+/// A late event, and what its alert has besides.
+pub(crate) struct Report<'a, const K: usize, const D: usize> {
+    /// The time of the alert, in nanoseconds.
+    pub(crate) time: u64,
+    pub(crate) late: &'a Late<K, D>,
+    pub(crate) details: &'a Details,
+    /// The stack of its task, if there is one: return addresses, the innermost first.
+    pub(crate) stack: &'a [u64],
 }
 
 /// The maximum of `max_alerts`.
@@ -115,90 +106,6 @@ fn join<'a>(room: &'a mut [u64], first: Option<&[u64]>, second: &'a [u64]) -> &'
 }
 
 impl<const K: usize, const D: usize> Core<K, D> {
-    /// Reports timed-out events. Returns the nanoseconds until the next event can time out, `None`
-    /// if there is no timeout. May sleep.
-    ///
-    /// `owner` is the task that an event belongs to: its current stack goes into the alert. An
-    /// event that `can_time_out` refuses is skipped; `settle` completes the copy of one that is due;
-    /// one without `details` is counted but not reported.
-    pub(crate) fn expire(
-        &self,
-        owner: fn(&[u64; D]) -> Owner,
-        can_time_out: fn(&[u64; D]) -> bool,
-        settle: fn(&mut Late<K, D>),
-        details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
-    ) -> Option<u64> {
-        self.expire_in(
-            &self.tracker,
-            |late| *late,
-            owner,
-            can_time_out,
-            settle,
-            details,
-        )
-    }
-
-    /// Searches another engine for timed-out events: `as_own` converts the due ones to events of
-    /// this one.
-    pub(crate) fn expire_in<const L: usize>(
-        &self,
-        tracker: &Tracker<L, D, Kernel>,
-        as_own: fn(&Late<L, D>) -> Late<K, D>,
-        owner: fn(&[u64; D]) -> Owner,
-        can_time_out: fn(&[u64; D]) -> bool,
-        settle: fn(&mut Late<K, D>),
-        mut details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
-    ) -> Option<u64> {
-        let timeout = self.value(common::TIMEOUT);
-        if timeout == 0 {
-            return None;
-        }
-        let now = Kernel::now();
-        let look = |event: &EventCopy<L, D>| {
-            if self.may_raise() {
-                self.stack_of(owner(&event.data), event.start)
-            } else {
-                Stack::EMPTY
-            }
-        };
-        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<L, D>, stack: &Stack| {
-            let mut late = as_own(late);
-            settle(&mut late);
-            let now = late.start.wrapping_add(late.delay);
-            if let Some(details) = details(&late, now) {
-                self.raise(guard, now, &late, &details, stack.entries());
-            }
-        };
-        let timeout_of = |event: &EventCopy<L, D>| {
-            if can_time_out(&event.data) {
-                timeout
-            } else {
-                u64::MAX
-            }
-        };
-        let first = tracker.expire(
-            now,
-            timeout,
-            timeout_of,
-            periodic::cond_resched,
-            look,
-            report,
-        );
-        Some(until_next_search(now, timeout, first))
-    }
-
-    /// The current stack of the owner of an event that began at `start`, as deep as `stack` says.
-    /// Empty if the event has no owner, or if the owner is running or is the caller. May sleep.
-    pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
-        let depth = self.depth();
-        if depth == 0 || owner.tid == 0 {
-            return Stack::EMPTY;
-        }
-        Stack::of(owner.tid, depth, |start_time| {
-            owner.is_task_started_at(start_time, start)
-        })
-    }
-
     /// Whether a late event is to be reported: not if only the worst are wanted, and there has been
     /// a worse one. To be called once for each. Any context.
     pub(crate) fn keep_worst(&self, late: &mut Late<K, D>) -> bool {
@@ -211,7 +118,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             self.suppressed(&Kernel::guard());
             return false;
         }
-        self.tracker.keep_worst(late)
+        self.engine.keep_worst(late)
     }
 
     /// Whether an alert raised now would be within the limit. For callers whose alert is expensive,
@@ -222,7 +129,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
     }
 
     fn suppressed(&self, guard: &<Kernel as Platform>::Guard) {
-        let stats = self.tracker.stats();
+        let stats = self.engine.stats();
         stats
             .here::<Kernel>(guard)
             .count(Counter::ALERTS_SUPPRESSED);
@@ -234,40 +141,26 @@ impl<const K: usize, const D: usize> Core<K, D> {
         if self.value(common::WORST) == 0 {
             return Some(late.threshold);
         }
-        self.tracker.raise_threshold(late)
+        self.engine.raise_threshold(late)
     }
 
-    /// Raises an alert, with the stack of its task if there is one, unless there has been a worse
-    /// one, see [`Core::keep_worst`]. Any context, also under the runqueue lock.
+    /// Raises an alert, unless there has been a worse one, see [`Core::keep_worst`]. Any context, also under the runqueue lock.
     #[cold]
-    pub(crate) fn raise(
-        &self,
-        guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
-        stack: &[u64],
-    ) {
+    pub(crate) fn raise(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
         if self.value(common::WORST) == 0 {
             // No copy: little of the stack may be left.
-            return self.raise_kept(guard, time, late, details, stack);
+            return self.raise_kept(guard, report);
         }
-        self.raise_worst(guard, time, late, details, stack);
+        self.raise_worst(guard, report);
     }
 
     /// Raises an alert if it is a new worst one.
     #[inline(never)]
-    fn raise_worst(
-        &self,
-        guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
-        stack: &[u64],
-    ) {
-        let mut late = *late;
+    fn raise_worst(&self, guard: &<Kernel as Platform>::Guard, report: &Report<'_, K, D>) {
+        let mut late = *report.late;
         if self.keep_worst(&mut late) {
-            self.raise_kept(guard, time, &late, details, stack);
+            let late = &late;
+            self.raise_kept(guard, &Report { late, ..*report });
         }
     }
 
@@ -276,17 +169,14 @@ impl<const K: usize, const D: usize> Core<K, D> {
     pub(crate) fn raise_kept(
         &self,
         guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
-        stack: &[u64],
+        report: &Report<'_, K, D>,
     ) {
-        let reason = match late.why {
+        let reason = match report.late.why {
             Why::Threshold => Reason::Threshold,
             Why::Timeout => Reason::Timeout,
             Why::LateEnd => Reason::Late,
         };
-        self.raise_as(reason, guard, time, late, details, stack);
+        self.raise_as(reason, guard, report);
     }
 
     /// Raises an alert for a reason that is not the event's, for an event that is to be reported,
@@ -297,37 +187,41 @@ impl<const K: usize, const D: usize> Core<K, D> {
         &self,
         reason: Reason,
         guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
-        stack: &[u64],
+        report: &Report<'_, K, D>,
     ) -> bool {
         let max = self.value(common::MAX_ALERTS);
         if max != 0 && !self.rate.take(Kernel::now(), max) {
             self.suppressed(guard);
             return false;
         }
-        let own = self.kind.tail.as_ref().map(|tail| (tail.of)(&late.data));
-        with_both(own, stack, |tail| {
-            self.record(reason, guard, time, late, details, tail, |alert| {
-                self.trace(alert, own.unwrap_or_default(), stack);
+        let own = self
+            .kind
+            .tail
+            .as_ref()
+            .map(|tail| (tail.of)(&report.late.data));
+        with_both(own, report.stack, |tail| {
+            self.record(reason, guard, report, tail, |alert| {
+                self.trace(alert, own.unwrap_or_default(), report.stack);
             });
         });
         true
     }
 
     /// Records an alert with the words of its tail, has it traced, and announces it.
-    #[allow(clippy::too_many_arguments, reason = "its caller has most of them")]
     fn record(
         &self,
         reason: Reason,
         guard: &<Kernel as Platform>::Guard,
-        time: u64,
-        late: &Late<K, D>,
-        details: &Details,
+        report: &Report<'_, K, D>,
         tail: &[u64],
         trace: impl FnOnce(&Alert),
     ) {
+        let Report {
+            time,
+            late,
+            details,
+            ..
+        } = *report;
         let mut alert = Alert {
             seq: 0,
             time,
@@ -343,7 +237,7 @@ impl<const K: usize, const D: usize> Core<K, D> {
             tail: tail.len() as u8,
             is_trusted: false,
         };
-        let stats = self.tracker.stats();
+        let stats = self.engine.stats();
         stats.here::<Kernel>(guard).count(Counter::ALERTS);
         let numbered = |seq| {
             alert.seq = seq;

@@ -5,12 +5,12 @@
 //! A probe that finds few cells left only requests growth (freelist.rs). The functions here are
 //! called where sleeping is allowed.
 
-use super::Tracker;
+use super::Engine;
 use crate::engine::{hash::Seed, platform::Platform};
 use kernel::prelude::*;
 
-impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// Creates a tracker for `capacity` live events that reports delays above `threshold`
+impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
+    /// Creates an engine for `capacity` live events that reports delays above `threshold`
     /// nanoseconds. Sleeps; fails with `EINVAL` for an impossible capacity, or `ENOMEM`.
     #[allow(dead_code, reason = "for tests; the module's trackers may grow")]
     pub(crate) fn new(capacity: u32, threshold: u64, seed: Seed) -> Result<Self> {

@@ -6,7 +6,7 @@
 //!   claim (changing) --> out of the table --> new key, data --> into the table --> publish
 //! ```
 //!
-//! It is [`Tracker::update`] with a move in the table in between: the cell remains the same, so the
+//! It is [`Engine::update`] with a move in the table in between: the cell remains the same, so the
 //! event keeps its start and its `timed_out`. During the move no other caller can use it, or
 //! find it by either key. Nothing is counted: it is one event all the time.
 //!
@@ -15,12 +15,12 @@
 //! place were written, as for any new event (event.rs, "Why no grace period is needed"). Any
 //! context, including NMI.
 
-use super::{Open, Tracker, Verdict};
+use super::{Engine, Open, Verdict};
 use crate::{
     engine::{event::Event, freelist::Cell, platform::Platform, stats::Counter}, //
 };
 
-impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Gives a live event another key, and lets `change` change it, or drop it; then its key does
     /// not matter. Returns the decision of `change`, if `key` was live.
     ///

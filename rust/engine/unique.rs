@@ -14,7 +14,7 @@
 //! later one takes it, or it takes itself. All follow one order, so there is no circle, and the
 //! last one always stays. Any context, including NMI.
 
-use super::{became, held::Reference, Begin, Tracker, Won};
+use super::{became, held::Reference, Begin, Engine, Won};
 use crate::{
     engine::{
         event::{Event, Life},
@@ -26,7 +26,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// An operation with a key that can be live only once begins at `start`.
     ///
     /// Any other event that is live under this key began earlier, and its end was missed: it is
@@ -47,7 +47,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
             .map_or_else(|lost| lost, |_| Begin::Started)
     }
 
-    /// Begins an event, as [`Tracker::event_in_unique`], and returns a reference to it. Fails with
+    /// Begins an event, as [`Engine::event_in_unique`], and returns a reference to it. Fails with
     /// the result of the begin.
     pub(crate) fn event_in_unique_held(
         &self,
@@ -61,7 +61,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// Begins an event for an operation that was found in flight at `start`: it began then, or
-    /// before. As [`Tracker::event_in_unique_held`]; see [`Event::publish_found`].
+    /// before. As [`Engine::event_in_unique_held`]; see [`Event::publish_found`].
     pub(crate) fn event_in_found(
         &self,
         guard: &P::Guard,

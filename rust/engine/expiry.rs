@@ -17,7 +17,7 @@
 //! The path takes no part in this, so all of the cost is here: a worker pays it, about once in a
 //! timeout. Runs in a context that may sleep; holds the guard for one event at a time.
 
-use super::{Late, Tracker, Why};
+use super::{Engine, Late, Why};
 use crate::{
     engine::{
         event::{Event, EventCopy, QuickCheck},
@@ -75,7 +75,7 @@ fn pass_over<'a, const K: usize, const D: usize>(
     found
 }
 
-impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
+impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
     /// Reports the events that have been live for their timeout at `now`, each once. `timeout`
     /// returns that of each, in nanoseconds; `u64::MAX` is never. None is less than `shortest`.
     ///
@@ -84,7 +84,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     /// pending all the time.
     ///
     /// Returns when the first of the events that have not timed out may do so: before that, none of
-    /// the checked ones can. At `now` means soon: an event was inside [`Tracker::update`] at that
+    /// the checked ones can. At `now` means soon: an event was inside [`Engine::update`] at that
     /// moment, or was changed when it timed out. Calls `cond_resched`, which may sleep, now and then,
     /// and after each report; holds the guard for one event at a time.
     pub(crate) fn expire<T>(

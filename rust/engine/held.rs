@@ -6,7 +6,7 @@
 //! does not prevent others from ending it. Its holder can read the event at any time, and end this
 //! event and no other of the same key. Any context, including NMI.
 
-use super::{became, Begin, Ended, Late, Tracker, When};
+use super::{became, Begin, Ended, Engine, Late, When};
 use crate::{
     engine::{
         event::{Event, EventCopy, GetRef},
@@ -18,7 +18,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Keeps an event's memory, live or ended. Returned by [`Tracker::put_ref`].
+/// Keeps an event's memory, live or ended. Returned by [`Engine::put_ref`].
 ///
 /// Not `Drop`: like a cell it outlives the call that took it.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ pub(crate) enum Lookup {
     TooMany,
 }
 
-impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
-    /// Begins an event, as [`Tracker::event_in`], and returns a reference to it. Fails with the
+impl<const K: usize, const D: usize, P: Platform> Engine<K, D, P> {
+    /// Begins an event, as [`Engine::event_in`], and returns a reference to it. Fails with the
     /// result of the begin.
     pub(crate) fn event_in_held(
         &self,
@@ -183,7 +183,7 @@ impl<const K: usize, const D: usize, P: Platform> Tracker<K, D, P> {
     }
 
     /// This very event was none: drops it, if it has not ended, and counts it as `gone`. Takes the
-    /// reference. Not inside [`Tracker::update`] of this event.
+    /// reference. Not inside [`Engine::update`] of this event.
     pub(crate) fn drop_held(&self, event: Reference) {
         let Reference(index) = event;
         let cell = self.pool.cell(index);

@@ -9,7 +9,7 @@ use crate::{
         histogram::{bucket_of, BUCKETS},
         platform::Platform,
         stats::{Counter, Summary},
-        tracker::{Begin, Tracker, Verdict, Why},
+        Begin, Verdict, Why,
     },
     host::Host,
 };
@@ -21,15 +21,15 @@ use std::{
     rc::Rc,
 };
 
-type Engine = Tracker<1, 2, Numa>;
+type Engine = crate::engine::Engine<1, 2, Numa>;
 
 fn engine(capacity: u32, threshold: u64) -> Engine {
     Engine::new(capacity, threshold, Seed::new(0x1234_5678, 0x9abc_def0)).unwrap()
 }
 
 /// The sums of stats.rs.
-fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D, P>) {
-    let total = |counter| tracker.stats().total(counter);
+fn sums_hold<const K: usize, const D: usize, P: Platform>(engine: &crate::engine::Engine<K, D, P>) {
+    let total = |counter| engine.stats().total(counter);
     assert_eq!(
         total(Counter::Attempts),
         total(Counter::Started)
@@ -38,7 +38,7 @@ fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D
             + total(Counter::Off)
             + total(Counter::Crowded)
     );
-    let pending = tracker.pending_count();
+    let pending = engine.pending_count();
     assert_eq!(
         total(Counter::Started),
         total(Counter::Ended)
@@ -48,10 +48,10 @@ fn sums_hold<const K: usize, const D: usize, P: Platform>(tracker: &Tracker<K, D
             + total(Counter::Gone)
     );
     let histogram: u64 = (0..BUCKETS)
-        .map(|bucket| tracker.stats().bucket(bucket))
+        .map(|bucket| engine.stats().bucket(bucket))
         .sum();
     assert_eq!(total(Counter::Ended), total(Counter::Negative) + histogram);
-    assert_eq!(tracker.free(), u64::from(tracker.capacity()) - pending);
+    assert_eq!(engine.free(), u64::from(engine.capacity()) - pending);
 }
 
 #[derive(Clone, Debug)]
@@ -439,7 +439,7 @@ proptest! {
 
 #[test]
 fn a_pool_of_one_serves_a_million_pairs() {
-    let engine = Tracker::<1, 1, Host<1>>::new(1, u64::MAX, Seed::new(3, 4)).unwrap();
+    let engine = crate::engine::Engine::<1, 1, Host<1>>::new(1, u64::MAX, Seed::new(3, 4)).unwrap();
     on::<Host<1>, _>(0, |guard| {
         for i in 0..1_000_000 {
             assert_eq!(engine.event_in(guard, &[i], i, &[i]), Begin::Started);
@@ -456,7 +456,8 @@ fn a_pool_of_one_serves_a_million_pairs() {
 #[test]
 fn thousands_of_one_key_are_hundreds() {
     for (attempts, at_once) in [(8_000, false), (8_000, true), (200_000, true)] {
-        let engine = Tracker::<1, 1, Host<1>>::new(300_000, 0, Seed::new(3, 4)).unwrap();
+        let engine =
+            crate::engine::Engine::<1, 1, Host<1>>::new(300_000, 0, Seed::new(3, 4)).unwrap();
         let engine = Rc::new(engine);
         let count = Rc::new(Cell::new(0u64));
         // The most atomic operations of one call.
@@ -481,7 +482,7 @@ fn thousands_of_one_key_are_hundreds() {
                 assert_eq!(engine.event_in(guard, &[key], 0, &[key]), Begin::Started);
             }
             let mut seen = vec![false; taken as usize];
-            let mut late = |late: &crate::engine::tracker::Late<1, 1>| {
+            let mut late = |late: &crate::engine::Late<1, 1>| {
                 let old = std::mem::replace(&mut seen[late.data[0] as usize], true);
                 assert!(!old, "twice");
             };

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! How an instance finds timed-out events, in its worker, and reports them.
+//!
+//! ```text
+//!   its worker: expire --> Engine::expire --> details --> raise (raise.rs)
+//!                             |
+//!                             +--> stack_of, before the event is known to have timed out
+//! ```
+//!
+//! # Contexts
+//!
+//! A task that may sleep.
+
+use super::{common, Core, Report};
+use crate::{
+    alert::record::Owner,
+    engine::{event::EventCopy, platform::Platform, Engine, Late},
+    record::Details,
+    sys::{periodic, platform::Kernel, stack::Stack},
+};
+
+/// The shortest pause between two searches for timed-out events, in nanoseconds.
+const MIN_PAUSE_NS: u64 = 500_000;
+
+/// The nanoseconds until the next search for timed-out events, after one that began at `began` and
+/// returned `first`, with timeouts of `shortest` or more.
+///
+/// Half of the time by which an alert may be late, max(1 ms, timeout / 16), is for the pause; the
+/// other half is for the timer, the worker and the search. A long search takes at most half of a
+/// CPU.
+pub(crate) fn until_next_search(began: u64, shortest: u64, first: Option<u64>) -> u64 {
+    let done = Kernel::now();
+    // An event that begins after `began` cannot time out before this.
+    let unseen = began.saturating_add(shortest);
+    let due = first.map_or(unseen, |first| first.min(unseen));
+    let pause = (shortest / 32)
+        .max(MIN_PAUSE_NS)
+        .max(done.saturating_sub(began));
+    due.saturating_sub(done).max(pause)
+}
+
+impl<const K: usize, const D: usize> Core<K, D> {
+    /// Reports timed-out events. Returns the nanoseconds until the next event can time out, `None`
+    /// if there is no timeout. May sleep.
+    ///
+    /// `owner` is the task that an event belongs to: its current stack goes into the alert. An
+    /// event that `can_time_out` refuses is skipped; `settle` completes the copy of one that is due;
+    /// one without `details` is counted but not reported.
+    pub(crate) fn expire(
+        &self,
+        owner: fn(&[u64; D]) -> Owner,
+        can_time_out: fn(&[u64; D]) -> bool,
+        settle: fn(&mut Late<K, D>),
+        details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
+    ) -> Option<u64> {
+        self.expire_in(
+            &self.engine,
+            |late| *late,
+            owner,
+            can_time_out,
+            settle,
+            details,
+        )
+    }
+
+    /// Searches another engine for timed-out events: `as_own` converts the due ones to events of
+    /// this one.
+    pub(crate) fn expire_in<const L: usize>(
+        &self,
+        engine: &Engine<L, D, Kernel>,
+        as_own: fn(&Late<L, D>) -> Late<K, D>,
+        owner: fn(&[u64; D]) -> Owner,
+        can_time_out: fn(&[u64; D]) -> bool,
+        settle: fn(&mut Late<K, D>),
+        mut details: impl FnMut(&Late<K, D>, u64) -> Option<Details>,
+    ) -> Option<u64> {
+        let timeout = self.value(common::TIMEOUT);
+        if timeout == 0 {
+            return None;
+        }
+        let now = Kernel::now();
+        let look = |event: &EventCopy<L, D>| {
+            if self.may_raise() {
+                self.stack_of(owner(&event.data), event.start)
+            } else {
+                Stack::EMPTY
+            }
+        };
+        let report = |guard: &<Kernel as Platform>::Guard, late: &Late<L, D>, stack: &Stack| {
+            let mut late = as_own(late);
+            settle(&mut late);
+            let now = late.start.wrapping_add(late.delay);
+            if let Some(details) = details(&late, now) {
+                self.raise(
+                    guard,
+                    &Report {
+                        time: now,
+                        late: &late,
+                        details: &details,
+                        stack: stack.entries(),
+                    },
+                );
+            }
+        };
+        let timeout_of = |event: &EventCopy<L, D>| {
+            if can_time_out(&event.data) {
+                timeout
+            } else {
+                u64::MAX
+            }
+        };
+        let first = engine.expire(
+            now,
+            timeout,
+            timeout_of,
+            periodic::cond_resched,
+            look,
+            report,
+        );
+        Some(until_next_search(now, timeout, first))
+    }
+
+    /// The current stack of the owner of an event that began at `start`, as deep as `stack` says.
+    /// Empty if the event has no owner, or if the owner is running or is the caller. May sleep.
+    pub(crate) fn stack_of(&self, owner: Owner, start: u64) -> Stack {
+        let depth = self.depth();
+        if depth == 0 || owner.tid == 0 {
+            return Stack::EMPTY;
+        }
+        Stack::of(owner.tid, depth, |start_time| {
+            owner.is_task_started_at(start_time, start)
+        })
+    }
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Self-tests of what is assumed about the kernel; see assumptions.rs.
+ */
+#include <linux/delay.h>
+#include <linux/hrtimer.h>
+#include <linux/sched.h>
+#include <linux/spinlock.h>
+#include <linux/tracepoint.h>
+#include <linux/workqueue.h>
+
+#include "helpers.h"
+
+/* The end of the wait for kthreadd to sleep, in milliseconds. */
+#define LT_ASLEEP_MS 20
+
+bool lt_assume_asleep(bool (*see)(struct task_struct *task))
+{
+	struct task_struct *kthreadd = lt_task_find(2);
+	bool holds = true;
+	int i;
+
+	if (!kthreadd)
+		return true;
+	/* A task that is preempted on its way to sleep is queued: look again. */
+	for (i = 0; i < LT_ASLEEP_MS; i++) {
+		unsigned long flags;
+
+		raw_spin_lock_irqsave(&kthreadd->pi_lock, flags);
+		holds = !(READ_ONCE(kthreadd->__state) & TASK_INTERRUPTIBLE) ||
+			 READ_ONCE(kthreadd->on_cpu) || see(kthreadd);
+		raw_spin_unlock_irqrestore(&kthreadd->pi_lock, flags);
+		if (holds)
+			break;
+		fsleep(USEC_PER_MSEC);
+	}
+	lt_task_put(kthreadd);
+	return holds;
+}
+
+bool lt_assume_throttle_work(void)
+{
+	struct task_struct *kthreadd = lt_task_find(2);
+	bool throttles = kthreadd && lt_task_throttles(kthreadd);
+
+	if (kthreadd)
+		lt_task_put(kthreadd);
+	return !throttles;
+}
+
+static bool lt_woken_unlocked;
+
+static notrace void lt_assume_waking(void *data, struct task_struct *wakee)
+{
+	/* A task that wakes itself has not gone to sleep, and takes no lock. */
+	if (wakee != current && !lt_task_waking_locked(wakee))
+		WRITE_ONCE(lt_woken_unlocked, true);
+}
+
+static void lt_assume_work(struct work_struct *work)
+{
+}
+
+bool lt_assume_waking_lock(void)
+{
+	struct tracepoint *waking = lt_tracepoint_find("sched_waking");
+	struct work_struct work;
+
+	/* Trackers that need the tracepoint are not available without it. */
+	if (!waking)
+		return true;
+	if (tracepoint_probe_register(waking, lt_assume_waking, NULL))
+		return true;
+	INIT_WORK_ONSTACK(&work, lt_assume_work);
+	schedule_work(&work);
+	flush_work(&work);
+	destroy_work_on_stack(&work);
+	tracepoint_probe_unregister(waking, lt_assume_waking, NULL);
+	tracepoint_synchronize_unregister();
+	return !READ_ONCE(lt_woken_unlocked);
+}
+
+static enum hrtimer_restart lt_assume_timer(struct hrtimer *timer)
+{
+	return HRTIMER_NORESTART;
+}
+
+bool lt_assume_hrtimer(bool (*see)(struct hrtimer *timer, u32 clock,
+				   u64 due, u64 latest, u64 function))
+{
+	/* In the order of Timer::clock. */
+	static const clockid_t clocks[] = {
+		CLOCK_MONOTONIC, CLOCK_REALTIME, CLOCK_BOOTTIME, CLOCK_TAI,
+	};
+	struct hrtimer timer;
+	bool holds = true;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(clocks) && holds; i++) {
+		/* Never started. */
+		hrtimer_setup_on_stack(&timer, lt_assume_timer, clocks[i],
+				       HRTIMER_MODE_ABS);
+		hrtimer_set_expires_range_ns(&timer, NSEC_PER_SEC, 7);
+		holds = see(&timer, i, NSEC_PER_SEC, NSEC_PER_SEC + 7,
+			    (unsigned long)lt_assume_timer);
+		destroy_hrtimer_on_stack(&timer);
+	}
+	return holds;
+}

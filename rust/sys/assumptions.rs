@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! What is assumed about the inside of the kernel, beyond what its headers promise.
+//!
+//! ```text
+//!   load: check() -- each self-test, once --> those that failed, a bit each
+//!                                                  |
+//!   `trackers`, a new instance: Kind::missing --> missing(the assumptions of the tracker)
+//! ```
+//!
+//! A tracker that relies on one names it in its `Kind::missing`:
+//! on a kernel where the self-test fails it is not available, and `trackers` says why.
+//!
+//! | assumption | read from | relied on by |
+//! |---|---|---|
+//! | [`QUEUED`] | `activate_task`, `block_task`, `__block_task`, `set_delayed`, `finish_task` in kernel/sched | [`TaskRef::is_awake`], [`TaskRef::is_asleep`] |
+//! | [`WAKING_LOCK`] | `try_to_wake_up` in kernel/sched/core.c | [`TaskRef::may_be_woken_now`] |
+//! | [`THROTTLE_WORK`] | `init_cfs_throttle_work`, `task_throttle_setup_work` in kernel/sched/fair.c | [`TaskRef::is_to_be_throttled`] |
+//! | [`TIMER_BASE`] | `__hrtimer_setup`, `hrtimer_update_base` in kernel/time/hrtimer.c | [`HighRes::read`] |
+//!
+//! All were read in Linux 7.2. Two more have no self-test here, because nothing wrong follows where
+//! they do not hold. The members that lead from a work to the name of its workqueue are found by their
+//! types (workqueue.c); where they are not found, works have no queue names. The types of per-CPU
+//! variables of x86 are asserted when this is compiled (helpers.c).
+//!
+//! A self-test that cannot see its case, such as a task asleep at that moment, counts as passed: it
+//! has nothing against the assumption. None starts a timer, changes a task, or takes more than 20 ms
+//! and a grace period.
+
+use crate::{
+    engine::platform::Platform,
+    sys::{
+        atomic::{Atomic, Relaxed},
+        bindings as helpers,
+        platform::Kernel,
+        task::TaskRef,
+        timer::HighRes, //
+    },
+};
+use core::ffi::CStr;
+use kernel::{bindings, prelude::*};
+
+/// What a self-test has to show.
+pub(crate) struct Assumption {
+    /// Its bit in [`FAILED`].
+    bit: u64,
+    /// The text of it, for people.
+    text: &'static CStr,
+    /// The self-test. Sleeps.
+    holds: fn() -> bool,
+}
+
+/// A task that is runnable has an `on_rq` of 1, and `se.on_rq` if it is of the fair class; one that
+/// sleeps has neither, or `se.sched_delayed`.
+pub(crate) static QUEUED: Assumption = Assumption {
+    bit: 1,
+    text: c"a task that is runnable has on_rq=1",
+    holds: is_queued_while_runnable,
+};
+
+/// Each waking of another task has its `pi_lock` at `sched_waking`.
+pub(crate) static WAKING_LOCK: Assumption = Assumption {
+    bit: 2,
+    text: c"a waking holds pi_lock of the wakee",
+    // SAFETY: The module is loading: it may sleep, and runs once.
+    holds: || unsafe { helpers::lt_assume_waking_lock() },
+};
+
+/// The work that throttles a task points to itself while it is not queued.
+pub(crate) static THROTTLE_WORK: Assumption = Assumption {
+    bit: 4,
+    text: c"sched_throttle_work points to itself while idle",
+    // SAFETY: No requirements.
+    holds: || unsafe { helpers::lt_assume_throttle_work() },
+};
+
+/// The base of a timer of high resolution has its clock, and its time minus `CLOCK_MONOTONIC`.
+pub(crate) static TIMER_BASE: Assumption = Assumption {
+    bit: 8,
+    text: c"the base of an hrtimer has its clock and offset",
+    // SAFETY: The function is the one that is expected.
+    holds: || unsafe { helpers::lt_assume_hrtimer(Some(is_timer_as_set)) },
+};
+
+static ALL: [&Assumption; 4] = [&QUEUED, &WAKING_LOCK, &THROTTLE_WORK, &TIMER_BASE];
+
+/// Those that do not hold.
+static FAILED: Atomic<u64> = Atomic::new(0);
+
+/// Runs the self-tests, and logs the ones that fail. Sleeps; to be called once, on load, before there
+/// are instances.
+pub(crate) fn check() {
+    for assumption in ALL {
+        if !(assumption.holds)() {
+            let text = assumption.text.to_str().unwrap_or("?");
+            pr_warn!("this kernel is not as assumed: {text}; the trackers that need this are unavailable\n");
+            // Relaxed: read by those who find the files of the module, which are made later.
+            FAILED.add(assumption.bit, Relaxed);
+        }
+    }
+}
+
+/// The first of these assumptions that does not hold, if any.
+pub(crate) fn missing(needed: &[&'static Assumption]) -> Option<&'static CStr> {
+    // Relaxed: as in `check`.
+    let failed = FAILED.load(Relaxed);
+    let mut needed = needed.iter();
+    needed.find(|one| failed & one.bit != 0).map(|one| one.text)
+}
+
+/// Whether `missing` is the text of an assumption.
+pub(crate) fn is_one(missing: &CStr) -> bool {
+    ALL.iter().any(|one| one.text == missing)
+}
+
+/// The number at the end of the text of [`QUEUED`]: the self-test compares with what the text says.
+fn on_rq_of_queued() -> u32 {
+    let bytes = QUEUED.text.to_bytes();
+    let last = bytes
+        .last()
+        .map_or(core::ptr::null(), |byte| core::ptr::from_ref(byte));
+    // SAFETY: It points to a byte of a static string that is not empty. Volatile: read from where
+    // the text is, so that a copy of this module with another number has a self-test that fails
+    // (tests/vm/assumptions.sh).
+    u32::from(unsafe { last.read_volatile() }.wrapping_sub(b'0'))
+}
+
+fn is_queued_while_runnable() -> bool {
+    let expected = on_rq_of_queued();
+    // More than once: a change of its priority takes the task off its queue for a moment.
+    let is_here = (0..100).any(|_| {
+        let _guard = Kernel::guard();
+        TaskRef::with_current(|task| {
+            task.on_rq() == expected && task.is_awake() && task.may_run() && task.is_on_cpu()
+        })
+    });
+    // SAFETY: The function is the one that is expected.
+    is_here && unsafe { helpers::lt_assume_asleep(Some(is_asleep)) }
+}
+
+/// # Safety
+///
+/// The task is valid, and its `pi_lock` held.
+unsafe extern "C" fn is_asleep(task: *mut bindings::task_struct) -> bool {
+    // SAFETY: The function's contract.
+    let task = unsafe { TaskRef::from_raw(task) };
+    task.is_asleep() && !task.is_awake()
+}
+
+/// Whether a timer is read as it was set; `clock` is its [`Timer::clock`](super::timer::Timer).
+///
+/// # Safety
+///
+/// The timer was set up.
+unsafe extern "C" fn is_timer_as_set(
+    timer: *mut bindings::hrtimer,
+    clock: u32,
+    due: u64,
+    latest: u64,
+    function: u64,
+) -> bool {
+    // SAFETY: The function's contract.
+    let timer = unsafe { HighRes::from_raw(timer) };
+    let read = timer.read();
+    read.clock == clock as usize
+        && read.due.wrapping_add(read.offset) == due
+        && read.latest.wrapping_add(read.offset) == latest
+        && read.function == function
+        && (clock != 0 || (read.offset == 0 && timer.read_monotonic().is_some()))
+}
