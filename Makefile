@@ -4,7 +4,7 @@
 # (The kernel's build system reads Kbuild, not this file.)
 
 .DEFAULT_GOAL := all
-.PHONY: all help env module user install uninstall deb demo test test-debug test-long check bench vm clean distclean
+.PHONY: all help env module user install uninstall deb demo test test-debug test-long matrix check bench vm clean distclean
 
 # make test T=lttng runs the tests with that word in their name
 T ?=
@@ -68,6 +68,9 @@ test-debug: ## run the tests of the virtual machine on a kernel with KASAN, lock
 
 test-long: ## tests on their other kernel and with their longer parts, models with more interruptions, traces changed at random, stress for minutes on stock, rt and debug kernels, data races on one with KCSAN [K=part]
 	@set -f; tests/run-long $(K)
+
+matrix: ## build and boot on the kernels of forky, trixie-backports, sid and experimental; the table is in Documentation/status.md [K="suite..."]
+	@set -f; scripts/matrix $(K)
 
 check: ## check the form: formatting, lints, documentation, unsafe code, shell, words
 	@scripts/check
