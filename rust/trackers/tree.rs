@@ -16,7 +16,7 @@
 //! - a task that was woken on such a path, and runs, as an event of the engine, by the address of
 //!   the task: a task has one tip at most, or two (`tips`, `doubts`);
 //! - a work item that was queued on such a path, and a function that is queued for another CPU, by
-//!   their addresses (`handed`).
+//!   their addresses (`deferred`).
 //!
 //! The path travels with the tip; a branch copies it. It becomes text only when it is read. The sum
 //! of its steps is the delay, exactly (`path`).
@@ -30,8 +30,8 @@
 //!
 //! See sys/causes.rs and sys/sched.rs.
 
+mod deferred;
 mod doubts;
-mod handed;
 mod leaving;
 pub(super) mod path;
 mod probes;
@@ -484,7 +484,7 @@ impl probed::Probes<1, DATA, Slots> for Tree {
     }
 
     fn details(core: &Core<1, DATA>, late: &Late<1, DATA>, _: u64) -> Option<Details> {
-        if handed::is_cancelled(&late.key, &late.data) {
+        if deferred::is_cancelled(&late.key, &late.data) {
             return None;
         }
         tasks::reported(core, show::details(&late.data, show::End::None))

@@ -705,7 +705,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_on_is_told() {
+    fn deferred_work_is_named() {
         let steps =
             parse("irq:29@1+0 queue:f@1+10 work:f@0+300 call:g@0+20 called:g@1+400 waking:7@1+5")
                 .unwrap();

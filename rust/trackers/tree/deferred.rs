@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is handed on: work items to workers, functions to other CPUs, timers of the wheel to a tick.
+//! Deferred work: items for workers, functions for other CPUs, timers of the wheel for a tick.
 //!
 //! ```text
 //!   on a path                                    in a worker
@@ -34,7 +34,7 @@
 //!
 //! # Contexts
 //!
-//! See sys/handed.rs and sys/workqueue.rs.
+//! See sys/deferred.rs and sys/workqueue.rs.
 
 use super::{
     follows,
@@ -50,7 +50,7 @@ use crate::{
         tracker::{step::Next, Verdict},
     },
     sys::{
-        handed::{self, Followed, WheelTimer},
+        deferred::{self, Followed, WheelTimer},
         kthread_work,
         platform::Kernel,
         task::{Context, TaskRef},
@@ -97,7 +97,7 @@ pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
     }
 }
 
-impl handed::Observer for Probes {
+impl deferred::Observer for Probes {
     fn followed(&self) -> Followed {
         let [works, calls, wheel] =
             [WORKS, CALLS, WHEEL].map(|hop| follows(self.core.halves(HOPS), hop));
@@ -110,7 +110,7 @@ impl handed::Observer for Probes {
 
     fn call_requested(&self, guard: &Guard, call: u64, function: u64) {
         TaskRef::with_current(|current| {
-            self.hand_on(guard, &current, call | CALL, Kind::Call, function);
+            self.defer(guard, &current, call | CALL, Kind::Call, function);
         });
     }
 
@@ -183,7 +183,7 @@ impl Probes {
             // It waits once at a time: what is left of an earlier time was cancelled.
             let tracker = self.core.tracker();
             tracker.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
-            self.hand_on(guard, &current, key, Kind::Queue, function);
+            self.defer(guard, &current, key, Kind::Queue, function);
         });
     }
 
@@ -211,7 +211,7 @@ impl Probes {
     }
 
     /// Makes a tip, if this is on a path that is wanted: of what waits to be done elsewhere.
-    fn hand_on(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
+    fn defer(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
         let context = Context::current();
         let may_be = context != Context::Task || self.may_be_on_a_way(guard, current);
         // Our own readers (trap 9).
