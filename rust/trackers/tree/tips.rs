@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Tips: tasks on a path, from being woken to its end.
+//! Tips: tasks on a chain, from being woken to its end.
 //!
 //! ```text
 //!                   woken              switched in                   target, and at its end
@@ -36,15 +36,15 @@
 //! address be used again all the same, the start time of the task differs.
 
 use super::{
-    owner,
-    path::{
-        self, note, task, Counts, Kind, Look, Path, Spent, State, Step, Words, COUNTS, LAST,
+    chain::{
+        self, note, task, Chain, Counts, Kind, Look, Spent, State, Step, Words, COUNTS, LAST,
         MERGED, NOTES, PLACE, SLEPT, WAKER, WOKEN,
     },
+    owner,
+    percpu::Logs,
     settled,
     show::{self, End},
-    slots::Logs,
-    tasks, with_path, Extra, Guard, InData, Probes, BLOCKED, DATA, END, NOTES_AT, PATH_AT, PRIO,
+    tasks, with_chain, Extra, Guard, InData, Probes, BLOCKED, CHAIN_AT, DATA, END, NOTES_AT, PRIO,
     SWITCH, USER,
 };
 use crate::{
@@ -71,7 +71,7 @@ const IRQ_WORK: u64 = u64::from_le_bytes(*b"irq_work");
 const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
 const IRQ_MASK: u64 = u32::MAX as u64;
 
-/// A thread whose path has left out this many steps when it sleeps in the middle of its work has jobs
+/// A thread whose chain has left out this many steps when it sleeps in the middle of its work has jobs
 /// of which each begins so.
 const ENDLESS: u64 = 64;
 
@@ -90,37 +90,37 @@ pub(super) fn subject(of: &TaskRef<'_>) -> u64 {
 
 #[inline(always)]
 pub(super) fn counts(tip: &Tip<'_>) -> Counts {
-    Counts(tip.word(PATH_AT + COUNTS))
+    Counts(tip.word(CHAIN_AT + COUNTS))
 }
 
-/// The path of a tip, without what is noted; or of an event that may begin.
+/// The chain of a tip, without what is noted; or of an event that may begin.
 pub(super) struct InTip<'a>(pub(super) Tip<'a>);
 
 impl Look for InTip<'_> {
     #[inline(always)]
     fn get(&self, at: usize) -> u64 {
-        self.0.word(PATH_AT + at)
+        self.0.word(CHAIN_AT + at)
     }
 }
 
 impl Words for InTip<'_> {
     #[inline(always)]
     fn set(&mut self, at: usize, word: u64) {
-        self.0.set_word(PATH_AT + at, word);
+        self.0.set_word(CHAIN_AT + at, word);
     }
 }
 
-/// The path of a tip, read-only, without what is noted.
+/// The chain of a tip, read-only, without what is noted.
 struct Seen<'a, 'b>(&'a Tip<'b>);
 
 impl Look for Seen<'_, '_> {
     #[inline(always)]
     fn get(&self, at: usize) -> u64 {
-        self.0.word(PATH_AT + at)
+        self.0.word(CHAIN_AT + at)
     }
 }
 
-/// Whether a tip's path is all that is known of it, but for the number of wakings.
+/// Whether a tip's chain is all that is known of it, but for the number of wakings.
 #[inline(always)]
 pub(super) fn is_settled(tip: &Tip<'_>) -> bool {
     tip.word(NOTES_AT + SLEPT) | tip.word(NOTES_AT + WOKEN) == 0
@@ -169,23 +169,23 @@ enum Taken<'a> {
 }
 
 impl Taken<'_> {
-    /// Appends it to a path, at `now`.
+    /// Appends it to a chain, at `now`.
     #[inline(always)]
-    fn append_to(self, path: &mut impl Words, now: u64) {
+    fn append_to(self, chain: &mut impl Words, now: u64) {
         match self {
             Taken::Out(step, next, spent) => {
                 if step.kind == Kind::Preempted && !next.is_idle() {
-                    path.push_named(now, step, next.comm());
+                    chain.push_named(now, step, next.comm());
                 } else {
-                    path.push(now, step);
+                    chain.push(now, step);
                 }
                 if step.kind == Kind::Preempted {
-                    let mut counts = path.counts();
+                    let mut counts = chain.counts();
                     counts.add_preempted();
-                    path.set_counts(counts);
+                    chain.set_counts(counts);
                 }
                 if let Some(spent) = spent {
-                    path.push_wait(step.cpu, spent);
+                    chain.push_wait(step.cpu, spent);
                 }
             }
             Taken::Switch(cpu, next, is_named, spent) => {
@@ -196,21 +196,21 @@ impl Taken<'_> {
                         counts.set_state(State::Running);
                     }
                 };
-                path.set(PLACE, tasks::place(next, cpu).to_word());
+                chain.set(PLACE, tasks::place(next, cpu).to_word());
                 if spent.is_none() && !is_named {
-                    return path.push_and(now, step, runs);
+                    return chain.push_and(now, step, runs);
                 }
                 if let Some((spent, logs, least)) = spent {
                     let name = is_named.then(|| next.comm());
-                    path.push_waited(now, step, name, spent, |since, noted| {
+                    chain.push_waited(now, step, name, spent, |since, noted| {
                         logs.rivals(since, noted, least)
                     });
                 } else {
-                    path.push_named(now, step, next.comm());
+                    chain.push_named(now, step, next.comm());
                 }
-                let mut counts = path.counts();
+                let mut counts = chain.counts();
                 runs(&mut counts);
-                path.set_counts(counts);
+                chain.set_counts(counts);
             }
         }
     }
@@ -228,16 +228,16 @@ impl Taken<'_> {
     /// By value, so that the other case keeps all of it in registers.
     #[inline(never)]
     fn append_unsettled(self, mut tip: Tip<'_>, now: u64) {
-        let mut path = settled_path(&tip);
-        self.append_to(&mut path, now);
-        store(&mut tip, &path);
+        let mut chain = settled_chain(&tip);
+        self.append_to(&mut chain, now);
+        store(&mut tip, &chain);
     }
 }
 
 /// When the last step was taken, without those that are noted.
 #[inline(always)]
 pub(super) fn last(tip: &Tip<'_>) -> u64 {
-    tip.word(PATH_AT + LAST)
+    tip.word(CHAIN_AT + LAST)
 }
 
 #[inline(always)]
@@ -245,13 +245,13 @@ fn notes(tip: &Tip<'_>) -> [u64; NOTES] {
     core::array::from_fn(|at| tip.word(NOTES_AT + at))
 }
 
-/// Whether it is that of a task that was switched in, and not the next one.
+/// Whether the tip belongs to a task that was switched in; `false` for the next tip of that task.
 #[inline(always)]
 pub(super) fn is_running(tip: &Tip<'_>) -> bool {
     is_of_running(counts(tip))
 }
 
-/// The same, of its counts.
+/// Whether a tip with these counts belongs to a task that was switched in.
 #[inline(always)]
 pub(super) fn is_of_running(counts: Counts) -> bool {
     matches!(counts.state(), State::Running | State::Leaving)
@@ -282,10 +282,10 @@ pub(super) fn is_softirq_thread(task: &TaskRef<'_>) -> bool {
     task.is_kthread() && [KSOFTIRQD, KTIMERS].contains(&task.comm()[0])
 }
 
-/// Stores the path of a tip whose notes it contains. The number of wakings belongs to the wakers.
-fn store(tip: &mut Tip<'_>, path: &Path) {
-    const _: () = assert!(PATH_AT + path::WORDS == NOTES_AT && MERGED == NOTES - 1);
-    tip.set_words::<PATH_AT, { path::WORDS }>(path);
+/// Stores the chain of a tip whose notes it contains. The number of wakings belongs to the wakers.
+fn store(tip: &mut Tip<'_>, chain: &Chain) {
+    const _: () = assert!(CHAIN_AT + chain::WORDS == NOTES_AT && MERGED == NOTES - 1);
+    tip.set_words::<CHAIN_AT, { chain::WORDS }>(chain);
     tip.set_words::<NOTES_AT, MERGED>(&[0; MERGED]);
 }
 
@@ -323,16 +323,16 @@ impl Probes {
         self.task_woken(guard, current, wakee);
     }
 
-    /// After an interrupt, on top of a task that has nothing to do with it (trap 2). The way is that of
+    /// After an interrupt, on top of a task that has nothing to do with it (trap 2). The chain is that of
     /// the softirq.
     #[inline(never)]
     fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
         if wakee.is_awake() {
             return;
         }
-        let (now, task, subject) = (self.own.now(guard), wakee.address(), subject(&wakee));
-        if !now.wake_known_thread(task, subject) && wakee.cpu() == tasks::this_cpu(guard) {
-            now.wake_thread(task, subject, wakee.comm());
+        let (on_cpu, task, subject) = (self.own.cpu(guard), wakee.address(), subject(&wakee));
+        if !on_cpu.wake_known_thread(task, subject) && wakee.cpu() == tasks::this_cpu(guard) {
+            on_cpu.wake_thread(task, subject, wakee.comm());
         }
     }
 
@@ -373,7 +373,7 @@ impl Probes {
                 return;
             }
         }
-        if Context::current() == Context::Task && !self.may_be_on_a_way(guard, &current) {
+        if Context::current() == Context::Task && !self.may_be_on_chain(guard, &current) {
             return;
         }
         let now = Kernel::now();
@@ -384,27 +384,27 @@ impl Probes {
             return self.woken_colder(guard, current, wakee, now, None);
         };
         let waking = Waking::new(wakee, cpu, now, None);
-        let mut path = InTip(draft.open());
+        let mut chain = InTip(draft.open());
         let is_of_thread = || waking.is_of_thread();
         // Asked for once more, where it is needed: before, it would have to be kept.
         let context = Context::current();
-        let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
+        let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
         let Some(start) = start else { return };
-        if !self.branch(&mut path, &waking) {
+        if !self.branch(&mut chain, &waking) {
             return self.core.tracker().filtered(guard);
         }
-        let InTip(mut tip) = path;
+        let InTip(mut tip) = chain;
         tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(&wakee).to_words());
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
         draft.begin(&key(&wakee), start);
     }
 
     /// Whether what is done here by a task, or on top of the idle one with interrupts off, may be on
-    /// a path.
+    /// a chain.
     #[inline(always)]
-    pub(super) fn may_be_on_a_way(&self, guard: &Guard, current: &TaskRef<'_>) -> bool {
-        let now = self.own.now(guard);
-        now.is_running(current.address()) || now.is_calling()
+    pub(super) fn may_be_on_chain(&self, guard: &Guard, current: &TaskRef<'_>) -> bool {
+        let on_cpu = self.own.cpu(guard);
+        on_cpu.is_running(current.address()) || on_cpu.is_calling()
     }
 
     /// Notes a waking when this CPU has no hot cell, or the task seems to be awake.
@@ -421,12 +421,12 @@ impl Probes {
         let cpu = tasks::this_cpu(guard);
         let waking = Waking::new(wakee, cpu, now, doubt);
         let mut data = [0; DATA];
-        let mut path = InData(&mut data);
+        let mut chain = InData(&mut data);
         let (context, is_of_thread) = (Context::current(), || waking.is_of_thread());
-        let start = self.way(guard, context, &current, &mut path, cpu, is_of_thread);
+        let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
         let Some(start) = start else { return };
         let tracker = self.core.tracker();
-        if !self.branch(&mut path, &waking) {
+        if !self.branch(&mut chain, &waking) {
             return tracker.filtered(guard);
         }
         data[..Owner::WORDS].copy_from_slice(&tasks::owner(&wakee).to_words());
@@ -437,8 +437,8 @@ impl Probes {
         }
     }
 
-    /// Notes another cause for what is on its way: for the task at this address. Returns whether it
-    /// has a tip. Two at the same time may count as one: a waker, and the interrupt of a thread.
+    /// Notes another cause for the tip of the task at this address. Returns whether there
+    /// is one. Two at the same time may count as one: a waker, and the interrupt of a thread.
     pub(super) fn merge(&self, guard: &Guard, task: u64) -> bool {
         const AT: usize = NOTES_AT + MERGED;
         let more = |tip: &Tip<'_>| tip.word(AT).wrapping_add(1);
@@ -446,24 +446,24 @@ impl Probes {
         tracker.note(guard, &[task], |_| true, AT, more)
     }
 
-    /// A task is woken on this path: continues it, for a new tip. Returns whether that is wanted.
+    /// A task is woken on this chain: continues it, for a new tip. Returns whether that is wanted.
     #[inline(always)]
-    fn branch(&self, path: &mut impl Words, waking: &Waking<'_>) -> bool {
+    fn branch(&self, chain: &mut impl Words, waking: &Waking<'_>) -> bool {
         let wakee = waking.wakee;
         let is_hop = wakee.is_of_kernel();
         let mut is_target = !is_hop;
         // Mostly there is no filter.
         let is_wanted = if self.core.are_default(Self::ORIGINS | TARGETS) {
-            !path.counts().is_refused()
+            !chain.counts().is_refused()
         } else {
-            is_target = self.is_target(wakee, path.first_cpu());
-            self.is_origin_wanted(path) && (is_target || is_hop)
+            is_target = self.is_target(wakee, chain.first_cpu());
+            self.is_origin_wanted(chain) && (is_target || is_hop)
         };
         if !is_wanted {
             return false;
         }
-        path.set(PLACE, tasks::place(&wakee, waking.step.cpu).to_word());
-        path.push_and(waking.now, waking.step, |counts| {
+        chain.set(PLACE, tasks::place(&wakee, waking.step.cpu).to_word());
+        chain.push_and(waking.now, waking.step, |counts| {
             counts.set_target(is_target);
             match waking.doubt {
                 None => counts.set_state(State::Waking),
@@ -474,13 +474,13 @@ impl Probes {
             // The CPU where it has been; should it move, `moved` is next.
             let waits_for = wakee.cpu();
             if let Some(spent) = self.own.begin_wait(waits_for, waking.now) {
-                path.push_wait(waits_for, spent);
+                chain.push_wait(waits_for, spent);
             }
         }
         true
     }
 
-    /// Whether the filter accepts a task that is woken, on a path that began on this CPU, as a target.
+    /// Whether the filter accepts a task that is woken, on a chain that began on this CPU, as a target.
     #[inline(never)]
     fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
         let core = &self.core;
@@ -511,14 +511,14 @@ impl Probes {
         next: TaskRef<'_>,
         state: Sleep,
     ) {
-        if self.own.now(guard).is_leaving() {
+        if self.own.cpu(guard).is_leaving() {
             return self.leaving_switched_out(guard, &prev, &next, state);
         }
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
         let (tracker, key) = (self.core.tracker(), key(&prev));
         if !state.is_dead() && !state.is_runnable() && goes_on(state) {
             let is_lock = state.is_lock_wait();
-            let on_cpu = self.own.now(guard);
+            let on_cpu = self.own.cpu(guard);
             let mut is_endless = false;
             let sleeps = |tip: &Tip<'_>| {
                 let counts = counts(tip);
@@ -553,7 +553,9 @@ impl Probes {
         let report = move |late: &Late<1, DATA>| {
             let (kind, subject) = (Kind::Block, subject(&prev));
             let step = Step { kind, cpu, subject };
-            self.report(guard, late, End::Blocked, |path, end| path.push(end, step));
+            self.report(guard, late, End::Blocked, |chain, end| {
+                chain.push(end, step)
+            });
         };
         // In line: it has a tip.
         if let Some((hash, hits)) = tracker.seek(guard, &key) {
@@ -584,12 +586,12 @@ impl Probes {
     #[inline(always)]
     pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
         if let Some((hash, hits)) = self.core.tracker().seek(guard, &key(&next)) {
-            self.switched_in_on_path(guard, next, hash, hits);
+            self.switched_in_on_chain(guard, next, hash, hits);
         }
     }
 
-    /// Drops the path of a thread that only seems to be in the middle of its work. If it is being woken,
-    /// that has been noted, or begins its next path.
+    /// Drops the chain of a thread that only seems to be in the middle of its work. If it is being woken,
+    /// that has been noted, or begins its next chain.
     #[cold]
     #[inline(never)]
     fn give_up(&self, guard: &Guard, prev: &TaskRef<'_>) {
@@ -602,7 +604,7 @@ impl Probes {
 
     /// A task that may have a tip is switched in.
     #[inline(never)]
-    fn switched_in_on_path(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
+    fn switched_in_on_chain(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
         let found = self.core.tracker().step_sought(
             guard,
             hash,
@@ -611,17 +613,17 @@ impl Probes {
             |tip| !is_in_doubt(tip),
             |tip| self.switch_in(guard, tip, &next),
             move |late| {
-                self.report(guard, late, End::Switch, |path, end| {
+                self.report(guard, late, End::Switch, |chain, end| {
                     let cpu = tasks::this_cpu(guard);
                     let spent = self.spent_here(guard, end);
-                    Taken::Switch(cpu, &next, true, spent).append_to(path, end);
+                    Taken::Switch(cpu, &next, true, spent).append_to(chain, end);
                 });
             },
         );
         if found == Some(Next::Keep) {
-            let now = self.own.now(guard);
-            now.set_running(next.address());
-            now.set_read(next.bytes_read());
+            let on_cpu = self.own.cpu(guard);
+            on_cpu.set_running(next.address());
+            on_cpu.set_read(next.bytes_read());
         }
     }
 
@@ -647,7 +649,7 @@ impl Probes {
             return self.ends(guard, tip, now);
         }
         // It was named when it was switched in first.
-        let state = path::state(counts, &notes(tip));
+        let state = chain::state(counts, &notes(tip));
         let is_named = !matches!(state, State::Running | State::Leaving);
         let cpu = tasks::this_cpu(guard);
         let spent = self.spent_here(guard, now);
@@ -675,16 +677,16 @@ impl Probes {
     }
 
     /// What this CPU has spent its time on by `now`, who had it until the switch that goes on, and how
-    /// long a wait must be for that to be told: a sixteenth of the threshold. A path of steps that are
+    /// long a wait must be for that to be told: a sixteenth of the threshold. A chain of steps that are
     /// all shorter would need more of them than there is room for.
     #[inline(always)]
     fn spent_here(&self, guard: &Guard, now: u64) -> Option<(Spent, Logs<'_>, u64)> {
         let logs = self.own.logs(guard)?;
-        let spent = self.own.now(guard).spent(now);
+        let spent = self.own.cpu(guard).spent(now);
         Some((spent, logs, self.core.tracker().threshold() / 16))
     }
 
-    /// The path of a tip ends now. Counts its steps.
+    /// The chain of a tip ends now. Counts its steps.
     #[inline(always)]
     pub(super) fn ends(&self, guard: &Guard, tip: &mut Tip<'_>, now: u64) -> Next {
         if !is_settled(tip) {
@@ -695,35 +697,35 @@ impl Probes {
         Next::End(end)
     }
 
-    /// The path of a tip with noted steps ends now. Counts its steps.
+    /// The chain of a tip with noted steps ends now. Counts its steps.
     #[cold]
     #[inline(never)]
     fn ends_unsettled(&self, guard: &Guard, tip: Tip<'_>, now: u64) -> Next {
-        let path = settled_path(&tip);
-        let end = now.max(path.last());
-        self.own.totals.count(guard, &path, end);
+        let chain = settled_chain(&tip);
+        let end = now.max(chain.last());
+        self.own.totals.count(guard, &chain, end);
         Next::End(end)
     }
 
-    /// Makes the path to the current task, which begins a work on it, if it is on one; returns when
+    /// Makes the chain to the current task, which begins a work on it, if it is on one; returns when
     /// that begins. The tip goes on, for what the task does next, but no timeout reports it: the work
     /// has its own.
     pub(super) fn take_along(
         &self,
         guard: &Guard,
         current: &TaskRef<'_>,
-        path: &mut impl Words,
+        chain: &mut impl Words,
     ) -> Option<u64> {
-        if !self.own.now(guard).is_running(current.address()) {
+        if !self.own.cpu(guard).is_running(current.address()) {
             return None;
         }
         let mut start = None;
         let take = |tip: &mut Tip<'_>| {
-            path.copy_from(&settled(&tip.data()));
+            chain.copy_from(&settled(&tip.data()));
             start = Some(tip.start());
             let mut counts = counts(tip);
             counts.set_begun();
-            tip.set_word(PATH_AT + COUNTS, counts.0);
+            tip.set_word(CHAIN_AT + COUNTS, counts.0);
             Next::Keep
         };
         let tracker = self.core.tracker();
@@ -731,24 +733,24 @@ impl Probes {
         start
     }
 
-    /// Reports a path that has ended late, after the `last` step, which is taken at its end.
+    /// Reports a chain that has ended late, after the `last` step, which is taken at its end.
     #[cold]
     pub(super) fn report(
         &self,
         guard: &Guard,
         late: &Late<1, DATA>,
         end: End,
-        last: impl FnOnce(&mut Path, u64),
+        last: impl FnOnce(&mut Chain, u64),
     ) {
         if !tasks::is_reported(&self.core, guard, &owner(&late.data)) {
             return;
         }
-        let mut path = settled(&late.data);
+        let mut chain = settled(&late.data);
         let time = late.start.wrapping_add(late.delay);
-        last(&mut path, time);
+        last(&mut chain, time);
         let mut late = *late;
-        late.data = with_path(&late.data, &path);
-        if path.counts().more() > 0 {
+        late.data = with_chain(&late.data, &chain);
+        if chain.counts().more() > 0 {
             self.count(guard, Extra::Shortened);
         }
         let details = show::details(&late.data, end);
@@ -756,9 +758,9 @@ impl Probes {
     }
 }
 
-/// The path of a tip with the steps that are noted, but not the number of wakings, which stays a
+/// The chain of a tip with the steps that are noted, but not the number of wakings, which stays a
 /// note.
-pub(super) fn settled_path(tip: &Tip<'_>) -> Path {
+pub(super) fn settled_chain(tip: &Tip<'_>) -> Chain {
     let mut data = tip.data();
     data[NOTES_AT + MERGED] = 0;
     settled(&data)

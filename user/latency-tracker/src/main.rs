@@ -8,6 +8,7 @@
 mod action;
 mod analyze;
 mod bench;
+mod chain;
 mod cli;
 mod cmd;
 mod config;
@@ -29,7 +30,6 @@ mod service;
 mod size;
 mod trace;
 mod wait;
-mod way;
 
 use std::process::ExitCode;
 

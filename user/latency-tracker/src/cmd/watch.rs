@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::Outcome;
 use crate::action;
+use crate::chain;
 use crate::cli::WatchArgs;
 use crate::out::{self, Colour};
 use crate::wait::{Lines, Signals, Wake};
-use crate::way;
 
 /// What `--json` prints when the ring overtook us.
 #[derive(Serialize)]
@@ -111,7 +111,7 @@ impl Watcher<'_> {
         for line in self.columns.rows(alert, out::width()) {
             out::line(&line)?;
         }
-        for line in way::lines(alert) {
+        for line in chain::lines(alert) {
             out::line(&line)?;
         }
         for function in alert.stack() {

@@ -16,7 +16,7 @@ use super::runs::{Run, runs};
 use crate::analyze::show::{Json, Shown};
 use crate::analyze::words::{Facts, leaf_name, name_at, used_by};
 use crate::trace::Told;
-use crate::{out, way};
+use crate::{chain, out};
 
 /// This many causes are listed, steps shown, and unusual workers named. The rest is summed up.
 const CAUSES: usize = 5;
@@ -76,8 +76,8 @@ impl<'a> Why<'a> {
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` has its own steps.
-        if let Some(way) = way::verdict(self.alert) {
-            let told = [Some(way), way::interference(self.alert)];
+        if let Some(chain) = chain::verdict(self.alert) {
+            let told = [Some(chain), chain::interference(self.alert)];
             let sentences: Vec<_> = told.iter().flatten().map(|text| sentence(text)).collect();
             return sentences.join(" ");
         }
@@ -139,11 +139,11 @@ impl<'a> Why<'a> {
         let mut lines = self.head();
         lines.push(String::new());
         lines.extend(out::wrap(&self.verdict(), 2));
-        let way = way::steps(self.alert);
+        let chain = chain::steps(self.alert);
         match self.shown() {
-            _ if !way.is_empty() => {
+            _ if !chain.is_empty() => {
                 lines.push(String::new());
-                lines.extend(way);
+                lines.extend(chain);
             }
             Some(shown) => {
                 self.causes(&shown, &mut lines);
@@ -308,7 +308,7 @@ impl<'a> Why<'a> {
             ));
         }
         if let Some(missing) = self.shown().and_then(|shown| shown.not_recorded())
-            && way::steps(self.alert).is_empty()
+            && chain::steps(self.alert).is_empty()
         {
             notes.push(missing);
         }
