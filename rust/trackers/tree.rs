@@ -37,8 +37,10 @@ mod leaving;
 mod percpu;
 mod probes;
 mod show;
+mod switches;
 mod tips;
 mod totals;
+mod wakings;
 mod work;
 
 use self::{

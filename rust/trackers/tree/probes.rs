@@ -17,7 +17,8 @@ use super::{
     doubts::is_running_copy,
     percpu::{Interrupt, Timed},
     settled, tasks,
-    tips::{is_softirq_thread, key},
+    tips::key,
+    wakings::is_softirq_thread,
     Extra, Guard, Probes, Timing, END, USER,
 };
 use crate::{
