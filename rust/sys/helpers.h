@@ -368,7 +368,7 @@ bool lt_kthread_work_is_queued(u64 work, u64 function);
 enum lt_traced {
 	LT_TRACED_NOT,
 #define LT_TRACED(tracker) LT_TRACED_##tracker,
-#include "traced_list.h"
+#include "declared_list.h"
 #undef LT_TRACED
 };
 

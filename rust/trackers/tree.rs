@@ -14,7 +14,7 @@
 //!
 //! - what a CPU is doing, and what it has left for softirqs, in per-CPU words (`percpu`);
 //! - a task that was woken on such a chain, and runs, as an event of the engine, by the address of
-//!   the task: a task has one tip at most, or two (`tips`, `doubts`);
+//!   the task: a task has one tip at most, or two (`tips`, `wakings`, `switches`, `doubts`);
 //! - a work item that was queued on such a chain, and a function that is queued for another CPU, by
 //!   their addresses (`deferred`).
 //!
@@ -69,6 +69,7 @@ use crate::{
         Table,
         Values, //
     },
+    record::{How, Record, Shown},
     sys::{
         causes::{self, VECTORS},
         tracepoint::Attachment, //
@@ -247,13 +248,13 @@ pub(crate) static KIND: Kind = Kind {
         "unserved",
         "endless",
     ],
-    detail_words: chain::SPLIT + 1,
+    detail_words: <show::Detail as Record>::WORDS,
     tail: Some(Tail {
         of: show::steps_of,
         len: show::words_of,
         show: show::chain,
     }),
-    detail: show::detail,
+    detail: <show::Detail as Record>::print,
     check,
     missing: causes::missing::<Probes>,
     create: Some(Probed::<Tree, _, _, _>::create),
@@ -500,7 +501,8 @@ impl probed::Probes<1, DATA, Cpus> for Tree {
             steps: show::steps_of(&data),
             rest: None,
         };
-        let (owner, detail) = (details.owner, show::Detail(&details.words));
+        let detail = show::Detail::unpack(&details.words);
+        let (owner, detail) = (details.owner, Shown(&detail, How::of_pending(false)));
         seq_print!(out, "{owner}{detail}{chain}");
     }
 }

@@ -19,7 +19,8 @@ use super::{
 };
 use crate::{
     alert::record::{actor::Place, Alert, DETAIL},
-    sys::{sched::policy_name, symbol::FunctionName},
+    record::{record, say, How, Name32, Policy, Record, Register, Times16, Times8, U4},
+    sys::symbol::FunctionName,
     text::{unpack, Escaped, Quoted},
 };
 use kernel::{
@@ -43,9 +44,40 @@ pub(super) enum End {
 }
 
 const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
+/// Those of [`State`], in the trace event and in text.
+const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
+const SHOWN_STATES: [&str; 7] = [
+    "woken", "running", "waiting", "working", "queued", "awake", "running",
+];
+/// Those of [`Origin`].
+const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
 
 /// The position of the first step's subject, behind the words of the chain.
 const FIRST: usize = chain::SPLIT;
+
+record! {
+    /// The fields of an alert but the chain. The second word is that of [`Counts`].
+    pub(super) struct Detail {
+        end: U4 at 1:60 in ENDS,
+        state: U4 at 1:48 in STATES => show_state,
+        origin: U4 at 1:52 in ORIGINS,
+        irq = |it, _| if it.origin.0 == Origin::Irq as u8 { it.subject as i64 } else { -1 },
+        action: Name32 at 3,
+        target_cpu: u32 at 2,
+        prio: i16 at 2:32,
+        policy: Policy at 2:48,
+        preempted: Times16 at 1:24,
+        merged: Times8 at 1:40,
+        more: Times16 at 1:8,
+        more_ns: u64 at 0 if traced,
+        subject: Register at 7 if traced,
+    }
+    stored: prio policy end state origin subject action target_cpu preempted merged more more_ns;
+    printed: end state origin subject action target_cpu prio policy preempted merged more more_ns;
+    tail: steps;
+}
+
+const _: () = assert!(<Detail as Record>::WORDS == FIRST + 1);
 
 /// The details of an alert about an event with such data, without notes.
 pub(super) fn details(data: &Data, end: End) -> Details {
@@ -80,11 +112,6 @@ pub(super) fn words_of(alert: &Alert) -> usize {
     2 * counts(&alert.detail).places()
 }
 
-/// Our fields of an alert.
-pub(super) fn detail(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_fmt(fmt!("{}", Detail(&alert.detail)))
-}
-
 /// The chain in its tail.
 pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (words, is_over) = (&alert.detail, counts(&alert.detail).end() != 0);
@@ -93,42 +120,12 @@ pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) ->
     f.write_fmt(fmt!("{}", Chain { words, steps, rest }))
 }
 
-/// The word for what the task is doing.
-fn state(counts: Counts) -> &'static str {
-    match counts.state() {
-        State::Waking => "woken",
-        State::Running | State::Leaving => "running",
-        State::Waiting => "waiting",
-        State::Working => "working",
-        State::Queued => "queued",
-        State::Doubted => "awake",
-    }
-}
-
-/// The fields of an alert but the chain.
-pub(super) struct Detail<'a>(pub(super) &'a [u64; DETAIL]);
-
-impl fmt::Display for Detail<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, counts, place, action) = of_split(self.0);
-        let Place { cpu, prio, policy } = Place::from_word(place);
-        let origin = counts.origin();
-        let end = ENDS.get(counts.end() as usize).unwrap_or(&"?");
-        let state = state(counts);
-        let irq = match origin {
-            Origin::Irq => self.0[FIRST] as i64,
-            _ => -1,
-        };
-        f.write_fmt(fmt!(
-            " end={end} state={state} origin={} irq={irq} action={} target_cpu={cpu} prio={prio} policy={} preempted={} merged={} more={}",
-            origin.name(),
-            Quoted::words(&action),
-            policy_name(policy.into()),
-            counts.preempted(),
-            counts.merged(),
-            counts.more()
-        ))
-    }
+fn show_state(it: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    say(
+        "state",
+        SHOWN_STATES.get(usize::from(it.state)).unwrap_or(&"?"),
+        f,
+    )
 }
 
 /// The names of softirqs, as in /proc/softirqs.
@@ -176,7 +173,7 @@ impl fmt::Display for Chain<'_> {
         if let Some((tid, delay)) = self.rest {
             let time = delay.saturating_sub(total);
             let cpu = Place::from_word(place).cpu;
-            f.write_fmt(fmt!(" {}:", state(counts)))?;
+            f.write_fmt(fmt!(" {}:", SHOWN_STATES[counts.state() as usize]))?;
             if counts.state() == State::Queued {
                 // No task has anything to do with it yet.
                 Escaped(&mut *f).write_fmt(fmt!("{}", FunctionName(last)))?;

@@ -5,7 +5,7 @@
 //! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
 
 use super::{
-    chain::{note, task, Counts, Kind, Spent, State, Step, Words, PLACE, SLEPT},
+    chain::{self, note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},
     percpu::Logs,
     show::End,
     tasks,

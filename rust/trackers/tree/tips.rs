@@ -36,12 +36,15 @@
 //! address be used again all the same, the start time of the task differs.
 
 use super::{
-    chain::{self, Chain, Counts, Look, State, Words, COUNTS, LAST, MERGED, NOTES, SLEPT, WOKEN},
+    chain::{
+        self, task, Chain, Counts, Look, State, Words, COUNTS, LAST, MERGED, NOTES, SLEPT, WOKEN,
+    },
     owner, settled,
     show::{self, End},
     tasks, with_chain, Extra, Guard, Probes, CHAIN_AT, DATA, NOTES_AT,
 };
 use crate::{
+    alert::record::Owner,
     engine::tracker::{step::Next, Late, Open},
     sys::{sched::State as Sleep, task::TaskRef},
 };

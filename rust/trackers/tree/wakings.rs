@@ -5,9 +5,9 @@
 //! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
 
 use super::{
-    chain::{note, task, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},
-    owner, tasks,
-    tips::{counts, goes_on, is_running, key, last, subject, InTip, Tip},
+    chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},
+    tasks,
+    tips::{goes_on, is_running, key, last, subject, InTip, Tip},
     Extra, Guard, InData, Probes, DATA, NOTES_AT, PRIO,
 };
 use crate::{

@@ -26,18 +26,6 @@ impl Origin {
             _ => Origin::None,
         }
     }
-
-    /// The word for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Origin::None => "none",
-            Origin::Irq => "irq",
-            Origin::Vector => "vector",
-            Origin::Timer => "timer",
-            Origin::Work => "work",
-            Origin::Wheel => "wheel",
-        }
-    }
 }
 
 /// The state of the task of a tip.
