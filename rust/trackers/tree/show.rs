@@ -44,11 +44,8 @@ pub(super) enum End {
 }
 
 const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
-/// Those of [`State`], in the trace event and in text.
+/// Those of [`State`], but for the last two.
 const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
-const SHOWN_STATES: [&str; 7] = [
-    "woken", "running", "waiting", "working", "queued", "awake", "running",
-];
 /// Those of [`Origin`].
 const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
 
@@ -120,12 +117,19 @@ pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) ->
     f.write_fmt(fmt!("{}", Chain { words, steps, rest }))
 }
 
+/// The word for what the task is doing.
+fn state(number: usize) -> &'static str {
+    const DOUBTED: usize = State::Doubted as usize;
+    const LEAVING: usize = State::Leaving as usize;
+    match number {
+        DOUBTED => "awake",
+        LEAVING => STATES[State::Running as usize],
+        _ => STATES.get(number).copied().unwrap_or("?"),
+    }
+}
+
 fn show_state(it: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    say(
-        "state",
-        SHOWN_STATES.get(usize::from(it.state)).unwrap_or(&"?"),
-        f,
-    )
+    say("state", state(it.state.into()), f)
 }
 
 /// The names of softirqs, as in /proc/softirqs.
@@ -173,7 +177,7 @@ impl fmt::Display for Chain<'_> {
         if let Some((tid, delay)) = self.rest {
             let time = delay.saturating_sub(total);
             let cpu = Place::from_word(place).cpu;
-            f.write_fmt(fmt!(" {}:", SHOWN_STATES[counts.state() as usize]))?;
+            f.write_fmt(fmt!(" {}:", state(counts.state() as usize)))?;
             if counts.state() == State::Queued {
                 // No task has anything to do with it yet.
                 Escaped(&mut *f).write_fmt(fmt!("{}", FunctionName(last)))?;
