@@ -277,6 +277,20 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
+impl From<U4> for usize {
+    fn from(it: U4) -> Self {
+        it.0.into()
+    }
+}
+
+/// How often something happened: in the trace event a number of 32 bits.
+pub(crate) type Times8 = u8;
+pub(crate) type Times16 = u16;
+
+/// 4 bits.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct U4(pub(crate) u8);
+
 /// 20 bits, which an [`Actor`] leaves.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct U20(pub(crate) u32);
@@ -294,6 +308,7 @@ fields! {
     i32, i32::BITS, |it| (it as u32).into(), |bits| bits as i32, it, "int" "%d";
     i64, i64::BITS, |it| it as u64, |bits| bits as i64, it, "s64" "%lld";
     bool, 1, |it| it.into(), |bits| bits & 1 != 0, u32::from(it), "bool" "%d" "1 & ";
+    U4, 4, |it| (it.0 & 0xf).into(), |bits| U4(bits as u8 & 0xf), it.0, "u8" "%u" "0xf & ";
     U20, 20, |it| (it.0 & 0xf_ffff).into(), |bits| U20(bits as u32 & 0xf_ffff), it.0;
     U31, 31, |it| (it.0 & 0x7fff_ffff).into(), |bits| U31(bits as u32 & 0x7fff_ffff), it.0,
         "u32" "%u" "0x7fffffff & ";
@@ -376,6 +391,9 @@ impl Field for Actor {
 /// - `= |it, how| VALUE`: it is shown as this; without a type it is in the line only;
 /// - `=> FUNCTION`: this prints it, with its name and a space before that.
 ///
+/// Behind them may be what `tracker!` has there: `stored` and `printed`; and `tail`, the name of
+/// the words of an alert behind these fields, as the trace event has them.
+///
 /// A field that has no room, or overlaps an earlier one, does not compile.
 ///
 /// # Examples
@@ -397,6 +415,9 @@ macro_rules! record {
                 $(=> $with:path)?
             ),* $(,)?
         }
+        $(stored: $($_stored:ident)*;)?
+        $(printed: $($_printed:ident)*;)?
+        $(tail: $_tail:ident;)?
     ) => {
         $(#[$attr])*
         #[derive(Clone, Copy, Default)]

@@ -2,20 +2,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 """Reads alerts of the tracker tree, for tests inside the virtual machine.
 
-usage: tree.py sums FILE                      checks that the steps of each path add up to its delay
-       tree.py like FILE COUNT PATTERN        checks that this many paths are like that: a regular expression for the
+usage: tree.py sums FILE                      checks that the steps of each chain add up to its delay
+       tree.py like FILE COUNT PATTERN        checks that this many chains are like that: a regular expression for the
                                               kinds and subjects of all steps, with a space in between, without CPU and time
        tree.py longest FILE STEP NANOSECONDS  checks that the longest step of each is this kind, and takes at least so long
        tree.py are FILE COUNT PATTERN [STEP NANOSECONDS]
-                                              all of these, and that there are no other paths
+                                              all of these, and that there are no other chains
        tree.py parts FILE SLACK TRACE THREAD [PART=NS...]
-                                              checks that the last step of each path tells what its CPU did before it: so long
+                                              checks that the last step of each chain tells what its CPU did before it: so long
                                               in each of these parts, within SLACK; at most SLACK in others. With +SLACK
                                               they may all take longer. TRACE is that of ftrace by the clock mono: how long
                                               tasks other than THREAD and softirqs that the test has not raised had the CPU
                                               then, they may add
        tree.py roots FILE STEP                checks what `latency-tracker tree --json` has written: one root, STEP, with one
-                                              path, whose steps take as long as it is old
+                                              chain, whose steps take as long as it is old
        tree.py live TEXT COMMAND...           runs this on a terminal of 80 columns and 24 lines, until TEXT was shown twice
                                               on a cleared screen, ends it with Ctrl-C, and checks that it ends so
 
@@ -62,11 +62,11 @@ def alerts(file):
     """The delay of each alert and its steps: what, how long, and the parts of that, if they are told."""
     with open(file, encoding="utf-8") as lines:
         for line in lines:
-            path = re.search(r' path="((?:[^"\\]|\\.)*)"', line)
-            if not path:
-                sys.exit(f"no path: {line}")
+            chain = re.search(r' path="((?:[^"\\]|\\.)*)"', line)
+            if not chain:
+                sys.exit(f"no path=: {line}")
             steps = []
-            for text in path[1].split(" "):
+            for text in chain[1].split(" "):
                 step = STEP.match(text)
                 if not step:
                     sys.exit(f"an odd step, {text}: {line}")
@@ -98,21 +98,21 @@ def sums(file):
         number += 1
     if number == 0:
         sys.exit("no alerts")
-    print(f"{number} paths add up to their delays")
+    print(f"{number} chains add up to their delays")
     return number
 
 
 def like(file, count, pattern):
-    paths = [" ".join(what for what, *_ in steps) for _, steps, _ in alerts(file)]
-    found = [path for path in paths if re.fullmatch(pattern, path)]
+    chains = [" ".join(what for what, *_ in steps) for _, steps, _ in alerts(file)]
+    found = [chain for chain in chains if re.fullmatch(pattern, chain)]
     if len(found) != int(count):
-        sys.exit(f"{len(found)} of {count} paths are like {pattern}:\n" + "\n".join(paths))
+        sys.exit(f"{len(found)} of {count} chains are like {pattern}:\n" + "\n".join(chains))
 
 
 def are(file, count, pattern, *step):
     number = sums(file)
     if number != int(count):
-        sys.exit(f"{number} paths instead of {count}")
+        sys.exit(f"{number} chains instead of {count}")
     like(file, count, pattern)
     if step:
         longest(file, *step)
@@ -189,7 +189,7 @@ def roots(file, step):
     with open(file, encoding="utf-8") as lines:
         found = [json.loads(line) for line in lines]
     if [root["root"] for root in found] != [step] or len(found[0]["tips"]) != 1:
-        sys.exit(f"not one path from {step}: {found}")
+        sys.exit(f"not one chain from {step}: {found}")
     tip = found[0]["tips"][0]
     if tip["steps"][0]["step"] != step or sum(step["took"] for step in tip["steps"]) != tip["age"] or tip["age"] != found[0]["age"]:
         sys.exit(f"its steps do not add up to its age: {tip}")

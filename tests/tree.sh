@@ -1,21 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# tree.sh: a task that waits in the ways of lt_causes.ko, and the paths that an instance `t` of the tracker tree must
+# tree.sh: a task that waits as lt_causes.ko makes it, and the chains that an instance `t` of the tracker tree must
 # report then, for tests inside the virtual machine. Sourced after lib.sh and sched.sh, where the module is loaded; loads
 # lt_causes, and keeps this shell away from CPU 1.
 
 /usr/bin/taskset -p 1 $$ >/dev/null
-# How long a cause takes (`us`, if the test has not said so), and from when on a path is late: longer than anything else
+# How long a cause takes (`us`, if the test has not said so), and from when on a chain is late: longer than anything else
 # that the machine does.
 us=$(patiently ${us:-3000})
 late=$((us * 5 / 6))
 insmod /lt/lt_causes.ko us="$us"
 parameters=/sys/module/lt_causes/parameters
-# The last step of each path.
+# The last step of each chain.
 # shellcheck disable=SC2034 # for the tests
 woken='waking:\d+ switch:\d+\(lt_target\)/120'
-# softirq NAME: the way through one. A thread may help; on PREEMPT_RT there is one, or another task that has to serve
+# softirq NAME: the chain through one. A thread may help; on PREEMPT_RT there is one, or another task that has to serve
 # softirqs then.
 softirq() { echo "raise:$1 ((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?softirq:$1"; }
 
@@ -24,7 +24,7 @@ target() {
 	/usr/bin/taskset -c 1 sh -c 'printf lt_target >/proc/$$/comm
 		n=0; while [ $n -lt '"$1"' ]; do n=$((n + 1)); echo '"$2"' >'$parameters'/run; sleep 0.02; done'
 }
-# by WORD PATTERN [LONGEST]: three alerts of the ways that a task waits on, and what they must be.
+# by WORD PATTERN [LONGEST]: three alerts of a task that waits in this manner, and what they must be.
 by() {
 	exec 3<$LT/t/alerts
 	target 3 "$1"

@@ -13,7 +13,7 @@
 //!   sched_migrate_task, nmi_handler only with TIMED: what else a CPU does while a task waits for it
 //! ```
 //!
-//! What is handed on, to a worker or another CPU, is in handed.rs.
+//! Work deferred to a worker or another CPU is in deferred.rs.
 //!
 //! The reschedule interrupt is not among them: its handler does nothing that could wake a task.
 //!
@@ -31,7 +31,7 @@ use crate::{
     engine::platform::Platform,
     sys::{
         bindings as helpers,
-        handed,
+        deferred,
         irq,
         platform::{Kernel, PreemptGuard},
         sched,
@@ -61,12 +61,12 @@ pub(crate) const VECTORS: [&str; 6] = [
     "thermal_apic",
 ];
 
-/// Follows all of these, and those of handed.rs. See "Contexts" above, and in sys/sched.rs.
+/// Follows all of these, and those of deferred.rs. See "Contexts" above, and in sys/sched.rs.
 ///
 /// `TIMED`: whether the observer wants to know what the CPU spends its time on
 /// ([`Observer::wants_times`]). There are probes for either case, so what is not wanted costs
 /// nothing.
-pub(crate) trait Observer: sched::Observer + irq::Observer + handed::Observer {
+pub(crate) trait Observer: sched::Observer + irq::Observer + deferred::Observer {
     /// A local interrupt begins, by its position in [`VECTORS`].
     fn vector_entered<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
     fn vector_left<const TIMED: bool>(&self, guard: &PreemptGuard, vector: usize);
@@ -316,12 +316,12 @@ fn local<T: Observer, const TIMED: bool>() -> impl Iterator<Item = Probe<'static
 }
 
 /// The first tracepoint that every observer needs and this kernel lacks, if any. Those of local
-/// interrupts, of handed.rs and of times are not needed, and only some observers need `sys_exit`.
+/// interrupts, of deferred.rs and of times are not needed, and only some observers need `sys_exit`.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     tracepoint::missing(common::<T, false>())
 }
 
-/// Attaches an observer, to the tracepoints of local interrupts, of handed.rs and of times as far
+/// Attaches an observer, to the tracepoints of local interrupts, of deferred.rs and of times as far
 /// as there are any. `ENOSYS` if the kernel lacks another one; nothing is left behind. Sleeps.
 pub(crate) fn attach<T: Observer>(observer: Arc<T>) -> Result<Attachment<T>> {
     if observer.wants_times() {
@@ -347,7 +347,7 @@ fn all<T: Observer, const TIMED: bool>(observer: &T) -> Result<KVec<Probe<'_, T>
     let is_there = |probe: &Probe<'_, T>| Tracepoint::find(probe.tracepoint()).is_some();
     let times = TIMED.then(of_times::<T>).into_iter().flatten();
     let mut local = Iterator::chain(local::<T, TIMED>(), times).filter(is_there);
-    let mut further = Iterator::chain(handed::probes(observer), returns);
+    let mut further = Iterator::chain(deferred::probes(observer), returns);
     // The name of the whole type would be too long for a symbol.
     let rest: [&mut dyn Iterator<Item = Probe<'_, T>>; 2] = [&mut local, &mut further];
     let mut probes = KVec::new();

@@ -18,6 +18,7 @@ LT_TRACED(net)
 LT_TRACED(accept)
 LT_TRACED(reclaim)
 LT_TRACED(lock)
+LT_TRACED(tree)
 #endif
 
 #if defined(LT_STRUCTS) || defined(LT_HEADERS)

@@ -369,7 +369,7 @@ bool lt_work_is_listed(const struct work_struct *work);
 /* Whether it is waiting for a worker; both addresses may be stale. */
 bool lt_work_is_queued(u64 work, u64 function);
 
-/* Works of kthread workers: handed.c */
+/* Works of kthread workers: deferred.c */
 u64 lt_kthread_work_function(const struct kthread_work *work);
 /* Whether it waits for its worker; both addresses may be stale. */
 bool lt_kthread_work_is_queued(u64 work, u64 function);
@@ -380,7 +380,7 @@ bool lt_kthread_work_is_queued(u64 work, u64 function);
 enum lt_traced {
 	LT_TRACED_NOT,
 #define LT_TRACED(tracker) LT_TRACED_##tracker,
-#include "traced_list.h"
+#include "declared_list.h"
 #undef LT_TRACED
 };
 

@@ -22,7 +22,7 @@ notrace void lt_trace_alert(const struct lt_alert *alert)
 		trace_alert_##tracker(alert);				\
 		break;							\
 	}
-#include "traced_list.h"
+#include "declared_list.h"
 #undef LT_TRACED
 	}
 }
@@ -39,7 +39,7 @@ notrace bool lt_trace_alert_enabled(enum lt_traced traced)
 		enabled |= trace_alert_##tracker##_enabled();		\
 		break;							\
 	}
-#include "traced_list.h"
+#include "declared_list.h"
 #undef LT_TRACED
 	}
 	return enabled;
@@ -48,7 +48,7 @@ notrace bool lt_trace_alert_enabled(enum lt_traced traced)
 static const char *const lt_traced_names[] = {
 #define LT_TRACED(tracker)						\
 	[LT_TRACED_##tracker] = #tracker,
-#include "traced_list.h"
+#include "declared_list.h"
 #undef LT_TRACED
 };
 

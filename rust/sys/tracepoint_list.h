@@ -59,7 +59,7 @@ LT_TRACEPOINT(thermal_apic_exit, int);
 #endif
 #endif
 
-/* handed.rs */
+/* deferred.rs */
 LT_TRACEPOINT(timer_expire_entry, struct timer_list *, unsigned long);
 LT_TRACEPOINT(timer_expire_exit, struct timer_list *);
 #ifdef CONFIG_SMP

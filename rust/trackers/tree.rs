@@ -10,40 +10,42 @@
 //! ```
 //!
 //! One interrupt wakes tasks and raises softirqs, which wake others: a tree. Each waking and each
-//! raise is a branch. Only the tips of branches are kept, each with the path from its origin:
+//! raise is a branch. Only the tips of branches are kept, each with the chain from its origin:
 //!
-//! - what a CPU is doing, and what it has left for softirqs, in per-CPU words (`slots`);
-//! - a task that was woken on such a path, and runs, as an event of the engine, by the address of
-//!   the task: a task has one tip at most, or two (`tips`, `doubts`);
-//! - a work item that was queued on such a path, and a function that is queued for another CPU, by
-//!   their addresses (`handed`).
+//! - what a CPU is doing, and what it has left for softirqs, in per-CPU words (`percpu`);
+//! - a task that was woken on such a chain, and runs, as an event of the engine, by the address of
+//!   the task: a task has one tip at most, or two (`tips`, `wakings`, `switches`, `doubts`);
+//! - a work item that was queued on such a chain, and a function that is queued for another CPU, by
+//!   their addresses (`deferred`).
 //!
-//! The path travels with the tip; a branch copies it. It becomes text only when it is read. The sum
-//! of its steps is the delay, exactly (`path`).
+//! The chain travels with the tip; a branch copies it. It becomes text only when it is read. The sum
+//! of its steps is the delay, exactly (`chain`).
 //!
-//! Threads of the kernel are hops: from one that runs on a path, the path goes on. It ends with the
+//! Threads of the kernel are hops: from one that runs on a chain, the chain goes on. It ends with the
 //! first task of user space, the *target*, to which the filter applies. A tip that reaches no
 //! target ends with the work of its thread, and is counted as `gone`. With `end=work` the target's
-//! path goes on under a cookie, from `begin` to `done` (`work`).
+//! chain goes on under a cookie, from `begin` to `done` (`work`).
 //!
 //! # Contexts
 //!
 //! See sys/causes.rs and sys/sched.rs.
 
+pub(super) mod chain;
+mod deferred;
 mod doubts;
-mod handed;
 mod leaving;
-pub(super) mod path;
+mod percpu;
 mod probes;
 mod show;
-mod slots;
+mod switches;
 mod tips;
 mod totals;
+mod wakings;
 mod work;
 
 use self::{
-    path::{task, Counts, Look, Origin, Path, State, Words, COUNTS, NOTES, PLACE},
-    slots::Slots,
+    chain::{task, Chain, Counts, Look, Origin, State, Words, COUNTS, NOTES, PLACE},
+    percpu::Cpus,
 };
 use super::tasks::{self, Guard};
 use crate::{
@@ -67,6 +69,7 @@ use crate::{
         Table,
         Values, //
     },
+    record::{How, Record, Shown},
     sys::{
         assumptions::{self, QUEUED, THROTTLE_WORK, TIMER_BASE, WAKING_LOCK},
         causes::{self, VECTORS},
@@ -74,7 +77,7 @@ use crate::{
     },
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print, sync::Arc};
-use slots::{Choice, Since, Timers, Timing};
+use percpu::{Choice, Since, Timers, Timing};
 
 const END: usize = common::COUNT + tasks::FILTER;
 const ORIGIN: usize = END + 1;
@@ -159,14 +162,14 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
                 ENDS,
                 SWITCH,
                 true,
-                "end of a path: switch-in, return to user space, next wait, or work done",
+                "end of a chain: switch-in, return to user space, next wait, or work done",
             ),
             param(
                 "origin",
                 ParamKind::Names(&ORIGINS),
                 0,
                 false,
-                "only paths with one of these origins",
+                "only chains with one of these origins",
             ),
             param(
                 "irq",
@@ -187,7 +190,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
                 ParamKind::Word(&["softexpires", "expires", "vector"]),
                 DUE,
                 false,
-                "start of a timer's path: its soft expiry, its hard expiry, or its interrupt",
+                "start of a timer's chain: its soft expiry, its hard expiry, or its interrupt",
             ),
             param(
                 "prio",
@@ -235,7 +238,7 @@ static PARAMS: [Param; INTERFERENCE + 1] = {
 pub(crate) static KIND: Kind = Kind {
     name: "tree",
     c_name: c"tree",
-    help: "paths from an interrupt or a timer to user space (key: the woken task)",
+    help: "wake chains from an interrupt or timer to user space (key: the woken task)",
     params: &PARAMS,
     counters: &[
         tasks::READERS,
@@ -246,13 +249,13 @@ pub(crate) static KIND: Kind = Kind {
         "unserved",
         "endless",
     ],
-    detail_words: path::SPLIT + 1,
+    detail_words: <show::Detail as Record>::WORDS,
     tail: Some(Tail {
         of: show::steps_of,
         len: show::words_of,
-        show: show::path,
+        show: show::chain,
     }),
-    detail: show::detail,
+    detail: <show::Detail as Record>::print,
     check,
     missing: || {
         causes::missing::<Probes>()
@@ -261,23 +264,23 @@ pub(crate) static KIND: Kind = Kind {
     create: Some(Probed::<Tree, _, _, _>::create),
 };
 
-const _: () = assert!(path::STEPS <= OWN_TAIL && path::SPLIT < DETAIL);
+const _: () = assert!(chain::STEPS <= OWN_TAIL && chain::SPLIT < DETAIL);
 
 /// Our own counters, after the common one.
 #[derive(Clone, Copy)]
 enum Extra {
-    /// Another cause on the way to something that was on its way already.
+    /// Another cause of something that was in flight already.
     Merged = 1,
     /// A waking, a raise, a work or a call in an interrupt that has no tracepoint, if the
-    /// last that was seen is a handler that has returned (`Now::is_stale`).
+    /// last that was seen is a handler that has returned (`CpuState::is_stale`).
     Stale = 2,
     /// Wakings of tasks that turned out to be awake; also in `gone`.
     Awake = 3,
-    /// Paths that were late at their end and have left out steps; also if the alert is suppressed.
+    /// Chains that were late at their end and have left out steps; also if the alert is suppressed.
     Shortened = 4,
     /// Softirqs that were not followed: too many at once on a CPU.
     Unserved = 5,
-    /// Paths of threads that sleep in the middle of their work again and again; also in `gone`.
+    /// Chains of threads that sleep in the middle of their work again and again; also in `gone`.
     Endless = 6,
 }
 
@@ -296,29 +299,29 @@ fn follows(hops: [u64; 2], hop: u16) -> bool {
 
 struct Tree;
 
-type Probes = Live<Tree, 1, DATA, Slots>;
+type Probes = Live<Tree, 1, DATA, Cpus>;
 
-/// The data of an event: the task, the path to it, and notes on that.
+/// The data of an event: the task, the chain to it, and notes on that.
 const DATA: usize = NOTES_AT + NOTES;
-const PATH_AT: usize = Owner::WORDS;
-const NOTES_AT: usize = PATH_AT + path::WORDS;
+const CHAIN_AT: usize = Owner::WORDS;
+const NOTES_AT: usize = CHAIN_AT + chain::WORDS;
 
 type Data = [u64; DATA];
 
-/// The path in an event's data.
+/// The chain in an event's data.
 struct InData<'a>(&'a mut Data);
 
 impl Look for InData<'_> {
     #[inline(always)]
     fn get(&self, at: usize) -> u64 {
-        self.0[PATH_AT + at]
+        self.0[CHAIN_AT + at]
     }
 }
 
 impl Words for InData<'_> {
     #[inline(always)]
     fn set(&mut self, at: usize, word: u64) {
-        self.0[PATH_AT + at] = word;
+        self.0[CHAIN_AT + at] = word;
     }
 }
 
@@ -327,40 +330,40 @@ fn owner(data: &Data) -> Owner {
     Owner::from_words([o0, o1, o2])
 }
 
-/// The path in such data, with all that is known of it.
-fn settled(data: &Data) -> Path {
+/// The chain in such data, with all that is known of it.
+fn settled(data: &Data) -> Chain {
     let [_, _, _, rest @ ..] = *data;
-    let (path, notes) = rest.split_at(path::WORDS);
-    let (mut path, mut notes): (Path, [u64; NOTES]) = (
-        core::array::from_fn(|at| path[at]),
+    let (chain, notes) = rest.split_at(chain::WORDS);
+    let (mut chain, mut notes): (Chain, [u64; NOTES]) = (
+        core::array::from_fn(|at| chain[at]),
         core::array::from_fn(|at| notes[at]),
     );
-    let prio = Place::from_word(path.get(PLACE)).prio;
+    let prio = Place::from_word(chain.get(PLACE)).prio;
     let subject = task(owner(data).tid, prio.into());
-    path::settle(&mut path, &mut notes, subject);
-    path
+    chain::settle(&mut chain, &mut notes, subject);
+    chain
 }
 
-/// The data with another path, and no notes.
-fn with_path(data: &Data, path: &Path) -> Data {
+/// The data with another chain, and no notes.
+fn with_chain(data: &Data, chain: &Chain) -> Data {
     let mut data = *data;
-    data[PATH_AT..NOTES_AT].copy_from_slice(path);
+    data[CHAIN_AT..NOTES_AT].copy_from_slice(chain);
     data[NOTES_AT..].fill(0);
     data
 }
 
 /// See [`probed::Probes::settle`].
 fn settle(late: &mut Late<1, DATA>) {
-    let path = settled(&late.data);
-    late.data = with_path(&late.data, &path);
+    let chain = settled(&late.data);
+    late.data = with_chain(&late.data, &chain);
     // The clock was read before the copy was made, and on another CPU.
-    let so_far = path.last().saturating_sub(late.start);
+    let so_far = chain.last().saturating_sub(late.start);
     late.delay = late.delay.max(so_far);
 }
 
-impl Own for Slots {
+impl Own for Cpus {
     fn new(values: &Values) -> Result<Self> {
-        Slots::new(values)
+        Cpus::new(values)
     }
 
     fn clear(&self) {
@@ -374,7 +377,7 @@ impl Own for Slots {
     }
 
     fn cpu_gone(&self, cpu: usize) {
-        Slots::cpu_gone(self, cpu);
+        Cpus::cpu_gone(self, cpu);
     }
 
     fn table(&self) -> Option<(&'static CStr, Arc<dyn Table>)> {
@@ -416,21 +419,21 @@ impl Probes {
     /// The parameters that say which origins are wanted.
     const ORIGINS: u64 = 1 << ORIGIN | 1 << IRQ | 1 << VEC;
 
-    /// Whether a path with this origin is wanted.
+    /// Whether a chain with this origin is wanted.
     #[inline(always)]
-    fn is_origin_wanted(&self, path: &impl Look) -> bool {
+    fn is_origin_wanted(&self, chain: &impl Look) -> bool {
         if self.core.are_default(Self::ORIGINS) {
-            return !path.counts().is_refused();
+            return !chain.counts().is_refused();
         }
-        let origin = path.counts().origin();
+        let origin = chain.counts().origin();
         if self.is_origin_chosen() && !is_listed(self.core.halves(ORIGIN), origin as u16) {
             return false;
         }
-        let subject = path.first_subject();
+        let subject = chain.first_subject();
         match origin {
             Origin::Irq => [ALL, subject].contains(&self.core.value(IRQ)),
             Origin::Vector => [0, subject + 1].contains(&self.core.value(VEC)),
-            Origin::Timer | Origin::Wheel => !path.counts().is_refused(),
+            Origin::Timer | Origin::Wheel => !chain.counts().is_refused(),
             _ => true,
         }
     }
@@ -442,7 +445,7 @@ impl Probes {
     }
 }
 
-impl probed::Probes<1, DATA, Slots> for Tree {
+impl probed::Probes<1, DATA, Cpus> for Tree {
     type Attachment = Attachment<Probes>;
 
     fn kind() -> &'static Kind {
@@ -462,7 +465,7 @@ impl probed::Probes<1, DATA, Slots> for Tree {
     }
 
     fn can_time_out(data: &Data) -> bool {
-        let counts = Counts(data[PATH_AT + COUNTS]);
+        let counts = Counts(data[CHAIN_AT + COUNTS]);
         !counts.has_begun()
             && counts.state() != State::Doubted
             && !leaving::may_be_in_user_space(data)
@@ -488,21 +491,22 @@ impl probed::Probes<1, DATA, Slots> for Tree {
     }
 
     fn details(core: &Core<1, DATA>, late: &Late<1, DATA>, _: u64) -> Option<Details> {
-        if handed::is_cancelled(&late.key, &late.data) {
+        if deferred::is_cancelled(&late.key, &late.data) {
             return None;
         }
         tasks::reported(core, show::details(&late.data, show::End::None))
     }
 
     fn show_fields(_: &Core<1, DATA>, event: &EventCopy<1, DATA>, out: &SeqFile) {
-        let data = with_path(&event.data, &settled(&event.data));
+        let data = with_chain(&event.data, &settled(&event.data));
         let details = show::details(&data, show::End::None);
-        let path = show::Path {
+        let chain = show::Chain {
             words: &details.words,
             steps: show::steps_of(&data),
             rest: None,
         };
-        let (owner, detail) = (details.owner, show::Detail(&details.words));
-        seq_print!(out, "{owner}{detail}{path}");
+        let detail = show::Detail::unpack(&details.words);
+        let (owner, detail) = (details.owner, Shown(&detail, How::of_pending(false)));
+        seq_print!(out, "{owner}{detail}{chain}");
     }
 }

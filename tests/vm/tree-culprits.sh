@@ -3,7 +3,7 @@
 #
 # A thread is late because of another task, or of a limit, that is known here: a real-time thread that preempts it once for
 # long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space: when it computes, or
-# before it does, since another thread has used it up. Then that is a part of the delay with end=user, too. The path names the
+# before it does, since another thread has used it up. Then that is a part of the delay with end=user, too. The chain names the
 # thread that preempted it, after that thread has exited, too. Many preemptions are one step, which counts them, and leave
 # nothing out but two steps of the softirq thread of PREEMPT_RT. A quota is no preemption, and the sentence says what it is.
 # A task that reads three pages of a slow disk in one system call, each when it needs it, is woken by the timer of its first

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each filter of `tree` lets its own paths through and no others, both from the creation of an instance on and while
+# Each filter of `tree` lets its own chains through and no others, both from the creation of an instance on and while
 # it is on: a filter that is set applies from then on, and one that is taken back no longer does.
 # kernels: rt
 # long: stock
@@ -78,7 +78,7 @@ exec 3<&4
 alerts_of hard /tmp/hard
 exec 3<&- 4<&-
 cat /tmp/soft /tmp/hard
-# began FILE: when its last path has begun.
+# began FILE: when its last chain has begun.
 began() { tail -n 1 "$1" | sed 's/.* time=\([0-9]*\) .* delay=\([0-9]*\) .*/\1 - \2/'; }
 assert_eq "$(($(began /tmp/hard) - ($(began /tmp/soft))))" 50000 "nanoseconds of slack"
 control -soft
@@ -94,7 +94,7 @@ reported() {
 	exec 3<&-
 	assert_eq "$(grep -c ' comm="lt_target" ' /tmp/alerts)" "$2" "reports with $1"
 }
-# Without any filter at first: that is a way of its own through the probes.
+# Without any filter at first: that is a route of its own through the probes.
 control "t tree threshold=${late}us"
 reported "no filter" 2
 for filter in pid=1 tid=1 comm=lt_other cgroup=/other cpu=0 uid=1 prio=119 origin=timer irq="$threaded"; do

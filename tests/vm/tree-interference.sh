@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # A task is woken, and then kept from its CPU for a while by an interrupt, a softirq, the thread of an interrupt, an NMI, or
-# one of them in the middle of another: with interference=1 the last step of its path tells how long each was, one within
+# one of them in the middle of another: with interference=1 the last step of its chain tells how long each was, one within
 # another not twice, and nothing else. A task that is moved while it waits has waited for both CPUs; without
 # interference=1 nothing is told.
 # kernels: stock rt
@@ -30,7 +30,7 @@ slack=$((us * 100))
 in_time || slack=+$slack
 case $(uname -r) in *-rt-*) rt=1 ;; *) rt='' ;; esac
 
-# by WORD [PART...]: three alerts of the ways that a task waits on, and the parts that took `us` each.
+# by WORD [PART...]: three alerts of a task that waits in this manner, and the parts that took `us` each.
 by() {
 	word=$1
 	shift

@@ -3,7 +3,7 @@
 #
 # A packet that is moved to another CPU is followed there: netem keeps datagrams back until a timer on CPU 1, from where
 # RPS moves each to CPU 0, which wakes the task that waits for it. By a call on that CPU, and on PREEMPT_RT by a thread
-# of its own. Without the hop the way ends on CPU 1.
+# of its own. Without the hop the chain ends on CPU 1.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # A handler on one CPU wakes a task on another one very often: while it sleeps, while it is awake, before the switch to
-# sleep has been told of, and while it is switched in. Each path that begins comes to its end, but those that were in
+# sleep has been told of, and while it is switched in. Each chain that begins comes to its end, but those that were in
 # doubt and turned out to be of a task that was awake; none is lost, replaced or left behind, and none is reported as one
 # that hangs.
 # kernels: stock rt
@@ -36,8 +36,8 @@ for end in switch blocked; do
 	control "t tree enabled=0"
 	cat $LT/t/stats
 	sums_hold t
-	assert_eq "$(stat t started)" "$(($(stat t ended) + $(stat t awake)))" "paths that have come to their end"
-	assert_eq "$(stat t gone)" "$(stat t awake)" "paths that have gone"
+	assert_eq "$(stat t started)" "$(($(stat t ended) + $(stat t awake)))" "chains that have come to their end"
+	assert_eq "$(stat t gone)" "$(stat t awake)" "chains that have gone"
 	assert_eq "$(stat t replaced) $(stat t timed_out) $(stat t negative) $(stat t full)" "0 0 0 0" "lost"
 	control -t
 done

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # Of fifty interrupts the handler of one takes a second: that is the only alert, and what a person is told of it, by
-# `watch`, by `record` and by `explain`, is its path, with the handler as the step that took long. The trace that was saved
+# `watch`, by `record` and by `explain`, is its chain, with the handler as the step that took long. The trace that was saved
 # has an event for each kind of step. A job that takes five seconds is found while it hangs, and reported when it is done.
 # kernels: rt
 # long: stock
@@ -43,9 +43,9 @@ assert_eq "$(stat all ended) $(stat t ended) $(stat t alerts)" "50 50 1" "interr
 alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
-python3 /lt/tests/tree.py are /tmp/alerts 1 "irq:$line $(softirq HI) $woken" 'raise:HI' 1000000000 || fail "not the path of the late one"
+python3 /lt/tests/tree.py are /tmp/alerts 1 "irq:$line $(softirq HI) $woken" 'raise:HI' 1000000000 || fail "not the chain of the late one"
 
-# says WHAT FILE: it has the path, and the sentence.
+# says WHAT FILE: it has the chain, and the sentence.
 says() {
 	cat "$2"
 	for text in "handler of interrupt $line (lt_cause) is called" 'softirq HI' 'lt_target/[0-9]* runs' \

@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 #
 # Paths from a thousand timers, from one that wakes many, a flood of packets, disks, and hundreds of short tasks, while
-# CPUs go offline and come back, some of them in a pool that is far too small: each path that began, and each that found
+# CPUs go offline and come back, some of them in a pool that is far too small: each chain that began, and each that found
 # no room, is counted, and when the storm is over none is left. Then the module is unloaded three times in the middle of
 # such a storm.
 # kernels: stock rt
@@ -54,7 +54,7 @@ over() {
 	for _pid in $storm; do wait "$_pid" || fail "a part of the storm ended with $?: $(cat /tmp/fio /tmp/ping)"; done
 }
 
-# A threshold of 0 makes an alert of each path.
+# A threshold of 0 makes an alert of each chain.
 load_module
 ends='switch user blocked'
 for end in $ends; do control "$end tree threshold=0 timeout=10s ring=64 end=$end"; done
@@ -72,7 +72,7 @@ for name in $ends parts few; do
 	assert_eq "$(stat "$name" replaced) $(stat "$name" negative)" "0 0" "$name: lost"
 	assert_eq "$(stat "$name" alerts)" $(($(stat "$name" ended) + $(stat "$name" timed_out))) "$name: alerts"
 done
-[ "$(stat switch ended)" -ge 200 ] || fail "only $(stat switch ended) paths"
+[ "$(stat switch ended)" -ge 200 ] || fail "only $(stat switch ended) chains"
 # One interrupt wakes four times as many tasks.
 [ "$(stat few full)" -ge 1 ] || fail "there was always room"
 unload_module

@@ -3,12 +3,12 @@
 #
 # The kernel's tracer timerlat as a judge, by itself and as rtla runs it: its timer wakes a thread, and it says how late
 # its handler was (IRQ), how late the thread ran in the kernel (Thread), and in user space (User). Those are steps of the
-# path that `tree` reports of the same timer: when its function is called, when the thread is switched in, and when it
+# chain that `tree` reports of the same timer: when its function is called, when the thread is switched in, and when it
 # has returned.
 #
-# By itself, with threads of the kernel, the tracer prints each sample with its time: each has the path with the begin
+# By itself, with threads of the kernel, the tracer prints each sample with its time: each has the chain with the begin
 # that follows from it, and there are no others. rtla prints histograms of threads in user space: as many as there are
-# paths, and the n-th longest of each kind is never shorter than that of the paths. On a quiet machine, and on one that
+# chains, and the n-th longest of each kind is never shorter than that of the chains. On a quiet machine, and on one that
 # keeps interrupts off for 3 ms again and again, where both say of the same samples that the handler was late.
 #
 # One processor, whose time is the number of instructions, as in tree-cyclictest.
@@ -42,7 +42,7 @@ judged() {
 	control "-$1"
 }
 
-# late COUNT NAME: interrupts are off for 3 ms, until that many paths have ended.
+# late COUNT NAME: interrupts are off for 3 ms, until that many chains have ended.
 late() {
 	for _ in $(seq 200); do
 		stat_is "$2" alerts -lt "$1" || break

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# What gives a wrong way if it is overlooked: a softirq that preempts another one on its CPU, in a task of its own; an
+# What gives a wrong chain if it is overlooked: a softirq that preempts another one on its CPU, in a task of its own; an
 # interrupt for whose thread nothing was woken, before a local interrupt that wakes another thread; and the readers of
-# alerts, which are woken by alerts. Known ways of lt_causes.ko, and none that begins with a reader. The handler that has
-# queued an irq_work, and then takes long, is in no path: a person reads that the delay may have begun earlier.
+# alerts, which are woken by alerts. Known chains of lt_causes.ko, and none that begins with a reader. The handler that has
+# queued an irq_work, and then takes long, is in no chain: a person reads that the delay may have begun earlier.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -22,9 +22,9 @@ load_module
 line=$(cat $parameters/number) third=$(cat $parameters/third)
 
 # Not every kernel has the softirq that comes in between.
-ways="other requested"
-[ "$(cat $parameters/polls)" = N ] || ways="inner $ways"
-for word in $ways; do target 1 $word; done
+chains="other requested"
+[ "$(cat $parameters/polls)" = N ] || chains="inner $chains"
+for word in $chains; do target 1 $word; done
 
 control "t tree threshold=${late}us comm=lt_target"
 # The softirq of the tasklet goes on where it was when the other one is over. On PREEMPT_RT ktimers, if it is switched in
@@ -35,10 +35,10 @@ served='((waking:\d+ )?switch:\d+\((ksoftirqd|ktimers)/1\)/\d+ )?'
 by other "vector:irq_work waking:\\d+ switch:\\d+\\(irq/$third-lt_\\w+\\)/\\d+ $woken"
 control -t
 
-# What has queued an irq_work is not known. No path begins with the handler.
+# What has queued an irq_work is not known. No chain begins with the handler.
 control "t tree threshold=${late}us comm=lt_target origin=irq irq=$line"
 target 3 requested
-assert_eq "$(stat t alerts)" 0 "alerts of a handler that is not in the path"
+assert_eq "$(stat t alerts)" 0 "alerts of a handler that is not in the chain"
 control -t
 control "t tree threshold=0 comm=lt_target origin=vector vec=irq_work"
 by requested "vector:irq_work $woken"
@@ -48,7 +48,7 @@ assert_eq "$(tr -s ' \n' '  ' </tmp/watched | grep -o 'most of the recorded part
 	3 "sentences that leave the beginning open"
 control -t
 
-# Alerts of one instance wake a reader; nothing of that is a way to it, late or not.
+# Alerts of one instance wake a reader; nothing of that is a chain to it, late or not.
 control "feed tree threshold=${late}us comm=lt_target"
 sh -c 'printf lt_reader >/proc/$$/comm; n=0
 	while [ $n -lt 5 ] && read -r alert; do n=$((n + 1)); echo "$alert" >>/tmp/read; done <'$LT/feed/alerts &
@@ -59,7 +59,7 @@ target 5 handler
 wait $reader
 assert_eq "$(wc -l </tmp/read)" 5 "alerts that were read"
 [ "$(stat feed wakes)" -ge 1 ] || fail "the reader was not woken"
-assert_eq "$(stat t alerts) $(stat t readers) $(stat t ended)" "0 0 0" "ways that alerts have begun"
+assert_eq "$(stat t alerts) $(stat t readers) $(stat t ended)" "0 0 0" "chains that alerts have begun"
 control -feed
 control -t
 rmmod lt_causes

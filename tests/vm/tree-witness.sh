@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the ways from interrupts and timers to tasks, one by one and step by step: ftrace records
+# The alerts are exactly the chains from interrupts and timers to tasks, one by one and step by step: ftrace records
 # interrupts, timers, softirqs, work items, calls on other CPUs, wakings and switches at the same time, and lt-witness
-# rebuilds from its trace each way with its steps, their CPUs and times. Threads that sleep, with and without a real-time priority; fio on a disk with
+# rebuilds from its trace each chain with its steps, their CPUs and times. Threads that sleep, with and without a real-time priority; fio on a disk with
 # interrupts and on one with timers, beside a flood of packets between two namespaces; and the known causes of
 # lt_causes.ko, with threads of interrupts and tasklets. A handler wakes a task on another CPU while it sleeps, runs on,
 # and is about to do one or the other.
 #
-# The threshold is 0: every way is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
+# The threshold is 0: every chain is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
 # that other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
@@ -71,8 +71,8 @@ kernel_threads() {
 	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
 }
 
-# ways LOAD TIMES LEAST: the alerts of what a load does, at least LEAST of them.
-ways() {
+# chains LOAD TIMES LEAST: the alerts of what a load does, at least LEAST of them.
+chains() {
 	# The first time of everything is slow under emulation.
 	"$1" 3
 	kernel_threads >/tmp/kthreads
@@ -83,20 +83,20 @@ ways() {
 	exact "$1" --tree /tmp/kthreads --threshold 0 --usual 500us --most 5ms --expect-at-least "$3"
 	rm /lt/out/kthreads
 	none "$1" full replaced negative alerts_lost readers unserved stale
-	# The kinds of ways that there were.
+	# The kinds of chains that there were.
 	sed 's/.* path="//; s/"$//; s/@[0-9]*+[0-9]*//g; s/:[0-9][^ ]*//g' /tmp/alerts | sort | uniq -c | tee /tmp/kinds
 	control -w
 }
-ways timers 60 250
-ways devices 400 30
+chains timers 60 250
+chains devices 400 30
 grep -q 'irq waking' /tmp/kinds || fail "no interrupt woke a task"
-ways causes 8 50
+chains causes 8 50
 for kind in raise:HI softirq:HI expire:lt_on_timer 'irq waking switch waking switch' 'queue:lt_on_item work:lt_on_item' \
 	'queue:lt_on_job work:lt_on_job' \
 	called:lt_on_call expire:lt_on_wheel; do
-	grep -q "$kind" /tmp/kinds || fail "no way with $kind"
+	grep -q "$kind" /tmp/kinds || fail "no chain with $kind"
 done
-ways storm 50 200
+chains storm 50 200
 ip netns del inner
 rmmod lt_causes
 unload_module

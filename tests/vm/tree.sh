@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task is woken on each known way, by an interrupt, its thread, its softirq, a work item that it queues, a function that
+# A task is woken on each known wake chain, by an interrupt, its thread, its softirq, a work item that it queues, a function that
 # it has called on another CPU, a timer in the interrupt, one in a softirq and one of the timer wheel: one alert each
-# time, whose path has exactly the steps of this kernel, in their order; the longest step is the one that took long; the
+# time, whose chain has exactly the steps of this kernel, in their order; the longest step is the one that took long; the
 # steps add up to the delay. What of a work that is cancelled is left goes away. A softirq that a task raises belongs to no interrupt, and what waits
 # for a lock goes on afterwards. A clock that is set makes no timer late, and what a busy thread takes along is counted.
 # Afterwards no tip is left.
@@ -41,7 +41,7 @@ grep -q " end=switch state=running origin=irq irq=$line action=\"lt_cause\" targ
 by softirq "irq:$line $(softirq HI) $woken" 'raise:HI'
 by thread "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c " origin=irq irq=$threaded action=\"lt_threaded\" " /tmp/alerts)" 3 "the name that ends with its page"
-# An interrupt whose thread is busy with an earlier one: nothing is woken for it, and the path says so.
+# An interrupt whose thread is busy with an earlier one: nothing is woken for it, and the chain says so.
 by busy "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ $woken" 'waking:\d+'
 assert_eq "$(grep -c ' merged=1 ' /tmp/alerts)" 3 "interrupts that a busy thread has taken along"
 # What a handler does after it has called another one is its own.
@@ -96,11 +96,11 @@ wait_until 20 stat_is t pending -eq 0
 assert_eq "$(stat t alerts)" 0 "alerts of works that were cancelled"
 control -t
 
-# A thread that sleeps in the state D again and again is on no path forever.
+# A thread that sleeps in the state D again and again is on no chain forever.
 control "t tree threshold=3600s origin=timer"
 target 1 drowse
-[ "$(stat t endless)" -ge 4 ] || fail "after 200 sleeps $(stat t endless) paths were dropped"
-[ "$(stat t gone)" -ge "$(stat t endless)" ] || fail "endless paths are gone, too"
+[ "$(stat t endless)" -ge 4 ] || fail "after 200 sleeps $(stat t endless) chains were dropped"
+[ "$(stat t gone)" -ge "$(stat t endless)" ] || fail "endless chains are gone, too"
 control -t
 
 # Another line has raised the softirq first, and is not wanted.
@@ -108,7 +108,7 @@ control "t tree threshold=${late}us comm=lt_target irq=$line"
 by shared "irq:$line $(softirq HI) $woken" 'raise:HI'
 control -t
 
-# The thread for softirqs does what is too much for one interrupt: its own way, and not that of what was interrupted.
+# The thread for softirqs does what is too much for one interrupt: its own chain, and not that of what was interrupted.
 control "t tree threshold=0 comm=lt_target irq=$line"
 exec 3<$LT/t/alerts
 target 20 later
@@ -195,22 +195,22 @@ if in_time; then echo 5000000; else echo 15000000; fi >$parameters/us
 control "t tree threshold=3600s irq=$threaded origin=irq"
 target 1 thread & waiting=$!
 thread="irq/$threaded-lt_[a-z]*/[0-9]* (CPU 1) runs"
-wait_until 10 sh -c "latency-tracker tree t >/tmp/way && grep -q '^  $thread, for ' /tmp/way"
-cat /tmp/way
-assert_eq "$(head -n 1 /tmp/way)" "t: 1 path in flight from 1 origin" "what is under way"
-grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "no root"
-grep -q "^    irq:$threaded@1 [0-9]*%, waking:[0-9]*@1 [0-9]*%, switch:.*@1 [0-9]*%\$" /tmp/way || fail "no steps"
-latency-tracker tree t --json >/tmp/way.json
-python3 /lt/tests/tree.py roots /tmp/way.json "irq:$threaded" || fail "as JSON: $(cat /tmp/way.json)"
-python3 /lt/tests/tree.py live 't: 1 path in flight from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
+wait_until 10 sh -c "latency-tracker tree t >/tmp/chain && grep -q '^  $thread, for ' /tmp/chain"
+cat /tmp/chain
+assert_eq "$(head -n 1 /tmp/chain)" "t: 1 wake chain in flight from 1 origin" "what is under way"
+grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/chain || fail "no root"
+grep -q "^    irq:$threaded@1 [0-9]*%, waking:[0-9]*@1 [0-9]*%, switch:.*@1 [0-9]*%\$" /tmp/chain || fail "no steps"
+latency-tracker tree t --json >/tmp/chain.json
+python3 /lt/tests/tree.py roots /tmp/chain.json "irq:$threaded" || fail "as JSON: $(cat /tmp/chain.json)"
+python3 /lt/tests/tree.py live 't: 1 wake chain in flight from 1 origin' latency-tracker tree t --live --interval 100ms || fail "on a terminal"
 # On what is no terminal it is shown once.
-latency-tracker tree t --live >/tmp/way
-grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/way || fail "$(cat /tmp/way)"
+latency-tracker tree t --live >/tmp/chain
+grep -q "^irq:$threaded lt_threaded @1, .* ago\$" /tmp/chain || fail "$(cat /tmp/chain)"
 # All of that was seen: the thread need not go on.
 echo 0 >$parameters/us
 wait "$waiting"
-latency-tracker tree t >/tmp/way 2>/tmp/said
-grep -q 't: no path is in flight' /tmp/said || fail "when it has ended: $(cat /tmp/way /tmp/said)"
+latency-tracker tree t >/tmp/chain 2>/tmp/said
+grep -q 't: no wake chain is in flight' /tmp/said || fail "when it has ended: $(cat /tmp/chain /tmp/said)"
 control -t
 control "w wakeup threshold=1s"
 if latency-tracker tree w 2>/tmp/said; then fail "another tracker has a tree"; fi

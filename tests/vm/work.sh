@@ -100,7 +100,7 @@ python3 /lt/tests/tree.py sums /tmp/alerts || fail "they do not add up"
 left=''
 in_time || left='(more\(\d+\) (switch:\S+ )?)?'
 python3 /lt/tests/tree.py like /tmp/alerts 1 "irq:$line waking:$listener switch:$listener\\(lt_listener\\)/120 $left((preempted:\\d+(\\(\\S*\\))?/\\d+ switch:$listener|(sleep|lock):$listener waking:$listener(,by:\\S+)? switch:$listener\\(lt_listener\\))/120 )*begin:$listener done:$worker" ||
-	fail "not the way of the job"
+	fail "not the chain of the job"
 python3 /lt/tests/tree.py longest /tmp/alerts "done:$worker" 250000000 || fail "not the job"
 grep -q " tid=$listener comm=\"lt_listener\" end=work state=working origin=irq irq=$line .*\" cookie=\"job 1\"" /tmp/alerts || fail "what it says"
 awk '$1 == "begin" { found = $2 == 1 && $3 >= 250000000 } END { exit !found }' $LT/t/steps || { cat $LT/t/steps; fail "the time of the job"; }
@@ -113,7 +113,7 @@ control 't tree enabled=0'
 sums_hold t
 control -t
 
-# Of those that an interrupt wakes one begins work: that is the only path, and the others go.
+# Of those that an interrupt wakes one begins work: that is the only chain, and the others go.
 control "t tree end=work threshold=200ms irq=$threaded"
 exec 3<$LT/t/alerts
 tids=$(python3 /lt/tests/work.py queue $parameters/run fan $begin $done 300)
@@ -121,7 +121,7 @@ alerts_of t /tmp/alerts
 exec 3<&-
 cat /tmp/alerts
 python3 /lt/tests/tree.py are /tmp/alerts 1 "irq:$threaded waking:\\d+ switch:\\d+\\(irq/$threaded-lt_\\w+\\)/\\d+ waking:${tids% *} .*begin:${tids% *} done:${tids#* }" "done:${tids#* }" 250000000 ||
-	fail "not the way of the job"
+	fail "not the chain of the job"
 wait_until 10 stat_is t pending -eq 0
 control 't tree enabled=0'
 sums_hold t
@@ -129,7 +129,7 @@ sums_hold t
 assert_eq "$(stat t ended) $(stat t work_pending) $(stat t free)" "1 0 $(stat t capacity)" "what came to its end; what is left"
 control -t
 
-# A task that is on no path begins one; work that is never done is found while it hangs.
+# A task that is on no chain begins one; work that is never done is found while it hangs.
 control 't tree end=work origin=work threshold=50ms timeout=100ms'
 control "no tree end=work origin=irq irq=$line threshold=0"
 exec 3<$LT/t/alerts

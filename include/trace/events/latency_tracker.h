@@ -125,18 +125,6 @@ TRACE_EVENT(alert,
 			__entry->role##_comm[TASK_COMM_LEN - 1] = '\0';	\
 		} while (0)
 
-/* A task's priority; the lower half of the word is a CPU. */
-#define LT_PLACE_FIELDS							\
-		__field(int, prio)					\
-		__field(u32, policy)
-
-#define LT_PLACE_ASSIGN(word) do {					\
-			u64 lt_word = (word);				\
-									\
-			__entry->prio = (s16)(lt_word >> 32);		\
-			__entry->policy = lt_word >> 48;		\
-		} while (0)
-
 #define LT_CONTEXTS							\
 	{ 0, "task" }, { 1, "softirq" }, { 2, "hardirq" }, { 3, "nmi" }
 
@@ -160,68 +148,6 @@ TRACE_EVENT(alert_##tracker,						\
 									\
 	TP_printk(LT_COMMON_FORMAT " " format, LT_COMMON_VALUES, values) \
 )
-
-/* The words of a step, and those before the steps: rust/trackers/tree/path.rs. */
-#define LT_TREE_HEAD 8
-
-TRACE_EVENT(alert_tree,
-
-	TP_PROTO(const struct lt_alert *alert),
-
-	TP_ARGS(alert),
-
-	TP_STRUCT__entry(
-		LT_COMMON_FIELDS
-		LT_PLACE_FIELDS
-		__field(u8, end)
-		__field(u8, state)
-		__field(u8, origin)
-		__field(u64, subject)
-		__array(char, action, 32)
-		__field(u32, target_cpu)
-		__field(u32, preempted)
-		__field(u32, merged)
-		__field(u32, more)
-		__field(u64, more_ns)
-		__dynamic_array(u64, steps, alert->nr_args - LT_TREE_HEAD)
-	),
-
-	TP_fast_assign(
-		LT_COMMON_ASSIGN;
-		__entry->more_ns = alert->args[0];
-		__entry->more = (alert->args[1] >> 8) & 0xffff;
-		__entry->preempted = (alert->args[1] >> 24) & 0xffff;
-		__entry->merged = (alert->args[1] >> 40) & 0xff;
-		__entry->state = (alert->args[1] >> 48) & 0xf;
-		__entry->origin = (alert->args[1] >> 52) & 0xf;
-		__entry->end = alert->args[1] >> 60;
-		LT_PLACE_ASSIGN(alert->args[2]);
-		__entry->target_cpu = (u32)alert->args[2];
-		memcpy(__entry->action, alert->args + 3, 32);
-		__entry->action[31] = '\0';
-		__entry->subject = alert->args[7];
-		memcpy(__get_dynamic_array(steps), alert->args + LT_TREE_HEAD,
-		       (alert->nr_args - LT_TREE_HEAD) * sizeof(u64));
-	),
-
-	TP_printk(LT_COMMON_FORMAT " end=%s state=%s origin=%s subject=%#llx action=%s target_cpu=%u prio=%d policy=%u preempted=%u merged=%u more=%u more_ns=%llu steps=%s",
-		  LT_COMMON_VALUES,
-		  __print_symbolic(__entry->end, { 0, "none" }, { 1, "switch" },
-				   { 2, "user" }, { 3, "blocked" }, { 4, "work" }),
-		  __print_symbolic(__entry->state, { 0, "woken" },
-				   { 1, "running" }, { 2, "waiting" },
-				   { 3, "working" }, { 4, "queued" }),
-		  __print_symbolic(__entry->origin, { 0, "none" },
-				   { 1, "irq" }, { 2, "vector" },
-				   { 3, "timer" }, { 4, "work" },
-				   { 5, "wheel" }),
-		  __entry->subject, __entry->action, __entry->target_cpu,
-		  __entry->prio, __entry->policy, __entry->preempted,
-		  __entry->merged, __entry->more, __entry->more_ns,
-		  __print_array(__get_dynamic_array(steps),
-				__get_dynamic_array_len(steps) / sizeof(u64),
-				sizeof(u64)))
-);
 
 #include "latency_tracker_declared.h"
 

@@ -203,3 +203,35 @@ LT_ALERT(lock,
 	{ 8, "rwlock-rt:R" }, { 9, "rwlock-rt:W" }, { 10, "pcpu-sem:R" },
 	{ 11, "pcpu-sem:W" }, { 12, "mutex" }, { 13, "other" }), __entry->ret
 );
+
+LT_ALERT(tree,
+	__field(int, prio) __field(u32, policy) __field(u8, end)
+	__field(u8, state) __field(u8, origin) __field(u64, subject)
+	__array(char, action, 32) __field(u32, target_cpu)
+	__field(u32, preempted) __field(u32, merged) __field(u32, more)
+	__field(u64, more_ns) __dynamic_array(u64, steps, alert->nr_args - 8),
+	__entry->prio = (s16)(alert->args[2] >> 32);
+	__entry->policy = (u16)(alert->args[2] >> 48);
+	__entry->end = 0xf & (alert->args[1] >> 60);
+	__entry->state = 0xf & (alert->args[1] >> 48);
+	__entry->origin = 0xf & (alert->args[1] >> 52);
+	__entry->subject = alert->args[7];
+	memcpy(__entry->action, alert->args + 3, 32); __entry->action[31] = '\0';
+	__entry->target_cpu = alert->args[2];
+	__entry->preempted = (u16)(alert->args[1] >> 24);
+	__entry->merged = (u8)(alert->args[1] >> 40);
+	__entry->more = (u16)(alert->args[1] >> 8);
+	__entry->more_ns = alert->args[0];
+	memcpy(__get_dynamic_array(steps), alert->args + 8, (alert->nr_args - 8) * sizeof(u64));,
+	"end=%s state=%s origin=%s subject=%#llx action=%s target_cpu=%u prio=%d policy=%u preempted=%u merged=%u more=%u more_ns=%llu steps=%s",
+	__print_symbolic(__entry->end, { 0, "none" }, { 1, "switch" },
+	{ 2, "user" }, { 3, "blocked" }, { 4, "work" }),
+	__print_symbolic(__entry->state, { 0, "woken" }, { 1, "running" },
+	{ 2, "waiting" }, { 3, "working" }, { 4, "queued" }),
+	__print_symbolic(__entry->origin, { 0, "none" }, { 1, "irq" },
+	{ 2, "vector" }, { 3, "timer" }, { 4, "work" }, { 5, "wheel" }),
+	__entry->subject, __entry->action, __entry->target_cpu, __entry->prio,
+	__entry->policy, __entry->preempted, __entry->merged, __entry->more,
+	__entry->more_ns,
+	__print_array(__get_dynamic_array(steps), __get_dynamic_array_len(steps) / sizeof(u64), sizeof(u64))
+);

@@ -16,10 +16,11 @@
 //!   the last one before the switch-in is it.
 //! - *None is left out.* A waking that finds no event of a sleep takes the slot. It may not get it only
 //!   while another task takes it, for wakings of one task come one after another; and then an older note
-//!   of this task is lost, too. A task that is neither on a runqueue nor on a CPU has its event: `on_cpu` is cleared after
-//!   `sched_switch`. One that was preempted on its way to sleep may be switched in at this moment, and
-//!   then go to sleep: so an event of that does not count. If it is switched in while that event is
-//!   hidden by the waker, nothing is noted here; then it was switched out twice since an older note.
+//!   of this task is lost, too. A task that is neither on a runqueue nor on a CPU has its event:
+//!   `on_cpu` is cleared after `sched_switch`. A task that was preempted on its way to sleep may be
+//!   switched in at this moment, and then go to sleep: so an event of that sleep does not count. If it
+//!   is switched in while that event is hidden by the waker, nothing is noted here; then it was
+//!   switched out twice since an older note.
 //! - *It is of this sleep.* The note has the number of switches, read before or after the kernel has
 //!   counted the one that began the event: an older one is less by two.
 //!
@@ -131,7 +132,7 @@ impl Early {
         for (word, value) in slot.waker.iter().zip(waker()) {
             word.store(value, Release);
         }
-        // Release: with the acquire of a reader. While it is odd, nobody else changes it.
+        // Release: with the acquire of a reader. While the state is odd, no other CPU changes it.
         slot.state.store(state.wrapping_add(2), Release);
     }
 

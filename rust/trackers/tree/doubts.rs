@@ -11,7 +11,7 @@
 //! ```
 //!
 //! The tracepoint cannot tell. So the waker makes the tip that the task will have if it goes to
-//! sleep now, in doubt (`State::Doubted`). Nothing takes that for the task's path, and no timeout
+//! sleep now, in doubt (`State::Doubted`). Nothing takes that for the task's chain, and no timeout
 //! reports it, until one of these says what it was:
 //!
 //! - *The next waking* (the lock orders it behind this one) drops it. If the task had slept, it would
@@ -29,7 +29,7 @@
 //!   round, the task may go to sleep between the two looks, and its tip would be dropped.
 //!
 //! A thread that goes to sleep in the middle of its work has its own tip then: it goes on with that,
-//! and the waking is a step of it. (If the waker is on no path, it makes no tip, and that step is
+//! and the waking is a step of it. (If the waker is on no chain, it makes no tip, and that step is
 //! missing.)
 //!
 //! A switch that takes the tip would hide it from the next waker, which has to drop it. So it looks
@@ -48,16 +48,16 @@
 //! runqueue, from which it is then switched in. A switch that comes at the time of the waking may not
 //! see the tip: in case 1 it has nothing to do but to allow the timeout, and if the task was
 //! preempted neither. (If the task stays runnable because of a signal, and another one is picked, in
-//! that moment, its path may begin with this waking, though it never slept.)
+//! that moment, its chain may begin with this waking, though it never slept.)
 //!
 //! The words of the task are read in the order in which they are named here. On x86 its CPU also
 //! stores them in order; elsewhere the number of times that it has left could be seen before `on_rq`
 //! is, a long way back in `__schedule`: then the waking counts as one of a task that was awake.
 
 use super::{
-    path::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},
+    chain::{note, Counts, Kind, State, COUNTS, PLACE, SLEPT, WOKEN},
     tips::{counts, goes_on, is_in_doubt, is_of_running, is_running, key, last, Tip},
-    Extra, Guard, Probes, DATA, NOTES_AT, PATH_AT,
+    Extra, Guard, Probes, CHAIN_AT, DATA, NOTES_AT,
 };
 use crate::{
     alert::record::actor::Place,
@@ -72,7 +72,7 @@ use core::sync::atomic::{fence, Ordering};
 
 /// Whether the tip of a copied event is that of a running task. See [`is_running`].
 pub(super) fn is_running_copy(event: &EventCopy<1, DATA>) -> bool {
-    is_of_running(Counts(event.data[PATH_AT + COUNTS]))
+    is_of_running(Counts(event.data[CHAIN_AT + COUNTS]))
 }
 
 /// What is decided about a task that is woken from this sleep. If it goes on with its work then, that
@@ -139,7 +139,7 @@ impl Probes {
         }
         // Only looked at: a waker that drops the tip must find it.
         let is_there = |event: &EventCopy<1, DATA>| {
-            Counts(event.data[PATH_AT + COUNTS]).state() == State::Doubted
+            Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Doubted
         };
         let engine = self.core.engine();
         if engine.copy_of(guard, &key(&prev), is_there).is_none() {
@@ -173,7 +173,7 @@ impl Probes {
         let mut woken = None;
         self.resolve(guard, &next, |tip| {
             let has_left = counts(tip).has_left(next.leaves());
-            let cpu = Place::from_word(tip.word(PATH_AT + PLACE)).cpu;
+            let cpu = Place::from_word(tip.word(CHAIN_AT + PLACE)).cpu;
             woken = has_left.then_some((cpu, last(tip)));
             Some(has_left && running.is_none())
         });
@@ -204,7 +204,7 @@ impl Probes {
                 Some(true) => {
                     let mut counts = counts(tip);
                     counts.end_doubt();
-                    tip.set_word(PATH_AT + COUNTS, counts.0);
+                    tip.set_word(CHAIN_AT + COUNTS, counts.0);
                     Next::Keep
                 }
                 Some(false) => Next::Gone,

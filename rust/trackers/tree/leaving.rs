@@ -14,45 +14,45 @@
 //!
 //! The kernel enforces the quota of a cgroup on the way back to user space, behind `sys_exit`, by a work
 //! of the task (`throttle_cfs_rq_work`). That is queued when the quota is used up, or when a task of such
-//! a cgroup gets a CPU. If it is queued at `sys_exit`, the path has not ended yet. The tip is `Leaving`
+//! a cgroup gets a CPU. If it is queued at `sys_exit`, the chain has not ended yet. The tip is `Leaving`
 //! then, and has the time as a note.
 //!
 //! - If the task is switched out as throttled, or still has that work, it has not been in user space: the
-//!   note is dropped, and the path goes on. It ends where the task is switched in without that work.
-//! - If anything else comes first, there was a new quota in time: the path ended at the note. Until
+//!   note is dropped, and the chain goes on. It ends where the task is switched in without that work.
+//! - If anything else comes first, there was a new quota in time: the chain ended at the note. Until
 //!   then the task may be in user space, and no timeout reports it.
 //!
 //! If there is a new quota just between `sys_exit` and the work, and that is used up, too, before the
 //! task is seen again, its time in user space counts as delay.
 
 use super::{
-    path::{self, note, Counts, Kind, State, Step, Words, COUNTS, MERGED, SLEPT},
+    chain::{self, note, Counts, Kind, State, Step, Words, COUNTS, MERGED, SLEPT},
     show::End,
     tasks,
     tips::{counts, is_running, is_settled, key, last, subject, InTip, Tip},
-    Data, Guard, Probes, DATA, NOTES_AT, PATH_AT,
+    Data, Guard, Probes, CHAIN_AT, DATA, NOTES_AT,
 };
 use crate::{
     engine::{platform::Platform, step::Next, Late},
     sys::{platform::Kernel, sched::State as Sleep, task::TaskRef},
 };
 
-/// Whether this tip's path has ended, unless its task is stopped after all.
+/// Whether this tip's chain has ended, unless its task is stopped after all.
 pub(super) fn may_be_in_user_space(data: &Data) -> bool {
-    Counts(data[PATH_AT + COUNTS]).state() == State::Leaving && data[NOTES_AT + SLEPT] != 0
+    Counts(data[CHAIN_AT + COUNTS]).state() == State::Leaving && data[NOTES_AT + SLEPT] != 0
 }
 
 /// When its task has left its system call, if it may be in user space.
 fn left(tip: &Tip<'_>) -> Option<u64> {
     let is_leaving = counts(tip).state() == State::Leaving;
     let note = is_leaving.then(|| tip.word(NOTES_AT + SLEPT))?;
-    path::noted_at(note, last(tip))
+    chain::noted_at(note, last(tip))
 }
 
 impl Probes {
     /// The current task, which has a tip, returns from a system call.
     pub(super) fn has_returned(&self, guard: &Guard, current: &TaskRef<'_>) {
-        let (now, on_cpu) = (Kernel::now(), self.own.now(guard));
+        let (now, on_cpu) = (Kernel::now(), self.own.cpu(guard));
         let may_leave = !on_cpu.is_leaving() && current.is_to_be_throttled();
         let mut leaves = false;
         self.core.engine().step(
@@ -85,10 +85,10 @@ impl Probes {
         let cpu = tasks::this_cpu(guard);
         let mut counts = counts(tip);
         counts.set_state(State::Leaving);
-        tip.set_word(PATH_AT + COUNTS, counts.0);
+        tip.set_word(CHAIN_AT + COUNTS, counts.0);
         let word = note(Kind::User, cpu, last(tip), now);
         tip.set_word(NOTES_AT + SLEPT, word);
-        self.own.now(guard).set_leaving(true);
+        self.own.cpu(guard).set_leaving(true);
     }
 
     /// A task whose tip is `Leaving` is switched out.
@@ -101,7 +101,7 @@ impl Probes {
         next: &TaskRef<'_>,
         state: Sleep,
     ) {
-        self.own.now(guard).set_leaving(false);
+        self.own.cpu(guard).set_leaving(false);
         let at = (tasks::this_cpu(guard), Kernel::now());
         let is_stopped = state.is_runnable()
             && !state.is_dead()
@@ -119,7 +119,7 @@ impl Probes {
         engine.step(guard, &key(prev), is_running, change, report);
     }
 
-    /// The path of a tip ended when its task left its system call. What is noted came later.
+    /// The chain of a tip ended when its task left its system call. What is noted came later.
     fn ended(&self, guard: &Guard, tip: &mut Tip<'_>, left: u64) -> Next {
         const _: () = assert!(SLEPT == 0);
         tip.set_words::<NOTES_AT, MERGED>(&[0; MERGED]);
@@ -127,11 +127,11 @@ impl Probes {
         Next::End(left)
     }
 
-    /// Reports a path that has ended late at the end of a system call.
+    /// Reports a chain that has ended late at the end of a system call.
     #[cold]
     fn report_user(&self, guard: &Guard, late: &Late<1, DATA>, task: &TaskRef<'_>) {
         let (kind, cpu, subject) = (Kind::User, tasks::this_cpu(guard), subject(task));
         let step = Step { kind, cpu, subject };
-        self.report(guard, late, End::User, |path, end| path.push(end, step));
+        self.report(guard, late, End::User, |chain, end| chain.push(end, step));
     }
 }

@@ -7,18 +7,18 @@
 //!                 |              |                    |  ^                 |
 //!            raise|              |waking        waking|  |raised       waking, raise
 //!                 v              v                    v  |                 v
-//!               (slots)         tip                  tip (slots)       tip, (slots)
+//!               (percpu)         tip                  tip (percpu)       tip, (percpu)
 //! ```
 //!
 //! The numbers of traps are those of Documentation/design/testing.md.
 
 use super::{
+    chain::{Kind, Look, Step, Words},
     doubts::is_running_copy,
-    path::{Kind, Look, Step, Words},
-    settled,
-    slots::{Interrupt, Timed},
-    tasks,
-    tips::{is_softirq_thread, key},
+    percpu::{Interrupt, Timed},
+    settled, tasks,
+    tips::key,
+    wakings::is_softirq_thread,
     Extra, Guard, Probes, Timing, END, USER,
 };
 use crate::{
@@ -37,8 +37,8 @@ use crate::{
 impl irq::Observer for Probes {
     #[inline(always)]
     fn entered<const TIMED: bool>(&self, guard: &Guard, irq: u32, action: &Action<'_>) {
-        let now = self.own.now(guard);
-        let at = now.enter_handler(irq, *action, Kernel::now);
+        let on_cpu = self.own.cpu(guard);
+        let at = on_cpu.enter_handler(irq, *action, Kernel::now);
         if let Some(timed) = self.timed::<TIMED>(guard) {
             timed.enter_irq(guard, at);
         }
@@ -46,10 +46,10 @@ impl irq::Observer for Probes {
 
     #[inline(always)]
     fn left<const TIMED: bool>(&self, guard: &Guard, _: u32, action: &Action<'_>, ret: u32) {
-        let now = self.own.now(guard);
-        now.leave_handler();
+        let on_cpu = self.own.cpu(guard);
+        on_cpu.leave_handler();
         if let Some(timed) = self.timed::<TIMED>(guard) {
-            timed.leave_irq(guard, now.returned());
+            timed.leave_irq(guard, on_cpu.returned());
         }
         if ret == WAKE_THREAD {
             self.wakes_thread(guard, action.thread());
@@ -60,8 +60,8 @@ impl irq::Observer for Probes {
 impl causes::Observer for Probes {
     #[inline(always)]
     fn vector_entered<const TIMED: bool>(&self, guard: &Guard, vector: usize) {
-        let (now, at) = (self.own.now(guard), Kernel::now());
-        now.enter_vector(vector, at);
+        let (on_cpu, at) = (self.own.cpu(guard), Kernel::now());
+        on_cpu.enter_vector(vector, at);
         if let Some(timed) = self.timed::<TIMED>(guard) {
             timed.enter_irq(guard, at);
         }
@@ -69,7 +69,7 @@ impl causes::Observer for Probes {
 
     #[inline(always)]
     fn vector_left<const TIMED: bool>(&self, guard: &Guard, vector: usize) {
-        self.own.now(guard).leave_vector();
+        self.own.cpu(guard).leave_vector();
         if let Some(timed) = self.timed::<TIMED>(guard) {
             timed.leave_irq(guard, Interrupt::Vector(vector as u64));
         }
@@ -78,16 +78,16 @@ impl causes::Observer for Probes {
     #[inline(always)]
     fn timer_entered(&self, guard: &Guard, timer: HighRes<'_>) {
         // The clock first: less has to be kept in registers during the call.
-        let (called, now) = (Kernel::now(), self.own.now(guard));
+        let (called, on_cpu) = (Kernel::now(), self.own.cpu(guard));
         match timer.read_monotonic() {
-            Some(timer) => now.enter_timer(&timer, 0, called),
-            None => now.enter_timer_of_clock(timer, called),
+            Some(timer) => on_cpu.enter_timer(&timer, 0, called),
+            None => on_cpu.enter_timer_of_clock(timer, called),
         }
     }
 
     #[inline(always)]
     fn timer_left(&self, guard: &Guard) {
-        self.own.now(guard).leave_timer();
+        self.own.cpu(guard).leave_timer();
     }
 
     #[inline(always)]
@@ -115,8 +115,8 @@ impl causes::Observer for Probes {
     fn raised(&self, guard: &Guard, vector: usize) {
         TaskRef::with_current(|current| {
             let context = Context::current();
-            // A task that sends a packet raises one off all paths.
-            if !self.is_off_paths(guard, context, &current) || self.own.is_raised(guard, vector) {
+            // A task that sends a packet raises one off all chains.
+            if !self.is_off_chains(guard, context, &current) || self.own.is_raised(guard, vector) {
                 self.raised_further(guard, vector, context, current);
             }
         });
@@ -124,11 +124,11 @@ impl causes::Observer for Probes {
 
     fn softirq_entered<const TIMED: bool>(&self, guard: &Guard, vector: usize) {
         // Any other interrupt is over (trap 3).
-        let on_cpu = self.own.now(guard);
+        let on_cpu = self.own.cpu(guard);
         on_cpu.forget_handlers();
         let timed = self.timed::<TIMED>(guard);
         let timed = timed.map(|timed| timed.enter_softirq(guard, vector));
-        // Most softirqs are on no known path, and need no time.
+        // Most softirqs are on no known chain, and need no time.
         let now = || timed.unwrap_or_else(Kernel::now);
         TaskRef::with_current(|current| {
             let cpu = tasks::this_cpu(guard);
@@ -167,7 +167,7 @@ impl causes::Observer for Probes {
     #[inline(always)]
     fn returned(&self, guard: &Guard) {
         TaskRef::with_current(|current| {
-            if self.own.now(guard).is_running(current.address()) {
+            if self.own.cpu(guard).is_running(current.address()) {
                 self.has_returned(guard, &current);
             }
         });
@@ -181,7 +181,7 @@ impl sched::Observer for Probes {
     #[inline(always)]
     fn waking(&self, guard: &Guard, wakee: TaskRef<'_>) {
         TaskRef::with_current(|current| {
-            if !self.is_waking_off_paths(guard, &current, &wakee) {
+            if !self.is_waking_off_chains(guard, &current, &wakee) {
                 self.woken(guard, current, wakee);
             }
         });
@@ -190,17 +190,17 @@ impl sched::Observer for Probes {
     #[inline(always)]
     fn switched<const TIMED: bool>(&self, guard: &Guard, switch: Switch<'_>) {
         let Switch { prev, next, state } = switch;
-        let now = self.own.now(guard);
-        now.forget_handlers();
+        let on_cpu = self.own.cpu(guard);
+        on_cpu.forget_handlers();
         if let Some(timed) = self.timed::<TIMED>(guard) {
             let serves = self.own.served(guard, next.address());
             timed.switch(guard, &prev, &next, serves);
         }
         // Most switches are from a task without a tip to another one. They need no frame: what others
         // need is called last.
-        if self.has_doubts_or(now.running()) {
+        if self.has_doubts_or(on_cpu.running()) {
             self.switched_further(guard, prev, next, state);
-        } else if let Some(thread) = now.thread(next.address()) {
+        } else if let Some(thread) = on_cpu.thread(next.address()) {
             // It never has a tip.
             thread.switch_in();
         } else if !next.is_idle() {
@@ -231,37 +231,37 @@ impl Probes {
         TaskRef::with_current(|current| self.own.leave_soft_timer(guard, current.address()));
     }
 
-    /// Whether what a task does, or the softirq that it serves, is certainly on no path.
+    /// Whether what a task does, or the softirq that it serves, is certainly on no chain.
     #[inline(always)]
-    fn is_off_paths(&self, guard: &Guard, context: Context, current: &TaskRef<'_>) -> bool {
+    fn is_off_chains(&self, guard: &Guard, context: Context, current: &TaskRef<'_>) -> bool {
         match context {
-            Context::Task => !self.may_be_on_a_way(guard, current),
-            Context::Softirq => self.own.is_serving_off_paths(guard, current.address()),
+            Context::Task => !self.may_be_on_chain(guard, current),
+            Context::Softirq => self.own.is_serving_off_chains(guard, current.address()),
             Context::Hardirq | Context::Nmi => false,
         }
     }
 
-    /// A softirq is raised on a path, or once more.
+    /// A softirq is raised on a chain, or once more.
     #[inline(never)]
     fn raised_further(&self, guard: &Guard, vector: usize, context: Context, current: TaskRef<'_>) {
         // Mostly in an interrupt that does nothing else. What is rare is called last.
-        let now = self.own.now(guard);
-        if may_be_waking(guard) || context != Context::Hardirq || !now.is_plain_interrupt() {
+        let on_cpu = self.own.cpu(guard);
+        if may_be_waking(guard) || context != Context::Hardirq || !on_cpu.is_plain_interrupt() {
             return self.raised_elsewhere(guard, vector, context, current);
         }
         let step = raise(vector, tasks::this_cpu(guard));
-        let first = self.own.raise(guard, vector, |path| {
-            let start = now.hard_with(path, step)?;
+        let first = self.own.raise(guard, vector, |chain| {
+            let start = on_cpu.hard_with(chain, step)?;
             // No interrupt is refused by its name, as a timer can be.
             let is_plain = self.core.are_default(Self::ORIGINS);
-            Some((start, is_plain || self.is_origin_wanted(path)))
+            Some((start, is_plain || self.is_origin_wanted(chain)))
         });
         if !first {
             self.core.count_extra(guard, Extra::Merged as usize);
         }
     }
 
-    /// A softirq is raised on a path in any context, or once more.
+    /// A softirq is raised on a chain in any context, or once more.
     #[inline(never)]
     fn raised_elsewhere(
         &self,
@@ -276,31 +276,31 @@ impl Probes {
         let step = raise(vector, tasks::this_cpu(guard));
         // What a softirq leaves to itself is the rest of its work, of which it cannot be said what it
         // came with.
-        let first = self.own.raise(guard, vector, |path| {
-            let start = self.way(guard, context, &current, path, step.cpu, || false)?;
+        let first = self.own.raise(guard, vector, |chain| {
+            let start = self.chain(guard, context, &current, chain, step.cpu, || false)?;
             let is_soft = context == Context::Softirq;
-            if is_soft && path.is_last(Kind::Softirq, step.subject) {
+            if is_soft && chain.is_last(Kind::Softirq, step.subject) {
                 return None;
             }
-            path.push(Kernel::now(), step);
-            Some((start, self.is_origin_wanted(path)))
+            chain.push(Kernel::now(), step);
+            Some((start, self.is_origin_wanted(chain)))
         });
         if !first {
             self.core.count_extra(guard, Extra::Merged as usize);
         }
     }
 
-    /// Whether this is a waking off all paths, of a task that sleeps, and needs no note on the tip that
+    /// Whether this is a waking off all chains, of a task that sleeps, and needs no note on the tip that
     /// the task may have: nearly all wakings by tasks, and by the softirqs that they raise.
     /// [`Probes::woken`] would come to the same result; this is in line and calls nothing.
     #[inline(always)]
-    fn is_waking_off_paths(
+    fn is_waking_off_chains(
         &self,
         guard: &Guard,
         current: &TaskRef<'_>,
         wakee: &TaskRef<'_>,
     ) -> bool {
-        self.is_off_paths(guard, Context::current(), current)
+        self.is_off_chains(guard, Context::current(), current)
             && !self.has_doubts()
             && !is_softirq_thread(wakee)
             && !wakee.is_awake()
@@ -311,9 +311,9 @@ impl Probes {
     /// most interrupts need no memory on the stack.
     #[inline(never)]
     fn wakes_thread(&self, guard: &Guard, thread: u64) {
-        self.own.now(guard).wakes_thread();
+        self.own.cpu(guard).wakes_thread();
         if self.merge(guard, thread) {
-            // It is on the path of an earlier interrupt, and will not be woken for this one.
+            // It is on the chain of an earlier interrupt, and will not be woken for this one.
             self.core.count_extra(guard, Extra::Merged as usize);
         }
     }
@@ -321,12 +321,12 @@ impl Probes {
     /// A switch from a task with a tip, or there are tips in doubt.
     #[inline(never)]
     fn switched_further(&self, guard: &Guard, prev: TaskRef<'_>, next: TaskRef<'_>, state: State) {
-        let now = self.own.now(guard);
-        if now.is_running(prev.address()) {
+        let on_cpu = self.own.cpu(guard);
+        if on_cpu.is_running(prev.address()) {
             self.switched_out(guard, prev, next, state);
         }
-        now.set_running(0);
-        if let Some(thread) = now.thread(next.address()) {
+        on_cpu.set_running(0);
+        if let Some(thread) = on_cpu.thread(next.address()) {
             thread.switch_in();
         }
         let has_doubts = self.has_doubts();
@@ -342,50 +342,50 @@ impl Probes {
         self.switched_in(guard, next);
     }
 
-    /// Makes the path to what is done here, if it is known; returns when it begins. `wakes_thread`:
+    /// Makes the chain to what is done here, if it is known; returns when it begins. `wakes_thread`:
     /// what is done is to wake the thread of an interrupt.
     #[inline(always)]
-    pub(super) fn way(
+    pub(super) fn chain(
         &self,
         guard: &Guard,
         context: Context,
         current: &TaskRef<'_>,
-        path: &mut impl Words,
+        chain: &mut impl Words,
         cpu: u32,
         wakes_thread: impl FnOnce() -> bool,
     ) -> Option<u64> {
-        let now = self.own.now(guard);
+        let on_cpu = self.own.cpu(guard);
         match context {
             Context::Nmi => None,
             // Interrupts are off: it is this function, in an interrupt or the idle task.
-            Context::Hardirq | Context::Task if now.is_calling() => self.own.call(guard, path),
+            Context::Hardirq | Context::Task if on_cpu.is_calling() => self.own.call(guard, chain),
             Context::Hardirq => {
-                let start = now.hard(path, cpu, self, wakes_thread());
-                if start.is_none() && now.is_stale() {
+                let start = on_cpu.hard(chain, cpu, self, wakes_thread());
+                if start.is_none() && on_cpu.is_stale() {
                     self.count(guard, Extra::Stale);
                 }
                 start
             }
             Context::Softirq => {
                 let task = current.address();
-                self.own.soft(guard, task, path, cpu, self)
+                self.own.soft(guard, task, chain, cpu, self)
             }
-            Context::Task if now.is_running(current.address()) => {
-                self.way_of(guard, *current, path)
+            Context::Task if on_cpu.is_running(current.address()) => {
+                self.chain_of(guard, *current, chain)
             }
             Context::Task => None,
         }
     }
 
-    /// Makes the path to a thread of the kernel that runs; returns when it begins.
+    /// Makes the chain to a thread of the kernel that runs; returns when it begins.
     #[inline(never)]
-    fn way_of(&self, guard: &Guard, current: TaskRef<'_>, path: &mut impl Words) -> Option<u64> {
+    fn chain_of(&self, guard: &Guard, current: TaskRef<'_>, chain: &mut impl Words) -> Option<u64> {
         // Not the next one, in doubt.
         let engine = self.core.engine();
         let event = engine.copy_of(guard, &key(&current), is_running_copy)?;
-        path.copy_from(&settled(&event.data));
+        chain.copy_from(&settled(&event.data));
         // With a target it has ended; what that does next is its own.
-        (!path.counts().is_target()).then_some(event.start)
+        (!chain.counts().is_target()).then_some(event.start)
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What an alert of `tree` says, and how a path becomes text.
+//! What an alert of `tree` says, and how a chain becomes text.
 //!
 //! ```text
 //!   path="irq:27@0+0 raise:NET_RX@0+12222 softirq:NET_RX@0+34652 waking:1935@0+41657 ..."
@@ -10,17 +10,17 @@
 //! The functions that print may sleep.
 
 use super::{
-    owner,
-    path::{
+    chain::{
         self, cookie, each, of_split, of_task,
         rivals::{Rival, Rivals, Sort},
         split, Counts, Kind, Origin, Shown, Spent, State, Step, COOKIE_MAX,
     },
-    Data, Details, PATH_AT, VECTORS,
+    owner, Data, Details, CHAIN_AT, VECTORS,
 };
 use crate::{
     alert::record::{actor::Place, Alert, DETAIL},
-    sys::{sched::policy_name, symbol::FunctionName},
+    record::{record, say, How, Name32, Policy, Record, Register, Times16, Times8, U4},
+    sys::symbol::FunctionName,
     text::{unpack, Escaped, Quoted},
 };
 use kernel::{
@@ -28,7 +28,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// How the path ended.
+/// How the chain ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum End {
     /// Not yet.
@@ -44,16 +44,44 @@ pub(super) enum End {
 }
 
 const ENDS: [&str; 5] = ["none", "switch", "user", "blocked", "work"];
+/// Those of [`State`], but for the last two.
+const STATES: [&str; 5] = ["woken", "running", "waiting", "working", "queued"];
+/// Those of [`Origin`].
+const ORIGINS: [&str; 6] = ["none", "irq", "vector", "timer", "work", "wheel"];
 
-/// The position of the first step's subject, behind the words of the path.
-const FIRST: usize = path::SPLIT;
+/// The position of the first step's subject, behind the words of the chain.
+const FIRST: usize = chain::SPLIT;
+
+record! {
+    /// The fields of an alert but the chain. The second word is that of [`Counts`].
+    pub(super) struct Detail {
+        end: U4 at 1:60 in ENDS,
+        state: U4 at 1:48 in STATES => show_state,
+        origin: U4 at 1:52 in ORIGINS,
+        irq = |it, _| if it.origin.0 == Origin::Irq as u8 { it.subject as i64 } else { -1 },
+        action: Name32 at 3,
+        target_cpu: u32 at 2,
+        prio: i16 at 2:32,
+        policy: Policy at 2:48,
+        preempted: Times16 at 1:24,
+        merged: Times8 at 1:40,
+        more: Times16 at 1:8,
+        more_ns: u64 at 0 if traced,
+        subject: Register at 7 if traced,
+    }
+    stored: prio policy end state origin subject action target_cpu preempted merged more more_ns;
+    printed: end state origin subject action target_cpu prio policy preempted merged more more_ns;
+    tail: steps;
+}
+
+const _: () = assert!(<Detail as Record>::WORDS == FIRST + 1);
 
 /// The details of an alert about an event with such data, without notes.
 pub(super) fn details(data: &Data, end: End) -> Details {
     let mut words = [0; DETAIL];
-    if let Some(path) = path_of(data) {
-        let (head, steps) = split(path, end as u64);
-        words[..path::SPLIT].copy_from_slice(&head);
+    if let Some(chain) = chain_of(data) {
+        let (head, steps) = split(chain, end as u64);
+        words[..chain::SPLIT].copy_from_slice(&head);
         words[FIRST] = steps.get(1).copied().unwrap_or(0);
     }
     Details {
@@ -62,14 +90,14 @@ pub(super) fn details(data: &Data, end: End) -> Details {
     }
 }
 
-/// The path in the data of an event.
-fn path_of(data: &[u64]) -> Option<&path::Path> {
-    data.get(PATH_AT..)?.first_chunk()
+/// The chain in the data of an event.
+fn chain_of(data: &[u64]) -> Option<&chain::Chain> {
+    data.get(CHAIN_AT..)?.first_chunk()
 }
 
 /// The words of the steps in the data of an event, without notes.
 pub(super) fn steps_of(data: &[u64]) -> &[u64] {
-    path_of(data).map_or(&[], |path| split(path, 0).1)
+    chain_of(data).map_or(&[], |chain| split(chain, 0).1)
 }
 
 fn counts(words: &[u64]) -> Counts {
@@ -81,55 +109,27 @@ pub(super) fn words_of(alert: &Alert) -> usize {
     2 * counts(&alert.detail).places()
 }
 
-/// Our fields of an alert.
-pub(super) fn detail(alert: &Alert, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_fmt(fmt!("{}", Detail(&alert.detail)))
-}
-
-/// The path in its tail.
-pub(super) fn path(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// The chain in its tail.
+pub(super) fn chain(alert: &Alert, steps: &[u64], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let (words, is_over) = (&alert.detail, counts(&alert.detail).end() != 0);
     // The step that has not come yet, for the rest of the delay.
     let rest = (!is_over).then_some((alert.owner.tid, alert.delay));
-    f.write_fmt(fmt!("{}", Path { words, steps, rest }))
+    f.write_fmt(fmt!("{}", Chain { words, steps, rest }))
 }
 
 /// The word for what the task is doing.
-fn state(counts: Counts) -> &'static str {
-    match counts.state() {
-        State::Waking => "woken",
-        State::Running | State::Leaving => "running",
-        State::Waiting => "waiting",
-        State::Working => "working",
-        State::Queued => "queued",
-        State::Doubted => "awake",
+fn state(number: usize) -> &'static str {
+    const DOUBTED: usize = State::Doubted as usize;
+    const LEAVING: usize = State::Leaving as usize;
+    match number {
+        DOUBTED => "awake",
+        LEAVING => STATES[State::Running as usize],
+        _ => STATES.get(number).copied().unwrap_or("?"),
     }
 }
 
-/// The fields of an alert but the path.
-pub(super) struct Detail<'a>(pub(super) &'a [u64; DETAIL]);
-
-impl fmt::Display for Detail<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (_, counts, place, action) = of_split(self.0);
-        let Place { cpu, prio, policy } = Place::from_word(place);
-        let origin = counts.origin();
-        let end = ENDS.get(counts.end() as usize).unwrap_or(&"?");
-        let state = state(counts);
-        let irq = match origin {
-            Origin::Irq => self.0[FIRST] as i64,
-            _ => -1,
-        };
-        f.write_fmt(fmt!(
-            " end={end} state={state} origin={} irq={irq} action={} target_cpu={cpu} prio={prio} policy={} preempted={} merged={} more={}",
-            origin.name(),
-            Quoted::words(&action),
-            policy_name(policy.into()),
-            counts.preempted(),
-            counts.merged(),
-            counts.more()
-        ))
-    }
+fn show_state(it: &Detail, _: &How, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    say("state", state(it.state.into()), f)
 }
 
 /// The names of softirqs, as in /proc/softirqs.
@@ -137,8 +137,8 @@ const SOFTIRQS: [&str; 10] = [
     "HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU",
 ];
 
-/// The field with the path, and the one with the cookie of its work, if there is one.
-pub(super) struct Path<'a> {
+/// The field with the chain, and the one with the cookie of its work, if there is one.
+pub(super) struct Chain<'a> {
     /// The words of an alert, and those of its steps.
     pub(super) words: &'a [u64; DETAIL],
     pub(super) steps: &'a [u64],
@@ -146,7 +146,7 @@ pub(super) struct Path<'a> {
     pub(super) rest: Option<(u32, u64)>,
 }
 
-impl fmt::Display for Path<'_> {
+impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (more, counts, place, _) = of_split(self.words);
         f.write_str(" path=\"")?;
@@ -177,7 +177,7 @@ impl fmt::Display for Path<'_> {
         if let Some((tid, delay)) = self.rest {
             let time = delay.saturating_sub(total);
             let cpu = Place::from_word(place).cpu;
-            f.write_fmt(fmt!(" {}:", state(counts)))?;
+            f.write_fmt(fmt!(" {}:", state(counts.state() as usize)))?;
             if counts.state() == State::Queued {
                 // No task has anything to do with it yet.
                 Escaped(&mut *f).write_fmt(fmt!("{}", FunctionName(last)))?;
@@ -237,9 +237,9 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
         }
         Kind::Waking => {
             f.write_fmt(fmt!("waking:{tid}"))?;
-            // Only of a waker that is not on the path.
+            // Only of a waker that is not on the chain.
             if name != [0; 2] {
-                f.write_fmt(fmt!(",by:{}", path::waker_of(subject)))?;
+                f.write_fmt(fmt!(",by:{}", chain::waker_of(subject)))?;
                 write_named(f, &name)?;
             }
         }
@@ -249,9 +249,9 @@ fn write(f: &mut fmt::Formatter<'_>, shown: Shown) -> fmt::Result {
             f.write_fmt(fmt!("/{prio}"))?;
         }
         Kind::Preempted => {
-            let path::Preempted {
+            let chain::Preempted {
                 tid, prio, times, ..
-            } = path::of_preempted(subject);
+            } = chain::of_preempted(subject);
             f.write_fmt(fmt!("preempted:{tid}"))?;
             write_named(f, &name)?;
             f.write_fmt(fmt!("/{prio}"))?;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How long each kind of step took, on all paths that have reached their end, late or not.
+//! How long each kind of step took, on all chains that have reached their end, late or not.
 //!
 //! ```text
-//!   end of a path ---> for each step: its kind, the time until the next one
+//!   end of a chain ---> for each step: its kind, the time until the next one
 //!                        |
 //!                        v
 //!                      sum, maximum, and a histogram for each kind, on each CPU ---> NAME/steps
 //! ```
 //!
 //! The histogram is the engine's coarse one, so a percentile is at most a quarter too high. What a
-//! path has left out, and the step before that, is not counted: how long each step left out took is not
+//! chain has left out, and the step before that, is not counted: how long each step left out took is not
 //! recorded.
 //!
 //! # Contexts
@@ -18,7 +18,7 @@
 //! [`Totals::count`]: any. Showing sleeps.
 
 use super::{
-    path::{Kind, Look},
+    chain::{Kind, Look},
     Guard,
 };
 use crate::{
@@ -35,7 +35,7 @@ use crate::{
 };
 use kernel::{prelude::*, seq_file::SeqFile, seq_print};
 
-/// The kinds that other steps follow, and their names in paths.
+/// The kinds that other steps follow, and their names in chains.
 const KINDS: [(Kind, &str); 19] = [
     (Kind::Irq, "irq"),
     (Kind::Vector, "vector"),
@@ -82,15 +82,15 @@ impl Totals {
         Ok(Self { cpus })
     }
 
-    /// Counts the steps of a path that ends at `end`.
+    /// Counts the steps of a chain that ends at `end`.
     #[inline(always)]
-    pub(super) fn count(&self, guard: &Guard, path: &impl Look, end: u64) {
+    pub(super) fn count(&self, guard: &Guard, chain: &impl Look, end: u64) {
         let words = self.cpus.this::<Kernel>(guard);
         let of = |kind: u64| words.get(kind as usize);
-        path.each_time(end, of, |one, time| {
+        chain.each_time(end, of, |one, time| {
             Kernel::count_nth::<0, ONE>(guard, one, group_of(time).min(LAST_GROUP));
             Kernel::add_word::<SUM, ONE>(guard, one, time);
-            // Relaxed, and without an exchange: only this CPU writes it, and ends of paths do not
+            // Relaxed, and without an exchange: only this CPU writes it, and ends of chains do not
             // interrupt each other: they are in the scheduler, on the way to user space, or in a
             // system call with the guard.
             if time > one[MAX].load(Relaxed) {

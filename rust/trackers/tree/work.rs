@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Work that programs mark: the path of a task goes on under a cookie until the work is done.
+//! Work that programs mark: the chain of a task goes on under a cookie until the work is done.
 //!
 //! ```text
 //!   interrupt --> ... --> switch --> (tip of the task) ----> its next sleep
@@ -11,7 +11,7 @@
 //!
 //! Work has an engine of its own: its key is the cookie, and what programs that may write can fill is
 //! set apart (`work_events`), so they take nothing from the tips. The data is that of a tip; the
-//! cookie is in its path, too, from where it gets into alerts.
+//! cookie is in its chain, too, from where it gets into alerts.
 //!
 //! # Contexts
 //!
@@ -19,8 +19,8 @@
 //! the instance is not turned off, so nothing is left behind when it is.
 
 use super::{
+    chain::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
     owner,
-    path::{self, begin, task, Kind, Look, Origin, State, Step, Words, PLACE},
     show::{details, End},
     tasks, Data, Guard, InData, Probes, DATA, WORK, WORK_EVENTS,
 };
@@ -44,7 +44,7 @@ use kernel::{prelude::*, seq_file::SeqFile, seq_print};
 
 /// The words of the key: the bytes, and how many they are.
 const KEY: usize = COOKIE_MAX / 8 + 1;
-const _: () = assert!(COOKIE_MAX == path::COOKIE_MAX);
+const _: () = assert!(COOKIE_MAX == chain::COOKIE_MAX);
 
 type Key = [u64; KEY];
 
@@ -157,30 +157,30 @@ impl Probes {
     ) -> Result {
         let (core, now, cpu) = (&self.core, Kernel::now(), tasks::this_cpu(guard));
         let mut data: Data = [0; DATA];
-        let mut path = InData(&mut data);
-        let (start, from) = match self.take_along(guard, current, &mut path) {
-            Some(start) => (start, path.first_cpu()),
+        let mut chain = InData(&mut data);
+        let (start, from) = match self.take_along(guard, current, &mut chain) {
+            Some(start) => (start, chain.first_cpu()),
             None => {
-                path.begin(now, Origin::Work);
-                path.set(PLACE, tasks::place(current, cpu).to_word());
+                chain.begin(now, Origin::Work);
+                chain.set(PLACE, tasks::place(current, cpu).to_word());
                 (now, cpu)
             }
         };
         let is_wanted = tasks::may_be_wanted(core, current)
             && tasks::is_wanted(core, current, from)
             && self.is_urgent(current)
-            && self.is_origin_wanted(&path);
+            && self.is_origin_wanted(&chain);
         if !is_wanted {
             jobs.engine.filtered(guard);
             return Ok(());
         }
         let bytes = cookie.bytes();
         let (kind, subject) = (Kind::Begin, begin(current.tid(), bytes.len()));
-        path.push_cookie(now, Step { kind, cpu, subject }, bytes);
-        let mut counts = path.counts();
+        chain.push_cookie(now, Step { kind, cpu, subject }, bytes);
+        let mut counts = chain.counts();
         counts.set_state(State::Working);
         counts.set_target(true);
-        path.set_counts(counts);
+        chain.set_counts(counts);
         let words = tasks::owner(current).to_words();
         data[..words.len()].copy_from_slice(&words);
         match jobs
@@ -206,14 +206,14 @@ impl Probes {
             |_| true,
             |work| {
                 let mut data = work.data();
-                let path = InData(&mut data);
-                let end = now.max(path.last());
-                self.own.totals.count(guard, &path, end);
+                let chain = InData(&mut data);
+                let end = now.max(chain.last());
+                self.own.totals.count(guard, &chain, end);
                 Next::End(end)
             },
             |late| {
-                self.report(guard, &as_tip(late), End::Work, |path, end| {
-                    path.push(end, step)
+                self.report(guard, &as_tip(late), End::Work, |chain, end| {
+                    chain.push(end, step)
                 })
             },
         );

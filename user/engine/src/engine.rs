@@ -14,8 +14,8 @@ mod early;
 mod engine;
 #[path = "../../../rust/hwnoise.rs"]
 mod hwnoise;
-#[path = "../../../rust/trackers/tree/path.rs"]
-mod path;
+#[path = "../../../rust/trackers/tree/chain.rs"]
+mod chain;
 #[path = "../../../rust/measure/tally.rs"]
 mod tally;
 #[path = "../../../rust/text.rs"]

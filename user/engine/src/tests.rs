@@ -5,6 +5,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 mod alert;
+mod chain;
 mod control;
 mod early;
 mod engine;
@@ -20,7 +21,6 @@ mod hwnoise;
 mod interrupts;
 mod measure;
 mod memory;
-mod path;
 mod profile;
 mod rcu_ht;
 mod record;

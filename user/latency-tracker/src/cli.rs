@@ -100,18 +100,18 @@ true value."
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
-    /// Shows which step takes the time on the paths from interrupts and timers to tasks.
+    /// Shows which step takes the time on the wake chains from interrupts and timers to tasks.
     #[command(
-        after_help = "Examples:\n  latency-tracker start way tree threshold=1ms\n  \
-latency-tracker steps\n  latency-tracker steps way --json\n\n\
-Counts all paths that have ended, late or not. The time of a step lasts until\n\
+        after_help = "Examples:\n  latency-tracker start chain tree threshold=1ms\n  \
+latency-tracker steps\n  latency-tracker steps chain --json\n\n\
+Counts all chains that have ended, late or not. The time of a step lasts until\n\
 the next one. P99 is an upper bound: at most a quarter above the true value."
     )]
     Steps(StepsArgs),
-    /// Shows the paths from interrupts and timers that have not reached user space yet.
-    #[command(after_help = "Examples:\n  latency-tracker start way tree\n  \
-latency-tracker tree way --live\n  latency-tracker tree way --live --interval 200ms\n  \
-latency-tracker tree way --json\n\n\
+    /// Shows the wake chains from interrupts and timers that have not reached user space yet.
+    #[command(after_help = "Examples:\n  latency-tracker start chain tree\n  \
+latency-tracker tree chain --live\n  latency-tracker tree chain --live --interval 200ms\n  \
+latency-tracker tree chain --json\n\n\
 One line for each interrupt or timer, the oldest first. Below it are the tasks,\n\
 work items and calls in flight from it: each with its steps so far, their CPUs,\n\
 and their shares of the time.")]

@@ -94,7 +94,7 @@ fn what_is_under_way_is_below_its_root() {
     assert_eq!(code, 1);
     assert!(
         err.contains("slow is of the tracker block")
-            && err.contains("latency-tracker start way tree"),
+            && err.contains("latency-tracker start chain tree"),
         "{err}"
     );
     let (code, _, err) = tree.run(&["tree", "none"]);
@@ -113,7 +113,7 @@ fn what_is_under_way_is_below_its_root() {
         assert_eq!(
             lines,
             [
-                "slow: 1 path in flight from 1 origin",
+                "slow: 1 wake chain in flight from 1 origin",
                 "irq:27 eth0 @0, 4.00us ago",
                 "  nginx/812 (CPU 2) has been woken, and waits for a CPU, for 3.00us",
                 "    irq:27@0 25%, waking:812@0 75%",
@@ -127,7 +127,7 @@ fn what_is_under_way_is_below_its_root() {
     file("slow/pending", "");
     let (code, _, err) = tree.run(&["tree", "slow"]);
     assert_eq!(code, 0);
-    assert!(err.contains("slow: no path is in flight"), "{err}");
+    assert!(err.contains("slow: no wake chain is in flight"), "{err}");
     let (code, _, err) = tree.run(&["tree", "slow", "--live", "--interval", "0"]);
     assert_eq!(code, 1);
     assert!(err.contains("--interval"), "{err}");
@@ -144,7 +144,7 @@ fn steps_are_a_table_with_bars() {
     );
     let (code, _, err) = tree.run(&["steps"]);
     assert_eq!(code, 1);
-    assert!(err.contains("latency-tracker start way tree"), "{err}");
+    assert!(err.contains("latency-tracker start chain tree"), "{err}");
     let text = "step count mean p99 max\nirq 3 1000 1200 1300\nwaking 1000 9 15 2000\n";
     fs::write(tree.0.join("slow/steps"), text).unwrap();
     let (code, out, _) = tree.run(&["steps"]);
@@ -186,7 +186,7 @@ fn steps_are_a_table_with_bars() {
     assert_eq!(json["steps"][1]["p99"], 15);
     fs::write(tree.0.join("slow/steps"), "step count mean p99 max\n").unwrap();
     let (_, out, _) = tree.run(&["steps"]);
-    assert!(out.contains("no path has ended yet"), "{out}");
+    assert!(out.contains("no wake chain has ended yet"), "{out}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use anyhow::{Result, anyhow};
 use lt_common::Outcome;
 use lt_common::out::{self, Colour, note};
 use lt_common::wait::{Signals, Wake};
-use lt_common::way;
+use lt_common::chain;
 use lt_proc::{Alert, Nanos, ProcRoot};
 use lt_readiness::Root;
 use serde::Serialize;
@@ -362,9 +362,9 @@ fn path_of(alerts: &[Alert], tid: i32, cycle: Late) -> Option<&Alert> {
 /// The sentence.
 fn cause(cycle: Late, alert: Option<&Alert>) -> String {
     let Some(alert) = alert else {
-        return "no path: it was woken in time and then preempted, or its time came before it slept".into();
+        return "no wake chain: it was woken in time and then preempted, or its time came before it slept".into();
     };
-    let verdict = way::verdict(alert).unwrap_or_else(|| alert.subject());
+    let verdict = chain::verdict(alert).unwrap_or_else(|| alert.subject());
     let rest = cycle.by.saturating_sub(alert.delay);
     match rest > cycle.by / 4 {
         true => format!(
@@ -445,7 +445,7 @@ impl Report<'_> {
                 Nanos(cycle.late).to_string()
             );
             show::hanging(&head, &cycle.cause)?;
-            for line in cycle.alert.iter().flat_map(way::steps) {
+            for line in cycle.alert.iter().flat_map(chain::steps) {
                 out::line(&line)?;
             }
         }
@@ -505,6 +505,6 @@ mod tests {
             said.ends_with("80.00us more until it returned to user space"),
             "{said}"
         );
-        assert!(cause(cycle, None).starts_with("no path"));
+        assert!(cause(cycle, None).starts_with("no wake chain"));
     }
 }

@@ -4,6 +4,7 @@
 //! other programs, LTTng, instances, captures.
 
 pub mod capture;
+pub mod chain;
 pub mod exec;
 pub mod instance;
 pub mod kmsg;
@@ -15,7 +16,6 @@ pub mod seconds;
 pub mod shapes;
 pub mod size;
 pub mod wait;
-pub mod way;
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

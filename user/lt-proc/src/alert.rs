@@ -177,7 +177,7 @@ impl Alert {
 
 pub(crate) const STACK: &str = "stack";
 const WAKER_STACK: &str = "waker_stack";
-/// See [`crate::way()`].
+/// See [`crate::chain()`].
 pub(crate) const PATH: &str = "path";
 
 /// The functions of a stack, the innermost first.

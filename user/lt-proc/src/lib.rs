@@ -13,7 +13,7 @@
 //!  hwnoise            ->  Hwnoise, Slice            gaps of a loop with interrupts off
 //!  measure            ->  Measure                   what the probes themselves cost
 //!  NAME/profile*      ->  Profile                   how long operations of each class took
-//!  NAME/steps         ->  StepTime                  how long the steps of ways took, by their kind
+//!  NAME/steps         ->  StepTime                  how long the steps of wake chains took, by their kind
 //! ```
 //!
 //! Parsers are strict where the format is promised and keep, in order, what a newer module adds.
@@ -34,6 +34,7 @@
 //! ```
 
 mod alert;
+mod chain;
 mod control;
 mod duration;
 mod error;
@@ -49,9 +50,9 @@ mod root;
 mod stats;
 mod steps;
 mod trackers;
-mod way;
 
 pub use alert::{Alert, Reason, StreamLine};
+pub use chain::{ChainStep, Rival, WaitParts, before, chain, chain_so_far};
 pub use control::{Instance, Setting, valid_name};
 pub use duration::{Nanos, parse_duration};
 pub use error::{ParseError, ProcError};
@@ -66,4 +67,3 @@ pub use root::{DEFAULT_ROOT, ProcRoot};
 pub use stats::Stats;
 pub use steps::StepTime;
 pub use trackers::{ParamInfo, TrackerInfo};
-pub use way::{Rival, WaitParts, WayStep, before, way, way_so_far};

@@ -117,7 +117,7 @@ impl ProcRoot {
         self.path.join(name).join(Span::SinceReset.file()).exists()
     }
 
-    /// How long the steps of ways took, for an instance that counts them.
+    /// How long the steps of wake chains took, for an instance that counts them.
     ///
     /// # Errors
     /// See [`ProcRoot::instance`]; [`ProcError::Io`] when its tracker has no steps.

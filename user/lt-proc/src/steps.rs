@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `NAME/steps`: how long the steps of ways took, by their kind, of the tracker `tree`.
+//! `NAME/steps`: how long the steps of wake chains took, by their kind, of the tracker `tree`.
 //!
 //! ```text
 //! step count mean p99 max
@@ -16,7 +16,7 @@ use crate::ParseError;
 /// A kind of step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StepTime {
-    /// As in the ways of alerts: `irq`, `raise`, `waking`, ...
+    /// As in the wake chains of alerts: `irq`, `raise`, `waking`, ...
     pub step: String,
     /// How many there were.
     pub count: u64,

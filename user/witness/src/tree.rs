@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The ways from interrupts and timers to tasks, from raw tracepoints alone, and the alerts of the
+//! The wake chains from interrupts and timers to tasks, from raw tracepoints alone, and the alerts of the
 //! tracker `tree` with threshold 0 about the same.
 //!
 //! ```text
-//!  trace --lines--> rebuild --> paths that have ended, by task --.
+//!  trace --lines--> rebuild --> chains that have ended, by task --.
 //!                                                                compare, step by step
-//!  alerts --lt_proc--> path --> steps with their times ----------'
+//!  alerts --lt_proc--> chain --> steps with their times ----------'
 //! ```
 //!
 //! What an alert has to say as the trace does: the task, the origin with its line and action, the
@@ -17,7 +17,7 @@
 //! The trace cannot tell a wait for a lock of PREEMPT_RT from another sleep in the state `D`, and
 //! has no step that an alert has left out: then their number has to be right.
 
-mod path;
+mod chain;
 mod rebuild;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result};
 use lt_proc::{Alert, Nanos};
 
-use self::path::{Step, Told, told};
+use self::chain::{Step, Told, told};
 use self::rebuild::{Ended, Rebuild, is_read};
 use crate::judge::{Limits, Verdict};
 use crate::lines::{self, Line};
@@ -55,9 +55,9 @@ pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) 
     };
     let mut by_task: BTreeMap<u32, (Vec<&Ended>, Vec<Alert>)> = BTreeMap::new();
     let (mut ended, mut told) = (0, 0);
-    for path in &rebuild.ended {
-        if (marks.begin..=marks.end).contains(&path.end()) {
-            by_task.entry(path.tid).or_default().0.push(path);
+    for chain in &rebuild.ended {
+        if (marks.begin..=marks.end).contains(&chain.end()) {
+            by_task.entry(chain.tid).or_default().0.push(chain);
             ended += 1;
         }
     }
@@ -68,16 +68,16 @@ pub(crate) fn check(trace: &str, alerts: &str, kthreads: &str, limits: &Limits) 
             told += 1;
         }
     }
-    for (paths, alerts) in by_task.values() {
-        judge.task(paths, alerts)?;
+    for (chains, alerts) in by_task.values() {
+        judge.task(chains, alerts)?;
     }
     Ok(judge.verdict(ended, told))
 }
 
 impl Ended {
     fn last(&self) -> &Step {
-        // A path has a first step, and the switch.
-        &self.path.steps[self.path.steps.len() - 1]
+        // A chain has a first step, and the switch.
+        &self.chain.steps[self.chain.steps.len() - 1]
     }
 
     /// When it ended.
@@ -87,7 +87,7 @@ impl Ended {
 
     /// The fields of its alert but the times and the steps.
     fn head(&self) -> [(&'static str, String); 7] {
-        let origin = &self.path.origin;
+        let origin = &self.chain.origin;
         [
             ("end", "switch".into()),
             ("origin", origin.kind.into()),
@@ -95,13 +95,13 @@ impl Ended {
             ("action", origin.action.clone()),
             ("target_cpu", self.last().cpu.to_string()),
             ("prio", self.prio.clone()),
-            ("preempted", self.path.preempted.to_string()),
+            ("preempted", self.chain.preempted.to_string()),
         ]
     }
 
     /// Its steps as a reader would see them.
     fn text(&self) -> String {
-        let steps = self.path.steps.iter();
+        let steps = self.chain.steps.iter();
         let steps: Vec<String> = steps
             .map(|step| format!("{}@{}:{}", step.what, step.cpu, step.time))
             .collect();
@@ -121,53 +121,53 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// The paths and the alerts of a task, both in order.
-    fn task(&mut self, paths: &[&Ended], alerts: &[Alert]) -> Result<()> {
-        let (mut paths, mut alerts) = (paths.iter().peekable(), alerts.iter().peekable());
+    /// The chains and the alerts of a task, both in order.
+    fn task(&mut self, chains: &[&Ended], alerts: &[Alert]) -> Result<()> {
+        let (mut chains, mut alerts) = (chains.iter().peekable(), alerts.iter().peekable());
         loop {
             // What has no counterpart is named alone, and the others are compared nevertheless.
             let most = self.limits.most;
-            match (paths.peek(), alerts.peek()) {
+            match (chains.peek(), alerts.peek()) {
                 (None, None) => return Ok(()),
-                (Some(path), alert) if alert.is_none_or(|a| a.time > path.end() + most) => {
-                    let text = path.text();
+                (Some(chain), alert) if alert.is_none_or(|a| a.time > chain.end() + most) => {
+                    let text = chain.text();
                     self.faults
-                        .push(format!("no alert for tid {}: {text}", path.tid));
-                    paths.next();
+                        .push(format!("no alert for tid {}: {text}", chain.tid));
+                    chains.next();
                 }
-                (path, Some(alert)) if path.is_none_or(|p| p.end() > alert.time + most) => {
+                (chain, Some(alert)) if chain.is_none_or(|p| p.end() > alert.time + most) => {
                     let text = alert.fields.text("path").unwrap_or_default();
                     let (seq, tid) = (alert.seq, alert.tid);
-                    let fault = format!("alert seq={seq} for tid {tid}: no such path: {text}");
+                    let fault = format!("alert seq={seq} for tid {tid}: no such chain: {text}");
                     self.faults.push(fault);
                     alerts.next();
                 }
                 _ => {
-                    if let (Some(path), Some(alert)) = (paths.next(), alerts.next()) {
-                        self.pair(path, alert)?;
+                    if let (Some(chain), Some(alert)) = (chains.next(), alerts.next()) {
+                        self.pair(chain, alert)?;
                     }
                 }
             }
         }
     }
 
-    fn pair(&mut self, path: &Ended, alert: &Alert) -> Result<()> {
+    fn pair(&mut self, chain: &Ended, alert: &Alert) -> Result<()> {
         let (seq, tid) = (alert.seq, alert.tid);
-        for (name, expected) in path.head() {
+        for (name, expected) in chain.head() {
             let said = alert.fields.text(name).unwrap_or_default();
             if said != expected {
                 let fault = format!(
                     "alert seq={seq} for tid {tid} has {name}={said}, the trace {expected}: {}",
-                    path.text()
+                    chain.text()
                 );
                 self.faults.push(fault);
             }
         }
-        match self.steps(path, alert)? {
+        match self.steps(chain, alert)? {
             Ok(difference) => self.differences.push(difference),
             Err(why) => {
                 let text = alert.fields.text("path").unwrap_or_default();
-                let (start, trace) = (alert.time - alert.delay, path.text());
+                let (start, trace) = (alert.time - alert.delay, chain.text());
                 self.faults.push(format!(
                     "alert seq={seq} for tid {tid}, from {start}: {text}: {why}; the trace: {trace}"
                 ));
@@ -192,17 +192,17 @@ impl Judge<'_> {
     }
 
     /// The largest difference in time, or what else is different.
-    fn steps(&mut self, path: &Ended, alert: &Alert) -> Result<Result<u64, String>> {
+    fn steps(&mut self, chain: &Ended, alert: &Alert) -> Result<Result<u64, String>> {
         let (told, start) = (told(alert)?, alert.time - alert.delay);
-        if path.path.origin.kind == "timer" {
-            match path.path.origin.start {
+        if chain.chain.origin.kind == "timer" {
+            match chain.chain.origin.start {
                 Some(due) if due != start => return Ok(Err(format!("due at {due}"))),
                 Some(_) => {}
                 None => self.unknown += 1,
             }
         }
-        // Steps before the start are not on the way from there.
-        let (first, rest) = path.path.steps.split_at(1);
+        // Steps before the start are not on the chain from there.
+        let (first, rest) = chain.chain.steps.split_at(1);
         let rest = rest
             .iter()
             .filter(|step| step.time + CLOSE >= start || self.is_at_once(step, told.get(1)));
@@ -250,7 +250,7 @@ impl Judge<'_> {
             let Some(step) = steps.next() else {
                 return Ok(Err(format!("there is no {what}")));
             };
-            if at > 0 || path.path.origin.kind != "timer" {
+            if at > 0 || chain.chain.origin.kind != "timer" {
                 worst = worst.max(step.time.abs_diff(time));
             }
         }
@@ -261,23 +261,24 @@ impl Judge<'_> {
         })
     }
 
-    fn verdict(mut self, paths: usize, alerts: usize) -> Verdict {
+    fn verdict(mut self, chains: usize, alerts: usize) -> Verdict {
         let matched = self.differences.len();
         let usual = self.limits.usual;
         let close = self.differences.iter().filter(|d| **d <= usual).count();
         if (matched - close) * 100 > matched {
             let limit = Nanos(usual).exact();
-            let fault = format!("only {close} of {matched} paths agree within {limit}");
+            let fault = format!("only {close} of {matched} chains agree within {limit}");
             self.faults.push(fault);
         }
         if matched < self.limits.expect_at_least {
             let wanted = self.limits.expect_at_least;
-            self.faults
-                .push(format!("{matched} paths agree, expected at least {wanted}"));
+            self.faults.push(format!(
+                "{matched} chains agree, expected at least {wanted}"
+            ));
         }
         let worst = Nanos(self.differences.iter().copied().max().unwrap_or(0));
         let summary = format!(
-            "paths={paths} alerts={alerts} matched={matched} worst={worst} usual={close} unknown={}",
+            "chains={chains} alerts={alerts} matched={matched} worst={worst} usual={close} unknown={}",
             self.unknown
         );
         Verdict::new(summary, self.faults)
@@ -305,14 +306,16 @@ mod tests {
         text + "  sh-1  [000] .....  9.0: tracing_mark_write: lt-witness end\n"
     }
 
-    /// The alert of a path for a task, with the steps of one that begins at `start`.
-    fn alert(seq: u64, tid: u32, start: u64, head: &str, path: &str) -> String {
-        let delays = path.split(' ').map(|step| step.rsplit_once('+').unwrap().1);
+    /// The alert of a chain for a task, with the steps of one that begins at `start`.
+    fn alert(seq: u64, tid: u32, start: u64, head: &str, chain: &str) -> String {
+        let delays = chain
+            .split(' ')
+            .map(|step| step.rsplit_once('+').unwrap().1);
         let delay: u64 = delays.map(|ns| ns.parse::<u64>().unwrap()).sum();
         let time = start + delay;
         format!(
             "seq={seq} time={time} instance=w tracker=tree reason=threshold delay={delay} threshold=0 cpu=1 \
-             pid={tid} tid={tid} comm=\"x\" end=switch state=running {head} policy=other merged=0 more=0 path=\"{path}\"\n"
+             pid={tid} tid={tid} comm=\"x\" end=switch state=running {head} policy=other merged=0 more=0 path=\"{chain}\"\n"
         )
     }
 
@@ -344,14 +347,14 @@ mod tests {
         RUNS,
     ];
     const TIMER_HEAD: &str = "origin=timer irq=-1 action=\"\" target_cpu=1 prio=120 preempted=0";
-    const TIMER_PATH: &str = "timer:hrtimer_wakeup@1+0 vector:local_timer@1+51200 expire:hrtimer_wakeup@1+1000 \
+    const TIMER_CHAIN: &str = "timer:hrtimer_wakeup@1+0 vector:local_timer@1+51200 expire:hrtimer_wakeup@1+1000 \
         waking:9@1+1000 switch:9(x)/120@1+17000";
 
     #[test]
     fn a_timer_is_followed_from_when_it_was_due() {
         let due = START + 20_000;
-        let told = |head: &str, path: &str| faults(&TIMER, &alert(1, 9, due, head, path));
-        assert_eq!(told(TIMER_HEAD, TIMER_PATH), [""; 0]);
+        let told = |head: &str, chain: &str| faults(&TIMER, &alert(1, 9, due, head, chain));
+        assert_eq!(told(TIMER_HEAD, TIMER_CHAIN), [""; 0]);
         // One thing wrong at a time.
         for (from, to, fault) in [
             (
@@ -360,13 +363,13 @@ mod tests {
                 "local_timer",
             ),
             ("waking:9", "waking:8", "waking:8 is waking:9"),
-            ("vector:local_timer@1+51200 ", "", "no such path"),
-            ("+17000", "+80000", "no such path"),
+            ("vector:local_timer@1+51200 ", "", "no such chain"),
+            ("+17000", "+80000", "no such chain"),
             ("expire:hrtimer_wakeup@1+1000 ", "", "expire"),
             ("+51200", "+45000", "within 5us"),
         ] {
-            let path = TIMER_PATH.replace(from, to);
-            let found = told(TIMER_HEAD, &path).join("\n");
+            let chain = TIMER_CHAIN.replace(from, to);
+            let found = told(TIMER_HEAD, &chain).join("\n");
             assert!(found.contains(fault), "{from} {to}: {found}");
         }
         for (from, to) in [
@@ -376,11 +379,11 @@ mod tests {
             ("preempted=0", "preempted=1"),
             ("origin=timer", "origin=vector"),
         ] {
-            let found = told(&TIMER_HEAD.replace(from, to), TIMER_PATH);
+            let found = told(&TIMER_HEAD.replace(from, to), TIMER_CHAIN);
             assert!(found[0].contains(to), "{found:?}");
         }
         // A nanosecond is too much.
-        let found = faults(&TIMER, &alert(1, 9, due + 1, TIMER_HEAD, TIMER_PATH));
+        let found = faults(&TIMER, &alert(1, 9, due + 1, TIMER_HEAD, TIMER_CHAIN));
         assert!(found[0].contains("due at 2000020000"), "{found:?}");
     }
 
@@ -390,13 +393,13 @@ mod tests {
             line.replace("softexpires=2000020000", "softexpires=2000060000")
                 .replace(" 71 0 local_timer_entry", " 50 0 local_timer_entry")
         });
-        let path = TIMER_PATH.replace("+51200", "+11200");
+        let chain = TIMER_CHAIN.replace("+51200", "+11200");
         let told = |lines: &[String]| {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            faults(&lines, &alert(1, 9, START + 60_000, TIMER_HEAD, &path))
+            faults(&lines, &alert(1, 9, START + 60_000, TIMER_HEAD, &chain))
         };
         // 21 us are more than usual, and no reason to miss the interrupt.
-        assert_eq!(told(&lines), ["only 0 of 1 paths agree within 5us"]);
+        assert_eq!(told(&lines), ["only 0 of 1 chains agree within 5us"]);
         // Something else of that CPU lies between: that is another interrupt.
         lines[1] = lines[1].replace(" 0 9 ", " 40 9 ");
         let other = "[001] d.h1. 65 0 hrtimer_start: hrtimer=00000000cd function=f expires=2 softexpires=2 mode=ABS";
@@ -406,7 +409,7 @@ mod tests {
         assert!(found[0].contains("local_timer is expire"), "{found:?}");
         // Not of that CPU.
         between[3] = other.replace("[001]", "[000]").replace(" 0 hr", " 4 hr");
-        assert_eq!(told(&between), ["only 0 of 1 paths agree within 5us"]);
+        assert_eq!(told(&between), ["only 0 of 1 chains agree within 5us"]);
     }
 
     #[test]
@@ -414,22 +417,22 @@ mod tests {
         let found = faults(&TIMER, "");
         assert!(found[0].contains("no alert for tid 9"), "{found:?}");
         let due = START + 20_000;
-        let one = alert(1, 9, due, TIMER_HEAD, TIMER_PATH);
+        let one = alert(1, 9, due, TIMER_HEAD, TIMER_CHAIN);
         let twice = one.clone() + &one.replace("seq=1", "seq=2");
-        assert!(faults(&TIMER, &twice)[0].contains("no such path"));
+        assert!(faults(&TIMER, &twice)[0].contains("no such chain"));
         let lost = one.clone() + &one.replace("seq=1", "seq=3");
         assert!(check(&trace(&TIMER), &lost, "", &Limits::default()).is_err());
     }
 
     #[test]
     fn steps_that_are_left_out_are_counted() {
-        let path = |number| {
+        let chain = |number| {
             format!(
                 "timer:hrtimer_wakeup@1+0 vector:local_timer@1+51200 more({number})+2000 switch:9(x)/120@1+17000"
             )
         };
         let told = |number| {
-            let alert = alert(1, 9, START + 20_000, TIMER_HEAD, &path(number));
+            let alert = alert(1, 9, START + 20_000, TIMER_HEAD, &chain(number));
             faults(&TIMER, &alert)
         };
         assert_eq!(told(2), [""; 0]);
@@ -463,13 +466,13 @@ mod tests {
             "[000] d..3. 30 27 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
             RUNS,
         ];
-        let path = "irq:27@0+0 waking:27@0+3000 switch:27(irq/27-eth0)/49@0+7000 waking:9@0+10000 switch:9(x)/120@1+60000";
-        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        let chain = "irq:27@0+0 waking:27@0+3000 switch:27(irq/27-eth0)/49@0+7000 waking:9@0+10000 switch:9(x)/120@1+60000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // What is woken after another handler, or not in an interrupt, has no path.
+        // What is woken after another handler, or not in an interrupt, has no chain.
         let other = lines.map(|line| line.replace("irq/27", "irq/28"));
         let other: Vec<&str> = other.iter().map(String::as_str).collect();
-        assert!(faults(&other, &told)[0].contains("no such path"));
+        assert!(faults(&other, &told)[0].contains("no such chain"));
     }
 
     #[test]
@@ -485,8 +488,8 @@ mod tests {
             "[000] d..3. 30 31 sched_waking: comm=x pid=9 prio=120 target_cpu=001",
             RUNS,
         ];
-        let path = "irq:27@0+0 waking:31@0+2000 switch:31(z)/120@0+8000 waking:9@0+10000 switch:9(x)/120@1+60000";
-        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        let chain = "irq:27@0+0 waking:31@0+2000 switch:31(z)/120@0+8000 waking:9@0+10000 switch:9(x)/120@1+60000";
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
         let by_another = lines.map(|line| line.replace("5 2 sched", "5 1 sched"));
         let by_another: Vec<&str> = by_another.iter().map(String::as_str).collect();
@@ -508,9 +511,9 @@ mod tests {
             "[001] ..s1. 24 2 softirq_exit: vec=3 [action=NET_RX]",
             &RUNS.replace("pid=0", "pid=2"),
         ];
-        let path = "irq:27@1+0 raise:NET_RX@1+1000 waking:2@1+2000 switch:2(ksoftirqd/1)/120@1+7000 \
+        let chain = "irq:27@1+0 raise:NET_RX@1+1000 waking:2@1+2000 switch:2(ksoftirqd/1)/120@1+7000 \
             softirq:NET_RX@1+2000 waking:9@1+1000 switch:9(x)/120@1+67000";
-        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
     }
 
@@ -529,11 +532,11 @@ mod tests {
             "[000] ..... 31 3 workqueue_execute_end: work struct 00000000cd: function do_it",
             RUNS,
         ];
-        let path = "irq:27@0+0 queue:do_it@0+2000 waking:3@0+1000 switch:3(kworker/0:1)/120@0+7000 work:do_it@0+2000 \
+        let chain = "irq:27@0+0 queue:do_it@0+2000 waking:3@0+1000 switch:3(kworker/0:1)/120@0+7000 work:do_it@0+2000 \
             waking:9@0+8000 switch:9(x)/120@1+60000";
-        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
-        // What a worker does besides the work is not on its way.
+        // What a worker does besides the work is not on its chain.
         for (at, to) in [
             (6, "struct 00000000ef"),
             (8, "_start: work struct 00000000ef"),
@@ -548,7 +551,7 @@ mod tests {
                 lines[7] = lines[7].replace(" 31 3 ", " 29 3 ");
             }
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
-            assert!(faults(&lines, &told)[0].contains("no such path"), "{at}");
+            assert!(faults(&lines, &told)[0].contains("no such chain"), "{at}");
         }
     }
 
@@ -566,9 +569,9 @@ mod tests {
             "[001] d.h1. 32 0 call_function_single_exit: vector=251",
             RUNS,
         ];
-        let path = "irq:27@0+0 call:do_it@0+2000 vector:call_function_single@1+8000 called:do_it@1+2000 \
+        let chain = "irq:27@0+0 call:do_it@0+2000 vector:call_function_single@1+8000 called:do_it@1+2000 \
             waking:9@1+8000 switch:9(x)/120@1+60000";
-        let told = alert(1, 9, START + 10_000, IRQ_HEAD, path);
+        let told = alert(1, 9, START + 10_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
         let other = lines
             .map(|line| line.replace("func=do_it, csd=00000000cd", "func=do_it, csd=00000000ef"));
@@ -589,12 +592,12 @@ mod tests {
         let mut lines = vec![ran];
         lines.extend(handler);
         lines.extend([out.as_str(), RUNS]);
-        let path = "irq:27@0+0 waking:9@0+1000 switch:9(x)/120@1+85000";
-        let told = alert(1, 9, START + 4_000, IRQ_HEAD, path);
+        let chain = "irq:27@0+0 waking:9@0+1000 switch:9(x)/120@1+85000";
+        let told = alert(1, 9, START + 4_000, IRQ_HEAD, chain);
         assert_eq!(faults(&lines, &told), [""; 0]);
         // It was awake, and another waking came when it slept.
         let later = "[000] ..... 50 1 sched_waking: comm=x pid=9 prio=120 target_cpu=001";
         lines.insert(5, later);
-        assert_eq!(faults(&lines, ""), ["0 paths agree, expected at least 1"]);
+        assert_eq!(faults(&lines, ""), ["0 chains agree, expected at least 1"]);
     }
 }

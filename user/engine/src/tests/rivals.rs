@@ -3,12 +3,12 @@
 //! Who had the CPU while a task waited for it: the times are right to the nanosecond for any number of
 //! waits that overlap, and no one is named who need not be among the three.
 
-use crate::path::{
+use crate::chain::{
     each,
     log::{Log, Sums, LOG},
     of_split,
     rivals::{cut, who, Rival, Rivals, Sort, Table},
-    split, Kind, Look, Origin, Path, Shown, Spent, Step, Words, PLACES, WORDS,
+    split, Chain, Kind, Look, Origin, Shown, Spent, Step, Words, PLACES, WORDS,
 };
 use crate::sys::atomic::Atomic;
 use proptest::prelude::*;
@@ -214,17 +214,17 @@ fn most(times: [u64; 3]) -> Rivals {
     }
 }
 
-/// A path whose task has waited for this long.
-fn waited(path: &mut Path, wait: u64, rivals: Rivals) {
+/// A chain whose task has waited for this long.
+fn waited(chain: &mut Chain, wait: u64, rivals: Rivals) {
     let step = |kind| Step {
         kind,
         cpu: 3,
         subject: 9,
     };
-    let last = path.last();
-    path.push(last, step(Kind::Waking));
-    path.push_wait(3, NONE);
-    path.push_waited(
+    let last = chain.last();
+    chain.push(last, step(Kind::Waking));
+    chain.push_wait(3, NONE);
+    chain.push_waited(
         last + wait,
         step(Kind::Switch),
         None,
@@ -236,31 +236,31 @@ fn waited(path: &mut Path, wait: u64, rivals: Rivals) {
     );
 }
 
-/// A path of this many steps.
-fn path_of(steps: u64) -> Path {
-    let mut path: Path = [0; WORDS];
+/// A chain of this many steps.
+fn chain_of(steps: u64) -> Chain {
+    let mut chain: Chain = [0; WORDS];
     let step = |subject| Step {
         kind: Kind::Irq,
         cpu: 3,
         subject,
     };
-    path.begin_with(Origin::Irq, [(100, step(27))]);
+    chain.begin_with(Origin::Irq, [(100, step(27))]);
     for subject in 1..steps {
-        path.push(100 + subject, step(subject));
+        chain.push(100 + subject, step(subject));
     }
-    path
+    chain
 }
 
-fn shown(path: &Path) -> Vec<Shown> {
-    let (head, steps) = split(path, 0);
+fn shown(chain: &Chain) -> Vec<Shown> {
+    let (head, steps) = split(chain, 0);
     let (more, counts, ..) = of_split(&head);
     let mut seen = Vec::new();
     each(counts, more, steps, |one| seen.push(one));
     seen
 }
 
-fn rivals_of(path: &Path) -> Vec<Rivals> {
-    let seen = shown(path).into_iter();
+fn rivals_of(chain: &Chain) -> Vec<Rivals> {
+    let seen = shown(chain).into_iter();
     seen.filter_map(|one| match one {
         Shown::Rivals(rivals) => Some(rivals),
         _ => None,
@@ -269,24 +269,24 @@ fn rivals_of(path: &Path) -> Vec<Rivals> {
 }
 
 #[test]
-fn the_longest_wait_of_a_path_has_them() {
-    let mut path = path_of(1);
+fn the_longest_wait_of_a_chain_has_them() {
+    let mut chain = chain_of(1);
     let (long, longer) = (most([900, 600, 500]), most([1 << 35, 70, 60]));
-    waited(&mut path, 2000, long);
-    assert_eq!(rivals_of(&path), [long]);
-    waited(&mut path, 100, most([50, 20, 10]));
-    assert_eq!(rivals_of(&path), [long]);
-    waited(&mut path, 3000, longer);
-    assert_eq!(rivals_of(&path), [longer]);
-    let names = shown(&path).into_iter().filter_map(|one| match one {
+    waited(&mut chain, 2000, long);
+    assert_eq!(rivals_of(&chain), [long]);
+    waited(&mut chain, 100, most([50, 20, 10]));
+    assert_eq!(rivals_of(&chain), [long]);
+    waited(&mut chain, 3000, longer);
+    assert_eq!(rivals_of(&chain), [longer]);
+    let names = shown(&chain).into_iter().filter_map(|one| match one {
         Shown::Step(_, _, name) => Some(name),
         _ => None,
     });
     assert!(names.clone().count() == 7 && names.clone().all(|name| name == [0; 2]));
-    assert_eq!(path.counts().places(), PLACES);
+    assert_eq!(chain.counts().places(), PLACES);
     // A step that comes later needs their room.
-    let last = path.last();
-    path.push(
+    let last = chain.last();
+    chain.push(
         last,
         Step {
             kind: Kind::Waking,
@@ -294,20 +294,20 @@ fn the_longest_wait_of_a_path_has_them() {
             subject: 1,
         },
     );
-    assert_eq!((rivals_of(&path), path.counts().more()), (vec![], 0));
+    assert_eq!((rivals_of(&chain), chain.counts().more()), (vec![], 0));
 }
 
 #[test]
 fn as_many_are_named_as_there_is_room_for_besides_all_steps() {
     let three = most([900, 600, 500]);
-    // With the wait, a path has three places more than these steps.
+    // With the wait, a chain has three places more than these steps.
     for (steps, named) in [(7, 3), (8, 2), (9, 2), (10, 0)] {
-        let mut path = path_of(steps);
-        waited(&mut path, 2000, three);
-        let seen = rivals_of(&path);
+        let mut chain = chain_of(steps);
+        waited(&mut chain, 2000, three);
+        let seen = rivals_of(&chain);
         let expected = three.named.iter().take(named).flatten();
         let seen = seen.iter().flat_map(|rivals| rivals.named.iter().flatten());
-        assert!(seen.eq(expected), "{steps}: {:?}", rivals_of(&path));
-        assert_eq!(path.counts().more(), 0);
+        assert!(seen.eq(expected), "{steps}: {:?}", rivals_of(&chain));
+        assert_eq!(chain.counts().more(), 0);
     }
 }

@@ -3,13 +3,13 @@
 //! What a CPU did while a task waited for it: the parts are right to the nanosecond, whatever the CPU
 //! does, and never more than the wait.
 
-use crate::path::{
+use crate::chain::{
     wait::{begin, end, is_running, more, total, LONGEST_WAIT, MASK},
-    Kind, Look, Origin, Path, Rivals, Spent, Step, Words, STEPS, WORDS,
+    Chain, Kind, Look, Origin, Rivals, Spent, Step, Words, STEPS, WORDS,
 };
 use proptest::prelude::*;
 
-/// The words of a CPU, changed as slots/spent.rs does it, and what really happened.
+/// The words of a CPU, changed as percpu/spent.rs does it, and what really happened.
 #[derive(Clone, Copy)]
 struct Cpu {
     now: u64,
@@ -152,19 +152,19 @@ proptest! {
         let step = |kind, cpu| Step { kind, cpu, subject: 7 };
         let spent = |[irq, softirq, idle]: [u64; 3]| Spent { irq, softirq, idle };
         let sum = |a: [u64; 3], b: [u64; 3]| core::array::from_fn(|at| (a[at] + b[at]) & MASK);
-        let mut path: Path = [0; WORDS];
-        path.begin_with(Origin::Irq, [(100, step(Kind::Irq, 4))]);
-        path.push(100, step(Kind::Waking, 4));
-        path.push_wait(5, spent(noted));
-        path.move_wait(6, false, |cpu| match cpu {
+        let mut chain: Chain = [0; WORDS];
+        chain.begin_with(Origin::Irq, [(100, step(Kind::Irq, 4))]);
+        chain.push(100, step(Kind::Waking, 4));
+        chain.push_wait(5, spent(noted));
+        chain.move_wait(6, false, |cpu| match cpu {
             5 => Some(spent(sum(noted, first))),
             6 => Some(spent(other)),
             _ => None,
         });
-        prop_assert!(path.is_waiting());
+        prop_assert!(chain.is_waiting());
         let now = spent(sum(other, second));
-        path.push_waited(100 + (1 << 23), step(Kind::Switch, 6), None, now, |_, _| Rivals::default());
-        let words = [path.get(WORDS - STEPS + 2 * 3), path.get(WORDS - STEPS + 2 * 3 + 1)];
+        chain.push_waited(100 + (1 << 23), step(Kind::Switch, 6), None, now, |_, _| Rivals::default());
+        let words = [chain.get(WORDS - STEPS + 2 * 3), chain.get(WORDS - STEPS + 2 * 3 + 1)];
         prop_assert_eq!(words, spent(sum(first, second)).to_words(Kind::Parts, 6));
     }
 
@@ -187,17 +187,17 @@ fn what_is_not_known_is_not_told() {
         subject: 7,
     };
     let waits = |noted: Option<u32>, wait: u64| {
-        let mut path: Path = [0; WORDS];
-        path.begin_with(Origin::Irq, [(100, step(Kind::Irq, 4))]);
-        path.push(100, step(Kind::Waking, 4));
+        let mut chain: Chain = [0; WORDS];
+        chain.begin_with(Origin::Irq, [(100, step(Kind::Irq, 4))]);
+        chain.push(100, step(Kind::Waking, 4));
         if let Some(cpu) = noted {
-            path.push_wait(cpu, NONE);
+            chain.push_wait(cpu, NONE);
         }
         let step = step(Kind::Switch, 5);
-        path.push_waited(100 + wait, step, Some([1, 2]), NONE, |_, _| {
+        chain.push_waited(100 + wait, step, Some([1, 2]), NONE, |_, _| {
             Rivals::default()
         });
-        path.counts().places()
+        chain.counts().places()
     };
     assert_eq!(waits(Some(5), 10), 5);
     // It came from elsewhere, nothing was noted, or it has waited for too long.

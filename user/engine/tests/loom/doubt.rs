@@ -171,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// `doubt_switched_in` and `switched_in`: on how many ways the task is.
+    /// `doubt_switched_in` and `switched_in`: on how many chains the task is.
     fn switched_in(&self) -> usize {
         let leaves = self.leaves.load(Relaxed) as u64;
         let believed = match self.doubt.swap(NONE, SeqCst) {
@@ -247,9 +247,9 @@ fn waking_and_sleep() {
         machine.schedule();
     }
     match waker.join().unwrap() {
-        (_, Did::Woke) => assert_eq!(machine.switched_in(), 1, "one way for a waking"),
+        (_, Did::Woke) => assert_eq!(machine.switched_in(), 1, "one chain for a waking"),
         (was_let_run, _) => {
-            assert_eq!(machine.known.load(Relaxed), 0, "a way without a waking");
+            assert_eq!(machine.known.load(Relaxed), 0, "a chain without a waking");
             // The waker may not have unlocked it in time: then the next waking drops it.
             if was_let_run && machine.doubt.swap(NONE, Relaxed) == NONE {
                 DROPPED.fetch_add(1, StdOrdering::Relaxed);
@@ -282,13 +282,13 @@ fn what_a_waking_has_ended_is_known() {
     runs(Without::Nothing, waking_and_sleep).unwrap();
     assert!(DROPPED.load(StdOrdering::Relaxed) > 0);
     for (without, body, assertion) in [
-        (Without::Doubt, waking_and_sleep as fn(), "one way"),
-        (Without::Lock, waking_and_sleep, "one way"),
-        (Without::State, waking_and_sleep, "one way"),
-        (Without::Look, waking_and_sleep, "one way"),
-        (Without::Fence, waking_and_sleep, "one way"),
+        (Without::Doubt, waking_and_sleep as fn(), "one chain"),
+        (Without::Lock, waking_and_sleep, "one chain"),
+        (Without::State, waking_and_sleep, "one chain"),
+        (Without::Look, waking_and_sleep, "one chain"),
+        (Without::Fence, waking_and_sleep, "one chain"),
         (Without::Leaves, waking_and_preemption, "only preempted"),
-        (Without::Order, waking_and_sleep, "one way"),
+        (Without::Order, waking_and_sleep, "one chain"),
     ] {
         let message = runs(without, body).unwrap_err();
         assert!(message.contains(assertion), "{without:?}: {message}");

@@ -189,7 +189,7 @@ const TRACKERS: [(&str, &str); 17] = [
     ),
     (
         "tree",
-        "the path from an interrupt or a timer to user space",
+        "the wake chain from an interrupt or a timer to user space",
     ),
     ("wakeup", "how long woken tasks wait for a CPU"),
     ("workqueue", "how long work items wait and run"),

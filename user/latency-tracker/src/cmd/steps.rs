@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `steps`: which kind of step takes the time on the ways from interrupts and timers to tasks.
+//! `steps`: which kind of step takes the time on the wake chains from interrupts and timers to tasks.
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
@@ -26,7 +26,7 @@ pub(crate) fn run(root: &ProcRoot, args: &StepsArgs) -> Result<Outcome> {
     if names.is_empty() {
         match &args.name {
             Some(name) => bail!("{name} has no steps; only instances of the tracker `tree` have"),
-            None => bail!("no instance has steps; start one: latency-tracker start way tree"),
+            None => bail!("no instance has steps; start one: latency-tracker start chain tree"),
         }
     }
     for name in &names {
@@ -48,7 +48,7 @@ fn show(name: &str, steps: &[StepTime]) -> Result<()> {
     out::line(&out::paint(out::Colour::Bold, name))?;
     let all: u128 = steps.iter().map(StepTime::total).sum();
     if steps.is_empty() {
-        return out::line("  no path has ended yet");
+        return out::line("  no wake chain has ended yet");
     }
     let row = |step: &StepTime| {
         let part = usize::try_from(step.total() * BAR as u128 / all.max(1)).unwrap_or(BAR);

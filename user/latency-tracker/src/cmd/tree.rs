@@ -17,7 +17,7 @@ use anyhow::{Result, bail};
 use lt_common::Outcome;
 use lt_common::out::{self, Colour};
 use lt_common::wait::Signals;
-use lt_proc::{Nanos, Pending, ProcError, ProcRoot, WayStep, way_so_far};
+use lt_proc::{ChainStep, Nanos, Pending, ProcError, ProcRoot, chain_so_far};
 use serde::Serialize;
 
 use crate::cli::TreeArgs;
@@ -62,7 +62,7 @@ pub(crate) fn run(root: &ProcRoot, args: &TreeArgs) -> Result<Outcome> {
     if tracker != "tree" {
         bail!(
             "{name} is of the tracker {tracker}, and has no tree; start one that has: \
-             latency-tracker start way tree"
+             latency-tracker start chain tree"
         );
     }
     if args.interval.0 == 0 {
@@ -129,12 +129,12 @@ fn cut(mut lines: Vec<String>, height: Option<usize>) -> Vec<String> {
 fn summary(name: &str, roots: &[Root]) -> String {
     let tips = roots.iter().map(|root| root.tips.len()).sum();
     if tips == 0 {
-        return format!("{name}: no path is in flight");
+        return format!("{name}: no wake chain is in flight");
     }
     let from = out::plural(roots.len(), "origin");
     format!(
         "{name}: {} in flight from {from}",
-        out::plural(tips, "path")
+        out::plural(tips, "wake chain")
     )
 }
 
@@ -142,7 +142,7 @@ fn summary(name: &str, roots: &[Root]) -> String {
 fn roots(pending: &[Pending]) -> Result<Vec<Root>> {
     let mut roots: Vec<Root> = Vec::new();
     for tip in pending {
-        let steps = way_so_far(tip)?;
+        let steps = chain_so_far(tip)?;
         // A tip has the step that it began with.
         let Some(first) = steps.first() else {
             continue;
@@ -173,10 +173,10 @@ fn roots(pending: &[Pending]) -> Result<Vec<Root>> {
 }
 
 impl Tip {
-    fn new(tip: &Pending, steps: &[WayStep]) -> Self {
+    fn new(tip: &Pending, steps: &[ChainStep]) -> Self {
         let text = |key| tip.fields.text(key).unwrap_or_default().into_owned();
         let age = tip.age();
-        let step = |step: &WayStep| Step {
+        let step = |step: &ChainStep| Step {
             step: format!("{}:{}", step.kind, step.subject),
             cpu: step.cpu,
             took: step.took,
@@ -282,8 +282,8 @@ age=9000 start=1000 task=0xffff8883 pid=0 tid=0 comm=\"\" end=none state=queued 
     fn tips_are_below_their_roots_the_oldest_first() {
         let roots = of(PENDING);
         assert_eq!(
-            summary("way", &roots),
-            "way: 3 paths in flight from 2 origins"
+            summary("chain", &roots),
+            "chain: 3 wake chains in flight from 2 origins"
         );
         let lines: Vec<_> = roots.iter().flat_map(Root::lines).collect();
         assert_eq!(
@@ -319,6 +319,6 @@ age=9000 start=1000 task=0xffff8883 pid=0 tid=0 comm=\"\" end=none state=queued 
 
     #[test]
     fn nothing_is_said_to_be_nothing() {
-        assert_eq!(summary("way", &[]), "way: no path is in flight");
+        assert_eq!(summary("chain", &[]), "chain: no wake chain is in flight");
     }
 }

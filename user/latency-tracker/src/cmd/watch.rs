@@ -9,7 +9,6 @@ use anyhow::{Context, Result};
 use lt_common::Outcome;
 use lt_common::out::{self, Colour};
 use lt_common::wait::{Lines, Signals, Wake};
-use lt_common::way;
 use lt_proc::{Alert, ProcRoot, StreamLine};
 use serde::Serialize;
 
@@ -111,7 +110,7 @@ impl Watcher<'_> {
         for line in self.columns.rows(alert, out::width()) {
             out::line(&line)?;
         }
-        for line in way::lines(alert) {
+        for line in chain::lines(alert) {
             out::line(&line)?;
         }
         for function in alert.stack() {

@@ -9,7 +9,7 @@
 mod tests;
 mod text;
 
-use lt_common::{out, way};
+use lt_common::{chain, out};
 use lt_model::why::{Piece, path_beside, thread_in, used};
 use lt_model::{Model, ThreadId, Use};
 use lt_proc::Alert;
@@ -72,8 +72,8 @@ impl<'a> Why<'a> {
     pub(super) fn verdict(&self) -> String {
         let model = self.model();
         // An alert of `tree` has its own steps.
-        if let Some(way) = way::verdict(self.alert) {
-            let told = [Some(way), way::interference(self.alert)];
+        if let Some(chain) = chain::verdict(self.alert) {
+            let told = [Some(chain), chain::interference(self.alert)];
             let sentences: Vec<_> = told.iter().flatten().map(|text| sentence(text)).collect();
             return sentences.join(" ");
         }

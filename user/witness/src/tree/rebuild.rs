@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rebuilds the paths from interrupts and timers to tasks from raw tracepoints alone.
+//! Rebuilds the chains from interrupts and timers to tasks from raw tracepoints alone.
 //!
 //! ```text
-//!   what a CPU does         handlers, local interrupt, timer      begin ways
-//!   what a CPU has to do    softirqs that were raised             continue ways
+//!   what a CPU does         handlers, local interrupt, timer      begin chains
+//!   what a CPU has to do    softirqs that were raised             continue chains
 //!   what serves a softirq   by CPU and task
-//!   tasks                   asleep or awake, with their tips      end ways
-//!   works, calls            that wait for a worker or a CPU       continue ways
+//!   tasks                   asleep or awake, with their tips      end chains
+//!   works, calls            that wait for a worker or a CPU       continue chains
 //! ```
 //!
 //! Of a task that is woken while another CPU shows it running, only what comes next says whether it
@@ -17,14 +17,14 @@ use std::collections::{BTreeSet, HashMap};
 
 use anyhow::{Context, Result};
 
-use super::path::{Origin, Path, Step};
+use super::chain::{Chain, Origin, Step};
 use crate::lines::Line;
 
-/// A path that has ended with a task of user space.
+/// A chain that has ended with a task of user space.
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) tid: u32,
-    pub(super) path: Path,
+    pub(super) chain: Chain,
     pub(super) prio: String,
 }
 
@@ -61,16 +61,16 @@ struct Cpu {
     left: Option<Handler>,
     vector: Option<Step>,
     timer: Option<Timer>,
-    raised: HashMap<String, Path>,
+    raised: HashMap<String, Chain>,
     threads: HashMap<u32, Thread>,
-    /// The way to the function that another CPU has requested and that runs, if it is known.
-    call: Option<Path>,
+    /// The chain to the function that another CPU has requested and that runs, if it is known.
+    call: Option<Chain>,
 }
 
 /// A softirq that is served.
 #[derive(Debug, Default)]
 struct Serving {
-    way: Option<Path>,
+    chain: Option<Chain>,
     timer: Option<Timer>,
 }
 
@@ -93,9 +93,9 @@ enum Is {
 #[derive(Debug, Default)]
 struct Task {
     is: Is,
-    tip: Option<Path>,
+    tip: Option<Chain>,
     /// A waking while another CPU shows it running: the tip that it made, if it was asleep.
-    ahead: Option<(Step, Option<Path>)>,
+    ahead: Option<(Step, Option<Chain>)>,
 }
 
 /// See the head of this file.
@@ -106,10 +106,10 @@ pub(super) struct Rebuild {
     tasks: HashMap<u32, Task>,
     /// When the timer at an address is due, by its own clock.
     due: HashMap<String, u64>,
-    /// The ways to the works that wait for a worker, and to the calls that another CPU has requested,
+    /// The chains to the works that wait for a worker, and to the calls that another CPU has requested,
     /// by their addresses.
-    works: HashMap<String, Path>,
-    calls: HashMap<String, Path>,
+    works: HashMap<String, Chain>,
+    calls: HashMap<String, Chain>,
     pub(super) ended: Vec<Ended>,
 }
 
@@ -268,15 +268,15 @@ impl Rebuild {
             }
             "csd_function_entry" => {
                 let function = word(line.fields, "func=")?.trim_end_matches(',');
-                if let Some(mut way) = self.calls.remove(word(line.fields, "csd=")?) {
+                if let Some(mut chain) = self.calls.remove(word(line.fields, "csd=")?) {
                     let now = self.cpu(line);
                     if let Some(vector) = &now.vector
-                        && vector.at > way.last_at()
+                        && vector.at > chain.last_at()
                     {
-                        way.push(vector.clone());
+                        chain.push(vector.clone());
                     }
-                    way.push(step(format!("called:{function}")));
-                    now.call = Some(way);
+                    chain.push(step(format!("called:{function}")));
+                    now.call = Some(chain);
                 }
             }
             // One that is called by the CPU itself, at once, inside of one that is not, has none.
@@ -311,28 +311,28 @@ impl Rebuild {
             }
             "softirq_raise" => {
                 let name = word(line.fields, "action=")?.to_string();
-                let way = self.way(line, None);
+                let chain = self.chain(line, None);
                 let own = format!("softirq:{name}");
-                if let Some(mut way) = way
-                    && way.steps.last().is_none_or(|last| last.what != own)
+                if let Some(mut chain) = chain
+                    && chain.steps.last().is_none_or(|last| last.what != own)
                     && !self.cpu(line).raised.contains_key(&name)
                 {
-                    way.push(step(format!("raise:{name}")));
-                    self.cpu(line).raised.insert(name, way);
+                    chain.push(step(format!("raise:{name}")));
+                    self.cpu(line).raised.insert(name, chain);
                 }
             }
             "softirq_entry" => {
                 let name = word(line.fields, "action=")?;
                 let now = self.cpu(line);
                 now.forget();
-                let way = now.raised.remove(name).map(|mut way| {
-                    now.follow_thread(&mut way, line.current);
-                    way.push(step(format!("softirq:{name}")));
-                    way
+                let chain = now.raised.remove(name).map(|mut chain| {
+                    now.follow_thread(&mut chain, line.current);
+                    chain.push(step(format!("softirq:{name}")));
+                    chain
                 });
                 let timer = None;
                 self.serving
-                    .insert((cpu, line.current), Serving { way, timer });
+                    .insert((cpu, line.current), Serving { chain, timer });
             }
             "softirq_exit" => {
                 self.serving.remove(&(cpu, line.current));
@@ -381,12 +381,12 @@ impl Rebuild {
         line: &Line<'_>,
         address: String,
         step: Step,
-        map: fn(&mut Self) -> &mut HashMap<String, Path>,
+        map: fn(&mut Self) -> &mut HashMap<String, Chain>,
     ) {
-        match self.way(line, None) {
-            Some(mut way) => {
-                way.push(step);
-                map(self).insert(address, way);
+        match self.chain(line, None) {
+            Some(mut chain) => {
+                chain.push(step);
+                map(self).insert(address, chain);
             }
             // What was there before was cancelled.
             None => {
@@ -395,37 +395,38 @@ impl Rebuild {
         }
     }
 
-    /// A worker begins a work: its own way ends, and that of the work goes on.
+    /// A worker begins a work: its own chain ends, and that of the work goes on.
     fn start_work(&mut self, line: &Line<'_>, step: &dyn Fn(String) -> Step) -> Result<()> {
         let work = word(line.fields, "work struct ")?.trim_end_matches(':');
         let function = word(line.fields, "function ")?;
         let queued = format!("queue:{function}");
-        let way = self.works.remove(work);
-        let way = way.filter(|way| way.steps.last().is_some_and(|last| last.what == queued));
-        // One that a softirq does is on the way of that softirq.
+        let chain = self.works.remove(work);
+        let chain =
+            chain.filter(|chain| chain.steps.last().is_some_and(|last| last.what == queued));
+        // One that a softirq does is on the chain of that softirq.
         if line.context == "task" {
             let worker = self.task(line.current).tip.take();
-            self.task(line.current).tip = way.map(|mut way| {
+            self.task(line.current).tip = chain.map(|mut chain| {
                 if let Some(worker) = worker {
-                    way.follow_worker(&worker);
+                    chain.follow_worker(&worker);
                 }
-                way.push(step(format!("work:{function}")));
-                way
+                chain.push(step(format!("work:{function}")));
+                chain
             });
         }
         Ok(())
     }
 
-    /// The way to what is done here; `thread` is the line whose thread is woken, if it is one.
-    fn way(&mut self, line: &Line<'_>, thread: Option<i64>) -> Option<Path> {
-        if let ("hardirq" | "task", Some(way)) = (line.context, &self.cpu(line).call) {
-            return Some(way.clone());
+    /// The chain to what is done here; `thread` is the line whose thread is woken, if it is one.
+    fn chain(&mut self, line: &Line<'_>, thread: Option<i64>) -> Option<Chain> {
+        if let ("hardirq" | "task", Some(chain)) = (line.context, &self.cpu(line).call) {
+            return Some(chain.clone());
         }
         match line.context {
-            "hardirq" => self.cpu(line).way(thread),
+            "hardirq" => self.cpu(line).chain(thread),
             "softirq" => {
                 let serving = self.serving.get(&(line.cpu, line.current))?;
-                with_timer(serving.way.clone(), serving.timer.as_ref())
+                with_timer(serving.chain.clone(), serving.timer.as_ref())
             }
             "task" if self.kthreads.contains(&line.current) => {
                 let task = self.tasks.get(&line.current)?;
@@ -473,18 +474,18 @@ impl Rebuild {
         let thread = comm
             .strip_prefix("irq/")
             .and_then(|rest| rest.split('-').next()?.parse().ok());
-        let way = self.way(line, thread.filter(|_| is_kthread));
-        let way = way.map(|mut way| {
-            way.push(woken.clone());
-            way
+        let chain = self.chain(line, thread.filter(|_| is_kthread));
+        let chain = chain.map(|mut chain| {
+            chain.push(woken.clone());
+            chain
         });
         let task = self.task(tid);
         if let Is::Running(_) = is {
-            task.ahead = Some((woken, way));
+            task.ahead = Some((woken, chain));
         } else {
             task.is = Is::Queued;
             task.ahead = None;
-            task.tip = way;
+            task.tip = chain;
         }
         Ok(())
     }
@@ -535,19 +536,19 @@ impl Rebuild {
         }
         let is_kthread = self.kthreads.contains(&tid);
         let task = self.task(tid);
-        if let (Is::Asleep | Is::Waiting, Some((woken, way))) = (task.is, task.ahead.take()) {
+        if let (Is::Asleep | Is::Waiting, Some((woken, chain))) = (task.is, task.ahead.take()) {
             match &mut task.tip {
                 // It slept in the middle of its work.
                 Some(tip) => tip.push(woken),
-                None => task.tip = way,
+                None => task.tip = chain,
             }
         }
         task.is = Is::Running(line.cpu);
         if let Some(tip) = &mut task.tip {
             tip.push(switched);
-            if !is_kthread && let Some(path) = task.tip.take() {
+            if !is_kthread && let Some(chain) = task.tip.take() {
                 let prio = prio.to_string();
-                self.ended.push(Ended { tid, path, prio });
+                self.ended.push(Ended { tid, chain, prio });
             }
         }
         Ok(())
@@ -561,8 +562,8 @@ impl Cpu {
         self.left = None;
     }
 
-    /// The way to this hard interrupt, or to the thread of a line that is woken after its handler.
-    fn way(&mut self, thread: Option<i64>) -> Option<Path> {
+    /// The chain to this hard interrupt, or to the thread of a line that is woken after its handler.
+    fn chain(&mut self, thread: Option<i64>) -> Option<Chain> {
         let left = self.left.take_if(|left| Some(left.irq) == thread);
         let handler = left.as_ref().or(self.handlers.last());
         let base = if let Some(handler) = handler {
@@ -572,16 +573,16 @@ impl Cpu {
                 action: handler.action.clone(),
                 start: Some(handler.step.time),
             };
-            Some(Path::new(origin, handler.step.clone()))
+            Some(Chain::new(origin, handler.step.clone()))
         } else {
             let vector = self.vector.clone();
-            vector.map(|step| Path::new(Origin::of("vector", Some(step.time)), step))
+            vector.map(|step| Chain::new(Origin::of("vector", Some(step.time)), step))
         };
         with_timer(base, self.timer.as_ref())
     }
 
     /// Appends the steps of the thread that serves a softirq, those after the last one.
-    fn follow_thread(&self, way: &mut Path, tid: u32) {
+    fn follow_thread(&self, chain: &mut Chain, tid: u32) {
         let Some(thread) = self.threads.get(&tid) else {
             return;
         };
@@ -589,8 +590,8 @@ impl Cpu {
             .into_iter()
             .flatten()
         {
-            if step.at > way.last_at() {
-                way.push(step.clone());
+            if step.at > chain.last_at() {
+                chain.push(step.clone());
             }
         }
     }
@@ -607,8 +608,8 @@ impl Origin {
     }
 }
 
-/// The way to the function of a timer: from when it was due, with what came after that.
-fn with_timer(base: Option<Path>, timer: Option<&Timer>) -> Option<Path> {
+/// The chain to the function of a timer: from when it was due, with what came after that.
+fn with_timer(base: Option<Chain>, timer: Option<&Timer>) -> Option<Chain> {
     let Some(timer) = timer else {
         return base;
     };
@@ -625,13 +626,13 @@ fn with_timer(base: Option<Path>, timer: Option<&Timer>) -> Option<Path> {
         at: 0,
         ..timer.expire
     };
-    let mut path = Path::new(Origin::of("timer", timer.due), first);
+    let mut chain = Chain::new(Origin::of("timer", timer.due), first);
     if let Some(base) = base {
         for step in base.steps.iter() {
-            path.push(step.clone());
+            chain.push(step.clone());
         }
-        path.preempted = base.preempted;
+        chain.preempted = base.preempted;
     }
-    path.push(timer.expire.clone());
-    Some(path)
+    chain.push(timer.expire.clone());
+    Some(chain)
 }

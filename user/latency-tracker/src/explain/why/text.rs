@@ -3,7 +3,7 @@
 //! The screen of an explanation: what was late, the verdict, the causes and the longest steps, or what the processor did;
 //! what worked more than otherwise; and what is missing in the trace.
 
-use lt_common::{out, way};
+use lt_common::{chain, out};
 use lt_model::Use;
 use lt_model::why::{Sum, Worker, Working, causes, unusual};
 use lt_proc::{Nanos, Reason};
@@ -27,11 +27,11 @@ impl Why<'_> {
         let mut lines = self.head();
         lines.push(String::new());
         lines.extend(out::wrap(&self.verdict(), 2));
-        let way = way::steps(self.alert);
+        let chain = chain::steps(self.alert);
         match self.shown() {
-            _ if !way.is_empty() => {
+            _ if !chain.is_empty() => {
                 lines.push(String::new());
-                lines.extend(way);
+                lines.extend(chain);
             }
             Some(shown) => {
                 self.causes(&shown, &mut lines);
@@ -196,7 +196,7 @@ impl Why<'_> {
             ));
         }
         if let Some(missing) = self.shown().and_then(|shown| shown.not_recorded())
-            && way::steps(self.alert).is_empty()
+            && chain::steps(self.alert).is_empty()
         {
             notes.push(missing);
         }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The handler of an interrupt that a CPU runs, and the interrupt that a path begins with: a handler,
+//! The handler of an interrupt that a CPU runs, and the interrupt that a chain begins with: a handler,
 //! or a local interrupt.
 //!
-//! See the head of slots.rs.
+//! See the head of percpu.rs.
 
 use super::{
-    super::path::{Kind, Origin, Step, Words},
+    super::chain::{Kind, Origin, Step, Words},
     logs::Interrupt,
     word, Word,
 };
@@ -58,7 +58,7 @@ impl Called {
     }
 }
 
-/// The interrupt that a path begins with.
+/// The interrupt that a chain begins with.
 pub(super) struct First<'a> {
     origin: Origin,
     pub(super) at: u64,
@@ -91,25 +91,25 @@ impl<'a> First<'a> {
         }
     }
 
-    /// Begins the path. Returns when.
+    /// Begins the chain. Returns when.
     #[inline(always)]
-    pub(super) fn begin(self, path: &mut impl Words) -> u64 {
-        path.begin_with(self.origin, [(self.at, self.step)]);
-        self.name(path)
+    pub(super) fn begin(self, chain: &mut impl Words) -> u64 {
+        chain.begin_with(self.origin, [(self.at, self.step)]);
+        self.name(chain)
     }
 
-    /// Begins the path, with a step that is made `now`. Returns when it begins.
+    /// Begins the chain, with a step that is made `now`. Returns when it begins.
     #[inline(always)]
-    pub(super) fn begin_with(self, path: &mut impl Words, now: u64, step: Step) -> u64 {
-        path.begin_with(self.origin, [(self.at, self.step), (now, step)]);
-        self.name(path)
+    pub(super) fn begin_with(self, chain: &mut impl Words, now: u64, step: Step) -> u64 {
+        chain.begin_with(self.origin, [(self.at, self.step), (now, step)]);
+        self.name(chain)
     }
 
-    /// The path has the name of the handler's action. Returns when it begins.
+    /// The chain has the name of the handler's action. Returns when it begins.
     #[inline(always)]
-    fn name(self, path: &mut impl Words) -> u64 {
+    fn name(self, chain: &mut impl Words) -> u64 {
         if let Some(called) = self.called {
-            path.set_action(core::array::from_fn(|at| called.action[at].load(Relaxed)));
+            chain.set_action(core::array::from_fn(|at| called.action[at].load(Relaxed)));
         }
         self.at
     }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The way from an interrupt or a timer to a task, one step a line, as an alert of `tree` has it.
+//! The wake chain from an interrupt or a timer to a task, one step a line, as an alert of `tree` has it.
 
-use lt_proc::{Alert, Nanos, WayStep, before, way};
+use lt_proc::{Alert, ChainStep, Nanos, before, chain};
 
 use crate::out;
 
 /// How wide the bar of a step is that took all the time.
 const BAR: usize = 16;
 
-/// One sentence: which step took the most, and what is not known of the time before the path; none, if the alert has no
+/// One sentence: which step took the most, and what is not known of the time before the chain; none, if the alert has no
 /// steps, or no time passed between them.
 pub fn verdict(alert: &Alert) -> Option<String> {
-    let steps = way(alert).ok()?;
+    let steps = chain(alert).ok()?;
     let longest = steps.iter().max_by_key(|step| step.took)?;
     if longest.took == 0 {
         return None;
@@ -39,13 +39,13 @@ pub fn verdict(alert: &Alert) -> Option<String> {
 }
 
 /// How long all sleeps took together before which the target had requested reads, if there are several, and what they are.
-fn reads(steps: &[WayStep]) -> Option<(u64, String)> {
+fn reads(steps: &[ChainStep]) -> Option<(u64, String)> {
     let sleeps = || steps.iter().filter(|step| step.kind == "reads");
     let (first, times) = (sleeps().next()?, sleeps().count());
     let took = sleeps().map(|step| step.took).sum();
     let meanwhile = format!(
         "while {} slept in state D {times} times, each after it had requested reads of its own, which need not have to do \
-         with the beginning of this path",
+         with the beginning of this wake chain",
         first.task()
     );
     (times > 1).then_some((took, meanwhile))
@@ -53,7 +53,7 @@ fn reads(steps: &[WayStep]) -> Option<(u64, String)> {
 
 /// Returns a sentence on what the CPU did in the longest wait for which the alert records that, if the wait matters.
 pub fn interference(alert: &Alert) -> Option<String> {
-    let steps = way(alert).ok()?;
+    let steps = chain(alert).ok()?;
     let told = steps.iter().filter_map(|step| Some((step, step.parts?)));
     let (step, parts) = told.max_by_key(|(_, parts)| parts.wait())?;
     let wait = parts.wait();
@@ -61,8 +61,8 @@ pub fn interference(alert: &Alert) -> Option<String> {
         .iter()
         .take_while(|one| !std::ptr::eq(*one, step))
         .last();
-    // Else the CPU comes back from idle, or waits for what the path does not show.
-    let is_limited = before.is_some_and(WayStep::is_limited);
+    // Else the CPU comes back from idle, or waits for what the chain does not show.
+    let is_limited = before.is_some_and(ChainStep::is_limited);
     let idle = if is_limited {
         "an idle CPU, since a limit kept the task from running"
     } else {
@@ -97,7 +97,7 @@ pub fn interference(alert: &Alert) -> Option<String> {
 }
 
 /// Who had the CPU for longest in the wait that a step ended, if the alert names them.
-fn rivals(step: &WayStep) -> Option<String> {
+fn rivals(step: &ChainStep) -> Option<String> {
     let named = step.rivals.iter().map(|rival| {
         let at_least = if rival.at_least { "at least " } else { "" };
         let what = out::printable(&rival.what());
@@ -123,13 +123,13 @@ pub fn lines(alert: &Alert) -> Vec<String> {
 
 /// The steps.
 pub fn steps(alert: &Alert) -> Vec<String> {
-    let Ok(steps) = way(alert) else {
+    let Ok(steps) = chain(alert) else {
         return Vec::new();
     };
     if steps.is_empty() {
         return Vec::new();
     }
-    let row = |step: &WayStep| {
+    let row = |step: &ChainStep| {
         let part = u128::from(step.took) * BAR as u128 / u128::from(alert.delay.max(1));
         let part = usize::try_from(part).unwrap_or(BAR).min(BAR);
         vec![
@@ -158,10 +158,10 @@ fn percent(part: u64, of: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn alert(path: &str) -> Alert {
+    fn alert(chain: &str) -> Alert {
         let line = format!(
             "seq=4 time=7507454796 instance=t tracker=tree reason=threshold delay=3017490 threshold=2500000 cpu=1 \
-             pid=213 tid=213 comm=\"lt_target\" end=switch irq=29 action=\"lt_cause\" more=0 path=\"{path}\""
+             pid=213 tid=213 comm=\"lt_target\" end=switch irq=29 action=\"lt_cause\" more=0 path=\"{chain}\""
         );
         Alert::parse(&line).unwrap()
     }
@@ -208,16 +208,16 @@ mod tests {
         assert_eq!(
             verdict(&alert).unwrap(),
             "most of it (3.00ms, 99 %) passed while dd/213 slept in state D 2 times, each after it had requested reads of \
-             its own, which need not have to do with the beginning of this path"
+             its own, which need not have to do with the beginning of this wake chain"
         );
     }
 
     #[test]
     fn what_kept_the_task_from_its_cpu_is_a_sentence() {
-        let path = |parts: &str| {
+        let chain_with = |parts: &str| {
             format!("irq:29@1+0 waking:213@1+990 switch:213(lt_target)/120@1+3016500{parts}")
         };
-        let told = |parts: &str| interference(&alert(&path(parts)));
+        let told = |parts: &str| interference(&alert(&chain_with(parts)));
         assert_eq!(
             told("{irq:3001000,softirq:0,tasks:15500,idle:0}").unwrap(),
             "of the 3.02ms for which lt_target/213 waited for CPU 1, 3.00ms went to interrupts"
@@ -227,7 +227,9 @@ mod tests {
             "of the 3.02ms for which lt_target/213 waited for CPU 1, 2.00ms went to other tasks and switches, \
              1.00ms to interrupts"
         );
-        let lines = lines(&alert(&path("{irq:3001000,softirq:0,tasks:15500,idle:0}")));
+        let lines = lines(&alert(&chain_with(
+            "{irq:3001000,softirq:0,tasks:15500,idle:0}",
+        )));
         let text = lines.join(" ");
         let words: Vec<_> = text.split_whitespace().collect();
         assert!(
@@ -283,13 +285,14 @@ mod tests {
         );
         assert_eq!(
             verdict(&alert).unwrap(),
-            "most of it (2.50ms, 82 %) passed in 2 steps that were left out of the path, whose times are not \
+            "most of it (2.50ms, 82 %) passed in 2 steps that were left out of the wake chain, whose times are not \
              recorded separately"
         );
         let lines = lines(&alert);
         assert!(lines[3].contains("500.0us  16"), "{lines:#?}");
         assert!(
-            lines[4].contains("2.50ms  82") && lines[4].ends_with("(2 steps left out of the path)"),
+            lines[4].contains("2.50ms  82")
+                && lines[4].ends_with("(2 steps left out of the wake chain)"),
             "{lines:#?}"
         );
     }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The paths of the tracker `tree`: their steps add up, whatever happens.
+//! The chains of the tracker `tree`: their steps add up, whatever happens.
 
-use crate::path::{
+use crate::chain::{
     begin, cookie, each, note, of_preempted, of_split, place_of_name, settle, split, state, task,
-    wait::LONGEST_WAIT, waker_of, Counts, Kind, Look, Origin, Path, Rivals, Shown, Spent, State,
+    wait::LONGEST_WAIT, waker_of, Chain, Counts, Kind, Look, Origin, Rivals, Shown, Spent, State,
     Step, Words, COOKIE_MAX, LONGEST, MERGED, NOTES, PLACE, PLACES, SLEPT, STEPS, WAKER, WOKEN,
     WORDS,
 };
 use proptest::prelude::*;
 
-/// What is done to a path.
+/// What is done to a chain.
 #[derive(Clone, Debug)]
 enum Act {
     /// A step after this time; a negative one by a clock that is behind.
@@ -18,7 +18,7 @@ enum Act {
     Named(i64, [u64; 2]),
     /// A wait for a CPU of this time, which did that meanwhile, and a name perhaps.
     Waited(i64, Spent, Option<[u64; 2]>),
-    /// It becomes the way to a timer that was due in the middle of it: this many thousandths.
+    /// It becomes the chain to a timer that was due in the middle of it: this many thousandths.
     Cut(u64),
 }
 
@@ -54,21 +54,21 @@ fn spent() -> impl Strategy<Value = Spent> {
     })
 }
 
-/// What a reader sees of a path, by way of the words of an alert.
-fn shown(path: &Path) -> Vec<Shown> {
-    let (head, steps) = split(path, 0);
+/// What a reader sees of a chain, in the words of an alert.
+fn shown(chain: &Chain) -> Vec<Shown> {
+    let (head, steps) = split(chain, 0);
     let (more, counts, ..) = of_split(&head);
     let mut seen = Vec::new();
     each(counts, more, steps, |one| seen.push(one));
     seen
 }
 
-fn total(path: &Path) -> u64 {
+fn total(chain: &Chain) -> u64 {
     let time = |one: &Shown| match one {
         Shown::Step(_, time, _) | Shown::More(_, time) => *time,
         Shown::Parts(..) | Shown::Rivals(_) => 0,
     };
-    shown(path).iter().map(time).sum()
+    shown(chain).iter().map(time).sum()
 }
 
 const ORIGIN: Step = Step {
@@ -77,28 +77,28 @@ const ORIGIN: Step = Step {
     subject: 27,
 };
 
-fn begun(start: u64) -> Path {
-    let mut path = [0; WORDS];
-    path.begin(start, Origin::Irq);
-    path.push(start, ORIGIN);
-    path
+fn begun(start: u64) -> Chain {
+    let mut chain = [0; WORDS];
+    chain.begin(start, Origin::Irq);
+    chain.push(start, ORIGIN);
+    chain
 }
 
 proptest! {
     #[test]
     fn steps_add_up_to_the_delay(acts in prop::collection::vec(act(), 0..60)) {
         let mut start = 1_000_000;
-        let mut path = begun(start);
+        let mut chain = begun(start);
         let mut taken = 1u64;
         for act in acts {
-            let last = path.last();
+            let last = chain.last();
             let step = |subject: u32| Step { kind: Kind::Switch, cpu: 3, subject: subject.into() };
             match act {
-                Act::Step(time, tid) => path.push(last.saturating_add_signed(time), step(tid)),
+                Act::Step(time, tid) => chain.push(last.saturating_add_signed(time), step(tid)),
                 Act::Named(time, name) => {
-                    path.push_named(last.saturating_add_signed(time), step(7), name);
+                    chain.push_named(last.saturating_add_signed(time), step(7), name);
                     // What was left out may be shown behind it.
-                    let seen = shown(&path).into_iter().rev().find_map(|one| match one {
+                    let seen = shown(&chain).into_iter().rev().find_map(|one| match one {
                         Shown::Step(_, _, name) => Some(name),
                         Shown::More(..) | Shown::Parts(..) | Shown::Rivals(_) => None,
                     });
@@ -107,14 +107,14 @@ proptest! {
                 Act::Waited(time, spent, name) => {
                     const NONE: Spent = Spent { irq: 0, softirq: 0, idle: 0 };
                     let step = |kind| Step { kind, cpu: 3, subject: 9 };
-                    path.push(last, step(Kind::Waking));
-                    path.push_wait(3, NONE);
-                    prop_assert!(path.is_waiting());
-                    prop_assert_eq!(total(&path), last - start);
-                    path.push_waited(last.saturating_add_signed(time), step(Kind::Switch), name, spent, |_, _| Rivals::default());
-                    prop_assert!(!path.is_waiting());
-                    let took = path.last() - last;
-                    let mut seen = shown(&path).into_iter().rev().filter(|one| !matches!(one, Shown::More(..)));
+                    chain.push(last, step(Kind::Waking));
+                    chain.push_wait(3, NONE);
+                    prop_assert!(chain.is_waiting());
+                    prop_assert_eq!(total(&chain), last - start);
+                    chain.push_waited(last.saturating_add_signed(time), step(Kind::Switch), name, spent, |_, _| Rivals::default());
+                    prop_assert!(!chain.is_waiting());
+                    let took = chain.last() - last;
+                    let mut seen = shown(&chain).into_iter().rev().filter(|one| !matches!(one, Shown::More(..)));
                     if took <= LONGEST_WAIT {
                         let parts = NONE.until(spent, took).unwrap();
                         prop_assert_eq!(seen.next(), Some(Shown::Parts(parts, took)));
@@ -129,29 +129,29 @@ proptest! {
                 Act::Cut(part) => {
                     let since = start + (last - start) / 1000 * part;
                     let mut cut = begun(since);
-                    cut.append(start, &path, since);
+                    cut.append(start, &chain, since);
                     prop_assert!(cut.last() <= last.max(since));
-                    (path, start) = (cut, since);
+                    (chain, start) = (cut, since);
                 }
             }
             taken += 1;
-            let counts = path.counts();
+            let counts = chain.counts();
             prop_assert!(counts.places() <= PLACES);
-            prop_assert!(split(&path, 0).1.len() <= STEPS);
+            prop_assert!(split(&chain, 0).1.len() <= STEPS);
             prop_assert!(counts.more() < taken);
-            prop_assert_eq!(total(&path), path.last() - start);
+            prop_assert_eq!(total(&chain), chain.last() - start);
             let (mut times, mut steps) = (0, 0);
-            path.each_time(path.last() + 5, kind_of_step, |_, time| {
+            chain.each_time(chain.last() + 5, kind_of_step, |_, time| {
                 times += time;
                 steps += 1;
             });
-            let seen = shown(&path);
+            let seen = shown(&chain);
             let seen: Vec<_> = seen.into_iter().filter(|one| !matches!(one, Shown::Parts(..))).collect();
             let is_whole = !seen.iter().any(|one| matches!(one, Shown::More(..)));
             if is_whole {
-                prop_assert_eq!((times, steps), (total(&path) + 5, seen.len()));
+                prop_assert_eq!((times, steps), (total(&chain) + 5, seen.len()));
             } else {
-                prop_assert!(times <= total(&path) + 5 && steps <= seen.len());
+                prop_assert!(times <= total(&chain) + 5 && steps <= seen.len());
             }
         }
     }
@@ -162,25 +162,25 @@ fn kind_of_step(number: u64) -> Option<u64> {
     (number <= Kind::LAST as u64).then_some(number)
 }
 
-/// Steps after the first one of a path: their times, and names of those that have one.
+/// Steps after the first one of a chain: their times, and names of those that have one.
 fn more_steps() -> impl Strategy<Value = Vec<(u64, Option<[u64; 2]>)>> {
     let time = prop_oneof![8 => 0..1_000_000u64, 1 => 0..4 * LONGEST];
     let name = prop::option::of((1..1u64 << 56, 0..1u64 << 56).prop_map(|(low, high)| [low, high]));
     prop::collection::vec((time, name), 0..PLACES)
 }
 
-/// A path with these steps; those without a name are preemptions.
-fn grown(start: u64, steps: &[(u64, Option<[u64; 2]>)]) -> Path {
-    let mut path = begun(start);
+/// A chain with these steps; those without a name are preemptions.
+fn grown(start: u64, steps: &[(u64, Option<[u64; 2]>)]) -> Chain {
+    let mut chain = begun(start);
     for &(time, name) in steps {
-        let (now, cpu, subject) = (path.last() + time, 3, 9);
+        let (now, cpu, subject) = (chain.last() + time, 3, 9);
         let step = |kind| Step { kind, cpu, subject };
         match name {
-            Some(name) => path.push_named(now, step(Kind::Switch), name),
-            None => path.push_and(now, step(Kind::Preempted), Counts::add_preempted),
+            Some(name) => chain.push_named(now, step(Kind::Switch), name),
+            None => chain.push_and(now, step(Kind::Preempted), Counts::add_preempted),
         }
     }
-    path
+    chain
 }
 
 /// Kinds that are looked for below.
@@ -193,10 +193,10 @@ const KINDS: [Kind; 6] = [
     Kind::Preempted,
 ];
 
-/// The kinds and times of a path that ends at `end`.
-fn times(path: &Path, end: u64) -> Vec<(Kind, u64)> {
+/// The kinds and times of a chain that ends at `end`.
+fn times(chain: &Chain, end: u64) -> Vec<(Kind, u64)> {
     let mut seen = Vec::new();
-    path.each_time(end, kind_of_step, |number, time| {
+    chain.each_time(end, kind_of_step, |number, time| {
         let kind = KINDS.into_iter().find(|&kind| kind as u64 == number);
         seen.push((kind.expect("a kind"), time));
     });
@@ -205,35 +205,35 @@ fn times(path: &Path, end: u64) -> Vec<(Kind, u64)> {
 
 #[test]
 fn the_time_of_a_step_lasts_until_the_next_one() {
-    let mut path = begun(100);
+    let mut chain = begun(100);
     let step = |kind| Step {
         kind,
         cpu: 1,
         subject: 3,
     };
-    path.push(150, step(Kind::Raise));
-    path.push(170, step(Kind::Softirq));
-    path.push(200, step(Kind::Waking));
+    chain.push(150, step(Kind::Raise));
+    chain.push(170, step(Kind::Softirq));
+    chain.push(200, step(Kind::Waking));
     let all = [
         (Kind::Irq, 50),
         (Kind::Raise, 20),
         (Kind::Softirq, 30),
         (Kind::Waking, 100),
     ];
-    assert_eq!(times(&path, 300), all);
+    assert_eq!(times(&chain, 300), all);
     // A name is none.
-    path.push_named(300, step(Kind::Switch), [1, 2]);
+    chain.push_named(300, step(Kind::Switch), [1, 2]);
     assert_eq!(
-        times(&path, 307)[3..],
+        times(&chain, 307)[3..],
         [(Kind::Waking, 100), (Kind::Switch, 7)]
     );
     // What is left out, and the step before that, has no time; what is behind it has.
     for at in 1..20 {
-        path.push(300 + at, step(Kind::Preempted));
+        chain.push(300 + at, step(Kind::Preempted));
     }
-    let counts = path.counts();
+    let counts = chain.counts();
     assert!(counts.more() > 0);
-    let seen = times(&path, 1_319);
+    let seen = times(&chain, 1_319);
     assert_eq!(seen[..3], all[..3]);
     assert_eq!(seen.last(), Some(&(Kind::Preempted, 1_000)));
     assert!(seen[3..].iter().all(|(kind, _)| *kind == Kind::Preempted));
@@ -242,20 +242,20 @@ fn the_time_of_a_step_lasts_until_the_next_one() {
 
 #[test]
 fn the_first_and_the_last_steps_stay() {
-    let mut path = begun(100);
+    let mut chain = begun(100);
     for tid in 1..=30u32 {
         let step = Step {
             kind: Kind::Waking,
             cpu: 0,
             subject: tid.into(),
         };
-        path.push_named(
+        chain.push_named(
             100 + u64::from(tid) * 10,
             step,
             [u64::from(tid) << 8 | 1, 0],
         );
     }
-    let seen: Vec<_> = shown(&path)
+    let seen: Vec<_> = shown(&chain)
         .into_iter()
         .map(|one| match one {
             Shown::Step(step, time, _) => (step.subject, time),
@@ -270,34 +270,34 @@ fn the_first_and_the_last_steps_stay() {
     // From the first step left out to this one.
     expected[4].1 = 240;
     assert_eq!(seen, expected);
-    assert_eq!(path.counts().more(), 24);
+    assert_eq!(chain.counts().more(), 24);
 }
 
-/// Two thirds of a path are left out, of which the first step left out began 2 ms after the step
+/// Two thirds of a chain are left out, of which the first step left out began 2 ms after the step
 /// before it, and the steps left out took 7 ms.
-fn with_more(start: u64) -> Path {
-    let mut path = begun(start);
+fn with_more(start: u64) -> Chain {
+    let mut chain = begun(start);
     let switch = |subject| Step {
         kind: Kind::Switch,
         cpu: 1,
         subject,
     };
-    path.push(start + 10, switch(1));
-    path.push(start + 20, switch(2));
-    path.push(start + 30, switch(3));
-    path.push(start + 2_000_030, switch(4));
-    path.push(start + 5_000_030, switch(5));
-    path.push(start + 9_000_030, switch(6));
+    chain.push(start + 10, switch(1));
+    chain.push(start + 20, switch(2));
+    chain.push(start + 30, switch(3));
+    chain.push(start + 2_000_030, switch(4));
+    chain.push(start + 5_000_030, switch(5));
+    chain.push(start + 9_000_030, switch(6));
     for nth in 0..10 {
-        path.push(start + 9_000_031 + nth, switch(7 + nth));
+        chain.push(start + 9_000_031 + nth, switch(7 + nth));
     }
-    path
+    chain
 }
 
 #[test]
 fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
-    let path = with_more(100);
-    let seen: Vec<_> = shown(&path)
+    let chain = with_more(100);
+    let seen: Vec<_> = shown(&chain)
         .into_iter()
         .map(|one| match one {
             Shown::Step(step, time, _) => (step.subject, time),
@@ -317,8 +317,8 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
             (7, 7_000_001)
         ]
     );
-    assert_eq!(total(&path), path.last() - 100);
-    // A timer was due before that: its path has another fourth step, and leaves out the one behind it.
+    assert_eq!(total(&chain), chain.last() - 100);
+    // A timer was due before that: its chain has another fourth step, and leaves out the one behind it.
     let due = Step {
         kind: Kind::Due,
         cpu: 1,
@@ -332,8 +332,8 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
             subject: 77,
         },
     );
-    let mut around: Path = [0; WORDS];
-    around.begin_around(Origin::Timer, (50, due), (100, &path), expire);
+    let mut around: Chain = [0; WORDS];
+    around.begin_around(Origin::Timer, (50, due), (100, &chain), expire);
     let seen: Vec<_> = shown(&around)
         .into_iter()
         .map(|one| match one {
@@ -348,29 +348,29 @@ fn the_time_of_steps_left_out_is_not_that_of_the_step_before() {
 }
 
 proptest! {
-    /// Any bytes, after any way, with the end of the work.
+    /// Any bytes, after any chain, with the end of the work.
     #[test]
     fn a_cookie_is_read_as_it_was_written(
         bytes in prop::collection::vec(any::<u8>(), 1..=COOKIE_MAX),
         steps in 0..40u64,
         is_named: bool,
     ) {
-        let mut path = begun(100);
+        let mut chain = begun(100);
         let step = |kind, subject| Step { kind, cpu: 1, subject };
         for at in 1..=steps {
             if is_named {
-                path.push_named(100 + at, step(Kind::Switch, at), [at, at]);
+                chain.push_named(100 + at, step(Kind::Switch, at), [at, at]);
             } else {
-                path.push(100 + at, step(Kind::Waking, at));
+                chain.push(100 + at, step(Kind::Waking, at));
             }
         }
         let mut room = [0; COOKIE_MAX];
-        prop_assert_eq!(cookie(split(&path, 0).1, &mut room), b"");
-        path.push_cookie(200, step(Kind::Begin, begin(77, bytes.len())), &bytes);
-        path.push(300, step(Kind::Done, 78));
-        prop_assert_eq!(cookie(split(&path, 0).1, &mut room), &bytes[..]);
-        prop_assert_eq!(total(&path), 200);
-        let seen = shown(&path);
+        prop_assert_eq!(cookie(split(&chain, 0).1, &mut room), b"");
+        chain.push_cookie(200, step(Kind::Begin, begin(77, bytes.len())), &bytes);
+        chain.push(300, step(Kind::Done, 78));
+        prop_assert_eq!(cookie(split(&chain, 0).1, &mut room), &bytes[..]);
+        prop_assert_eq!(total(&chain), 200);
+        let seen = shown(&chain);
         let last: Vec<_> = seen.iter().rev().filter_map(|one| match one {
             Shown::Step(step, time, _) => Some((step.kind, *time)),
             Shown::More(..) | Shown::Parts(..) | Shown::Rivals(_) => None,
@@ -397,9 +397,9 @@ proptest! {
             (second, step(Kind::Vector, u64::MAX)),
             (third, step(Kind::Expire, 1)),
         ];
-        let mut at_once: Path = [!0; WORDS];
+        let mut at_once: Chain = [!0; WORDS];
         at_once.begin_with(Origin::Timer, steps);
-        let mut pushed: Path = [0; WORDS];
+        let mut pushed: Chain = [0; WORDS];
         pushed.begin(start, Origin::Timer);
         for (now, step) in steps {
             pushed.push(now, step);
@@ -413,9 +413,9 @@ proptest! {
 }
 
 proptest! {
-    /// A path around another one is as one that is made step by step, whatever the other one is like.
+    /// A chain around another one is as one that is made step by step, whatever the other one is like.
     #[test]
-    fn a_path_around_another_one_is_as_if_made_step_by_step(
+    fn a_chain_around_another_one_is_as_if_made_step_by_step(
         start in 0..1u64 << 40,
         steps in more_steps(),
         earlier in prop_oneof![Just(0), 0..1000u64, 0..4 * LONGEST],
@@ -426,9 +426,9 @@ proptest! {
         let base = grown(start, &steps);
         let since = if is_earlier { start.saturating_sub(earlier) } else { start + earlier };
         let (first, last) = ((since, step(Kind::Due, 1)), (base.last() + last, step(Kind::Expire, u64::MAX)));
-        let mut around: Path = [!0; WORDS];
+        let mut around: Chain = [!0; WORDS];
         around.begin_around(Origin::Timer, first, (start, &base), last);
-        let mut pushed: Path = [0; WORDS];
+        let mut pushed: Chain = [0; WORDS];
         pushed.begin(since, Origin::Timer);
         pushed.push(first.0, first.1);
         pushed.append(start, &base, since);
@@ -485,19 +485,19 @@ fn what_came_before_a_timer_was_due_is_not_on_its_way() {
     let mut base = begun(100);
     base.push(200, step(Kind::Raise, 8));
     base.push(300, step(Kind::Softirq, 8));
-    let mut way: Path = [0; WORDS];
-    way.begin(250, Origin::Timer);
-    way.push(250, step(Kind::Due, 1));
-    way.append(100, &base, 250);
-    way.push(400, step(Kind::Expire, 1));
-    let seen = shown(&way);
+    let mut chain: Chain = [0; WORDS];
+    chain.begin(250, Origin::Timer);
+    chain.push(250, step(Kind::Due, 1));
+    chain.append(100, &base, 250);
+    chain.push(400, step(Kind::Expire, 1));
+    let seen = shown(&chain);
     let expected = [
         Shown::Step(step(Kind::Due, 1), 0, [0; 2]),
         Shown::Step(step(Kind::Softirq, 8), 50, [0; 2]),
         Shown::Step(step(Kind::Expire, 1), 100, [0; 2]),
     ];
     assert_eq!(seen, expected);
-    assert_eq!(way.counts().origin(), Origin::Timer);
+    assert_eq!(chain.counts().origin(), Origin::Timer);
 }
 
 /// A work waits for a worker that has been woken for another one before, or for this one.
@@ -508,7 +508,7 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
         cpu: 0,
         subject,
     };
-    let mut worker: Path = [0; WORDS];
+    let mut worker: Chain = [0; WORDS];
     worker.begin(100, Origin::Timer);
     worker.push(100, step(Kind::Due, 1));
     worker.push(200, step(Kind::Waking, 7));
@@ -529,11 +529,11 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
     assert_eq!(worker.last_of(Kind::Waking), 3);
     assert_eq!(worker.last_of(Kind::Queue), 0);
     for (queued, first) in [(350, 3), (150, 3), (450, 4), (800, 8)] {
-        let mut way = begun(50);
-        way.push(queued, step(Kind::Queue, 77));
-        assert_eq!(way.last_subject(), 77);
-        way.append_from(100, &worker, way.last(), worker.last_of(Kind::Waking));
-        let seen = shown(&way);
+        let mut chain = begun(50);
+        chain.push(queued, step(Kind::Queue, 77));
+        assert_eq!(chain.last_subject(), 77);
+        chain.append_from(100, &worker, chain.last(), worker.last_of(Kind::Waking));
+        let seen = shown(&chain);
         let expected: Vec<_> = shown(&worker).into_iter().skip(first).collect();
         let is_same = |pair: (&Shown, &Shown)| match pair {
             (Shown::Step(one, _, name), Shown::Step(other, _, other_name)) => {
@@ -543,9 +543,9 @@ fn a_work_has_the_steps_of_its_worker_since_it_was_queued() {
         };
         assert_eq!(seen.len(), 2 + expected.len(), "queued at {queued}");
         assert!(seen[2..].iter().zip(&expected).all(is_same), "{seen:?}");
-        assert_eq!(way.last(), queued.max(700));
-        assert_eq!(total(&way), way.last() - 50);
-        assert_eq!(way.counts().preempted(), u64::from(queued < 700));
+        assert_eq!(chain.last(), queued.max(700));
+        assert_eq!(total(&chain), chain.last() - 50);
+        assert_eq!(chain.counts().preempted(), u64::from(queued < 700));
     }
 }
 
@@ -601,20 +601,20 @@ fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
         let words = core::array::from_fn(|at| {
             u64::from_ne_bytes(bytes[8 * at..8 * at + 8].try_into().unwrap())
         });
-        let mut path = [0; WORDS];
+        let mut chain = [0; WORDS];
         let (kind, cpu, subject) = (Kind::Irq, 0, 27);
-        path.begin_with(Origin::Irq, [(5, Step { kind, cpu, subject })]);
-        path.set_action(words);
-        let (.., action) = of_split(&split(&path, 0).0);
+        chain.begin_with(Origin::Irq, [(5, Step { kind, cpu, subject })]);
+        chain.set_action(words);
+        let (.., action) = of_split(&split(&chain, 0).0);
         let shown: Vec<u8> = action.into_iter().flat_map(u64::to_ne_bytes).collect();
         let len = len.min(31);
         assert_eq!(shown[..len], bytes[..len]);
         assert_eq!(shown[len..], [0; 32][len..], "behind {len} bytes");
-        // That of a path with another origin means nothing.
-        let mut counts = path.counts();
+        // That of a chain with another origin means nothing.
+        let mut counts = chain.counts();
         counts.set_origin(Origin::Timer);
-        path.set_counts(counts);
-        let (.., action) = of_split(&split(&path, 0).0);
+        chain.set_counts(counts);
+        let (.., action) = of_split(&split(&chain, 0).0);
         assert_eq!(action, [0; 4]);
     }
 }
@@ -622,17 +622,17 @@ fn a_reader_gets_the_name_of_the_action_and_nothing_behind_it() {
 #[test]
 fn the_end_takes_nothing_from_the_rest() {
     // The address of a function has all its bits.
-    let mut path = [0; WORDS];
-    path.begin(5, Origin::Timer);
+    let mut chain = [0; WORDS];
+    chain.begin(5, Origin::Timer);
     let subject = 0xffff_ffff_8123_4567;
     let (kind, cpu) = (Kind::Due, 8191);
-    path.push(5, Step { kind, cpu, subject });
-    let (head, steps) = split(&path, 3);
+    chain.push(5, Step { kind, cpu, subject });
+    let (head, steps) = split(&chain, 3);
     let (_, counts, ..) = of_split(&head);
     assert_eq!((counts.end(), counts.origin()), (3, Origin::Timer));
     assert_eq!(counts.places(), 1);
     assert_eq!(steps[1], subject);
-    assert_eq!(path.counts().end(), 0);
+    assert_eq!(chain.counts().end(), 0);
 }
 
 #[test]
@@ -642,45 +642,45 @@ fn notes_become_steps_in_their_order() {
         cpu,
         subject: 77,
     };
-    let mut path = begun(100);
-    path.push(200, step(Kind::Switch, 1));
-    let mut counts = path.counts();
+    let mut chain = begun(100);
+    chain.push(200, step(Kind::Switch, 1));
+    let mut counts = chain.counts();
     counts.set_state(State::Running);
-    path.set_counts(counts);
+    chain.set_counts(counts);
 
     let mut notes = [0; NOTES];
-    assert_eq!(state(path.counts(), &notes), State::Running);
+    assert_eq!(state(chain.counts(), &notes), State::Running);
     // The waker is faster than the event of the sleep, or its clock is behind.
-    notes[WOKEN] = note(Kind::Waking, 3, path.last(), 290);
-    notes[SLEPT] = note(Kind::Lock, 1, path.last(), 300);
+    notes[WOKEN] = note(Kind::Waking, 3, chain.last(), 290);
+    notes[SLEPT] = note(Kind::Lock, 1, chain.last(), 300);
     notes[MERGED] = 2;
-    assert_eq!(state(path.counts(), &notes), State::Waking);
-    settle(&mut path, &mut notes, 77);
+    assert_eq!(state(chain.counts(), &notes), State::Waking);
+    settle(&mut chain, &mut notes, 77);
     assert_eq!(notes, [0; NOTES]);
-    assert_eq!(path.counts().state(), State::Waking);
-    assert_eq!(path.counts().merged(), 2);
+    assert_eq!(chain.counts().state(), State::Waking);
+    assert_eq!(chain.counts().merged(), 2);
     let expected = [
         Shown::Step(ORIGIN, 0, [0; 2]),
         Shown::Step(step(Kind::Switch, 1), 100, [0; 2]),
         Shown::Step(step(Kind::Lock, 1), 100, [0; 2]),
         Shown::Step(step(Kind::Waking, 3), 0, [0; 2]),
     ];
-    assert_eq!(shown(&path), expected);
-    assert_eq!(total(&path), path.last() - 100);
+    assert_eq!(shown(&chain), expected);
+    assert_eq!(total(&chain), chain.last() - 100);
 
-    notes[SLEPT] = note(Kind::Sleep, 1, path.last(), 350);
-    assert_eq!(state(path.counts(), &notes), State::Waiting);
+    notes[SLEPT] = note(Kind::Sleep, 1, chain.last(), 350);
+    assert_eq!(state(chain.counts(), &notes), State::Waiting);
 }
 
 /// The task 7 runs, and is preempted this often, by 20 and once for longer by 21, with names.
-fn preempted(times: u64, parts: Option<Spent>) -> Path {
-    let mut path = begun(0);
+fn preempted(times: u64, parts: Option<Spent>) -> Chain {
+    let mut chain = begun(0);
     let step = |kind, subject| Step {
         kind,
         cpu: 1,
         subject,
     };
-    path.push_named(10, step(Kind::Switch, task(7, 120)), [7, 0]);
+    chain.push_named(10, step(Kind::Switch, task(7, 120)), [7, 0]);
     const NONE: Spent = Spent {
         irq: 0,
         softirq: 0,
@@ -689,27 +689,27 @@ fn preempted(times: u64, parts: Option<Spent>) -> Path {
     let mut spent = NONE;
     for nth in 0..times {
         let (by, took) = if nth == 5 { (21, 3_000) } else { (20, 1_000) };
-        path.push_named(
-            path.last() + 500,
+        chain.push_named(
+            chain.last() + 500,
             step(Kind::Preempted, task(by, -1)),
             [by.into(), 0],
         );
-        let mut counts = path.counts();
+        let mut counts = chain.counts();
         counts.add_preempted();
-        path.set_counts(counts);
+        chain.set_counts(counts);
         if let Some(parts) = parts {
-            path.push_wait(1, spent);
+            chain.push_wait(1, spent);
             spent = spent.and(parts).unwrap();
         }
-        path.push_waited(
-            path.last() + took,
+        chain.push_waited(
+            chain.last() + took,
             step(Kind::Switch, task(7, 120)),
             None,
             spent,
             |_, _| Rivals::default(),
         );
     }
-    path
+    chain
 }
 
 #[test]
@@ -720,30 +720,30 @@ fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
         idle: 5,
     };
     for parts in [None, Some(parts)] {
-        let mut path = preempted(40, parts);
-        path.push(
-            path.last() + 9,
+        let mut chain = preempted(40, parts);
+        chain.push(
+            chain.last() + 9,
             Step {
                 kind: Kind::Waking,
                 cpu: 1,
                 subject: 8,
             },
         );
-        path.push(
-            path.last() + 9,
+        chain.push(
+            chain.last() + 9,
             Step {
                 kind: Kind::Switch,
                 cpu: 1,
                 subject: 8,
             },
         );
-        let counts = path.counts();
+        let counts = chain.counts();
         assert_eq!((counts.more(), counts.preempted()), (0, 40));
-        assert_eq!(total(&path), path.last());
+        assert_eq!(total(&chain), chain.last());
         let (mut times, mut ran, mut waited, mut spent) = (0, 0, 0, 0);
         let mut longest = 0;
         let mut names = Vec::new();
-        for one in shown(&path) {
+        for one in shown(&chain) {
             match one {
                 Shown::Step(step, time, name) if step.kind == Kind::Preempted => {
                     let told = of_preempted(step.subject);
@@ -774,30 +774,30 @@ fn preemptions_of_one_task_become_one_step_before_steps_are_left_out() {
 
 #[test]
 fn preemptions_of_different_tasks_are_not_folded() {
-    let mut path = begun(0);
+    let mut chain = begun(0);
     let step = |kind, subject| Step {
         kind,
         cpu: 1,
         subject,
     };
     for tid in 1..20 {
-        path.push(path.last() + 10, step(Kind::Switch, task(tid, 120)));
-        path.push(path.last() + 10, step(Kind::Preempted, task(99, 49)));
+        chain.push(chain.last() + 10, step(Kind::Switch, task(tid, 120)));
+        chain.push(chain.last() + 10, step(Kind::Preempted, task(99, 49)));
     }
-    assert!(path.counts().more() > 0);
-    assert_eq!(total(&path), path.last());
+    assert!(chain.counts().more() > 0);
+    assert_eq!(total(&chain), chain.last());
 }
 
 #[test]
 fn a_waker_that_is_a_task_is_named() {
-    let mut path = begun(100);
+    let mut chain = begun(100);
     let mut notes = [0; NOTES];
-    notes[SLEPT] = note(Kind::Lock, 1, path.last(), 300);
-    notes[WOKEN] = note(Kind::Waking, 3, path.last(), 400);
+    notes[SLEPT] = note(Kind::Lock, 1, chain.last(), 300);
+    notes[WOKEN] = note(Kind::Waking, 3, chain.last(), 400);
     let name = [u64::from_le_bytes(*b"holder\0\0"), 0];
     notes[WAKER..WOKEN].copy_from_slice(&[305, name[0], name[1]]);
-    settle(&mut path, &mut notes, task(77, 120));
-    let seen = shown(&path);
+    settle(&mut chain, &mut notes, task(77, 120));
+    let seen = shown(&chain);
     let Some(Shown::Step(step, 100, told)) = seen.last() else {
         panic!("{seen:?}");
     };
@@ -826,9 +826,9 @@ proptest! {
     /// As an alert of a timeout has it: a copy with notes, whatever they are, adds up.
     #[test]
     fn steps_add_up_with_notes(slept in any::<u64>(), woken in any::<u64>(), merged: u64) {
-        let mut path = begun(100);
-        path.push(1000, ORIGIN);
-        let last = path.last();
+        let mut chain = begun(100);
+        chain.push(1000, ORIGIN);
+        let last = chain.last();
         let mut notes = [0; NOTES];
         notes[SLEPT] = note(Kind::Sleep, 1, last, slept);
         notes[WOKEN] = note(Kind::Waking, 2, last, woken);
@@ -836,9 +836,9 @@ proptest! {
         // A time has an end, and a clock that is behind stands still.
         let longest = last.saturating_add((1 << 46) - 1);
         let until = slept.max(woken).clamp(last, longest);
-        settle(&mut path, &mut notes, 77);
-        prop_assert_eq!(path.last(), until);
-        prop_assert_eq!(total(&path), path.last() - 100);
-        prop_assert_eq!(path.counts().merged(), merged.min(255));
+        settle(&mut chain, &mut notes, 77);
+        prop_assert_eq!(chain.last(), until);
+        prop_assert_eq!(total(&chain), chain.last() - 100);
+        prop_assert_eq!(chain.counts().merged(), merged.min(255));
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The small numbers of a path, in one word: its origin, its state, how often things happened.
+//! The small numbers of a chain, in one word: its origin, its state, how often things happened.
 
 use super::PLACES;
 
@@ -24,18 +24,6 @@ impl Origin {
             4 => Origin::Work,
             5 => Origin::Wheel,
             _ => Origin::None,
-        }
-    }
-
-    /// The word for it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Origin::None => "none",
-            Origin::Irq => "irq",
-            Origin::Vector => "vector",
-            Origin::Timer => "timer",
-            Origin::Work => "work",
-            Origin::Wheel => "wheel",
         }
     }
 }
@@ -66,7 +54,7 @@ const REFUSED: u64 = 4;
 /// How often the task had left its CPU of itself when it was woken in doubt, even or odd.
 const ODD: u64 = 8;
 
-/// Small numbers of a path, in one word.
+/// Small numbers of a chain, in one word.
 ///
 /// ```text
 ///   63   60 59   56 55    52 51    48 47   40 39        24 23    8 7       0
@@ -85,7 +73,7 @@ impl Counts {
         self.0 = self.0 & !(mask << AT) | value.min(mask) << AT;
     }
 
-    /// Those of a new path.
+    /// Those of a new chain.
     #[inline(always)]
     pub(super) fn of(origin: Origin, places: usize) -> Self {
         let mut counts = Self(0);
@@ -118,12 +106,12 @@ impl Counts {
         self.field::<8, 16>()
     }
 
-    /// How often the task of this path was preempted, at most 65535.
+    /// How often the task of this chain was preempted, at most 65535.
     pub(crate) fn preempted(self) -> u64 {
         self.field::<24, 16>()
     }
 
-    /// How often another cause came while it was on its way, at most 255.
+    /// How often another cause came while it was in flight, at most 255.
     pub(crate) fn merged(self) -> u64 {
         self.field::<40, 8>()
     }
@@ -151,7 +139,7 @@ impl Counts {
         self.field::<56, 4>() & TARGET != 0
     }
 
-    /// Whether it has begun a work, which has a path of its own.
+    /// Whether it has begun a work, which has a chain of its own.
     pub(crate) fn has_begun(self) -> bool {
         self.field::<56, 4>() & BEGUN != 0
     }
@@ -210,7 +198,7 @@ impl Counts {
         (self.field::<56, 4>() & ODD != 0) != (leaves & 1 != 0)
     }
 
-    /// Of a path with another target than before.
+    /// Of a chain with another target than before.
     pub(crate) fn set_target(&mut self, target: bool) {
         let refused = self.field::<56, 4>() & REFUSED;
         self.set::<56, 4>(refused | if target { TARGET } else { 0 });

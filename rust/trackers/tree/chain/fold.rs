@@ -10,7 +10,7 @@
 //! ```
 //!
 //! On PREEMPT_RT each tick preempts a task of normal priority, and each time takes two places or more.
-//! So if a path has no room, the times that the task ran become one, and the times for which it was
+//! So if a chain has no room, the times that the task ran become one, and the times for which it was
 //! preempted. The step keeps the thread that preempted it for longest, and how often it was preempted:
 //! this is the sum, and not the order, of what happened. Nothing else is left out by that.
 //!
@@ -91,20 +91,20 @@ struct Whole {
     end: usize,
 }
 
-fn word<W: Words + ?Sized>(path: &W, place: usize, nth: usize) -> u64 {
-    path.get(FIRST_STEP + 2 * place + nth)
+fn word<W: Words + ?Sized>(chain: &W, place: usize, nth: usize) -> u64 {
+    chain.get(FIRST_STEP + 2 * place + nth)
 }
 
-fn kind<W: Words + ?Sized>(path: &W, place: usize) -> u64 {
-    word(path, place, 0) >> KIND_AT
+fn kind<W: Words + ?Sized>(chain: &W, place: usize) -> u64 {
+    word(chain, place, 0) >> KIND_AT
 }
 
 /// The step of this kind at a place.
-fn whole<W: Words + ?Sized>(path: &W, at: usize, used: usize, is: Kind) -> Option<Whole> {
-    if at >= used || kind(path, at) != is as u64 {
+fn whole<W: Words + ?Sized>(chain: &W, at: usize, used: usize, is: Kind) -> Option<Whole> {
+    if at >= used || kind(chain, at) != is as u64 {
         return None;
     }
-    let attached = |place: &usize| is_attached(word(path, *place, 0));
+    let attached = |place: &usize| is_attached(word(chain, *place, 0));
     let end = at + 1 + (at + 1..used).take_while(attached).count();
     Some(Whole { at, end })
 }
@@ -112,35 +112,35 @@ fn whole<W: Words + ?Sized>(path: &W, at: usize, used: usize, is: Kind) -> Optio
 /// Folds preemptions until there is room for `places` more, or nothing to fold; returns how many places
 /// are in use. Steps are not moved across those that were left out.
 #[cold]
-pub(super) fn fold<W: Words + ?Sized>(path: &mut W, mut used: usize, places: usize) -> usize {
-    let from = match path.counts().more() {
+pub(super) fn fold<W: Words + ?Sized>(chain: &mut W, mut used: usize, places: usize) -> usize {
+    let from = match chain.counts().more() {
         0 => 0,
-        _ => path.boundary(used),
+        _ => chain.boundary(used),
     };
     let mut at = from;
     while at < used && used + places > PLACES {
-        match fold_at(path, at, used) {
+        match fold_at(chain, at, used) {
             Some(left) => used = left,
             None => at += 1,
         }
     }
-    let mut counts = path.counts();
+    let mut counts = chain.counts();
     counts.set_places(used);
-    path.set_counts(counts);
+    chain.set_counts(counts);
     used
 }
 
 /// What the CPU did in the waits that two switches ended, together; `None` inside if it is known of
 /// neither, and outside if it has no sum.
 fn parts_of_both<W: Words + ?Sized>(
-    path: &W,
+    chain: &W,
     one: Whole,
     other: Whole,
 ) -> Option<Option<[u64; 2]>> {
-    let of = |step: Whole| [0, 1].map(|nth| word(path, step.at + 1, nth));
+    let of = |step: Whole| [0, 1].map(|nth| word(chain, step.at + 1, nth));
     match (one.end - one.at, other.end - other.at) {
         (1, 1) => Some(None),
-        (2, 2) if [one, other].map(|step| kind(path, step.at + 1)) == [Kind::Parts as u64; 2] => {
+        (2, 2) if [one, other].map(|step| kind(chain, step.at + 1)) == [Kind::Parts as u64; 2] => {
             let ((_, one), (cpu, other)) = (Spent::of_words(of(one)), Spent::of_words(of(other)));
             let sum = one.and(other)?;
             Some(Some(sum.to_words(Kind::Parts, cpu)))
@@ -151,24 +151,24 @@ fn parts_of_both<W: Words + ?Sized>(
 
 /// Folds the two preemptions that follow a switch at this place, if they do; returns how many places
 /// are in use then.
-fn fold_at<W: Words + ?Sized>(path: &mut W, at: usize, used: usize) -> Option<usize> {
-    let runs = whole(path, at, used, Kind::Switch)?;
-    let first = whole(path, runs.end, used, Kind::Preempted)?;
-    let between = whole(path, first.end, used, Kind::Switch)?;
-    let second = whole(path, between.end, used, Kind::Preempted)?;
-    let last = whole(path, second.end, used, Kind::Switch)?;
-    let task = |step: Whole| word(path, step.at, 1) as u32;
+fn fold_at<W: Words + ?Sized>(chain: &mut W, at: usize, used: usize) -> Option<usize> {
+    let runs = whole(chain, at, used, Kind::Switch)?;
+    let first = whole(chain, runs.end, used, Kind::Preempted)?;
+    let between = whole(chain, first.end, used, Kind::Switch)?;
+    let second = whole(chain, between.end, used, Kind::Preempted)?;
+    let last = whole(chain, second.end, used, Kind::Switch)?;
+    let task = |step: Whole| word(chain, step.at, 1) as u32;
     if task(runs) != task(between) || task(runs) != task(last) {
         return None;
     }
-    let time = |step: Whole| word(path, step.at, 0) & LONGEST;
+    let time = |step: Whole| word(chain, step.at, 0) & LONGEST;
     let (ran, preempted) = (time(first) + time(second), [time(between), time(last)]);
     let all = preempted[0] + preempted[1];
     if ran > LONGEST || all > LONGEST {
         return None;
     }
-    let parts = parts_of_both(path, between, last)?;
-    let [mut one, mut other] = [first, second].map(|step| of_preempted(word(path, step.at, 1)));
+    let parts = parts_of_both(chain, between, last)?;
+    let [mut one, mut other] = [first, second].map(|step| of_preempted(word(chain, step.at, 1)));
     for (one, time) in [(&mut one, preempted[0]), (&mut other, preempted[1])] {
         if one.times == 1 {
             one.longest = rough(time);
@@ -180,29 +180,29 @@ fn fold_at<W: Words + ?Sized>(path: &mut W, at: usize, used: usize) -> Option<us
         (first, one)
     };
     subject.times = one.times + other.times;
-    let tag = word(path, kept.at, 0) & !LONGEST | ran;
-    let back = word(path, last.at, 0) & !LONGEST | all;
-    let end = [back, word(path, last.at, 1)];
+    let tag = word(chain, kept.at, 0) & !LONGEST | ran;
+    let back = word(chain, last.at, 0) & !LONGEST | all;
+    let end = [back, word(chain, last.at, 1)];
     // The step that is kept, with its name, then the last switch, then what follows that.
     let mut to = first.at;
-    let mut put = |path: &mut W, words: [u64; 2]| {
+    let mut put = |chain: &mut W, words: [u64; 2]| {
         for (nth, word) in words.into_iter().enumerate() {
-            path.set(FIRST_STEP + 2 * to + nth, word);
+            chain.set(FIRST_STEP + 2 * to + nth, word);
         }
         to += 1;
     };
-    put(path, [tag, subject.to_word()]);
+    put(chain, [tag, subject.to_word()]);
     for place in kept.at + 1..kept.end {
-        let words = [word(path, place, 0), word(path, place, 1)];
-        put(path, words);
+        let words = [word(chain, place, 0), word(chain, place, 1)];
+        put(chain, words);
     }
-    put(path, end);
+    put(chain, end);
     if let Some(parts) = parts {
-        put(path, parts);
+        put(chain, parts);
     }
     for place in last.end..used {
-        let words = [word(path, place, 0), word(path, place, 1)];
-        put(path, words);
+        let words = [word(chain, place, 0), word(chain, place, 1)];
+        put(chain, words);
     }
     Some(to)
 }

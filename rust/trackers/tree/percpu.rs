@@ -4,27 +4,28 @@
 //! come from, and what has been left for softirqs.
 //!
 //! ```text
-//!   Now        one hard interrupt, and the timer in it       written with interrupts off
+//!   CpuState   one hard interrupt, and the timer in it       written with interrupts off
 //!              the task that runs, if it has a tip; when the threads of softirqs were woken
-//!   Serving    softirqs that run: by their task, since on PREEMPT_RT one may preempt another
-//!   Raised     for each vector: whether
-//!   Ways       one belongs to each vector, and one to each softirq that may run: the path to it
-//!   Spending   how much of its time was for interrupts, softirqs, nothing: the words of Now that
-//!              other CPUs read, see spent.rs
+//!   Served     softirqs that run: by their task, since on PREEMPT_RT one may preempt another
+//!   raised     for each vector: whether
+//!   Chains     one belongs to each vector, and one to each softirq that may run: the chain to it
+//!   Spending   how much of its time was for interrupts, softirqs, nothing: the words of CpuState
+//!              that other CPUs read, see spent.rs
 //!   Logs       who had it, as far as waits are concerned: with interference=1 only, see logs.rs
-//!   Calls      the path to the function that another CPU has requested and that runs, if it is known
-//!   Totals     how long the steps of ended paths took (totals.rs)
+//!   calls      the chain to the function that another CPU has requested and that runs, if known
+//!   Totals     how long the steps of ended chains took (totals.rs)
 //! ```
 //!
 //! Nothing is looked up by hashing: an interrupt that wakes no task costs a few stores.
 //!
-//! All words but those belong to one CPU, and a probe that accesses them holds the guard, so only interrupts
-//! of this CPU come in between; relaxed atomics are enough for that, since a CPU sees its own stores
-//! in their order. When a softirq begins to run, it takes the way of its vector, which gets that of the
-//! last one in exchange: a hard interrupt that raises the vector again writes there.
+//! All words but those of `Spending` and `Totals` belong to one CPU. A probe that accesses them
+//! holds the guard, so only interrupts of this CPU come in between; relaxed atomics are enough for
+//! that, since a CPU sees its own stores in their order. When a softirq begins to run, it takes the
+//! chain of its vector, which gets the previous chain of the softirq in exchange: a hard interrupt
+//! that raises the vector again writes there.
 
 use super::{
-    path::{self, Kind, Look, Spent, Step, Words, WORDS},
+    chain::{self, Kind, Look, Spent, Step, Words, WORDS},
     totals::Totals,
     work::Jobs,
 };
@@ -45,12 +46,12 @@ use kernel::{prelude::*, sync::Arc};
 
 mod handlers;
 mod logs;
-mod now;
 mod spent;
+mod state;
 mod timers;
 
 pub(super) use logs::{Interrupt, Logs, Timed};
-pub(super) use now::Now;
+pub(super) use state::CpuState;
 pub(super) use timers::{Choice, Since, Timers, Timing};
 
 use logs::{AllSums, Head};
@@ -67,49 +68,47 @@ fn word() -> Word {
 /// How many functions of one name can be told from others: of static functions there may be several.
 const FUNCTIONS: usize = 8;
 
-/// The words of a way: when it begins, and the path.
-const WAY: usize = 1 + WORDS;
+/// A chain in per-CPU memory: when it begins, and its words.
+type Stored = [Word; 1 + WORDS];
 
-type Way = [Word; WAY];
-
-/// The path of a way.
+/// Its words.
 #[inline(always)]
-fn path_of(way: &Way) -> Kept<'_> {
-    let [_, path @ ..] = way;
-    Kept(path)
+fn chain_of(stored: &Stored) -> Kept<'_> {
+    let [_, chain @ ..] = stored;
+    Kept(chain)
 }
 
-/// The bits of the word of what was raised: that its way is taken; by one that is not wanted. Above
-/// them is the position of its way.
+/// Bits of the word of a vector that was raised. TAKEN: its chain is recorded; UNWANTED: the filter
+/// rejects that chain. Above them is the position of the chain.
 const TAKEN: u64 = 1;
 const UNWANTED: u64 = 2;
-const WAY_AT: u32 = 2;
+const CHAIN_SHIFT: u32 = 2;
 
 /// How many softirqs can run on a CPU at once, each preempted by the next.
 const SERVING: usize = 4;
-/// The words of one: its task, its timer, the position of its way, its vector.
+/// The words of one: its task, its timer, the position of its chain, its vector.
 const SERVED_TIMER: usize = 1;
 const SERVED_FUNCTION: usize = SERVED_TIMER + 2;
-const SERVED_WAY: usize = SERVED_TIMER + 5;
-const SERVED_VECTOR: usize = SERVED_WAY + 1;
+const SERVED_CHAIN: usize = SERVED_TIMER + 5;
+const SERVED_VECTOR: usize = SERVED_CHAIN + 1;
 const SERVED: usize = SERVED_VECTOR + 1;
 
 type Served = [Word; SERVED];
 
-/// How many ways a CPU has: one for each vector, and for each softirq that may run; as many more as
-/// make it a power of two, so that a position needs no check.
-const WAYS: usize = (SOFTIRQS + SERVING).next_power_of_two();
+/// How many chains a CPU has: one for each vector, and for each softirq that may run; as many more
+/// as make it a power of two, so that a position needs no check.
+const CHAINS: usize = (SOFTIRQS + SERVING).next_power_of_two();
 
-/// The ways of a CPU: no two vectors or softirqs that run ever have the same.
-type Ways = [Way; WAYS];
+/// The chains of a CPU: no two vectors or softirqs that run ever have the same.
+type Chains = [Stored; CHAINS];
 
-/// A way by its position.
+/// A chain by its position.
 #[inline(always)]
-fn way_at(ways: &Ways, at: u64) -> &Way {
-    &ways[at as usize % WAYS]
+fn stored_at(chains: &Chains, at: u64) -> &Stored {
+    &chains[at as usize % CHAINS]
 }
 
-/// A path in per-CPU memory.
+/// The words of a chain in per-CPU memory.
 pub(super) struct Kept<'a>(&'a [Word; WORDS]);
 
 impl Look for Kept<'_> {
@@ -129,12 +128,12 @@ impl Words for Kept<'_> {
 }
 
 /// See the head of this file.
-pub(super) struct Slots {
-    now: PerCpu<Now>,
+pub(super) struct Cpus {
+    states: PerCpu<CpuState>,
     raised: PerCpu<[Word; SOFTIRQS]>,
-    ways: PerCpu<Ways>,
+    chains: PerCpu<Chains>,
     served: PerCpu<[Served; SERVING]>,
-    calls: PerCpu<Way>,
+    calls: PerCpu<Stored>,
     /// How many tips are in doubt, on all CPUs (doubts.rs).
     pub(super) doubts: Word,
     /// The addresses of the functions of timers that are wanted; all are if the first is 0.
@@ -146,7 +145,7 @@ pub(super) struct Slots {
     pub(super) jobs: Option<KBox<Jobs>>,
 }
 
-/// The ways stay whose they are, even if the CPU exchanges them at this moment.
+/// The positions of the chains stay, even if the CPU exchanges them at this moment.
 fn forget_raised(raised: &[Word; SOFTIRQS]) {
     for word in raised {
         let state = word.load(Relaxed);
@@ -156,26 +155,26 @@ fn forget_raised(raised: &[Word; SOFTIRQS]) {
 }
 
 fn forget_served(served: &[Served; SERVING]) {
-    for slot in served {
-        slot[0].store(0, Relaxed);
+    for served in served {
+        served[0].store(0, Relaxed);
     }
 }
 
-impl Slots {
+impl Cpus {
     /// `ENOMEM`. Sleeps.
     pub(super) fn new(values: &Values) -> Result<Self> {
         Ok(Self {
-            now: PerCpu::try_new::<Kernel>(|_| Ok(Now::new()))?,
+            states: PerCpu::try_new::<Kernel>(|_| Ok(CpuState::new()))?,
             raised: PerCpu::try_new::<Kernel>(|_| {
                 Ok(core::array::from_fn(|vector| {
-                    Atomic::new((vector as u64) << WAY_AT)
+                    Atomic::new((vector as u64) << CHAIN_SHIFT)
                 }))
             })?,
-            ways: PerCpu::zeroed::<Kernel>()?,
+            chains: PerCpu::zeroed::<Kernel>()?,
             served: PerCpu::try_new::<Kernel>(|_| {
                 Ok(core::array::from_fn(|nth| {
                     let served: Served = core::array::from_fn(|_| word());
-                    served[SERVED_WAY].store((SOFTIRQS + nth) as u64, Relaxed);
+                    served[SERVED_CHAIN].store((SOFTIRQS + nth) as u64, Relaxed);
                     served
                 }))
             })?,
@@ -227,7 +226,7 @@ impl Slots {
     pub(super) fn reset(&self) {
         let offsets = clock_offsets();
         self.doubts.store(0, Relaxed);
-        self.now.iter().for_each(|now| now.reset(offsets));
+        self.states.iter().for_each(|state| state.reset(offsets));
         if let Some((heads, _)) = &self.logs {
             heads.iter().for_each(|head| head.reset(Kernel::now()));
         }
@@ -247,8 +246,8 @@ impl Slots {
     }
 
     #[inline(always)]
-    pub(super) fn now(&self, guard: &Guard) -> &Now {
-        self.now.this::<Kernel>(guard)
+    pub(super) fn cpu(&self, guard: &Guard) -> &CpuState {
+        self.states.this::<Kernel>(guard)
     }
 
     /// A task waits for a CPU from `now` on: what that has spent its time on by then, if it is kept.
@@ -256,7 +255,7 @@ impl Slots {
     pub(super) fn begin_wait(&self, cpu: u32, now: u64) -> Option<Spent> {
         let (heads, _) = self.logs.as_ref()?;
         heads.get(cpu as usize)?.begin_wait();
-        Some(self.now.get(cpu as usize)?.spent(now))
+        Some(self.states.get(cpu as usize)?.spent(now))
     }
 
     /// Who has had this CPU, if that is kept.
@@ -273,7 +272,7 @@ impl Slots {
     #[inline(always)]
     pub(super) fn timed(&self, guard: &Guard) -> Option<Timed<'_>> {
         let logs = self.logs(guard)?;
-        Some(Timed::new(self.now(guard), logs))
+        Some(Timed::new(self.cpu(guard), logs))
     }
 
     /// Whether what the CPUs spend their time on is kept.
@@ -288,29 +287,29 @@ impl Slots {
         if !cfg!(CONFIG_PREEMPT_RT) {
             return None;
         }
-        let slot = self.served_by(guard, task)?;
-        Some(slot[SERVED_VECTOR].load(Relaxed))
+        let served = self.served_by(guard, task)?;
+        Some(served[SERVED_VECTOR].load(Relaxed))
     }
 
-    /// Whether a softirq is raised already, on a known path.
+    /// Whether a softirq is raised already, on a known chain.
     #[inline(always)]
     pub(super) fn is_raised(&self, guard: &Guard, vector: usize) -> bool {
         let raised = self.raised.this::<Kernel>(guard).get(vector);
         raised.is_some_and(|raised| raised.load(Relaxed) & TAKEN != 0)
     }
 
-    /// A softirq is raised on the path that `way` makes, which says when it begins, and whether it is
-    /// wanted. Returns `false` if it had been raised before: then it stays on the first one that is
+    /// A softirq is raised on the chain that `make` makes, which returns when it begins, and whether
+    /// it is wanted. Returns `false` if it had been raised before: then it stays on the first one that is
     /// wanted. Interrupts are off.
     pub(super) fn raise(
         &self,
         guard: &Guard,
         vector: usize,
-        way: impl FnOnce(&mut Kept<'_>) -> Option<(u64, bool)>,
+        make: impl FnOnce(&mut Kept<'_>) -> Option<(u64, bool)>,
     ) -> bool {
-        let (raised, ways) = (
+        let (raised, chains) = (
             self.raised.this::<Kernel>(guard),
-            self.ways.this::<Kernel>(guard),
+            self.chains.this::<Kernel>(guard),
         );
         let Some(raised) = raised.get(vector) else {
             return true;
@@ -320,22 +319,22 @@ impl Slots {
         if !is_first && state & UNWANTED == 0 {
             return false;
         }
-        let at = state >> WAY_AT;
-        let place = way_at(ways, at);
-        let taken = match way(&mut path_of(place)) {
+        let at = state >> CHAIN_SHIFT;
+        let stored = stored_at(chains, at);
+        let taken = match make(&mut chain_of(stored)) {
             Some((start, is_wanted)) => {
-                place[0].store(start, Relaxed);
+                stored[0].store(start, Relaxed);
                 TAKEN | if is_wanted { 0 } else { UNWANTED }
             }
             // One that is not wanted is given up all the same.
             None => 0,
         };
-        // Only now: interrupts are off, so `serve` takes the way before or after all this.
-        raised.store(at << WAY_AT | taken, Relaxed);
+        // Only now: interrupts are off, so `serve` takes the chain before or after all this.
+        raised.store(at << CHAIN_SHIFT | taken, Relaxed);
         is_first
     }
 
-    /// The current task begins to serve a softirq; `now` is called if it is on a known path. Returns
+    /// The current task begins to serve a softirq; `now` is called if it is on a known chain. Returns
     /// `false` if there is no room to note it.
     pub(super) fn serve(
         &self,
@@ -348,61 +347,61 @@ impl Slots {
         let Some(raised) = self.raised.this::<Kernel>(guard).get(vector) else {
             return true;
         };
-        let mut slots = self.served.this::<Kernel>(guard).iter();
-        let slot = slots.find(|slot| [0, task].contains(&slot[0].load(Relaxed)));
+        let mut all = self.served.this::<Kernel>(guard).iter();
+        let served = all.find(|served| [0, task].contains(&served[0].load(Relaxed)));
         let state = raised.load(Relaxed);
         let is_taken = state & TAKEN != 0;
-        let Some(slot) = slot else {
+        let Some(served) = served else {
             // If it is not taken yet, an interrupt may take it at this moment.
             if is_taken {
                 raised.store(state & !(TAKEN | UNWANTED), Relaxed);
             }
             return false;
         };
-        slot[SERVED_FUNCTION].store(0, Relaxed);
-        slot[SERVED_VECTOR].store(vector as u64, Relaxed);
-        let mut at = slot[SERVED_WAY].load(Relaxed);
+        served[SERVED_FUNCTION].store(0, Relaxed);
+        served[SERVED_VECTOR].store(vector as u64, Relaxed);
+        let mut at = served[SERVED_CHAIN].load(Relaxed);
         if is_taken {
-            // An interrupt that raises it again writes to the other way from now on. Before, it may
+            // An interrupt that raises it again writes to the other chain from now on. Before, it may
             // have replaced one that was not wanted.
-            raised.store(at << WAY_AT, Relaxed);
-            at = state >> WAY_AT;
-            slot[SERVED_WAY].store(at, Relaxed);
+            raised.store(at << CHAIN_SHIFT, Relaxed);
+            at = state >> CHAIN_SHIFT;
+            served[SERVED_CHAIN].store(at, Relaxed);
         }
-        let way = way_at(self.ways.this::<Kernel>(guard), at);
+        let stored = stored_at(self.chains.this::<Kernel>(guard), at);
         if is_taken {
-            let (now, mut path) = (now(), path_of(way));
+            let (now, mut chain) = (now(), chain_of(stored));
             let (kind, subject) = (Kind::Softirq, vector as u64);
             let step = Step { kind, cpu, subject };
-            self.now(guard).append_served(&mut path, task, (now, step));
+            self.cpu(guard).append_served(&mut chain, task, (now, step));
         } else {
-            way[0].store(0, Relaxed);
+            stored[0].store(0, Relaxed);
         }
-        slot[0].store(task, Relaxed);
+        served[0].store(task, Relaxed);
         true
     }
 
     #[inline(always)]
     fn served_by(&self, guard: &Guard, task: u64) -> Option<&Served> {
-        let mut slots = self.served.this::<Kernel>(guard).iter();
-        slots.find(|slot| slot[0].load(Relaxed) == task)
+        let mut all = self.served.this::<Kernel>(guard).iter();
+        all.find(|served| served[0].load(Relaxed) == task)
     }
 
-    /// Whether what the current task serves, in a softirq, is on no known path.
+    /// Whether what the current task serves, in a softirq, is on no known chain.
     #[inline(always)]
-    pub(super) fn is_serving_off_paths(&self, guard: &Guard, task: u64) -> bool {
-        let Some(slot) = self.served_by(guard, task) else {
+    pub(super) fn is_serving_off_chains(&self, guard: &Guard, task: u64) -> bool {
+        let Some(served) = self.served_by(guard, task) else {
             return true;
         };
-        let ways = self.ways.this::<Kernel>(guard);
-        let way = way_at(ways, slot[SERVED_WAY].load(Relaxed));
-        way[0].load(Relaxed) == 0 && slot[SERVED_FUNCTION].load(Relaxed) == 0
+        let chains = self.chains.this::<Kernel>(guard);
+        let stored = stored_at(chains, served[SERVED_CHAIN].load(Relaxed));
+        stored[0].load(Relaxed) == 0 && served[SERVED_FUNCTION].load(Relaxed) == 0
     }
 
     /// The current task has served a softirq.
     pub(super) fn done(&self, guard: &Guard, task: u64) {
-        if let Some(slot) = self.served_by(guard, task) {
-            slot[0].store(0, Relaxed);
+        if let Some(served) = self.served_by(guard, task) {
+            served[0].store(0, Relaxed);
         }
     }
 
@@ -418,13 +417,13 @@ impl Slots {
         since: u64,
         now: u64,
     ) {
-        let Some(slot) = self.served_by(guard, task) else {
+        let Some(served) = self.served_by(guard, task) else {
             return;
         };
         let (due, latest) = (timer.due.max(since), timer.latest.max(since));
         let words = [due, latest, timer.function, now, timing as u64];
         for (at, value) in words.into_iter().enumerate() {
-            slot[SERVED_TIMER + at].store(value, Relaxed);
+            served[SERVED_TIMER + at].store(value, Relaxed);
         }
     }
 
@@ -438,87 +437,87 @@ impl Slots {
         now: u64,
     ) {
         let timer = timer.read();
-        let since = self.now(guard).clock_set(&timer, now);
+        let since = self.cpu(guard).clock_set(&timer, now);
         self.enter_soft_timer(guard, task, &timer, Timing::Exact, since, now);
     }
 
     /// It has returned.
     #[inline(always)]
     pub(super) fn leave_soft_timer(&self, guard: &Guard, task: u64) {
-        if let Some(slot) = self.served_by(guard, task) {
-            slot[SERVED_FUNCTION].store(0, Relaxed);
+        if let Some(served) = self.served_by(guard, task) {
+            served[SERVED_FUNCTION].store(0, Relaxed);
         }
     }
 
-    /// Makes the path to the softirq that the current task serves. Returns when it begins.
+    /// Makes the chain to the softirq that the current task serves. Returns when it begins.
     #[inline(always)]
     pub(super) fn soft(
         &self,
         guard: &Guard,
         task: u64,
-        path: &mut impl Words,
+        chain: &mut impl Words,
         cpu: u32,
         choice: &impl Choice,
     ) -> Option<u64> {
-        let slot = self.served_by(guard, task)?;
-        let way = way_at(
-            self.ways.this::<Kernel>(guard),
-            slot[SERVED_WAY].load(Relaxed),
+        let served = self.served_by(guard, task)?;
+        let stored = stored_at(
+            self.chains.this::<Kernel>(guard),
+            served[SERVED_CHAIN].load(Relaxed),
         );
-        let start = way[0].load(Relaxed);
-        if slot[SERVED_FUNCTION].load(Relaxed) != 0 {
-            return Self::soft_timer(slot, way, path, cpu, choice);
+        let start = stored[0].load(Relaxed);
+        if served[SERVED_FUNCTION].load(Relaxed) != 0 {
+            return Self::soft_timer(served, stored, chain, cpu, choice);
         }
         if start == 0 {
             return None;
         }
-        path.copy_from(&path_of(way));
+        chain.copy_from(&chain_of(stored));
         Some(start)
     }
 
-    /// Makes the path to the function of a timer that runs in the softirq.
+    /// Makes the chain to the function of a timer that runs in the softirq.
     #[inline(never)]
     fn soft_timer(
-        slot: &Served,
-        way: &Way,
-        path: &mut impl Words,
+        served: &Served,
+        stored: &Stored,
+        chain: &mut impl Words,
         cpu: u32,
         choice: &impl Choice,
     ) -> Option<u64> {
-        let (start, timer) = (way[0].load(Relaxed), expired(slot));
+        let (start, timer) = (stored[0].load(Relaxed), expired(served));
         if start != 0 && timer.timing == Timing::Exact && choice.is_plain() {
-            return Some(timer.due_on(path, (start, &path_of(way)), cpu));
+            return Some(timer.due_on(chain, (start, &chain_of(stored)), cpu));
         }
-        Self::soft_timer_in_general(slot, way, path, cpu, choice)
+        Self::soft_timer_in_general(served, stored, chain, cpu, choice)
     }
 }
 
-impl Slots {
-    /// Makes the path to the function of any timer. A function of its own, so that the compiler can
+impl Cpus {
+    /// Makes the chain to the function of any timer. A function of its own, so that the compiler can
     /// specialise the common case above.
     #[inline(never)]
     fn soft_timer_in_general(
-        slot: &Served,
-        way: &Way,
-        path: &mut impl Words,
+        served: &Served,
+        stored: &Stored,
+        chain: &mut impl Words,
         cpu: u32,
         choice: &impl Choice,
     ) -> Option<u64> {
-        let timer = expired(slot);
+        let timer = expired(served);
         let timers = choice.timers(timer.timing, timer.function);
-        let base = match way[0].load(Relaxed) {
+        let base = match stored[0].load(Relaxed) {
             0 => Base::Unknown,
-            start => Base::Path(start, path_of(way)),
+            start => Base::Chain(start, chain_of(stored)),
         };
-        timer.way(path, base, cpu, timers)
+        timer.chain(chain, base, cpu, timers)
     }
 }
 
 /// The timer whose function runs in a softirq.
 #[inline(always)]
-fn expired(slot: &Served) -> Expired {
+fn expired(served: &Served) -> Expired {
     let [due, latest, function, called, timing] =
-        core::array::from_fn(|at| slot[SERVED_TIMER + at].load(Relaxed));
+        core::array::from_fn(|at| served[SERVED_TIMER + at].load(Relaxed));
     Expired {
         due,
         latest,
@@ -529,34 +528,34 @@ fn expired(slot: &Served) -> Expired {
 }
 
 /// The functions that other CPUs have requested.
-impl Slots {
-    /// One is called, on a path that began at `start`. Interrupts are off.
+impl Cpus {
+    /// One is called, on a chain that began at `start`. Interrupts are off.
     pub(super) fn enter_call(
         &self,
         guard: &Guard,
         start: u64,
-        path: &impl Look,
+        chain: &impl Look,
         function: u64,
         cpu: u32,
         now: u64,
     ) {
-        let way = self.calls.this::<Kernel>(guard);
-        let mut to = path_of(way);
-        to.copy_from(path);
-        self.now(guard).append_vector(&mut to, cpu);
+        let stored = self.calls.this::<Kernel>(guard);
+        let mut to = chain_of(stored);
+        to.copy_from(chain);
+        self.cpu(guard).append_vector(&mut to, cpu);
         let (kind, subject) = (Kind::Called, function);
         to.push(now, Step { kind, cpu, subject });
-        way[0].store(start, Relaxed);
-        self.now(guard).set_calling(true);
+        stored[0].store(start, Relaxed);
+        self.cpu(guard).set_calling(true);
     }
 
-    /// Makes the path to the one that runs. Returns when it begins.
-    pub(super) fn call(&self, guard: &Guard, path: &mut impl Words) -> Option<u64> {
-        let way = self.calls.this::<Kernel>(guard);
-        path.copy_from(&path_of(way));
-        Some(way[0].load(Relaxed))
+    /// Makes the chain to the one that runs. Returns when it begins.
+    pub(super) fn call(&self, guard: &Guard, chain: &mut impl Words) -> Option<u64> {
+        let stored = self.calls.this::<Kernel>(guard);
+        chain.copy_from(&chain_of(stored));
+        Some(stored[0].load(Relaxed))
     }
 }
 
 // The name of an action, in both.
-const _: () = assert!(NAME_WORDS == path::NAME);
+const _: () = assert!(NAME_WORDS == chain::NAME);

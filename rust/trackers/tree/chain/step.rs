@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! One step of a path: what happens, and where.
+//! One step of a chain: what happens, and where.
 
 use super::KIND_AT;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The way from an interrupt or a timer to a task: the field `path` of an alert of `tree`.
+//! The wake chain from an interrupt or a timer to a task: the field `path` of an alert of `tree`.
 //!
 //! ```text
 //! path="irq:29@1+0 raise:HI@1+3001176 softirq:HI@1+3610 more(2)+966 switch:213(lt_target)/120@1+11738"
@@ -23,9 +23,9 @@ use crate::alert::{Alert, PATH};
 use crate::error::ParseError;
 use crate::pending::Pending;
 
-/// A step of a way.
+/// A step of a wake chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WayStep {
+pub struct ChainStep {
     /// `irq`, `raise`, `waking`, ...; `more` for steps that were left out.
     pub kind: String,
     /// What comes after the colon; of `more`, how many they were.
@@ -170,7 +170,7 @@ impl WaitParts {
 ///
 /// # Errors
 /// Names the step that is malformed.
-pub fn way(alert: &Alert) -> Result<Vec<WayStep>, ParseError> {
+pub fn chain(alert: &Alert) -> Result<Vec<ChainStep>, ParseError> {
     let mut steps = parse(&alert.fields.text(PATH).unwrap_or_default())?;
     name(&mut steps, &alert.tid.to_string(), &alert.comm.text());
     Ok(steps)
@@ -179,8 +179,8 @@ pub fn way(alert: &Alert) -> Result<Vec<WayStep>, ParseError> {
 /// The steps up to now of what is under way; the last one lasts until now.
 ///
 /// # Errors
-/// As [`way`].
-pub fn way_so_far(pending: &Pending) -> Result<Vec<WayStep>, ParseError> {
+/// As [`chain`].
+pub fn chain_so_far(pending: &Pending) -> Result<Vec<ChainStep>, ParseError> {
     let mut steps = parse(&pending.fields.text(PATH).unwrap_or_default())?;
     if let Some(last) = steps.last_mut() {
         last.took = pending.age().saturating_sub(last.at);
@@ -194,7 +194,7 @@ pub fn way_so_far(pending: &Pending) -> Result<Vec<WayStep>, ParseError> {
 ///
 /// Such an interrupt does what another one, or a task, has requested before, perhaps on another CPU.
 #[must_use]
-pub fn before(steps: &[WayStep]) -> Option<String> {
+pub fn before(steps: &[ChainStep]) -> Option<String> {
     let first = steps.first().filter(|first| first.is_requested())?;
     Some(format!(
         "the delay is counted from the interrupt {}: what requested it, and how long before, is not recorded",
@@ -204,7 +204,7 @@ pub fn before(steps: &[WayStep]) -> Option<String> {
 
 /// Names the tasks of steps that have a thread id only, as far as the name is known from another step, or is that of
 /// this thread.
-fn name(steps: &mut [WayStep], tid: &str, comm: &str) {
+fn name(steps: &mut [ChainStep], tid: &str, comm: &str) {
     let mut names: HashMap<String, String> = HashMap::new();
     for step in steps.iter() {
         if let ("switch" | "preempted", (tid, Some(name))) =
@@ -248,11 +248,12 @@ const TASKS: [&str; 15] = [
     "throttled",
 ];
 
-fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
-    let mut steps: Vec<WayStep> = Vec::new();
+fn parse(chain: &str) -> Result<Vec<ChainStep>, ParseError> {
+    let mut steps: Vec<ChainStep> = Vec::new();
     let mut at = 0u64;
-    let waits = |step: &WayStep| matches!(step.kind.as_str(), "waking" | "preempted" | "throttled");
-    for word in path.split(' ').filter(|word| !word.is_empty()) {
+    let waits =
+        |step: &ChainStep| matches!(step.kind.as_str(), "waking" | "preempted" | "throttled");
+    for word in chain.split(' ').filter(|word| !word.is_empty()) {
         let bad = || ParseError::new(word, "KIND:SUBJECT@CPU+NS or more(COUNT)+NS");
         let (what, since) = word.rsplit_once('+').ok_or_else(bad)?;
         let (since, braces) = match since.split_once('{') {
@@ -294,7 +295,7 @@ fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
         {
             last.ended_by = Some(task(by));
         }
-        steps.push(WayStep {
+        steps.push(ChainStep {
             kind: kind.to_string(),
             subject: subject.to_string(),
             cpu,
@@ -310,7 +311,7 @@ fn parse(path: &str) -> Result<Vec<WayStep>, ParseError> {
     Ok(steps)
 }
 
-impl WayStep {
+impl ChainStep {
     /// What happened, for a person.
     #[must_use]
     pub fn what(&self, action: &str) -> String {
@@ -349,7 +350,7 @@ impl WayStep {
             "waiting" => format!("{} still waits", self.task()),
             "queued" => format!("{subject} still waits to be called"),
             "working" => format!("the work of {} is not done", self.task()),
-            "more" => format!("({subject} steps left out of the path)"),
+            "more" => format!("({subject} steps left out of the wake chain)"),
             other => format!("{other} {subject}"),
         }
     }
@@ -465,13 +466,13 @@ impl WayStep {
             },
             "reads" => format!(
                 "while {} slept in state D, after it had requested reads of its own, which need not have to do with \
-                 the beginning of this path",
+                 the beginning of this wake chain",
                 self.task()
             ),
             "begin" => format!("in the work that {} has begun", self.task()),
-            "more" if subject == "1" => "in 1 step that was left out of the path".to_string(),
+            "more" if subject == "1" => "in 1 step that was left out of the wake chain".to_string(),
             "more" => format!(
-                "in {subject} steps that were left out of the path, whose times are not recorded separately"
+                "in {subject} steps that were left out of the wake chain, whose times are not recorded separately"
             ),
             other => format!("after {other} {subject}"),
         };
@@ -510,11 +511,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const PATH: &str = "irq:29@1+0 raise:HI@1+3001176 softirq:HI@1+3610 more(2)+966 switch:213(lt_target)/120@0+11738";
+    const CHAIN: &str = "irq:29@1+0 raise:HI@1+3001176 softirq:HI@1+3610 more(2)+966 switch:213(lt_target)/120@0+11738";
 
     #[test]
     fn a_way_is_read_step_by_step() {
-        let steps = parse(PATH).unwrap();
+        let steps = parse(CHAIN).unwrap();
         let told: Vec<_> = steps
             .iter()
             .map(|s| (s.what("lt_cause"), s.cpu, s.at, s.took))
@@ -534,7 +535,12 @@ mod tests {
                 ),
                 ("softirq HI is raised", Some(1), 3_001_176, 3610),
                 ("softirq HI is called", Some(1), 3_004_786, 966),
-                ("(2 steps left out of the path)", None, 3_005_752, 11_738),
+                (
+                    "(2 steps left out of the wake chain)",
+                    None,
+                    3_005_752,
+                    11_738
+                ),
                 ("lt_target/213 runs", Some(0), 3_017_490, 0),
             ]
         );
@@ -544,15 +550,15 @@ mod tests {
         );
         assert_eq!(
             steps[3].meanwhile("lt_cause"),
-            "in 2 steps that were left out of the path, whose times are not recorded separately"
+            "in 2 steps that were left out of the wake chain, whose times are not recorded separately"
         );
         assert_eq!(steps[2].meanwhile(""), "in the softirq HI, CPU 1");
     }
 
-    /// A handler that queues an irq_work, and then spins, is not in the path.
+    /// A handler that queues an irq_work, and then spins, is not in the chain.
     #[test]
     fn a_path_that_begins_with_what_was_requested_is_said_to_lack_the_request() {
-        let told = |path: &str| before(&parse(path).unwrap());
+        let told = |chain: &str| before(&parse(chain).unwrap());
         assert_eq!(
             told("vector:irq_work@1+0 waking:7@1+900 switch:7(a)/120@1+40100").unwrap(),
             "the delay is counted from the interrupt irq_work: what requested it, and how long before, is not recorded"
@@ -586,7 +592,7 @@ mod tests {
              cpu=1 pid=213 tid=213 comm=\"server\" path=\"irq:30@1+0 waking:191@1+5 switch:191(irq/30-eth)/49@1+9 \
              lock:191@1+8 waking:191,by:305(holder)@1+22145554 switch:191(irq/30-eth)/49@1+7 waking:213@1+2 \
              switch:213/120@1+4\"";
-        let steps = way(&Alert::parse(line).unwrap()).unwrap();
+        let steps = chain(&Alert::parse(line).unwrap()).unwrap();
         let told: Vec<_> = steps.iter().map(|step| step.what("")).collect();
         assert_eq!(
             told[1..],
@@ -658,7 +664,7 @@ mod tests {
         assert_eq!(
             steps[1].meanwhile(""),
             "while 7 slept in state D, after it had requested reads of its own, which need not have to do with the \
-             beginning of this path, CPU 1"
+             beginning of this wake chain, CPU 1"
         );
     }
 
@@ -683,11 +689,11 @@ mod tests {
     fn the_last_step_lasts_until_now() {
         let line =
             "age=5000 start=7 task=0x1 pid=1 tid=2 comm=\"a\" path=\"irq:29@1+0 waking:2@1+3000\"";
-        let steps = way_so_far(&Pending::parse_all(line).unwrap()[0]).unwrap();
+        let steps = chain_so_far(&Pending::parse_all(line).unwrap()[0]).unwrap();
         let took: Vec<_> = steps.iter().map(|step| step.took).collect();
         assert_eq!(took, [3000, 2000]);
         let other = Pending::parse_all("age=5 start=7 rq=0x1").unwrap();
-        assert_eq!(way_so_far(&other[0]).unwrap(), []);
+        assert_eq!(chain_so_far(&other[0]).unwrap(), []);
     }
 
     #[test]
@@ -705,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_on_is_told() {
+    fn deferred_work_is_named() {
         let steps =
             parse("irq:29@1+0 queue:f@1+10 work:f@0+300 call:g@0+20 called:g@1+400 waking:7@1+5")
                 .unwrap();
@@ -809,8 +815,8 @@ mod tests {
 
         #[test]
         fn the_times_add_up(times in prop::collection::vec(0..1_000_000u64, 1..20)) {
-            let path: Vec<_> = times.iter().map(|t| format!("waking:{t}@0+{t}")).collect();
-            let steps = parse(&path.join(" ")).unwrap();
+            let chain: Vec<_> = times.iter().map(|t| format!("waking:{t}@0+{t}")).collect();
+            let steps = parse(&chain.join(" ")).unwrap();
             let all: u64 = times.iter().sum();
             prop_assert_eq!(steps.last().map(|s| s.at), Some(all));
             prop_assert_eq!(steps.iter().map(|s| s.took).sum::<u64>(), all - times[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is known of a path, and has not become steps of it yet.
+//! What is known of a chain, and has not become steps of it yet.
 //!
 //! ```text
 //!   slept    the task has gone to sleep in the middle of its work,    its own CPU
@@ -10,8 +10,8 @@
 //!   merged   how often it was woken while it was awake                its wakers' CPUs, an interrupt's
 //! ```
 //!
-//! The path itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before this
-//! one is done with the switch to another task. So neither changes the path: each has a word of its
+//! The chain itself belongs to the CPU of the task. Wakers come from other CPUs, perhaps before this
+//! one is done with the switch to another task. So neither changes the chain: each has a word of its
 //! own, from which the task's CPU makes steps when it switches to the task again, and readers of a
 //! copy whenever they like. A word says what a step does, relative to the last step; the subject of
 //! both is the task. The words of the waker are written before `woken`. A copy made meanwhile may have
@@ -28,13 +28,13 @@ pub(crate) const WAKER: usize = 1;
 pub(crate) const WOKEN: usize = 4;
 pub(crate) const MERGED: usize = 5;
 
-/// The note of a step without a subject, at `now`, on a path whose last step was taken at `last`.
+/// The note of a step without a subject, at `now`, on a chain whose last step was taken at `last`.
 #[inline(always)]
 pub(crate) fn note(kind: Kind, cpu: u32, last: u64, now: u64) -> u64 {
     tag_of(kind, cpu, now.saturating_sub(last).min(LONGEST))
 }
 
-/// When the step was taken that a [`note`] says, of a path whose last step was taken at `last`.
+/// When the step was taken that a [`note`] says, of a chain whose last step was taken at `last`.
 pub(crate) fn noted_at(note: u64, last: u64) -> Option<u64> {
     let (_, _, time) = of_tag(note)?;
     Some(last.saturating_add(time))
@@ -50,10 +50,10 @@ pub(crate) fn state(counts: Counts, notes: &[u64; NOTES]) -> State {
     }
 }
 
-/// Makes steps of the notes, for a path whose task is `subject`. Those that count the steps of one
+/// Makes steps of the notes, for a chain whose task is `subject`. Those that count the steps of one
 /// task are taken over; the notes are used up.
-pub(crate) fn settle(path: &mut impl Words, notes: &mut [u64; NOTES], subject: u64) {
-    let (last, state) = (path.last(), state(path.counts(), notes));
+pub(crate) fn settle(chain: &mut impl Words, notes: &mut [u64; NOTES], subject: u64) {
+    let (last, state) = (chain.last(), state(chain.counts(), notes));
     let [_, waker, low, high, ..] = *notes;
     for note in [notes[SLEPT], notes[WOKEN]] {
         let Some((kind, cpu, time)) = of_tag(note) else {
@@ -62,14 +62,14 @@ pub(crate) fn settle(path: &mut impl Words, notes: &mut [u64; NOTES], subject: u
         let now = last.saturating_add(time);
         if kind == Kind::Waking && waker != 0 && low != 0 {
             let subject = woken_by(subject, waker as u32);
-            path.push_named(now, Step { kind, cpu, subject }, [low, high]);
+            chain.push_named(now, Step { kind, cpu, subject }, [low, high]);
         } else {
-            path.push(now, Step { kind, cpu, subject });
+            chain.push(now, Step { kind, cpu, subject });
         }
     }
-    let mut counts = path.counts();
+    let mut counts = chain.counts();
     counts.set_state(state);
     counts.add_merged(notes[MERGED]);
-    path.set_counts(counts);
+    chain.set_counts(counts);
     *notes = [0; NOTES];
 }

@@ -11,7 +11,7 @@
 //! ```
 //!
 //! At each change the slice of the one that had the CPU ends. It is added to the log of its sort
-//! (path/log.rs), and the words of the CPU change (spent.rs). So the slices of a sort add up to what its
+//! (chain/log.rs), and the words of the CPU change (spent.rs). So the slices of a sort add up to what its
 //! word says, but for NMIs, which have a sum of their own until the next change.
 //!
 //! An interrupt within another one has its own slices, and so does a handler that another handler or
@@ -26,14 +26,14 @@
 //! only adds to a word. Another CPU only counts the waits.
 
 use super::{
-    super::path::{
+    super::chain::{
         log::{Log, Sums, Who},
         rivals::{cut, who, Rivals, Sort, Table},
         wait::{self, MASK},
         Spent,
     },
     spent::Spending,
-    word, Guard, Now, Word,
+    word, CpuState, Guard, Word,
 };
 use crate::{
     engine::platform::Platform,
@@ -171,17 +171,17 @@ impl Logs<'_> {
 
 /// A CPU whose time is divided.
 pub(crate) struct Timed<'a> {
-    now: &'a Now,
+    on_cpu: &'a CpuState,
     spending: &'a Spending,
     logs: Logs<'a>,
 }
 
 impl<'a> Timed<'a> {
     #[inline(always)]
-    pub(super) fn new(now: &'a Now, logs: Logs<'a>) -> Self {
-        let spending = now.spending();
+    pub(super) fn new(on_cpu: &'a CpuState, logs: Logs<'a>) -> Self {
+        let spending = on_cpu.spending();
         Self {
-            now,
+            on_cpu,
             spending,
             logs,
         }
@@ -219,7 +219,7 @@ impl<'a> Timed<'a> {
     #[cold]
     #[inline(never)]
     fn enter_inner(&self, at: u64) {
-        if let Some(outer) = self.now.outer() {
+        if let Some(outer) = self.on_cpu.outer() {
             self.cut(who_interrupts(outer), at);
         } else if self.logs.head.thread.load(Relaxed) == THREAD {
             self.logs.head.thread.store(INTERRUPTED, Relaxed);
@@ -234,7 +234,7 @@ impl<'a> Timed<'a> {
             return;
         }
         let at = Kernel::now();
-        if self.now.is_out_of_interrupts() {
+        if self.on_cpu.is_out_of_interrupts() {
             self.cut_nmi(guard, at);
             match self.logs.head.thread.load(Relaxed) {
                 NONE => Kernel::add_local(guard, &self.spending.irq, wait::end(at)),

@@ -2,10 +2,10 @@
 
 //! What a CPU is doing: its hard interrupt, with the timer in it, and its tasks.
 //!
-//! See the head of slots.rs.
+//! See the head of percpu.rs.
 
 use super::{
-    super::path::{place_of_name, Kind, Spent, Step, Words},
+    super::chain::{place_of_name, Kind, Spent, Step, Words},
     handlers::{Called, First},
     logs::Interrupt,
     spent::Spending,
@@ -47,7 +47,7 @@ pub(crate) struct Thread {
     subject: Word,
     woken: Word,
     switched: Word,
-    /// Its name, as a path has it.
+    /// Its name, as a chain has it.
     name: [Word; 2],
 }
 
@@ -63,7 +63,7 @@ impl Thread {
 const THREADS: usize = 2;
 
 /// What a CPU is doing.
-pub(crate) struct Now {
+pub(crate) struct CpuState {
     /// How many handlers run, the last one inside of the others; see [`DEPTH`].
     handlers: Word,
     called: [Called; NESTED],
@@ -77,7 +77,7 @@ pub(crate) struct Now {
     read: Word,
     /// Whether its tip is `Leaving`.
     leaving: Word,
-    /// Whether a function runs that another CPU has requested, on a path that is known.
+    /// Whether a function runs that another CPU has requested, on a chain that is known.
     calls: Word,
     /// What it spends its time on, if the instance wants to know.
     spending: Spending,
@@ -85,7 +85,7 @@ pub(crate) struct Now {
     clocks: [Clock; CLOCKS],
 }
 
-impl Now {
+impl CpuState {
     pub(super) fn new() -> Self {
         Self {
             handlers: word(),
@@ -297,28 +297,28 @@ impl Now {
         self.timer.leave();
     }
 
-    /// Makes the path to where this hard interrupt is, to wake a task; or to wake the thread of its
+    /// Makes the chain to where this hard interrupt is, to wake a task; or to wake the thread of its
     /// action, which happens after the handler. Returns when it begins.
     #[inline]
     pub(crate) fn hard(
         &self,
-        path: &mut impl Words,
+        chain: &mut impl Words,
         cpu: u32,
         choice: &impl Choice,
         wakes_thread: bool,
     ) -> Option<u64> {
         match self.timer.function.load(Relaxed) {
-            0 => Some(self.first(cpu, wakes_thread)?.begin(path)),
-            function => self.timer_in_hard(function, path, cpu, choice, wakes_thread),
+            0 => Some(self.first(cpu, wakes_thread)?.begin(chain)),
+            function => self.timer_in_hard(function, chain, cpu, choice, wakes_thread),
         }
     }
 
-    /// Makes the path to the function of a timer that runs in this hard interrupt.
+    /// Makes the chain to the function of a timer that runs in this hard interrupt.
     #[inline(never)]
     fn timer_in_hard(
         &self,
         function: u64,
-        path: &mut impl Words,
+        chain: &mut impl Words,
         cpu: u32,
         choice: &impl Choice,
         wakes_thread: bool,
@@ -329,14 +329,14 @@ impl Now {
         } else {
             choice.timers(timer.timing, function)
         };
-        let mut way = |base| timer.way(path, base, cpu, timers);
+        let mut chain_from = |base| timer.chain(chain, base, cpu, timers);
         // Called apart, so that each is in line with what is known of the base.
         if let Some(called) = self.handler(wakes_thread) {
-            way(Base::First(First::of_handler(called, cpu)))
+            chain_from(Base::First(First::of_handler(called, cpu)))
         } else if let Some(first) = self.first_of_vector(cpu) {
-            way(Base::First(first))
+            chain_from(Base::First(first))
         } else {
-            way(Base::Unknown)
+            chain_from(Base::Unknown)
         }
     }
 
@@ -347,15 +347,15 @@ impl Now {
         function == 0 && self.depth() | self.vector.load(Relaxed) != 0
     }
 
-    /// Makes the path to where this interrupt is, which is a plain one, and the step that it makes
+    /// Makes the chain to where this interrupt is, which is a plain one, and the step that it makes
     /// now. Returns when it begins.
     #[inline(always)]
-    pub(crate) fn hard_with(&self, path: &mut impl Words, step: Step) -> Option<u64> {
+    pub(crate) fn hard_with(&self, chain: &mut impl Words, step: Step) -> Option<u64> {
         let first = self.first(step.cpu, false)?;
-        Some(first.begin_with(path, Kernel::now(), step))
+        Some(first.begin_with(chain, Kernel::now(), step))
     }
 
-    /// The interrupt that the path begins with.
+    /// The interrupt that the chain begins with.
     #[inline(always)]
     fn first(&self, cpu: u32, wakes_thread: bool) -> Option<First<'_>> {
         // A handler is inside of the local interrupt that has called it, if there is one.
@@ -365,7 +365,7 @@ impl Now {
         }
     }
 
-    /// The local interrupt that the path begins with, if no handler runs.
+    /// The local interrupt that the chain begins with, if no handler runs.
     #[inline(always)]
     fn first_of_vector(&self, cpu: u32) -> Option<First<'_>> {
         let vector = self.vector.load(Relaxed).checked_sub(1)?;
@@ -416,7 +416,7 @@ impl Now {
         self.read.load(Relaxed) != bytes
     }
 
-    /// Whether a function runs that another CPU has requested, on a path that is known. Interrupts
+    /// Whether a function runs that another CPU has requested, on a chain that is known. Interrupts
     /// are off meanwhile.
     #[inline(always)]
     pub(crate) fn is_calling(&self) -> bool {
@@ -429,11 +429,11 @@ impl Now {
     }
 
     /// Appends the local interrupt that this CPU is in, if it came after the last step.
-    pub(super) fn append_vector(&self, path: &mut impl Words, cpu: u32) {
+    pub(super) fn append_vector(&self, chain: &mut impl Words, cpu: u32) {
         let (vector, entered) = (self.vector.load(Relaxed), self.vector_entered.load(Relaxed));
-        if vector != 0 && entered >= path.last() {
+        if vector != 0 && entered >= chain.last() {
             let (kind, subject) = (Kind::Vector, vector - 1);
-            path.push(entered, Step { kind, cpu, subject });
+            chain.push(entered, Step { kind, cpu, subject });
         }
     }
 
@@ -480,14 +480,14 @@ impl Now {
     #[inline(always)]
     pub(super) fn append_served(
         &self,
-        path: &mut impl Words,
+        chain: &mut impl Words,
         task: u64,
         (now, served): (u64, Step),
     ) {
         let Some(thread) = self.thread(task) else {
-            return path.push(now, served);
+            return chain.push(now, served);
         };
-        let (subject, raised) = (thread.subject.load(Relaxed), path.last());
+        let (subject, raised) = (thread.subject.load(Relaxed), chain.last());
         let step = |kind| Step {
             subject,
             kind,
@@ -497,7 +497,7 @@ impl Now {
         // Read where it is needed: what is read before has to be kept somewhere.
         let name = || core::array::from_fn(|at| thread.name[at].load(Relaxed));
         if woken >= raised && switched >= woken {
-            let mut row = path.row::<4>();
+            let mut row = chain.row::<4>();
             row.step(woken, step(Kind::Waking));
             row.step(switched, step(Kind::Switch));
             row.place(name());
@@ -506,14 +506,14 @@ impl Now {
         }
         // It was woken before the raise; perhaps it has run since then.
         if woken >= raised {
-            path.push(woken, step(Kind::Waking));
+            chain.push(woken, step(Kind::Waking));
         }
         if switched >= raised {
-            let mut row = path.row::<2>();
+            let mut row = chain.row::<2>();
             row.step(switched, step(Kind::Switch));
             row.place(name());
             row.end();
         }
-        path.push(now, served);
+        chain.push(now, served);
     }
 }

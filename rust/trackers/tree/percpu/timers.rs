@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A timer whose function runs, and the path to what that does.
+//! A timer whose function runs, and the chain to what that does.
 //!
 //! ```text
 //!   due             interrupt or softirq       function called      what it does
@@ -8,10 +8,10 @@
 //!    `from=softexpires`, or the end of the slack     steps
 //! ```
 //!
-//! See the head of slots.rs.
+//! See the head of percpu.rs.
 
 use super::{
-    super::path::{Kind, Origin, Step, Words},
+    super::chain::{Kind, Origin, Step, Words},
     handlers::First,
     word, Kept, Word,
 };
@@ -114,25 +114,25 @@ impl Expiring {
     }
 }
 
-/// The path on which a timer is called.
+/// The chain on which a timer is called.
 pub(super) enum Base<'a> {
     /// It is not known.
     Unknown,
     /// It is this interrupt, without another step.
     First(First<'a>),
     /// It began at this time.
-    Path(u64, Kept<'a>),
+    Chain(u64, Kept<'a>),
 }
 
 impl Base<'_> {
-    /// Makes the path. Returns when it begins.
+    /// Makes the chain. Returns when it begins.
     #[inline(always)]
-    fn begin(self, path: &mut impl Words) -> Option<u64> {
+    fn begin(self, chain: &mut impl Words) -> Option<u64> {
         match self {
             Base::Unknown => None,
-            Base::First(first) => Some(first.begin(path)),
-            Base::Path(start, from) => {
-                path.copy_from(&from);
+            Base::First(first) => Some(first.begin(chain)),
+            Base::Chain(start, from) => {
+                chain.copy_from(&from);
                 Some(start)
             }
         }
@@ -150,10 +150,10 @@ pub(super) struct Expired {
 }
 
 impl Expired {
-    /// Makes the path to what the function of a timer does whose delay counts from when it was due, on
-    /// a path that has begun. Returns when the path begins.
+    /// Makes the chain to what the function of a timer does whose delay counts from when it was due, on
+    /// a chain that has begun. Returns when the chain begins.
     #[inline(always)]
-    pub(super) fn due_on(self, path: &mut impl Words, base: (u64, &Kept<'_>), cpu: u32) -> u64 {
+    pub(super) fn due_on(self, chain: &mut impl Words, base: (u64, &Kept<'_>), cpu: u32) -> u64 {
         let step = |kind| Step {
             kind,
             cpu,
@@ -162,15 +162,15 @@ impl Expired {
         // The clock of the interrupt may be a little ahead of ours.
         let start = self.due.min(self.called);
         let (due, expire) = (step(Kind::Due), step(Kind::Expire));
-        path.begin_around(Origin::Timer, (start, due), base, (self.called, expire));
+        chain.begin_around(Origin::Timer, (start, due), base, (self.called, expire));
         start
     }
 
-    /// Makes the path to what its function does. Returns when the path begins.
+    /// Makes the chain to what its function does. Returns when the chain begins.
     #[inline(always)]
-    pub(super) fn way(
+    pub(super) fn chain(
         self,
-        path: &mut impl Words,
+        chain: &mut impl Words,
         base: Base<'_>,
         cpu: u32,
         timers: Timers,
@@ -187,23 +187,23 @@ impl Expired {
         };
         let start = match timers.since {
             Since::NoOrigin => {
-                let start = base.begin(path)?;
-                path.push(called, step(Kind::Expire));
+                let start = base.begin(chain)?;
+                chain.push(called, step(Kind::Expire));
                 return Some(start);
             }
             Since::Vector => {
-                let start = if let Some(start) = base.begin(path) {
-                    path.push(called, step(Kind::Expire));
+                let start = if let Some(start) = base.begin(chain) {
+                    chain.push(called, step(Kind::Expire));
                     start
                 } else {
                     // It is called by none that is known: nothing earlier is.
-                    path.begin_with(origin, [(called, step(Kind::Expire))]);
+                    chain.begin_with(origin, [(called, step(Kind::Expire))]);
                     called
                 };
-                let mut counts = path.counts();
+                let mut counts = chain.counts();
                 counts.set_origin(origin);
-                path.set_counts(counts);
-                timers.mark(path);
+                chain.set_counts(counts);
+                timers.mark(chain);
                 return Some(start);
             }
             Since::Due => self.due,
@@ -215,13 +215,13 @@ impl Expired {
         match base {
             // Mostly a local interrupt, and nothing else.
             Base::First(First { at, step, .. }) if at >= start => {
-                path.begin_with(origin, [due, (at, step), expire]);
+                chain.begin_with(origin, [due, (at, step), expire]);
             }
-            Base::First(_) | Base::Unknown => path.begin_with(origin, [due, expire]),
-            // What came before the timer was due is not on the way from there.
-            Base::Path(begin, before) => path.begin_around(origin, due, (begin, &before), expire),
+            Base::First(_) | Base::Unknown => chain.begin_with(origin, [due, expire]),
+            // What came before the timer was due is not on the chain from there.
+            Base::Chain(begin, before) => chain.begin_around(origin, due, (begin, &before), expire),
         }
-        timers.mark(path);
+        timers.mark(chain);
         Some(start)
     }
 }
@@ -233,13 +233,13 @@ impl Timers {
         is_refused: false,
     };
 
-    /// Marks the path of a timer.
+    /// Marks the chain of a timer.
     #[inline(always)]
-    fn mark(self, path: &mut impl Words) {
+    fn mark(self, chain: &mut impl Words) {
         if self.is_refused {
-            let mut counts = path.counts();
+            let mut counts = chain.counts();
             counts.set_refused();
-            path.set_counts(counts);
+            chain.set_counts(counts);
         }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Paths: as the witness builds them from the trace, and as an alert has them.
+//! Chains: as the witness builds them from the trace, and as an alert has them.
 
 use std::rc::Rc;
 
@@ -19,9 +19,9 @@ pub(super) struct Step {
     pub(super) at: usize,
 }
 
-/// A path from its origin on. Branches share what they have in common.
+/// A chain from its origin on. Branches share what they have in common.
 #[derive(Debug, Clone)]
-pub(super) struct Path {
+pub(super) struct Chain {
     pub(super) steps: Rc<Vec<Step>>,
     pub(super) origin: Rc<Origin>,
     /// How often its threads were preempted.
@@ -40,7 +40,7 @@ pub(super) struct Origin {
     pub(super) start: Option<u64>,
 }
 
-impl Path {
+impl Chain {
     pub(super) fn new(origin: Origin, first: Step) -> Self {
         Self {
             steps: Rc::new(vec![first]),
@@ -55,7 +55,7 @@ impl Path {
 
     /// Appends what says how a worker came to what was queued last: its own steps since then, from
     /// when it was woken.
-    pub(super) fn follow_worker(&mut self, worker: &Path) {
+    pub(super) fn follow_worker(&mut self, worker: &Chain) {
         let woken = |step: &Step| step.what.starts_with("waking:");
         let from = worker.steps.iter().rposition(woken).unwrap_or(0);
         let queued = self.last_at();
@@ -126,7 +126,7 @@ pub(super) fn told(alert: &Alert) -> Result<Vec<Told>> {
 }
 
 /// A step without the name of its task, which its thread id says as well, or the waker that is on no
-/// path; and a wait for a lock as what the trace has for it, a sleep.
+/// chain; and a wait for a lock as what the trace has for it, a sleep.
 fn plain(what: &str) -> String {
     if let Some(tid) = what.strip_prefix("lock:") {
         return format!("sleep:{tid}");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Follows how the kernel hands on what is to be done: to a worker, to another CPU, to a later tick.
+//! Follows work that the kernel defers: to a worker, to another CPU, or to a later tick.
 //!
 //! ```text
 //!   workqueue_queue_work  ->  workqueue_execute_start .. end     a work item: see workqueue.rs

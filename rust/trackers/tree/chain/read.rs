@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! How a path is read: from the words of an alert, or of an event.
+//! How a chain is read: from the words of an alert, or of an event.
 
 use super::{
     name_of, of_tag,
@@ -23,7 +23,7 @@ pub(crate) enum Shown {
     More(u64, u64),
 }
 
-/// The steps of a path, for a reader: from its counts, the time of what was left out, and the words
+/// The steps of a chain, for a reader: from its counts, the time of what was left out, and the words
 /// of its steps.
 pub(crate) fn each(counts: Counts, more: u64, steps: &[u64], mut see: impl FnMut(Shown)) {
     let used = counts.places().min(steps.len() / 2);
@@ -89,7 +89,7 @@ pub(super) fn boundary(used: usize, is_attached: impl Fn(usize) -> bool) -> usiz
     at
 }
 
-/// The cookie of the work that was begun on a path, from the words of its steps, in `room`; empty if
+/// The cookie of the work that was begun on a chain, from the words of its steps, in `room`; empty if
 /// there is none.
 pub(crate) fn cookie<'a>(steps: &[u64], room: &'a mut [u8; COOKIE_MAX]) -> &'a [u8] {
     let is = |place: &[u64], kind: Kind| place[0] >> KIND_AT == kind as u64;
@@ -113,20 +113,20 @@ pub(crate) fn cookie<'a>(steps: &[u64], room: &'a mut [u8; COOKIE_MAX]) -> &'a [
 /// The words of [`split`].
 pub(crate) const SPLIT: usize = FIRST_STEP - MORE;
 
-/// What an alert has of a path: all but the time of its end, with a number for how it ended; and the
+/// What an alert has of a chain: all but the time of its end, with a number for how it ended; and the
 /// words of its steps.
-pub(crate) fn split(path: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
-    let mut head: [u64; SPLIT] = core::array::from_fn(|at| path[MORE + at]);
-    let mut counts = path.counts();
+pub(crate) fn split(chain: &[u64; WORDS], end: u64) -> ([u64; SPLIT], &[u64]) {
+    let mut head: [u64; SPLIT] = core::array::from_fn(|at| chain[MORE + at]);
+    let mut counts = chain.counts();
     counts.set_end(end);
     head[COUNTS - MORE] = counts.0;
     let action = &mut head[ACTION - MORE..];
-    if path.has_action() {
+    if chain.has_action() {
         cut(action);
     } else {
         action.fill(0);
     }
-    (head, &path[FIRST_STEP..path.used()])
+    (head, &chain[FIRST_STEP..chain.used()])
 }
 
 /// Cuts a name where it ends, at the latest before the last byte of these words: what is behind it

@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Several steps that are appended in one go: room is made once, and what a path has besides its
+//! Several steps that are appended in one go: room is made once, and what a chain has besides its
 //! steps is stored once, at the end.
 
 use super::{tag_of, Counts, Step, Words, FIRST_STEP, LAST, LONGEST, MORE};
 
-/// The places of steps, filled one after another. A path in memory is as before until [`Row::end`].
+/// The places of steps, filled one after another. A chain in memory is as before until [`Row::end`].
 pub(crate) struct Row<'a, W> {
-    pub(super) path: &'a mut W,
+    pub(super) chain: &'a mut W,
     /// The first place, and the next one, which is free.
     pub(super) from: usize,
     pub(super) at: usize,
     pub(super) last: u64,
     /// The time that does not fit in its step.
     pub(super) more: u64,
-    /// Those of the path before.
+    /// Those of the chain before.
     pub(super) counts: Counts,
 }
 
@@ -32,38 +32,38 @@ impl<W: Words> Row<'_, W> {
         self.place([tag_of(step.kind, step.cpu, time), step.subject]);
     }
 
-    /// Appends the words of a place: a step of another path, or a [`super::place_of_name`].
+    /// Appends the words of a place: a step of another chain, or a [`super::place_of_name`].
     #[inline(always)]
     pub(crate) fn place(&mut self, words: [u64; 2]) {
         for (word, value) in words.into_iter().enumerate() {
-            self.path.set(FIRST_STEP + 2 * self.at + word, value);
+            self.chain.set(FIRST_STEP + 2 * self.at + word, value);
         }
         self.at += 1;
     }
 
-    /// The path has these steps from now on.
+    /// The chain has these steps from now on.
     #[inline(always)]
     pub(crate) fn end(mut self) {
         self.counts.add_places(self.at - self.from);
         let Self {
-            path,
+            chain,
             last,
             more,
             counts,
             ..
         } = self;
-        path.set(LAST, last);
+        chain.set(LAST, last);
         if more != 0 {
-            path.set(MORE, path.get(MORE).wrapping_add(more));
+            chain.set(MORE, chain.get(MORE).wrapping_add(more));
         }
-        path.set_counts(counts);
+        chain.set_counts(counts);
     }
 
-    /// Ends the row as the whole of a new path.
+    /// Ends the row as the whole of a new chain.
     #[inline(always)]
     pub(super) fn begin(mut self) {
         self.counts.add_places(self.at - self.from);
-        self.path.begin_counted(self.last, self.more, self.counts);
+        self.chain.begin_counted(self.last, self.more, self.counts);
     }
 }
 

@@ -1,137 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The path of a tip: the steps from its origin to where it is now.
-//!
-//! ```text
-//!   origin                                                              last
-//!     |---- step ----|------ step ------|-- step --| ... |---- step ----|
-//!      the sum of all steps is last - origin, to the nanosecond, always
-//! ```
-//!
-//! A step is two words: what it is, where, and the time since the step before; and its subject. The
-//! name of a task that is switched in takes the place of one more step, [`Kind::Name`], and the
-//! cookie of a work those of up to five; what its CPU did while a task waited takes one, too, and who had
-//! the CPU in the longest wait those of up to five, if they are free. A time that does not fit is carried to the sum of those that
-//! are left out. When there is no room, the first [`FIRST`] places and the latest ones stay, and those
-//! between are left out: how many, when the first of them began, and their times together are kept.
-//! Before that, repeated preemptions of one task become one step (fold.rs).
-//!
-//! A path is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
-//! place. It uses nothing of the kernel: user/engine tests the same file. Any context.
+//! Changes a chain where it is: appends steps and what belongs to them, and makes room for them.
 
-#[path = "path/counts.rs"]
-mod counts;
-#[path = "path/fold.rs"]
-mod fold;
-#[path = "path/log.rs"]
-pub(crate) mod log;
-#[path = "path/notes.rs"]
-mod notes;
-#[path = "path/read.rs"]
-mod read;
-#[path = "path/rivals.rs"]
-pub(crate) mod rivals;
-#[path = "path/row.rs"]
-mod row;
-#[path = "path/step.rs"]
-mod step;
-#[path = "path/wait.rs"]
-pub(crate) mod wait;
-
-#[allow(
-    unused_imports,
-    reason = "tests include this file alone, and need less of it"
-)]
-pub(crate) use self::{
-    counts::{Counts, Origin, State},
-    fold::{of_preempted, Preempted},
-    notes::{note, noted_at, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
-    read::{cookie, each, of_split, split, Shown, SPLIT},
-    rivals::Rivals,
-    step::{begin, of_task, task, waker_of, Kind, Step},
-    wait::Spent,
+use super::{
+    fold, of_tag, place_of_name, row::Row, tag_of, Counts, Kind, Look, Origin, Rivals, Spent, Step,
+    ACTION, COUNTS, FIRST_STEP, LAST, LONGEST, MORE, NAME, NAME_BYTES, PLACE, PLACES,
 };
-use row::Row;
-use step::is_attached;
-
-/// How many steps there is room for.
-pub(crate) const PLACES: usize = 14;
-
-/// How many places are never left out.
-const FIRST: usize = 4;
-
-/// The words of steps.
-pub(crate) const STEPS: usize = 2 * PLACES;
-
-/// The words of the name of an interrupt's action. Only a path that begins with one has it: the
-/// words of others mean nothing, and neither do those of places that are not in use, nor what is
-/// behind the end of the name: [`split`] leaves all that out.
-pub(crate) const NAME: usize = 4;
-
-/// When the last step was taken.
-pub(crate) const LAST: usize = 0;
-/// The times of the steps left out, each since the step before it. The first of these times is kept
-/// separately: see [`Look::before_more`].
-const MORE: usize = 1;
-/// See [`Counts`].
-pub(crate) const COUNTS: usize = 2;
-/// The CPU, priority and policy of the task that was woken last.
-pub(crate) const PLACE: usize = 3;
-/// The name of the action of the interrupt where it began.
-const ACTION: usize = 4;
-const FIRST_STEP: usize = ACTION + NAME;
-
-/// The words of a path, without its begin.
-pub(crate) const WORDS: usize = FIRST_STEP + STEPS;
-
-const KIND_AT: u32 = 59;
-const CPU_AT: u32 = 46;
-const CPU_BITS: u32 = 13;
-
-/// The longest time in a step, in nanoseconds: 19 hours.
-pub(crate) const LONGEST: u64 = (1 << CPU_AT) - 1;
-
-/// The first word of a step. The time is at most [`LONGEST`].
-#[inline(always)]
-fn tag_of(kind: Kind, cpu: u32, time: u64) -> u64 {
-    let cpu = u64::from(cpu) & ((1 << CPU_BITS) - 1);
-    (kind as u64) << KIND_AT | cpu << CPU_AT | time
-}
-
-/// The bytes of a name that fit in the place of a step, and the bits of those in its first word.
-const NAME_BYTES: usize = 15;
-const NAME_BITS: u32 = 56;
-
-/// The longest cookie.
-pub(crate) const COOKIE_MAX: usize = 64;
-// With it there is room for what is never left out, with a name, and for the begin and the end of
-// the work.
-const _: () = assert!(FIRST + 3 + COOKIE_MAX.div_ceil(NAME_BYTES) <= PLACES);
-
-/// The words of the place of a name, which has at most [`NAME_BYTES`].
-#[inline(always)]
-pub(crate) fn place_of_name([low, high]: [u64; 2]) -> [u64; 2] {
-    // The first 7 bytes fit besides the kind.
-    let tag = (Kind::Name as u64) << KIND_AT | low & ((1 << NAME_BITS) - 1);
-    [tag, low >> NAME_BITS | high << (64 - NAME_BITS)]
-}
-
-/// The name in the words of such a place.
-#[inline(always)]
-fn name_of(low: u64, high: u64) -> [u64; 2] {
-    [
-        low & ((1 << NAME_BITS) - 1) | high << NAME_BITS,
-        high >> (64 - NAME_BITS),
-    ]
-}
-
-/// The inverse of [`tag_of`]; `None` for no step.
-#[inline(always)]
-fn of_tag(tag: u64) -> Option<(Kind, u32, u64)> {
-    let kind = Kind::of(tag).filter(|_| !is_attached(tag))?;
-    let cpu = (tag >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1);
-    Some((kind, cpu, tag & LONGEST))
-}
 
 /// What was noted when a wait began.
 #[derive(Clone, Copy)]
@@ -145,164 +19,7 @@ pub(crate) struct Noted {
 /// The bit of that in the last word of a [`Kind::Wait`].
 const WAS_QUEUED: u64 = 1 << 63;
 
-/// A path that can be read.
-pub(crate) trait Look {
-    /// The word at a position below [`WORDS`].
-    fn get(&self, at: usize) -> u64;
-
-    /// When the last step was taken.
-    #[inline(always)]
-    fn last(&self) -> u64 {
-        self.get(LAST)
-    }
-
-    #[inline(always)]
-    fn counts(&self) -> Counts {
-        Counts(self.get(COUNTS))
-    }
-
-    /// The subject of the first step.
-    #[inline(always)]
-    fn first_subject(&self) -> u64 {
-        self.get(FIRST_STEP + 1)
-    }
-
-    /// The subject of the last step, if that has no name.
-    fn last_subject(&self) -> u64 {
-        match self.counts().places() {
-            0 => 0,
-            places => self.get(FIRST_STEP + 2 * places - 1),
-        }
-    }
-
-    /// Whether the last step is this one.
-    fn is_last(&self, kind: Kind, subject: u64) -> bool {
-        let places = self.counts().places();
-        places > 0 && {
-            let at = FIRST_STEP + 2 * (places - 1);
-            self.get(at) >> KIND_AT == kind as u64 && self.get(at + 1) == subject
-        }
-    }
-
-    /// The place of the last step of a kind; 0 if there is none.
-    fn last_of(&self, kind: Kind) -> usize {
-        let mut places = (0..self.counts().places()).rev();
-        let is_it = |place: &usize| self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64;
-        places.find(is_it).unwrap_or(0)
-    }
-
-    /// The CPU of the first step.
-    #[inline(always)]
-    fn first_cpu(&self) -> u32 {
-        (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)
-    }
-
-    /// Calls `see` for each step: with what `of` returns for the number of its kind, and with the time
-    /// until the next step, at most [`LONGEST`]; the last one has the time until `end`. Not for steps
-    /// that are left out, nor for the one before these. `of` returns `None` for kinds that are not
-    /// steps.
-    #[inline(always)]
-    fn each_time<T>(&self, end: u64, of: impl Fn(u64) -> Option<T>, mut see: impl FnMut(T, u64)) {
-        let counts = self.counts();
-        let used = counts.places();
-        if counts.more() > 0 {
-            return self.each_time_around(used, end, of, see);
-        }
-        if let Some(last) = self.each_time_of(0, used, &of, &mut see) {
-            see(last, end.saturating_sub(self.last()).min(LONGEST));
-        }
-    }
-
-    /// Calls `see` for each step of a path that has left out steps, as [`Look::each_time`].
-    #[cold]
-    #[inline(never)]
-    fn each_time_around<T>(
-        &self,
-        used: usize,
-        end: u64,
-        of: impl Fn(u64) -> Option<T>,
-        mut see: impl FnMut(T, u64),
-    ) {
-        let boundary = self.boundary(used);
-        self.each_time_of(0, boundary, &of, &mut see);
-        if let Some(last) = self.each_time_of(boundary, used, &of, &mut see) {
-            see(last, end.saturating_sub(self.last()).min(LONGEST));
-        }
-    }
-
-    /// Calls `see` for the steps from one place to another, except the last: returns what `of` does
-    /// for that one, if there is one.
-    #[inline(always)]
-    fn each_time_of<T>(
-        &self,
-        from: usize,
-        end: usize,
-        of: &impl Fn(u64) -> Option<T>,
-        see: &mut impl FnMut(T, u64),
-    ) -> Option<T> {
-        if from >= end {
-            return None;
-        }
-        let mut step = of(self.get(FIRST_STEP + 2 * from) >> KIND_AT)?;
-        for at in from + 1..end {
-            let tag = self.get(FIRST_STEP + 2 * at);
-            // The comparison that `of` has to make anyway says whether it is a step.
-            if let Some(next) = of(tag >> KIND_AT) {
-                see(step, tag & LONGEST);
-                step = next;
-            }
-        }
-        Some(step)
-    }
-
-    /// Time between the last step before those left out and the first of these. Kept in the first step
-    /// of the path, whose own time is always 0.
-    #[inline(always)]
-    fn before_more(&self) -> u64 {
-        self.get(FIRST_STEP) & LONGEST
-    }
-
-    /// The place from which steps are left out.
-    fn boundary(&self, used: usize) -> usize {
-        read::boundary(used, |at| self.is_attached(at))
-    }
-
-    /// Whether a place belongs to the step before it.
-    fn is_attached(&self, place: usize) -> bool {
-        is_attached(self.get(FIRST_STEP + 2 * place))
-    }
-
-    /// The places that say who had the CPU: the first, and the first one behind them.
-    fn rivals(&self) -> Option<(usize, usize)> {
-        let (used, is) = (self.counts().places(), |place: usize, kind: Kind| {
-            self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64
-        });
-        let from = (0..used).find(|&place| is(place, Kind::Rivals))?;
-        let of_them = |&place: &usize| is(place, Kind::Rivals) || is(place, Kind::Name);
-        Some((from, from + (from..used).take_while(of_them).count()))
-    }
-
-    /// Whether the path ends with a wait for a CPU that has not ended.
-    #[inline(always)]
-    fn is_waiting(&self) -> bool {
-        let places = self.counts().places();
-        places > 0 && self.get(FIRST_STEP + 2 * places - 2) >> KIND_AT == Kind::Wait as u64
-    }
-
-    /// The end of the words that are in use.
-    #[inline(always)]
-    fn used(&self) -> usize {
-        FIRST_STEP + 2 * self.counts().places()
-    }
-
-    /// Whether it has the name of an action.
-    #[inline(always)]
-    fn has_action(&self) -> bool {
-        self.counts().origin() == Origin::Irq
-    }
-}
-
-/// Memory that holds a path.
+/// Memory that holds a chain.
 pub(crate) trait Words: Look {
     fn set(&mut self, at: usize, word: u64);
 
@@ -311,14 +28,14 @@ pub(crate) trait Words: Look {
         self.set(COUNTS, counts.0);
     }
 
-    /// A path without steps that begins at `start`. One that begins with an interrupt needs the name
+    /// A chain without steps that begins at `start`. One that begins with an interrupt needs the name
     /// of its action, too.
     #[inline(always)]
     fn begin(&mut self, start: u64, origin: Origin) {
         self.begin_counted(start, 0, Counts::of(origin, 0));
     }
 
-    /// A path of these steps, each with the time when it was taken: it begins with the first. As with
+    /// A chain of these steps, each with the time when it was taken: it begins with the first. As with
     /// [`Words::push`], a clock that is behind stands still.
     #[inline(always)]
     fn begin_with<const N: usize>(&mut self, origin: Origin, steps: [(u64, Step); N])
@@ -333,42 +50,42 @@ pub(crate) trait Words: Look {
         row.begin();
     }
 
-    /// A path of the step `first`, of those of another one, which began at `begin`, that were not taken
+    /// A chain of the step `first`, of those of another one, which began at `begin`, that were not taken
     /// before it, and of the step `last`.
     #[inline(always)]
     fn begin_around(
         &mut self,
         origin: Origin,
         first: (u64, Step),
-        (begin, path): (u64, &impl Look),
+        (begin, chain): (u64, &impl Look),
         last: (u64, Step),
     ) where
         Self: Sized,
     {
-        let (counts, tag) = (path.counts(), path.get(FIRST_STEP));
+        let (counts, tag) = (chain.counts(), chain.get(FIRST_STEP));
         let (used, gap) = (counts.places(), begin.wrapping_sub(first.0));
         // Mostly all of it: nothing was left out, or taken before.
-        let is_whole = counts.more() == 0 && path.get(MORE) == 0 && begin >= first.0;
+        let is_whole = counts.more() == 0 && chain.get(MORE) == 0 && begin >= first.0;
         // Its first step's time does not reach the bits above it. (It would have to be of centuries to
         // do so and to leave them as they were.)
         let tag_after = tag.wrapping_add(gap);
         let fits = used != 0 && used + 2 <= PLACES && tag ^ tag_after <= LONGEST;
         if !is_whole || !fits {
-            return self.begin_around_part(origin, first.0, first.1, begin, path, last.0, last.1);
+            return self.begin_around_part(origin, first.0, first.1, begin, chain, last.0, last.1);
         }
         let mut row = self.new_row(first.0, origin);
         row.counts.set_preempted(counts.preempted());
         row.step(first.0, first.1);
-        row.place([tag_after, path.get(FIRST_STEP + 1)]);
+        row.place([tag_after, chain.get(FIRST_STEP + 1)]);
         for place in 1..used {
-            row.place([0, 1].map(|word| path.get(FIRST_STEP + 2 * place + word)));
+            row.place([0, 1].map(|word| chain.get(FIRST_STEP + 2 * place + word)));
         }
-        row.last = path.last();
+        row.last = chain.last();
         row.step(last.0, last.1);
         row.begin();
     }
 
-    /// Begins a path around any other one. No argument is a pair, which would be in memory.
+    /// Begins a chain around any other one. No argument is a pair, which would be in memory.
     #[cold]
     #[inline(never)]
     #[allow(clippy::too_many_arguments, reason = "see above")]
@@ -378,25 +95,25 @@ pub(crate) trait Words: Look {
         since: u64,
         first: Step,
         begin: u64,
-        path: &impl Look,
+        chain: &impl Look,
         now: u64,
         last: Step,
     ) where
         Self: Sized,
     {
         self.begin_with(origin, [(since, first)]);
-        self.append(begin, path, since);
+        self.append(begin, chain, since);
         self.push(now, last);
     }
 
-    /// The places of a path that begins at `start`.
+    /// The places of a chain that begins at `start`.
     #[inline(always)]
     fn new_row(&mut self, start: u64, origin: Origin) -> Row<'_, Self>
     where
         Self: Sized,
     {
         Row {
-            path: self,
+            chain: self,
             from: 0,
             at: 0,
             last: start,
@@ -414,7 +131,7 @@ pub(crate) trait Words: Look {
         let (at, counts) = self.room(N);
         Row {
             last: self.last(),
-            path: self,
+            chain: self,
             from: at,
             at,
             more: 0,
@@ -422,7 +139,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// What a path has besides its steps, of which the last one was at `last`.
+    /// What a chain has besides its steps, of which the last one was at `last`.
     #[inline(always)]
     fn begin_counted(&mut self, last: u64, more: u64, counts: Counts) {
         self.set(LAST, last);
@@ -461,7 +178,7 @@ pub(crate) trait Words: Look {
         self.put_name(at + 1, name);
     }
 
-    /// Appends a step with a cookie of at most [`COOKIE_MAX`] bytes. See [`Words::push`].
+    /// Appends a step with a cookie of at most [`COOKIE_MAX`](super::COOKIE_MAX) bytes. See [`Words::push`].
     fn push_cookie(&mut self, now: u64, step: Step, cookie: &[u8]) {
         let parts = cookie.chunks(NAME_BYTES);
         let (at, _) = self.room(1 + parts.len());
@@ -505,7 +222,7 @@ pub(crate) trait Words: Look {
         };
         let places = 1 + usize::from(parts.is_some()) + usize::from(name.is_some());
         if !of_rivals.is_empty() {
-            self.make_way(places, wait, &mut of_rivals);
+            self.make_room(places, wait, &mut of_rivals);
         }
         let (at, mut counts) = self.room(places);
         self.put(at, now, step);
@@ -526,7 +243,7 @@ pub(crate) trait Words: Look {
     /// shorter wait are dropped for that, but no step: the last of the rivals are, if there is no room.
     #[cold]
     #[inline(never)]
-    fn make_way(&mut self, places: usize, wait: u64, rivals: &mut Rivals) {
+    fn make_room(&mut self, places: usize, wait: u64, rivals: &mut Rivals) {
         if let Some((from, _)) = self.rivals() {
             let step = (0..from).rev().find(|&at| !self.is_attached(at));
             if step.is_some_and(|at| self.get(FIRST_STEP + 2 * at) & LONGEST >= wait) {
@@ -584,7 +301,7 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Takes away what was noted when the wait began that the path ends with.
+    /// Takes away what was noted when the wait began that the chain ends with.
     fn take_wait(&mut self) -> Option<Noted> {
         if !self.is_waiting() {
             return None;
@@ -653,7 +370,7 @@ pub(crate) trait Words: Look {
         let mut used = fold::fold(self, used, places);
         if used + places > PLACES {
             self.drop_rivals();
-            // They are in the way of folding, too.
+            // They prevent folding, too.
             used = fold::fold(self, self.counts().places(), places);
         }
         if used + places <= PLACES {
@@ -696,7 +413,7 @@ pub(crate) trait Words: Look {
         self.set(FIRST_STEP, tag | time.min(LONGEST));
     }
 
-    /// Copies all of a path that is in use.
+    /// Copies all of a chain that is in use.
     #[inline(always)]
     fn copy_from(&mut self, from: &impl Look) {
         for at in 0..ACTION {
@@ -714,24 +431,24 @@ pub(crate) trait Words: Look {
         }
     }
 
-    /// Appends the steps of another path, which began at `start`, that were taken at `since` or
-    /// later: those before are not on the way from an origin at that time.
-    fn append(&mut self, start: u64, path: &impl Look, since: u64) {
-        self.append_from(start, path, since, 0);
+    /// Appends the steps of another chain, which began at `start`, that were taken at `since` or
+    /// later: those before are not on the chain from an origin at that time.
+    fn append(&mut self, start: u64, chain: &impl Look, since: u64) {
+        self.append_from(start, chain, since, 0);
     }
 
-    /// Appends the steps of another path from the place `from` on. See [`Words::append`].
-    fn append_from(&mut self, start: u64, path: &impl Look, since: u64, from: usize) {
-        let (counts, mut now) = (path.counts(), start);
+    /// Appends the steps of another chain from the place `from` on. See [`Words::append`].
+    fn append_from(&mut self, start: u64, chain: &impl Look, since: u64, from: usize) {
+        let (counts, mut now) = (chain.counts(), start);
         let used = counts.places();
-        let boundary = path.boundary(used);
+        let boundary = chain.boundary(used);
         for at in 0..used {
             if at == boundary {
-                now = self.append_more(now, path, since, from <= at);
+                now = self.append_more(now, chain, since, from <= at);
             }
             let (tag, subject) = (
-                path.get(FIRST_STEP + 2 * at),
-                path.get(FIRST_STEP + 2 * at + 1),
+                chain.get(FIRST_STEP + 2 * at),
+                chain.get(FIRST_STEP + 2 * at + 1),
             );
             let Some((kind, cpu, time)) = of_tag(tag) else {
                 continue;
@@ -742,18 +459,18 @@ pub(crate) trait Words: Look {
                 continue;
             }
             self.push(now, Step { kind, cpu, subject });
-            let rivals = path.rivals();
-            for next in (at + 1..used).take_while(|&next| path.is_attached(next)) {
+            let rivals = chain.rivals();
+            for next in (at + 1..used).take_while(|&next| chain.is_attached(next)) {
                 if let Some((from, end)) =
                     rivals.filter(|(from, end)| (*from..*end).contains(&next))
                 {
                     // All of them, or none; and only of one wait.
                     if next == from && self.rivals().is_none() {
-                        self.append_rivals(path, from, end);
+                        self.append_rivals(chain, from, end);
                     }
                     continue;
                 }
-                let words = [0, 1].map(|word| path.get(FIRST_STEP + 2 * next + word));
+                let words = [0, 1].map(|word| chain.get(FIRST_STEP + 2 * next + word));
                 let (at, _) = self.room(1);
                 self.attach(at, words);
             }
@@ -764,25 +481,25 @@ pub(crate) trait Words: Look {
             }
         }
         if used <= boundary {
-            self.append_more(now, path, since, from <= used);
+            self.append_more(now, chain, since, from <= used);
         }
     }
 
-    /// Takes over who had the CPU, from these places of `path`, if there is room.
-    fn append_rivals(&mut self, path: &impl Look, from: usize, end: usize) {
+    /// Takes over who had the CPU, from these places of `chain`, if there is room.
+    fn append_rivals(&mut self, chain: &impl Look, from: usize, end: usize) {
         let Some(at) = self.counts().free_place(end - from) else {
             return;
         };
         for nth in 0..end - from {
-            let words = [0, 1].map(|word| path.get(FIRST_STEP + 2 * (from + nth) + word));
+            let words = [0, 1].map(|word| chain.get(FIRST_STEP + 2 * (from + nth) + word));
             self.attach(at + nth, words);
         }
     }
 
-    /// Takes over what `path` has left out, at `now`, if it is `wanted`; returns the time
+    /// Takes over what `chain` has left out, at `now`, if it is `wanted`; returns the time
     /// afterwards.
-    fn append_more(&mut self, now: u64, path: &impl Look, since: u64, wanted: bool) -> u64 {
-        let (time, steps) = (path.get(MORE), path.counts().more());
+    fn append_more(&mut self, now: u64, chain: &impl Look, since: u64, wanted: bool) -> u64 {
+        let (time, steps) = (chain.get(MORE), chain.counts().more());
         let after = now.wrapping_add(time);
         if wanted && now >= since && (time > 0 || steps > 0) {
             let used = self.counts().places();
@@ -792,7 +509,7 @@ pub(crate) trait Words: Look {
                 // What is left out here begins with the first step behind the boundary.
                 self.leave_out_from(from, used, used - from);
             } else if steps > 0 && self.counts().more() == 0 {
-                self.set_before_more(path.before_more().saturating_add(gap));
+                self.set_before_more(chain.before_more().saturating_add(gap));
             }
             let time = time.wrapping_add(gap);
             self.set(MORE, self.get(MORE).wrapping_add(time));
@@ -804,20 +521,3 @@ pub(crate) trait Words: Look {
         after
     }
 }
-
-impl Look for [u64; WORDS] {
-    #[inline(always)]
-    fn get(&self, at: usize) -> u64 {
-        self[at]
-    }
-}
-
-impl Words for [u64; WORDS] {
-    #[inline(always)]
-    fn set(&mut self, at: usize, word: u64) {
-        self[at] = word;
-    }
-}
-
-/// A path on the stack.
-pub(crate) type Path = [u64; WORDS];

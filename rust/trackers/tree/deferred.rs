@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What is handed on: work items to workers, functions to other CPUs, timers of the wheel to a tick.
+//! Deferred work: items for workers, functions for other CPUs, timers of the wheel for a tick.
 //!
 //! ```text
-//!   on a path                                    in a worker
+//!   on a chain                                    in a worker
 //!   queued ----> (tip of the work) --------------> started: (tip of the worker) --> its end: gone
 //!     |                                                ^
 //!     +--> waking of a worker --> its own tip ---------+ its steps since the work was queued
 //!
-//!   requested -> (tip of the call) ----> called on the other CPU: (slots) --> its end
+//!   requested -> (tip of the call) ----> called on the other CPU: (percpu) --> its end
 //! ```
 //!
 //! A worker is woken for a queue, and takes from it what is first: which work it does says
-//! `workqueue_execute_start` alone. So from there to the end of the work its path is that of the work,
+//! `workqueue_execute_start` alone. So from there to the end of the work its chain is that of the work,
 //! or none, and not the one on which it was woken: of that only those steps are kept that say how the
-//! worker came to it. A work that a softirq does (`WQ_BH`) is on the path of that softirq.
+//! worker came to it. A work that a softirq does (`WQ_BH`) is on the chain of that softirq.
 //!
 //! A work that waits may be cancelled, of which no tracepoint tells. Its tip is dropped when the work
 //! is queued again, and otherwise by a search, once in a while, which looks at the memory of the work
@@ -34,20 +34,19 @@
 //!
 //! # Contexts
 //!
-//! See sys/handed.rs and sys/workqueue.rs.
+//! See sys/deferred.rs and sys/workqueue.rs.
 
 use super::{
-    follows,
-    path::{Counts, Kind, Look, Path, State, Step, Words, COUNTS, LAST, NOTES, PLACE},
-    tasks,
-    tips::{counts, is_running, key, settled_path, InTip, Tip},
-    Data, Guard, InData, Probes, Timing, CALLS, DATA, HOPS, NOTES_AT, PATH_AT, WHEEL, WORKS,
+    chain::{Chain, Counts, Kind, Look, State, Step, Words, COUNTS, LAST, NOTES, PLACE},
+    follows, tasks,
+    tips::{counts, is_running, key, settled_chain, InTip, Tip},
+    Data, Guard, InData, Probes, Timing, CALLS, CHAIN_AT, DATA, HOPS, NOTES_AT, WHEEL, WORKS,
 };
 use crate::{
     alert::record::{actor::Place, Owner},
     engine::{platform::Platform, step::Next, Verdict},
     sys::{
-        handed::{self, Followed, WheelTimer},
+        deferred::{self, Followed, WheelTimer},
         kthread_work,
         platform::Kernel,
         task::{Context, TaskRef},
@@ -68,33 +67,33 @@ const SOON: u64 = 1_000_000_000;
 const LATER: u64 = 4_000_000_000;
 
 /// The function of a work or a call that waits: the subject of its last step.
-fn function(path: &impl Look) -> u64 {
-    path.last_subject()
+fn function(chain: &impl Look) -> u64 {
+    chain.last_subject()
 }
 
-/// The path in the data of an event.
-fn path_in(data: &Data) -> &Path {
+/// The chain in the data of an event.
+fn chain_in(data: &Data) -> &Chain {
     // A part of an array of that length.
-    data[PATH_AT..]
+    data[CHAIN_AT..]
         .first_chunk()
-        .unwrap_or(&[0; super::path::WORDS])
+        .unwrap_or(&[0; super::chain::WORDS])
 }
 
 /// Whether an event is a work that waited and waits no longer, though no worker has taken it. One of
 /// a kthread worker is also taken for that while it is being queued.
 pub(super) fn is_cancelled(key: &[u64; 1], data: &Data) -> bool {
-    let (work, path) = (key[0] & !BITS, path_in(data));
-    if path.counts().state() != State::Queued {
+    let (work, chain) = (key[0] & !BITS, chain_in(data));
+    if chain.counts().state() != State::Queued {
         return false;
     }
     match key[0] & BITS {
-        WORK => !workqueue::is_queued(work, function(path)),
-        KTHREAD_WORK => !kthread_work::is_queued(work, function(path)),
+        WORK => !workqueue::is_queued(work, function(chain)),
+        KTHREAD_WORK => !kthread_work::is_queued(work, function(chain)),
         _ => false,
     }
 }
 
-impl handed::Observer for Probes {
+impl deferred::Observer for Probes {
     fn followed(&self) -> Followed {
         let [works, calls, wheel] =
             [WORKS, CALLS, WHEEL].map(|hop| follows(self.core.halves(HOPS), hop));
@@ -107,7 +106,7 @@ impl handed::Observer for Probes {
 
     fn call_requested(&self, guard: &Guard, call: u64, function: u64) {
         TaskRef::with_current(|current| {
-            self.hand_on(guard, &current, call | CALL, Kind::Call, function);
+            self.defer(guard, &current, call | CALL, Kind::Call, function);
         });
     }
 
@@ -115,8 +114,9 @@ impl handed::Observer for Probes {
         let enter = |tip: &mut Tip<'_>| {
             let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
             let start = tip.start();
-            let path = InTip(tip.again());
-            self.own.enter_call(guard, start, &path, function, cpu, now);
+            let chain = InTip(tip.again());
+            self.own
+                .enter_call(guard, start, &chain, function, cpu, now);
             Next::Gone
         };
         let engine = self.core.engine();
@@ -124,7 +124,7 @@ impl handed::Observer for Probes {
     }
 
     fn call_left(&self, guard: &Guard) {
-        self.own.now(guard).set_calling(false);
+        self.own.cpu(guard).set_calling(false);
     }
 
     fn wheel_timer_entered(&self, guard: &Guard, timer: WheelTimer) {
@@ -180,7 +180,7 @@ impl Probes {
             // It waits once at a time: what is left of an earlier time was cancelled.
             let engine = self.core.engine();
             engine.step(guard, &[key], |_| true, |_| Next::Gone, |_| ());
-            self.hand_on(guard, &current, key, Kind::Queue, function);
+            self.defer(guard, &current, key, Kind::Queue, function);
         });
     }
 
@@ -194,23 +194,23 @@ impl Probes {
     fn work_ended(&self) {
         let guard = Kernel::guard();
         TaskRef::with_current(|current| {
-            let now = self.own.now(&guard);
-            if Context::current() != Context::Task || !now.is_running(current.address()) {
+            let on_cpu = self.own.cpu(&guard);
+            if Context::current() != Context::Task || !on_cpu.is_running(current.address()) {
                 return;
             }
             let is_meant = |tip: &Tip<'_>| is_running(tip) && !counts(tip).is_target();
             let engine = self.core.engine();
             let ended = engine.step(&guard, &key(&current), is_meant, |_| Next::Gone, |_| ());
             if ended.is_some() {
-                now.set_running(0);
+                on_cpu.set_running(0);
             }
         });
     }
 
-    /// Makes a tip, if this is on a path that is wanted: of what waits to be done elsewhere.
-    fn hand_on(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
+    /// Makes a tip, if this is on a chain that is wanted: of what waits to be done elsewhere.
+    fn defer(&self, guard: &Guard, current: &TaskRef<'_>, key: u64, kind: Kind, subject: u64) {
         let context = Context::current();
-        let may_be = context != Context::Task || self.may_be_on_a_way(guard, current);
+        let may_be = context != Context::Task || self.may_be_on_chain(guard, current);
         // Our own readers (trap 9).
         if !may_be || is_waking(guard) {
             return;
@@ -220,34 +220,34 @@ impl Probes {
         let engine = self.core.engine();
         let Some(mut draft) = engine.draft(guard) else {
             let mut data = [0; DATA];
-            let mut path = InData(&mut data);
-            if let Some(start) = self.way_on(guard, context, current, &mut path, now, step) {
+            let mut chain = InData(&mut data);
+            if let Some(start) = self.chain_on(guard, context, current, &mut chain, now, step) {
                 engine.event_in(guard, &[key], start, &data);
             }
             return;
         };
-        let mut path = InTip(draft.open());
-        let start = self.way_on(guard, context, current, &mut path, now, step);
+        let mut chain = InTip(draft.open());
+        let start = self.chain_on(guard, context, current, &mut chain, now, step);
         let Some(start) = start else { return };
-        let InTip(mut tip) = path;
+        let InTip(mut tip) = chain;
         tip.set_words::<0, { Owner::WORDS }>(&[0; Owner::WORDS]);
         tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
         draft.begin(&[key], start);
     }
 
-    /// Makes the path to what waits to be done elsewhere. Returns when it begins, if it is wanted.
+    /// Makes the chain to what waits to be done elsewhere. Returns when it begins, if it is wanted.
     #[inline(always)]
-    fn way_on(
+    fn chain_on(
         &self,
         guard: &Guard,
         context: Context,
         current: &TaskRef<'_>,
-        path: &mut impl Words,
+        chain: &mut impl Words,
         now: u64,
         step: Step,
     ) -> Option<u64> {
-        let start = self.way(guard, context, current, path, step.cpu, || false)?;
-        if !self.is_origin_wanted(path) {
+        let start = self.chain(guard, context, current, chain, step.cpu, || false)?;
+        if !self.is_origin_wanted(chain) {
             return None;
         }
         let place = Place {
@@ -255,8 +255,8 @@ impl Probes {
             prio: -1,
             policy: 0,
         };
-        path.set(PLACE, place.to_word());
-        path.push_and(now, step, |counts| counts.set_state(State::Queued));
+        chain.set(PLACE, place.to_word());
+        chain.push_and(now, step, |counts| counts.set_state(State::Queued));
         Some(start)
     }
 
@@ -271,7 +271,7 @@ impl Probes {
             return;
         }
         let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
-        let on_cpu = self.own.now(guard);
+        let on_cpu = self.own.cpu(guard);
         let mut before = None;
         if on_cpu.is_running(current.address()) {
             let take = |tip: &mut Tip<'_>| {
@@ -279,7 +279,7 @@ impl Probes {
                 if counts(tip).is_target() {
                     return Next::Keep;
                 }
-                before = Some((tip.start(), settled_path(tip)));
+                before = Some((tip.start(), settled_chain(tip)));
                 Next::Gone
             };
             if engine.step(guard, &key(current), is_running, take, |_| ()) == Some(Next::Keep) {
@@ -288,17 +288,17 @@ impl Probes {
             }
         }
         let found = engine.rename(guard, &waiting, &key(current), |tip| {
-            let mut path = InTip(tip.again());
-            if function(&path) != called {
+            let mut chain = InTip(tip.again());
+            if function(&chain) != called {
                 return Verdict::Gone;
             }
             if let Some((start, before)) = &before {
-                let (since, from) = (path.last(), before.last_of(Kind::Waking));
-                path.append_from(*start, before, since, from);
+                let (since, from) = (chain.last(), before.last_of(Kind::Waking));
+                chain.append_from(*start, before, since, from);
             }
             let (kind, subject) = (Kind::Work, called);
-            path.set(PLACE, tasks::place(current, cpu).to_word());
-            path.push_and(now, Step { kind, cpu, subject }, |counts| {
+            chain.set(PLACE, tasks::place(current, cpu).to_word());
+            chain.push_and(now, Step { kind, cpu, subject }, |counts| {
                 counts.set_state(State::Running);
             });
             tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(current).to_words());
@@ -318,16 +318,16 @@ impl Probes {
         let mut waits = false;
         // It cannot fail.
         let _ = engine.each_pending(|event| {
-            let is_queued = Counts(event.data[PATH_AT + COUNTS]).state() == State::Queued;
+            let is_queued = Counts(event.data[CHAIN_AT + COUNTS]).state() == State::Queued;
             waits |= is_queued && [WORK, KTHREAD_WORK].contains(&(event.key[0] & BITS));
             // One of a kthread worker is on its list shortly after its tip is made.
-            let age = Kernel::now().saturating_sub(event.data[PATH_AT + LAST]);
+            let age = Kernel::now().saturating_sub(event.data[CHAIN_AT + LAST]);
             if age >= SOON && is_cancelled(&event.key, &event.data) {
                 // Not one that was queued since.
-                let (start, last) = (event.start, event.data[PATH_AT + LAST]);
+                let (start, last) = (event.start, event.data[CHAIN_AT + LAST]);
                 let is_it = |tip: &Tip<'_>| {
                     tip.start() == start
-                        && tip.word(PATH_AT + LAST) == last
+                        && tip.word(CHAIN_AT + LAST) == last
                         && counts(tip).state() == State::Queued
                 };
                 let guard = Kernel::guard();

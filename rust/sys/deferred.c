@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Timers of the timer wheel, function calls on other CPUs, and works of kthread
- * workers, made callable from Rust; see handed.rs and kthread_work.rs.
+ * workers, made callable from Rust; see deferred.rs and kthread_work.rs.
  */
 #include <linux/jiffies.h>
 #include <linux/kthread.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What a CPU spends its time on besides tasks, as running totals: see path/wait.rs.
+//! What a CPU spends its time on besides tasks, as running totals: see chain/wait.rs.
 //!
 //! ```text
 //!   word      changed by                               when
@@ -32,7 +32,7 @@
 //! interrupt may begin or end on the other CPU between one word and the next. `Spent::until` keeps
 //! the parts from being negative, or more than the wait.
 
-use super::{super::path::wait, super::path::Spent, word, Word};
+use super::{super::chain::wait, super::chain::Spent, word, Word};
 use crate::{
     engine::platform::Platform,
     sys::{atomic::Relaxed, platform::Kernel},

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! The wake chain of a tip: the steps from its origin to where it is now.
+//!
+//! ```text
+//!   origin                                                              last
+//!     |---- step ----|------ step ------|-- step --| ... |---- step ----|
+//!      the sum of all steps is last - origin, to the nanosecond, always
+//! ```
+//!
+//! A step is two words: what it is, where, and the time since the step before; and its subject. The
+//! name of a task that is switched in takes the place of one more step, [`Kind::Name`], and the
+//! cookie of a work those of up to five; what its CPU did while a task waited takes one, too, and who
+//! had the CPU in the longest wait those of up to five, if they are free. A time that does not fit is
+//! carried to the sum of those that are left out. When there is no room, the first [`FIRST`] places
+//! and the latest ones stay, and those between are left out: how many, when the first of them began,
+//! and their times together are kept. Before that, repeated preemptions of one task become one step
+//! (fold.rs).
+//!
+//! A chain is words, in an event, in per-CPU memory, or on the stack ([`Words`]), and is changed in
+//! place. It uses nothing of the kernel: user/engine tests the same file. Any context.
+
+#[path = "chain/counts.rs"]
+mod counts;
+#[path = "chain/fold.rs"]
+mod fold;
+#[path = "chain/log.rs"]
+pub(crate) mod log;
+#[path = "chain/look.rs"]
+mod look;
+#[path = "chain/notes.rs"]
+mod notes;
+#[path = "chain/read.rs"]
+mod read;
+#[path = "chain/rivals.rs"]
+pub(crate) mod rivals;
+#[path = "chain/row.rs"]
+mod row;
+#[path = "chain/step.rs"]
+mod step;
+#[path = "chain/wait.rs"]
+pub(crate) mod wait;
+#[path = "chain/words.rs"]
+mod words;
+
+#[allow(
+    unused_imports,
+    reason = "tests include this file alone, and need less of it"
+)]
+pub(crate) use self::{
+    counts::{Counts, Origin, State},
+    fold::{of_preempted, Preempted},
+    look::Look,
+    notes::{note, noted_at, settle, state, MERGED, NOTES, SLEPT, WAKER, WOKEN},
+    read::{cookie, each, of_split, split, Shown, SPLIT},
+    rivals::Rivals,
+    step::{begin, of_task, task, waker_of, Kind, Step},
+    wait::Spent,
+    words::Words,
+};
+use step::is_attached;
+
+/// How many steps there is room for.
+pub(crate) const PLACES: usize = 14;
+
+/// How many places are never left out.
+const FIRST: usize = 4;
+
+/// The words of steps.
+pub(crate) const STEPS: usize = 2 * PLACES;
+
+/// The words of the name of an interrupt's action. Only a chain that begins with one has it: the
+/// words of others mean nothing, and neither do those of places that are not in use, nor what is
+/// behind the end of the name: [`split`] leaves all that out.
+pub(crate) const NAME: usize = 4;
+
+/// When the last step was taken.
+pub(crate) const LAST: usize = 0;
+/// The times of the steps left out, each since the step before it. The first of these times is kept
+/// separately: see [`Look::before_more`].
+const MORE: usize = 1;
+/// See [`Counts`].
+pub(crate) const COUNTS: usize = 2;
+/// The CPU, priority and policy of the task that was woken last.
+pub(crate) const PLACE: usize = 3;
+/// The name of the action of the interrupt where it began.
+const ACTION: usize = 4;
+const FIRST_STEP: usize = ACTION + NAME;
+
+/// The words of a chain, without its begin.
+pub(crate) const WORDS: usize = FIRST_STEP + STEPS;
+
+const KIND_AT: u32 = 59;
+const CPU_AT: u32 = 46;
+const CPU_BITS: u32 = 13;
+
+/// The longest time in a step, in nanoseconds: 19 hours.
+pub(crate) const LONGEST: u64 = (1 << CPU_AT) - 1;
+
+/// The first word of a step. The time is at most [`LONGEST`].
+#[inline(always)]
+fn tag_of(kind: Kind, cpu: u32, time: u64) -> u64 {
+    let cpu = u64::from(cpu) & ((1 << CPU_BITS) - 1);
+    (kind as u64) << KIND_AT | cpu << CPU_AT | time
+}
+
+/// The bytes of a name that fit in the place of a step, and the bits of those in its first word.
+const NAME_BYTES: usize = 15;
+const NAME_BITS: u32 = 56;
+
+/// The longest cookie.
+pub(crate) const COOKIE_MAX: usize = 64;
+// With it there is room for what is never left out, with a name, and for the begin and the end of
+// the work.
+const _: () = assert!(FIRST + 3 + COOKIE_MAX.div_ceil(NAME_BYTES) <= PLACES);
+
+/// The words of the place of a name, which has at most [`NAME_BYTES`].
+#[inline(always)]
+pub(crate) fn place_of_name([low, high]: [u64; 2]) -> [u64; 2] {
+    // The first 7 bytes fit besides the kind.
+    let tag = (Kind::Name as u64) << KIND_AT | low & ((1 << NAME_BITS) - 1);
+    [tag, low >> NAME_BITS | high << (64 - NAME_BITS)]
+}
+
+/// The name in the words of such a place.
+#[inline(always)]
+fn name_of(low: u64, high: u64) -> [u64; 2] {
+    [
+        low & ((1 << NAME_BITS) - 1) | high << NAME_BITS,
+        high >> (64 - NAME_BITS),
+    ]
+}
+
+/// The inverse of [`tag_of`]; `None` for no step.
+#[inline(always)]
+fn of_tag(tag: u64) -> Option<(Kind, u32, u64)> {
+    let kind = Kind::of(tag).filter(|_| !is_attached(tag))?;
+    let cpu = (tag >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1);
+    Some((kind, cpu, tag & LONGEST))
+}
+impl Look for [u64; WORDS] {
+    #[inline(always)]
+    fn get(&self, at: usize) -> u64 {
+        self[at]
+    }
+}
+
+impl Words for [u64; WORDS] {
+    #[inline(always)]
+    fn set(&mut self, at: usize, word: u64) {
+        self[at] = word;
+    }
+}
+
+/// A chain on the stack.
+pub(crate) type Chain = [u64; WORDS];

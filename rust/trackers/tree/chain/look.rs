@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! Reads a chain where it is: in an event, in per-CPU memory, or on the stack.
+
+use super::{
+    read, step::is_attached, Counts, Kind, Origin, COUNTS, CPU_AT, CPU_BITS, FIRST_STEP, KIND_AT,
+    LAST, LONGEST,
+};
+
+/// A chain that can be read.
+pub(crate) trait Look {
+    /// The word at a position below [`WORDS`](super::WORDS).
+    fn get(&self, at: usize) -> u64;
+
+    /// When the last step was taken.
+    #[inline(always)]
+    fn last(&self) -> u64 {
+        self.get(LAST)
+    }
+
+    #[inline(always)]
+    fn counts(&self) -> Counts {
+        Counts(self.get(COUNTS))
+    }
+
+    /// The subject of the first step.
+    #[inline(always)]
+    fn first_subject(&self) -> u64 {
+        self.get(FIRST_STEP + 1)
+    }
+
+    /// The subject of the last step, if that has no name.
+    fn last_subject(&self) -> u64 {
+        match self.counts().places() {
+            0 => 0,
+            places => self.get(FIRST_STEP + 2 * places - 1),
+        }
+    }
+
+    /// Whether the last step is this one.
+    fn is_last(&self, kind: Kind, subject: u64) -> bool {
+        let places = self.counts().places();
+        places > 0 && {
+            let at = FIRST_STEP + 2 * (places - 1);
+            self.get(at) >> KIND_AT == kind as u64 && self.get(at + 1) == subject
+        }
+    }
+
+    /// The place of the last step of a kind; 0 if there is none.
+    fn last_of(&self, kind: Kind) -> usize {
+        let mut places = (0..self.counts().places()).rev();
+        let is_it = |place: &usize| self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64;
+        places.find(is_it).unwrap_or(0)
+    }
+
+    /// The CPU of the first step.
+    #[inline(always)]
+    fn first_cpu(&self) -> u32 {
+        (self.get(FIRST_STEP) >> CPU_AT) as u32 & ((1 << CPU_BITS) - 1)
+    }
+
+    /// Calls `see` for each step: with what `of` returns for the number of its kind, and with the time
+    /// until the next step, at most [`LONGEST`]; the last one has the time until `end`. Not for steps
+    /// that are left out, nor for the one before these. `of` returns `None` for kinds that are not
+    /// steps.
+    #[inline(always)]
+    fn each_time<T>(&self, end: u64, of: impl Fn(u64) -> Option<T>, mut see: impl FnMut(T, u64)) {
+        let counts = self.counts();
+        let used = counts.places();
+        if counts.more() > 0 {
+            return self.each_time_around(used, end, of, see);
+        }
+        if let Some(last) = self.each_time_of(0, used, &of, &mut see) {
+            see(last, end.saturating_sub(self.last()).min(LONGEST));
+        }
+    }
+
+    /// Calls `see` for each step of a chain that has left out steps, as [`Look::each_time`].
+    #[cold]
+    #[inline(never)]
+    fn each_time_around<T>(
+        &self,
+        used: usize,
+        end: u64,
+        of: impl Fn(u64) -> Option<T>,
+        mut see: impl FnMut(T, u64),
+    ) {
+        let boundary = self.boundary(used);
+        self.each_time_of(0, boundary, &of, &mut see);
+        if let Some(last) = self.each_time_of(boundary, used, &of, &mut see) {
+            see(last, end.saturating_sub(self.last()).min(LONGEST));
+        }
+    }
+
+    /// Calls `see` for the steps from one place to another, except the last: returns what `of` does
+    /// for that one, if there is one.
+    #[inline(always)]
+    fn each_time_of<T>(
+        &self,
+        from: usize,
+        end: usize,
+        of: &impl Fn(u64) -> Option<T>,
+        see: &mut impl FnMut(T, u64),
+    ) -> Option<T> {
+        if from >= end {
+            return None;
+        }
+        let mut step = of(self.get(FIRST_STEP + 2 * from) >> KIND_AT)?;
+        for at in from + 1..end {
+            let tag = self.get(FIRST_STEP + 2 * at);
+            // The comparison that `of` has to make anyway says whether it is a step.
+            if let Some(next) = of(tag >> KIND_AT) {
+                see(step, tag & LONGEST);
+                step = next;
+            }
+        }
+        Some(step)
+    }
+
+    /// Time between the last step before those left out and the first of these. Kept in the first step
+    /// of the chain, whose own time is always 0.
+    #[inline(always)]
+    fn before_more(&self) -> u64 {
+        self.get(FIRST_STEP) & LONGEST
+    }
+
+    /// The place from which steps are left out.
+    fn boundary(&self, used: usize) -> usize {
+        read::boundary(used, |at| self.is_attached(at))
+    }
+
+    /// Whether a place belongs to the step before it.
+    fn is_attached(&self, place: usize) -> bool {
+        is_attached(self.get(FIRST_STEP + 2 * place))
+    }
+
+    /// The places that say who had the CPU: the first, and the first one behind them.
+    fn rivals(&self) -> Option<(usize, usize)> {
+        let (used, is) = (self.counts().places(), |place: usize, kind: Kind| {
+            self.get(FIRST_STEP + 2 * place) >> KIND_AT == kind as u64
+        });
+        let from = (0..used).find(|&place| is(place, Kind::Rivals))?;
+        let of_them = |&place: &usize| is(place, Kind::Rivals) || is(place, Kind::Name);
+        Some((from, from + (from..used).take_while(of_them).count()))
+    }
+
+    /// Whether the chain ends with a wait for a CPU that has not ended.
+    #[inline(always)]
+    fn is_waiting(&self) -> bool {
+        let places = self.counts().places();
+        places > 0 && self.get(FIRST_STEP + 2 * places - 2) >> KIND_AT == Kind::Wait as u64
+    }
+
+    /// The end of the words that are in use.
+    #[inline(always)]
+    fn used(&self) -> usize {
+        FIRST_STEP + 2 * self.counts().places()
+    }
+
+    /// Whether it has the name of an action.
+    #[inline(always)]
+    fn has_action(&self) -> bool {
+        self.counts().origin() == Origin::Irq
+    }
+}

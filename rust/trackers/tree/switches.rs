@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A task with a tip is switched out, moved to another CPU, or switched in, where its chain may end.
+//!
+//! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
+
+use super::{
+    chain::{self, note, Counts, Kind, Look, Spent, State, Step, Words, PLACE, SLEPT},
+    percpu::Logs,
+    show::End,
+    tasks,
+    tips::{
+        counts, goes_on, is_in_doubt, is_of, is_running, is_settled, key, last, notes,
+        settled_chain, store, subject, InTip, Seen, Tip,
+    },
+    Extra, Guard, Probes, BLOCKED, DATA, END, NOTES_AT, SWITCH, USER,
+};
+use crate::{
+    engine::{
+        platform::Platform,
+        rcu_ht::Hits,
+        step::Next,
+        Late, //
+    },
+    sys::{causes, platform::Kernel, sched::State as Sleep, task::TaskRef},
+};
+
+/// A thread whose chain has left out this many steps when it sleeps in the middle of its work has jobs
+/// of which each begins so.
+const ENDLESS: u64 = 64;
+
+/// A step of a task that has a tip.
+#[derive(Clone, Copy)]
+enum Taken<'a> {
+    /// It was preempted or throttled, on a CPU that has spent so much, if that is known; the task that
+    /// runs instead.
+    Out(Step, &'a TaskRef<'a>, Option<Spent>),
+    /// It was switched in on this CPU; whether it is named; the same, and who had the CPU if the wait
+    /// was at least so long.
+    Switch(u32, &'a TaskRef<'a>, bool, Option<(Spent, Logs<'a>, u64)>),
+}
+
+impl Taken<'_> {
+    /// Appends it to a chain, at `now`.
+    #[inline(always)]
+    fn append_to(self, chain: &mut impl Words, now: u64) {
+        match self {
+            Taken::Out(step, next, spent) => {
+                if step.kind == Kind::Preempted && !next.is_idle() {
+                    chain.push_named(now, step, next.comm());
+                } else {
+                    chain.push(now, step);
+                }
+                if step.kind == Kind::Preempted {
+                    let mut counts = chain.counts();
+                    counts.add_preempted();
+                    chain.set_counts(counts);
+                }
+                if let Some(spent) = spent {
+                    chain.push_wait(step.cpu, spent);
+                }
+            }
+            Taken::Switch(cpu, next, is_named, spent) => {
+                let (kind, subject) = (Kind::Switch, subject(next));
+                let step = Step { kind, cpu, subject };
+                let runs = |counts: &mut Counts| {
+                    if counts.state() != State::Leaving {
+                        counts.set_state(State::Running);
+                    }
+                };
+                chain.set(PLACE, tasks::place(next, cpu).to_word());
+                if spent.is_none() && !is_named {
+                    return chain.push_and(now, step, runs);
+                }
+                if let Some((spent, logs, least)) = spent {
+                    let name = is_named.then(|| next.comm());
+                    chain.push_waited(now, step, name, spent, |since, noted| {
+                        logs.rivals(since, noted, least)
+                    });
+                } else {
+                    chain.push_named(now, step, next.comm());
+                }
+                let mut counts = chain.counts();
+                runs(&mut counts);
+                chain.set_counts(counts);
+            }
+        }
+    }
+
+    /// Appends the step to a tip: in place, unless something is noted.
+    #[inline(always)]
+    fn append(self, tip: &mut Tip<'_>, now: u64) {
+        if is_settled(tip) {
+            self.append_to(&mut InTip(tip.again()), now);
+        } else {
+            self.append_unsettled(tip.again(), now);
+        }
+    }
+
+    /// By value, so that the other case keeps all of it in registers.
+    #[inline(never)]
+    fn append_unsettled(self, mut tip: Tip<'_>, now: u64) {
+        let mut chain = settled_chain(&tip);
+        self.append_to(&mut chain, now);
+        store(&mut tip, &chain);
+    }
+}
+
+impl Probes {
+    /// A task with a tip is switched out.
+    #[inline(always)]
+    pub(super) fn switched_out(
+        &self,
+        guard: &Guard,
+        prev: TaskRef<'_>,
+        next: TaskRef<'_>,
+        state: Sleep,
+    ) {
+        if self.own.cpu(guard).is_leaving() {
+            return self.leaving_switched_out(guard, &prev, &next, state);
+        }
+        let (now, cpu) = (Kernel::now(), tasks::this_cpu(guard));
+        let (engine, key) = (self.core.engine(), key(&prev));
+        if !state.is_dead() && !state.is_runnable() && goes_on(state) {
+            let is_lock = state.is_lock_wait();
+            let on_cpu = self.own.cpu(guard);
+            let mut is_endless = false;
+            let sleeps = |tip: &Tip<'_>| {
+                let counts = counts(tip);
+                is_endless = !is_lock && !counts.is_target() && counts.more() >= ENDLESS;
+                let kind = if is_lock {
+                    Kind::Lock
+                } else if counts.is_target() && on_cpu.has_read(prev.bytes_read()) {
+                    // What it waits for need not have to do with the origin.
+                    Kind::Reads
+                } else {
+                    Kind::Sleep
+                };
+                note(kind, cpu, last(tip), now)
+            };
+            engine.note(guard, &key, is_running, NOTES_AT + SLEPT, sleeps);
+            if is_endless {
+                self.give_up(guard, &prev);
+            }
+            return;
+        }
+        let change = |tip: &mut Tip<'_>| {
+            if state.is_runnable() && !state.is_dead() {
+                self.takes_out(tip, (cpu, now), &prev, &next);
+                Next::Keep
+            } else if !state.is_dead() && counts(tip).is_target() && self.core.value(END) == BLOCKED
+            {
+                self.ends(guard, tip, now)
+            } else {
+                Next::Gone
+            }
+        };
+        let report = move |late: &Late<1, DATA>| {
+            let (kind, subject) = (Kind::Block, subject(&prev));
+            let step = Step { kind, cpu, subject };
+            self.report(guard, late, End::Blocked, |chain, end| {
+                chain.push(end, step)
+            });
+        };
+        // In line: it has a tip.
+        if let Some((hash, hits)) = engine.seek(guard, &key) {
+            engine.step_sought(guard, hash, hits, &key, is_running, change, report);
+        }
+    }
+
+    /// Appends to the tip of a task that could run that it is switched out.
+    #[inline(always)]
+    pub(super) fn takes_out(
+        &self,
+        tip: &mut Tip<'_>,
+        (cpu, now): (u32, u64),
+        prev: &TaskRef<'_>,
+        next: &TaskRef<'_>,
+    ) {
+        // A limit is the reason then, whatever runs instead.
+        let (kind, subject) = if prev.is_throttled() {
+            (Kind::Throttled, subject(prev))
+        } else {
+            (Kind::Preempted, subject(next))
+        };
+        let spent = self.own.begin_wait(cpu, now);
+        Taken::Out(Step { kind, cpu, subject }, next, spent).append(tip, now);
+    }
+
+    /// A task is switched in, which is not the idle one; none that runs is known to have a tip yet.
+    #[inline(always)]
+    pub(super) fn switched_in(&self, guard: &Guard, next: TaskRef<'_>) {
+        if let Some((hash, hits)) = self.core.engine().seek(guard, &key(&next)) {
+            self.switched_in_on_chain(guard, next, hash, hits);
+        }
+    }
+
+    /// Drops the chain of a thread that only seems to be in the middle of its work. If it is being woken,
+    /// that has been noted, or begins its next chain.
+    #[cold]
+    #[inline(never)]
+    fn give_up(&self, guard: &Guard, prev: &TaskRef<'_>) {
+        let engine = self.core.engine();
+        let drop = |_: &mut Tip<'_>| Next::Gone;
+        if engine.step(guard, &key(prev), is_running, drop, |_| ()) == Some(Next::Gone) {
+            self.core.count_extra(guard, Extra::Endless as usize);
+        }
+    }
+
+    /// A task that may have a tip is switched in.
+    #[inline(never)]
+    fn switched_in_on_chain(&self, guard: &Guard, next: TaskRef<'_>, hash: u64, hits: Hits<'_>) {
+        let found = self.core.engine().step_sought(
+            guard,
+            hash,
+            hits,
+            &key(&next),
+            |tip| !is_in_doubt(tip),
+            |tip| self.switch_in(guard, tip, &next),
+            move |late| {
+                self.report(guard, late, End::Switch, |chain, end| {
+                    let cpu = tasks::this_cpu(guard);
+                    let spent = self.spent_here(guard, end);
+                    Taken::Switch(cpu, &next, true, spent).append_to(chain, end);
+                });
+            },
+        );
+        if found == Some(Next::Keep) {
+            let on_cpu = self.own.cpu(guard);
+            on_cpu.set_running(next.address());
+            on_cpu.set_read(next.bytes_read());
+        }
+    }
+
+    /// A task with a tip is switched in.
+    #[inline(always)]
+    fn switch_in(&self, guard: &Guard, tip: &mut Tip<'_>, next: &TaskRef<'_>) -> Next {
+        if !is_of(tip, next) {
+            return Next::Gone;
+        }
+        let now = Kernel::now();
+        let counts = counts(tip);
+        let (mut is_end, mut leaves) = (false, false);
+        match self.core.value(END) {
+            SWITCH => is_end = true,
+            USER => {
+                leaves = counts.is_target()
+                    && (counts.state() == State::Leaving || !causes::is_in_syscall(next));
+                is_end = leaves && !next.is_to_be_throttled();
+            }
+            _ => {}
+        }
+        if counts.is_target() && is_end {
+            return self.ends(guard, tip, now);
+        }
+        // It was named when it was switched in first.
+        let state = chain::state(counts, &notes(tip));
+        let is_named = !matches!(state, State::Running | State::Leaving);
+        let cpu = tasks::this_cpu(guard);
+        let spent = self.spent_here(guard, now);
+        Taken::Switch(cpu, next, is_named, spent).append(tip, now);
+        if leaves {
+            self.leaves(guard, tip, now);
+        }
+        Next::Keep
+    }
+
+    /// A task that may have a tip will be on another CPU. It is not switched in meanwhile, and no one
+    /// else makes a step of a tip that waits: see "Two CPUs". One in doubt is left alone, since the next
+    /// waker has to find it: if the task is moved, its wait remains unknown.
+    pub(super) fn moved(&self, guard: &Guard, task: &TaskRef<'_>, to: u32) {
+        let waits = |tip: &Tip<'_>| !is_in_doubt(tip) && Seen(tip).is_waiting();
+        let change = |tip: &mut Tip<'_>| {
+            let now = Kernel::now();
+            // The kernel has not queued it yet if it is just being woken.
+            let was_queued = task.is_awake();
+            InTip(tip.again()).move_wait(to, was_queued, |cpu| self.own.begin_wait(cpu, now));
+            Next::Keep
+        };
+        let engine = self.core.engine();
+        engine.step(guard, &key(task), waits, change, |_| ());
+    }
+
+    /// What this CPU has spent its time on by `now`, who had it until the switch that goes on, and how
+    /// long a wait must be for that to be told: a sixteenth of the threshold. A chain of steps that are
+    /// all shorter would need more of them than there is room for.
+    #[inline(always)]
+    fn spent_here(&self, guard: &Guard, now: u64) -> Option<(Spent, Logs<'_>, u64)> {
+        let logs = self.own.logs(guard)?;
+        let spent = self.own.cpu(guard).spent(now);
+        Some((spent, logs, self.core.engine().threshold() / 16))
+    }
+}

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: GPL-2.0
+
+//! A task is woken: a chain goes on to it, or the waking is noted on the tip that there is.
+//!
+//! See "Two CPUs" in tips.rs. The numbers of traps are those of Documentation/design/testing.md.
+
+use super::{
+    chain::{note, Kind, State, Step, Words, MERGED, NOTES, PLACE, WAKER, WOKEN},
+    tasks,
+    tips::{goes_on, is_running, key, last, subject, InTip, Tip},
+    Extra, Guard, InData, Probes, DATA, NOTES_AT, PRIO,
+};
+use crate::{
+    alert::record::Owner,
+    control::ALL,
+    engine::platform::Platform,
+    sys::{
+        platform::Kernel,
+        sched::State as Sleep,
+        task::{Context, TaskRef},
+        waker::{is_waking, may_be_waking}, //
+    },
+};
+
+/// Kinds of kernel threads, by the start of their name, as a word of 8 bytes.
+const KSOFTIRQD: u64 = u64::from_le_bytes(*b"ksoftirq");
+const KTIMERS: u64 = u64::from_le_bytes(*b"ktimers/");
+const IRQ_WORK: u64 = u64::from_le_bytes(*b"irq_work");
+const IRQ: u64 = u32::from_le_bytes(*b"irq/") as u64;
+const IRQ_MASK: u64 = u32::MAX as u64;
+
+/// Whether it is a thread that runs softirqs.
+#[inline(always)]
+pub(super) fn is_softirq_thread(task: &TaskRef<'_>) -> bool {
+    task.is_kthread() && [KSOFTIRQD, KTIMERS].contains(&task.comm()[0])
+}
+
+/// The parameters that say which tasks are targets.
+const TARGETS: u64 = tasks::TASKS | 1 << tasks::KTHREADS | 1 << PRIO;
+
+/// Another task is woken.
+struct Waking<'a> {
+    wakee: TaskRef<'a>,
+    now: u64,
+    step: Step,
+    /// How often it had left its CPU of itself, if it seems to be awake.
+    doubt: Option<u64>,
+}
+
+impl<'a> Waking<'a> {
+    #[inline(always)]
+    fn new(wakee: TaskRef<'a>, cpu: u32, now: u64, doubt: Option<u64>) -> Self {
+        let (kind, subject) = (Kind::Waking, subject(&wakee));
+        Self {
+            wakee,
+            now,
+            step: Step { kind, cpu, subject },
+            doubt,
+        }
+    }
+
+    /// Whether it is the thread of an interrupt, which is woken after its handler.
+    #[inline(always)]
+    fn is_of_thread(&self) -> bool {
+        self.wakee.is_kthread() && self.wakee.comm()[0] & IRQ_MASK == IRQ
+    }
+}
+
+impl Probes {
+    /// Another task is woken.
+    #[inline(never)]
+    pub(super) fn woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        // All that is called is called last, so this needs no frame.
+        if may_be_waking(guard) {
+            return self.woken_meanwhile(guard, current, wakee);
+        }
+        self.woken_by_another(guard, current, wakee);
+    }
+
+    /// Another task is woken while our readers may be woken.
+    #[cold]
+    #[inline(never)]
+    fn woken_meanwhile(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        // Our own readers (trap 9).
+        if !is_waking(guard) {
+            self.woken_by_another(guard, current, wakee);
+        }
+    }
+
+    /// Another task is woken, which is not one of our readers.
+    #[inline(always)]
+    fn woken_by_another(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        // One that wakes itself keeps running, in spite of its state.
+        if current.is(&wakee) {
+            return;
+        }
+        if is_softirq_thread(&wakee) {
+            return self.softirq_thread_woken(guard, wakee);
+        }
+        self.task_woken(guard, current, wakee);
+    }
+
+    /// After an interrupt, on top of a task that has nothing to do with it (trap 2). The chain is that of
+    /// the softirq.
+    #[inline(never)]
+    fn softirq_thread_woken(&self, guard: &Guard, wakee: TaskRef<'_>) {
+        if wakee.is_awake() {
+            return;
+        }
+        let (on_cpu, task, subject) = (self.own.cpu(guard), wakee.address(), subject(&wakee));
+        if !on_cpu.wake_known_thread(task, subject) && wakee.cpu() == tasks::this_cpu(guard) {
+            on_cpu.wake_thread(task, subject, wakee.comm());
+        }
+    }
+
+    /// A task that runs no softirqs is woken.
+    #[inline(never)]
+    fn task_woken(&self, guard: &Guard, current: TaskRef<'_>, wakee: TaskRef<'_>) {
+        let cpu = tasks::this_cpu(guard);
+        if self.has_doubts() {
+            self.forget_doubt(guard, wakee);
+        }
+        // Read between two looks: if it is awake in the second one, it had not left before.
+        let seen = wakee.is_awake().then(|| wakee.leaves());
+        let doubt = seen.filter(|_| wakee.is_awake());
+        let sleep = Sleep::of_sleeper(&wakee);
+        if doubt.is_some() {
+            // If it continues, this has not made it run (trap 8).
+            if self.merge(guard, wakee.address()) {
+                self.core.count_extra(guard, Extra::Merged as usize);
+            }
+        } else if goes_on(sleep) || sleep.is_frozen() {
+            // It slept in the middle of its work, and goes on with that. (What the freezer keeps
+            // has no tip if it slept otherwise.)
+            let engine = self.core.engine();
+            // The owner of a lock, for instance. An interrupt is no task.
+            let [w0, w1, w2] = match Context::current() {
+                Context::Task if !current.is_idle() => {
+                    let [low, high] = current.comm();
+                    [u64::from(current.tid()), low, high]
+                }
+                _ => [0; 3],
+            };
+            let waking = |tip: &Tip<'_>| {
+                let waking = note(Kind::Waking, cpu, last(tip), Kernel::now());
+                [w0, w1, w2, waking]
+            };
+            const _: () = assert!(WAKER + 3 == WOKEN);
+            if engine.note_words(guard, &key(&wakee), is_running, NOTES_AT + WAKER, waking) {
+                return;
+            }
+        }
+        if Context::current() == Context::Task && !self.may_be_on_chain(guard, &current) {
+            return;
+        }
+        let now = Kernel::now();
+        if doubt.is_some() {
+            return self.woken_colder(guard, current, wakee, now, doubt);
+        }
+        let Some(mut draft) = self.core.engine().draft(guard) else {
+            return self.woken_colder(guard, current, wakee, now, None);
+        };
+        let waking = Waking::new(wakee, cpu, now, None);
+        let mut chain = InTip(draft.open());
+        let is_of_thread = || waking.is_of_thread();
+        // Asked for once more, where it is needed: before, it would have to be kept.
+        let context = Context::current();
+        let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
+        let Some(start) = start else { return };
+        if !self.branch(&mut chain, &waking) {
+            return self.core.engine().filtered(guard);
+        }
+        let InTip(mut tip) = chain;
+        tip.set_words::<0, { Owner::WORDS }>(&tasks::owner(&wakee).to_words());
+        tip.set_words::<NOTES_AT, NOTES>(&[0; NOTES]);
+        draft.begin(&key(&wakee), start);
+    }
+
+    /// Whether what is done here by a task, or on top of the idle one with interrupts off, may be on
+    /// a chain.
+    #[inline(always)]
+    pub(super) fn may_be_on_chain(&self, guard: &Guard, current: &TaskRef<'_>) -> bool {
+        let on_cpu = self.own.cpu(guard);
+        on_cpu.is_running(current.address()) || on_cpu.is_calling()
+    }
+
+    /// Notes a waking when this CPU has no hot cell, or the task seems to be awake.
+    #[cold]
+    #[inline(never)]
+    fn woken_colder(
+        &self,
+        guard: &Guard,
+        current: TaskRef<'_>,
+        wakee: TaskRef<'_>,
+        now: u64,
+        doubt: Option<u64>,
+    ) {
+        let cpu = tasks::this_cpu(guard);
+        let waking = Waking::new(wakee, cpu, now, doubt);
+        let mut data = [0; DATA];
+        let mut chain = InData(&mut data);
+        let (context, is_of_thread) = (Context::current(), || waking.is_of_thread());
+        let start = self.chain(guard, context, &current, &mut chain, cpu, is_of_thread);
+        let Some(start) = start else { return };
+        let engine = self.core.engine();
+        if !self.branch(&mut chain, &waking) {
+            return engine.filtered(guard);
+        }
+        data[..Owner::WORDS].copy_from_slice(&tasks::owner(&wakee).to_words());
+        let begin = || engine.event_in(guard, &key(&wakee), start, &data);
+        match waking.doubt {
+            None => _ = begin(),
+            Some(leaves) => self.begin_in_doubt(guard, wakee, leaves, begin),
+        }
+    }
+
+    /// Notes another cause for the tip of the task at this address. Returns whether there
+    /// is one. Two at the same time may count as one: a waker, and the interrupt of a thread.
+    pub(super) fn merge(&self, guard: &Guard, task: u64) -> bool {
+        const AT: usize = NOTES_AT + MERGED;
+        let more = |tip: &Tip<'_>| tip.word(AT).wrapping_add(1);
+        let engine = self.core.engine();
+        engine.note(guard, &[task], |_| true, AT, more)
+    }
+
+    /// A task is woken on this chain: continues it, for a new tip. Returns whether that is wanted.
+    #[inline(always)]
+    fn branch(&self, chain: &mut impl Words, waking: &Waking<'_>) -> bool {
+        let wakee = waking.wakee;
+        let is_hop = wakee.is_of_kernel();
+        let mut is_target = !is_hop;
+        // Mostly there is no filter.
+        let is_wanted = if self.core.are_default(Self::ORIGINS | TARGETS) {
+            !chain.counts().is_refused()
+        } else {
+            is_target = self.is_target(wakee, chain.first_cpu());
+            self.is_origin_wanted(chain) && (is_target || is_hop)
+        };
+        if !is_wanted {
+            return false;
+        }
+        chain.set(PLACE, tasks::place(&wakee, waking.step.cpu).to_word());
+        chain.push_and(waking.now, waking.step, |counts| {
+            counts.set_target(is_target);
+            match waking.doubt {
+                None => counts.set_state(State::Waking),
+                Some(leaves) => counts.set_doubt(leaves),
+            }
+        });
+        if self.own.keeps_times() {
+            // The CPU where it has been; should it move, `moved` is next.
+            let waits_for = wakee.cpu();
+            if let Some(spent) = self.own.begin_wait(waits_for, waking.now) {
+                chain.push_wait(waits_for, spent);
+            }
+        }
+        true
+    }
+
+    /// Whether the filter accepts a task that is woken, on a chain that began on this CPU, as a target.
+    #[inline(never)]
+    fn is_target(&self, wakee: TaskRef<'_>, first_cpu: u32) -> bool {
+        let core = &self.core;
+        // Mostly all of those that are not of the kernel are.
+        if core.are_default(TARGETS) {
+            return !wakee.is_of_kernel();
+        }
+        // The thread of irq_work wakes our readers, too.
+        !(wakee.is_kthread() && wakee.comm()[0] == IRQ_WORK)
+            && (!wakee.is_user_worker() || core.value(tasks::KTHREADS) != 0)
+            && tasks::may_be_wanted(core, &wakee)
+            && tasks::is_wanted(core, &wakee, first_cpu)
+            && self.is_urgent(&wakee)
+    }
+
+    /// Whether a task has the priority that a target must have.
+    pub(super) fn is_urgent(&self, task: &TaskRef<'_>) -> bool {
+        let most = self.core.value(PRIO);
+        most == ALL || i64::from(task.prio()) <= most as i64
+    }
+}
