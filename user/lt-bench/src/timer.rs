@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use lt_common::Outcome;
+use lt_common::chain;
 use lt_common::out::{self, Colour, note};
 use lt_common::wait::{Signals, Wake};
-use lt_common::chain;
 use lt_proc::{Alert, Nanos, ProcRoot};
 use lt_readiness::Root;
 use serde::Serialize;

@@ -82,7 +82,10 @@ fn a_task_that_was_born_later_is_not_the_owner() {
             "{age} ns earlier"
         );
     }
-    assert!(!Owner::default().is_task_started_at(0, began), "there is no owner");
+    assert!(
+        !Owner::default().is_task_started_at(0, began),
+        "there is no owner"
+    );
 }
 
 #[test]
