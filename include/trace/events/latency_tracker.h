@@ -160,7 +160,7 @@ TRACE_EVENT(alert_##tracker,						\
 	TP_printk(LT_COMMON_FORMAT " " format, LT_COMMON_VALUES, values) \
 )
 
-/* Number of words before the steps: rust/trackers/tree/path.rs. */
+/* The words of a step, and those before the steps: rust/trackers/tree/path.rs. */
 #define LT_TREE_HEAD 8
 
 TRACE_EVENT(alert_tree,
