@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Events in few words, for tests of what is said of them, and drawn.
+//! Concise event builders for tests of sentences and pictures.
 
 use lt_model::{Builder, Event, Model, Sleep, SwitchedOut, What};
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Why one alert came: where the time of the delay went.
+//! Explains one alert: what took the time of the delay.
 //!
 //! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
-//! interrupt, or to no task, is explained by what the processor did that saw it end.
+//! interrupt, or to no task, is explained by the activity of the CPU on which it ended.
 
 use lt_model::why::{Piece, Sum, Worker, Working, causes, path_beside, thread_in, unusual, used};
 use lt_model::{Model, ThreadId, Use};
@@ -22,9 +22,9 @@ use crate::{out, way};
 const CAUSES: usize = 5;
 const STEPS: usize = 12;
 const UNUSUAL: usize = 5;
-/// What used so much more of a processor than in the rest of the trace is unusual.
+/// A thread or interrupt is unusual if its share of a CPU exceeds its usual share by this much.
 const MORE: f64 = 0.1;
-/// What the processor that saw the end did says more than what the thread did that it happened to interrupt.
+/// Trackers whose alerts are explained by the activity of a CPU: the thread is only what was interrupted.
 const OF_PROCESSORS: [&str; 2] = ["irq", "softirq"];
 
 /// An alert, and where its time went.
@@ -35,9 +35,9 @@ pub(super) struct Why<'a> {
     to: u64,
     /// Its thread and that thread's path, if it has one that the trace tells of.
     thread: Option<(ThreadId, Vec<Piece>)>,
-    /// What is known beside the trace.
+    /// Facts that are not in the trace.
     facts: Facts,
-    /// What its processor did.
+    /// Activity of its CPU.
     used: Vec<(Use, u64)>,
 }
 
@@ -156,7 +156,7 @@ impl<'a> Why<'a> {
         lines.join("\n") + "\n"
     }
 
-    /// What was late.
+    /// The late operation.
     fn head(&self) -> Vec<String> {
         let alert = self.alert;
         let owner = super::owner(alert);
@@ -250,7 +250,7 @@ impl<'a> Why<'a> {
         }
     }
 
-    /// What the processor did.
+    /// Activity of the CPU.
     fn processor(&self, lines: &mut Vec<String>) {
         let took = (self.to - self.from).max(1) as f64;
         let row = |(used, time): &(Use, u64)| {
@@ -337,7 +337,7 @@ impl<'a> Why<'a> {
     }
 }
 
-/// With a capital letter and a full stop.
+/// Adds a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut sentence = format!("{text}.");
     if let Some(first) = sentence.get_mut(0..1) {

@@ -10,7 +10,7 @@ use super::answer::{Answer, Row, State};
 use super::fix::{Fix, Words};
 use crate::out::{self, Colour};
 
-/// One row as a line of JSON: of `check` as of `check --rt`.
+/// One row as a line of JSON, for `check` and `check --rt`.
 #[derive(Serialize)]
 pub(crate) struct Line<'a> {
     pub(crate) group: &'a str,
@@ -19,9 +19,9 @@ pub(crate) struct Line<'a> {
     pub(crate) found: &'a str,
     /// Why it matters.
     pub(crate) why: &'a str,
-    /// The commands that mend it.
+    /// The commands that fix it.
     pub(crate) fix: Vec<String>,
-    /// What it is about; empty if that is the machine.
+    /// The subject; empty for the machine as a whole.
     pub(crate) cpus: String,
 }
 
