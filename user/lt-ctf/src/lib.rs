@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads traces in the Common Trace Format: version 2, which LTTng writes since 2.15, and version 1.8, of older tracers and
-//! of perf.
+//! Reads traces in the Common Trace Format: version 2, which LTTng writes since 2.15, and version 1.8, of older tracers
+//! and of perf.
 //!
 //! ```text
 //! metadata --metadata.rs--> Schema --program.rs--> steps of each event class
 //! streams  --stream.rs----> windows, packets, events --reader.rs--> merged by time --event.rs--> fields
 //! ```
 //!
-//! Fields are asked for by their number in their class, so no name is looked up while events go by:
+//! Fields are requested by number in their class, so no name is looked up while events are read:
 //!
 //! ```no_run
 //! # use lt_ctf::{Item, Reader};
@@ -26,9 +26,9 @@
 //! # }
 //! ```
 //!
-//! Files are read in windows of up to 256 KiB, not mapped: there is no way to map a file in safe Rust, and with good
-//! reason (stream/fill.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
-//! before it is compared with what is there.
+//! Files are read in windows of up to 256 KiB, not mapped, since mapping a file is unsafe (stream/fill.rs). So memory
+//! does not depend on the size of the trace. Sizes and offsets in a file are checked against the file before they are
+//! used.
 
 mod bits;
 mod error;
