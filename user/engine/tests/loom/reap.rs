@@ -34,9 +34,9 @@ loom::lazy_static! {
     static ref SECTIONS: RwLock<()> = RwLock::new(());
 }
 
-/// The number of the grace period of a run that is left out; 0: none is.
+/// Number of the grace period that is skipped in a run; 0 for none.
 static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
-/// Number of passes in this run.
+/// Number of grace periods so far in this run.
 static PASSED: AtomicU32 = AtomicU32::new(0);
 
 /// A machine with an RCU.
