@@ -58,10 +58,7 @@ pub(crate) struct Ring {
 
 /// The result of reading an alert by its number.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "callers match on it at once"
-)]
+#[expect(clippy::large_enum_variant, reason = "callers match on it at once")]
 pub(crate) enum Read {
     /// The alert.
     Ready(Words),
