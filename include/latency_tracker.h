@@ -2,7 +2,7 @@
 /*
  * latency_tracker.h: track your own latencies, from another kernel module.
  *
- * A tracker pairs the begin and the end of operations by a key, in any context,
+ * A tracker pairs the start and the end of operations by a key, in any context,
  * and calls back when one took too long or does not end:
  *
  *	event_in(key) ----------------- event_out(key)
@@ -21,9 +21,9 @@
  * called in any context, including NMI, and under the runqueue lock; they do not
  * sleep, lock, allocate or wake. The callback runs in the context of the call that
  * ends the event, or in a kernel thread if an event times out, with preemption off;
- * it must not sleep. It may end events, whose callbacks are then nested in it; one
- * that would be number LATENCY_TRACKER_NESTED_MAX + 1 on its stack is not called,
- * which is counted as "nested".
+ * it must not sleep. It may end events, whose callbacks are then nested in it. If
+ * LATENCY_TRACKER_NESTED_MAX callbacks are nested on a stack, a further one is not
+ * called, but counted as "nested".
  */
 #ifndef _LATENCY_TRACKER_H
 #define _LATENCY_TRACKER_H
@@ -61,8 +61,8 @@ struct latency_tracker_event;
  * @LATENCY_TRACKER_THRESHOLD: the event took longer than the threshold
  * @LATENCY_TRACKER_TIMEOUT: the event has not ended within its timeout; it is
  *	still pending
- * @LATENCY_TRACKER_LATE: an event that had timed out has ended. If the end was
- *	before the begin, the delay is 0.
+ * @LATENCY_TRACKER_LATE: an event that had timed out has ended. If the end
+ *	precedes the start, the delay is 0.
  */
 enum latency_tracker_reason {
 	LATENCY_TRACKER_THRESHOLD	= 0,
@@ -78,7 +78,7 @@ enum latency_tracker_reason {
  * @data: the private data of the event
  * @start: when it began
  * @end: when it ended; @start, if it ended before that (@delay is 0); for a timeout,
- *	when the timeout was found
+ *	when the timeout was noticed
  * @delay: from @start to @end
  * @threshold: the threshold or timeout that @delay was compared with
  * @id: as passed to the function that ended the event; 0 for a timeout
@@ -89,7 +89,7 @@ enum latency_tracker_reason {
  * All of it is valid until the callback returns; @key and @data point to copies.
  * The event has ended already, except for a timeout, and exactly one caller has
  * ended it. An event that times out may end while the callback runs, or just
- * before it begins; then that end has returned LATENCY_TRACKER_ENDED_REPORTING.
+ * before it starts; that end has then returned LATENCY_TRACKER_ENDED_REPORTING.
  * New fields go last.
  */
 struct latency_tracker_report {
@@ -112,7 +112,7 @@ typedef void (*latency_tracker_fn)(const struct latency_tracker_report *report);
 /**
  * enum latency_tracker_ended - what an end returns, besides 0 and errors
  * @LATENCY_TRACKER_ENDED_REPORTING: the event has ended, but the callback for
- *	its timeout is running, or about to begin: on another CPU, or in the code
+ *	its timeout is running, or about to start: on another CPU, or in the code
  *	that the caller interrupts or is called by. The object behind the key or the
  *	data must not be freed at once, but with kfree_rcu() or call_rcu(), or after
  *	synchronize_rcu() or latency_tracker_synchronize(): callbacks run with
@@ -124,9 +124,9 @@ enum latency_tracker_ended {
 
 /**
  * enum latency_tracker_flags - flags of a tracker
- * @LATENCY_TRACKER_UNIQUE: a key is live once; a new begin replaces the live
- *	event, which is counted as "replaced". Without it, events of one key
- *	accumulate, and each end takes one of them.
+ * @LATENCY_TRACKER_UNIQUE: a key has at most one live event; a second start
+ *	replaces it, which is counted as "replaced". Without this flag, events of
+ *	one key accumulate, and each end ends one of them.
  * @LATENCY_TRACKER_WORST: an end that is reported raises the threshold to its
  *	delay, so that only new worst cases are reported
  * @LATENCY_TRACKER_VARIABLE_KEYS: keys may be shorter than @key_size. The
@@ -151,8 +151,8 @@ enum latency_tracker_flags {
  * @callback: called for late events, or NULL
  * @threshold: report delays longer than this; ~0ULL for none
  * @timeout: report an event that has not ended after this time, once; 0 for never
- * @min_event_timeout: the shortest timeout of single events, which is how often
- *	they are checked; 0 if they have none of their own
+ * @min_event_timeout: the shortest timeout of a single event, which determines
+ *	how often they are checked; 0 if events have no timeouts of their own
  * @key_size: the size of keys in bytes, 1 to LATENCY_TRACKER_KEY_MAX
  * @data_size: the private data of an event in bytes, up to
  *	LATENCY_TRACKER_DATA_MAX
@@ -200,7 +200,7 @@ struct latency_tracker_config {
 	.capacity = 4096
 
 /**
- * latency_tracker_create() - create a tracker, which is on
+ * latency_tracker_create() - create an enabled tracker
  * @config: the configuration; not needed afterwards
  *
  * The module that exports this cannot be unloaded until the tracker is
@@ -219,8 +219,8 @@ latency_tracker_create(const struct latency_tracker_config *config);
  * @tracker: the tracker, or NULL, or an ERR_PTR
  *
  * First unregister all probes that use it, and return all references. This waits
- * for calls that are still running in sections with preemption off (a grace period
- * of RCU and of tracepoints), for callbacks and for readers of its files. Pending
+ * for calls that are still running in sections with preemption off (an RCU and a
+ * tracepoint grace period), for callbacks and for readers of its files. Pending
  * events are dropped and counted.
  *
  * Leaked references are reported in the kernel log; the memory of the tracker is
@@ -228,8 +228,8 @@ latency_tracker_create(const struct latency_tracker_config *config);
  * unloaded without destroying its trackers is named there, and its trackers are
  * destroyed.
  *
- * Context: task, sleeps. In a callback it is refused: the kernel log says so, and
- * the tracker is left unchanged.
+ * Context: task, sleeps. In a callback it is refused: the kernel log has a message,
+ * and the tracker is left unchanged.
  */
 void latency_tracker_destroy(struct latency_tracker *tracker);
 
@@ -246,16 +246,16 @@ void latency_tracker_destroy(struct latency_tracker *tracker);
  *
  * With LATENCY_TRACKER_UNIQUE, of two events of a key the one with the later
  * @start stays, whichever call came first. The callback for the timeout of the
- * replaced event may be running when this returns, or begin soon: free its object
+ * replaced event may be running when this returns, or about to start: free its object
  * as after LATENCY_TRACKER_ENDED_REPORTING.
  *
  * An event with a @start in the past may already have timed out. The next search
  * for timeouts finds it, which is at most one min_event_timeout (or timeout, if
  * that is shorter) away.
  *
- * Without LATENCY_TRACKER_UNIQUE a key can have many live events, but not any
- * number: about 200 per key, so that no call takes long. (And 8 more for each time
- * that the capacity has grown while they were live.)
+ * Without LATENCY_TRACKER_UNIQUE a key can have about 200 live events, so that no
+ * call takes long, plus 8 for each time that the capacity has grown while they
+ * were live.
  *
  * Context: any.
  * Return: 0; -ENOSPC if the pool is full (counted); -EBUSY if too many events of
@@ -310,14 +310,14 @@ latency_tracker_event_in_get(struct latency_tracker *tracker, const void *key,
  *
  * Ends one event of this key, any of them if there are several. Exactly one of
  * all callers that try to end an event succeeds, and for that one the callback is
- * called if the event is late, before this returns. An end before the begin, or
+ * called if the event is late, before this returns. An end before the start, or
  * 2^63 ns (292 years) or more after it, is counted as "negative". It is not reported,
  * unless the event had timed out: then it is LATENCY_TRACKER_LATE with a delay of 0,
- * so that the end follows on each timeout that was reported.
+ * so that each reported timeout is followed by an end.
  *
- * After 0 no callback of this event is running or will begin: the object behind
+ * After 0 no callback for this event is running or will start: the object behind
  * its key or data may be freed. After LATENCY_TRACKER_ENDED_REPORTING the callback
- * for its timeout may be running, or begin soon, see there. This holds for any
+ * for its timeout may be running, or about to start, see there. This holds for any
  * caller, even in an NMI that interrupts the callback, and in the callback itself.
  *
  * Context: any.
@@ -353,7 +353,7 @@ static inline int latency_tracker_event_out(struct latency_tracker *tracker,
  * @id: for the callback, which is called for each late event
  * @end: when they ended; 0 for now
  *
- * The callbacks for timeouts of some of them may be running, or begin soon; free
+ * The callbacks for timeouts of some of them may be running or about to start; free
  * their objects as after LATENCY_TRACKER_ENDED_REPORTING. To get this result for
  * each event, end them with latency_tracker_for_each() and
  * latency_tracker_event_out_event().
@@ -368,13 +368,13 @@ int latency_tracker_event_out_all(struct latency_tracker *tracker,
 /**
  * latency_tracker_event_out_event() - the operation of this event ends
  * @tracker: the tracker
- * @event: a reference, which stays the caller's
+ * @event: a reference, which the caller keeps
  * @id: for the callback
  * @end: when it ended; 0 for now
  *
  * Context: any.
  * Return: as latency_tracker_event_out_at(); -ENOENT if it had ended before,
- * which is not counted: its end was.
+ * which is not counted again.
  */
 int latency_tracker_event_out_event(struct latency_tracker *tracker,
 				    struct latency_tracker_event *event, u64 id,
@@ -388,7 +388,7 @@ int latency_tracker_event_out_event(struct latency_tracker *tracker,
  *
  * A reference keeps the event's memory, but does not keep the event alive: any
  * caller can end it, and it can be read after that. A referenced event that has
- * ended takes room in the pool.
+ * ended still takes room in the pool.
  *
  * Context: any.
  * Return: a reference; ERR_PTR(-ENOENT); ERR_PTR(-EBUSY) if there are
@@ -444,7 +444,7 @@ u64 latency_tracker_event_start(struct latency_tracker *tracker,
  * latency_tracker_event_key() - copy the key of an event
  * @tracker: the tracker
  * @event: a reference
- * @key: where to
+ * @key: the destination buffer
  * @size: the size of the buffer in bytes
  *
  * Context: any.
@@ -459,7 +459,7 @@ int latency_tracker_event_key(struct latency_tracker *tracker,
  * latency_tracker_event_data() - copy the private data of an event
  * @tracker: the tracker
  * @event: a reference
- * @data: where to
+ * @data: the destination buffer
  * @size: the size of the buffer in bytes
  *
  * Context: any.
@@ -509,11 +509,11 @@ u64 latency_tracker_clear(struct latency_tracker *tracker);
  * latency_tracker_synchronize() - wait for callbacks
  * @tracker: the tracker
  *
- * Waits until all callbacks that are running, or about to begin, have returned:
- * after this no callback runs or begins for an event that had ended before the
+ * Waits until all callbacks that are running or about to start have returned:
+ * after this no callback runs or starts for an event that had ended before the
  * call.
  *
- * Context: task, sleeps for a grace period of RCU.
+ * Context: task, sleeps for an RCU grace period.
  * Return: 0; -EINVAL; -EDEADLK in a callback.
  */
 int latency_tracker_synchronize(struct latency_tracker *tracker);

@@ -6,13 +6,8 @@
 //! link against the module's symbols (`KBUILD_EXTRA_SYMBOLS`). The header documents each function
 //! and the contexts in which it may be called.
 //!
-//! Probes can share a [`Tracker`]; it is destroyed when it is dropped, and an [`Event`], a
-//! reference, borrows it, so that no reference is left then.
-//!
-//! # Examples
-//!
-//! `samples/rust/sample.rs` is a module that measures one of its functions, `work` by its key and
-//! `work_held` by a reference, and counts the reports.
+//! Probes can share a [`Tracker`]. Dropping it destroys it. An [`Event`] is a reference that
+//! borrows its tracker, so no reference outlives the tracker.
 
 #![allow(dead_code, reason = "not every module needs all of it")]
 
@@ -119,7 +114,7 @@ extern "C" {
     fn latency_tracker_synchronize(tracker: *mut RawTracker) -> c_int;
 }
 
-/// A new begin of a key replaces the live event.
+/// A second start of a live key replaces the event.
 pub(crate) const UNIQUE: u32 = 1 << 0;
 /// Only new worst cases are reported.
 pub(crate) const WORST: u32 = 1 << 1;
@@ -156,17 +151,17 @@ impl Default for Options {
 pub(crate) enum Reason {
     Threshold,
     Timeout,
-    /// The end of an event that had timed out; with a delay of 0 if it is before the begin.
+    /// The end of an event that had timed out; with a delay of 0 if it precedes the start.
     Late,
 }
 
 /// How an event has ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Ended {
-    /// No callback of it is running or will begin.
+    /// No callback for it is running or will start.
     Over,
-    /// The callback for its timeout is running, or about to begin: free the object behind the
-    /// event after a grace period of RCU, or after [`Tracker::synchronize`].
+    /// The callback for its timeout is running or about to start: free the object behind the
+    /// event after an RCU grace period, or after [`Tracker::synchronize`].
     Reporting,
 }
 
@@ -204,7 +199,7 @@ unsafe impl<const D: usize, L: Late<D>> Send for Tracker<D, L> {}
 unsafe impl<const D: usize, L: Late<D>> Sync for Tracker<D, L> {}
 
 impl<const D: usize, L: Late<D>> Tracker<D, L> {
-    /// Creates a tracker, which is on. Errors as for `latency_tracker_create`. Sleeps.
+    /// Creates an enabled tracker. Errors as for `latency_tracker_create`. Sleeps.
     pub(crate) fn new(module: &ThisModule, name: &CStr, options: &Options) -> Result<Self> {
         let config = RawConfig {
             size: size_of::<RawConfig>(),
@@ -256,15 +251,15 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         });
     }
 
-    /// An operation begins now. Any context.
+    /// Starts an operation now. Any context.
     pub(crate) fn event_in(&self, key: &[u8], data: &[u64; D]) -> Result {
         let (bytes, len, data) = (key.as_ptr().cast(), key.len(), data.as_ptr().cast());
         // SAFETY: By the type invariant; key and data have the given lengths.
         to_result(unsafe { latency_tracker_event_in_at(self.raw.as_ptr(), bytes, len, data, 0, 0) })
     }
 
-    /// As [`Tracker::event_in`], at `start` and with its own timeout (0 for none), and gets a
-    /// reference. Any context.
+    /// Starts an operation at `start`, with its own timeout (0 for none), and returns a
+    /// reference to the event. Any context.
     pub(crate) fn event_in_get(
         &self,
         key: &[u8],
@@ -280,7 +275,7 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
         self.event(raw)
     }
 
-    /// An operation ends now. `ENOENT` if no event with this key is live. Any context.
+    /// Ends an operation now. `ENOENT` if no event with this key is live. Any context.
     pub(crate) fn event_out(&self, key: &[u8], id: u64) -> Result<Ended> {
         let (bytes, len) = (key.as_ptr().cast(), key.len());
         // SAFETY: By the type invariant; the key has the given length.
@@ -308,19 +303,19 @@ impl<const D: usize, L: Late<D>> Tracker<D, L> {
     }
 
     fn event(&self, raw: *mut RawEvent) -> Result<Event<'_, D, L>> {
-        // INVARIANT: Just given out.
+        // INVARIANT: `raw` is a new reference from this tracker.
         from_err_ptr(raw).map(|raw| Event { raw, tracker: self })
     }
 }
 
 impl<const D: usize, L: Late<D>> Drop for Tracker<D, L> {
     fn drop(&mut self) {
-        // SAFETY: By the type invariant; it is not used any more, and no event borrows it.
+        // SAFETY: By the type invariant; the tracker is no longer used, and no event borrows it.
         unsafe { latency_tracker_destroy(self.raw.as_ptr()) };
     }
 }
 
-/// A reference to an event; returned when it is dropped. Any context.
+/// A reference to an event. Dropping it returns the reference. Any context.
 ///
 /// # Invariants
 ///
@@ -337,7 +332,7 @@ impl<const D: usize, L: Late<D>> Event<'_, D, L> {
         unsafe { latency_tracker_event_is_live(self.tracker.raw.as_ptr(), self.raw.as_ptr()) }
     }
 
-    /// When the event began, in nanoseconds.
+    /// Start of the event, in nanoseconds.
     pub(crate) fn start(&self) -> u64 {
         // SAFETY: By the type invariants.
         unsafe { latency_tracker_event_start(self.tracker.raw.as_ptr(), self.raw.as_ptr()) }

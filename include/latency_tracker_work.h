@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
 /*
- * latency_tracker_work.h: tell latency-tracker which work a program does, from
- * when to when, by a cookie. For programs, in C and C++; nothing to link.
+ * latency_tracker_work.h: mark the start and the end of a program's work for
+ * latency-tracker. A cookie identifies the work. For C and C++ programs; there
+ * is no library to link.
  *
  *	struct latency_tracker_work work;
  *
@@ -11,11 +12,11 @@
  *	... here, in another thread, or in another process:
  *	latency_tracker_work_done(&work, "order 4711", 10);
  *
- * Instances of the tracker tree with end=work follow it, from the interrupt or
- * the timer that has woken the task that begins it; without any, a mark is
- * refused (-ENODEV) and costs a system call. A cookie has 1 to 64 bytes of any
- * kind, except that a newline at its end does not count.
- * Documentation/trackers/tree.md says more.
+ * Instances of the tracker tree with end=work follow the work, starting from the
+ * interrupt or timer that woke the task that begins it. Without such an instance
+ * a mark is refused (-ENODEV) and costs a system call. A cookie is 1 to 64
+ * arbitrary bytes; a newline at its end is ignored.
+ * See Documentation/trackers/tree.md.
  *
  * All functions return 0 or a negative errno. A mark is one write(2): any number
  * of threads may share a struct latency_tracker_work.
@@ -40,7 +41,7 @@ struct latency_tracker_work {
 	int done;
 };
 
-/* Closes it; further marks are refused. */
+/* Closes the files; later marks are refused. */
 static inline void latency_tracker_work_close(struct latency_tracker_work *work)
 {
 	if (work->begin >= 0)
@@ -52,10 +53,10 @@ static inline void latency_tracker_work_close(struct latency_tracker_work *work)
 }
 
 /*
- * For one instance, or for all that wait for work if it is NULL. -ENOENT if the
- * module is not loaded, or the instance does not exist or wait for work;
- * -EACCES or -EPERM for users who may not mark work. If it fails, marks are
- * refused.
+ * Opens the files for marks: those of one instance, or, if it is NULL, of all
+ * instances with end=work. -ENOENT if the module is not loaded, or the instance
+ * does not exist or has another end; -EACCES or -EPERM for users who may not
+ * mark work. After a failure marks are refused.
  */
 static inline int latency_tracker_work_open(struct latency_tracker_work *work,
 					    const char *instance)
@@ -87,7 +88,7 @@ static inline int latency_tracker_work_open(struct latency_tracker_work *work,
 	return error;
 }
 
-/* For the functions below: a mark, in the file of an instance with a word. */
+/* Writes a mark. In the file of one instance, `word` precedes the cookie. */
 static inline int
 latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 			  const char *word, const void *cookie, size_t len)
@@ -104,7 +105,7 @@ latency_tracker_work_mark(const struct latency_tracker_work *work, int fd,
 	return write(fd, line, head + len) < 0 ? -errno : 0;
 }
 
-/* Work begins. -ENODEV if no instance waits, -ENOSPC if one has no more room. */
+/* Marks the start. -ENODEV without an instance, -ENOSPC if one has no room. */
 static inline int
 latency_tracker_work_begin(const struct latency_tracker_work *work,
 			   const void *cookie, size_t len)
@@ -113,7 +114,7 @@ latency_tracker_work_begin(const struct latency_tracker_work *work,
 					 len);
 }
 
-/* It is done. No error if it is not known. */
+/* Marks the end. An unknown cookie is no error. */
 static inline int
 latency_tracker_work_done(const struct latency_tracker_work *work,
 			  const void *cookie, size_t len)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# lib.sh: what the scripts of this directory share: messages, progress, locks, and the places of files.
+# lib.sh: shared by the scripts of this directory: messages, progress, locks, and file locations.
 #
-# Everything that can be made again is in one cache outside the checkout, so that a fresh clone
-# finds it; files that belong to this checkout are in build/.
+# Reproducible files are in one cache outside the checkout, so that a fresh clone finds them; files of this checkout are
+# in build/.
 #
 #   $LT_CACHE/env/KEY/tree        the Debian tree (scripts/env)
 #   $LT_CACHE/env/KEY.LAYER-.../  the same with more packages (scripts/env --with)

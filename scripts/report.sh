@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# report.sh: named results, shared by tests/run and scripts/check. Needs lib.sh, $LOGS, and for `beside`
-# and `several` $JOBS.
+# report.sh: reports named results, for tests/run and scripts/check. Needs lib.sh, $LOGS, and for `beside` and
+# `several` $JOBS.
 
 [ "${BASH_VERSINFO[0]}${BASH_VERSINFO[1]}" -ge 51 ] || die "needs bash 5.1"
 declare -A running=() judges=()

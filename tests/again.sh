@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# again.sh: what tests/run does with a test that failed: a second run, or the next of many (--repeat).
+# again.sh: how tests/run repeats tests: a second run of a failed test, or many runs (--repeat).
 #
-# A test of vm/ or host/ that failed runs once more after all others, alone, in a machine of its own. If it passes then,
-# it counts as passed, and is called flaky: something beside it, or the time of day, decides. Both logs are kept. A flaky
-# test is a bug with a name; a run with more than MOST_FLAKY of them fails.
+# A failed test of vm/ or host/ runs once more after all others, alone, in a machine of its own. If it then passes, it
+# counts as passed and is called flaky: its result depends on other load or on the time of day. Both logs are kept. A
+# flaky test is a bug with a name; a run with more than MOST_FLAKY of them fails.
 #
-# What is a finding at its first sight never runs again: a complaint of the kernel or a crash of the machine (status
-# FINDING, which tests/machines.sh gives), a failure of a build, of `cargo test`, or of the models. Nor does anything
-# with LT_AGAIN=0, and no more than MOST_AGAIN tests do: then the run has failed, whatever they say.
+# Some failures are conclusive, and the test does not run again: a kernel warning or a crash of the machine (status
+# FINDING, from tests/machines.sh), a failure of a build, of `cargo test`, or of the models. With LT_AGAIN=0 no test
+# runs again. At most MOST_AGAIN tests do: if more failed, the run has failed anyway.
 #
-# After the deadline (LT_DEADLINE) a second run decides whether the whole run has failed, so it is made; but not if more
-# than MOST_FLAKY tests failed, since then it has failed in any case. So a run of .ci/run, whose deadline is after 70
-# minutes, ends after that with the tests that are running and at most MOST_FLAKY others. Each of these takes a few
-# minutes, and the whole stays under 90 minutes, unless one hangs until its time limit.
+# A second run can decide the whole run, so it is made even after the deadline (LT_DEADLINE), unless more than
+# MOST_FLAKY tests failed. So .ci/run, whose deadline is at 70 minutes, finishes only the running tests and at most MOST_FLAKY
+# second runs after that. Each takes a few minutes, and the whole run stays under 90 minutes, unless a test hangs until
+# its time limit.
 #
 # Needs lib.sh, report.sh, machines.sh and plan.sh.
 
@@ -23,8 +23,8 @@ MOST_AGAIN=12
 declare -A first_failures=()
 failed_once=()
 
-# follow_up NAME: what comes after this test is decided here: with --repeat it is counted; if it fails, it runs again, by
-# `second_run` of tests/run.
+# follow_up NAME: choose the function that judges this test: with --repeat it counts failures; otherwise a failed test
+# runs again, by `second_run` of tests/run.
 follow_up() {
 	if [ -n "$repeat" ]; then
 		judges[$1]=repeated_verdict
@@ -33,7 +33,7 @@ follow_up() {
 	fi
 }
 
-# kept LOG: where the logs of a first failure stand while the test runs again.
+# kept LOG: print where the log of the first failure is kept while the test runs again.
 kept() {
 	case $1 in
 		*/output.log) echo "${1%/output.log}.first/output.log" ;;
@@ -41,16 +41,16 @@ kept() {
 	esac
 }
 
-# reason LOG STATUS: why a test failed, in one line.
+# reason LOG STATUS: print why a test failed, in one line.
 reason() {
 	local line
 	line=$(grep -aE '^(FAIL: |vm: time is up)' "$1" | tail -n 1 || :)
 	[ -n "$line" ] || line=$(grep -av '^ *$' "$1" | tail -n 1 || :)
 	line=${line#FAIL: }
 	line=${line#vm: }
-	# not what a terminal would take for a command
+	# no escape sequences
 	line=$(tr -cd '[:print:]' <<<"${line:0:160}")
-	# `timeout` says nothing
+	# `timeout` prints nothing
 	case $line$2 in
 		124|137) line='time is up' ;;
 		"$2") line="exit status $2" ;;
@@ -58,7 +58,7 @@ reason() {
 	echo "$line"
 }
 
-# first_verdict NAME STATUS SECONDS LOG CPU: as `verdict`, of a test that may run again.
+# first_verdict NAME STATUS SECONDS LOG CPU: judge the first run of a test: `verdict`, or note it for a second run.
 first_verdict() {
 	local to
 	to=$(kept "$4")
@@ -78,7 +78,7 @@ first_verdict() {
 	excerpt "$to"
 }
 
-# second_verdict NAME STATUS SECONDS LOG CPU: as `verdict`, of a test that runs again.
+# second_verdict NAME STATUS SECONDS LOG CPU: judge the second run: flaky, or `verdict`.
 second_verdict() {
 	local first
 	first=$(kept "$4")
@@ -90,13 +90,13 @@ second_verdict() {
 		printf '    The log of the first run: %s, of the second: %s\n' "$first" "$4"
 		return
 	fi
-	# what can be skipped now could have been skipped before
+	# the first run did not skip it, so this is a failure
 	[ "$2" -ne 77 ] || echo "It was skipped when it ran again." >>"$4"
 	printf '%s: twice, first %s; its log: %s\n' "$1" "${first_failures[$1]}" "$first"
 	verdict "$1" 1 "${@:3}"
 }
 
-# run_again: the second run of each test that failed, one by one.
+# run_again: run the noted tests a second time, one by one.
 run_again() {
 	local name results=$LOGS/again.results
 	reap_all
@@ -123,20 +123,20 @@ run_again() {
 
 declare -A runs_of=() failures_of=()
 
-# logs_of ROUND: where its logs are.
+# logs_of ROUND: print the directory of its logs.
 logs_of() { echo "$LOGS${repeat:+/repeat/$1}"; }
 
-# round ROUND COMMAND...: COMMAND, with the logs of this round.
+# round ROUND COMMAND...: run COMMAND with the log directory of this round.
 round() { LOGS=$(logs_of "$1") "${@:2}"; }
 
-# repeated_verdict NAME STATUS SECONDS LOG CPU: as `verdict`, of one of many runs of a test.
+# repeated_verdict NAME STATUS SECONDS LOG CPU: judge one of many runs, and count it.
 repeated_verdict() {
 	runs_of[$1]=$((${runs_of[$1]:-0} + ($2 != NO_TIME)))
 	case $2 in 0|77|"$NO_TIME") ;; *) failures_of[$1]+=" $2:$4" ;; esac
 	verdict "$@"
 }
 
-# repetition: how often each test failed.
+# repetition: print how often each test failed.
 repetition() {
 	local name log logs status
 	[ ${#runs_of[@]} -gt 0 ] || die "nothing of vm/ or host/ has a name like that; see $0 --list, and LT_LONG=1 $0 --list for what make test-long adds"

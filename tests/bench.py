@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 
-"""What the tests of `latency-tracker bench` share, inside the virtual machine.
+"""Helpers of the `latency-tracker bench` tests, inside the virtual machine.
 
 usage: bench.py report FILE WORD...   FILE is what --json printed: do its invariants hold, and what the words say?
        bench.py tasks                 policy, priority and CPUs of each task

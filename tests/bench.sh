@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# bench.sh: how `latency-tracker bench` is watched and how it ends, for tests inside the virtual machine. Sourced after
-# lib.sh.
+# bench.sh: watches `latency-tracker bench` and ends it, for tests inside the virtual machine. Sourced after lib.sh.
 
 helper() { python3 /lt/tests/bench.py "$@"; }
 

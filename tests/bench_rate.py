@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 
-"""Does what `latency-tracker bench rate --json` printed hold together, and is it what the words say?
+"""Checks that the output of `latency-tracker bench rate --json` is consistent, and matches the arguments.
 
 usage: bench_rate.py FILE WORD...   kind=KIND, verdict=WORD of each mode, modes=N, events=N made in each run;
                                     lossless: no run lost anything; lossy: each run did, and LTTng and the trace say so

@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # demo.sh: the demonstration, inside the virtual machine (scripts/demo). It also checks what it shows: it
-# fails if there is an alert too few or too many, an event is lost, or a captured alert is not explained. The
-# machine's clock counts instructions, so that no request is late because the host was busy.
+# fails if the number of alerts is wrong, an event is lost, or a captured alert is not explained. The machine's clock
+# counts instructions, so that no request is late because the host was busy.
 
 . /lt/tests/lib.sh
 . /lt/tests/block.sh

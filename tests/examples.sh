@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# examples.sh: the examples of a page of Documentation, to be run as they would be pasted. Sourced after lib.sh.
+# examples.sh: runs the examples of a page of Documentation as if they were pasted. Sourced after lib.sh.
 #
 # An example is, in an indented block,
 #
-#   - a line that starts with `# `, the prompt, and a command (COMMANDS), with the lines that continue it by a backslash;
+#   - a line that starts with `# `, the prompt, and a command (COMMANDS), with its continuation lines;
 #   - or the whole block, if its first word is a command and no line has a prompt.
 #
 # Everything else is output, or text.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Fails each allocation of what user space can request of the module, one after another (vm/fault-injection)."""
+"""Fails each allocation of each operation that user space can request of the module (vm/fault-injection)."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ import sys
 
 LT = "/proc/latency_tracker"
 MOST = 2000
-# one allocation, which the kernel may do without; or as many as it tries one after another
+# fail one allocation, without which the kernel may manage; or several in a row, with all fallbacks
 COUNTS = (1, 8)
 faults = os.open("/proc/lt_faults", os.O_RDWR)
 
@@ -17,7 +17,7 @@ def fail(text):
 
 
 def with_faults(nth, count, action):
-    """Does it with allocations failing; returns its result or OSError, and how many failed."""
+    """Runs the action with failing allocations; returns its result or OSError, and how many failed."""
     arm, disarm = f"{nth} {count}".encode(), b"0 0"
     os.pwrite(faults, arm, 0)
     try:
@@ -29,7 +29,7 @@ def with_faults(nth, count, action):
 
 
 def each(what, action, undo, state, before_each=lambda: None):
-    """Does it with its first allocation failing, its second, ... until none is left to fail."""
+    """Runs the action with its first allocation failing, then its second, and so on, until none fails."""
     most_refused = 0
     for count in COUNTS:
         refused = survived = 0
@@ -49,7 +49,7 @@ def each(what, action, undo, state, before_each=lambda: None):
             undo(result)
             if failed == 0:
                 break
-            # done in another way: smaller, or with less
+            # it used a fallback: a smaller allocation, or less memory
             survived += 1
         else:
             fail(f"{what}: no end after {MOST} allocations")
@@ -70,7 +70,7 @@ def instances():
     return sorted(os.listdir(LT)), open(f"{LT}/control").read()
 
 
-# Opened before: that system call is not ours to fail.
+# Opened before: allocations of that open(2) must not fail.
 control_fd = os.open(f"{LT}/control", os.O_WRONLY)
 write = lambda line: os.write(control_fd, line)
 
@@ -118,7 +118,7 @@ for name in ("trackers", "version", "control", "here/stats", "here/histogram", "
     each(f"reading {name}", lambda: os.read(holder[0], 65536), lambda _: None, instances, reopen)
     os.close(holder.pop())
 
-# A removal must not need memory that is not there.
+# A removal must not depend on memory.
 def remove(_=None):
     if "gone" in os.listdir(LT):
         control("-gone")

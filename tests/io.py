@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Input and output of all classes that the tracker `io` has, for tests inside the virtual machine.
+"""Performs I/O of all classes of the tracker `io`, for tests inside the virtual machine.
 
 usage: io.py mix GATE DISK ROUNDS       opens GATE, a FIFO, which waits until its other end is opened; then
                                         reads, writes, syncs, opens and closes in many ways, in two processes

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Tasks that are late for a known cause, each of a name of its own, for tests inside the virtual machine.
+"""Tasks that are late for a known cause, each with its own name, for tests inside the virtual machine.
 
 usage: late.py hog            victim is woken, and has to wait, as hog has a real-time priority
        late.py preempt        victim runs, and is preempted by hog, which has a real-time priority

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# lib.sh: what the tests inside the virtual machine share. The first line of each is `. /lt/tests/lib.sh`.
+# lib.sh: shared by the tests inside the virtual machine. The first line of each is `. /lt/tests/lib.sh`.
 #
 # A test passes if it exits 0 and the kernel did not complain; 77 skips it.
 

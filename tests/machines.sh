@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# machines.sh: what tests/run and tests/run-debug share: reading the heads of tests, making the parts of their machines,
-# and running several tests in one machine, as tests/run does. Needs lib.sh, report.sh, $TESTS and $LOGS, and for
-# running tests plan.sh.
+# machines.sh: shared by tests/run and tests/run-debug: reads the heads of tests, makes the parts of their machines, and
+# runs several tests in one machine. Needs lib.sh, report.sh, $TESTS and $LOGS, and plan.sh to run tests.
 
 declare -A prepared=()
 # The exit status of a test during which the kernel complained or the machine crashed; no test has it of its own.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=bash
 #
-# plan.sh: which tests a run of tests/run has, in which order they start, and how long it may start new ones. The head of
-# tests/run explains the settings. Needs lib.sh, report.sh, machines.sh and $TESTS.
+# plan.sh: selects the tests of a run of tests/run, their order, and the time until which new ones may start. The head
+# of tests/run explains the settings. Needs lib.sh, report.sh, machines.sh and $TESTS.
 
 # Names of the tests of the engine, on which everything else is built.
 ENGINE='engine-*|stress|kunit|loom|structures'

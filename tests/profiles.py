@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Checks what `latency-tracker profile` says of files, from these and from nothing else.
+"""Checks the results of `latency-tracker profile` for files, computed from these files alone.
 
 usage: profiles.py compared BEFORE AFTER REPORT    REPORT, of `compare --json`, has the statistic, the degrees of
                                                    freedom, the probability and the shares that the files give

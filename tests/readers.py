@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""What tests/vm/readers.sh does with the files of alerts; each function is one promise.
+"""Reads the files of alerts for tests/vm/readers.sh; each function checks one promise.
 
 Runs inside the virtual machine, with the module loaded and a disk /dev/slow whose
 requests take 20 ms.

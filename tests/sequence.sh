@@ -7,7 +7,7 @@
 # usage: sh sequence.sh PATIENCE [LEAKS]   how many times longer than a test says its waits may take; the name
 #                                          under which leaks are reported
 #
-# Marks where each begins and ends, and when it has been tidied away, in the output and in the kernel's log:
+# Marks where each test begins and ends, and when its cleanup is done, in the output and in the kernel's log:
 #
 #     lt-test: NAME begins
 #     lt-test: NAME ended STATUS SECONDS TAINT      TAINT: what the kernel got in the test

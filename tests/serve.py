@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""A server that answers in all the ways that there are, for tests inside the virtual machine.
+"""A server that answers by every system call that can send, for tests inside the virtual machine.
 
 usage: serve.py CLIENTS MS [WAY...]   threads and processes that serve CLIENTS clients at a time for each way, and
                                       each of the sockets below; one that is to take time takes MS to the first byte

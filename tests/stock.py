@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Instances that start while tasks fall asleep, wake and run: nothing is pending of a task that has run since.
+"""Starts instances while tasks fall asleep, wake and run: no task that has run since may be pending.
 
 usage: stock.py ROUNDS INSTANCE:TRACKER[,KEY=VALUE...]...
 

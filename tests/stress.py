@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""What tests/vm/stress.sh does; see there.
+"""The load of tests/vm/stress.sh, which describes it.
 
     workers     make requests, each on a CPU of its own while that is online
     lt_stress   kernel threads on an engine of their own

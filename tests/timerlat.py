@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""Compares what the tracer timerlat, or rtla, has measured with the alerts of the tracker tree.
+"""Compares the measurements of timerlat or rtla with the alerts of the tracker tree.
 
 usage: timerlat.py samples PERIOD LATE TRACE SWITCHES            one by one: TRACE is the tracer's, by the clock mono
        timerlat.py histogram LATE HISTOGRAM SWITCHES RETURNS     by rank: HISTOGRAM is what `rtla timerlat hist -u` prints

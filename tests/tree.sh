@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# tree.sh: a task that waits as lt_causes.ko makes it, and the chains that an instance `t` of the tracker tree must
-# report then, for tests inside the virtual machine. Sourced after lib.sh and sched.sh, where the module is loaded; loads
+# tree.sh: lets a task wait for each cause of lt_causes.ko, and has the paths that an instance `t` of the tracker tree
+# must report, for tests inside the virtual machine. Sourced after lib.sh and sched.sh, where the module is loaded; loads
 # lt_causes, and keeps this shell away from CPU 1.
 
 /usr/bin/taskset -p 1 $$ >/dev/null

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# witness.sh: a full trace of a workload by ftrace, beside the alerts of an instance that has seen the same, for tests
-# inside the virtual machine that compare the two (lt-witness). Sourced after lib.sh, block.sh and sched.sh.
+# witness.sh: records a full ftrace trace of a workload and the alerts of an instance at the same time, for tests inside
+# the virtual machine that compare the two (lt-witness). Sourced after lib.sh, block.sh and sched.sh.
 
 TRACE=/sys/kernel/tracing
 

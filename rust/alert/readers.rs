@@ -28,7 +28,7 @@ static READERS: Readers = Readers::new();
 struct Readers {
     /// The first word of each [`Owner`], which has its ids and its start time; 0 if unused.
     slots: [Atomic<u64>; SLOTS],
-    /// The position of the next one.
+    /// The slot to replace next.
     next: Atomic<u64>,
 }
 

@@ -20,7 +20,7 @@ pub(crate) mod actor;
 pub(crate) enum Reason {
     /// The delay was longer than the threshold.
     Threshold = 0,
-    /// The end had not come after the timeout.
+    /// The operation had not ended within the timeout.
     Timeout = 1,
     /// The end of an event that had timed out.
     Late = 2,
@@ -100,7 +100,7 @@ impl Owner {
     /// began at `began`.
     ///
     /// An id belongs to one task at a time, so a task that has it and started before the operation
-    /// is the owner. `began` may be a moment after the true begin, when it was moved to a later
+    /// is the owner. `began` may be later than the true start, if it was moved to a later
     /// step; if the id has passed to another task in just that moment, `start_mark` shows it, except
     /// in one case in a million.
     pub(crate) fn is_task_started_at(&self, time: u64, began: u64) -> bool {

@@ -27,7 +27,7 @@ use crate::sys::{
 use core::array;
 use kernel::prelude::*;
 
-/// The words of a record; record.rs says what they mean.
+/// Number of words of a record, which record.rs defines.
 pub(crate) const WORDS: usize = 32;
 
 /// A record as the ring keeps it.
@@ -35,7 +35,7 @@ pub(crate) type Words = [u64; WORDS];
 
 struct Slot {
     version: Atomic<u64>,
-    /// The last alert number that found this slot taken.
+    /// The highest number of an alert that was lost because this slot was taken.
     skipped: Atomic<u64>,
     words: [Atomic<u64>; WORDS],
 }
@@ -58,10 +58,7 @@ pub(crate) struct Ring {
 
 /// The result of reading an alert by its number.
 #[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "it is looked at where it is made"
-)]
+#[expect(clippy::large_enum_variant, reason = "callers match on it at once")]
 pub(crate) enum Read {
     /// The alert.
     Ready(Words),
@@ -104,7 +101,7 @@ impl Ring {
         fill: impl FnOnce(u64) -> Words,
         tail: &[u64],
     ) -> core::result::Result<u64, u64> {
-        // Relaxed: a number is only a number, the version orders the words.
+        // Relaxed: the version orders the words; the number alone orders nothing.
         let number = self.head.fetch_add(1, Relaxed) + 1;
         let slot = self.slot(number);
         let version = slot.version.load(Relaxed);
@@ -117,7 +114,7 @@ impl Ring {
                 .is_err()
         {
             // The highest number stays, in whatever order the losers come to write theirs.
-            // Relaxed: the reader compares numbers, nothing hangs on it.
+            // Relaxed: the reader only compares numbers.
             let mut last = slot.skipped.load(Relaxed);
             while last < number {
                 match slot.skipped.cmpxchg(last, number, Relaxed) {

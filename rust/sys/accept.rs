@@ -153,7 +153,7 @@ fn probes<T: Observer>() -> [Probe<'static, T>; 1] {
     [unsafe { probe!(sock_send_length: sent::<T>) }]
 }
 
-/// What this kernel lacks for it, if anything.
+/// The first required feature that this kernel lacks, if any.
 pub(crate) fn missing<T: Observer>() -> Option<&'static CStr> {
     fprobe::missing().or_else(|| tracepoint::missing(probes::<T>()))
 }

@@ -25,7 +25,7 @@ pub(crate) struct Request<'a> {
     raw: &'a kernel::types::Opaque<bindings::request>,
 }
 
-/// What a request asks for.
+/// The operation of a request.
 pub(crate) struct Operation {
     /// The whole disk, in the kernel's `MKDEV` encoding; 0 without a disk.
     pub(crate) dev: u32,
@@ -37,7 +37,7 @@ pub(crate) struct Operation {
     pub(crate) bytes: u32,
 }
 
-/// Which way a request moves data.
+/// The direction of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Transfer {
     /// From the disk.
@@ -161,17 +161,17 @@ pub(crate) fn check(dev: u32) -> Result {
 pub(crate) trait Observer: Target {
     /// The submitter has created the request; not called for the block layer's own requests.
     fn created(&self, rq: &Request<'_>);
-    /// It enters the I/O scheduler or a queue.
+    /// The request enters the I/O scheduler or a queue.
     fn inserted(&self, rq: &Request<'_>);
-    /// It is issued to the driver.
+    /// The request is issued to the driver.
     fn issued(&self, rq: &Request<'_>);
     /// The driver has returned it; it will be issued again.
     fn requeued(&self, rq: &Request<'_>);
-    /// It has become part of another request and will not complete.
+    /// The request has become part of another request and will not complete.
     fn merged(&self, rq: &Request<'_>);
     /// `bytes` of it are complete.
     fn completed(&self, rq: &Request<'_>, bytes: u32);
-    /// It is returned to the block layer, mostly after its completion.
+    /// The request is returned to the block layer, usually after its completion.
     fn done(&self, rq: &Request<'_>);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What differs between the versions of Linux that this module is built for: 7.2 and 7.3.
+//! Differences between the versions of Linux that this module supports: 7.2 and 7.3.
 //!
 //! Where the kernel has a `CONFIG_` for the difference, it decides. The C part sees the types of
 //! the kernel's variables and asserts what is said here about them (rust/sys/helpers.c).

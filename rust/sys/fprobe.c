@@ -84,7 +84,7 @@ bool lt_fprobe_possible(void)
 	return IS_ENABLED(CONFIG_FPROBE);
 }
 
-/* One for each of task, softirq, hardirq and NMI, which nest in this order. */
+/* A flag for each of task, softirq, hardirq and NMI, which nest in this order. */
 static DEFINE_PER_CPU(bool[4], lt_inside);
 
 notrace bool lt_fprobe_enter(void)
@@ -207,7 +207,7 @@ static_assert(!offsetof(struct lt_slot, fp));
 static_assert(!offsetof(struct lt_fprobe, fp));
 static_assert(!offsetof(struct lt_calls, fp));
 
-/* Those with an exit handler that are not registered. */
+/* Unregistered slots with an exit handler. */
 static struct lt_slot *lt_slots;
 static DEFINE_MUTEX(lt_slots_lock);
 

@@ -49,7 +49,7 @@ use kernel::{
 
 pub(crate) mod calls;
 
-/// One call of a function, at its entry or its return.
+/// A call of a function, at its entry or its return.
 pub(crate) struct Call<'a> {
     /// The address of the function.
     pub(crate) function: u64,
@@ -104,7 +104,7 @@ pub(crate) trait Observer<S>: Target {
     fn within_ourselves(&self, guard: &PreemptGuard);
 }
 
-/// Which events of a function are followed.
+/// The events of a function that are followed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum What {
     /// Its calls and its returns.
@@ -197,7 +197,7 @@ unsafe extern "C" fn returned<S, F: Observer<S>>(
     }
 }
 
-/// What fprobe calls at the entry of a function.
+/// The entry handler of an fprobe.
 type Entry = unsafe extern "C" fn(
     *mut helpers::fprobe,
     c_ulong,
@@ -360,7 +360,7 @@ pub(crate) fn unload() {
     unsafe { helpers::lt_fprobe_unload() };
 }
 
-/// What this kernel lacks to follow functions, if anything.
+/// The first feature that this kernel lacks to follow functions, if any.
 pub(crate) fn missing() -> Option<&'static CStr> {
     // SAFETY: No requirements.
     let is_possible = unsafe { helpers::lt_fprobe_possible() };

@@ -14,7 +14,7 @@
 /* The longest text of the parameter `measure`, with its end. */
 #define LT_MEASURE_TEXT 128
 
-/* What a section took: between lt_measure_begin() and lt_measure_end(). */
+/* Cost of the section between lt_measure_begin() and lt_measure_end(). */
 struct lt_sample {
 	u64 cycles;
 	u64 events[LT_MEASURE_EVENTS];

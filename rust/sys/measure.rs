@@ -35,7 +35,7 @@ pub(crate) trait Meter: Send + Sync {
     fn take(&self, guard: &PreemptGuard, has_changed: bool, values: Option<&Values>);
 }
 
-/// What probes are called with.
+/// The data that probes are called with.
 pub(crate) trait Target: Send + Sync + 'static {
     /// The meter of the probe that is about to be attached to this tracepoint or function; `None`
     /// if it is not to be measured. Sleeps.
@@ -77,7 +77,7 @@ pub(crate) fn around<R>(
     })
 }
 
-/// What the parameter `measure` of the module says.
+/// Value of the module parameter `measure`.
 pub(crate) fn parameter() -> &'static CStr {
     // SAFETY: A C string that does not change once the module is loaded.
     unsafe { CStr::from_ptr(bindings::lt_measure_text().cast()) }
@@ -88,7 +88,7 @@ pub(crate) fn parameter() -> &'static CStr {
 pub(crate) enum Missing {
     /// This machine has no such counter.
     Absent,
-    /// Others use all counters.
+    /// All counters are in use by others.
     Busy,
     /// The error of the kernel.
     Error(i32),

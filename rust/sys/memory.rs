@@ -120,7 +120,7 @@ impl<T> Drop for NodeSlice<T> {
     }
 }
 
-/// One value for each possible CPU, in the kernel's per-CPU memory, which is on the CPU's node.
+/// A value for each possible CPU, in the kernel's per-CPU memory, which is on the CPU's node.
 ///
 /// # Invariants
 ///

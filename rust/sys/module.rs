@@ -79,7 +79,7 @@ impl fmt::Display for Owner {
 
 /// Notified when a module is unloaded.
 pub(crate) trait Watcher: Send + Sync + 'static {
-    /// It has run its exit function, and its memory is about to be freed. Sleeps.
+    /// The module has run its exit function, and its memory is about to be freed. Sleeps.
     fn gone(&self, module: usize);
 }
 

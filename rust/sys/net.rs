@@ -45,7 +45,7 @@ use kernel::{
 /// The pointer is valid.
 pub(crate) struct Packet(NonNull<bindings::sk_buff>);
 
-/// What is known of a packet when it is received.
+/// Properties of a packet at its reception.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Received {
     /// The name of the device, 16 bytes padded with NUL.
@@ -68,7 +68,7 @@ impl Packet {
         self.0.as_ptr() as u64
     }
 
-    /// What is known of it.
+    /// Properties of the packet.
     pub(crate) fn describe(&self) -> Received {
         let mut out = MaybeUninit::<helpers::lt_packet>::zeroed();
         // SAFETY: The packet is valid by the type invariant, and has a device while it is received;
@@ -93,9 +93,9 @@ impl Packet {
 pub(crate) enum End {
     /// Data of it were copied to user space, for the first time.
     Copied,
-    /// It was consumed: it has done what it was for.
+    /// The packet was consumed: normal end of its processing.
     Consumed,
-    /// It was dropped, for a reason (`enum skb_drop_reason`), at an address.
+    /// The packet was dropped, for a reason (`enum skb_drop_reason`), at an address.
     Dropped { reason: u32, location: u64 },
 }
 

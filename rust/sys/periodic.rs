@@ -57,7 +57,7 @@ impl Drop for PeriodicQueue {
     }
 }
 
-/// What the callbacks are passed.
+/// Data passed to the callbacks.
 struct Shared<T> {
     target: Arc<T>,
     /// Used by [`locked`] only.

@@ -88,9 +88,9 @@ pub(crate) trait Records: Send {
     fn show(&self, nth: usize, is_trusted: bool, out: &SeqFile);
 }
 
-/// What a [`Stream`] has for a reader.
+/// The next step of a reader of a [`Stream`].
 pub(crate) enum Step {
-    /// Something was appended.
+    /// Data was appended.
     Data,
     /// Nothing yet.
     Wait,
@@ -98,7 +98,7 @@ pub(crate) enum Step {
     End,
 }
 
-/// Where a reader of a [`Stream`] can be moved to.
+/// A position to which a reader of a [`Stream`] can seek.
 #[derive(Clone, Copy)]
 pub(crate) enum Seek {
     /// The oldest that is still there.

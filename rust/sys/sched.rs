@@ -154,7 +154,7 @@ impl State {
     }
 }
 
-/// As the tracepoint shows it.
+/// Prints the state as the tracepoint does.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // From the most to the least significant, as the kernel does.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Where another task is inside the kernel: its stack as addresses, which symbol.rs names.
+//! The kernel stack of another task, as addresses, which symbol.rs resolves to names.
 //!
 //! C headers: [`include/linux/pid.h`](srctree/include/linux/pid.h),
 //! [`include/linux/stacktrace.h`](srctree/include/linux/stacktrace.h)

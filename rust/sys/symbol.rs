@@ -10,7 +10,7 @@
 //!
 //! # Contexts
 //!
-//! Where text is generated: never a probe.
+//! Only where text is generated, never in a probe.
 
 use crate::{sys::bindings as helpers, text::Escaped};
 use kernel::{

@@ -93,16 +93,16 @@ pub(crate) trait Observer: Target {
     /// Whether the tasks are followed, too: [`Observer::renamed`] and the functions after it.
     const TASKS: bool;
 
-    /// It makes the call with this number, see [`Registers::number`]. Preemption is on.
+    /// The task makes the call with this number, see [`Registers::number`]. Preemption is on.
     fn entered(&self, registers: &Registers<'_>, number: i64);
 
-    /// It returns from one. Preemption is on.
+    /// The task returns from a call. Preemption is on.
     fn left(&self, registers: &Registers<'_>, ret: i64);
 
-    /// It executes another program, and its thread id has changed from `old`.
+    /// The task executes another program, and its thread id has changed from `old`.
     fn renamed(&self, _guard: &PreemptGuard, _old: u32) {}
 
-    /// It exits.
+    /// The task exits.
     fn exited(&self, _guard: &PreemptGuard) {}
 
     /// Whether [`Observer::switched_in`] is called.

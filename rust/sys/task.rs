@@ -4,7 +4,7 @@
 //!
 //! C header: [`include/linux/sched.h`](srctree/include/linux/sched.h)
 //!
-//! What is read may be changing; it is read once, as `READ_ONCE` would, without calling C.
+//! Fields may change while they are read. Each is read once, as `READ_ONCE` would, without calling C.
 
 use crate::sys::bindings as helpers;
 use core::{
@@ -156,7 +156,7 @@ mod called {
     }
 }
 
-/// What the CPU is doing, at the innermost level.
+/// The innermost context of the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Context {
     #[default]

@@ -33,7 +33,7 @@ pub(crate) fn may_be_waking(_: &PreemptGuard) -> bool {
     callbacks != 0
 }
 
-/// What happens after [`Handle::queue`] and [`Handle::arm`].
+/// Callbacks for [`Handle::queue`] and [`Handle::arm`].
 pub(crate) trait Callbacks: Send + Sync + 'static {
     /// Runs in hard interrupt context, on PREEMPT_RT in a thread.
     fn on_irq_work(&self, handle: &Handle);

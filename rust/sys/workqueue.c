@@ -17,7 +17,7 @@
 /* WQ_NAME_LEN of kernel/workqueue.c. */
 #define LT_WQ_NAME 32
 
-/* Where a pool_workqueue has its workqueue, and a workqueue its name. */
+/* Offsets of the workqueue in a pool_workqueue, and of the name in a workqueue. */
 static u32 lt_pwq_wq;
 static u32 lt_wq_name;
 /* Both are known. */
@@ -112,7 +112,7 @@ notrace u64 lt_work_function(const struct work_struct *work)
 	return (unsigned long)READ_ONCE(work->func);
 }
 
-/* It has been queued and not been taken: it is on a list, not on a timer. */
+/* Whether a work is queued and not taken yet: on a list, not on a timer. */
 notrace bool lt_work_is_listed(const struct work_struct *work)
 {
 	const long listed = BIT(WORK_STRUCT_PENDING_BIT) |

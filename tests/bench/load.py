@@ -1,12 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""load: makes a trace of a busy kernel that never ran, of any size.
+"""load: generates a synthetic trace of a busy kernel, of any size.
 
 usage: load.py DIRECTORY MEGABYTES
 
 In DIRECTORY/kernel are metadata (CTF 2) and one stream for each of four CPUs, as LTTng lays them out. Threads in pairs
-wake each other, call the system, sleep for timers and are preempted; of ten events, about one is a switch, and four say
-nothing about threads. The same size gives the same trace.
+wake each other, make system calls, sleep for timers and are preempted; of ten events, about one is a switch, and four
+do not concern threads. The same size gives the same trace.
 """
 
 import heapq
@@ -87,7 +87,7 @@ def metadata():
 
 
 class Cpu:
-    """A CPU at the moment, and its stream."""
+    """The state of a CPU, and its stream."""
 
     def __init__(self, index, directory):
         self.index, self.now, self.current, self.ready = index, 1_000_000_000 + index, 0, deque()
@@ -96,7 +96,7 @@ class Cpu:
         self.size = HEADER
 
     def event(self, kind, payload):
-        """Something happens."""
+        """Writes an event."""
         event = HEAD.pack(kind, self.now & 0xffffffff, self.current, self.current, NAMES[self.current]) + payload
         if self.size + len(event) > PACKET:
             self.close()
@@ -105,7 +105,7 @@ class Cpu:
         self.now += random.randrange(200, 3000)
 
     def close(self):
-        """The packet ends."""
+        """Ends the packet."""
         head = struct.pack("<I16sIQ6QI", 0xc1fc1fc1, UUID, 0, self.index, self.begin, self.now, 8 * self.size,
                            8 * PACKET, self.sequence, 0, self.index)
         self.file.write((head + b"".join(self.packet)).ljust(PACKET, b"\0"))
@@ -114,7 +114,7 @@ class Cpu:
         self.written += PACKET
 
     def switch(self, state):
-        """The thread stops, and the next one runs."""
+        """Switches to the next thread."""
         following = self.ready.popleft() if self.ready else 0
         self.event(SWITCH, SWITCHED.pack(NAMES[self.current], self.current, 20, state, NAMES[following], following, 20))
         self.current = following
@@ -130,7 +130,7 @@ NAMES = [b"swapper"] + [b"load-%d" % (tid // 2) for tid in range(1, THREADS + 1)
 
 
 class Load:
-    """All CPUs, and the threads that sleep."""
+    """All CPUs and the sleeping threads."""
 
     def __init__(self, directory):
         self.cpus = [Cpu(i, directory) for i in range(CPUS)]
@@ -140,14 +140,14 @@ class Load:
             self.cpus[tid % CPUS].ready.append(tid)
 
     def wake(self, cpu, tid):
-        """That thread goes on, on its CPU."""
+        """Wakes a thread on its CPU."""
         home = self.cpus[tid % CPUS]
         cpu.event(WAKING, WOKEN.pack(NAMES[tid], tid, 20, home.index))
         self.asleep.discard(tid)
         home.ready.append(tid)
 
     def due(self, cpu):
-        """The timers of which the time has come."""
+        """Expires the timers that are due."""
         cpu.event(TIMER, PAIR.pack(1, cpu.now))
         while self.timers and self.timers[0][0] <= cpu.now:
             self.wake(cpu, heapq.heappop(self.timers)[1])
@@ -157,7 +157,7 @@ class Load:
             cpu.event(SOFTIRQ_END, b"\x09")
 
     def go(self, cpu):
-        """A thread's turn, or a wait for one."""
+        """Runs a thread for a while, or idles."""
         if self.timers and (cpu.current == 0 or random.random() < 0.1):
             if cpu.current == 0 and not cpu.ready:
                 cpu.now = max(cpu.now, min(self.timers[0][0], cpu.now + 1_000_000))

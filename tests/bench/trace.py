@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0 OR MIT
-"""trace: how fast lt-ctf and babeltrace2 decode the same trace, to nothing.
+"""trace: how fast lt-ctf and babeltrace2 decode the same trace, without output.
 
 usage: trace.py LT-CTF TRACE DIRECTORY ROUNDS
 
-Both take turns, and the best round of each counts: processor time, user and system, of one thread. In DIRECTORY
-the first packets of the trace become one of a hundred times as many streams, to be merged.
+The programs take turns, and the best round of each counts: processor time, user and system, of one thread. A second
+trace, in DIRECTORY, has the first packets of each stream 100 times, to measure the merging of many streams.
 Prints `result` rows for report.py.
 """
 
@@ -41,7 +41,7 @@ def cut(path, limit):
     with open(path, "rb") as file:
         data = file.read(16 << 20)
     at = 0
-    # header: magic, UUID, stream, instance; context: begin, end, content, total, all of 8 bytes
+    # header: magic, UUID, stream, instance; context: begin, end, content, total, of 8 bytes each
     while at < limit and at + 64 <= len(data):
         total = struct.unpack_from("<Q", data, at + 32 + 24)[0] // 8
         if total == 0 or at + total > len(data):
@@ -51,7 +51,7 @@ def cut(path, limit):
 
 
 def copies(trace, directory):
-    """One trace of many streams, from the start of one of few."""
+    """Writes a trace with COPIES streams for each stream of `trace`."""
     kernel = os.path.join(trace, "kernel")
     os.makedirs(directory)
     shutil.copy(os.path.join(kernel, "metadata"), directory)
@@ -68,7 +68,7 @@ def copies(trace, directory):
 
 
 def compare(what, lt_ctf, trace, rounds):
-    """Decodes it in turns; prints the rows."""
+    """Decodes the trace with each program in turn, and prints the rows."""
     ways = {
         "count": [lt_ctf, "count", trace],
         "fields": [lt_ctf, "fields", trace],

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# scripts/check-words rejects each of its phrases, with file, line and what to write instead, and accepts plain English.
+# scripts/check-words rejects each of its phrases, prints file, line and a replacement, and accepts plain English.
 # timeout: 20
 
 set -euo pipefail
@@ -17,7 +17,7 @@ expect() {
 	{ echo 'A plain line.'; cat; } >file
 	"$top/scripts/check-words" file >said || got=rejected
 	[ "$got" = "$1" ] || { echo "expected this to be $1:"; cat file said; exit 1; }
-	[ "$got" = accepted ] || grep -qE '^file:2: "[^"]+": .' said || { echo "not with its place:"; cat said; exit 1; }
+	[ "$got" = accepted ] || grep -qE '^file:2: "[^"]+": .' said || { echo "no file and line:"; cat said; exit 1; }
 }
 
 # one line for each of its phrases

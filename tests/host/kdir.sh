@@ -17,15 +17,15 @@ release=$("$LT_TOP/scripts/kernel-tree" --release stock)
 tree=$("$LT_TOP/scripts/kernel-tree" stock)
 [ -f "$LT_BUILD/$release/Module.symvers" ] || "$LT_TOP/scripts/build-module" stock
 
-# A build directory with all but one of what it takes.
+# A build directory that lacks one required part at a time.
 kdir=$work/linux
 mkdir -p "$kdir"/{rust,include/config}
 touch "$kdir"/{rust/libkernel.rmeta,Module.symvers}
 echo 1.2.3-mine >"$kdir/include/config/kernel.release"
 all=(CONFIG_MODULES=y CONFIG_RUST=y CONFIG_TRACEPOINTS=y)
-# refused VARIABLE TEXT: with nothing in the cache, and nothing put there.
+# refused VARIABLE TEXT: check that make refuses the kernel with TEXT, and leaves the empty cache empty.
 refused() {
-	! XDG_CACHE_HOME=$work/cache LT_CACHE='' make -C "$LT_TOP" "$1=$kdir" >"$work/said" 2>&1 || fail "took a kernel where it is to say: $2"
+	! XDG_CACHE_HOME=$work/cache LT_CACHE='' make -C "$LT_TOP" "$1=$kdir" >"$work/said" 2>&1 || fail "accepted the kernel instead of printing: $2"
 	grep -qF -- "$2" "$work/said" || fail "it does not say '$2': $(cat "$work/said")"
 	[ ! -e "$work/cache" ] || fail "it sets up $(find "$work/cache")"
 }
@@ -40,7 +40,7 @@ refused KDIR "$kdir: Module.symvers does not exist: build that kernel first"
 rm -r "$kdir"
 refused KREL "$kdir: there is no such directory"
 
-# A kernel that is there.
+# An existing kernel.
 cp "$LT_BUILD/$release/Module.symvers" "$work/"
 "$LT_TOP/scripts/in-tree" env LT_MODULE_OUT="$work/samples" "$LT_TOP/scripts/build-module" --samples "$tree"
 "$LT_TOP/scripts/in-tree" modinfo -F vermagic "$work/samples/lt_sample_c.ko" | grep "^$release " || fail "built for another kernel"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
 # A build tree is accepted only if every Rust symbol of the kernel has the same name in it; a missing kernel is
-# refused with a reason. A distribution whose C tools were updated since it built the kernel is good enough for a
-# set-up; one whose rustc was updated, or that decides an option differently, is not.
+# refused with a reason. C tools that were updated since the kernel was built are accepted; an updated rustc, or an
+# option that the tools here decide differently, is not.
 # timeout: 400
 
 set -euo pipefail
@@ -25,7 +25,7 @@ grep -E '^kernel-tree: [1-9][0-9]* of [0-9]+ Rust symbols of .* come out under a
 ! "$top/scripts/kernel-tree" 1.2.3-none 2>"$work/said" || { echo "took a kernel that is not there"; exit 1; }
 grep 'kernel-tree: the headers of 1.2.3-none are neither' "$work/said"
 
-# release NAME: in a tree of these headers, of which Debian's package for the kind of kernel means the last one named
+# tree_of HEADERS...: make a tree of these headers; the package linux-headers-amd64 depends on the last one
 tree_of() {
 	rm -rf "$work/tree"
 	mkdir -p "$work/tree/usr/src" "$work/tree/var/lib/dpkg" "$work/bin"
@@ -46,7 +46,7 @@ tree_of 7.4.1-arm64 7.4.2-rt-arm64 7.3.4-amd64 7.3.4-rt-amd64 7.10.1-amd64 7.2.1
 rm "$work/tree/var/lib/dpkg/status"
 [ "$(release stock)" = 7.10.1-amd64 ] || { echo "stock is $(release stock), not the newest"; exit 1; }
 
-# what another gcc, binutils and pahole write
+# the configuration that another gcc, binutils and pahole write
 config=$tree/.config
 newer() {
 	sed -E -e 's/^(CONFIG_CC_VERSION_TEXT=".*)-([0-9]+)\)/\1-99)/' -e 's/^(CONFIG_GCC_VERSION)=.*/\1=169900/' \
@@ -57,7 +57,7 @@ changed=$(diff "$config" "$work/newer" | grep -c '^>' || :)
 [ "$changed" -eq 5 ] || { echo "changed $changed lines, not 5"; exit 1; }
 "$top/scripts/kernel-tree" --verify-config rt "$work/newer" || { echo "refused a kernel that another gcc built"; exit 1; }
 
-# refused FILE PATTERN: by --verify-config, which says so
+# refused FILE PATTERN: check that --verify-config rejects FILE with a message that matches PATTERN
 refused() {
 	! "$top/scripts/kernel-tree" --verify-config rt "$1" >"$work/said" 2>&1 || { echo "took $1"; exit 1; }
 	grep -E -- "$2" "$work/said" || { echo "said something else than '$2':"; cat "$work/said"; exit 1; }

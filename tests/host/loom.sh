@@ -1,14 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# The models of the lock-free parts (user/engine/tests/loom.rs): every one holds, and fails when
-# what it protects is removed. A thread is interrupted at most twice in one run, unless LOOM_MAX_PREEMPTIONS says
-# otherwise; `all`: as often as each model says, which tests/run-long tries.
+# The models of the lock-free parts (user/engine/tests/loom.rs): each holds, and fails when the ordering or check that it
+# covers is removed. LOOM_MAX_PREEMPTIONS limits the preemptions in one execution (2); `all`, which tests/run-long uses,
+# means the limit that each model states.
 #
 # timeout: 1140
 # worth: the only test of the orderings that the engine relies on
 #
-# They have a target directory of their own: --cfg loom is another way to compile everything.
+# The models have their own target directory, since --cfg loom recompiles every crate.
 
 set -euo pipefail
 . "$(dirname "$0")/../../scripts/lib.sh"

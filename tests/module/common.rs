@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! What the tests of the engine in a real kernel share: threads, the engine, its sums.
+//! Shared by the tests of the engine in a real kernel: threads, the engine, its sums.
 //!
 //! Compiled into each test module together with the files of the engine. All functions sleep
 //! except [`begin`] and [`end`], which run in any context.

@@ -7,15 +7,15 @@
  *
  *   delay N MS    lt_fn_delay() N times: busy for MS each
  *   sleep N MS    lt_fn_sleep() N times: asleep for MS each
- *   recurse N MS  lt_fn_recurse() in itself, N deep: MS more than what it calls
+ *   recurse N MS  lt_fn_recurse(), N levels deep: each takes MS more than its callee
  *   tick N MS     lt_fn_tick() N times, in hard interrupts: busy for MS each
  *   exit N MS     N threads that never return from lt_fn_exit()
  *
- * or has others' probes made, which stay until this is unloaded:
+ * or registers foreign probes, which stay until this module is unloaded:
  *
  *   probes N SIZE N fprobes of the entry of lt_fn_delay(), each at the beginning
  *                 of SIZE bytes of kmalloc()
- *   keep N 0      the same for its return, so that the kernel has one
+ *   keep N 0      N fprobes of its return, so that the kernel has one
  */
 #include <linux/completion.h>
 #include <linux/delay.h>
@@ -37,7 +37,7 @@
 
 #include "functions.h"
 
-/* By the clock that they are measured with: mdelay() counts by another one. */
+/* Uses the clock of the measurement: mdelay() has another one. */
 static void lt_busy(unsigned int ms)
 {
 	u64 end = ktime_get_ns() + ms * NSEC_PER_MSEC;
@@ -62,7 +62,7 @@ noinline int lt_fn_recurse(unsigned int depth, unsigned int ms)
 	int deeper = depth > 1 ? lt_fn_recurse(depth - 1, ms) : 0;
 
 	lt_busy(ms);
-	/* The code after the call keeps it a call: it does not become a jump. */
+	/* The code after the call prevents a tail call. */
 	return deeper + 1;
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! lt_kunit: KUnit suites of what the module computes and reads, as the kernel's build compiles it,
-//! and of the engine when memory is short.
+//! lt_kunit: KUnit suites for the module's computing and parsing code, and for the engine when
+//! memory is short.
 //!
-//! user/engine has the thorough tests of the same files. These see that nothing of it depends on
-//! how they are compiled: with the kernel's flags, its `fmt`, its error codes, its panics. Only a
-//! kernel can make its allocations fail (kunit/faults.rs).
+//! The thorough tests of these files are in user/engine. The suites here check that the results do
+//! not depend on the kernel's compiler flags, `fmt`, error codes and panics. Only in a kernel can
+//! allocations be made to fail (kunit/faults.rs).
 //!
-//! Built only for a kernel with `CONFIG_KUNIT` and `CONFIG_FAILSLAB`; the suites run when the module is loaded, results
-//! are in debugfs, in kunit/SUITE/results.
+//! Built only for a kernel with `CONFIG_KUNIT` and `CONFIG_FAILSLAB`. The suites run when the
+//! module is loaded; the results are in debugfs, in kunit/SUITE/results.
 
 #![allow(
     dead_code,
@@ -57,7 +57,7 @@ impl kernel::Module for Suites {
     }
 }
 
-/// What a value prints is `text`.
+/// Whether `value` prints as `text`.
 fn prints(value: &dyn fmt::Display, text: &str) -> bool {
     CString::try_from_fmt(fmt!("{value}"))
         .is_ok_and(|printed| printed.to_bytes() == text.as_bytes())
@@ -69,7 +69,7 @@ mod hash_suite {
 
     const SEED: Seed = Seed::new(0x1234_5678_9abc_def1, 0xfeed_beef_cafe_f00d);
 
-    // Computed by another program, from the description in hash.rs.
+    // Computed by an independent program from the description in hash.rs.
     #[test]
     fn known_values() {
         assert_eq!(SEED.hash(&[0]), 0x6f02_f1a5_c2b1_0161);
@@ -176,7 +176,7 @@ mod control_suite {
         }
     }
 
-    /// A machine with one disk, which has one part.
+    /// A machine with one disk that has one partition.
     fn lookup(target: LookupTarget<'_>) -> Result<u64> {
         match target {
             LookupTarget::Disk(Disk::Name(b"sda")) => Ok(8 << 20),
@@ -202,7 +202,7 @@ mod control_suite {
         for text in ["", "ms", "-1", "1.5s", "1 s", "1m", "s10"] {
             assert_eq!(value(Kind::Duration, text), Err(EINVAL));
         }
-        // No overflow is a panic: each is an error.
+        // An overflow is an error, not a panic.
         for text in ["31536001s", "18446744073709551615s", "18446744073709551616"] {
             assert_eq!(value(Kind::Duration, text), Err(ERANGE));
         }

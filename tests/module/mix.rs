@@ -18,7 +18,7 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed},
 };
 
-/// What is under way in the engine.
+/// An operation of the engine.
 #[derive(Clone, Copy)]
 pub(crate) enum Op {
     Begin = 1,
@@ -72,12 +72,12 @@ pub(crate) struct Mix {
     engine: Engine,
     keys: [[u64; 2]; 6],
     said: [Atomic<u64>; Counter::ALL.len()],
-    /// How often a referenced event was not what it was when it was found.
+    /// How often a referenced event had changed its identity.
     strange: Atomic<u64>,
 }
 
 impl Mix {
-    /// Nothing has happened yet. Sleeps.
+    /// Makes a mix that has not run yet. Sleeps.
     pub(crate) fn new() -> Result<Self> {
         Ok(Self {
             engine: common::engine(12)?,
@@ -91,7 +91,7 @@ impl Mix {
         self.said[counter as usize].add(n, Relaxed);
     }
 
-    /// One operation that is allowed in any context.
+    /// Performs one random operation that is allowed in any context.
     pub(crate) fn step(&self, notes: &impl Notes, dice: &Dice) {
         let engine = &self.engine;
         let key = &self.keys[(dice.roll() * 6 / 64) as usize];

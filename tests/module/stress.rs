@@ -54,7 +54,7 @@ impl Notes for Plain {
     }
 }
 
-/// What the threads share.
+/// State shared by the threads.
 struct Shared {
     mix: Mix,
     dice: KVec<Dice>,

@@ -74,7 +74,7 @@ extern "C" {
     fn lts_bpf_put();
 }
 
-/// As `struct lts_counts`.
+/// `struct lts_counts` of C.
 #[repr(C)]
 pub struct Counts {
     begun: u64,

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The interface that programs rely on matches tests/abi.txt: the parameters of each tracker with their defaults and
-# types, the keys of `stats`, the fields of an alert and of `pending` in their order, and the formats of the
-# tracepoints. A change of any of these has to change that file, too, deliberately.
+# The interface that programs rely on matches tests/abi.txt: the parameters of each tracker with defaults and types,
+# the keys of `stats`, the fields of an alert and of `pending` in order, and the formats of the tracepoints. A change
+# of any of these must also change that file.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -21,10 +21,10 @@ insmod /lt/lt_works.ko
 insmod /lt/lt_sample_c.ko
 
 # Some operations are under way before; vm/stock checks their last field, since.
-# fields: of the first line, the names of the fields in their order.
+# fields: print the field names of the first line, in order.
 fields() { sed -n '1{s/="[^"]*"/=/g;s/=[^ ]*/=/g;p}'; }
 
-# with TRACKER: the most fields that its alerts have, if not all have the same.
+# with TRACKER, prints the fields of the alert that has most, if they differ.
 with() {
 	case $1 in
 	offcpu) echo ' waker_stack=".*" stack="' ;;
@@ -38,7 +38,7 @@ with() {
 # alert, and `# abi-has: PATTERN`, what an alert has at the most.
 head_of() { [ ! -e "/lt/tests/vm/$1.sh" ] || sed -n "s/^# abi-$2: //p" "/lt/tests/vm/$1.sh"; }
 
-# One alert of each tracker, caused by something that the kernel does all the time, or that is done here.
+# One alert of each tracker, caused by frequent kernel activity or provoked here.
 trackers=$(sed -n 's/^\([a-z]*\): .*/\1/p' $LT/trackers)
 words() {
 	case $1 in
@@ -50,7 +50,7 @@ words() {
 	*) echo threshold=0 ;;
 	esac
 }
-# make TRACKER...: an instance of each.
+# make TRACKER...: create an instance of each.
 make() {
 	for _tracker; do control "i_$_tracker $_tracker $(words "$_tracker")"; done
 }
@@ -66,7 +66,7 @@ python3 /lt/tests/net.py serve 127.0.0.1 1 1 >/tmp/server &
 server=$!
 wait $server || fail "the server failed"
 for tracker in $trackers; do eval "$(head_of "$tracker" alert)"; done
-# The kernel warns of stacks that it walks where a followed function returns.
+# The kernel warns about stacks that it walks while a followed function returns.
 wait_until 20 stat_is i_offcpu alerts -gt 100
 control 'i_offcpu offcpu enabled=0'
 make func pair

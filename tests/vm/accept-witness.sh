@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the connections that were answered, one by one: from the kernel's own events of the functions
-# that accept, send and close a socket of each family, and of what accept(2) and accept4(2) returned, lt-witness
-# computes how long each took to its first bytes, which task had accepted it on which descriptor and from which port,
-# and how many bytes there were. The tracker follows other points: one for all families where bytes are handed over, and
-# the system call and the file rather than the socket.
+# The alerts match the answered connections one by one. From the kernel's events of the functions that accept, send
+# and close a socket of each family, and of the return values of accept(2) and accept4(2), lt-witness computes how
+# long each connection took to its first bytes, which task accepted it on which descriptor and port, and how many
+# bytes were sent. The tracker uses other points: one for all families where bytes are handed over, and the system
+# call and the file instead of the socket.
 #
-# Threads and processes serve several clients at once over IPv4, IPv6 and a socket of the file system: by each call
-# that sends, by descriptors that are duplicated, inherited or passed on, and reused by the next connection. Some are
+# Threads and processes serve several clients at once over IPv4, IPv6 and Unix sockets, with each call that sends, and
+# on descriptors that are duplicated, inherited, passed on, and reused by the next connection. Some connections are
 # closed without a byte, and must not be in the alerts.
 #
-# First the threshold is 0: every connection is an alert; half of the servers take 20 ms. Then these take 200 ms, the
-# threshold is 150 ms, far from what others take under emulation, and exactly theirs are alerts. There is no reader
-# meanwhile. The machine's clock counts instructions, so that other work of the host does not matter.
+# First the threshold is 0, so every connection is an alert, and half of the servers take 20 ms. Then these take 200
+# ms and the threshold is 150 ms, which no other connection reaches under emulation, so exactly theirs are alerts. No
+# reader runs meanwhile. The machine's clock counts instructions, so other work of the host does not matter.
 #
-# Addresses of sockets are compared as text, and those of ftrace's dynamic events are never hashed: so none may be.
+# Addresses of sockets are compared as text. Those in ftrace's dynamic events are never hashed, so no address may be
+# hashed.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -35,7 +36,7 @@ load_module
 tracing 20000
 
 event() { echo "f:lt/$1" >>$TRACE/dynamic_events || { cat $TRACE/error_log; fail "$1"; }; }
-# A port is two bytes, as they are sent. A socket of the file system has none.
+# A port is two bytes in network order. A Unix socket has none.
 remote='skc_dport:b8@0/16 low=$retval->__sk_common.skc_dport:b8@8/16'
 event "accepted inet_csk_accept%return socket=\$retval port=\$retval->__sk_common.skc_num:u16 high=\$retval->__sk_common.$remote"
 event 'unix_accepted unix_accept%return socket=newsock->sk'
@@ -43,7 +44,7 @@ event 'sent tcp_sendmsg%return socket=$arg1 bytes=$retval:s32'
 event 'unix_sent unix_stream_sendmsg%return socket=sock->sk bytes=$retval:s32'
 event 'closed tcp_close socket=$arg1'
 event 'unix_closed unix_release socket=sock->sk'
-# A call that fails has none.
+# A failed call has none.
 for accepted in accepted unix_accepted; do echo 'socket != 0' >$TRACE/events/lt/$accepted/filter; done
 for sent in sent unix_sent; do echo 'bytes > 0' >$TRACE/events/lt/$sent/filter; done
 echo 1 >$TRACE/events/lt/enable
@@ -51,13 +52,13 @@ echo 1 >$TRACE/events/lt/enable
 echo 'id == 43 || id == 288' >$TRACE/events/raw_syscalls/sys_exit/filter
 echo 1 >$TRACE/events/raw_syscalls/sys_exit/enable
 
-# A task can be preempted between two probes; these tasks are not preempted by others.
+# Real-time tasks, so that no other task preempts them between two probes.
 serve() { chrt -f 10 python3 -W ignore /lt/tests/serve.py "$@"; }
 served() { serve "$@" >/tmp/served; }
-# of KEY: what the servers have counted.
+# of KEY: print a count of the servers.
 of() { sed "s/.*$1=\([0-9]*\).*/\1/" /tmp/served; }
 
-# as_the_alert: a trace, with the same name for the events of all families, and words as in an alert.
+# as_the_alert: convert a trace: one event name for all families, and values as in an alert.
 as_the_alert() {
 	awk '
 		{ sub(/: unix_accepted: /, ": accepted: "); sub(/: unix_sent: /, ": sent: "); sub(/: unix_closed: /, ": closed: ") }
@@ -75,7 +76,7 @@ as_the_alert() {
 		{ print }'
 }
 
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 serve 1 1
 
 # late THRESHOLD CLIENTS MS WHAT: the alerts are the connections that took longer, as many as the servers counted for

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A server that takes 20 ms to its first byte is reported once for each connection: by which task, on which file and
-# ports, how many bytes, and with the delay that the server itself measures, over IPv4, IPv6 and a Unix socket. What
-# it sends later is not reported, and a connection closed without having sent anything is gone. Filters by port and
-# process. A server that was waiting for its connection when an instance was removed gets it, whatever probes are made
-# meanwhile.
+# A server that takes 20 ms to its first byte is reported once per connection: task, file, ports, number of bytes, and
+# the delay that the server itself measures, over IPv4, IPv6 and a Unix socket. Later data is not reported, and a
+# connection closed without sending anything is gone. Filters by port and process work. A server that was waiting in
+# accept(2) when an instance was removed gets its connection, whatever probes are registered meanwhile.
 #
 # The machine's clock counts instructions.
 # kernels: stock rt
@@ -28,7 +27,7 @@ ipv6() { [ -e /proc/net/if_inet6 ]; }
 addresses='127.0.0.1' connections=6
 ! ipv6 || addresses='127.0.0.1 ::1' connections=11
 ms=$(patiently 20)
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 net serve 127.0.0.1 1 1
 control "a accept threshold=$((ms * 3 / 4))ms"
 exec 3<$LT/a/alerts

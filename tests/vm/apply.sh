@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker apply` and `check --config`: a wrong line is named with file and line, and the others start; an
-# instance whose line has not changed goes on, counters and all; a parameter that is left out gets its default again;
-# what is not listed any more is removed, but not while a line is wrong; what others have started is left alone; after
-# the module has gone and come back, all is there again; --stop removes what was started from there and nothing else.
-# `check --config` names the same faults, and starts nothing.
+# `latency-tracker apply` and `check --config`: an invalid line is reported with file and line, and the others start.
+# An instance whose line is unchanged keeps running, with its counters. An omitted parameter returns to its default.
+# An instance whose line is gone is removed, but not while any line is invalid. Instances of others are left alone.
+# After the module is reloaded, everything is restored. --stop removes exactly what was started from the files. `check
+# --config` reports the same errors, and starts nothing.
 # kernels: stock
 # cpus: 2
 

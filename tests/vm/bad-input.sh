@@ -15,7 +15,7 @@ control 'one block threshold=1ms events=100'
 control 'two block from=insert'
 tried=0
 
-# Everything that could have changed, in one process.
+# All state that could have changed, read by one process.
 files="$LT/control"
 for name in one two; do
 	for file in enabled threshold events wakeup_interval ring timeout from dev histogram pending; do files="$files $LT/$name/$file"; done
@@ -38,7 +38,7 @@ bad() {
 	[ "$(state)" = "$before" ] || fail "'$3' to $1 changed something"
 }
 
-# The log got one line for each, in order, with the offending word in quotes.
+# The log has one line for each, in order, with the offending word in quotes.
 log_is_right() {
 	dmesg | grep 'latency_tracker: ' | tail -n +$((first + 1)) >/tmp/log
 	assert_eq "$(wc -l </tmp/log)" "$(wc -l </tmp/expected)" "lines in the log"
@@ -151,13 +151,13 @@ for says in 'events: expected a whole number from 1 to 8388608: "0"' 'ring: expe
 	grep -qF "latency_tracker: $says" /tmp/log || fail "the log does not say: $says"
 done
 
-# Several lines: those before the bad one are executed, it and those after it are not.
+# Several lines: only those before the bad one are executed.
 if printf 'four block\nfive blocks\nsix block\n' 2>/dev/null >$LT/control; then fail "a bad line among good ones was accepted"; fi
 [ -d $LT/four ] && [ ! -d $LT/five ] && [ ! -d $LT/six ] || fail "not the first line alone was done"
 control '-four'
 [ "$(state)" = "$before" ] || fail "something else has changed"
 
-# What cannot be written, or read, at all.
+# Files that cannot be written, or read, at all.
 for file in trackers version wakeup alerts one/stats one/histogram one/pending one/events one/ring one/from one/alerts; do
 	mode=$(ls -l "$LT/$file" | cut -c1-10)
 	assert_eq "$mode" -r-------- "$file"
@@ -167,7 +167,7 @@ done
 : >$LT/control
 [ "$(state)" = "$before" ] || fail "truncation changed something"
 
-# Blank lines and comments are nothing.
+# Blank lines and comments are ignored.
 printf '# a comment\n\n  \t \n' >$LT/control
 [ "$(state)" = "$before" ] || fail "a comment changed something"
 

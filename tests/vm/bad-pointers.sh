@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Addresses that are not the caller's: reading to them and writing from them fails with EFAULT, and changes
-# nothing.
+# Reading to and writing from invalid addresses fails with EFAULT, and changes nothing.
 # kernels: stock
 # cpus: 2
 # root: full
@@ -41,7 +40,7 @@ def tried(name, flags, call):
     for address in BAD:
         ctypes.set_errno(0)
         got = call(fd, ctypes.c_void_p(address), ctypes.c_size_t(100))
-        # If reads may be short, reading up to the hole is as good as an error.
+        # If reads may be short, reading up to the hole is allowed instead of an error.
         assert (got, ctypes.get_errno()) == (-1, errno.EFAULT) or (address == edge and call is libc.read and got == 4), \
             f"{name} {address:#x}: {got}, {os.strerror(ctypes.get_errno())}"
     os.close(fd)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench loop --in-kernel` measures with interrupts off: no handler is among what it measures, and an NMI is,
-# and is named. It wants --yes. The kernel's detectors of lockups and of RCU stalls, made impatient, stay silent. The loop
-# ends within 100 ms of a signal, and when the module goes. What is written to the file of the module in error is refused.
+# `latency-tracker bench loop --in-kernel` measures with interrupts off: it does not see handlers, and sees and names
+# an NMI. It requires --yes. The kernel's lockup and RCU stall detectors, with short timeouts, stay silent. The loop
+# ends within 100 ms of a signal, and when the module is unloaded. Invalid writes to the module's file are refused.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -16,7 +16,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/bench.sh
 
-# inside WORD...: such a loop on CPU 1, in the background.
+# inside WORD...: run such a loop on CPU 1, in the background.
 inside() {
 	: >/tmp/said
 	latency-tracker bench loop -c 1 --in-kernel --yes "$@" >/tmp/json 2>/tmp/said & pid=$!
@@ -32,7 +32,7 @@ if latency-tracker bench loop -c 1 --in-kernel -d 1 2>/tmp/said; then fail "it t
 grep -q 'add --yes' /tmp/said || fail "without --yes: $(cat /tmp/said)"
 helper hostile || fail "see above"
 
-# The handler comes between slices, or after one. RCU warns after 3 s at the earliest, and this takes longer.
+# The handler runs between slices, or after one. RCU warns after 3 s at the earliest, and this takes longer.
 rcu=/sys/module/rcupdate/parameters/rcu_cpu_stall_timeout soft=/proc/sys/kernel/watchdog_thresh
 was_rcu=$(cat $rcu) was_soft=$(cat $soft)
 echo 3 >$rcu
@@ -44,8 +44,8 @@ helper report /tmp/json calm inside || fail "see above"
 echo "$was_rcu" >$rcu
 echo "$was_soft" >$soft
 
-# An NMI comes in a slice. It takes longer than the emulator leaves one processor for the other, and than the kernel
-# tolerates without a message.
+# An NMI hits a slice. It takes longer than a turn of the emulator's processors, and than the kernel tolerates
+# silently.
 longest=/sys/kernel/debug/x86/nmi_longest_ns
 was_longest=$(cat $longest)
 echo 100000000 >$longest
@@ -79,6 +79,6 @@ grep -q 'was it unloaded?' /tmp/said || fail "the module went: $(cat /tmp/said)"
 helper tasks >/tmp/tasks.now
 helper same /tmp/tasks /tmp/tasks.now || fail "tasks have changed"
 
-# Neither is there a module that could be loaded.
+# There is no module that could be loaded, either.
 if latency-tracker bench loop -c 1 --in-kernel --yes 2>/tmp/said; then fail "it runs without the module"; fi
 grep -q 'module is not loaded' /tmp/said || fail "without the module: $(cat /tmp/said)"

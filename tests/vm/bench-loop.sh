@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench loop` refuses CPUs that the rest of the system needs. The invariants of its statistics hold. A
-# peak that a handler of known length makes has that as its cause: by the counter that moved, and with --arm by the alert
-# of a tracker. The exit status is 0, 1 or 2. However it ends, by itself, by a signal in the middle of a slice, or killed,
-# priorities, affinities, /dev/cpu_dma_latency and instances are as they were.
+# `latency-tracker bench loop` refuses CPUs that the rest of the system needs. The invariants of its statistics hold.
+# A peak caused by a handler of known length is attributed to it: by the counter that moved, and with --arm by the
+# alert of a tracker. The exit status is 0, 1 or 2. However the loop ends, by itself, by a signal in the middle of a
+# slice, or killed, priorities, affinities, /dev/cpu_dma_latency and instances are as they were.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -17,7 +17,7 @@
 . /lt/tests/lib.sh
 . /lt/tests/bench.sh
 
-# refuses TEXT WORD...: bench loop ends at once, with 1, and says so.
+# refuses TEXT WORD...: bench loop exits with 1 at once and prints TEXT.
 refuses() {
 	_says=$1 _got=0
 	shift
@@ -25,9 +25,9 @@ refuses() {
 	assert_eq "$_got" 1 "exit status of bench loop $*: $(cat /tmp/said)"
 	grep -qF -- "$_says" /tmp/said || fail "bench loop $* does not say '$_says': $(cat /tmp/said)"
 }
-# held: what /dev/cpu_dma_latency demands.
+# held: print the limit in effect from /dev/cpu_dma_latency.
 held() { od -An -td4 /dev/cpu_dma_latency | tr -d ' '; }
-# as_before: nothing of ours is left, and no task has changed.
+# as_before: check that nothing is left, and that no task has changed.
 as_before() {
 	wait_until 10 sh -c '! grep -qx latency-tracker /proc/[0-9]*/comm 2>/dev/null'
 	[ ! -e $LT ] || wait_until 10 sh -c "[ \"\$(wc -l <$LT/control)\" -eq 0 ]"
@@ -57,7 +57,7 @@ refuses "expected a time with a unit" -t 100 -c 1
 before=$(held)
 helper tasks >/tmp/tasks
 
-# Nothing takes an hour: 0, and as many loops as asked for.
+# No loop takes an hour: exit status 0, and the requested number of loops.
 latency-tracker bench loop -c 1 --json -l 20000 -t 1h >/tmp/json 2>/tmp/said || fail "exit status $?: $(cat /tmp/said)"
 helper report /tmp/json calm loops=20000 || fail "see above"
 as_before
@@ -72,7 +72,7 @@ kill -INT $pid
 ended $pid 2
 helper report /tmp/json peaks=30 || fail "see above"
 
-# And by a tracker, against a baseline in the same run, whose slices take turns with it.
+# And by a tracker, with baseline slices in the same run.
 : >/tmp/said
 latency-tracker bench loop -c 1 --json -d 1h -t 20ms --slice 500ms --arm --event syscall --rate 200 >/tmp/json 2>/tmp/said & pid=$!
 helper disturb /tmp/said 3 alert || fail "see above"

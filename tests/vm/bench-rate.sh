@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench rate` counts what LTTng loses: nothing of events that fit into the buffers; of those that do not
-# while nobody reads, many, and LTTng and the trace say so, too. Rates are never judged. However it ends, no session, no
-# daemon and no trace is left; a daemon that was there stays.
+# `latency-tracker bench rate` counts what LTTng loses: nothing if the events fit into the buffers; many if they do
+# not while the consumer sleeps, and LTTng and the trace report the loss, too. Rates are not judged. However it ends,
+# no session, daemon or trace is left; a daemon that was running before stays.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -17,7 +17,7 @@ need lttng
 
 helper() { python3 /lt/tests/bench_rate.py "$@"; }
 rate() { latency-tracker bench rate -c 1 --json --repeat 1 "$@" >/tmp/json 2>/tmp/said; }
-# gives STATUS OPTION...: it ends so.
+# gives STATUS OPTION...: run it and check its exit status.
 gives() {
 	_want=$1 _got=0
 	shift
@@ -32,12 +32,12 @@ nothing_left() {
 }
 sessions() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -o '<session>' | wc -l; }
 records() { lttng --no-sessiond --mi xml list 2>/dev/null | grep -q '<enabled>true</enabled>'; }
-# begin OPTION...: it records.
+# begin OPTION...: start it, and wait until it records.
 begin() {
 	latency-tracker bench rate -c 1 "$@" >/tmp/out 2>/tmp/said & pid=$!
 	wait_until 120 records
 }
-# ends SIGNAL: it ends by it, as it should.
+# ends SIGNAL: end it by a signal, and check its end.
 ends() {
 	kill "-$1" $pid
 	_got=0
@@ -66,21 +66,21 @@ begin -r 100 -t 1h -b 8x64K
 ends KILL
 nothing_left
 
-# With the daemon of somebody else, who has a session.
+# With a foreign daemon that has a session.
 lttng-sessiond --daemonize
 lttng create other --output=/tmp/other
 begin --kind kernel -r 100 -t 1h -b 8x64K
 assert_eq "$(sessions)" 2 "sessions while it runs"
 ends INT
 
-# What fits into the buffers is not lost, read or not; nor by a search, which begins with the highest rate.
+# Events that fit into the buffers are not lost, read or not; nor in a search, which begins with the highest rate.
 gives 0 --kind kernel --rate 500 --events 200 -b 8x64K --read-timer 200ms
 helper /tmp/json kind=kernel verdict=found lossless events=200 || fail "$(cat /tmp/json)"
 gives 0 --events 1000 -b 8x64K --read-timer 200ms,4ms
 helper /tmp/json kind=syscall verdict=no_loss lossless modes=2 events=1000 || fail "$(cat /tmp/json)"
 
-# What does not fit is lost while the consumer sleeps, and LTTng and the trace say so. These would have to take a minute for the
-# consumer to wake often enough.
+# Other events are lost while the consumer sleeps, and LTTng and the trace report it. The consumer would wake often
+# enough only if these runs took a minute.
 for kind in syscall kernel; do
 	gives 2 --kind $kind --rate full --events 10000 -b 2x4K --read-timer 2s
 	helper /tmp/json kind=$kind verdict=lossy lossy events=10000 || fail "$(cat /tmp/json)"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench loop --snapshot` saves what LTTng's flight recorder holds at a peak, and its explanation names what
-# the peak was due to: a handler of known length, and, where softirqs preempt tasks, a softirq. However the loop ends, no
-# session, no daemon and no instance is left.
+# `latency-tracker bench loop --snapshot` saves LTTng's flight recorder at a peak, and the explanation names the cause
+# of the peak: a handler of known length, and, where softirqs preempt tasks, a softirq. However the loop ends, no
+# session, daemon or instance is left.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -17,7 +17,7 @@
 . /lt/tests/bench.sh
 need lttng
 
-# nothing_left: no session, no daemon, no instance.
+# nothing_left: check that no session, daemon or instance is left.
 nothing_left() {
 	wait_until 60 sh -c '! pgrep lttng-sessiond >/dev/null'
 	[ ! -e $LT ] || wait_until 10 sh -c "[ \"\$(wc -l <$LT/control)\" -eq 0 ]"
@@ -29,7 +29,7 @@ load_module
 insmod /lt/lt_causes.ko us=30000
 line=$(cat /sys/module/lt_causes/parameters/number)
 
-# peak HOW NAME: that takes 30 ms, until a capture is there; its explanation is to have NAME.
+# peak HOW NAME: cause peaks of 30 ms until there is a capture; its explanation must match NAME.
 peak() {
 	: >/tmp/said
 	latency-tracker bench loop -c 1 --json -d 1h -t 20ms --slice 500ms --snapshot /tmp/peaks --max-snapshots 1 \
@@ -39,14 +39,14 @@ peak() {
 	ended $pid 2
 	helper report /tmp/json "captured=$2" || fail "see above"
 	nothing_left
-	# A person reads the same of it later.
+	# `explain` prints the same later.
 	latency-tracker explain /tmp/peaks/0001 >/tmp/later || fail "explain: exit status $?"
 	grep -Eq "$2" /tmp/later || fail "explain: $(cat /tmp/later)"
 	rm -r /tmp/peaks
 }
 peak handler "lt_cause \(interrupt $line\)"
 case $(uname -r) in
-	# There ksoftirqd does them, which has to wait for the loop to end.
+	# There ksoftirqd runs them, and must wait until the loop ends.
 	*-rt-*) ;;
 	*) peak tasklet 'softirq HI' ;;
 esac

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker bench timer` finds how late a periodic task is: a cycle that a handler of known length delays is listed
-# with the path of the timer that woke it, whose first step took that long. The invariants of its statistics hold.
-# cyclictest runs in turns with it. However it ends, by itself, by a signal or killed, its instance is gone.
+# `latency-tracker bench timer` finds how late a periodic task is: a cycle delayed by a handler of known length is
+# listed with the path of the timer that woke it, and the first step has that length. The invariants of its statistics
+# hold. It alternates with cyclictest. However it ends, by itself, by a signal or killed, its instance is gone.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -24,13 +24,13 @@ no_instance() { [ "$(wc -l <$LT/control)" -eq 0 ]; }
 refused "the only CPU that is left" latency-tracker bench timer -c 0-1
 load_module
 
-# cyclictest has as many cycles.
+# cyclictest runs the same number of cycles.
 latency-tracker bench timer -c 1 --json -i 2ms -l 300 -t 1h --compare >/tmp/json 2>/tmp/said ||
 	fail "exit status $?: $(cat /tmp/said)"
 helper report /tmp/json calm loops=300 compared=300 || fail "see above"
 assert "no instance" no_instance
 
-# A handler of 30 ms: the timer of the cycle that is due meanwhile is called afterwards.
+# A handler of 30 ms: the timer of a cycle that is due meanwhile expires afterwards.
 insmod /lt/lt_causes.ko us=30000
 : >/tmp/said
 latency-tracker bench timer -c 1 --json -i 5ms -d 1h -t 20ms >/tmp/json 2>/tmp/said & pid=$!

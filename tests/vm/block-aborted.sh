@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A request that is given back without having been completed is `aborted`: no delay, no alert, and nothing stays
-# in flight. Multipath does so: a request that the path below does not take at once is accounted as done there,
-# and sent again as another request.
+# A request that is given back without having been completed is `aborted`: no delay, no alert, and nothing stays in
+# flight. Multipath does this: a request that the lower path does not take at once is accounted as done there, and
+# sent again as another request.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -27,7 +27,7 @@ echo none >"/sys/block/$disk/queue/scheduler"
 dmsetup create --noudevsync multi --table "0 $(cat "/sys/block/$disk/size") multipath 0 0 1 1 round-robin 0 1 1 /dev/$disk 1000" ||
 	fail "no multipath"
 dmsetup mknodes
-# From now on each third command is refused, as a busy host does.
+# From now on the disk refuses each third command as a busy host.
 echo 3 >/sys/bus/pseudo/drivers/scsi_debug/every_nth
 echo 0x8000 >/sys/bus/pseudo/drivers/scsi_debug/opts
 

@@ -32,7 +32,7 @@ writer=$!
 wait $writer
 for name in any fast slow patient; do wait_until 10 quiet $name; sums_hold $name; done
 
-# Which instance got which alerts.
+# The alerts of each instance.
 assert_eq "$(stat any started)" 120 "any: started"
 assert_eq "$(stat any alerts)" 20 "any: alerts"
 assert_eq "$(stat fast started)" 100 "fast: started"
@@ -64,11 +64,11 @@ for delay in $(field delay </tmp/slow); do
 	[ "$delay" -ge 20000000 ] && [ "$delay" -lt 10000000000 ] || fail "a delay of $delay ns on a disk that takes 20 ms"
 done
 
-# min, mean and max agree with the histogram and the lines.
+# min, mean and max agree with the histogram and the alerts.
 assert_eq "$(stat slow max)" "$(field delay </tmp/slow | sort -n | tail -n 1)" "max"
 assert_eq "$(stat slow min)" "$(field delay </tmp/slow | sort -n | head -n 1)" "min"
 
-# A threshold takes effect at once; a removed instance is gone, its name free.
+# A threshold takes effect at once; a removed instance is gone, and its name is free.
 echo 10s >$LT/slow/threshold
 assert_eq "$(cat $LT/slow/threshold)" 10000000000 "threshold"
 reads slow 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A pool that runs short grows, up to its limit; requests that a burst loses before are counted, and none
-# is lost after. A CPU that goes offline takes no cells with it.
+# A pool that runs short grows, up to its limit. Requests that a burst loses before are counted, and none is lost
+# afterwards. A CPU that goes offline keeps no cells.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -14,7 +14,7 @@
 
 REQUESTS=768
 
-# burst: as many requests of 4 KiB at the same time.
+# burst: submit REQUESTS requests of 4 KiB at the same time.
 burst() {
 	_pids=''
 	for _i in 0 1 2 3 4 5; do
@@ -56,7 +56,7 @@ for name in deep little fixed; do
 	assert_eq "$(stat $name attempts)" $(((rounds + 1) * REQUESTS)) "attempts of $name"
 done
 
-# With one CPU less.
+# With one CPU offline.
 online 1 0
 assert_eq "$(stat deep free)" "$(stat deep capacity)" "free without CPU 1"
 burst deep little fixed
@@ -66,7 +66,7 @@ burst deep little fixed
 assert_eq "$(stat deep full)" "$lost" "lost with CPU 1 again"
 for name in deep little fixed; do sums_hold $name; done
 
-# Growth in the middle of everything: removed, cleared and disabled while it grows.
+# Growth under way: the instance is removed, cleared and disabled while it grows.
 for round in 1 2; do
 	control "deep$round block dev=deep threshold=1000s events=1 max_events=1000"
 	burst deep &

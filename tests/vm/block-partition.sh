@@ -37,7 +37,7 @@ echo running >"/sys/block/$disk/device/state"
 control "whole block dev=$(dev_of "$disk") threshold=1s"
 refused "$number in the file" sh -c "echo $number >$LT/whole/dev"
 assert_eq "$(cat $LT/whole/dev)" "$(dev_of "$disk")" "the disk after that"
-# A disk whose driver gets bios makes no requests: nothing would ever be tracked.
+# A bio-based disk makes no requests: nothing would ever be tracked.
 modprobe brd rd_nr=1 rd_size=1024 || fail "no RAM disk"
 wait_until 10 test -b /dev/ram0
 for word in ram0 "$(dev_of ram0)"; do

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Requests in flight appear in `pending`, oldest first; disabling drops them, and no late end is made up
-# for them; a changed filter keeps them; a request that a full pool lost is counted once.
+# Requests in flight appear in `pending`, oldest first. Disabling drops them, without a spurious late end. Changing a
+# filter keeps them. A request lost because the pool was full is counted once.
 # kernels: stock
 # long: rt
 # cpus: 2

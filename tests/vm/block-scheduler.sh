@@ -20,7 +20,7 @@ echo 16 >/sys/block/queued/queue/nr_requests
 control 'issue block dev=queued threshold=10ms'
 control 'insert block dev=queued threshold=10ms from=insert'
 
-# waits_there N: N requests are in the queue or at the device.
+# waits_there N: wait until N requests are in the queue or at the device.
 waits_there() { wait_until 5 stat_is insert pending -eq "$1"; }
 
 # One request occupies the only tag, and the next one waits for it. Behind them: A, then C, then B between
@@ -36,7 +36,7 @@ waits_there 3
 writes queued 1 2 &
 waits_there 4
 writes queued 1 1 &
-# Not the two that print alerts, which never end.
+# Wait for the readers only, not for the two that print alerts: these never end.
 wait %3 %4 %5 %6 %7 || :
 wait_until 20 quiet insert
 wait_until 5 quiet issue

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alert of a timeout shows where the task waits, as /proc/PID/stack shows it at the same time; the alert of
-# an end does not, nor does that of a request whose task has exited or that has no task.
+# The alert of a timeout shows where the task waits, matching /proc/PID/stack at that moment. The alert of an end has
+# no stack, nor has that of a request whose task has exited or that has no task.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -23,10 +23,10 @@ for name in stuck short none; do follow $LT/$name/alerts /tmp/$name; done
 follow $LT/alerts /tmp/all
 echo 1 >$trace/events/latency_tracker/alert/enable
 
-# stack_of FILE PID: the functions of a stack in an alert, one per line, as in /proc/PID/stack.
+# stack_of FILE PID: print the functions of a stack in an alert, one per line, as in /proc/PID/stack.
 stack_of() { grep " reason=timeout .* pid=$2 " "$1" | sed -n 's/.* stack="\([^"]*\)"$/\1/p' | tr ',' '\n'; }
 
-# waits_in FUNCTION COMMAND...: the command times out inside a function, and the kernel itself says so, too.
+# waits_in FUNCTION COMMAND...: check that the command times out inside a function, as /proc/PID/stack shows.
 waits_in() {
 	_function=$1
 	shift
@@ -42,7 +42,7 @@ waits_in() {
 	[ "$(wc -l </tmp/stack)" -ge 5 ] || fail "only $(wc -l </tmp/stack) functions"
 	wait $_pid
 }
-# One is inlined into the other by some compilers.
+# Some compilers inline one into the other.
 waits_in '\(__blkdev_direct_IO_simple\|blkdev_direct_IO\)' dd if=/dev/stuck of=/dev/null bs=4k count=1 skip=3 iflag=direct
 cp /tmp/stack /tmp/deep
 wait_until 5 grep -q reason=late /tmp/stuck
@@ -78,7 +78,7 @@ succeeded() {
 	kill -9 $gone
 	wait $gone || :
 	[ ! -e /proc/$gone ] || fail "$gone is still there"
-	# The kernel may begin a thread between the two, which gets the number.
+	# The kernel may create a thread in between, which gets the number.
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		echo $((gone - 1)) >/proc/sys/kernel/ns_last_pid
 		sleep 20 &

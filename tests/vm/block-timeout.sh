@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A request whose end does not come is reported at its timeout, while it is pending, once; its end reports
-# again and says that it is late. One that ends in time is not reported.
+# A request that does not end is reported at its timeout, once, while it is pending; its end is reported again, as
+# late. A request that ends in time is not reported.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -52,7 +52,7 @@ echo 100ms >$LT/stuck/timeout
 wait_until 2 sh -c "grep -q '^timed_out 2' $LT/stuck/stats"
 wait_until 10 quiet stuck
 
-# One that has not even been issued: the device is busy with another.
+# A request that is not even issued: the device is busy with another.
 null_disk narrow 3000000000 hw_queue_depth=1
 modprobe mq-deadline 2>/dev/null || :
 echo mq-deadline >/sys/block/narrow/queue/scheduler

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# With worst=1 only a delay longer than all before is reported, and `threshold` is the longest; timeouts are
-# always reported, and so are their ends. Writing the threshold starts again.
+# With worst=1 only a delay longer than all before is reported, and `threshold` is the longest so far. Timeouts are
+# always reported, and so are their ends. Writing the threshold sets a new one.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -20,7 +20,7 @@ control 'worst block threshold=10ms wakeup_interval=0 worst=1'
 control 'all block threshold=10ms wakeup_interval=0'
 follow $LT/worst/alerts /tmp/worst
 
-# chain_holds: each alert was raised from the delay of the one before, the last one is the threshold.
+# chain_holds: check that each alert has its predecessor's delay as threshold, and that the current one is the last delay.
 chain_holds() {
 	field delay </tmp/worst | sort -n >/tmp/delays
 	field threshold </tmp/worst | sort -n >/tmp/thresholds
@@ -66,7 +66,7 @@ assert_eq "$(cat $LT/worst/threshold)" "$(grep reason=late /tmp/worst | field de
 reads longest 1 9
 wait_until 5 sh -c '[ $(grep -c reason=late /tmp/worst) -eq 2 ]'
 sums_hold worst
-# Without it the threshold stays as it is.
+# With worst=0 the threshold stays as it is.
 echo 0 >$LT/worst/worst
 echo 10ms >$LT/worst/threshold
 count=$(stat worst alerts)

@@ -47,7 +47,7 @@ stranger() { /usr/bin/setpriv --reuid=1000 --regid=1000 --clear-groups --inh-cap
 assert "a member of the group reads" member /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
 refused "a member of the group writes" member sh -c "echo 1 >$LT/one/threshold"
 refused "a stranger reads" stranger /usr/bin/dd if=$LT/one/stats of=/dev/null status=none
-# Nor if root has opened the directories: the modes are not all that keeps a stranger out.
+# Nor after root has opened up the directories: the modes are not the only protection.
 chmod -R a+rwX $LT
 assert "a stranger sees the directory" stranger test -r $LT/one -a -x $LT/one -a -r $LT/one/stats
 for file in control trackers one/stats one/threshold one/pending one/alerts; do
@@ -64,7 +64,7 @@ control 'p pair begin=function:vfs_write end=return:vfs_write begin_show=arg0:32
 control 'z syscall comm=sleep calls=clock_nanosleep threshold=1s'
 for name in s f p; do
 	follow $LT/$name/alerts /tmp/root.$name
-	# It opens the file itself: that is when it is decided.
+	# It opens the file itself: open(2) decides.
 	# shellcheck disable=SC2086 # words
 	$as_member /usr/bin/cat $LT/$name/alerts >/tmp/member.$name &
 	member=$!
@@ -94,7 +94,7 @@ for name in s f p z; do control -$name; done
 lockdown=/sys/kernel/security/lockdown
 [ -e $lockdown ] || mount -t securityfs none /sys/kernel/security || :
 if [ ! -e $lockdown ]; then
-	# The kernels of tests/run-debug are built without.
+	# The kernels of tests/run-debug have no lockdown.
 	! in_time || fail "this kernel has no lockdown"
 	unload_module
 	exit

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker check --rt` says what this machine is, and notices what the test changes: of the command line, of
-# cpuset partitions, the fair server, the watchdogs, work items, interrupts, tracing, and a process. Its commands mend what
-# they are for.
+# `latency-tracker check --rt` describes this machine, and notices the changes that the test makes: to the command
+# line, cpuset partitions, the fair server, the watchdogs, work items, interrupts, tracing, and a process. Its
+# commands fix the problems that it reports.
 # kernels: stock
 # long: rt
 # cpus: 4

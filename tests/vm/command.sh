@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The command and the real files: its messages if the module is not installed, not loaded, or not for this user;
-# modprobe and the command after `make install`, neither after `make uninstall`; `watch` begins with the recorded
-# alerts; the message for a refusal; captures do not go to a place that another user can change.
+# The command and the real files: its messages if the module is not installed, not loaded, or not accessible to this
+# user; modprobe and the command after `make install`, neither after `make uninstall`; `watch` starts with the
+# recorded alerts; the message for a refusal; captures are not written to a place that another user can change.
 # kernels: stock
 # cpus: 2
 # root: full

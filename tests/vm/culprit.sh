@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker explain` never names a wrong culprit. Each delay is provoked, so its cause is known: tests/culprits.py
-# has the list, with locks, other ways to wait for a thread, disks, limits, processors, interrupts and the network, and
-# with two causes at once. One recording, with the events that `record` takes by default, has them all. Its first
-# sentences have to name that cause, or say that it is not recorded; also if a part of the trace is taken away: some of
-# its packets, or a class of events. `make bench B=truth` takes away more. Of the whole trace no more than one in five is
-# unknown. What is known to be wrong has a line in KNOWN_WRONG there, until it is right.
+# `latency-tracker explain` never names a wrong culprit. Each delay is provoked, so its cause is known.
+# tests/culprits.py lists them: locks, other waits for a thread, disks, limits, CPUs, interrupts and the network, also
+# two causes at once. One recording, with the default events of `record`, has them all. The first sentence of each
+# explanation must name the cause, or say that it is not recorded, even if a part of the trace is removed: some
+# packets, or a class of events. `make bench B=truth` removes more. With the whole trace at most one in five may be
+# unknown. Known errors are listed in KNOWN_WRONG there until they are fixed.
 # long: stock rt
 # cpus: 2
 # root: full

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The examples of the guide work as they are pasted, in their order. Examples that need the network, another
-# machine's files, or a build (make, apt) are left out; `record` has its own tests (record.sh, demo.sh), and so has
-# `analyze` and `explain` of what it captures (path.sh, explain.sh).
+# The examples of the guide work as pasted, in order. Examples that need the network, files of another machine, or a
+# build (make, apt) are left out. `record`, and `analyze` and `explain` of its captures, have their own tests
+# (record.sh, demo.sh, path.sh, explain.sh).
 # kernels: stock
 # cpus: 2
 # root: full

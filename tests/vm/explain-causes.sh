@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker explain` names a cause that is known, in its first sentence, for what a person would have watched: locks
-# of user space and of the kernel, chains of them, a sleep, a disk on the way of fsync and of a page fault, one with an
-# interrupt of its own, a handler, what that leaves to a tasklet, its thread, softirqs without end, a quota of processors, the
-# other end of a connection, also in another network namespace. One recording, with the events that `record` takes by
-# default, has them all.
+# `latency-tracker explain` names a known cause in its first sentence, for delays that an administrator would
+# investigate: locks of user space and of the kernel, chains of them, a sleep, a disk behind fsync and behind a page
+# fault, a disk with an interrupt of its own, a handler, a tasklet that it schedules, its thread, a storm of softirqs,
+# a CPU quota, and the other end of a connection, also in another network namespace. One recording, with the default
+# events of `record`, has them all.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker record` and `explain` name a cause that is known, in their first sentence, for alerts of different
-# trackers: a thread with a real-time priority that has the CPU, a pipe whose writer sleeps, a reader that comes late, a
-# work that sleeps, an interrupt and a softirq that take long.
+# `latency-tracker record` and `explain` name a known cause in the first sentence, for alerts of different trackers: a
+# real-time thread that has the CPU, a pipe whose writer sleeps, a late reader, a work item that sleeps, a long
+# interrupt and a long softirq.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly how long the calls of a function took, one by one: the kernel's own events at its entry and
-# its return are recorded at the same time, and lt-witness pairs them. fio writes to two loop devices, and waits for
-# every write: its tasks make the system call, and kernel threads that serve the disks below call vfs_fsync (the system
-# call has its own, inlined copy). And several tasks call a function that calls itself.
+# The alerts match the calls of a function one by one: the kernel's own events at its entry and return are recorded at
+# the same time, and lt-witness pairs them. fio writes to two loop devices, and waits for every write: its tasks make
+# the system call, and kernel threads that serve the disks below call vfs_fsync (the system call has its own, inlined
+# copy). Several tasks also call a recursive function.
 #
-# The threshold is 0: every call is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
-# that other work of the host does not matter.
+# The threshold is 0, so every call is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
+# other work of the host does not matter.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -49,7 +49,7 @@ calls() {
 	echo "f:lt/enter $function" >>$TRACE/dynamic_events
 	echo "f:lt/leave $function%return ret=\$retval:s32" >>$TRACE/dynamic_events
 	echo 1 >$TRACE/events/lt/enable
-	# The first time of everything is slow under emulation.
+	# The first run of everything is slow under emulation.
 	"$1" 5
 	both func "function=$function threshold=0 ring=16384 stack=0" "$@"
 	exact "$function" --rule 'nest enter(tid) -> leave(tid; ret:ret=)' --threshold 0 --expect-at-least "$least"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A call of 20 ms is reported once, with its delay, its caller, its arguments and its result; each of several nested
-# calls has its own depth and delay; a call in an interrupt has no owner. A task that sleeps inside times out, with
-# its stack; a task that exits inside is gone. The module of a function stays while it is followed. A call that is
-# under way when its instance is removed, or turned off and on, returns normally, whatever probes are made meanwhile,
-# here or elsewhere, before and after the module was unloaded. What cannot be followed is refused, and the word is
-# quoted.
+# A call of 20 ms is reported once, with its delay, caller, arguments and result. Each of several nested calls has its
+# own depth and delay; a call in an interrupt has no owner. A task that sleeps inside times out, with its stack; a
+# task that exits inside is gone. The module of a function cannot be unloaded while it is followed. A call that is
+# under way when its instance is removed, or turned off and on, returns normally, whatever probes are registered
+# meanwhile, here or elsewhere, before and after the module is unloaded. A function that cannot be followed is
+# refused, and the log quotes the word.
 # kernels: stock rt
 # cpus: 2
 # icount: 1

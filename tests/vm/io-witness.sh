@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The profile is what happened, count for count: ftrace records every system call and every block request at the
-# same time, and lt-witness computes from its trace what each class should have. The calls are those of a process
-# and its descendants, which are alone in a cgroup; the requests are those of a disk: direct ones of that process,
-# and those of fio, eight at a time.
+# The profile matches what happened, count for count: ftrace records every system call and every block request at the
+# same time, and lt-witness computes the counts of each class from its trace. The calls are those of a process and its
+# descendants, alone in a cgroup; the requests are those of a disk: direct ones of that process, and those of fio,
+# eight at a time.
 #
-# The threshold is 0: every call and request is an alert, so that each is compared alone, too. The machine's clock
-# counts instructions, so that other work of the host does not matter. It has one processor: two would take turns, now
-# and then between the two probes, and rows of the profile are a few microseconds wide.
+# The threshold is 0: every call and request is an alert, so each is also compared individually. The machine's clock
+# counts instructions, so other work of the host does not matter. It has one CPU: two would take turns, sometimes
+# between the two probes, and rows of the profile are only a few microseconds wide.
 # kernels: rt
 # long: stock
 # cpus: 1
@@ -32,7 +32,7 @@ mkfifo /tmp/gate
 
 tracing 30000 raw_syscalls sched/sched_process_fork \
 	block/block_rq_insert block/block_rq_issue block/block_rq_complete block/block_rq_requeue block/block_rq_merge
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 python3 /lt/tests/io.py write /dev/d 2
 
 echo 0 >$TRACE/tracing_on

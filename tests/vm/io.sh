@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The profile loses nothing: read and reset while others read and write, the pieces add up to the whole. Windows
-# contain what ended in their time, and forget the rest. Filters, and refusals.
+# The profile loses nothing: if it is read and reset while others do I/O, the pieces add up to the whole. Windows
+# contain the operations that ended in them, and no others. Filters work, and invalid input is refused.
 #
 # The machine's clock counts instructions: minutes of sleep pass at once.
 # kernels: stock

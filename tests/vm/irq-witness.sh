@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the handlers and softirqs that ran, one by one: ftrace records them at the same time, and
-# lt-witness pairs its events. fio on a disk with interrupts and on one with timers, tasks that sleep and wake each
-# other, and a line that is shared.
+# The alerts match the handlers and softirqs that ran, one by one: ftrace records them at the same time, and
+# lt-witness pairs its events. The load is fio on a disk with interrupts and on one with timers, tasks that sleep and
+# wake each other, and a shared line.
 #
-# The threshold is 0: every call is an alert. There is no reader meanwhile. The machine's clock counts
-# instructions, so that other work of the host does not matter.
+# The threshold is 0, so every run is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
+# other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -32,7 +32,7 @@ load() {
 	rmmod lt_irqs
 	wait $_fio || fail "fio: $(cat /tmp/fio)"
 }
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 load 20 5
 
 for tracker in irq softirq; do

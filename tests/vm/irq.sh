@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # Handlers and a softirq of 20 ms are each reported once, with the line, the action, the CPU and the result; handlers
-# that share a line are reported separately. While one runs it is pending, and times out. Filtered ones are not
-# reported, and the log says what is wrong with a parameter.
+# that share a line are reported separately. A running one is pending, and times out. Filtered ones are not reported,
+# and the log names an invalid parameter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -17,7 +17,7 @@
 
 load_module
 /usr/bin/taskset -p 1 $$ >/dev/null
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 insmod /lt/lt_irqs.ko times=2
 line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The suites of lt_kunit.ko pass: what the engine computes and what the control language means are the same
-# when the kernel's build compiles them; and whichever allocation of the engine fails, it stays consistent
-# and can grow the next time.
+# The suites of lt_kunit.ko pass: the engine's computations and the control language give the same results when the
+# kernel's build compiles them, and whichever allocation of the engine fails, it stays consistent and can grow the
+# next time.
 # kernels: debug
 # cpus: 4
 # numa: 2

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task that waits for a mutex which is held for a second is reported once, with the kind of the lock, the delay and where
-# it waits; it is found by a timeout, asleep. Under load each wait for a lock that ftrace shows is an event, of a known
-# kind, and every lock of the kernel may be it: with an alert for each wait, each traced, the machine goes on.
+# A task that waits for a mutex which is held for a second is reported once, with the kind of the lock, the delay and
+# where it waits; a timeout finds it asleep. Under load each wait for a lock that ftrace shows is an event, of a known
+# kind. The tracker works under any lock of the kernel: with an alert for each wait, each traced, the machine keeps
+# running.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The parameter `measure` of the module: each run of a probe is a sample, or discarded, and those that began or ended an
-# event are as many as the instance counted; the distributions hold their invariants; a machine without such counters
-# says so, and has the cycles. NMIs that come in a run discard it. A word that is no counter is refused. Without the
-# parameter there is no file.
+# The parameter `measure` of the module: each run of a probe is a sample, or discarded, and the runs that began or
+# ended an event are as many as the instance counted. The distributions hold their invariants. A machine without such
+# counters reports that, and has the cycles. An NMI during a run discards it. An unknown counter is refused. Without
+# the parameter the file does not exist.
 # kernels: stock
 # long: rt
 # cpus: 2

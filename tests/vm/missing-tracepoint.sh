@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# On a kernel without one of its tracepoints a tracker is marked so in `trackers` and refused with ENOSYS, and the
-# log names it; the others work. The kernel is unchanged: in a copy of the module the tracepoint has another name.
+# On a kernel without one of its tracepoints a tracker is marked unavailable in `trackers` and refused with ENOSYS,
+# and the log names the tracepoint; the others work. The kernel is unchanged: a copy of the module has another name
+# for the tracepoint.
 # kernels: stock
 # long: rt
 # cpus: 2

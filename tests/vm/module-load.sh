@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Loading, working and unloading again and again leaves nothing behind: no entry, no probe, no memory. What is left
-# over is compared with the number of rounds: 13 KiB of each are found, however many there are.
+# Repeated loading, use and unloading leaves nothing behind: no entry, no probe, no memory. The leak is compared with
+# the number of rounds: 13 KiB per round are found, however many rounds there are.
 # kernels: stock rt
 # long-part: 100 rounds instead of 40, or of 20 on rt
 # cpus: 2

@@ -1,20 +1,22 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the packets that were received, one by one: ftrace records each that a device receives and
-# what ends it, and lt-witness computes from its trace how long each took, how it ended, why it was dropped and by
-# which task. iperf3 sends TCP and UDP, IPv4 and IPv6, both ways, over loopback and between two namespaces; others send
-# UDP to a reader that is full, to one that closes without having read, and to an unused port.
+# The alerts match the received packets one by one: ftrace records each packet that a device receives and what ends
+# it, and lt-witness computes from its trace how long each took, how it ended, why it was dropped and by which task.
+# iperf3 sends TCP and UDP, over IPv4 and IPv6, both ways, over loopback and between two namespaces. Others send UDP
+# to a reader whose buffer is full, to one that closes without reading, and to an unused port.
 #
-# Witness and tracker know the same ends. A packet that is freed in another way would stay open until its address is
-# reused: the tracker would replace it, or have it open in the end, and the test excludes both; or it would take the end
-# of the next packet for this one's, while the witness also sees where packets are made, and forgets what is open at
-# their address. An end that both know only from a later one, as when a deferred packet is freed at last, is not noticed.
+# Witness and tracker know the same kinds of end. A packet that is freed in another way would stay open until its
+# address is reused. Then the tracker would replace it, or still have it open at the end, and the test excludes both;
+# or it would mistake the end of the next packet for that of this one, while the witness also sees allocations, and
+# forgets an open packet at their address. If both know an end only from a later event, as when a deferred packet is
+# finally freed, that is not noticed.
 #
-# Addresses of packets are compared as text, and those of ftrace's dynamic events are never hashed: so none may be.
+# Addresses of packets are compared as text. Those in ftrace's dynamic events are never hashed, so no address may be
+# hashed.
 #
-# The threshold is 0: every packet is an alert. There is no reader meanwhile. The machine's clock counts instructions,
-# so that other work of the host does not matter.
+# The threshold is 0, so every packet is an alert. No reader runs meanwhile. The machine's clock counts instructions,
+# so other work of the host does not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -91,7 +93,7 @@ with_ends() {
 		{ print }'
 }
 
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 lo 10
 veth 10
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Packets that wait for their reader for 30 ms are reported once each, with their device, protocol and length, and the
-# reader: TCP and UDP, IPv4 and IPv6, over loopback and between two network namespaces. So is one that is dropped
-# unread when its socket is closed, with the reason. Filters by device and protocol; merged packets are not reported.
+# Packets that wait 30 ms for their reader are reported once each, with device, protocol, length and reader: TCP and
+# UDP, IPv4 and IPv6, over loopback and between two network namespaces. A packet dropped unread when its socket is
+# closed is reported with the reason. Filters by device and protocol work; merged packets are not reported.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -26,7 +26,7 @@ veth() { modprobe veth 2>/dev/null; }
 ! in_time || { ipv6 && veth; } || fail "no IPv6 or no veth"
 addresses='127.0.0.1' waiting=2
 ! ipv6 || addresses='127.0.0.1 ::1' waiting=4
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 for address in $addresses; do
 	net read tcp $address 1
 	net read udp $address 1

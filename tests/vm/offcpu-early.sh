@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A handler on one CPU wakes a task on another one very often, also before the switch to sleep: then its task was
-# runnable all the time, and that is counted. Each alert of a sleep has its waker, with hardly an exception: the handler, on
-# the idle task, or on what else runs on that CPU.
+# A handler on one CPU wakes a task on another CPU very often, also before the switch to sleep: then its task was
+# runnable all the time, and that is counted. Almost every alert of a sleep has a waker: the handler, on the idle task
+# or on another task of that CPU.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -16,7 +16,7 @@
 . /lt/tests/sched.sh
 
 load_module
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 waits pipe 5
 ms=$(patiently 300)
 threshold=$(patiently 200)ms

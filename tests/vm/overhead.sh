@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The study of overhead (make bench B=overhead) with small loads: each contender counts all that the load does, a
-# table and a picture come of it, and afterwards, also after an end in the middle, the machine is as before: no module,
-# disk, namespace, session.
+# The study of overhead (make bench B=overhead) with small loads: each contender counts every operation of the load,
+# and the study makes a table and a picture. Afterwards, also after an early end, the machine is as before: no module,
+# disk, namespace or session is left.
 # kernels: stock
 # long: rt
 # cpus: 1

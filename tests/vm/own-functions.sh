@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The module can trace itself: ftrace and its own tracker func follow the functions of its C side that control it, and
-# show its files; and none that runs in a probe. Which ones do is not taken from a list: with every tracker on, each
-# operation late, and the function tracer on all of the module's functions, those that the load's own tasks call are
-# probes.
+# The module can trace itself: ftrace and its own tracker func can follow the module's C functions that control it and
+# show its files, and none that runs in a probe. Probes are not taken from a list: with every tracker enabled, each
+# operation late, and the function tracer on all functions of the module, the functions called by the load's own tasks
+# are probes.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the times from one point to another, one by one, with key, arguments and context: ftrace
-# records the same points at the same time, and lt-witness pairs its events. Timers of both kinds, from their start to
-# their handler, by the address of the timer, which is sometimes started again before it has expired: then a new event
-# begins, or the event continues. Calls of one function and of another one, by the thread: from a write until its task
+# The alerts match the times from one point to another, one by one, with key, arguments and context: ftrace records
+# the same points at the same time, and lt-witness pairs its events. The pairs are timers of both kinds, from their
+# start to their handler, by the address of the timer, which is sometimes started again before it expires, so that a
+# new event begins or the event continues; and calls of two functions, by the thread: from a write until its task
 # waits for the disk.
 #
-# The threshold is 0: every pair is an alert. There is no reader meanwhile, and none is woken: what our own timer for
-# that does is not followed (own), and it must not expire. The machine's clock counts instructions, so that other work
-# of the host does not matter.
+# The threshold is 0, so every pair is an alert. No reader runs meanwhile, and none is woken: our own timer for that
+# is not followed (own), and must not expire. The machine's clock counts instructions, so other work of the host does
+# not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -55,7 +55,7 @@ pairs() {
 	exact "$*" --rule "$rule" --threshold 0 --usual 500us --most 5ms --expect-at-least "$least"
 	none "$*" full negative gone alerts_lost missed readers
 }
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 work 5
 
 echo 1 >$TRACE/events/timer/enable

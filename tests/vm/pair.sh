@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A tracker made of two points: the same alerts as block, by its tracepoints and the request; a function and its
-# return, by the thread; one function and another one, by the CPU; a tracepoint to itself. A wrong line is refused,
-# and the word is quoted.
+# A tracker made of two points: the alerts of block, from its tracepoints and the request; a function and its return,
+# by the thread; two functions, by the CPU; a tracepoint to itself. An invalid line is refused, and the log quotes the
+# word.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -51,7 +51,7 @@ says "x pair $from $to end_show=ret" 'only a return has ret: "end_show"'
 # The same alerts as block.
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 reads slow 2
 control "b block threshold=10ms dev=slow"
 control "p pair $from $to begin_key=arg0 end_show=arg1:8,arg2:32 threshold=10ms"

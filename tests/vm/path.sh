@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker analyze path` names a known cause: a process waits at a pipe for another, which sleeps. The recording is
-# rotated meanwhile, so its chunks are read as one. Two snapshots of one time are refused.
+# `latency-tracker analyze path` names a known cause: a process waits at a pipe for another one, which sleeps. The
+# recording is rotated meanwhile, so its chunks are read as one. Two snapshots of the same time are refused.
 # kernels: rt
 # long: stock
 # cpus: 2

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each reclaim for a cgroup at its limit, each direct reclaim and each compaction of a zone is an event: as many as the
-# kernel itself counts, or ftrace shows. An alert says which kind it is, for what order, how many pages there were, and
-# who allocated. What is not asked for is not followed.
+# Each reclaim for a cgroup at its limit, each direct reclaim and each compaction of a zone is an event: as many as
+# the kernel itself counts, or ftrace shows. An alert has the kind, the order, the number of pages, and the stack of
+# the allocation. Filtered kinds are not followed.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and misses no alert, whatever
-# else reads `wakeup`; a full disk or a killed session daemon costs the trace, not the alert. A capture has the limits of
-# the late thread's cgroups with their counters before and after the delay, and where the functions of its trace are.
-# Ctrl-C leaves no session, no instance and no daemon behind. What is too old is removed; `captures` lists and shows. scripts/lttng-snapshot does the same by hand.
+# `latency-tracker record` keeps numbered captures, each with the trace of its slow request, and misses no alert,
+# whatever other readers `wakeup` has. A full disk or a killed session daemon costs the trace, not the alert. A
+# capture has the limits of the late thread's cgroups, with their counters before and after the delay, and the
+# addresses of the functions in its trace. Ctrl-C leaves no session, instance or daemon behind. Old captures are
+# removed; `captures` lists and shows them. scripts/lttng-snapshot does the same by hand.
 # kernels: stock
 # long: rt
 # cpus: 2

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A SCHED_FIFO process keeps a computing one off its CPU for 100 ms: reported once, with the task that ran instead.
-# A process with a quota of 10 % of a processor waits for the rest of each period of 100 ms: each of these waits is
-# reported once, as often as the kernel says that it was throttled, and no task ran instead: the processor was
-# idle.
+# A SCHED_FIFO process keeps a computing one off its CPU for 100 ms: reported once, with the task that ran instead. A
+# process with a quota of 10 % of a CPU waits for the rest of each period of 100 ms: each wait is reported once, as
+# often as the kernel counts it as throttled, with no task that ran instead: the CPU was idle.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -46,7 +45,7 @@ if ! grep -qw cpu /sys/fs/cgroup/cgroup.controllers; then
 	echo "This kernel has no quota of processors."
 	exit
 fi
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 waits quota 1 50 5
 control 'w runqueue threshold=50ms cgroup=/lt-quota'
 assert_eq "$(cat $LT/w/cgroup)" "$(stat_inode /sys/fs/cgroup/lt-quota)" "the number of the cgroup"

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly what tasks waited, one by one: ftrace records the scheduler at the same time, and
-# lt-witness computes from its trace which task waited how long, and which one woke it. hackbench on two processors:
-# threads that wake each other while they fall asleep, are preempted, migrate, start and exit; and a computing program.
-# Among them is one wait of known length: for a SCHED_FIFO task that keeps the processor for 20 ms, for the next period
-# of a cgroup with 1 % of a processor, in a sleep of 50 ms.
+# The alerts match the waits of tasks one by one: ftrace records the scheduler at the same time, and lt-witness
+# computes from its trace which task waited how long, and which one woke it. hackbench runs on two CPUs: threads that
+# wake each other while they fall asleep, are preempted, migrate, start and exit; and a computing program. Some waits
+# have a known length: for a SCHED_FIFO task that keeps the CPU for 20 ms, for the next period of a cgroup with 1 % of
+# a CPU, and in a sleep of 50 ms.
 #
-# The threshold is 0: every wait is an alert, of all tasks. There is no reader meanwhile. The machine's clock counts
-# instructions, so that other work of the host does not matter.
+# The threshold is 0, so every wait of every task is an alert. No reader runs meanwhile. The machine's clock counts
+# instructions, so other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -36,7 +36,7 @@ work() {
 	offcpu) waits sleep 50 ;;
 	esac >/tmp/known
 }
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 waits crowd 2 5
 
 for tracker in $trackers; do

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Does it work at all on this kernel? Requests of 20 ms raise their alerts and time out with a stack, the histogram and
-# the sums count them; every tracker starts, counts and raises alerts; the module is unloaded and loaded again. This is
-# mainly for kernels of other suites (tests/run-suite).
+# A basic check on this kernel: requests of 20 ms raise alerts and time out with a stack, the histogram and the sums
+# count them; every tracker starts, counts and raises alerts; the module is unloaded and loaded again. This is mainly
+# for kernels of other suites (tests/run-suite).
 # kernels: stock rt
 # cpus: 2
 # icount: 1
@@ -18,7 +18,7 @@ uname -a
 ms=$(patiently 20)
 null_disk slow "${ms}000000"
 null_disk fast 100000
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 reads slow 1
 control "slow block threshold=$((ms / 2))ms timeout=$((ms / 4))ms dev=slow"
 control 'fast block threshold=10s dev=fast'

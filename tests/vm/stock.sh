@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A process that hangs before an instance starts is pending at once, since before the start; its timeout counts from the
-# start, and so does the delay at its end, which is not in the histogram. It hangs in a system call, and waits for a
-# mutex. What only looks like a call is none. Filters apply. While tasks fall asleep and wake, 50 instances start: none
-# shows a task that has run since.
+# A process that hangs before an instance starts is pending at once, with since=before-start. Its timeout counts from
+# the start of the instance, and so does the delay at its end, which is not in the histogram. One process hangs in a
+# system call, another waits for a mutex. A task that only seems to be in a call is not listed. Filters apply. While
+# tasks fall asleep and wake, 50 instances start, and none lists a task that has run since.
 # kernels: stock rt
 # cpus: 2
 # root: full

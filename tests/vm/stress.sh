@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Everything at once: requests and kernel threads on all CPUs, while instances come, change and go, readers
-# come and are killed, pools grow, modules with their own trackers come and go, CPUs go offline and come
-# back. In the end the counters add up, to the last event. LT_STRESS_SECONDS says how long (20),
+# Everything at once: requests and kernel threads on all CPUs, while instances are created, changed and removed,
+# readers come and are killed, pools grow, modules with their own trackers are loaded and unloaded, and CPUs go
+# offline and return. In the end the counters add up, to the last event. LT_STRESS_SECONDS is the duration (20),
 # LT_STRESS_SEED repeats the choices.
 # kernels: stock rt
 # cpus: 4

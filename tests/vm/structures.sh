@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The structures that `make bench B=structures` compares do what they are measured for, each of them: every begin has
-# one end, on its own CPU, on another one, and while two CPUs want the same; what is lost is counted; the pool is
-# complete afterwards.
+# Each structure that `make bench B=structures` compares does what it is measured for: every start has one end, on its
+# own CPU, on another one, and while two CPUs race for it; losses are counted; the pool is complete afterwards.
 # kernels: rt
 # long: stock
 # cpus: 2

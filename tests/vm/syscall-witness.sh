@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the system calls of all tasks, one by one, with their arguments and results: ftrace records
-# raw_syscalls at the same time, and lt-witness pairs its events. Processes that start, wait for each other and exit,
-# hackbench, and calls that fail.
+# The alerts match the system calls of all tasks one by one, with arguments and results: ftrace records raw_syscalls
+# at the same time, and lt-witness pairs its events. The load is processes that start, wait for each other and exit,
+# hackbench, and failing calls.
 #
-# The threshold is 0: every call is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
-# that other work of the host does not matter.
+# The threshold is 0, so every call is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
+# other work of the host does not matter.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -27,7 +27,7 @@ work() {
 	chrt -f 10 python3 /lt/tests/calls.py many 20
 	chrt -f 10 hackbench -g 1 -f 4 -l 20
 }
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 python3 /lt/tests/calls.py many 2
 
 for options in '' 'stacks=switch'; do

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A long call is reported once, with its arguments and its result; while it hangs, once, with where it waits; with
-# stacks=switch, also each time its task is switched in. A call that never returns is dropped, a task that changes its
-# thread id is followed, calls of 32-bit programs are distinguished. Lists of calls, and errors in one.
+# A long call is reported once, with its arguments and result. While it hangs it is reported once, with its stack, and
+# with stacks=switch also each time its task is switched in. A call that never returns is dropped, a task whose thread
+# ID changes is followed, and calls of 32-bit programs are distinguished. Lists of calls work, and errors in one are
+# reported.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -22,7 +23,7 @@ read=$(number_of read) write=$(number_of write)
 calls() { tid=$(python3 /lt/tests/calls.py "$@"); tid=${tid#*=}; }
 
 load_module
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 calls write 10 3
 
 # One nanosleep; and a read that times out. Other calls are shorter, unless the host delays us.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# On an idle machine the alert of a timeout is at most max(1 ms, timeout / 16) late: of 2 ms, 16 ms and 1 s,
-# 64 requests each, which begin at different times and so meet the searches at different moments. It is
-# raised by a kernel thread, not in an interrupt.
+# On an idle machine the alert of a timeout is at most max(1 ms, timeout / 16) late: for 2 ms, 16 ms and 1 s, 64
+# requests each, which begin at different times and so meet the searches at different moments. A kernel thread raises
+# the alert, not an interrupt.
 #
-# How late is measured by ftrace, when the event is emitted, against the begin. The machine's clock counts
-# the instructions that it executes: the same in every run, and nothing to do with the host's speed.
+# ftrace measures the lateness, from the start to the alert's event. The machine's clock counts executed instructions:
+# it is the same in every run, and does not depend on the host's speed.
 # kernels: stock rt
 # cpus: 1
 # root: full

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Others get the CPU while many events time out at once: a search never keeps preemption or interrupts off for
-# more than 50 us. A thread with a real-time priority sleeps for 100 us again and again, on the only CPU; while
-# 256 requests are reported, each with its stack, it is at most 50 us later than on an idle machine.
+# Other tasks get the CPU while many events time out at once: a search never keeps preemption or interrupts off for
+# more than 50 us. A real-time thread repeatedly sleeps for 100 us on the only CPU. While 256 requests are reported,
+# each with its stack, it is at most 50 us later than on an idle machine.
 #
-# The machine's clock counts the instructions that it executes, 1 ns each.
+# The machine's clock counts executed instructions, 1 ns each.
 # kernels: stock rt
 # cpus: 1
 # root: full

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each alert is also an event for ftrace and perf, latency_tracker:alert, with the same fields; and one of its
-# tracker, alert_TRACKER, with the tracker's fields by name.
+# Each alert is also an event for ftrace and perf: latency_tracker:alert, with the fields of the alert, and
+# alert_TRACKER, with the tracker's fields by name.
 # kernels: stock
 # long: rt
 # cpus: 2

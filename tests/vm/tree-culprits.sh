@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A thread is late because of another task, or of a limit, that is known here: a real-time thread that preempts it once for
-# long, or thirty times; and the quota of its cgroup, which throttles it on the way back to user space: when it computes, or
-# before it does, since another thread has used it up. Then that is a part of the delay with end=user, too. The chain names the
-# thread that preempted it, after that thread has exited, too. Many preemptions are one step, which counts them, and leave
-# nothing out but two steps of the softirq thread of PREEMPT_RT. A quota is no preemption, and the sentence says what it is.
-# A task that reads three pages of a slow disk in one system call, each when it needs it, is woken by the timer of its first
-# request: its sleeps for the others have a step of their own, and the sentence does not blame them on that timer.
+# The known cause of a thread's delay is another task or a limit: a real-time thread that preempts it once for long,
+# or thirty times; or the quota of its cgroup, which throttles it on the way back to user space, while it computes, or
+# before, since another thread has used up the quota. With end=user this is part of the delay. The path names the
+# preempting thread even after that thread has exited. Many preemptions are one step, which counts them, and leave out
+# nothing but two steps of the softirq thread of PREEMPT_RT. Throttling is no preemption, and the sentence names the
+# quota.
+#
+# A task that reads three pages of a slow disk in one system call, one after the other, is woken by the timer of its
+# first request: its sleeps for the others have a step of their own, and the sentence does not blame them on that
+# timer.
 # kernels: stock rt
 # cpus: 2
 # root: full

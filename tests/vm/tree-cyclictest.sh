@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# cyclictest as a judge: each of its samples has the alert of its timer, which began exactly when cyclictest had asked
-# for it, and there are no others. The delay until the thread is switched in is never longer than the sample, nor than
-# that until it returns to user space, and what it lacks is what one switch to user space costs.
+# Compared with cyclictest: each of its samples has the alert of its timer, whose start is exactly the time that
+# cyclictest had requested, and there are no other alerts. The delay until the thread is switched in is never longer
+# than the sample, nor than the delay until it returns to user space; the difference is the cost of one switch to user
+# space.
 #
-# With a real-time thread and with an ordinary one, whose timers PREEMPT_RT calls in other places: on a quiet machine;
-# and on one whose processor is busy, and which keeps interrupts off for 3 ms again and again.
+# This is done with a real-time thread and with an ordinary one, whose timers PREEMPT_RT calls in other places: on a
+# quiet machine, and on a machine whose CPU is busy and repeatedly keeps interrupts off for 3 ms.
 #
-# The machine's clock counts instructions, so that other work of the host does not matter; it has one processor, since
-# two would take turns then, and that looks like interrupts that are off.
+# The machine's clock counts instructions, so other work of the host does not matter. It has one CPU: two would take
+# turns, which looks like disabled interrupts.
 # kernels: stock
 # long: rt
 # cpus: 1
@@ -69,7 +70,7 @@ samples() {
 		done
 	done
 }
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 cyclictest --threads=1 --loops=5 --quiet --mlockall
 samples 60 quiet
 samples 100 disturbed

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Each filter of `tree` lets its own chains through and no others, both from the creation of an instance on and while
-# it is on: a filter that is set applies from then on, and one that is taken back no longer does.
+# Each filter of `tree` lets exactly its own paths through, whether it is given at creation or later: a filter that is
+# set applies from then on, and a filter that is reset no longer does.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -20,7 +20,7 @@ load_module
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 target 1 handler
 
 # One filter each, which lets it pass, and one which does not.

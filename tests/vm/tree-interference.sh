@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task is woken, and then kept from its CPU for a while by an interrupt, a softirq, the thread of an interrupt, an NMI, or
-# one of them in the middle of another: with interference=1 the last step of its chain tells how long each was, one within
-# another not twice, and nothing else. A task that is moved while it waits has waited for both CPUs; without
-# interference=1 nothing is told.
+# A woken task is kept from its CPU for a while by an interrupt, a softirq, the thread of an interrupt, an NMI, or one
+# of them nested in another. With interference=1 the last step of its path has the time of each, nested time counted
+# once, and nothing else. A task that migrates while it waits has waited for both CPUs. Without interference=1 the
+# step has no such times.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A packet that is moved to another CPU is followed there: netem keeps datagrams back until a timer on CPU 1, from where
-# RPS moves each to CPU 0, which wakes the task that waits for it. By a call on that CPU, and on PREEMPT_RT by a thread
-# of its own. Without the hop the chain ends on CPU 1.
+# A packet that is moved to another CPU is followed there: netem holds datagrams until a timer on CPU 1 fires, from
+# where RPS moves each to CPU 0, which wakes the waiting task: by a call on that CPU, and on PREEMPT_RT by a thread of
+# its own. Without the hop the path ends on CPU 1.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -60,7 +60,7 @@ packets() {
 	/usr/bin/taskset -c 1 python3 /tmp/send.py "$1"
 	wait $_receiver || fail "they were not received"
 }
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 packets 2
 
 case $(uname -r) in

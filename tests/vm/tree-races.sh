@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A handler on one CPU wakes a task on another one very often: while it sleeps, while it is awake, before the switch to
-# sleep has been told of, and while it is switched in. Each chain that begins comes to its end, but those that were in
-# doubt and turned out to be of a task that was awake; none is lost, replaced or left behind, and none is reported as one
-# that hangs.
+# A handler on one CPU wakes a task on another CPU very often: while the task sleeps, while it is awake, just before
+# its switch to sleep is reported, and while it is switched in. Each path reaches its end, except doubtful ones whose
+# task turned out to be awake. None is lost, replaced or left behind, and none is reported as hanging.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Of fifty interrupts the handler of one takes a second: that is the only alert, and what a person is told of it, by
-# `watch`, by `record` and by `explain`, is its chain, with the handler as the step that took long. The trace that was saved
-# has an event for each kind of step. A job that takes five seconds is found while it hangs, and reported when it is done.
+# Of fifty interrupts the handler of one takes a second: that is the only alert, and `watch`, `record` and `explain`
+# all show its path, with the handler as the long step. The saved trace has an event for each kind of step. A job of
+# five seconds is found while it hangs, and reported when it is done.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -22,7 +22,7 @@ load_module
 # shellcheck source=tests/tree.sh
 . /lt/tests/tree.sh
 line=$(cat $parameters/number)
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 target 1 softirq
 
 latency-tracker record -n 1 --duration 300 -o /tmp/captures late tree threshold=500ms comm=lt_target irq="$line" >/tmp/record.log 2>&1 &

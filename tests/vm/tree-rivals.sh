@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Four tasks, a storm of interrupts and a softirq, which on PREEMPT_RT runs in ksoftirqd, keep a task from its CPU for known
-# times: with interference=1 its alert names the three with the most, in their order, with these times. A thread of an interrupt
-# is named as the interrupt, with its handler; the interrupt or the NMI that comes in the middle of it, beside it.
+# Four tasks, a storm of interrupts and a softirq, which on PREEMPT_RT runs in ksoftirqd, keep a task from its CPU for
+# known times. With interference=1 its alert names the three with the longest times, in order, with these times. A
+# threaded interrupt is named as the interrupt, with its handler; an interrupt or NMI that preempts it is named
+# separately.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Paths from a thousand timers, from one that wakes many, a flood of packets, disks, and hundreds of short tasks, while
-# CPUs go offline and come back, some of them in a pool that is far too small: each chain that began, and each that found
-# no room, is counted, and when the storm is over none is left. Then the module is unloaded three times in the middle of
-# such a storm.
+# Paths from a thousand timers, from one timer that wakes many tasks, from a flood of packets, disks, and hundreds of
+# short tasks, while CPUs go offline and return, some of them with a pool that is far too small. Each path that began,
+# and each that found no room, is counted, and after the storm none is left. Then the module is unloaded three times
+# in the middle of such a storm.
 # kernels: stock rt
 # long-part: 2,000 short tasks instead of 400
 # cpus: 4

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The kernel's tracer timerlat as a judge, by itself and as rtla runs it: its timer wakes a thread, and it says how late
-# its handler was (IRQ), how late the thread ran in the kernel (Thread), and in user space (User). Those are steps of the
-# chain that `tree` reports of the same timer: when its function is called, when the thread is switched in, and when it
-# has returned.
+# Compared with the kernel's tracer timerlat, alone and as rtla runs it: its timer wakes a thread, and it reports how
+# late its handler was (IRQ), and how late the thread ran in the kernel (Thread) and in user space (User). These are
+# steps of the path that `tree` reports for the same timer: when its function is called, when the thread is switched
+# in, and when it has returned.
 #
-# By itself, with threads of the kernel, the tracer prints each sample with its time: each has the chain with the begin
-# that follows from it, and there are no others. rtla prints histograms of threads in user space: as many as there are
-# chains, and the n-th longest of each kind is never shorter than that of the chains. On a quiet machine, and on one that
-# keeps interrupts off for 3 ms again and again, where both say of the same samples that the handler was late.
+# Alone, with kernel threads, the tracer prints each sample with its time: each sample has a path with the start that
+# follows from it, and there are no others. rtla prints histograms of user-space threads: the numbers of samples and
+# paths are equal, and the n-th longest sample of each kind is never shorter than the n-th longest path. This is done
+# on a quiet machine, and on one that repeatedly keeps interrupts off for 3 ms, where both report a late handler for
+# the same samples.
 #
-# One processor, whose time is the number of instructions, as in tree-cyclictest.
+# The machine has one CPU, and its clock counts instructions, as in tree-cyclictest.
 # kernels: rt
 # cpus: 1
 # root: full

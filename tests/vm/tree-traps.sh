@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# What gives a wrong chain if it is overlooked: a softirq that preempts another one on its CPU, in a task of its own; an
-# interrupt for whose thread nothing was woken, before a local interrupt that wakes another thread; and the readers of
-# alerts, which are woken by alerts. Known chains of lt_causes.ko, and none that begins with a reader. The handler that has
-# queued an irq_work, and then takes long, is in no chain: a person reads that the delay may have begun earlier.
+# Cases that give a wrong path if they are overlooked: a softirq that preempts another one on its CPU, in a task of
+# its own; an interrupt that did not wake its thread, before a local interrupt that wakes another thread; and readers
+# of alerts, which are woken by alerts. The paths are the known ones of lt_causes.ko, and none begins with a reader. A
+# handler that queues an irq_work and then takes long is in no path: the output notes that the delay may have begun
+# earlier.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the chains from interrupts and timers to tasks, one by one and step by step: ftrace records
+# The alerts match the paths from interrupts and timers to tasks, one by one and step by step: ftrace records
 # interrupts, timers, softirqs, work items, calls on other CPUs, wakings and switches at the same time, and lt-witness
-# rebuilds from its trace each chain with its steps, their CPUs and times. Threads that sleep, with and without a real-time priority; fio on a disk with
-# interrupts and on one with timers, beside a flood of packets between two namespaces; and the known causes of
-# lt_causes.ko, with threads of interrupts and tasklets. A handler wakes a task on another CPU while it sleeps, runs on,
-# and is about to do one or the other.
+# rebuilds each path from its trace, with its steps, their CPUs and times. The load is threads that sleep, with and
+# without a real-time priority; fio on a disk with interrupts and on one with timers, with a flood of packets between
+# two namespaces; and the known causes of lt_causes.ko, with threaded interrupts and tasklets. A handler wakes a task
+# on another CPU while the task sleeps, runs, and is about to do one or the other.
 #
-# The threshold is 0: every chain is an alert. There is no reader meanwhile. The machine's clock counts instructions, so
-# that other work of the host does not matter.
+# The threshold is 0, so every path is an alert. No reader runs meanwhile. The machine's clock counts instructions, so
+# other work of the host does not matter.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -71,9 +71,9 @@ kernel_threads() {
 	cat /proc/[0-9]*/stat 2>/dev/null | awk '{ id = $1; sub(/.*\) /, ""); if (int($7 / 2097152) % 2) print id }'
 }
 
-# chains LOAD TIMES LEAST: the alerts of what a load does, at least LEAST of them.
+# ways LOAD TIMES LEAST: the alerts of what a load does, at least LEAST of them.
 chains() {
-	# The first time of everything is slow under emulation.
+	# The first run of everything is slow under emulation.
 	"$1" 3
 	kernel_threads >/tmp/kthreads
 	both tree 'threshold=0 ring=16384 events=1024' "$1" "$2"

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A task is woken on each known wake chain, by an interrupt, its thread, its softirq, a work item that it queues, a function that
-# it has called on another CPU, a timer in the interrupt, one in a softirq and one of the timer wheel: one alert each
-# time, whose chain has exactly the steps of this kernel, in their order; the longest step is the one that took long; the
-# steps add up to the delay. What of a work that is cancelled is left goes away. A softirq that a task raises belongs to no interrupt, and what waits
-# for a lock goes on afterwards. A clock that is set makes no timer late, and what a busy thread takes along is counted.
-# Afterwards no tip is left.
+# A task is woken on each known path: by an interrupt, its thread, its softirq, a work item that it queues, a function
+# called on another CPU, a timer in the interrupt, one in a softirq and one of the timer wheel. Each time there is one
+# alert, whose path has exactly the steps of this kernel, in order; the longest step is the one that took long; the
+# steps add up to the delay. Nothing is left of a cancelled work item. A softirq raised by a task belongs to no
+# interrupt, and a path continues after a wait for a lock. Setting the clock makes no timer late, and causes that a
+# busy thread handles along the way are counted. Afterwards no tip is left.
 # kernels: stock rt
 # cpus: 2
 # root: full

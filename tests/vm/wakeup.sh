@@ -2,8 +2,8 @@
 # shellcheck shell=sh
 #
 # A task that is woken while a SCHED_FIFO task keeps its CPU for 20 ms is reported once, with that delay and with the
-# task that kept it waiting: the waker, which is also the one switched out for it. It is pending meanwhile, and times
-# out. Readers of alerts are not reported, however late they are.
+# task that delayed it: the waker, which is also the one switched out for it. Meanwhile the task is pending, and it
+# times out. Readers of alerts are not reported, however late they are.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -18,7 +18,7 @@
 load_module
 # The reader is not kept waiting, too.
 /usr/bin/taskset -p 1 $$ >/dev/null
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 waits hog 1 5
 # Long enough that no other task takes as long; no longer than a second, when the others get their share.
 ms=$(patiently "$(patiently 20)")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# A handler that hangs CPU 0, which has to search for timeouts, is found while it does, even if a real-time task
-# occupies the watching CPU, from before it began to watch or since; or if that CPU was to check much later.
+# A handler that hangs CPU 0, whose turn it is to search for timeouts, is found while it hangs, even if a real-time
+# task occupies the watching CPU, from before or after the watch began, or if that CPU was due to check much later.
 # kernels: stock rt
 # cpus: 4
 # root: full
@@ -20,7 +20,7 @@ looks() { on 0 sh -c "echo $1 >$LT/i/timeout"; }
 # hang: what happens on CPU 0 for 300 ms.
 hang() { on 0 /sbin/insmod /lt/lt_irqs.ko times=1 us="$(patiently 300000)" && rmmod lt_irqs; }
 /usr/bin/taskset -p 8 $$ >/dev/null
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 on 0 /sbin/insmod /lt/lt_irqs.ko times=1
 line=$(cat /sys/module/lt_irqs/parameters/number)
 rmmod lt_irqs

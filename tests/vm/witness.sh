@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the slow requests, one by one: ftrace records every request at the same time, and
-# lt-witness computes from its trace which were slow. fio on three disks of known speed: thousands of fast
-# requests, 2 ms, and some hundred slow ones, 100 ms; the gap is wide because emulation stretches time.
+# The alerts match the slow requests one by one: ftrace records every request at the same time, and lt-witness
+# computes from its trace which were slow. fio runs on three disks of known speed: thousands of fast requests, 2 ms,
+# and some hundred slow ones, 100 ms; the gap is wide because emulation stretches time.
 #
-# Two probes on one tracepoint run one after the other. The task that makes the requests has a real-time priority, so
-# that no other task runs between the two, and the machine's clock counts instructions, so that other work of the
-# host does not matter.
+# Two probes on one tracepoint run one after the other. The task that submits the requests has a real-time priority,
+# so no other task runs between the two, and the machine's clock counts instructions, so other work of the host does
+# not matter.
 # kernels: rt
 # long: stock
 # cpus: 2
@@ -86,7 +86,7 @@ is_exact() {
 	control "-$1"
 }
 
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 for disk in fast slow queued; do reads $disk 3; done
 
 for round in $(seq "$rounds"); do

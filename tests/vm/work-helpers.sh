@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Programs mark their work with what we give them: the header in C, the crate and its command in Rust, the examples for a
-# shell and in Python. Each is followed, under the cookie that it says; and each works without an instance, too.
+# Programs mark their work with the helpers: the C header, the Rust crate and its command, and the shell and Python
+# examples. The work of each is followed under its cookie, and each also works without an instance.
 # kernels: stock
 # cpus: 2
 # root: full

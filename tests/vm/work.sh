@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Work that programs mark: a job that a listener, which an interrupt has woken, leaves in a queue is followed to the
-# worker by its cookie alone. Cookies of 1 to 64 bytes; a `done` without `begin`, a begin again, and more work than there
-# is room for are counted, and take nothing from the tips; work that is never done is found. The group of `gid` may mark
-# work, and no other. Without an instance that waits for it, a mark is refused. Afterwards all room is free again.
+# Work that programs mark: an interrupt wakes a listener, which leaves a job in a queue; the job is followed to the
+# worker by its cookie alone. Cookies have 1 to 64 bytes. A `done` without `begin`, a second begin, and more work than
+# there is room for are counted, and take nothing from the tips; work that is never done is found. The group of `gid`,
+# and no other, may mark work. Without an instance with end=work a mark is refused. Afterwards all room is free again.
 # kernels: stock
 # long: rt
 # cpus: 2
@@ -39,7 +39,7 @@ insmod /lt/lt_causes.ko us=3000
 parameters=/sys/module/lt_causes/parameters
 line=$(cat $parameters/number) threaded=$(cat $parameters/threaded)
 begin=$LT/work_begin done=$LT/work_done
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 /usr/bin/taskset -c 1 sh -c "echo handler >$parameters/run"
 
 # Who waits for work, and who does not.

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# The alerts are exactly the work items, one by one: ftrace records when each is queued, started and ended, and
-# lt-witness computes from its trace how long each waited, and ran, on which workqueue and by which worker; with
-# part=all both of the same alert. Works of writeback, of timers, of a disk and of the test's own module, some of which
-# are queued again while they run, or while they wait: these have waited since they were first queued.
+# The alerts match the work items one by one: ftrace records when each is queued, started and ended, and lt-witness
+# computes from its trace how long each waited and ran, on which workqueue and by which worker; with part=all both
+# times are in the same alert. The items are of writeback, timers, a disk and the test's own module. Some are queued
+# again while they run, or while they wait; the latter have waited since they were first queued.
 #
-# The threshold is 0: every work is an alert. There is no reader meanwhile.
+# The threshold is 0, so every work item is an alert. No reader runs meanwhile.
 # kernels: stock rt
 # cpus: 2
 # root: full
@@ -37,7 +37,7 @@ work() {
 	sync
 	run again behind
 }
-# The first time of everything is slow under emulation.
+# The first run of everything is slow under emulation.
 run slow again freed
 
 # Which events of the trace are begin and end; the key, and the other fields of the alert.

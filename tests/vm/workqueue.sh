@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 # shellcheck shell=sh
 #
-# Work items of known lengths (lt_works) are reported once each, with how long they waited and ran, their function,
+# Work items of known lengths (lt_works) are reported once each, with their waiting and running times, function,
 # workqueue, worker and the task that queued them: one that sleeps for 20 ms, one behind it, one that is queued again
-# while it runs or while it waits, one that frees itself, a delayed one. A cancelled one is no longer pending, and does
-# not time out; its event is replaced when it is queued again.
+# while it runs or while it waits, one that frees itself, a delayed one. A cancelled item is no longer pending, and
+# does not time out; its event is replaced when it is queued again.
 # kernels: stock rt
 # cpus: 2
 # root: full

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * latency_tracker:alert, emitted at the instant when a delay is found to be too
- * long, and latency_tracker:alert_TRACKER, the same with the tracker's own fields
- * by name and type.
+ * long. args are the tracker's own fields, in the order of its alert line; stack
+ * is the task's stack, for a timeout. latency_tracker:alert_TRACKER has the
+ * tracker's own fields by name and type instead.
  *
- * For ftrace, perf and LTTng: it can start a snapshot, stop a trace, or feed a
- * script. Times are CLOCK_MONOTONIC in nanoseconds. args are the tracker's
- * own fields, in the order of its alert line; stack is the task's stack, for a
- * timeout.
+ * ftrace, perf and LTTng can record the events, start a snapshot, stop a trace,
+ * or feed a script. Times are CLOCK_MONOTONIC in nanoseconds.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM latency_tracker
@@ -110,7 +109,7 @@ TRACE_EVENT(alert,
 		  __entry->threshold, __entry->pid, __entry->tid,	\
 		  __get_str(comm)
 
-/* Another task, which takes three words of an alert: see rust/record/actor.rs. */
+/* Another task, in three words of an alert: see rust/record/actor.rs. */
 #define LT_TASK_FIELDS(role)						\
 		__field(u32, role##_pid)				\
 		__field(u32, role##_tid)				\
@@ -128,7 +127,7 @@ TRACE_EVENT(alert,
 #define LT_CONTEXTS							\
 	{ 0, "task" }, { 1, "softirq" }, { 2, "hardirq" }, { 3, "nmi" }
 
-/* The event of a tracker: what it has besides the common fields. */
+/* Event of a tracker, with its fields besides the common ones. */
 #define LT_ALERT(tracker, fields, assign, format, values...)		\
 TRACE_EVENT(alert_##tracker,						\
 									\

@@ -27,7 +27,7 @@ use kernel::{
 /// A callback: called with the owner, and the argument or the result.
 pub(crate) type CallFn = unsafe extern "C" fn(owner: *mut c_void, word: u64);
 
-/// What the callback is passed.
+/// The value passed to the callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum What {
     /// The first argument, at the entry.

@@ -24,9 +24,9 @@ pub(crate) enum Abi {
     /// The kernel's own.
     #[default]
     Native = 0,
-    /// Those of 32-bit programs.
+    /// Calls of 32-bit programs.
     Compat = 1,
-    /// Those of 64-bit programs with 32-bit pointers, on x86 only.
+    /// Calls of 64-bit programs with 32-bit pointers, on x86 only.
     X32 = 2,
 }
 
@@ -61,7 +61,7 @@ impl Abi {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Call {
     pub(crate) abi: Abi,
-    /// As the program passed it: it may belong to no call at all.
+    /// The number passed by the program; it may not belong to any call.
     pub(crate) number: i32,
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The same pairs by BPF programs (tests/bench/bpf), called as the engine is called in whole.rs.
+//! Measures pairs by BPF programs (tests/bench/bpf), called as the engine is in whole.rs.
 
 use crate::{
     engine::platform::Platform,
@@ -52,7 +52,7 @@ impl Programs {
         meter.calls() * 2 + live - 1
     }
 
-    /// What calling a program takes.
+    /// Measures an empty program.
     pub(crate) fn empty(&self, meter: &Meter) {
         meter.row("empty", 0, |n| {
             let guard = Kernel::guard();

@@ -156,7 +156,7 @@ struct ltb_way {
 	struct task_struct *kthreadd;
 };
 
-/* As those of the call that loads us, but for its number. */
+/* Registers of the system call that loads us, with another number. */
 static void ltb_regs_new(struct ltb_way *way, int number)
 {
 	way->regs = *task_pt_regs(current);
@@ -187,7 +187,7 @@ static bool ltb_work_new(struct ltb_way *way)
 	return true;
 }
 
-/* As it is received: its data begin with the header of IP. */
+/* A packet as received: its data begins with the IP header. */
 static bool ltb_packet_new(struct ltb_way *way)
 {
 	struct sk_buff *skb = alloc_skb(sizeof(struct iphdr), GFP_KERNEL);
@@ -209,7 +209,7 @@ static enum hrtimer_restart ltb_timer_run(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* It was due long ago, and is never started. */
+/* A timer that was due long ago, and is never started. */
 static void ltb_timer_new(struct ltb_way *way, enum hrtimer_mode mode)
 {
 	hrtimer_setup(&way->timer, ltb_timer_run, CLOCK_MONOTONIC, mode);
@@ -317,7 +317,7 @@ struct ltb_way *ltb_way_new(enum ltb_what what)
 	return way;
 }
 
-/* What it is passed stays in registers. */
+/* Its arguments stay in registers. */
 static notrace void ltb_empty(void *data)
 {
 }
@@ -375,7 +375,7 @@ static void ltb_switched(struct tracepoint *tp, struct task_struct *prev,
 	ltb_call4(tp, false, (unsigned long)prev, (unsigned long)next, state);
 }
 
-/* As if a softirq began, or ended. */
+/* Simulates the start or the end of a softirq. */
 static void ltb_softirq(bool begins)
 {
 #ifdef CONFIG_PREEMPT_RT

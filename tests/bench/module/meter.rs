@@ -31,7 +31,7 @@ impl Meter {
     /// happens once only (first use of a branch that is patched, of a page) is over.
     #[inline(always)]
     pub(crate) fn row(&self, name: &str, live: u64, mut operation: impl FnMut(u64)) {
-        // One loop for both, lest the operation be called in two places and not be in line.
+        // One loop for both: if called in two places, the operation would not be inlined.
         let mut total = 0;
         for round in 0..2 {
             let first = self.calls.wrapping_mul(round);
@@ -67,7 +67,7 @@ pub(crate) fn now() -> u64 {
     }
 }
 
-/// What `work` takes with interrupts off.
+/// Cost of `work` with interrupts off.
 #[inline(always)]
 pub(crate) fn ticks(work: impl FnOnce()) -> u64 {
     let flags = sys::irq_save();

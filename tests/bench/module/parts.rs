@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! The parts of a pair, each alone, and what else could do the same.
+//! Measures the parts of a pair separately, and alternatives to them.
 
 use crate::{
     engine::{
@@ -18,12 +18,12 @@ use crate::{
 use core::hint::black_box;
 use kernel::prelude::*;
 
-/// Cells and slots of the parts, of which one at a time is used.
+/// Number of cells and slots; the parts use one at a time.
 const CELLS: u32 = 1024;
 
-/// All of them.
+/// Measures all parts.
 pub(crate) fn run(meter: &Meter) -> Result {
-    // What the loop itself takes, and making a key.
+    // The loop itself, and the making of a key.
     meter.row("loop", 0, |n| {
         black_box(n);
     });

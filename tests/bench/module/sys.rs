@@ -188,7 +188,7 @@ impl Drop for Request {
     }
 }
 
-/// What is attached to the tracepoint sched_switch.
+/// The probes attached to the tracepoint sched_switch.
 ///
 /// # Invariants
 ///
@@ -204,7 +204,7 @@ impl Switches {
         Ok(Self(NonNull::new(tracepoint).ok_or(ENODEV)?))
     }
 
-    /// One of two tasks goes to sleep, and the other one, by the number, runs next.
+    /// One of two tasks goes to sleep, and the other one, given by the number, runs next.
     #[inline(always)]
     pub(crate) fn switch(&self, _: &PreemptGuard, next: u64) {
         const TASK_INTERRUPTIBLE: u32 = 1;
@@ -214,7 +214,7 @@ impl Switches {
     }
 }
 
-/// What happens from a begin to its end.
+/// A scenario, from start to end.
 ///
 /// # Invariants
 ///
@@ -238,7 +238,7 @@ impl Way {
             .ok_or(ENOMEM)
     }
 
-    /// It begins and ends.
+    /// Runs the scenario once.
     #[inline(always)]
     pub(crate) fn pass(&self, _: &PreemptGuard) {
         // SAFETY: By the type invariant; preemption is off.

@@ -176,7 +176,7 @@ pub(crate) fn way(meter: &Meter, what: u32, name: &str) -> Result {
     pass(meter, &Way::new(what)?, name)
 }
 
-/// The same with a probe at each of its tracepoints that does nothing: what calling them takes.
+/// Measures the scenario with an empty probe at each of its tracepoints: the cost of calling them.
 pub(crate) fn empty_way(meter: &Meter, what: u32, name: &str) -> Result {
     let way = Way::new(what)?;
     way.attach_empty()?;

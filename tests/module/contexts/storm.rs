@@ -9,10 +9,10 @@
 //!   NMI                                    \ op op op op op op op /
 //! ```
 //!
-//! Each operation notes on its CPU that it is under way. So a handler knows what it has
-//! interrupted, and [`storm`] goes on until enough handlers have met an operation in its middle.
-//! What counts as met: an operation was under way, and the interrupted instruction belongs to this
-//! module (a softirq does not know which that was; on PREEMPT_RT it meets none, it is a thread).
+//! Each operation sets a per-CPU mark while it runs, so a handler knows what it has interrupted,
+//! and [`storm`] continues until enough handlers have interrupted an operation. This counts only if
+//! the interrupted instruction belongs to this module. A softirq does not know that instruction; on
+//! PREEMPT_RT it runs in a thread and interrupts nothing.
 
 use crate::{
     common::{cond_resched, on_cpus},
@@ -28,14 +28,14 @@ use kernel::{
     sync::atomic::{Atomic, Relaxed},
 };
 
-/// The most CPUs that take part.
+/// Maximum number of CPUs that take part.
 pub(crate) const CPUS: usize = 8;
 
-/// How many rounds of a thread are enough to give up: minutes. Where the CPUs take turns on one
-/// of a busy host, an NMI comes once in thousands of rounds.
+/// A thread gives up after this many rounds, which takes minutes. If all CPUs share one CPU of a
+/// busy host, an NMI arrives only once in thousands of rounds.
 const ROUNDS: u64 = 200_000_000;
 
-/// The users of the engine; the values of `enum lt_context` in interrupts.h.
+/// Contexts that use the engine, numbered as `enum lt_context` in interrupts.h.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Context {
     Thread,
@@ -45,7 +45,7 @@ pub(crate) enum Context {
 }
 
 impl Context {
-    /// All of them.
+    /// All contexts.
     pub(crate) const ALL: [Context; 4] = [
         Context::Thread,
         Context::Softirq,
@@ -54,18 +54,18 @@ impl Context {
     ];
 }
 
-/// Nothing, and each [`Op`].
+/// Number of `Op`s, plus one for no operation.
 const OPS: usize = 6;
 
-/// What happens on one CPU.
+/// Marks and counts of one CPU.
 struct Cpu {
-    /// The [`Op`] that is under way, innermost; 0 for none.
+    /// The innermost [`Op`] under way; 0 for none.
     inside: Atomic<u64>,
-    /// How often a context ran, by what it interrupted.
+    /// How often each context ran, by the [`Op`] that it interrupted.
     met: [[Atomic<u64>; OPS]; Context::ALL.len()],
 }
 
-/// The books of a storm.
+/// What a storm has interrupted so far.
 pub(crate) struct Storm {
     cpus: [Cpu; CPUS],
 }
@@ -88,13 +88,13 @@ impl Storm {
         cpu.met[context as usize][op as usize].add(1, Relaxed);
     }
 
-    /// How often a context met an operation on a CPU.
+    /// How often a context interrupted an operation on a CPU.
     fn met(&self, context: Context, cpu: u64) -> u64 {
         let met = &self.cpus[cpu as usize].met[context as usize];
         met[1..].iter().map(|count| count.load(Relaxed)).sum()
     }
 
-    /// How often a context met this operation on all CPUs.
+    /// How often a context interrupted this operation, on all CPUs.
     fn met_op(&self, context: Context, op: usize) -> u64 {
         let of = |cpu: &Cpu| cpu.met[context as usize][op].load(Relaxed);
         self.cpus.iter().map(of).sum()
@@ -121,7 +121,7 @@ impl Notes for Storm {
     fn within<R>(&self, op: Op, work: impl FnOnce(&<Kernel as Platform>::Guard) -> R) -> R {
         let guard = Kernel::guard();
         let inside = &self.cpus[Kernel::cpu(&guard)].inside;
-        // Relaxed: only this CPU reads it, and an interrupt puts back what it found.
+        // Relaxed: only this CPU reads it, and an interrupt restores the value.
         let outer = inside.load(Relaxed);
         inside.store(op as u64, Relaxed);
         let result = work(&guard);
@@ -130,15 +130,15 @@ impl Notes for Storm {
     }
 }
 
-/// How many CPUs take part: at least two, or no CPU could send an NMI.
+/// Number of CPUs that take part: at least two, or no CPU could send an NMI.
 pub(crate) fn cpus() -> u64 {
     Kernel::cpus().min(CPUS) as u64
 }
 
-/// Lets a thread on each CPU do `work` again and again, and each interrupt, too, until
-/// `wanted` NMIs and as many hard interrupts have hit an operation on each CPU.
+/// Runs `work` repeatedly in a thread on each CPU and in each interrupt, until `wanted` NMIs and as
+/// many hard interrupts have interrupted an operation on each CPU.
 ///
-/// Returns what went wrong with the interrupts themselves, if anything.
+/// The inner result is an error if the interrupts themselves failed.
 pub(crate) fn storm(
     name: &str,
     wanted: u64,
@@ -197,7 +197,7 @@ extern "C" {
     fn lt_interrupts_free();
 }
 
-/// Interrupts that call a function; stopped when dropped. There can be one at a time.
+/// Interrupts that call a function. Dropping it stops them. Only one can exist at a time.
 struct Interrupts<'a, F> {
     cpus: u64,
     handler: PhantomData<&'a F>,
@@ -221,7 +221,7 @@ impl<'a, F: Fn(Context, u64, bool) + Sync> Interrupts<'a, F> {
             }
         }
         let arg = core::ptr::from_ref(handler).cast_mut().cast();
-        // SAFETY: `call` gets the `F` it was made for, which is `Sync` and outlives this value;
+        // SAFETY: `call` gets an `F`, its type parameter, which is `Sync` and outlives this value;
         // its drop waits for all handlers.
         to_result(unsafe { lt_interrupts_new(cpus as c_uint, call::<F>, arg) })?;
         Ok(Self {
@@ -233,7 +233,7 @@ impl<'a, F: Fn(Context, u64, bool) + Sync> Interrupts<'a, F> {
 
 impl<F> Interrupts<'_, F> {
     fn start(&self) {
-        // SAFETY: There are interrupts for as long as this lives; called by a thread that is
+        // SAFETY: The interrupts exist for as long as this value; called by a thread that is
         // bound to one of the CPUs.
         unsafe { lt_interrupts_start() };
     }
@@ -243,7 +243,7 @@ impl<F> Interrupts<'_, F> {
         unsafe { lt_interrupts_nmi(cpu as c_uint) };
     }
 
-    /// How many NMIs were sent and came, in all.
+    /// Number of NMIs sent and received, on all CPUs.
     fn counts(&self) -> (u64, u64) {
         (0..self.cpus as c_uint).fold((0, 0), |(sent, came), cpu| {
             // SAFETY: As above.
@@ -252,7 +252,7 @@ impl<F> Interrupts<'_, F> {
         })
     }
 
-    /// Stops them and waits for those under way; again does nothing. Sleeps.
+    /// Stops the interrupts and waits for running handlers. A second call does nothing. Sleeps.
     fn stop(&self) {
         // SAFETY: As above.
         unsafe { lt_interrupts_stop() };
@@ -262,7 +262,7 @@ impl<F> Interrupts<'_, F> {
 impl<F> Drop for Interrupts<'_, F> {
     fn drop(&mut self) {
         self.stop();
-        // SAFETY: They are not used any more.
+        // SAFETY: Stopped above; no other use follows.
         unsafe { lt_interrupts_free() };
     }
 }

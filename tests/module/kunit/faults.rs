@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Whichever allocation of the engine's creation or growth fails: it returns an error, stays usable
+//! Whichever allocation of the engine's creation or growth fails, it returns an error, stays usable
 //! with its old size, and can grow the next time.
 //!
 //! Once with the n-th allocation failing, once with all from the n-th on, for every n. Leaks are
@@ -57,7 +57,7 @@ fn with_faults<T>(nth: u32, count: u32, operation: impl FnOnce() -> Result<T>) -
     Tried { result, failed }
 }
 
-/// How many fail at a time: one, which the operation may do without, or all that follow.
+/// Number of failing allocations: one, without which the operation may manage, or all that follow.
 const COUNTS: [u32; 2] = [1, u32::MAX];
 
 /// More than an operation here allocates.
@@ -157,7 +157,7 @@ mod suite {
                 let Ok(engine) = make() else {
                     return assert!(false);
                 };
-                // One too many: so it asks.
+                // One event too many, which requests growth.
                 assert_eq!(begin_all(&engine, 0, CAPACITY + 1), 1);
                 assert!(engine.wants_to_grow());
                 let tried = with_faults(nth, count, || engine.grow());

@@ -56,7 +56,7 @@ pub(crate) fn an_offline_cpu_keeps_nothing_to_itself() -> Result<Verdict> {
         (from..to).filter(found).count() as u64
     };
     for round in 0..3 {
-        // It has had all cells in its hands; half of them live, of the others it keeps some.
+        // It has used all cells: half are live, and it keeps some of the others.
         let begun = on_cpu_1(|| begin_many(0, EVENTS))?;
         let ended = on_cpu_1(|| end_many(EVENTS / 2, EVENTS))?;
         // SAFETY: Sleeps, as we may.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! A pool of N events serves N, at once and however fast they follow each other; the counters
-//! say so exactly.
+//! A pool of N events holds N live events, however fast they follow each other, and the counters are
+//! exact.
 
 use crate::{
     common::{begin, check, cond_resched, end, engine, on_cpus, sums_hold, total, Verdict},
@@ -11,7 +11,7 @@ use crate::{
 };
 use kernel::prelude::*;
 
-/// Two CPUs send `pairs` begins and ends through a pool, half of which each of them fills.
+/// Two CPUs start and end `pairs` events; each keeps half of the pool live.
 fn two_cpus_fill(capacity: u32, pairs: u64) -> Result<Verdict> {
     let live = u64::from(capacity) / 2;
     let pairs = (pairs / 2).max(live);
@@ -76,7 +76,7 @@ pub(crate) fn a_pool_of_one_serves_a_million_pairs() -> Result<Verdict> {
     check!("the sums do not hold", sums_hold(&engine));
     for n in 0..1000 {
         check!("lost", begin(&engine, [7, n]) == Begin::Started);
-        check!("more than one", begin(&engine, [8, n]) == Begin::Full);
+        check!("more than one event", begin(&engine, [8, n]) == Begin::Full);
         check!("not found", end(&engine, [7, n]));
     }
     check!("not counted", total(&engine, Counter::Full) == 1000);
@@ -84,7 +84,7 @@ pub(crate) fn a_pool_of_one_serves_a_million_pairs() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// What has ended is free at once: all pairs are in one RCU read-side critical section, so no
+/// An ended event is free at once: all pairs are in one RCU read-side critical section, so no
 /// grace period passes between them.
 pub(crate) fn no_grace_period_is_needed() -> Result<Verdict> {
     let engine = engine(1)?;
@@ -145,8 +145,8 @@ pub(crate) fn two_cpus_count_exactly() -> Result<Verdict> {
     Ok(Ok(()))
 }
 
-/// 65,536 live events are all found; the table has room for all of them. For information, the
-/// log says what a begin and an end took with a quarter of them live, and with all.
+/// 65,536 live events are all found. For information, the log has the time of a start and an end
+/// with a quarter of them live, and with all.
 pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
     const EVENTS: u64 = 1 << 16;
     let engine = engine(EVENTS as u32)?;
@@ -159,7 +159,7 @@ pub(crate) fn all_of_65536_are_found() -> Result<Verdict> {
             }
         }
         let filled = Kernel::now();
-        // Not in the order in which they began: by an odd step, around.
+        // In another order than they began: an odd stride, modulo `live`.
         for n in 0..live {
             let key = n.wrapping_mul(40_503) % live;
             check!("not found", end(&engine, [key, key]));

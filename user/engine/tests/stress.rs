@@ -314,7 +314,7 @@ fn a_copy_is_never_torn() {
     sums_hold(&engine);
 }
 
-/// What became of each event of [`any_operation`], by its number.
+/// The fate of each event of [`any_operation`], by its number.
 struct Fates {
     next: AtomicU64,
     fates: Vec<AtomicU8>,
@@ -325,7 +325,7 @@ impl Fates {
     const ENDED: u8 = 2;
     const LATE: u8 = 4;
 
-    /// How many changes of one event are distinguished.
+    /// Number of changes of one event that are distinguished.
     const CHANGES: u64 = 1 << 16;
 
     fn new(most: usize) -> Arc<Self> {
@@ -354,7 +354,7 @@ impl Fates {
         assert_eq!(before & fate, 0, "the same event twice: {fate}");
     }
 
-    /// Of how many events this is the whole fate, when no operation is running.
+    /// Number of events with this fate, while no operation is running.
     fn count(&self, of: impl Fn(u8) -> bool) -> u64 {
         let fates = self.fates.iter().map(|fate| fate.load(Ordering::Relaxed));
         fates.filter(|fate| of(*fate)).count() as u64

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a loom model can change about the atomics: mutations, and what is not modelled.
+//! Mutations of atomics for loom models, and atomics that are not modelled.
 //!
 //! A model is worth something only if it fails without the protection that it is about. A
 //! [`Mutation`] removes one, at one place in the source, which is found by its text; the engine's
@@ -9,10 +9,10 @@
 
 use std::{cell::RefCell, collections::HashMap, panic::Location};
 
-/// What happens to the operation at a mutated place.
+/// Change of the operation at a mutated place.
 #[derive(Clone, Copy, Debug)]
 pub enum Change {
-    /// It orders nothing.
+    /// Makes it relaxed.
     Relax,
     /// A full operation only acquires.
     Acquire,
@@ -20,17 +20,17 @@ pub enum Change {
     Release,
     /// A read-modify-write operation is a load and then a store.
     Split,
-    /// It is not done.
+    /// Skips it.
     Skip,
-    /// What it writes goes through this function first.
+    /// Applies this function to the value before it is written.
     Write(fn(u64) -> u64),
-    /// What a load returns goes through this function.
+    /// Applies this function to the loaded value.
     Read(fn(u64) -> u64),
     /// A load returns what the thread loaded from the same atomic before: nothing has changed.
     Again,
 }
 
-/// One change at one place.
+/// A mutation: a change at a place.
 #[derive(Clone, Copy, Debug)]
 pub struct Mutation {
     /// The end of the path of the source file.
@@ -39,7 +39,7 @@ pub struct Mutation {
     pub source: &'static str,
     /// A text that is in the file once; the operation is in the line in which it ends.
     pub text: &'static str,
-    /// What happens there.
+    /// The change.
     pub change: Change,
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn is_barrier(place: &Location<'_>) -> bool {
     SETTINGS.with_borrow(|settings| settings.barriers.is_some_and(|files| files(place.file())))
 }
 
-/// What is to happen at a place, if not what is written there.
+/// The change to make at a place, if any.
 pub(crate) fn change(place: &Location<'_>) -> Option<Change> {
     SETTINGS.with_borrow(|settings| {
         let mut all = settings.mutations.iter();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What `use kernel::prelude::*` brings into scope.
+//! The prelude: items that `use kernel::prelude::*` imports.
 
 pub use crate::error::{Error, Result, code::*};
 pub use core::format_args as fmt;

@@ -5,11 +5,11 @@
 //! ```text
 //! snapshot[,session=NAME]     lttng snapshot record
 //! shell,command=COMMAND       sh -c COMMAND; everything after `command=` belongs to it
-//! signal,num=N,pid=PID        kill(2); pid=parent is the process that started us
+//! signal,num=N,pid=PID        kill(2); pid=parent is our parent process
 //! continue                    keep running; without it the first alert is the last
 //! ```
 //!
-//! Actions run in their order; one that fails ends the run. `continue` ends the list.
+//! Actions run in order; a failed action ends the run. `continue` ends the list.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ use lt_proc::Alert;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, getppid};
 
-/// One action.
+/// An action on an alert.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Action {
     /// `lttng snapshot record`, of this session or the current one.

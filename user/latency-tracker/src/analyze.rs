@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `analyze`: answers from a trace of the kernel, however it was recorded.
+//! `analyze`: shows what a thread waited for, from any kernel trace.
 //!
 //! ```text
 //! trace --trace.rs--> lt_model::Model --lt_model::why--> pieces --fold.rs, show.rs--> text, or JSON
@@ -38,7 +38,7 @@ use self::args::{AnalyzeCommand, PathArgs};
 use self::picture::{Picture, Way};
 use crate::trace::{self, When};
 
-/// How many threads an error names.
+/// Maximum number of threads that an error lists.
 const NAMED: usize = 8;
 
 pub(crate) fn run(args: &AnalyzeArgs) -> Result<Outcome> {
@@ -122,7 +122,7 @@ fn asked(model: &Model, args: &PathArgs) -> Result<(ThreadId, (u64, u64), Option
     let at = |when: &Option<When>| when.map(|when| when.since(model.span.0));
     let (from, to) = (at(&args.from), at(&args.to));
     let (begin, end) = model.span;
-    // What is outside is not in the model: neither are the threads that it had.
+    // The model has only this window, and only the threads in it.
     if from.is_some_and(|from| from >= end) || to.is_some_and(|to| to <= begin) {
         bail!("the trace is from {begin} to {end}, and does not reach the time that is asked for");
     }
@@ -161,7 +161,7 @@ fn choose(
             });
             Ok((id, (begin, end), several))
         }
-        // What ended before the time that is asked for was not kept.
+        // Intervals that ended before the requested time were dropped.
         None if spans.is_empty() && model.by_tid(tid).any(is_dead) => {
             bail!("thread {tid} ended before {from}, where the path is to begin")
         }

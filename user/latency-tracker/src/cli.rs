@@ -18,8 +18,8 @@ use crate::profile::{self, ProfileArgs};
 use crate::record::RecordArgs;
 
 const EXAMPLES: &str = "\
-Exit status: 0 fine, 1 error, 2 an alert fired (watch, record), a limit was
-passed (bench), or profiles differ (profile compare).
+Exit status: 0 success, 1 error, 2 an alert fired (watch, record), a limit was
+exceeded (bench), or profiles differ (profile compare).
 
 Examples:
   latency-tracker check
@@ -60,33 +60,33 @@ parameters. A time has a unit: 500us, 10ms, 2s, 5m, 1h; a bare number is\n\
 nanoseconds. Starting an instance that runs changes the given parameters."
     )]
     Start(StartArgs),
-    /// Makes the instances be those of configuration files.
+    /// Makes the running instances match configuration files.
     #[command(after_help = "Examples:\n  latency-tracker apply\n  \
 latency-tracker apply ~/disks.conf\n  latency-tracker apply --stop\n  \
 latency-tracker check --config\n\n\
 A file has lines of the control language, `NAME TRACKER [key=value ...]`, one\n\
-for each instance, and comments after #. What has not changed since the last\n\
-time goes on without interruption. What is not listed any more is removed.\n\
-Instances that `apply` has not started are left alone. A wrong line is named,\n\
-and the others take effect; as long as there is one, nothing is removed.")]
+for each instance, and comments after #. An instance whose line is unchanged\n\
+keeps running; one whose line is gone is removed. Instances that `apply` has\n\
+not started are left alone. An invalid line is reported, and the other lines\n\
+take effect; as long as any line is invalid, no instance is removed.")]
     Apply(ApplyArgs),
     /// Stops instances.
     #[command(
         after_help = "Examples:\n  latency-tracker stop slow_disk\n  latency-tracker stop --all"
     )]
     Stop(StopArgs),
-    /// Shows the recorded alerts, and new ones as they come.
+    /// Shows the recorded alerts, and new ones as they arrive.
     #[command(
-        after_help = "Exit status: 0 no alert came, 1 error, 2 an alert fired.\n\nExamples:\n  \
+        after_help = "Exit status: 0 no alert fired, 1 error, 2 an alert fired.\n\nExamples:\n  \
 latency-tracker watch\n  latency-tracker watch slow_disk -T -d 1m\n  \
 latency-tracker watch slow_disk -n 1 --json\n  \
 latency-tracker watch slow_disk \\\n      \
 --on-alert shell,command='logger -- \"$LT_ALERT\"' --on-alert continue\n\n\
-A shell command finds the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns).\n\
-LT_ALERT holds names that users of this machine chose: quote it, after `--`."
+A shell command gets the alert in LT_ALERT, LT_INSTANCE and LT_DELAY (ns).\n\
+LT_ALERT contains names chosen by users of this machine: quote it, after `--`."
     )]
     Watch(WatchArgs),
-    /// Shows how long operations took: a histogram and percentiles.
+    /// Shows a histogram and percentiles of the delays.
     #[command(
         after_help = "Examples:\n  latency-tracker hist slow_disk\n  latency-tracker hist slow_disk -m\n  \
 latency-tracker hist slow_disk -i 5 12\n  latency-tracker hist --json\n\n\
@@ -100,7 +100,7 @@ true value."
 latency-tracker pending --json"
     )]
     Pending(PendingArgs),
-    /// Shows which step takes the time on the wake chains from interrupts and timers to tasks.
+    /// Shows where time goes on the paths from interrupts and timers to tasks, by kind of step.
     #[command(
         after_help = "Examples:\n  latency-tracker start chain tree threshold=1ms\n  \
 latency-tracker steps\n  latency-tracker steps chain --json\n\n\
@@ -116,16 +116,16 @@ One line for each interrupt or timer, the oldest first. Below it are the tasks,\
 work items and calls in flight from it: each with its steps so far, their CPUs,\n\
 and their shares of the time.")]
     Tree(TreeArgs),
-    /// Prints, compares and draws the latency of input and output by class.
+    /// Prints, compares and draws I/O latency by class.
     #[command(after_help = profile::EXAMPLES)]
     Profile(ProfileArgs),
-    /// Waits for alerts and saves what the kernel did before each.
+    /// Waits for alerts and saves a trace of what led to each.
     Record(Box<RecordArgs>),
     /// Lists the captures of `record`, or shows one.
     #[command(after_help = "Examples:\n  latency-tracker captures\n  \
 latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
     Captures(CapturesArgs),
-    /// Serves counters and histograms to a Prometheus.
+    /// Serves counters and histograms to Prometheus.
     #[command(after_help = "Examples:\n  latency-tracker export\n  \
 latency-tracker export --listen '[::]:9817'\n  latency-tracker export --once\n\n\
 The page is OpenMetrics text: each counter of `latency-tracker list NAME` is\n\
@@ -142,32 +142,32 @@ the group that may read /proc/latency_tracker can run it.")]
     /// Measures how long a CPU is kept from a task, how late a task is woken, and what LTTng can record.
     #[command(after_help = lt_bench::EXAMPLES)]
     Bench(Box<BenchArgs>),
-    /// Shows what the probes themselves cost, by the processor's counters.
+    /// Shows what the probes themselves cost, from the processor's counters.
     #[command(after_help = "Examples:\n  rmmod latency_tracker\n  \
 modprobe latency_tracker measure=cycles,instructions,branch-misses\n  \
 latency-tracker start cost wakeup threshold=1h\n  latency-tracker measure\n  \
 latency-tracker measure --json\n\n\
 The module must be loaded with measure=; modprobe does not change a loaded one.\n\
 Percentiles are upper bounds: at most 1/8 above the true value. The correlation\n\
-of an event with the cycles is from -1 to 1.")]
+of a counter with the cycles is from -1 to 1.")]
     Measure(MeasureArgs),
     /// Checks whether this machine is ready, and how to fix it if not.
     #[command(
         after_help = "Exit status: 0 ready, 1 something is missing or bad.\n\nExamples:\n  \
 latency-tracker check\n  latency-tracker check --rt\n  latency-tracker check --rt 2-3 --pid 1234\n  \
-latency-tracker check --config\n  latency-tracker check --rt 2-3 --print-fix > mend.sh\n  latency-tracker check --rt 2-3 --json\n\n\
+latency-tracker check --config\n  latency-tracker check --rt 2-3 --print-fix > fix.sh\n  latency-tracker check --rt 2-3 --json\n\n\
 With --rt: \"bad\" rules out real-time work on these CPUs, \"warn\" may delay it,\n\
-\"n/a\" cannot be checked on this machine, or not without root."
+\"n/a\" cannot be checked on this machine, or only by root."
     )]
     Check(CheckArgs),
-    /// Prints the completions of a shell; `make install` puts them in place.
+    /// Prints the completions of a shell; `make install` installs them.
     #[command(after_help = "Example:\n  \
 latency-tracker completions bash > /etc/bash_completion.d/latency-tracker")]
     Completions {
         /// bash, zsh, fish, elvish or powershell.
         shell: clap_complete::Shell,
     },
-    /// Writes the man pages into a directory; `make install` puts them in place.
+    /// Writes the man pages to a directory; `make install` installs them.
     #[command(after_help = "Example:\n  latency-tracker man /usr/local/share/man/man1")]
     Man {
         /// The directory; created if it is missing.
@@ -200,11 +200,11 @@ pub(crate) struct StartArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ApplyArgs {
-    /// Files, and directories whose *.conf are read in the order of their names; /etc/latency-tracker if
-    /// omitted.
+    /// Files, or directories whose *.conf files are read in the order of their names; /etc/latency-tracker
+    /// if omitted.
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Remove the instances that `apply` has started from there.
+    /// Remove the instances that `apply` has started from these files.
     #[arg(long)]
     pub(crate) stop: bool,
 }
@@ -235,7 +235,7 @@ pub(crate) struct WatchArgs {
     /// End after this time (10s, 5m; a bare number is seconds).
     #[arg(short, long, value_parser = seconds)]
     pub(crate) duration: Option<Nanos>,
-    /// Leave out the alerts recorded before the start; the default with --on-alert.
+    /// Leave out alerts recorded before this command started; the default with --on-alert.
     #[arg(long)]
     pub(crate) new: bool,
     /// End after this many alerts.
@@ -243,16 +243,16 @@ pub(crate) struct WatchArgs {
     pub(crate) count: Option<u64>,
     /// On each alert: snapshot[,session=NAME] | shell,command=COMMAND | signal,num=N,pid=PID |
     /// continue. Repeatable; without `continue`, watch ends at the first alert. pid=parent is the
-    /// process that started this one; an action that fails ends the run.
+    /// parent process of watch. A failed action ends the run.
     #[arg(long, value_name = "ACTION")]
     pub(crate) on_alert: Vec<Action>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct CapturesArgs {
-    /// Show what this one says, instead of a line for each.
+    /// Show the explanation of this capture, instead of a list.
     pub(crate) number: Option<u64>,
-    /// Where they are.
+    /// The directory of the captures.
     #[arg(short, long, value_name = "DIR", default_value = crate::record::CAPTURES)]
     pub(crate) output: PathBuf,
     /// Print one JSON object per capture.
@@ -309,7 +309,7 @@ pub(crate) struct TreeArgs {
 pub(crate) struct PendingArgs {
     /// The instance; all if omitted.
     pub(crate) name: Option<String>,
-    /// Show the present kernel stack of each task, one function per line.
+    /// Show the current kernel stack of each task, one function per line.
     #[arg(short, long)]
     pub(crate) stacks: bool,
     /// Print one JSON object per line.
@@ -329,8 +329,8 @@ pub(crate) struct CheckArgs {
     /// Print one JSON object per line.
     #[arg(short, long)]
     pub(crate) json: bool,
-    /// Check configuration files, as `apply` would read them; the kernel judges every line, and nothing is
-    /// started. Without PATH, those of /etc/latency-tracker.
+    /// Check configuration files as `apply` would read them; the kernel validates every line, and nothing is
+    /// started. Without PATH, those in /etc/latency-tracker.
     #[arg(long, value_name = "PATH", num_args = 0.., conflicts_with = "rt")]
     pub(crate) config: Option<Vec<PathBuf>>,
     #[command(flatten)]
@@ -372,7 +372,7 @@ mod tests {
         fits(&mut command);
     }
 
-    /// What is broken into lines here is not broken again.
+    /// Lines that are broken by hand must not wrap.
     fn is_not_wrapped(command: &clap::Command) {
         let text = command.get_after_help().map(ToString::to_string);
         for line in text.iter().flat_map(|text| text.lines()) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Configuration files: the control language, one instance a line. `apply` starts what they list, `check --config`
-//! only looks.
+//! Configuration files: the control language, one instance per line. `apply` starts the instances, `check --config`
+//! only validates the lines.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -12,13 +12,13 @@ use anyhow::{Result, bail};
 use lt_proc::{Setting, valid_name};
 use serde::{Deserialize, Serialize};
 
-/// Where an administrator puts them.
+/// The default directory.
 pub(crate) const DIRECTORY: &str = "/etc/latency-tracker";
 
 /// A line that starts an instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Where it is from.
+    /// File and line.
     pub(crate) file: PathBuf,
     /// Lines count from 1.
     pub(crate) line: usize,
@@ -39,7 +39,7 @@ impl Entry {
         settings.collect()
     }
 
-    /// Whether it asks for the same as another one.
+    /// Whether both lines start the same instance, wherever they are.
     pub(crate) fn same(&self, other: &Self) -> bool {
         (&self.name, &self.tracker, &self.settings)
             == (&other.name, &other.tracker, &other.settings)
@@ -79,14 +79,14 @@ fn place(file: &Path, line: usize) -> String {
     format!("{}:{line}", file.display())
 }
 
-/// What the files say.
+/// The contents of the files.
 #[derive(Debug, Default)]
 pub(crate) struct Config {
-    /// In the order of the files' names, then of lines.
+    /// In order of file names, then of lines.
     pub(crate) entries: Vec<Entry>,
-    /// What is wrong, with its place.
+    /// Errors with file and line.
     pub(crate) faults: Vec<String>,
-    /// How many files there are.
+    /// Number of files.
     pub(crate) files: usize,
 }
 

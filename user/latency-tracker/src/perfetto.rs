@@ -9,8 +9,8 @@
 //! thread 8   | ... runs                |' wakes 7
 //! ```
 //!
-//! Times are of one clock, ns, and come out as they went in. Slices of a track nest: one that begins last ends first.
-//! Packets are written one by one, so memory does not grow with the trace; each different name is stored once.
+//! Times are in ns of one clock, and written unchanged. Slices of a track nest: the last one to begin is the first to
+//! end. Packets are written one by one, so memory does not grow with the trace; each distinct name is stored once.
 
 mod schema;
 
@@ -24,7 +24,7 @@ use self::schema::{
     SiblingMergeBehavior, Trace, TracePacket, TrackDescriptor, TrackEvent, Type,
 };
 
-/// All packets are of one writer.
+/// ID of the only packet sequence.
 const SEQUENCE: u32 = 1;
 /// Written at a time, bytes.
 const CHUNK: usize = 64 << 10;
@@ -46,7 +46,7 @@ pub(crate) enum Value {
     Text(String),
 }
 
-/// What an event says, beside its name.
+/// Arguments of an event, besides its name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Details {
     /// Names with values.
@@ -63,7 +63,7 @@ pub(crate) struct Writer<W: Write> {
     out: W,
     /// Encoded, and not yet written.
     buffer: Vec<u8>,
-    /// One packet, used again and again.
+    /// The packet buffer, reused.
     trace: Trace,
     events: Names,
     annotations: Names,
@@ -76,7 +76,7 @@ pub(crate) struct Writer<W: Write> {
 #[derive(Debug, Default)]
 struct Names {
     numbers: HashMap<String, u64>,
-    /// Those that no packet has told yet.
+    /// Names not yet written in a packet.
     fresh: Vec<InternedName>,
 }
 

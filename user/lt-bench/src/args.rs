@@ -45,8 +45,8 @@ Examples:
   latency-tracker bench timer -d 3m --compare -o all.svg
 
 It needs root, the module, and a CPU that the rest of the system can spare.
---compare runs cyclictest and, if the kernel has its tracer, rtla timerlat in
-turns with it. Ctrl-C ends it. The guide is
+--compare alternates with cyclictest and, if the kernel has its tracer, rtla
+timerlat. Ctrl-C ends it. The guide is
 Documentation/guide/real-time.md.";
 
 const PLOT_EXAMPLES: &str = "\
@@ -70,10 +70,10 @@ pub struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// Runs an empty loop: any time it loses went to the kernel, the firmware or the host.
+    /// Runs an empty loop: time lost went to the kernel, the firmware or the host.
     #[command(after_help = LOOP_EXAMPLES)]
     Loop(Box<LoopArgs>),
-    /// Runs a periodic task: how late each wakeup is, and on which path it came.
+    /// Runs a periodic task: how late each wakeup is, and the path that led to it.
     #[command(after_help = TIMER_EXAMPLES)]
     Timer(Box<TimerArgs>),
     /// Searches for the highest rate of events at which LTTng loses none.
@@ -101,7 +101,7 @@ pub(crate) struct LoopArgs {
     /// Measure this many iterations instead.
     #[arg(short, long, value_name = "COUNT", value_parser = positive, conflicts_with = "duration")]
     pub(crate) loops: Option<u64>,
-    /// Iterations that are run first and not measured.
+    /// Warm-up iterations, not measured.
     #[arg(long, value_name = "COUNT", default_value_t = 5)]
     pub(crate) warm_up: u64,
     /// An iteration that takes this long or longer is a peak, whose cause is searched for.
@@ -122,26 +122,26 @@ pub(crate) struct LoopArgs {
     /// Allow only idle states with at most this exit latency, in us (/dev/cpu_dma_latency); `none` allows all.
     #[arg(long, value_name = "US", default_value = "0", value_parser = dma_latency)]
     pub(crate) dma_latency: DmaLatency,
-    /// The length of a slice of measurement.
+    /// The length of a measurement slice.
     #[arg(long, value_name = "TIME", value_parser = time, default_value = "1s")]
     pub(crate) slice: Nanos,
     /// The pause after each slice, which leaves the CPU to other tasks. By default 50ms, or 0 on an isolated CPU.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) rest: Option<Nanos>,
-    /// Make an event in each iteration, for trackers and LTTng to record: a system call (getppid).
+    /// Generate an event in each iteration, for trackers and LTTng to record: a system call (getppid).
     #[arg(short, long, value_enum, default_value_t = EventKind::None)]
     pub(crate) event: EventKind,
-    /// Make at most this many events a second.
+    /// Generate at most this many events a second.
     #[arg(short, long, value_name = "COUNT", value_parser = positive, requires = "event")]
     pub(crate) rate: Option<u64>,
     /// Alternate between ON with events and OFF without: 10ms,90ms. Both are shown.
     #[arg(short, long, value_name = "ON,OFF", value_parser = burst, requires = "event")]
     pub(crate) burst: Option<Burst>,
-    /// Run the loop in the kernel with interrupts off, at most 1 ms at a time with 1 ms rest: any time it loses went to
-    /// an NMI, the firmware, the hardware or the host. Needs the module and --yes.
+    /// Run the loop in the kernel with interrupts off, at most 1 ms at a time with 1 ms rest: time lost went to an NMI,
+    /// the firmware, the hardware or the host. Needs the module and --yes.
     #[arg(long, conflicts_with_all = ["arm", "snapshot", "event", "loops", "clock", "warm_up"])]
     pub(crate) in_kernel: bool,
-    /// Confirm that --in-kernel may turn off the interrupts of the CPUs.
+    /// Confirm that --in-kernel may disable interrupts on the CPUs.
     #[arg(long, requires = "in_kernel")]
     pub(crate) yes: bool,
     /// In every second slice, run the trackers irq, softirq, runqueue and, with --event, syscall on the loop.
@@ -154,7 +154,7 @@ pub(crate) struct LoopArgs {
     /// Take at most this many snapshots.
     #[arg(long, value_name = "COUNT", default_value_t = 3, requires = "snapshot")]
     pub(crate) max_snapshots: usize,
-    /// Fail if --arm or --snapshot add more than this to p99.99.
+    /// Fail if --arm or --snapshot adds more than this to p99.99.
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) max_added: Option<Nanos>,
     /// Also write the result: .json, .svg, or .txt (a table in the format of rtla). Repeatable.
@@ -205,7 +205,7 @@ pub(crate) struct TimerArgs {
     /// Allow only idle states with at most this exit latency, in us (/dev/cpu_dma_latency); `none` allows all.
     #[arg(long, value_name = "US", default_value = "0", value_parser = dma_latency)]
     pub(crate) dma_latency: DmaLatency,
-    /// Run cyclictest and, if the kernel has its tracer, rtla timerlat in turns with it.
+    /// Alternate with cyclictest and, if the kernel has its tracer, rtla timerlat.
     #[arg(long)]
     pub(crate) compare: bool,
     /// Also write the result: .json, .svg, or .txt (a table in the format of rtla). Repeatable.
@@ -229,7 +229,7 @@ pub(crate) struct PlotArgs {
     pub(crate) title: String,
 }
 
-/// Where times come from.
+/// The clock of the loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Source {
     /// TSC if the kernel itself relies on it, else raw.
@@ -240,7 +240,7 @@ pub(crate) enum Source {
     Raw,
 }
 
-/// What happens in each loop.
+/// The event of each iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EventKind {
     /// Nothing.
@@ -277,7 +277,7 @@ fn time(text: &str) -> Result<Nanos, String> {
     lt_proc::parse_duration(text).map_err(|_| "expected a time such as 100us or 5ms".to_string())
 }
 
-/// A short interval, since the end of a run waits for the last cycle.
+/// A period, limited because the end of a run waits for the last cycle.
 fn interval(text: &str) -> Result<Nanos, String> {
     const SHORTEST: Nanos = Nanos(20_000);
     const LONGEST: Nanos = Nanos(100_000_000);
@@ -419,7 +419,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_what_is_expected() {
         for (words, says) in [
             (&["-t", "100"][..], "such as 100us"),
             (&["-t", "soon"], "100us or 5ms"),

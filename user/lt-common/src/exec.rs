@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Foreign commands: run in their own process group, so that Ctrl-C at the terminal reaches us and
-//! does not interrupt them half-way; when one fails, its output is part of the error.
+//! External commands. They run in their own process group, so that Ctrl-C at the terminal reaches only
+//! this program and does not interrupt them. If a command fails, its output is part of the error.
 
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
@@ -21,7 +21,7 @@ impl Exec {
         Self(command)
     }
 
-    /// With `key` in its environment.
+    /// Sets `key` in the environment of the command.
     pub fn env(mut self, key: &str, value: impl AsRef<OsStr>) -> Self {
         self.0.env(key, value);
         self
@@ -37,7 +37,7 @@ impl Exec {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// As one would type it.
+    /// The command line, as typed in a shell.
     fn shown(&self) -> String {
         let words = std::iter::once(self.0.get_program()).chain(self.0.get_args());
         let words: Vec<_> = words.map(OsStr::to_string_lossy).collect();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The module's messages in the kernel log while we talk to it: the offending word of a refused line.
+//! The module's messages in the kernel log during an operation: they name the offending word of a refused line.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom};
@@ -52,7 +52,7 @@ fn ours(message: &str) -> Option<String> {
     Some(crate::out::printable(&unescape(rest.trim())))
 }
 
-/// What was logged: /dev/kmsg writes a backslash, and what is not printable, as `\xHH`.
+/// Decodes a message: /dev/kmsg escapes backslashes and unprintable bytes as `\xHH`.
 fn unescape(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

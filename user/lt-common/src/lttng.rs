@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A flight-recorder session of LTTng, by way of the `lttng` command.
+//! A flight-recorder session of LTTng, controlled by the `lttng` command.
 //!
-//! The session is ours: its name has our process (see [`session_name`]), and it is destroyed when the value
-//! is dropped, on every way out. The user's own `~/.lttngrc` is left alone: our commands have their
-//! own `LTTNG_HOME`.
+//! The session belongs to this process: its name contains the process ID (see [`session_name`]), and it is
+//! destroyed when the value is dropped, on every exit path. The user's own `~/.lttngrc` is left alone: our
+//! commands have their own `LTTNG_HOME`.
 
 pub mod events;
 pub mod recording;
@@ -24,7 +24,7 @@ use nix::unistd::Pid;
 use crate::exec::{Exec, cannot_run};
 use crate::out::note;
 
-/// Where our commands keep what they would keep in the home directory.
+/// LTTNG_HOME of our commands, instead of the home directory.
 pub const RUN_DIR: &str = "/run/latency-tracker";
 
 const SESSION_PREFIX: &str = "latency-tracker-";
@@ -56,7 +56,7 @@ pub fn sessions() -> Vec<String> {
     names.unwrap_or_else(|_| Vec::new())
 }
 
-/// How many events the tracer has discarded, in all channels of these sessions.
+/// Number of events discarded by the tracer, in all channels of these sessions.
 pub fn discarded(sessions: &[String]) -> Result<u64> {
     let mut sum = 0;
     for session in sessions {
@@ -83,7 +83,7 @@ fn sum_of(element: &str, xml: &str) -> Result<u64> {
 
 /// Destroys a session that is not a value any more.
 pub fn destroy(session: &str) -> Result<()> {
-    // It waits until the session is really gone: the daemon may be stopped next.
+    // Wait until the session is really gone: the daemon may be stopped next.
     lttng(["destroy", session]).output().map(drop)
 }
 
@@ -99,7 +99,7 @@ fn names_of(element: &str, xml: &str) -> Result<Vec<String>> {
         .collect())
 }
 
-/// How the buffers are cut, per CPU.
+/// Number and size of the sub-buffers of each CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Buffers {
     /// Bytes of a sub-buffer, a power of two.
@@ -310,7 +310,7 @@ impl Daemon {
     }
 }
 
-/// How long the daemon may take to start, and to end: it loads and unloads the tracer's modules, which takes its time on
+/// Timeout of the daemon's start and end: it loads and unloads the tracer's modules, which takes long on
 /// a busy machine.
 const DAEMON: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
@@ -346,7 +346,7 @@ fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Chi
     let errors = said.try_clone().context("cannot copy a file")?;
     let mut command = Command::new(program);
     command.stdin(Stdio::null()).stdout(Stdio::null());
-    // It must not keep a file system busy on which it was started.
+    // Do not keep the file system busy on which it was started.
     command.stderr(errors).process_group(0).current_dir("/");
     let mut child = command.spawn().with_context(|| cannot_run(program))?;
     let end = Instant::now() + DAEMON;
@@ -368,7 +368,7 @@ fn start_daemon(program: &str, ready: impl Fn(i32) -> bool) -> Result<Option<Chi
     }
 }
 
-/// Whether the daemon `pid` takes commands.
+/// Whether the daemon `pid` accepts commands.
 fn ready(pid: i32) -> bool {
     daemon_pid() == Some(pid) && lttng(["--mi", "xml", "list"]).output().is_ok()
 }
@@ -468,7 +468,7 @@ mod tests {
             std::thread::sleep(PAUSE);
         }
         assert!(stat().is_empty() || stat().contains(") Z "), "{}", stat());
-        // One that is ready is ours.
+        // The daemon that became ready is ours.
         program(&script, "#!/bin/sh\nexec sleep 300\n");
         let child = start_daemon(script.to_str().unwrap(), |_| true).unwrap();
         let mut child = child.unwrap();

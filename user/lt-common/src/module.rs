@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The kernel module from outside: is it installed, and how can it be made available.
+//! The kernel module seen from user space: whether it is installed, and how to load it.
 
 use std::fs;
 
@@ -16,7 +16,7 @@ pub fn is_installed() -> bool {
     })
 }
 
-/// Whether a `modules.dep` has it, compressed or not.
+/// Whether a `modules.dep` lists the module, compressed or not.
 fn lists(modules_dep: &str) -> bool {
     modules_dep.lines().any(|line| {
         let path = line.split(':').next().unwrap_or_default();

@@ -2,9 +2,8 @@
 
 //! Output for people: lines, tables, colour on a terminal only, and silence when the reader has left.
 //!
-//! A line is as wide as the terminal that shows it, and whole in a pipe or a file, whose reader may
-//! search it or paste a name from it. `COLUMNS` overrides what a terminal says. Paragraphs wrap below 80 columns in any
-//! case.
+//! Lines are cut to the width of a terminal. In a pipe or a file they are complete, so that they can be searched.
+//! `COLUMNS` overrides the width. Paragraphs always wrap below 80 columns.
 
 pub mod file;
 
@@ -49,7 +48,7 @@ pub fn line(text: &str) -> Result<()> {
 
 /// Prints lines as [`line()`] does, many at a time, until a signal has set `interrupted`.
 pub fn lines(lines: &[String], interrupted: &AtomicBool) -> Result<()> {
-    /// In one write(2), about.
+    /// Lines per write(2).
     const BLOCK: usize = 256;
     let mut out = anstream::stdout().lock();
     for block in lines.chunks(BLOCK) {
@@ -74,20 +73,20 @@ pub fn json(value: &impl serde::Serialize) -> Result<()> {
     line(&serde_json::to_string(value)?)
 }
 
-/// Whether an error only means that the reader is gone.
+/// Whether an error only means that the reader has closed the pipe.
 pub fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.chain().find_map(|e| e.downcast_ref::<io::Error>());
     io.is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// What a colour says.
+/// The meaning of a colour.
 #[derive(Debug, Clone, Copy)]
 pub enum Colour {
-    /// What is fine.
+    /// Good.
     Green,
-    /// What to look at.
+    /// Needs attention.
     Yellow,
-    /// What is wrong, or late.
+    /// Wrong, or late.
     Red,
     /// Headings.
     Bold,
@@ -167,7 +166,7 @@ pub fn share(time: u64, delay: u64) -> String {
     format!("{percent} % of it ({})", Nanos(time))
 }
 
-/// How many begins were lost, and why: `1,234 (pool full)`, `5 (2 pool full, 3 key crowded)`.
+/// Number of lost starts, with the reasons: `1,234 (pool full)`, `5 (2 pool full, 3 key crowded)`.
 pub fn lost(stats: &Stats) -> String {
     let lost = thousands(stats.lost());
     match (stats.count("full"), stats.count("crowded")) {

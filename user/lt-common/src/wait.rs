@@ -22,7 +22,7 @@ use signal_hook::low_level::pipe;
 #[derive(Debug)]
 pub struct Signals(UnixStream);
 
-/// What ended a wait.
+/// Why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wake {
     /// We are requested to end.
@@ -54,7 +54,7 @@ impl Signals {
         loop {
             let timeout = match end.map(|end| end.saturating_duration_since(Instant::now())) {
                 None => PollTimeout::NONE,
-                // One more: rounding down would spin through the last millisecond.
+                // Round up: rounding down would busy-wait through the last millisecond.
                 Some(left) => {
                     PollTimeout::try_from(left.min(HOUR) + MILLISECOND).unwrap_or(PollTimeout::MAX)
                 }
@@ -98,7 +98,7 @@ impl Signals {
 const HOUR: Duration = Duration::from_secs(3600);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-/// What reading a stream gave.
+/// The result of reading a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     /// Whole lines.

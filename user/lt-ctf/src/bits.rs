@@ -8,7 +8,7 @@
 //! big:     0 1 2 3 4 5 6 7   0 1 2 3 ...     the first bit is bit 7 of the byte, and the highest of the integer
 //! ```
 
-/// Which end of an integer comes first.
+/// Byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
     Little,
@@ -72,7 +72,7 @@ pub(crate) fn leb128(buf: &[u8], at: usize, signed: bool) -> Option<Option<(u64,
         let shift = 7 * i as u32;
         match shift {
             0..=56 => value |= bits << shift,
-            // One bit is left; what comes above it may only repeat the sign.
+            // One bit is left; all bits above it must repeat the sign.
             63 if bits <= 1 || (signed && bits == 0x7f) => value |= bits << 63,
             _ => return Some(None),
         }

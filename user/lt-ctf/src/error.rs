@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What can be wrong with a trace, and where.
+//! Errors in a trace, with their place.
 
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-/// A fault of a trace: the file, the byte, and what is wrong there.
+/// An error in a trace: the file, the byte, and what is wrong there.
 #[derive(Debug, Error)]
 #[error("{}{}: {what}", file.display(), self.place())]
 pub struct Error {
-    /// The file at fault; the directory when it is about the whole trace.
+    /// The file; the directory if the error concerns the whole trace.
     pub file: PathBuf,
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Offset of the bad packet in the file, in bytes; of a stream.
+    /// In a stream, the offset of the bad packet in the file, in bytes.
     pub packet: Option<u64>,
     /// What is wrong there.
     pub what: What,
@@ -35,7 +35,7 @@ pub enum What {
     /// The metadata is not CTF, or exceeds a limit of this reader.
     #[error("{0}")]
     Metadata(String),
-    /// The data do not fit the metadata.
+    /// The data does not match the metadata.
     #[error("{0}")]
     Data(String),
     /// The file ends within a packet.
@@ -49,7 +49,7 @@ pub enum What {
 }
 
 impl Error {
-    /// Where in the file. A file that cannot be opened and a directory have no byte at fault.
+    /// The byte offset, as printed; empty for a directory and for a file that cannot be opened.
     fn place(&self) -> String {
         match (&self.what, self.packet) {
             (What::Nowhere, _) => String::new(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One event, as it lies in the packet: its fields are read when they are asked for.
+//! An event in its packet. Its fields are decoded on request.
 
 mod part;
 mod visit;
@@ -36,7 +36,7 @@ impl fmt::Debug for Event<'_> {
 }
 
 impl<'a> Event<'a> {
-    /// What kind of event it is.
+    /// The class of the event.
     #[must_use]
     pub fn class(&self) -> &'a Class {
         self.class

@@ -1,21 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Reads traces in the Common Trace Format: version 2, which LTTng writes since 2.15, and version 1.8, of older tracers and
-//! of perf.
+//! Reads traces in the Common Trace Format: version 2, which LTTng writes since 2.15, and version 1.8, of older tracers
+//! and of perf.
 //!
 //! ```text
 //! metadata --metadata.rs--> Schema --program.rs--> steps of each event class
 //! streams  --stream.rs----> windows, packets, events --reader.rs--> merged by time --event.rs--> fields
 //! ```
 //!
-//! Files are read in windows of up to 256 KiB, not mapped: there is no way to map a file in safe Rust, and with good
-//! reason (stream/fill.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
-//! before it is compared with what is there.
-//!
-//! # Examples
-//!
-//! Open a trace and print the thread that each switch starts. A field is found once, by its name in each event class, and
-//! read by number from each event. Lost events are items, too:
+//! Fields are requested by number in their class, so no name is looked up while events are read:
 //!
 //! ```no_run
 //! # use lt_ctf::{Item, Reader};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From the text of the metadata to a [`Schema`]: JSON fragments, each behind a record separator (0x1e). What CTF 1.8 has
-//! instead becomes such fragments first.
+//! Parses metadata into a [`Schema`]: JSON fragments, each after a record separator (0x1e). CTF 1.8 metadata is first
+//! converted to such fragments.
 
 pub(crate) mod field;
 mod json;
@@ -30,11 +30,11 @@ const FIELDS: usize = 1 << 20;
 
 const SEPARATOR: u8 = 0x1e;
 
-/// What is wrong with a file that is only called `metadata`.
+/// Error for a file that is named `metadata` but is something else.
 pub(crate) const FOREIGN: &str =
     "not the metadata of a trace: it begins neither as CTF 2 nor as CTF 1.8";
 
-/// How much of a file [`is_metadata`] looks at, bytes.
+/// Number of bytes of a file that [`is_metadata`] reads.
 pub(crate) const BEGIN: u64 = 64;
 
 /// Whether a file that begins like this is the metadata of a trace. An empty one may become that.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! How to get from the start of an event's fields to their end: a short list of steps, made once for each class.
+//! Skips the fields of an event: a short list of steps from their start to their end, made once for each class.
 //!
 //! ```text
 //! sched_switch       char[16] i32 i32 i64 char[16] i32 i32   ->  448 bits
 //! sys_entry_openat   i32 string i32 u16                      ->  32 bits; Text, anchor 1, 48 bits
 //! ```
 //!
-//! Fields of fixed size that follow each other are one step, and each of them stands at a fixed distance from
-//! an *anchor*: the start of the event's fields, or the end of the last field whose size was not known before.
-//! A step that wants more than the window holds stops with [`Stop::More`]; the caller gets more and runs it again.
+//! Consecutive fields of fixed size are one step, and each of them is at a fixed distance from an *anchor*: the
+//! start of the event's fields, or the end of the last field of variable size. A step that needs more than the
+//! window has stops with [`Stop::More`]; the caller reads more and runs it again.
 
 mod lower;
 mod state;

@@ -21,7 +21,7 @@ use crate::schema::Class;
 use crate::stream::{Index, Lost, Next, Part, Span, Stream};
 use crate::trace::Trace;
 
-/// What comes next in a trace.
+/// The next item of a trace.
 #[derive(Debug, Clone, Copy)]
 pub enum Item<'a> {
     /// An event.
@@ -44,7 +44,7 @@ pub struct Reader {
     faults: Vec<Error>,
     /// Files that end within their first packet, unless they have become longer when all else has been read.
     cut: Vec<(Error, Part)>,
-    /// One of them has.
+    /// Whether one of them has grown.
     grew: bool,
     index: Option<Vec<Index>>,
 }
@@ -70,21 +70,21 @@ impl Reader {
         &self.traces
     }
 
-    /// How many streams there are.
+    /// Number of streams.
     #[must_use]
     pub fn streams(&self) -> usize {
         self.streams.len()
     }
 
-    /// How far it has read, and how far there is to read, bytes. What is read of a packet counts when it begins.
+    /// Bytes read, and bytes in all. A packet counts as read when its first event is.
     #[must_use]
     pub fn progress(&self) -> (u64, u64) {
         let each = self.streams.iter().map(Stream::progress);
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
-    /// Whether a file has become longer since the trace was opened: it is still being written, and was read as far as it
-    /// was there. Known at the end.
+    /// Whether a file has become longer since the trace was opened: it is still being written, and was read as far as
+    /// it was there. Known at the end.
     #[must_use]
     pub fn grew(&self) -> bool {
         self.grew || self.streams.iter().any(|stream| stream.grew)
@@ -163,7 +163,7 @@ impl Reader {
         Ok(())
     }
 
-    /// One stream goes on: the time of what it has next.
+    /// Advances a stream, and returns the time of its next item.
     #[inline]
     fn advance(&mut self, index: u32) -> Result<Option<i64>> {
         let Some(stream) = self.streams.get_mut(index as usize) else {
@@ -198,7 +198,7 @@ impl Reader {
     /// Goes to the first event at `nanoseconds` (since the clock's origin) or later, forward or back.
     ///
     /// # Errors
-    /// Those of [`Reader::next`]; the streams that can be read are where they should be then.
+    /// As for [`Reader::next`]; the readable streams are then positioned.
     pub fn seek(&mut self, nanoseconds: i64) -> Result<()> {
         if self.index.is_none() {
             let index = |s: &Stream| self.traces.get(s.trace).map(|t| s.index(&t.schema));
@@ -219,7 +219,7 @@ impl Reader {
         for index in std::mem::take(&mut self.fresh) {
             loop {
                 match self.advance(index) {
-                    // What was lost up to that time belongs to the events before it.
+                    // Losses up to that time belong to the events before it.
                     Ok(Some(time)) if time < nanoseconds => {}
                     Ok(Some(time)) => {
                         self.merge.push(time, index);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the metadata describe: field classes as nodes of one arena, clocks, stream classes, event classes.
+//! The schema that metadata describes: field classes as nodes of one arena, clocks, stream classes, event classes.
 //!
 //! ```text
 //! metadata (JSON) --parse--> Schema { nodes } --lower--> Program of each event class --> stream.rs runs it
 //! ```
 //!
-//! A length or a selector is another field, read before: its node keeps the value in a *slot* when it is read,
-//! and the node that needs it takes it from there. So nothing is looked up by name while events are read.
+//! A length or a selector is the value of an earlier field: the node of that field stores it in a *slot*, from
+//! which other nodes take it. So no name is looked up while events are read.
 
 mod class;
 mod steps;
@@ -24,7 +24,7 @@ pub(crate) type NodeId = u32;
 /// Index into the values that lengths and selectors are taken from.
 pub(crate) type Slot = u32;
 
-/// One field class, at one place.
+/// A field class at one place.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) kind: Kind,
@@ -34,12 +34,12 @@ pub(crate) struct Node {
     pub(crate) size: Option<u64>,
     /// Whether reading it does more than going on: something in it, or itself, has a slot or a role.
     pub(crate) keeps: bool,
-    /// Where its value is kept.
+    /// The slot for its value.
     pub(crate) slot: Option<Slot>,
     pub(crate) role: Option<Role>,
 }
 
-/// How text is encoded.
+/// Encoding of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Encoding {
     Utf8,
@@ -76,7 +76,7 @@ pub(crate) struct Member {
     pub(crate) node: NodeId,
 }
 
-/// One option of a variant, taken when the selector is in one of these ranges.
+/// An option of a variant, chosen if the selector is in one of these ranges.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) name: Option<String>,
@@ -84,7 +84,7 @@ pub(crate) struct Choice {
     pub(crate) node: NodeId,
 }
 
-/// Where a length or selector comes from.
+/// Source of a length or selector.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Source {
     pub(crate) slot: Slot,
@@ -138,7 +138,7 @@ pub(crate) enum Kind {
     Optional {
         node: NodeId,
         selector: Source,
-        /// Of an integer selector; a boolean one has none.
+        /// Ranges of an integer selector; a boolean one has none.
         ranges: Option<Vec<(i128, i128)>>,
     },
     Variant {
@@ -147,7 +147,7 @@ pub(crate) enum Kind {
     },
 }
 
-/// What a field of a header or of the packet context is for.
+/// Role of a field of a header or of the packet context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Magic,
@@ -172,14 +172,14 @@ pub struct Clock {
     pub uid: Option<String>,
     /// Cycles a second.
     pub frequency: u64,
-    /// What to add to its value for the time since its origin, in whole seconds ...
+    /// Offset of its value from its origin, whole seconds ...
     pub offset_seconds: i64,
     /// ... and cycles.
     pub offset_cycles: u64,
 }
 
 impl Clock {
-    /// What to add to its value, when that counts nanoseconds.
+    /// Offset of its value if the clock counts nanoseconds.
     pub(crate) fn offset(&self) -> Option<i64> {
         let seconds = self.offset_seconds.saturating_mul(SECOND as i64);
         (self.frequency == SECOND).then(|| seconds.wrapping_add(self.offset_cycles as i64))
@@ -197,7 +197,7 @@ impl Clock {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// One trace's metadata.
+/// The metadata of a trace.
 #[derive(Debug, Default)]
 pub struct Schema {
     pub(crate) nodes: Vec<Node>,
@@ -209,7 +209,7 @@ pub struct Schema {
     pub(crate) clocks: Vec<Clock>,
     pub(crate) streams: Vec<StreamClass>,
     pub(crate) classes: Vec<Class>,
-    /// What is known of where the trace was made: `hostname`, `kernel_release`, ...
+    /// Environment in which the trace was made: `hostname`, `kernel_release`, ...
     pub(crate) environment: Vec<(String, String)>,
 }
 
@@ -225,8 +225,8 @@ impl Schema {
         self.streams.iter().position(|s| s.id == id)
     }
 
-    /// The number that the tracer gave the trace. LTTng gives all snapshots of a session the same one, and all chunks of
-    /// one that is rotated.
+    /// The number that the tracer gave the trace. LTTng gives all snapshots of a session the same one, and all chunks
+    /// of one that is rotated.
     #[must_use]
     pub fn uuid(&self) -> Option<[u8; 16]> {
         self.uuid

@@ -35,7 +35,7 @@ pub(crate) const WINDOW: usize = 256 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
     pub(crate) path: PathBuf,
-    /// As it was when the trace was opened.
+    /// Size when the trace was opened.
     pub(crate) size: u64,
 }
 
@@ -46,7 +46,7 @@ impl Part {
     }
 }
 
-/// What a stream has next.
+/// The next item of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Next {
     Event,
@@ -60,7 +60,7 @@ pub(crate) struct Stream {
     pub(crate) trace: usize,
     /// Its place among the stream classes.
     pub(crate) class: usize,
-    /// What its last packet says which stream it is.
+    /// Stream ID in its last packet.
     pub(crate) id: Option<u64>,
     pub(crate) parts: Vec<Part>,
     pub(crate) cpu: Option<u32>,
@@ -70,12 +70,12 @@ pub(crate) struct Stream {
     /// Takes the class that its first packet names.
     any: bool,
     clock: Option<Clock>,
-    /// What to add to a clock that counts nanoseconds.
+    /// Offset of a clock that counts nanoseconds.
     offset: Option<i64>,
     packet_context: Option<NodeId>,
     /// The file that is open, and its number among the parts.
     open: Option<(usize, File)>,
-    /// Where the next packet begins.
+    /// Start of the next packet.
     pub(crate) at: (usize, u64),
     pub(crate) packet: Packet,
     /// No event of the packet is later, cycles.
@@ -89,12 +89,12 @@ pub(crate) struct Stream {
     /// The packet before was read to its end: what was lost there has not been told yet.
     has_packet: bool,
     lost: Vec<Lost>,
-    /// Of the packet in which something was wrong.
+    /// The rest of a damaged packet.
     rest: Option<Lost>,
-    /// What it has next is no event, but this.
+    /// The next item, if it is this loss and no event.
     pub(crate) told: Option<Lost>,
     bytes: Vec<u8>,
-    /// How much of `bytes` is of the packet, and where in the packet it begins, bytes.
+    /// Number of bytes of the packet in `bytes`, and their offset in the packet.
     filled: usize,
     base: u64,
     size: usize,
@@ -107,7 +107,7 @@ pub(crate) struct Stream {
     context: Vec<u8>,
     context_at: u64,
     pub(crate) state: State,
-    /// Of the present event.
+    /// Of the current event.
     pub(crate) event: u32,
     pub(crate) cycles: u64,
 }
@@ -167,7 +167,7 @@ impl Stream {
         self.size = size;
     }
 
-    /// How many bytes are before the next packet, and in all.
+    /// Bytes before the next packet, and bytes in all.
     pub(crate) fn progress(&self) -> (u64, u64) {
         let size = |parts: &[Part]| parts.iter().map(|part| part.size).sum::<u64>();
         let (part, offset) = self.at;
@@ -240,7 +240,7 @@ impl Stream {
             return Ok(());
         }
         if let Err(error) = self.more(stop) {
-            // One error is enough.
+            // Report only one error per packet.
             self.packet.cut = None;
             self.lose_rest();
             return Err(error);
@@ -259,7 +259,7 @@ impl Stream {
             return Ok(Some(Next::Lost(lost)));
         }
         if !self.ready {
-            // Of the last event, or the packet's begin.
+            // Time of the last event, or start of the packet.
             let last = self.cycles;
             self.ready = self.next_packet(schema)?;
             if self.ready || self.has_packet {
@@ -316,7 +316,7 @@ impl Stream {
         Ok(())
     }
 
-    /// What its packets are: for a file of which nothing is known.
+    /// Determines the packets of an unknown file.
     pub(crate) fn probe(schema: &Schema, part: Part, growing: bool) -> Result<Option<Self>> {
         let mut stream = Self::new(schema, 0, vec![part], growing);
         stream.any = true;

@@ -5,7 +5,7 @@
 
 use crate::{Event, Part, Scope, Show};
 
-/// How babeltrace2 must be called to print the same; the trace's path follows.
+/// Arguments with which babeltrace2 prints the same; the path of the trace follows.
 pub const ARGS: [&str; 5] = [
     "convert",
     "--clock-cycles",
@@ -74,7 +74,7 @@ pub fn line(event: &Event<'_>, out: &mut Vec<u8>) -> bool {
     whole
 }
 
-/// What is open around a part.
+/// An open bracket around a part.
 enum Open {
     Struct(u64),
     Array(u64),

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One of the traces that are read as one.
+//! One of several traces that are read together.
 
 use std::path::PathBuf;
 
 use crate::schema::Schema;
 
-/// One trace: a directory with metadata and streams.
+/// A trace: a directory with metadata and streams.
 #[derive(Debug)]
 pub struct Trace {
-    /// Where it is.
+    /// Its directory.
     pub directory: PathBuf,
-    /// What its metadata say.
+    /// Its metadata.
     pub schema: Schema,
     /// The number of its first class among those of all traces.
     pub(crate) first: usize,

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# record-ust.sh DIRECTORY: two traces of program.c, there: ust, with contexts, and ust-1.8, in the older format.
+# record-ust.sh DIRECTORY: record two traces of program.c there: ust, with contexts, and ust-1.8, in the older format.
 # Runs in the tree with the layer `ust`; make calls it.
 
 set -eu
-# LTTng asks there how many processors there are; the mount ends with this tree's name space.
+# LTTng reads the number of CPUs from sysfs. The mount disappears with the mount namespace of the tree.
 [ -e /sys/devices ] || mount -t sysfs -o ro sysfs /sys
 here=$(cd "$(dirname "$0")" && pwd)
 out=$1

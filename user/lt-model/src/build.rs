@@ -8,29 +8,31 @@
 //! processor  idle or a thread; above it the interrupts that it is in, the innermost last
 //! ```
 //!
-//! What makes a difference between right and nearly right:
+//! Cases that a simpler model gets wrong:
 //!
 //! - *A waking may come before its sleep.* A thread on its way to sleep is woken from another processor before its
 //!   `sched_switch`. So the waking of a running thread is kept, and is the end of its sleep if it is switched out as
-//!   blocked. If it was not on its way, the kernel says so (`sched_wakeup` while it still runs), or it does something
-//!   else first: then the waking is void. So it is if it is woken again before it has run: only sleepers are.
-//! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler's end. So their
-//!   waking belongs to the interrupt that ended last, for a moment, unless something else happens on that processor.
+//!   blocked. If it was not on its way to sleep, `sched_wakeup` follows while it still runs, or it does something else
+//!   first: then the waking is void. It is also void if the thread is woken again before it has run: only sleeping
+//!   threads are woken.
+//! - *An interrupt has a tail.* Threads of interrupts and of softirqs are woken just after the handler's end. So for a
+//!   moment such a waking belongs to the interrupt that ended last, unless something else happens on that processor.
 //! - *A softirq may be a thread's own work*: that of ksoftirqd, and packets that a thread sends to this machine, which
-//!   the same call delivers. Whom it wakes, the thread has woken. Where the softirq was raised (`softirq_raise`) tells
-//!   it from one that an interrupt has left, and tells which; without that, whether an interrupt has just ended does.
-//! - *A disk says in many ways that it is done*: by its own interrupt or its thread, a softirq, another processor's
-//!   call, a timer. Whom that wakes before it is over, the disk has woken.
-//! - *A softirq may be interrupted by the scheduler* (PREEMPT_RT). It goes on when its thread does.
+//!   the same call delivers. The thread is then the waker. The place of `softirq_raise` distinguishes such a softirq
+//!   from one raised by an interrupt, and shows which interrupt; without that event, it counts whether an interrupt has
+//!   just ended.
+//! - *A disk signals completion in many ways*: by its own interrupt or its thread, a softirq, another processor's call,
+//!   a timer. The disk is the waker of every thread woken before that ends.
+//! - *A softirq may be preempted* (PREEMPT_RT). It continues when its thread does.
 //! - *A thread in user mode cannot wake a task.* A waking on its processor then comes from an interrupt or a fault that
 //!   the events do not show. That it is in user mode is known only if the events have all system calls.
-//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as long as
-//!   it is queued there. If it runs on another one than it was queued on, and no event shows that it was moved, it is not
-//!   known for which processor it waited.
-//! - *In a gap anything may have happened.* The thread that ran there is not known from then on, until it is seen again;
-//!   one that waited for that processor may have had it, and is not known either. A thread that does not run may have run
-//!   there meanwhile: what it does is not recorded for the length of the gap, and its waker has ended only what comes
-//!   after. So it is before the stream of a processor starts and after it has ended.
+//! - *A thread that waits for a processor may be moved to another one* (`sched_migrate_task`). It waits for each as
+//!   long as it is queued there. If it runs on another one than it was queued on, and no event shows that it was moved,
+//!   it is not known for which processor it waited.
+//! - *In a gap anything may have happened.* The state of the thread that ran there is unknown from then on, until it is
+//!   seen again; so is that of a thread that waited for that processor, and may have run. A thread that does not run
+//!   may have run there meanwhile: its state is not recorded for the length of the gap, and its waker has ended only
+//!   the time after it. The same holds before the stream of a processor starts and after it has ended.
 
 mod cpus;
 mod gaps;
@@ -99,14 +101,14 @@ pub enum Kept {
     Nothing(usize),
 }
 
-/// What is kept of what a thread does.
+/// How much of the threads' activity is kept.
 #[derive(Debug, Default)]
 enum Detail {
     #[default]
     All,
     /// When it waits, for whom or for which processor; all that it does otherwise is one.
     Waits,
-    /// All of some parts.
+    /// Complete activity of selected parts.
     Some(Arc<Wanted>),
 }
 
@@ -145,7 +147,7 @@ pub struct Builder {
     futexes: bool,
     /// There are all system calls.
     all_calls: bool,
-    /// What there is not.
+    /// Kinds of events that are not recorded.
     missing: Missing,
     /// There are all interrupts that are no device's, also those that a processor sends to itself.
     all_vectors: bool,
@@ -156,7 +158,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// One without events.
+    /// Makes a builder without events.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -172,21 +174,21 @@ impl Builder {
         self.missing.add(events);
     }
 
-    /// The events have each interrupt that is no device's. Then what a softirq was raised by outside of all interrupts is the
-    /// thread.
+    /// The events have each interrupt that is no device's. Then what a softirq was raised by outside of all interrupts
+    /// is the thread.
     pub fn has_all_vectors(&mut self) {
         self.all_vectors = true;
     }
 
-    /// That is where functions of the kernel begin, and what they are called. Those of limits are signs of these; others
-    /// are of no interest.
+    /// That is where functions of the kernel begin, and what they are called. Those of limits are signs of these;
+    /// others are of no interest.
     pub fn has_functions<'a>(&mut self, functions: impl IntoIterator<Item = (u64, &'a str)>) {
         let known = functions.into_iter();
         let known = known.filter_map(|(address, name)| Some((address, Function::of(name)?)));
         self.functions.extend(known);
     }
 
-    /// Those are the names of disks.
+    /// Sets the names of disks.
     pub fn has_disks(&mut self, disks: impl IntoIterator<Item = (Disk, String)>) {
         self.disks.extend(disks);
     }
@@ -197,8 +199,8 @@ impl Builder {
         self.tasks.affine.insert(tid, cpus.into());
     }
 
-    /// The trace has events of that processor from `begin` to `end`, and before and after nothing is known of it. If that
-    /// is said of any processor, nothing is known of those of which it is not said; else all are taken for known.
+    /// The trace has events of that processor from `begin` to `end`, and before and after nothing is known of it. If
+    /// that is said of any processor, nothing is known of those of which it is not said; else all are taken for known.
     /// Comes before the first event.
     pub fn has_stream(&mut self, cpu: u32, begin: u64, end: u64) {
         if cpu >= CPUS {
@@ -216,7 +218,7 @@ impl Builder {
         }
     }
 
-    /// What ended at `time` or before is of no interest from now on: it takes no memory.
+    /// Drops everything that ended at `time` or before, to save memory.
     pub fn forget_before(&mut self, time: u64) {
         self.tasks.keep = time;
         self.cpus.policy.keep = time;
@@ -251,7 +253,7 @@ impl Builder {
         }
     }
 
-    /// What all that is kept takes, bytes: an upper bound, with the room for what is next.
+    /// Upper bound of the memory in use, in bytes, including room for the next event.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let wanted = match &self.tasks.detail {
@@ -269,7 +271,7 @@ impl Builder {
     }
 
     fn check_limit(&mut self) {
-        /// What one event can add at most: two threads, their names, an interval of each.
+        /// Maximum that one event can add: two threads, their names, an interval of each.
         const EVENT: usize = 4096;
         let Some(limit) = self.limit else {
             return;
@@ -638,8 +640,8 @@ impl Builder {
         !inside && (network && sends || self.is_for_softirqs(thread))
     }
 
-    /// The thread raises a softirq, or an interrupt does. Threads send packets, and complete requests; most else is raised
-    /// by interrupts, and of one that is not recorded a thread does not differ.
+    /// The thread raises a softirq, or an interrupt does. Threads send packets, and complete requests; most else is
+    /// raised by interrupts, and of one that is not recorded a thread does not differ.
     fn raise(&mut self, time: u64, cpu: u32, vector: u32) {
         self.raises = true;
         let thread = self.cpus.at(cpu).thread();
@@ -672,8 +674,8 @@ impl Builder {
         }
     }
 
-    /// Whether a thread is in user mode. What it does in the kernel on its way there, after a system call, an interrupt or
-    /// a switch, takes some microseconds.
+    /// Whether a thread is in user mode. What it does in the kernel on its way there, after a system call, an interrupt
+    /// or a switch, takes some microseconds.
     fn is_in_user_mode(&mut self, time: u64, thread: Option<ThreadId>) -> bool {
         let Some(thread) = thread.filter(|_| self.all_calls) else {
             return false;
@@ -712,7 +714,7 @@ impl Builder {
             at.tail = at.contexts.get(place).map(|context| (*context, time));
             at.contexts.truncate(place);
             if at.contexts.is_empty() {
-                // What the local timer leaves has events of its own.
+                // Softirqs raised by the local timer have events of their own.
                 let is_known = timers && matches!(at.tail, Some((Context::Timer, _)));
                 let until = time + if is_known { TAIL } else { SOFTIRQS };
                 at.softirqs_until = at.softirqs_until.max(until);
@@ -738,7 +740,7 @@ impl Builder {
         }
     }
 
-    /// What was known before the gap is no longer valid.
+    /// Invalidates what was known before a gap.
     fn lost(&mut self, since: u64, until: u64, cpu: u32, why: Unrecorded) {
         let at = self.cpus.at(cpu);
         let ran = at.current().flatten();
@@ -755,7 +757,7 @@ impl Builder {
         self.tasks.forget_on(ran, cpu, since, why);
     }
 
-    /// What begins and ends with the streams of the processors, up to `time`.
+    /// Starts and ends the streams of the processors up to `time`.
     fn reach(&mut self, first: u64, time: u64) {
         while let Some((until, cpu)) = self.ends.pop_if(|(end, _)| *end < time) {
             self.cpus.reach(cpu, first);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! In whose name a processor works, other than a thread's, and who woke a thread.
+//! Interrupts and other contexts that a processor runs in, and wakers of threads.
 
 use std::fmt;
 
 use crate::ids::ThreadId;
 use crate::names::Name;
 
-/// What interrupts a thread.
+/// A context that interrupts a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Context {
     /// The handler of a hard interrupt.
@@ -19,19 +19,19 @@ pub enum Context {
     },
     /// A softirq.
     Softirq {
-        /// Which.
+        /// The vector.
         vector: Vector,
         /// It is the present thread's own work: of a thread that is there for softirqs, or packets that a thread has
         /// just sent and that are for this machine.
         own: bool,
-        /// What has raised it.
+        /// The raiser.
         by: Raiser,
     },
     /// The function of a timer.
     Timer,
     /// Another processor's call.
     Ipi(Name),
-    /// What a disk does when it has completed a request, in any kind of interrupt. Only a waker is that.
+    /// The completion of a disk request, in any kind of interrupt; used for wakers only.
     Disk(Disk),
     /// An interrupt or a fault that the events do not show: the thread was in user mode, so it wakes none. Only a
     /// waker is that.
@@ -49,7 +49,7 @@ impl Context {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Handler(pub i32, pub Name);
 
-/// What has raised a softirq: what it does, it does for that.
+/// The raiser of a softirq, on whose behalf it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Raiser {
     /// Not recorded: where it was raised is not in the trace.
@@ -98,14 +98,14 @@ impl Vector {
     pub const NET_TX: Self = Self(2);
     /// Requests that disks have completed.
     pub const BLOCK: Self = Self(4);
-    /// The same, of drivers that poll.
+    /// Completions of block drivers that poll.
     pub const IRQ_POLL: Self = Self(5);
     /// Packets received.
     pub const NET_RX: Self = Self(3);
-    /// Which one is not recorded, nor whether it was one at all and not the thread.
+    /// Not recorded; it may have been the thread itself, without an interrupt.
     pub const UNRECORDED: Self = Self(u32::MAX);
 
-    /// As the kernel calls it.
+    /// The kernel's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         const NAMES: [&str; 10] = [
@@ -116,16 +116,16 @@ impl Vector {
     }
 }
 
-/// Who woke a thread.
+/// A waker of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waker {
     /// When it did that, ns.
     pub time: u64,
-    /// Where.
+    /// The CPU of the waker.
     pub cpu: u32,
     /// The thread that was running there. It did it, unless it was interrupted.
     pub thread: Option<ThreadId>,
-    /// What had interrupted it.
+    /// The context that had interrupted the thread.
     pub context: Option<Context>,
 }
 
@@ -142,7 +142,7 @@ impl Waker {
     }
 }
 
-/// Who has completed what a thread waited for, and when that was to be done.
+/// The thread that completed what another one waited for, and when that was due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Helper {
     /// This thread did what a device does elsewhere, as the worker of a loop device: it had done that then.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the model is made from.
+//! Events, the input of the model.
 
 use crate::context::Disk;
 use crate::request::Kind;
@@ -13,7 +13,7 @@ pub struct Event<'a> {
     pub time: u64,
     /// The processor where it happened.
     pub cpu: u32,
-    /// What happened.
+    /// The kind of event, with its fields.
     pub what: What<'a>,
 }
 
@@ -22,12 +22,12 @@ pub struct Event<'a> {
 pub struct Priority(pub i32);
 
 impl Priority {
-    /// Of SCHED_DEADLINE.
+    /// Whether it is a priority of SCHED_DEADLINE.
     pub(crate) fn is_deadline(self) -> bool {
         self.0 < 0
     }
 
-    /// Of SCHED_OTHER, SCHED_BATCH or SCHED_IDLE.
+    /// Whether it is a priority of SCHED_OTHER, SCHED_BATCH or SCHED_IDLE.
     pub(crate) fn is_fair(self) -> bool {
         self.0 >= 100
     }
@@ -44,7 +44,7 @@ pub enum Stage {
     Issued,
 }
 
-/// What happened.
+/// A kind of event, with its fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What<'a> {
     /// `sched_switch`: a processor goes from one thread to another. Number 0 is the idle one.
@@ -53,7 +53,7 @@ pub enum What<'a> {
         prev: i32,
         /// Its name.
         prev_name: &'a [u8],
-        /// What it is then.
+        /// Its state after that.
         out: SwitchedOut,
         /// Its priority, if that is recorded.
         prev_prio: Option<Priority>,
@@ -191,9 +191,9 @@ pub enum What<'a> {
     },
     /// A request of a disk, or a bio of one or of a partition, has come to a stage.
     Request {
-        /// Which stage.
+        /// The stage.
         stage: Stage,
-        /// Which disk or partition.
+        /// The disk or partition.
         disk: Disk,
         /// Its first sector, of the disk.
         sector: u64,
@@ -207,7 +207,7 @@ pub enum What<'a> {
     Remap {
         /// The device that it was for, and its first sector there.
         from: (Disk, u64),
-        /// Those that it is for now.
+        /// Its new disk and sector.
         to: (Disk, u64),
     },
     /// A request of a disk has been completed, or a part of it.
@@ -216,12 +216,12 @@ pub enum What<'a> {
         disk: Disk,
         /// The first sector, and how many; `None` of a flush.
         range: Option<(u64, u32)>,
-        /// What it was for.
+        /// Its kind.
         kind: Kind,
     },
     /// The tracer lost events of this processor between now and `until`.
     Lost {
-        /// Where the gap ends. Events of this processor before may be some of those that were there, not all.
+        /// End of the gap. Earlier events of this processor may be incomplete.
         until: u64,
     },
 }

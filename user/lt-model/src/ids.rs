@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What threads and their wakers are called in a model: threads name their wakers, and wakers threads.
+//! Identifiers of threads and wakers in a model, which refer to each other.
 
 /// The number of a thread in [`crate::Model::threads`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a thread did, packed.
+//! The intervals of a thread, packed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::ids::WakerId;
 use crate::state::{Interval, State};
 use crate::tiles::{Kinds, Tiles, push};
 
-/// What a thread does, and where.
+/// A state of a thread, and its CPU.
 pub(crate) type Doing = (State, Option<u32>);
 
 /// No waker.
@@ -24,10 +24,10 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// What one takes.
+    /// Size of an interval, in bytes.
     pub(crate) const BYTES: usize = Tiles::BYTES + size_of::<u32>();
 
-    /// One more, of a kind; it begins where the last one ends.
+    /// Adds an interval of a kind; it starts at the end of the last one.
     pub(crate) fn push(&mut self, begin: u64, end: u64, kind: u32, waker: Option<WakerId>) {
         self.tiles.push(begin, end, kind);
         push(&mut self.wakers, waker.map_or(NONE, |waker| waker.0));
@@ -53,7 +53,7 @@ impl Intervals {
         }
     }
 
-    /// As indexes of kinds.
+    /// The intervals, with indexes of kinds.
     pub(crate) fn packed(&self) -> impl Iterator<Item = (u64, u64, u32, Option<WakerId>)> + Clone {
         let wakers = self
             .wakers
@@ -64,7 +64,7 @@ impl Intervals {
             .map(|((a, b, kind), waker)| (a, b, kind, waker))
     }
 
-    /// What the kinds are.
+    /// Sets the kinds.
     pub(crate) fn set_kinds(&mut self, kinds: &Arc<[Doing]>) {
         self.kinds = Arc::clone(kinds);
     }
@@ -81,7 +81,7 @@ impl Intervals {
         self.len() == 0
     }
 
-    /// One of them.
+    /// The interval at an index.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Interval> {
         let (begin, end, kind) = self.tiles.get(index)?;
@@ -113,7 +113,7 @@ impl Intervals {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 
-    /// Those that have a part between `from` and `to`.
+    /// The intervals that overlap `from` to `to`.
     pub fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Interval> + Clone {
         self.tiles
             .between(from, to)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What happened, and why: from the events of a kernel to what each thread and each processor did at any time, and who
-//! woke whom; and from that to answers ([`why`]).
+//! Reconstructs from the events of a kernel what each thread and each processor did at any time, and the waker of each
+//! wakeup, and explains delays from that ([`why`]).
 //!
 //! ```text
 //! sched_switch, sched_waking, irq_..., sys_... --Builder::feed--> Model { threads, processors, wakings }
@@ -12,45 +12,9 @@
 //! Model --why::path--> thread 7 runs, thread 9 does what 7 waits for, 7 waits for a CPU ...
 //! ```
 //!
-//! The intervals of a thread follow each other without a gap from where it is first known to its end, and so do those
-//! of a processor. All answers rest on them. The crate knows no format of traces: an [`Event`] is made by a reader
-//! of traces, or by a test.
-//!
-//! # Examples
-//!
-//! Thread 7 sleeps until thread 8 wakes it. Its critical path in that time is what thread 8 did:
-//!
-//! ```
-//! use lt_model::why::{Cause, path};
-//! use lt_model::{Builder, Event, Sleep, SwitchedOut, What};
-//!
-//! let switch = |time, prev, next| {
-//!     let what = What::Switch {
-//!         prev,
-//!         prev_name: b"",
-//!         out: SwitchedOut::Blocked(Sleep::Interruptible),
-//!         next,
-//!         next_name: b"",
-//!         prev_prio: None,
-//!         next_prio: None,
-//!     };
-//!     Event { time, cpu: 0, what }
-//! };
-//! let waking = What::Waking { tid: 7, name: b"", target: 0 };
-//!
-//! let mut builder = Builder::new();
-//! builder.feed(&switch(0, 0, 7));
-//! builder.feed(&switch(10, 7, 8));
-//! builder.feed(&Event { time: 90, cpu: 0, what: waking });
-//! builder.feed(&switch(100, 8, 7));
-//! let model = builder.finish();
-//!
-//! let late = model.by_tid(7).next().expect("a thread with that number");
-//! let pieces = path(&model, late, 10, 90);
-//! assert_eq!(model.thread(pieces[0].thread).map(|thread| thread.tid), Some(8));
-//! assert_eq!(pieces[0].cause, Cause::Running(None));
-//! assert_eq!((pieces[0].begin, pieces[0].end), (10, 90));
-//! ```
+//! The intervals of a thread, and of a processor, follow each other without a gap from its first event to its end. All
+//! explanations rest on them. The crate is independent of trace formats: a reader of traces, or a test, makes the
+//! [`Event`]s.
 
 mod build;
 mod context;
@@ -90,7 +54,7 @@ pub use thread::Thread;
 pub use wakers::Wakers;
 pub use wanted::Wanted;
 
-/// What happened.
+/// The activity of threads and processors.
 #[derive(Debug, Default)]
 pub struct Model {
     /// All threads that the events told of, in the order in which they did. A number that was used again is another
@@ -98,18 +62,18 @@ pub struct Model {
     pub threads: Vec<Thread>,
     /// The processors, by number.
     pub processors: Vec<Processor>,
-    /// Who woke somebody.
+    /// All wakers.
     pub wakers: Wakers,
-    /// What shows why threads have waited for processors.
+    /// Signs of why threads waited for processors.
     signs: limits::Signs,
-    /// Who handed locks on.
+    /// Handovers of locks.
     handovers: locks::Handovers,
     /// When threads of these numbers waited for locks, as is known beside the events.
     locks: HashMap<i32, Vec<(u64, u64)>>,
     disks: HashMap<Disk, String>,
-    /// What is not recorded.
+    /// Kinds of events that are not recorded.
     missing: missing::Missing,
-    /// Where events are missing.
+    /// Times without events.
     gaps: build::Gaps,
     /// The names of all.
     pub names: Names,
@@ -118,13 +82,13 @@ pub struct Model {
 }
 
 impl Model {
-    /// That thread.
+    /// The thread with this ID.
     #[must_use]
     pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
         self.threads.get(id.0 as usize)
     }
 
-    /// That waker.
+    /// The waker with this ID.
     #[must_use]
     pub fn waker(&self, id: WakerId) -> Option<Waker> {
         self.wakers.get(id)
@@ -155,13 +119,13 @@ impl Model {
         self.wakers.request(id)
     }
 
-    /// Who has run the timer, or completed the request, that was that waker, if that was a thread.
+    /// The thread that ran the timer, or completed the request, that was this waker; none if no thread did.
     #[must_use]
     pub fn helper(&self, id: WakerId) -> Option<Helper> {
         self.wakers.helper(id)
     }
 
-    /// What the events show of the wait of that thread for a CPU that ended then.
+    /// The sign of a wait for a CPU by that thread, which ended at that time.
     #[must_use]
     pub fn sign(&self, thread: ThreadId, end: u64) -> Option<Sign> {
         self.signs.of(thread, end)

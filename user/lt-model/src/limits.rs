@@ -19,7 +19,7 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    /// That of this name, without a suffix such as `.isra.0`.
+    /// The function of this name, ignoring suffixes such as `.isra.0`.
     pub(crate) fn of(name: &str) -> Option<Self> {
         Some(match name.split('.').next()? {
             "sched_cfs_period_timer" | "sched_cfs_slack_timer" => Self::Quota,
@@ -32,7 +32,7 @@ impl Function {
     }
 }
 
-/// What the events show of a wait for a CPU that ended with the thread on that CPU, or with its move to another one.
+/// What the events show of a wait for a CPU that ended with the thread on that CPU, or with its migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sign {
     /// The CPU was idle when the thread was put on its runqueue, and left idle at this time, ns.
@@ -45,14 +45,14 @@ pub enum Sign {
     Deadline(u64, Runtime),
 }
 
-/// What became of the runtime of a thread of SCHED_DEADLINE.
+/// The state of the runtime of a SCHED_DEADLINE thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Runtime {
     /// It was used up.
     UsedUp,
     /// The thread gave the rest of it back, with `sched_yield`.
     Yielded,
-    /// One of these: system calls are not recorded.
+    /// Unknown which, since system calls are not recorded.
     Unrecorded,
 }
 
@@ -68,12 +68,12 @@ pub(crate) struct Signs {
 }
 
 impl Signs {
-    /// That of a wait that ends now.
+    /// Stores the sign of a wait that ends now.
     pub(crate) fn push(&mut self, end: u64, thread: ThreadId, sign: Sign) {
         push(&mut self.all, (end, thread, sign));
     }
 
-    /// One more, which is counted only.
+    /// Counts a sign without storing it.
     pub(crate) fn count(&mut self) {
         self.counted += 1;
     }
@@ -102,7 +102,7 @@ impl Signs {
         next.is_some_and(|(.., queued)| *queued <= from)
     }
 
-    /// That of the wait of a thread that ended then.
+    /// The sign of a thread's wait that ended at that time.
     pub(crate) fn of(&self, thread: ThreadId, end: u64) -> Option<Sign> {
         let first = self.all.partition_point(|(at, ..)| *at < end);
         let mut then = self.all[first..].iter().take_while(|(at, ..)| *at == end);
@@ -110,7 +110,7 @@ impl Signs {
             .map(|(.., sign)| *sign)
     }
 
-    /// What they take.
+    /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         with_room((self.all.len() + self.counted) * size_of::<(u64, ThreadId, Sign)>())
             + with_room(self.allocated.len() * size_of::<(ThreadId, u64, u64)>())

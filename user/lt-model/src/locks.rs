@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Futexes with priority inheritance (PI): who handed such a lock on, and who had waited for that.
+//! Futexes with priority inheritance (PI): handovers from an owner to a waiter.
 //!
 //! ```text
 //! thread 7   |futex(FUTEX_LOCK_PI): spins ....|  ....|returns
@@ -8,13 +8,13 @@
 //! thread 7   |<------ waits for 8 -------->|
 //! ```
 //!
-//! The first waiter of such a lock spins while the owner runs, and counts as running. It has told the scheduler that it
-//! sleeps: so the owner that unlocks wakes it as any other. The thread that does so had the lock until then.
+//! The first waiter of such a lock spins while the owner runs, and counts as running. Its task state is sleeping
+//! already, so the owner wakes it on unlock like any other waiter. The waking thread had the lock until then.
 
 use crate::ids::{ThreadId, WakerId};
 use crate::tiles::{push, with_room};
 
-/// What a call of `futex` does with a lock that has priority inheritance.
+/// An operation of `futex` on a lock with priority inheritance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operation {
     /// Waits for it.
@@ -27,7 +27,7 @@ pub(crate) enum Operation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Futex {
     pub(crate) operation: Operation,
-    /// Where the lock is, unless several programs may share it: each has an address of its own for it.
+    /// Address of the lock; none if processes may share it, at different addresses.
     address: Option<u64>,
     /// When the call began, or its caller was last woken in it by an owner.
     pub(crate) since: u64,
@@ -38,7 +38,7 @@ const PRIVATE: u32 = 128;
 const REALTIME: u32 = 256;
 
 impl Operation {
-    /// That of an argument `op`, and the name of the call with it.
+    /// The operation of an argument `op`, with its name.
     pub(crate) fn of(op: u32) -> Option<(Self, &'static str)> {
         Some(match op & !(PRIVATE | REALTIME) {
             6 => (Self::Lock, "futex(FUTEX_LOCK_PI)"),
@@ -78,11 +78,11 @@ pub struct Handover {
     pub begin: u64,
     /// When that woke it.
     pub end: u64,
-    /// That owner.
+    /// The previous owner, as waker.
     pub by: WakerId,
 }
 
-/// All of them, by the thread that waited.
+/// All handovers, by waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Handovers {
     all: Vec<(ThreadId, Handover)>,
@@ -91,12 +91,12 @@ pub(crate) struct Handovers {
 }
 
 impl Handovers {
-    /// One more.
+    /// Adds a handover.
     pub(crate) fn push(&mut self, thread: ThreadId, handover: Handover) {
         push(&mut self.all, (thread, handover));
     }
 
-    /// One more, which is counted only.
+    /// Counts a handover without storing it.
     pub(crate) fn count(&mut self) {
         self.counted += 1;
     }
@@ -114,7 +114,7 @@ impl Handovers {
         next.map(|(_, handover)| *handover)
     }
 
-    /// What they take.
+    /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         with_room((self.all.len() + self.counted) * size_of::<(ThreadId, Handover)>())
     }

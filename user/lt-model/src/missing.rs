@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which kinds of events a trace does not have at all. What they would have shown may have happened at any time, so what
-//! rests on their absence is not known.
+//! The kinds of events that a trace does not have at all. They may have happened at any time, so nothing may be
+//! concluded from their absence.
 
 /// Events without which something else may seem to be a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub enum Events {
 }
 
 impl Events {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 6] = [
         Self::Completions,
         Self::Dirty,
@@ -32,7 +32,7 @@ impl Events {
     ];
 }
 
-/// Those that are not recorded.
+/// The kinds that are not recorded.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Missing(Vec<Events>);
 

@@ -13,7 +13,7 @@ pub struct Name(u32);
 pub struct Names {
     texts: Vec<String>,
     numbers: HashMap<Box<[u8]>, Name>,
-    /// What all take.
+    /// Memory in use, in bytes.
     bytes: usize,
 }
 
@@ -32,7 +32,7 @@ impl Names {
         number
     }
 
-    /// What they take.
+    /// Memory in use, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }

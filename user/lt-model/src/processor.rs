@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a processor did, stretch by stretch.
+//! The activity of a processor, as stretches.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::tiles::{Kinds, Tiles};
 /// A processor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Processor {
-    /// What it did, without gaps.
+    /// Its activity, without gaps.
     pub stretches: Stretches,
 }
 
@@ -23,11 +23,11 @@ pub struct Stretch {
     pub begin: u64,
     /// To here; later than the begin.
     pub end: u64,
-    /// What it did.
+    /// The use of the processor.
     pub used: Use,
 }
 
-/// What a processor does.
+/// A use of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Use {
     /// Not known.
@@ -41,7 +41,7 @@ pub enum Use {
 }
 
 impl Use {
-    /// As a number; those of threads are even.
+    /// Its number; numbers of threads are even.
     pub(crate) fn number(self, contexts: &mut Kinds<Context>) -> u32 {
         match self {
             Self::Unknown => 0,
@@ -87,7 +87,7 @@ impl Stretches {
         }
     }
 
-    /// One of them.
+    /// The stretch at an index.
     #[must_use]
     pub fn get(&self, index: usize) -> Option<Stretch> {
         let (begin, end, used) = self.tiles.get(index)?;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The request of a disk whose completion has woken a thread: where it was, and until when.
+//! A disk request whose completion has woken a thread: its stages, and when each ended.
 
 use crate::context::Disk;
 use crate::ids::ThreadId;
 
-/// What a request is for, beside reading and writing.
+/// The kind of a request, besides reading and writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// Reads or writes; or that is not recorded.
@@ -37,6 +37,6 @@ pub struct Request {
     pub allocated: Option<u64>,
     /// When the driver got it, the last time.
     pub issued: u64,
-    /// What it was for.
+    /// Its kind.
     pub kind: Kind,
 }

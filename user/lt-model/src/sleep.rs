@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What `prev_state` of `sched_switch` means; that depends on the kernel.
+//! Decodes `prev_state` of `sched_switch`, whose meaning depends on the kernel version.
 //!
-//! Since 4.14 the tracepoint records what `ps` would show, as bits, and 0x100 for a thread that could go on.
-//! Before, it recorded the kernel's own bits, and the one above the highest for a thread that could go on:
+//! Since 4.14 the tracepoint records the state that `ps` would show, as bits, and 0x100 for a runnable thread.
+//! Before, it recorded the kernel's own bits, and the one above the highest for a runnable thread:
 //!
 //! ```text
 //!            1  2  4  8  0x10  0x20  0x40    0x80      0x100   0x200    0x400     0x800          0x1000
@@ -35,7 +35,7 @@ pub enum Sleep {
     Other,
 }
 
-/// What a thread is when it stops running.
+/// State of a thread that is switched out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SwitchedOut {
     /// It could go on: others go first.
@@ -59,7 +59,7 @@ impl Release {
         Some(Self(major, numbers.next()?.parse().ok()?))
     }
 
-    /// What `prev_state` says.
+    /// Decodes `prev_state`.
     #[must_use]
     pub fn switched_out(self, prev_state: i64) -> SwitchedOut {
         let state = prev_state;

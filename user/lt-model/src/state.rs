@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a thread does for a while.
+//! States of threads, and their intervals.
 
 use crate::context::Context;
 use crate::ids::WakerId;
@@ -14,11 +14,11 @@ pub struct Interval {
     pub begin: u64,
     /// To here; later than the begin.
     pub end: u64,
-    /// What it did.
+    /// The state.
     pub state: State,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
-    /// Who ended it, if it is a wait.
+    /// The waker that ended it, if it is a wait.
     pub waker: Option<WakerId>,
 }
 
@@ -39,7 +39,7 @@ pub enum Unrecorded {
     Missing,
 }
 
-/// What a thread does.
+/// A state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum State {
     /// Not recorded, and why.
@@ -56,7 +56,7 @@ pub enum State {
     Blocked(Sleep, Option<Name>),
 }
 
-/// What a state is for the time that it takes. All four together are the time that passed.
+/// The class to which the time of a state counts. The four classes add up to the time that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// The thread got on.
@@ -70,7 +70,7 @@ pub enum Class {
 }
 
 impl State {
-    /// What it is for the time that it takes.
+    /// The class to which its time counts.
     #[must_use]
     pub fn class(self) -> Class {
         match self {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a thread did, interval by interval.
+//! A thread, and its intervals.
 
 use crate::ids::WakerId;
 use crate::intervals::Intervals;
@@ -14,15 +14,15 @@ pub struct Thread {
     pub tid: i32,
     /// The last name it had.
     pub name: Option<Name>,
-    /// Those it had before, each with the time after the last event that has it, in the order of time.
+    /// Earlier names in order of time, each with the time after the last event that has it.
     pub earlier: Vec<(u64, Name)>,
     /// It begins here: not only is known from here on.
     pub born: bool,
-    /// Who made it, and when, if that is known.
+    /// The thread that created it, and when, if known.
     pub maker: Option<WakerId>,
     /// It has ended.
     pub dead: bool,
-    /// What it did, without gaps.
+    /// Its intervals, without gaps.
     pub intervals: Intervals,
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What follows each other without gaps, packed: each begins where the one before ends, so only begins are stored, and
-//! what they are is the number of one of few kinds.
+//! Intervals without gaps, packed: each starts at the end of its predecessor, so only starts are stored, and the kind
+//! of each is a number, since there are few kinds.
 //!
 //! ```text
 //! begins  0  5  9          0..5 running, 5..9 blocked, 9..12 running: 12 bytes each,
@@ -30,7 +30,7 @@ impl<K> Default for Kinds<K> {
 }
 
 impl<K: Copy + Eq + Hash> Kinds<K> {
-    /// What one takes, in a list and in a table with room for twice as many.
+    /// Size of a kind, in a list and in a table with room for twice as many.
     const BYTES: usize = 5 * size_of::<K>() + 24;
 
     pub(crate) fn number(&mut self, kind: K) -> u32 {
@@ -42,7 +42,7 @@ impl<K: Copy + Eq + Hash> Kinds<K> {
         number
     }
 
-    /// Those that have numbers.
+    /// The numbered kinds.
     pub(crate) fn list(&self) -> &[K] {
         &self.list
     }
@@ -61,15 +61,15 @@ impl<K: Copy + Eq + Hash> Kinds<K> {
 pub(crate) struct Tiles {
     begins: Vec<u64>,
     kinds: Vec<u32>,
-    /// Of the last.
+    /// End of the last interval.
     end: u64,
 }
 
 impl Tiles {
-    /// What each takes.
+    /// Size of an interval, in bytes.
     pub(crate) const BYTES: usize = size_of::<u64>() + size_of::<u32>();
 
-    /// One more, which begins where the last one ends.
+    /// Adds an interval, which starts at the end of the last one.
     pub(crate) fn push(&mut self, begin: u64, end: u64, kind: u32) {
         push(&mut self.begins, begin);
         push(&mut self.kinds, kind);
@@ -89,7 +89,7 @@ impl Tiles {
         }
     }
 
-    /// Those of a kind that begin at `since` or later are of another kind.
+    /// Changes the kind of the intervals of `kind` that start at `since` or later.
     pub(crate) fn replace_since(&mut self, since: u64, kind: u32, by: u32) {
         let first = self.begins.partition_point(|begin| *begin < since);
         let later = self.kinds.iter_mut().skip(first);
@@ -130,7 +130,7 @@ pub(crate) fn push<T>(list: &mut Vec<T>, value: T) {
     list.push(value);
 }
 
-/// What [`push`] takes for elements of that size in all.
+/// Memory that [`push`] needs for elements of this total size.
 pub(crate) fn with_room(bytes: usize) -> usize {
     bytes + bytes / 4 + 64
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Who woke somebody, packed.
+//! The wakers, packed.
 
 use crate::context::{Context, Helper, Waker};
 use crate::ids::{ThreadId, WakerId};
@@ -15,24 +15,24 @@ const NONE: u32 = u32::MAX;
 pub struct Wakers {
     times: Vec<u64>,
     threads: Vec<u32>,
-    /// Where, and what had interrupted the thread.
+    /// CPU, and the context that had interrupted the thread.
     kinds: Vec<u32>,
     known: Kinds<(u32, Option<Context>)>,
     /// The completed requests of those that are disks, by the wakers' numbers.
     requests: Vec<(u32, Request)>,
-    /// Those that are a timer of the thread itself.
+    /// The wakers that are a timer of the wakee itself.
     timeouts: Vec<u32>,
-    /// Who has done what they waited for, by the same.
+    /// Helpers of wakers, by waker.
     helpers: Vec<(u32, Helper)>,
     /// How many were not stored.
     counted: usize,
 }
 
 impl Wakers {
-    /// What one takes.
+    /// Size of a waker, in bytes.
     const BYTES: usize = size_of::<u64>() + 2 * size_of::<u32>();
 
-    /// One more: its number.
+    /// Adds a waker, and returns its number.
     pub fn push(&mut self, waker: Waker) -> WakerId {
         let id = WakerId(self.times.len() as u32);
         push(&mut self.times, waker.time);
@@ -47,7 +47,7 @@ impl Wakers {
         id
     }
 
-    /// One of them.
+    /// The waker of a number.
     #[must_use]
     pub fn get(&self, id: WakerId) -> Option<Waker> {
         let index = id.0 as usize;
@@ -92,7 +92,7 @@ impl Wakers {
         self.times.len() as u32
     }
 
-    /// That has done what the last one is about.
+    /// Sets the helper of the last waker.
     pub(crate) fn helped(&mut self, helper: Helper) {
         if let Some(last) = self.times.len().checked_sub(1) {
             push(&mut self.helpers, (last as u32, helper));
@@ -122,13 +122,13 @@ impl Wakers {
         }
     }
 
-    /// Who has done what it is about.
+    /// The helper of a waker.
     pub(crate) fn helper(&self, id: WakerId) -> Option<Helper> {
         let place = self.helpers.binary_search_by_key(&id.0, |(of, _)| *of);
         self.helpers.get(place.ok()?).map(|(_, helper)| *helper)
     }
 
-    /// One more, which is counted only.
+    /// Counts a waker without storing it.
     pub(crate) fn count(&mut self) {
         self.counted += 1;
     }

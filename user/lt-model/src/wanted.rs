@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is to be kept of a model when not all of it is.
+//! The parts to keep of a model that is not kept completely.
 
 use std::collections::HashMap;
 
@@ -34,12 +34,12 @@ impl Spans {
 }
 
 impl Wanted {
-    /// What a thread did between two times.
+    /// Adds the activity of a thread between two times.
     pub fn thread(&mut self, id: ThreadId, from: u64, to: u64) {
         self.threads.entry(id).or_default().add(from, to);
     }
 
-    /// What a processor did between two times.
+    /// Adds the activity of a processor between two times.
     pub fn processor(&mut self, cpu: u32, from: u64, to: u64) {
         self.processors.entry(cpu).or_default().add(from, to);
     }
@@ -52,7 +52,7 @@ impl Wanted {
         self.processors.get(&cpu).is_some_and(|s| s.has(from, to))
     }
 
-    /// What it takes itself, about.
+    /// Its own memory, approximately, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let all = self.threads.values().chain(self.processors.values());
         all.map(|spans| 64 + spans.0.capacity() * size_of::<(u64, u64)>())

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Why: answers from what threads and processors did. Each analysis is a function of a model, and rests on what the crate
-//! tells everybody of it; how its result is shown, and where the events come from, is for others.
+//! Explanations from the activity of threads and processors. Each analysis is a function of a model, and uses only its
+//! public interface. Callers show the results, and supply the events.
 
 mod beside;
 mod cause;

@@ -28,7 +28,7 @@ pub enum Reason {
     Timeout,
     /// The end of an event that had timed out.
     Late,
-    /// Where the task of an already late event waits.
+    /// Stack of the task of an event that is late already.
     Stack,
     /// A word of a newer module.
     Other(String),
@@ -79,15 +79,15 @@ pub struct Alert {
     pub time: u64,
     /// The instance that reports.
     pub instance: String,
-    /// Its tracker, the kind of event.
+    /// Its tracker.
     pub tracker: String,
     /// Why.
     pub reason: Reason,
-    /// How long the event took (or has taken so far), ns.
+    /// Delay, so far if it has not ended, ns.
     pub delay: u64,
     /// The threshold it passed, ns.
     pub threshold: u64,
-    /// Where the end was seen.
+    /// CPU that saw the end.
     pub cpu: u64,
     /// The process that owns the operation.
     pub pid: u64,
@@ -96,7 +96,7 @@ pub struct Alert {
     /// The thread's name.
     #[serde(serialize_with = "as_text")]
     pub comm: Value,
-    /// What the tracker adds.
+    /// Fields of the tracker.
     #[serde(flatten)]
     pub fields: Fields,
 }
@@ -140,7 +140,7 @@ impl Alert {
         self.time.saturating_sub(self.delay)
     }
 
-    /// One short phrase that says what was late, for a column on a terminal.
+    /// Short phrase for the late operation, for a column on a terminal.
     #[must_use]
     pub fn subject(&self) -> String {
         let get = |key| self.fields.text(key);
@@ -168,7 +168,7 @@ impl Alert {
         frames(&self.fields, STACK)
     }
 
-    /// Where the waker of the task was, likewise.
+    /// Stack of the waker, the innermost function first; empty if not recorded.
     #[must_use]
     pub fn waker_stack(&self) -> Vec<String> {
         frames(&self.fields, WAKER_STACK)

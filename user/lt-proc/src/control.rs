@@ -40,7 +40,7 @@ pub fn valid_name(name: &str) -> bool {
 pub struct Setting {
     /// The parameter.
     pub key: String,
-    /// Its value, verbatim.
+    /// Value, verbatim.
     pub value: String,
 }
 
@@ -73,9 +73,9 @@ impl fmt::Display for Setting {
 /// A line of `control`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Instance {
-    /// Its name, and that of its directory.
+    /// Name of the instance and of its directory.
     pub name: String,
-    /// What it tracks.
+    /// Name of its tracker.
     pub tracker: String,
     /// All its parameters; durations are nanoseconds.
     pub params: Fields,

@@ -15,7 +15,7 @@ pub struct ParseError {
     pub line: usize,
     /// The offending word; empty if one is missing.
     pub word: String,
-    /// What was expected there.
+    /// Expected text.
     pub expected: String,
 }
 
@@ -59,7 +59,7 @@ pub enum ProcError {
     /// The kernel refused a control line.
     #[error("the kernel refused \"{line}\"")]
     Refused {
-        /// What was written.
+        /// The line that was written.
         line: String,
         /// The requested tracker; empty if there was none.
         tracker: String,
@@ -71,7 +71,7 @@ pub enum ProcError {
     Parse {
         /// The file.
         path: PathBuf,
-        /// Where and what.
+        /// Place and error.
         source: ParseError,
     },
 }

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What was read from the machine around the alerts of a capture.
+/// Facts read from the machine around the alerts of a capture.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
     /// Kernel functions that are proofs, with their addresses as the trace has them. Empty if the kernel hides them.
@@ -23,7 +23,7 @@ pub struct Evidence {
 /// A block device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Disk {
-    /// Its numbers.
+    /// Device numbers.
     pub major: u32,
     /// The second one.
     pub minor: u32,
@@ -34,16 +34,16 @@ pub struct Disk {
 /// A kernel function. Several may have one name: the compiler's copies of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Function {
-    /// As in `/proc/kallsyms`, without a suffix such as `.isra.0`.
+    /// Name in `/proc/kallsyms`, without a suffix such as `.isra.0`.
     pub name: String,
-    /// Where it begins.
+    /// Start address.
     pub address: u64,
 }
 
 /// A task that was late.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
-    /// Its number.
+    /// Thread ID.
     pub tid: i32,
     /// `CLOCK_MONOTONIC`, ns, when this was read.
     pub read: u64,

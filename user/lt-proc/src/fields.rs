@@ -16,7 +16,7 @@ use crate::{Nanos, ParseError};
 /// Fields that are nanoseconds.
 const DURATIONS: [&str; 5] = ["delay", "threshold", "queue", "device", "queued"];
 
-/// What follows the `=`.
+/// The value after `=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value {
     /// Without quotes: numbers, words, `8:0`.
@@ -95,7 +95,7 @@ impl<'de> Deserialize<'de> for Value {
     }
 }
 
-/// One `key=value`.
+/// A `key=value` field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
     /// Letters, digits, `_`.

@@ -25,7 +25,7 @@ pub struct Bucket {
     pub low: u64,
     /// The smallest delay that belongs to the next one.
     pub high: u64,
-    /// How many.
+    /// Number of delays.
     pub count: u64,
 }
 
@@ -66,7 +66,7 @@ impl Histogram {
         Ok(Self { buckets })
     }
 
-    /// How many delays there are.
+    /// Total number of delays.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.buckets.iter().map(|b| b.count).sum()

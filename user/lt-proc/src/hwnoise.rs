@@ -12,20 +12,20 @@ pub const LONGEST_SLICE: u64 = 1_000_000;
 
 const FILE: &str = "hwnoise";
 
-/// What a slice has found: gaps between two readings of the clock in a row, ns.
+/// Result of a slice: gaps between consecutive readings of the clock, ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Slice {
-    /// How many gaps.
+    /// Number of gaps.
     pub loops: u64,
     /// The shortest.
     pub min: u64,
     /// The longest.
     pub max: u64,
-    /// All of them together.
+    /// Sum of all gaps.
     pub sum: u64,
     /// The sum of their squares.
     pub squares: u128,
-    /// How many were as long as the threshold or longer.
+    /// Number of gaps of the threshold or longer.
     pub peaks: u64,
     /// The first of those: when each began, `CLOCK_MONOTONIC`, and how long it was.
     pub kept: Vec<(u64, u64)>,
@@ -111,7 +111,7 @@ impl Hwnoise {
     /// Measures for `length` ns, at most [`LONGEST_SLICE`], with interrupts off.
     ///
     /// # Errors
-    /// Of the file: `EIO` when the module has been unloaded. An answer that is not understood is `InvalidData`.
+    /// `EIO` if the module was unloaded, and other errors of the file; `InvalidData` for an unparsable result.
     pub fn slice(&mut self, length: u64, threshold: u64) -> io::Result<Slice> {
         let question = format!("{length} {threshold}\n");
         self.file.write_all(question.as_bytes())?;

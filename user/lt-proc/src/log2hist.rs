@@ -29,7 +29,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How bcc writes it.
+    /// Formats it as bcc does.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Unit {
     }
 }
 
-/// One count for each power of two.
+/// A count for each power of two.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Log2Hist {
     unit: Unit,

@@ -49,9 +49,9 @@ pub struct MeasuredProbe {
     pub hook: String,
     /// `transition` or `none`.
     pub kind: String,
-    /// How many runs were measured.
+    /// Number of measured runs.
     pub samples: u64,
-    /// How many more were not, since an NMI or a machine check interrupted them.
+    /// Number of runs not measured, since an NMI or a machine check interrupted them.
     pub discarded: u64,
     /// By counter, in the order of those.
     pub values: Vec<Taken>,
@@ -59,12 +59,12 @@ pub struct MeasuredProbe {
     pub buckets: Vec<CycleBucket>,
 }
 
-/// What runs took, by one counter.
+/// Distribution of one counter over the runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Taken {
     /// `branch-misses`
     pub counter: String,
-    /// How many runs it counted in; without any, the others are 0.
+    /// Number of runs in which it counted; if 0, all values are 0.
     pub count: u64,
     /// Exact, as are the mean, rounded down, and the maximum.
     pub min: u64,
@@ -76,7 +76,7 @@ pub struct Taken {
     pub p99: u64,
     /// See above.
     pub max: u64,
-    /// Of all values.
+    /// Sum of all values.
     pub sum: u64,
     /// The sum of the squares, where a value from [`SQUARED`] on counts as that.
     pub squares: u64,
@@ -94,16 +94,16 @@ pub struct CycleBucket {
     pub low: u64,
     /// The lowest above it.
     pub high: u64,
-    /// Its runs.
+    /// Number of runs.
     pub count: u64,
-    /// Of each event, in the order of the counters.
+    /// Sum of each counter, in order.
     pub sums: Vec<u64>,
 }
 
-/// What the slowest runs had, of one event.
+/// An event count of the slowest runs, compared with the others.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Outliers {
-    /// How many they are.
+    /// Number of slowest runs.
     pub runs: u64,
     /// The event, for one of them, and for one of the others.
     pub mean: f64,
@@ -166,7 +166,7 @@ impl Measure {
                     probe.buckets.push(CycleBucket::parse(words)?);
                 }
             }
-            // Of a newer module.
+            // A line of a newer module.
             _ => {}
         }
         Ok(())
@@ -229,7 +229,7 @@ impl CycleBucket {
 }
 
 impl MeasuredProbe {
-    /// What the runs took by a counter.
+    /// The distribution of a counter.
     #[must_use]
     pub fn value(&self, counter: &str) -> Option<&Taken> {
         self.values.iter().find(|value| value.counter == counter)

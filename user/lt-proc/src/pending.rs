@@ -48,14 +48,14 @@ impl Pending {
         crate::alert::frames(&self.fields, STACK)
     }
 
-    /// What it is, for a column on a terminal: what no column of its own has.
+    /// Short phrase for the operation, for a column on a terminal, with the fields that have no column.
     #[must_use]
     pub fn subject(&self) -> String {
         let columns = ["age", "start", "pid", "tid", "comm", STACK, SINCE];
         format!("{}{}", self.fields.since(), self.fields.phrase(&columns))
     }
 
-    /// How long it has been under way, ns; at least, if [`Fields::is_at_least`].
+    /// Age in ns; a lower bound if [`Fields::is_at_least`].
     #[must_use]
     pub fn age(&self) -> u64 {
         self.fields.number("age").unwrap_or(0)

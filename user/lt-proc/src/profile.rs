@@ -19,12 +19,12 @@ use serde::Serialize;
 
 use crate::{Fields, ParseError};
 
-/// Which profile of an instance.
+/// A profile of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// Since the last reset.
     SinceReset,
-    /// What the last reset ended.
+    /// The profile that the last reset ended.
     Previous,
     /// About the last 1, 5 or 15 minutes.
     Minutes(u8),
@@ -45,7 +45,7 @@ impl Span {
 /// The bounds of a row.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Row {
-    /// As the file has it.
+    /// Label in the file.
     pub label: String,
     /// The shortest delay in it, ns.
     pub low: u64,
@@ -56,14 +56,14 @@ pub struct Row {
 /// The counts of a class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClassCounts {
-    /// As in the head of the table.
+    /// Name in the head of the table.
     pub name: String,
     /// For each row.
     pub counts: Vec<u64>,
 }
 
 impl ClassCounts {
-    /// How many operations there were.
+    /// Number of operations.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
@@ -116,7 +116,7 @@ impl Profile {
         })
     }
 
-    /// How long it covers, ns.
+    /// Time covered, ns.
     #[must_use]
     pub fn duration(&self) -> u64 {
         self.end.saturating_sub(self.begin)
@@ -148,7 +148,7 @@ impl Profile {
     }
 }
 
-/// As the kernel prints it.
+/// Prints the profile as the kernel does.
 impl fmt::Display for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "# begin={} end={}", self.begin, self.end)?;

@@ -15,7 +15,7 @@ use crate::{
 const STEPS: &str = "steps";
 const MEASURE: &str = "measure";
 
-/// Where the module puts its files.
+/// Directory of the module's files.
 pub const DEFAULT_ROOT: &str = "/proc/latency_tracker";
 
 /// `/proc/latency_tracker`, or a tree that looks like it.
@@ -31,7 +31,7 @@ impl ProcRoot {
         Self { path: path.into() }
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

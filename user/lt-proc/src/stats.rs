@@ -101,7 +101,7 @@ impl Stats {
         self.get(key).unwrap_or(0)
     }
 
-    /// What a counter counts, if all trackers have it; those of one tracker are on its page.
+    /// Meaning of a common counter; a tracker's own counters are on its page.
     #[must_use]
     pub fn meaning(key: &str) -> Option<&'static str> {
         COUNTERS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A row of the check, and what it answers.
+//! A row of the check, and its answer.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::Target;
 use super::fix::Fix;
 use super::root::{Missing, Root};
 
-/// How well a row stands.
+/// The verdict of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -28,7 +28,7 @@ pub enum State {
 pub(super) struct Answer {
     pub(super) state: State,
     pub(super) found: String,
-    /// What mends it.
+    /// How to fix it.
     pub(super) fix: Vec<Fix>,
 }
 
@@ -37,13 +37,13 @@ impl Answer {
         self.state == State::Bad
     }
 
-    /// With a command that mends it.
+    /// Adds a command that fixes it.
     pub(super) fn fix(mut self, fix: impl Into<Fix>) -> Self {
         self.fix.push(fix.into());
         self
     }
 
-    /// With several.
+    /// Adds several commands.
     pub(super) fn fixes(mut self, commands: impl IntoIterator<Item = String>) -> Self {
         self.fix.extend(commands.into_iter().map(Fix::from));
         self

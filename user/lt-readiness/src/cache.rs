@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The row about caches that the CPUs have in common with others.
+//! The row about caches that the CPUs share with others.
 //!
-//! Some processors can divide a cache (cat_l2, cat_l3 of their flags): a resctrl group that has the CPUs then says which
-//! part of it they fill. Which part that should be is not for this check to say.
+//! Some processors can partition a cache (cat_l2, cat_l3 in their flags): the resctrl group of the CPUs then determines
+//! which part of it they fill. This check does not judge the choice of that part.
 
 use super::answer::{Found, ok, warn};
 use super::root::Root;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What mends an answer: a command for a root shell, or words of the kernel's command line.
+//! The fix for an answer: a command for a root shell, or words of the kernel's command line.
 //!
-//! The words of all rows become one edit of `/etc/default/grub`. It can be repeated: what it adds, it removes before,
-//! with the old values of the same parameters, in `GRUB_CMDLINE_LINUX` and `GRUB_CMDLINE_LINUX_DEFAULT`. A file without
-//! the line that it edits is an error.
+//! The words of all rows become one edit of `/etc/default/grub`. The edit is idempotent: it first removes the same
+//! parameters, whatever their values, from `GRUB_CMDLINE_LINUX` and `GRUB_CMDLINE_LINUX_DEFAULT`. A file without the
+//! line that it edits is an error.
 
 use std::collections::BTreeMap;
 
 const GRUB: &str = "/etc/default/grub";
 
-/// What mends an answer.
+/// The fix for an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fix {
     Command(String),
@@ -56,7 +56,7 @@ impl Fix {
         }
     }
 
-    /// In a line for a person.
+    /// The fix as one line of text.
     pub(super) fn brief(&self) -> String {
         match self {
             Self::Command(command) => command.clone(),
@@ -66,7 +66,7 @@ impl Fix {
 }
 
 impl Words {
-    /// With those of `other`, which win.
+    /// Merges the words of `other`, which take precedence.
     pub(super) fn extend(&mut self, other: &Self) {
         self.0.extend(other.0.clone());
     }

@@ -62,7 +62,7 @@ struct Line {
 #[derive(Default)]
 struct Lines {
     here: Vec<Line>,
-    /// How many come elsewhere.
+    /// Number of interrupts on other CPUs.
     others: usize,
     /// Those that were moved away, and move when they come the next time: many drivers of interrupt controllers
     /// reprogram a line only then.
@@ -79,7 +79,7 @@ fn lines(root: &Root, target: &Target) -> Result<Lines, Missing> {
             continue;
         }
         let file = format!("{directory}/smp_affinity_list");
-        // Where they come in fact; what is permitted is often all CPUs.
+        // The effective affinity: the permitted one is often all CPUs.
         let effective = root.cpus(&format!("{directory}/effective_affinity_list"));
         let Ok(cpus) = effective.or_else(|_| root.cpus(&file)) else {
             continue;
@@ -170,7 +170,7 @@ fn irqbalance(root: &Root, target: &Target) -> Found {
     let Some(irqbalance) = running else {
         return Ok(ok("does not run"));
     };
-    // It leaves alone what these list, and nothing that a cpuset partition isolates.
+    // irqbalance avoids the CPUs in these lists, but not those that a cpuset partition isolates.
     let cpu = "/sys/devices/system/cpu";
     let mut banned = root.cpus(&format!("{cpu}/isolated")).unwrap_or_default();
     banned = banned.or(&root.cpus(&format!("{cpu}/nohz_full")).unwrap_or_default());

@@ -124,7 +124,7 @@ fn partitions(root: &Root, _: &Target) -> Found {
     Ok(bad(found).fixes(invalid.iter().map(fix)))
 }
 
-/// What `isolcpus=` asks for: its flags, and the CPUs; `None` where those are no list.
+/// Flags and CPUs of `isolcpus=`; `None` if the CPUs are not a list.
 type Isolcpus = (Vec<String>, Option<Cpus>);
 
 /// The kernel's last `isolcpus=`.
@@ -141,14 +141,14 @@ fn isolcpus(root: &Root, last: u32) -> Result<Option<Isolcpus>, Missing> {
         flags.push(flag.to_string());
         rest = after;
     }
-    // As the kernel has it (housekeeping_isolcpus_setup).
+    // Parsed as in housekeeping_isolcpus_setup().
     if flags.is_empty() {
         flags.push("domain".into());
     }
     Ok(Some((flags, Cpus::from_boot(rest, last))))
 }
 
-/// What the managed interrupts of drivers (NVMe, network) stay away from.
+/// The CPUs that managed interrupts of drivers (NVMe, network) avoid.
 pub(super) fn managed(root: &Root, target: &Target) -> Result<Cpus, Missing> {
     let isolcpus = isolcpus(root, last_possible(root, target))?;
     let managed = isolcpus.filter(|(flags, _)| flags.iter().any(|flag| flag == "managed_irq"));
@@ -222,7 +222,7 @@ fn siblings(root: &Root, target: &Target) -> Found {
             bad(format!("CPU {foreign} runs other work on the same cores")).fixes(off(&foreign)),
         );
     }
-    // Of each core the first one stays.
+    // Keep the first thread of each core.
     let mut second = Cpus::default();
     for cpu in target.cpus.iter() {
         let threads = root.cpus(&format!("{CPU}/cpu{cpu}/topology/thread_siblings_list"))?;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about the kernel: how it preempts, its clock, what slows all of it.
+//! Rows about the kernel: its preemption model, its clock, and what slows all of it.
 
 use super::answer::{Found, Row, bad, ok, quoted, some, warn};
 use super::fix::{boot, without};
@@ -127,7 +127,7 @@ fn clock(root: &Root, _: &Target) -> Found {
 }
 
 fn high_resolution(root: &Root, target: &Target) -> Found {
-    // Without them it is the period of the tick, 1 ms or more.
+    // Without high-resolution timers it is the tick period, 1 ms or more.
     const FINE: u64 = 1_000;
     match target.resolution.clone()? {
         ..=FINE => Ok(ok("on")),
@@ -222,7 +222,7 @@ fn tracing(root: &Root, _: &Target) -> Found {
         found.push(format!("our own instances: {}", some(&ours)));
         fix.push("latency-tracker stop --all".to_string());
     }
-    // Its events do not show in tracefs.
+    // tracefs does not show its events.
     found.extend(programs::tracers(root)?);
     match found.is_empty() {
         true => Ok(ok("none")),
@@ -230,7 +230,7 @@ fn tracing(root: &Root, _: &Target) -> Found {
     }
 }
 
-/// As a word of the shell, without quotes where it needs none.
+/// Quotes a shell word if necessary.
 fn quoted_if_odd(path: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/_-.".contains(c);
     match path.chars().all(plain) {

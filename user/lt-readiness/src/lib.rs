@@ -2,9 +2,9 @@
 
 //! `check --rt`: is this machine ready for real-time work on these CPUs?
 //!
-//! A row asks one question: a function from what can be read and the CPUs to an answer. The rows are in the
-//! tables of the groups, one file each, what matters most first. Nothing is ever changed here: an answer
-//! that is not ok has the commands that mend it.
+//! A row is one check: a function from the readable files and the CPUs to an answer. Each group of rows has a
+//! file, with the most important row first. Nothing is ever changed here: an answer that is not ok has the
+//! commands that fix it.
 
 mod answer;
 mod application;
@@ -41,10 +41,10 @@ use root::{Missing, missing};
 pub use show::Line;
 use window::Window;
 
-/// How long counters are compared: long enough for the tick, and for what comes once a second.
+/// Time between the two readings of counters: long enough for the tick, and for events that come once a second.
 const WINDOW: Duration = Duration::from_millis(1100);
 
-/// Where the kernel says which CPUs can be used.
+/// Lists the online CPUs.
 pub const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// The options of `check` for real time.
@@ -62,22 +62,22 @@ pub struct RtArgs {
     pub(crate) print_fix: bool,
 }
 
-/// What the rows are about.
+/// What the rows check.
 #[derive(Debug)]
 pub(crate) struct Target {
-    /// The CPUs to be ready.
+    /// The CPUs to check.
     cpus: Cpus,
-    /// Why these.
+    /// How these were chosen.
     from: &'static str,
     online: Cpus,
     pid: Option<u32>,
     window: Window,
-    /// Of a timer, ns.
+    /// Resolution of a timer, ns.
     resolution: Result<u64, Missing>,
 }
 
 impl Target {
-    /// The CPUs that a command should isolate: these, but one is left for the rest of the system.
+    /// The CPUs that a command should isolate: `cpus`, but at least one is left for the rest of the system.
     fn shielded(&self) -> Cpus {
         if self.online.within(&self.cpus) {
             let first: Cpus = self.online.first().into_iter().collect();
@@ -92,7 +92,7 @@ impl Target {
     }
 }
 
-/// The groups, and their rows.
+/// The groups with their rows.
 fn groups() -> [(&'static str, &'static [Row]); 7] {
     [
         ("kernel", kernel::ROWS),
@@ -105,7 +105,7 @@ fn groups() -> [(&'static str, &'static [Row]); 7] {
     ]
 }
 
-/// All answers, in order. Those about an application need one.
+/// All answers, in order. The application group is included only with a process.
 fn ask(root: &Root, target: &Target) -> Vec<(&'static str, &'static Row, Answer)> {
     let groups = groups().into_iter();
     let groups = groups.filter(|(name, _)| *name != "application" || target.pid.is_some());
@@ -114,8 +114,8 @@ fn ask(root: &Root, target: &Target) -> Vec<(&'static str, &'static Row, Answer)
         .collect()
 }
 
-/// The CPUs that no load balancing touches: of the boot, and of isolated cpuset partitions, which the first
-/// file does not show.
+/// The CPUs without load balancing: those isolated at boot, and those of isolated cpuset partitions, which
+/// `isolated` in sysfs does not list.
 pub fn isolated(root: &Root) -> Cpus {
     let boot = root
         .cpus("/sys/devices/system/cpu/isolated")
@@ -125,7 +125,7 @@ pub fn isolated(root: &Root) -> Cpus {
         .unwrap_or_default())
 }
 
-/// Chooses the CPUs, and watches the counters; `wait` is the time between.
+/// Chooses the CPUs, and reads the counters before and after `wait`.
 fn aim(root: &Root, asked: &Cpus, pid: Option<u32>, wait: impl FnOnce()) -> Result<Target> {
     let online = match root.cpus(ONLINE) {
         Ok(online) => online,

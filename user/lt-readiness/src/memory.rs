@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about what moves, merges or takes away memory that an application uses.
+//! Rows about the mechanisms that move, merge or reclaim memory that an application uses.
 
 use super::Target;
 use super::answer::{Found, Row, ok, warn};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about saving power, and about the firmware, which nothing of the kernel sees.
+//! Rows about power saving, and about the firmware, which the kernel cannot observe.
 
 use super::Target;
 use super::answer::{Answer, Found, Row, bad, ok, some, warn};
@@ -74,7 +74,7 @@ fn efi(root: &Root, _: &Target) -> Found {
         .rfind(|w| matches!(*w, "runtime" | "noruntime"));
     let off = match asked {
         Some(word) => word == "noruntime",
-        // As it is by default with PREEMPT_RT.
+        // The default with PREEMPT_RT.
         None => !root.built_with(&["EFI_DISABLE_RUNTIME"])?.is_empty(),
     };
     match off {

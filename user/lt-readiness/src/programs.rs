@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Rows about what processes trace with: BPF programs, perf events, sessions of LTTng.
+//! Rows about tracing by processes: BPF programs, perf events, LTTng sessions.
 //!
 //! The kernel shows which files of a process are BPF links and programs (`/proc/PID/fdinfo/N`). A link that is only
 //! pinned in a BPF file system is no file of any process: `bpftool link` shows it.

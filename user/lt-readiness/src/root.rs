@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where answers come from: files of the kernel, below a prefix, so that a test can make its own machine.
+//! Reads the kernel's files below a prefix, so that a test can supply a machine of its own.
 //!
-//! What cannot be read is no error of the check: the row says so, and why.
+//! An unreadable file is no error of the check: its row reports it, with the reason.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -17,7 +17,7 @@ use super::cpus::Cpus;
 #[derive(Debug)]
 pub struct Root(PathBuf);
 
-/// What cannot be read, and why.
+/// An unreadable file, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Missing(String);
 
@@ -119,7 +119,7 @@ impl Root {
         Ok(names)
     }
 
-    /// Where a link leads; `None` if it is none, or gone.
+    /// Target of a symbolic link; `None` if it is no link or does not exist.
     pub(super) fn link(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.at(path)).ok()?;
         Some(target.to_string_lossy().into_owned())

@@ -10,7 +10,7 @@ use super::Target;
 use super::answer::{Answer, Row, State};
 use super::fix::{Fix, Words};
 
-/// One row as a line of JSON: of `check` as of `check --rt`.
+/// One row as a line of JSON, for `check` and `check --rt`.
 #[derive(Serialize)]
 pub struct Line<'a> {
     /// The group of the row.
@@ -23,9 +23,9 @@ pub struct Line<'a> {
     pub found: &'a str,
     /// Why it matters.
     pub why: &'a str,
-    /// The commands that mend it.
+    /// The commands that fix it.
     pub fix: Vec<String>,
-    /// What it is about; empty if that is the machine.
+    /// The subject; empty for the machine as a whole.
     pub cpus: String,
 }
 

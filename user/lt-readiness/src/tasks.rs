@@ -14,7 +14,7 @@ const SCHED_FIFO: u64 = 1;
 const SCHED_RR: u64 = 2;
 const SCHED_DEADLINE: u64 = 6;
 
-/// What of a `stat` file is of use.
+/// The fields of a `stat` file that are used.
 #[derive(Debug)]
 pub(super) struct Stat {
     comm: String,
@@ -57,9 +57,9 @@ pub(super) struct Task {
     pub(super) pid: u32,
     pub(super) tid: u32,
     pub(super) name: String,
-    /// Of the kernel.
+    /// A kernel thread.
     pub(super) kernel: bool,
-    /// Its affinity cannot be changed: a per-CPU thread of the kernel.
+    /// Whether its affinity is fixed: a per-CPU kernel thread.
     pub(super) bound: bool,
     /// The real-time priority; 0 for other threads and for SCHED_DEADLINE.
     pub(super) priority: u64,
@@ -102,7 +102,7 @@ impl Task {
         }
     }
 
-    /// How often it was preempted.
+    /// Number of preemptions.
     pub(super) fn preempted(&self, root: &Root) -> Result<u64, Missing> {
         let switches = status(root, self.pid, self.tid, "nonvoluntary_ctxt_switches")?;
         switches

@@ -127,7 +127,7 @@ fn machine_checks(root: &Root, target: &Target) -> Found {
         let of_cpu = format!("{directory}/machinecheck{cpu}");
         let path = format!("{of_cpu}/check_interval");
         let interval: u64 = root.value(&path)?;
-        // As mce=ignore_ce on the command line: corrected errors are neither polled for nor told of by an interrupt.
+        // As with mce=ignore_ce on the command line: no polling and no interrupts for corrected errors.
         let ignored = root.value::<u64>(&format!("{of_cpu}/ignore_ce"));
         if interval != 0 && !ignored.is_ok_and(|ignored| ignored != 0) {
             most = interval.max(most);

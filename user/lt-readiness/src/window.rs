@@ -12,10 +12,10 @@ use super::tasks::{self, Task};
 /// `IA32_SMI_COUNT` (MSR_SMI_COUNT of the kernel): counted by Intel's processors since Nehalem.
 const MSR_SMI_COUNT: u64 = 0x34;
 
-/// What happened between the two readings; what cannot be read is missing.
+/// Changes between the two readings; unreadable values are missing.
 #[derive(Debug)]
 pub(super) struct Window {
-    /// On the CPU that had most.
+    /// System management interrupts, on the CPU with the most.
     pub(super) smi: Result<u64, Missing>,
     /// Ticks of 10 ms, on all of the CPUs.
     pub(super) steal: Result<u64, Missing>,

@@ -8,7 +8,7 @@ use lt_proc::{Alert, Reason, StreamLine};
 
 use crate::pair::Place;
 
-/// What was reported as slow.
+/// An operation reported as slow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reported {
     pub(crate) seq: u64,

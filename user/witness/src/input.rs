@@ -4,18 +4,18 @@
 
 use crate::babeltrace::Dev;
 
-/// What happened to the request.
+/// A step of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// It entered the I/O scheduler.
+    /// Entered the I/O scheduler.
     Insert,
-    /// It was given to the driver.
+    /// Issued to the driver.
     Issue,
     /// The driver gave it back unfinished.
     Requeue,
-    /// It was merged into the request before it.
+    /// Merged into the preceding request.
     Merge,
-    /// It ended, or a part of it.
+    /// Completed, or a part of it.
     Complete,
 }
 
@@ -33,7 +33,7 @@ impl Kind {
     }
 }
 
-/// One event of the block layer.
+/// An event of the block layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct BlockEvent {
     /// `CLOCK_MONOTONIC`, ns.

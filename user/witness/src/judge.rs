@@ -39,7 +39,7 @@ impl Default for Limits {
 #[derive(Debug, Default)]
 pub(crate) struct Verdict {
     summary: String,
-    /// What is wrong; empty when the alerts are exact.
+    /// Errors; empty if the alerts are exact.
     pub(crate) faults: Vec<String>,
     matches: Vec<String>,
 }
@@ -298,7 +298,7 @@ mod tests {
             found[0].contains(r#"says "x=2", the trace "x=1""#),
             "{found:?}"
         );
-        // Of two that may be right either is, and no third.
+        // If two values may be right, either is accepted, and no third.
         for (word, right) in [("x=1", true), ("x=2", true), ("x=3", false)] {
             let (mut paired, mut alerts) = truth();
             for request in &mut paired.finished {

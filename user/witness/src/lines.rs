@@ -45,7 +45,7 @@ impl Marks {
     }
 }
 
-/// What `trace_marker` writes.
+/// The event that `trace_marker` writes.
 const MARK: &str = "tracing_mark_write";
 
 /// Reads the whole file: the lines of those events that are wanted, in order of time, and the
@@ -167,7 +167,7 @@ pub(crate) fn alerts(
     Ok(reported)
 }
 
-/// Some fields of an alert, as `name=value`, with a space in between.
+/// Some fields of an alert as `name=value`, separated by spaces.
 pub(crate) fn said<'n>(alert: &Alert, names: impl Iterator<Item = &'n str>) -> Result<String> {
     let fields: Result<Vec<String>> = names
         .map(|name| {

@@ -32,9 +32,9 @@ pub(crate) enum From {
 /// A request on its way.
 #[derive(Debug, Clone)]
 struct Live {
-    /// As it was issued: what an alert names.
+    /// Sector at issue, as in an alert.
     sector: u64,
-    /// What is left of it.
+    /// Sector of the part that is left.
     at: u64,
     left: u64,
     op: String,
@@ -64,14 +64,14 @@ impl fmt::Display for Place {
     }
 }
 
-/// What has begun and ended: a request, or a task's wait.
+/// A completed operation: a request, or a task's wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Request {
     pub(crate) place: Place,
     pub(crate) delay: u64,
     /// When it ended, ns.
     pub(crate) end: u64,
-    /// What else an alert about it must contain, in an alert's form.
+    /// Further fields that its alert must contain, as in an alert.
     pub(crate) said: String,
     /// What it may contain instead: two events on two CPUs came so close together that the probes of the trace and of
     /// the module may have seen them in another order.

@@ -38,7 +38,7 @@ const CALLS: [(&str, &[u32]); 6] = [
     ("s_open", &[2, 42, 43, 85, 257, 288, 304, 437]),
     ("s_close", &[3, 48, 436]),
 ];
-/// Those of arm64.
+/// System calls of arm64.
 #[cfg(target_arch = "aarch64")]
 const CALLS: [(&str, &[u32]); 6] = [
     ("s_read", &[63, 65, 67, 69, 207, 212, 243, 286]),
@@ -49,7 +49,7 @@ const CALLS: [(&str, &[u32]); 6] = [
     ("s_close", &[57, 210, 436]),
 ];
 
-/// Whose profile it is.
+/// The subject of a profile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Subject {
     /// System calls of a task and its descendants.

@@ -48,7 +48,7 @@ const TABLE: &str = "
                     -> sent(socket:socket=; bytes:bytes=) ! closed(socket:socket=)
 ";
 
-/// What a begin means while the key is open.
+/// The effect of a start while the key is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Last,
@@ -63,11 +63,11 @@ pub(crate) struct Rule {
     pub(crate) mode: Mode,
     pub(crate) begin: Step,
     pub(crate) end: Step,
-    /// What has begun goes, without having ended.
+    /// The step that drops an open operation without an end.
     pub(crate) drop: Option<Step>,
 }
 
-/// One of the events of a rule.
+/// An event of a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Step {
     events: Vec<String>,
@@ -230,7 +230,7 @@ impl Step {
         Some(Seen { line, earlier })
     }
 
-    /// As an alert would write it.
+    /// The key as an alert would show it.
     pub(crate) fn key(&self, seen: &Seen<'_>) -> Result<String> {
         text_of(&self.key, seen)
     }

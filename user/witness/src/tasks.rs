@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What tasks waited for, from the scheduler's raw tracepoints alone.
+//! Waits of tasks, computed only from the scheduler's raw tracepoints.
 //!
 //! ```text
 //!   fio-171 [000] d..4. 12.2: sched_waking: comm=a pid=9 prio=120 target_cpu=001
@@ -18,7 +18,7 @@ use crate::alerts::Reported;
 use crate::lines::{self, Line, Marks};
 use crate::pair::{Pairing, Place, Request};
 
-/// Which waits to find; by the names of the trackers.
+/// The kind of waits to find, named as the trackers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Wait {
     /// From being woken to being switched in.
@@ -30,7 +30,7 @@ pub(crate) enum Wait {
 }
 
 impl Wait {
-    /// What is compared of an alert besides its delay.
+    /// The fields of an alert that are compared besides its delay.
     fn said(self) -> &'static [&'static str] {
         match self {
             Wait::Wakeup => &["target", "waker_tid", "context", "prev_tid"],
@@ -46,7 +46,7 @@ struct Open {
     start: u64,
     /// Where.
     cpu: u32,
-    /// What the alert must contain about its begin.
+    /// Fields that the alert must contain about its start.
     said: String,
     /// Or this, see `RACING`.
     or: Option<String>,
@@ -202,7 +202,7 @@ fn ended(tid: u32, start: u64, end: u64, said: String) -> Request {
     }
 }
 
-/// One task makes room for another.
+/// A switch from one task to another.
 struct Switch<'a> {
     prev: u32,
     /// `R`, `R+` for preempted, `S`, `D`, ...

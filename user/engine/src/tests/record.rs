@@ -66,11 +66,11 @@ fn a_task_that_was_born_later_is_not_the_owner() {
     assert!(owner.is_task_started_at(start_mark, began));
     assert!(
         owner.is_task_started_at(start_mark, start_mark),
-        "in the same moment"
+        "at the same instant"
     );
     assert!(
         !owner.is_task_started_at(began + 1, began),
-        "after the begin"
+        "after the start"
     );
     for age in [1_100, 2_000, 1_000_000, 1 << 29] {
         assert!(
@@ -148,7 +148,7 @@ proptest! {
     ) {
         let actor = Actor { pid, tid, comm };
         let mut words = actor.to_words();
-        // What a tracker may keep in the bits that the ids leave.
+        // A tracker may use the bits that the ids leave free.
         words[0] |= note << 44;
         prop_assert_eq!(Actor::from_words(words), actor);
         let place = Place { cpu, prio, policy };

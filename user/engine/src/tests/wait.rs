@@ -38,14 +38,14 @@ impl Cpu {
         self.now = self.now.wrapping_add(time);
     }
 
-    /// The clock of one: it stands still while an inner one runs.
+    /// The clock of a category: it stands still while an inner category runs.
     fn clock(&self, which: usize) -> u64 {
         (0..which).fold(self.now, |clock, inner| {
             clock.wrapping_sub(total(self.words[inner], clock))
         })
     }
 
-    /// One begins, or ends, if it can now: an inner one is over first.
+    /// Starts or ends a category, unless an inner one is running.
     fn toggle(&mut self, which: usize) {
         if (0..which).any(|inner| self.is(inner)) {
             return;
@@ -55,7 +55,7 @@ impl Cpu {
         self.words[which] = self.words[which].wrapping_add(by);
     }
 
-    /// An NMI, which is reported when it is over.
+    /// An NMI, reported at its end.
     fn nmi(&mut self, time: u64) {
         self.now = self.now.wrapping_add(time);
         self.truth[IRQ] += time;
@@ -128,7 +128,7 @@ proptest! {
         prop_assert_eq!(parts.tasks(wait), truth[3]);
     }
 
-    /// What was read on another CPU may be anything: no part is more than the wait, nor all of them.
+    /// Values read on another CPU may be arbitrary: neither a part nor the sum exceeds the wait.
     #[test]
     fn parts_are_never_more_than_the_wait(
         noted in prop::array::uniform3(0..=MASK),
@@ -141,7 +141,7 @@ proptest! {
         prop_assert_eq!(all(parts).iter().sum::<u64>() + parts.tasks(wait), wait);
     }
 
-    /// A task that is moved has waited for both, each for its time.
+    /// A task that migrates has waited for both CPUs, each for its time.
     #[test]
     fn a_wait_moves_along(
         noted in prop::array::uniform3(0..1u64 << 30),
@@ -178,9 +178,9 @@ proptest! {
     }
 }
 
-/// A task that is switched in where nothing was noted has no parts: none are made up.
+/// A task that is switched in on a CPU without notes has no parts: none are invented.
 #[test]
-fn what_is_not_known_is_not_told() {
+fn unknown_parts_are_missing() {
     let step = |kind, cpu| Step {
         kind,
         cpu,
@@ -200,7 +200,7 @@ fn what_is_not_known_is_not_told() {
         chain.counts().places()
     };
     assert_eq!(waits(Some(5), 10), 5);
-    // It came from elsewhere, nothing was noted, or it has waited for too long.
+    // It migrated, nothing was noted, or it has waited for too long.
     for places in [
         waits(Some(4), 10),
         waits(None, 10),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 
-//! Which orderings the models notice: each in the source is removed in turn.
+//! Audits which orderings the models need: each one in the source is removed in turn.
 //!
 //! Not a test but a table, for changes of an ordering: one that no model notices is not
 //! needed, or needs a model. Takes minutes:

@@ -158,7 +158,7 @@ fn stealing() {
     complete(&pool, &On(0));
 }
 
-/// As before, on a node without memory: its CPU keeps what it gives back, too.
+/// Stealing on a node without memory, whose CPU keeps returned cells, too.
 fn stealing_without_memory() {
     let pool = steal(Arc::new(Freelist::<Checked, Uneven>::new(2, 2).unwrap()));
     complete(&pool, &On(0));
@@ -184,7 +184,7 @@ fn steal<P: Platform<Guard = On>>(pool: Arc<Freelist<Checked, P>>) -> Arc<Freeli
 fn counting() {
     type Far = Model<2, 2, 0x00>;
     let pool = Arc::new(Freelist::<Checked, Far>::new(4, 4).unwrap());
-    // Of their own node.
+    // From their own node.
     let taken = [take(&pool, &On(0), 0), take(&pool, &On(0), 0)];
     let ours = take(&pool, &On(0), 1).unwrap();
     let theirs = take(&pool, &On(0), 2).unwrap();
@@ -214,7 +214,7 @@ fn growing() {
     complete(&pool, &On(0));
 }
 
-/// One gives back a hot cell and takes it again, the other one steals it and gives it back.
+/// One CPU returns a hot cell and takes it again; the other one steals it and returns it.
 fn hot() {
     // One that finds nothing notes that, and puts nothing back which would end the note.
     with_barriers();
@@ -245,7 +245,7 @@ fn exhausted() {
     exhausted_on::<Model<2>>();
 }
 
-/// The same, of a cell that goes home to the pool of a node.
+/// An exhausted pool, with a cell that returns to the pool of another node.
 fn exhausted_far() {
     exhausted_on::<Even>();
 }

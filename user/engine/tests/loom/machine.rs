@@ -94,7 +94,7 @@ pub(crate) fn selection(file: &str, nth: usize) -> bool {
         && (!ends("rust/trackers/offcpu/early.rs") || nth < 5)
 }
 
-/// How many switches of threads that could have gone on are tried in one run; `None`: all.
+/// Maximum number of preemptions in one execution; `None` for no limit.
 pub(crate) type Bound = Option<usize>;
 
 /// Runs a model; returns the number of its runs, or what it failed with.
@@ -124,7 +124,7 @@ pub(crate) fn run(bound: Bound, body: fn()) -> Result<u64, String> {
     }
 }
 
-/// What a model says, or `LOOM_MAX_PREEMPTIONS` if that is less.
+/// The bound of a model, or `LOOM_MAX_PREEMPTIONS` if that is lower.
 fn within(bound: Bound) -> Bound {
     let of_all = Builder::new().preemption_bound;
     bound.into_iter().chain(of_all).min()

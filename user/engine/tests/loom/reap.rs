@@ -34,9 +34,9 @@ loom::lazy_static! {
     static ref SECTIONS: RwLock<()> = RwLock::new(());
 }
 
-/// The number of the grace period of a run that is left out; 0: none is.
+/// Number of the grace period that is skipped in a run; 0 for none.
 static LEFT_OUT: AtomicU32 = AtomicU32::new(0);
-/// How many there were in this run.
+/// Number of grace periods so far in this run.
 static PASSED: AtomicU32 = AtomicU32::new(0);
 
 /// A machine with an RCU.
@@ -122,7 +122,7 @@ fn table() -> Arc<Table<Grace>> {
     Arc::new(Table::new(4).unwrap())
 }
 
-/// Somebody inserts while the table grows and the old level is found empty.
+/// A CPU inserts while the table grows and the old level is found empty.
 fn insert_and_reap() {
     let table = table();
     let other = table.clone();
@@ -142,7 +142,7 @@ fn insert_and_reap() {
     assert_eq!(table.reap(), Ok(0), "an empty level");
 }
 
-/// Somebody ends the last event of an older level, and looks for it, while the level is freed.
+/// A CPU ends the last event of an older level, and searches for it, while the level is freed.
 fn end_and_reap() {
     let table = table();
     let place = insert(&table, &Grace::guard(), 1);

@@ -95,7 +95,7 @@ fn two_names() {
     settled(&engine);
 }
 
-/// It is dropped on the way, while somebody ends it.
+/// The event is dropped during the rename, while another CPU ends it.
 fn dropped() {
     let engine = engine(1);
     begin(&engine, 0, 1, 1);
@@ -108,7 +108,7 @@ fn dropped() {
     settled(&engine);
 }
 
-/// It is copied meanwhile: all of it is of before, or all of it of after.
+/// The event is copied during the rename: the copy is entirely the old or entirely the new event.
 fn copied() {
     let engine = engine(1);
     begin(&engine, 0, 1, 1);
@@ -142,7 +142,7 @@ fn held() {
     settled(&engine);
 }
 
-/// It times out meanwhile: once at most, and its end knows.
+/// The event times out during the rename: at most once, and its end reports that.
 fn timed_out() {
     const NOW: u64 = 1_000;
     let engine = engine(1);

@@ -49,7 +49,7 @@ fn overtaken() {
     assert_eq!(ring.tail(), 2);
 }
 
-/// As before, and the second alert of a slot has the tail of the first under it.
+/// A reader is overtaken by the second alert of a slot; both alerts have tails.
 fn overtaken_with_tails() {
     let ring = Arc::new(Ring::new(1, 1).unwrap());
     assert_eq!(ring.push(alert, &[1]), Ok(1));

@@ -22,11 +22,11 @@ use std::{
 struct Stack {
     start: usize,
     length: usize,
-    /// How much of it, from its start, is the guard.
+    /// Size of the guard at its start.
     guard: usize,
-    /// It is free.
+    /// Whether it is free.
     free: bool,
-    /// It has been used before.
+    /// Whether it was used before.
     again: bool,
 }
 
@@ -112,7 +112,7 @@ unsafe extern "C" fn munmap(address: *mut c_void, length: size_t) -> c_int {
     unsafe { libc::syscall(libc::SYS_munmap, address, length) as c_int }
 }
 
-/// That the crate generator still maps its stacks by these functions.
+/// Checks that the crate generator still maps its stacks by these functions.
 #[test]
 fn the_next_run_gets_the_stacks_of_the_last() {
     for _ in 0..2 {

@@ -83,7 +83,7 @@ fn note_and_end() {
     settled(&engine);
 }
 
-/// Its owner changes it meanwhile: neither loses what the other one writes.
+/// The owner changes the event during a note: neither loses the other's write.
 fn note_and_change() {
     let engine = engine(2);
     begin(&engine, 7);
@@ -111,7 +111,7 @@ fn note_and_change() {
     settled(&engine);
 }
 
-/// It ends, and its cell is wanted for the next event of the key.
+/// The event ends during a note, and its cell is reused for the next event of the key.
 fn note_and_recycle() {
     let engine = engine(1);
     begin(&engine, 7);

@@ -62,7 +62,7 @@ impl Deref for Table {
     }
 }
 
-/// What takes a tag away, in the stand-in for rust/sys/atomic.rs.
+/// Mutates the removal of a tag, in the stand-in for rust/sys/atomic.rs.
 fn remove(change: Change) -> Mutation {
     Mutation {
         file: "src/sys.rs",
@@ -84,7 +84,7 @@ fn offers(table: &Table, hash: u64, cell: u32) -> bool {
         .is_some()
 }
 
-/// One bucket, in which one thread removes and inserts while another inserts and searches.
+/// A thread removes and inserts while another one inserts and searches, in one bucket.
 fn bucket() {
     let table = Arc::new(Table::new(4).unwrap());
     let (old, lasting) = (hash(1, 0), hash(2, 0));
@@ -193,7 +193,7 @@ fn growing_elsewhere() {
     let (other, tell) = (table.clone(), told.clone());
     let other = thread::spawn(move || {
         other.insert(hash(2, 0), 0).unwrap();
-        // As the event's state is published.
+        // Like the publication of the event's state.
         tell.store(1, Release);
     });
     let grower = table.clone();

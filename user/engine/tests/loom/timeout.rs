@@ -24,7 +24,7 @@ fn expire(engine: &Engine, oldest: u64) -> Vec<u64> {
     search(engine, oldest).0
 }
 
-/// As `expire`, and when something may time out next.
+/// Expires events; also returns when the next one may time out.
 fn search(engine: &Engine, oldest: u64) -> (Vec<u64>, Option<u64>) {
     let mut reported = Vec::new();
     let first = engine.expire(
@@ -60,7 +60,7 @@ fn looked(engine: &Engine) {
     let _ = engine.pending_count();
 }
 
-/// What the end of an event has to say.
+/// The reason that the end of an event must report.
 fn why(reported: bool) -> Why {
     if reported {
         Why::LateEnd
@@ -133,7 +133,7 @@ fn time_out_and_recycle() {
     agreed(&engine, reported.len(), reported.len());
 }
 
-/// As before, and both are old enough.
+/// A timeout against recycling; both events are old enough.
 fn time_out_and_recycle_old() {
     let engine = engine(1);
     begin(&engine, 0, 7, 7);
@@ -196,7 +196,7 @@ fn two_searches() {
     agreed(&engine, 2, 2);
 }
 
-/// What an event stands for, as its owner and a report of its timeout see it.
+/// The object behind an event, for its owner and the report of its timeout.
 #[derive(Default)]
 struct Object {
     reports: AtomicU64,
@@ -250,7 +250,7 @@ fn time_out_and_free() {
     agreed(&engine, reports as usize, reports as usize);
 }
 
-/// As before, by a reference, which another CPU returns meanwhile.
+/// A timeout against freeing by a reference, which another CPU returns meanwhile.
 fn time_out_and_free_held() {
     let engine = engine(1);
     let held = engine.event_in_held(&On(0), &[1], 7, &[7]).unwrap();

@@ -82,7 +82,7 @@ pub(crate) mod sealed {
 
     pub trait Sealed {}
 
-    /// What `core`'s and loom's atomics have in common.
+    /// Common interface of `core`'s and loom's atomics.
     pub trait Repr<T> {
         fn new(value: T) -> Self;
         fn load(&self, ordering: Ordering) -> T;

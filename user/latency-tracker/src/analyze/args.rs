@@ -64,7 +64,7 @@ pub(crate) struct PathArgs {
     /// End of the path; by default the last event of the thread.
     #[arg(long, value_name = "TIME", value_parser = When::parse)]
     pub(crate) to: Option<When>,
-    /// Show the steps that took this long or longer; by default the longest 25. The steps between them are summed up.
+    /// Show only steps of this length or more; by default the longest 25. The steps in between are summed up.
     #[arg(long, value_name = "TIME", value_parser = lt_proc::parse_duration, conflicts_with = "json")]
     pub(crate) min: Option<Nanos>,
     /// Follow a chain of waiting threads down to this depth: 0 shows the thread itself.
@@ -83,12 +83,12 @@ pub(crate) struct PathArgs {
     /// additional memory.
     #[arg(long, value_name = "SIZE", conflicts_with = "perfetto")]
     pub(crate) max_memory: Option<Size>,
-    /// Print at the end how much was read, and how fast.
+    /// Print how much was read, and how fast, at the end.
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
 
-/// Number of steps shown by default: with the lines that sum up the others, a screen or two.
+/// Number of steps shown by default; with the lines that sum up the others, a screen or two.
 const STEPS: usize = 25;
 
 impl PathArgs {

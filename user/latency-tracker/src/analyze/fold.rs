@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which steps of a path are shown, and which are folded into one line with their neighbours.
+//! Chooses the steps of a path to show, and folds each run of others into one line.
 //!
 //! ```text
 //! steps  9ms  2us 5us 1us  30ms  3us  7ms
@@ -9,12 +9,12 @@
 
 use lt_model::why::Piece;
 
-/// What is shown of a path.
+/// The steps of a path to show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The longest steps, at most this number.
     Longest(usize),
-    /// Those that took this long or longer, ns.
+    /// Steps of this length or more, ns.
     From(u64),
     /// All.
     All,
@@ -32,7 +32,7 @@ pub(crate) enum Row<'p> {
 /// folded, however long it took.
 pub(crate) fn rows(pieces: &[Piece], part: Part, depth: usize) -> Vec<Row<'_>> {
     let is_near = |piece: &Piece| piece.depth <= depth;
-    // Of those that took just as long as the shortest that is shown, the first.
+    // Of steps as long as the shortest one shown, the first ones.
     let (least, mut of_least) = match part {
         Part::All => (0, usize::MAX),
         Part::From(least) => (least, usize::MAX),
@@ -92,7 +92,7 @@ pub(crate) fn offsets(times: &[u64]) -> Vec<String> {
         _ => ("ns", 0),
     };
     let write = |time: u64, digits: u32| {
-        // What is left out is cut, not rounded: the order stays.
+        // Truncated, not rounded, so that the order stays.
         let units = time / 10u64.pow(scale - digits);
         let one = 10u64.pow(digits);
         match digits {
@@ -213,7 +213,7 @@ mod tests {
                 }
             }
             prop_assert_eq!(&all, &steps);
-            // One that is alone between two that are shown is shown, too.
+            // A single step between two shown steps is also shown.
             prop_assert!(long <= 2 * most + 1);
         }
 

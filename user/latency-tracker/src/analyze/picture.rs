@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a path and all around it looks like: a trace for Perfetto.
+//! Draws a path and the activity around it as a trace for Perfetto.
 //!
 //! ```text
 //! Critical path of a/7 | runs | waits for b/8                         | runs
@@ -11,8 +11,8 @@
 //!           b/8        ...                                      ^ an arrow from here to where a/7 has been woken
 //! ```
 //!
-//! Slices have the words of the text, and are cut where the time ends that is drawn. Of the threads, those are drawn
-//! that are on a path, and those that did anything but sleep.
+//! Slices are labelled with the words of the text output, and clipped to the drawn time. Threads are drawn if they are
+//! on a path or did anything but sleep.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write;

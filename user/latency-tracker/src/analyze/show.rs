@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path as a person reads it, and as a program does.
+//! Prints a path as text and as JSON.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A path in one sentence: where most of the time went.
+//! A path in one sentence: what took most of the time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -36,7 +36,7 @@ impl Shown<'_> {
         Some(sentence + ".")
     }
 
-    /// What follows the share of a cause.
+    /// The sentence after the share of a cause.
     fn clause(&self, of: &Group) -> String {
         if let Cause::Unknown(why) = of.cause {
             let (who, why) = (of.who(self.model, self.range.1), unrecorded(why));
@@ -237,7 +237,7 @@ fn polls<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     })
 }
 
-/// How long CPUs took to leave idle.
+/// Time that CPUs took to leave idle.
 fn left_idle<'p>(pieces: impl Iterator<Item = &'p Piece>) -> String {
     let all: Vec<_> = pieces.collect();
     let time = Nanos(all.iter().map(|piece| piece.end - piece.begin).sum());

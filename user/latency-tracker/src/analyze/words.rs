@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What threads, causes and reasons are called.
+//! Names of threads, causes and reasons.
 
 use lt_common::out;
 use lt_model::why::{Cause, Leaf, Limit, Place, Quota};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `apply`: makes the instances be those that configuration files list. What has not changed goes on as it is, and
-//! what others have started is left alone.
+//! `apply`: makes the running instances match configuration files. Unchanged instances keep running, and instances
+//! that it has not started are left alone.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ use nix::fcntl::{Flock, FlockArg};
 use crate::cli::ApplyArgs;
 use crate::config::{Config, DIRECTORY, Entry};
 
-/// Where `apply` notes what it has started, until the machine restarts.
+/// Where `apply` notes what it has started; cleared at boot.
 const STATE: &str = "/run/latency-tracker";
 
 pub(crate) fn run(root: &ProcRoot, args: &ApplyArgs) -> Result<Outcome> {
@@ -58,7 +58,7 @@ fn real(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
     real.collect()
 }
 
-/// What earlier runs have started. Locked, so that two do not run at once.
+/// What earlier runs have started; the file is locked so that only one `apply` runs at a time.
 #[derive(Debug)]
 struct Books {
     path: PathBuf,
@@ -93,7 +93,7 @@ impl Books {
         self.entries.iter().find(|e| e.name == name)
     }
 
-    /// Notes at once what has been done, so that what an interrupted run has started is still known.
+    /// Writes the notes immediately, so that they survive an interrupted run.
     fn note(&mut self, name: &str, entry: Option<&Entry>) -> Result<()> {
         self.entries.retain(|e| e.name != name);
         self.entries.extend(entry.cloned());
@@ -103,11 +103,11 @@ impl Books {
     }
 }
 
-/// What has been done about a line.
+/// The action taken for a line.
 enum Done {
     Started,
     Changed,
-    /// It was restarted, since this parameter can only be given at creation.
+    /// Restarted, since this parameter can only be given at creation.
     Restarted,
     Nothing,
 }
@@ -189,7 +189,7 @@ impl<'a> Apply<'a> {
             self.books.note(&entry.name, Some(entry))?;
             return Ok(Done::Started);
         };
-        // What the notes say of another tracker is about an instance that somebody has replaced since.
+        // A note with another tracker is stale: the instance was replaced since.
         let before = self.books.of(&entry.name);
         let before = before.filter(|b| b.tracker == running.tracker).cloned();
         if before.is_none() && running.tracker != entry.tracker {
@@ -246,7 +246,7 @@ impl<'a> Apply<'a> {
         missing.map(default).collect()
     }
 
-    /// What earlier runs have started from these paths that the files do not list any more.
+    /// Instances that earlier runs started from these paths and that the files no longer list.
     fn gone(&self, config: &Config) -> Vec<String> {
         let ours = |e: &&Entry| self.paths.iter().any(|path| e.file.starts_with(path));
         let listed = |e: &&Entry| config.entries.iter().any(|other| other.name == e.name);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `captures`: what `record` has saved, and what one of them says.
+//! `captures`: lists what `record` has saved, or shows one capture.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ struct Row<'a> {
     path: &'a Path,
     /// Seconds since 1970.
     taken: u64,
-    /// Of all files, bytes.
+    /// Size of all files, in bytes.
     size: u64,
     instance: &'a str,
     tracker: &'a str,

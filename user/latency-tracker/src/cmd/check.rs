@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check`: is this machine ready? One line a question: ok, warn or bad, and what to do. With `--rt`, is it
-//! ready for real-time work: [`lt_readiness`].
+//! `check`: whether this machine is ready. Each row is ok, warn or bad, with a fix. With `--rt`, whether it
+//! is ready for real-time work: [`readiness`].
 
 mod config;
 
@@ -24,7 +24,7 @@ struct Answer {
     state: State,
     what: &'static str,
     found: String,
-    /// What to do about it; empty when all is well.
+    /// How to fix it; empty if ok.
     todo: &'static str,
     /// The command that does it, if one does.
     fix: Option<&'static str>,
@@ -46,7 +46,7 @@ fn answer(
 }
 
 impl Answer {
-    /// With the command that does what is to be done, and nothing else.
+    /// Adds the command that fixes it.
     fn by(mut self, command: &'static str) -> Self {
         if self.state != State::Ok {
             self.todo = command;

@@ -22,7 +22,7 @@ pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Outcome> {
     Ok(Outcome::Fine)
 }
 
-/// What clap made for bash, with our own names.
+/// Clap's completions for bash, extended by our names.
 fn bash(made: &str) -> String {
     // clap_complete 4.6 stores a state of a command with a hyphen in its name in one spelling and asks
     // for it in another, so that no option of a subcommand would be completed.

@@ -12,7 +12,7 @@ use crate::cli::MeasureArgs;
 /// From this factor on the slowest runs have more of an event than the others.
 const MORE: f64 = 2.0;
 
-/// What loads the module so that there is something to show.
+/// The command that loads the module with counters.
 const HOW: &str = "latency_tracker measure=cycles,instructions,branch-misses";
 
 pub(crate) fn run(root: &ProcRoot, args: &MeasureArgs) -> Result<Outcome> {
@@ -132,7 +132,7 @@ fn table(probe: &MeasuredProbe) -> Vec<String> {
     lines
 }
 
-/// What the slowest runs have more of than the others.
+/// Events that the slowest runs have more of than the others.
 fn verdict(probe: &MeasuredProbe) -> String {
     let events = probe.values.iter().skip(1).filter(|value| value.count > 0);
     let found: Vec<(&str, Outliers)> = events
@@ -146,7 +146,7 @@ fn verdict(probe: &MeasuredProbe) -> String {
         };
     };
     let runs = out::plural(first.runs as usize, "run");
-    // One in two runs is an event that matters; what is rarer does not make all of them slow.
+    // At least one event per two runs: rarer events cannot explain most slow runs.
     let more = found
         .iter()
         .filter(|(_, had)| had.mean >= 0.5 && had.mean >= MORE * had.others);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `pending`: operations that have begun but not ended, the oldest of all instances first; and what
-//! cannot be among them.
+//! `pending`: operations in flight in all instances, the oldest first, and which operations cannot be
+//! among them.
 
 use anyhow::Result;
 use lt_common::Outcome;
@@ -31,7 +31,7 @@ pub(crate) fn run(root: &ProcRoot, args: &PendingArgs) -> Result<Outcome> {
         };
         all.extend(pending.into_iter().map(|pending| (name.clone(), pending)));
     }
-    // By when they began, not by age: the files were not read at the same instant.
+    // Sort by start, not by age: the files were not read at the same instant.
     all.sort_by_key(|(_, pending)| pending.fields.number("start"));
     if args.json {
         for (instance, pending) in &all {
@@ -80,7 +80,7 @@ fn row(name: &str, pending: &Pending) -> Vec<String> {
     ]
 }
 
-/// With the name of each disk instead of its number.
+/// Replaces each disk number by its name.
 fn named(subject: &str, disk: impl Fn(&str) -> Option<String>) -> String {
     let word = |word: &str| {
         let name = word.strip_prefix("dev=").and_then(&disk);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `steps`: which kind of step takes the time on the wake chains from interrupts and timers to tasks.
+//! `steps`: the time of each kind of step on the paths from interrupts and timers to tasks.
 
 use anyhow::{Result, bail};
 use lt_common::Outcome;
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::StepsArgs;
 
-/// How wide the bar of a step is that takes all the time.
+/// Width of the bar of a step that takes all the time.
 const BAR: usize = 16;
 
 /// What `--json` prints; times in ns.

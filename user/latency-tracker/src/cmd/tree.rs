@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `tree`: what interrupts and timers have started that has not reached user space yet, by its root.
+//! `tree`: paths in flight from interrupts and timers, grouped by root.
 //!
 //! ```text
 //!   irq:27 eth0 @0, 3.01ms ago
@@ -8,8 +8,7 @@
 //!       irq:27@0 0 %, raise:NET_RX@0 12 %, softirq:NET_RX@0 1 %, waking:812@0 87 %
 //! ```
 //!
-//! A root is an instant: what an interrupt or a timer has started begins with the same step at the same
-//! time.
+//! Paths have the same root if their first step has the same subject and time.
 
 use std::io::IsTerminal;
 
@@ -116,7 +115,7 @@ fn height() -> Option<usize> {
 
 /// The lines that fit on a terminal, of which the last one says how many do not.
 fn cut(mut lines: Vec<String>, height: Option<usize>) -> Vec<String> {
-    // One for the cursor.
+    // One line for the cursor.
     let room = height.map_or(usize::MAX, |height| height - 1);
     if lines.len() > room {
         let more = lines.len() - room + 1;
@@ -193,7 +192,7 @@ impl Tip {
         }
     }
 
-    /// What it hangs on.
+    /// Its parent.
     fn hangs_on(&self) -> String {
         let last = self.steps.last();
         let what = last.map_or("", |last| last.step.as_str());
@@ -219,7 +218,7 @@ impl Tip {
         }
     }
 
-    /// One line, or as many as it takes for the steps.
+    /// The steps, on as many lines as needed.
     fn lines(&self) -> Vec<String> {
         let cpu = self
             .cpu

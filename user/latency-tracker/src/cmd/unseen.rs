@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What an instance does not see of the operations that were under way when it started.
+//! Which operations that were under way when an instance started it does not see.
 
 use lt_proc::{Instance, Stats};
 
-/// As a clause about the instance; `None` if it sees them all.
+/// A clause about the instance; `None` if it sees all of them.
 pub(crate) fn unseen(instance: &Instance, stats: &Stats) -> Option<&'static str> {
     if stats.get("before_start").is_none() {
         return Some("operations in flight before its start are not tracked");

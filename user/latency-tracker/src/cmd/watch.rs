@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `watch`: the alerts that are recorded already, then new ones; for a person or, with `--json`,
-//! for a program.
+//! `watch`: the alerts already recorded, then new ones, as text or JSON.
 
 use std::time::{Duration, Instant};
 
@@ -180,7 +179,7 @@ impl Overruns {
     }
 }
 
-/// How wide the columns of this run are.
+/// Column widths of this run.
 #[derive(Debug)]
 struct Columns {
     name: usize,

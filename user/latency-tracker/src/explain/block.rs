@@ -6,8 +6,8 @@
 //!   trace (crate::trace) --Explainer::feed--> requests of the device, who ran where --finish--> Explanation
 //! ```
 //!
-//! Events go by once, in order of time; only what concerns the alert's device and window is kept, so a
-//! trace of any size will do.
+//! Events are read once, in order of time. Only those of the alert's device and window are kept, so the trace
+//! can have any size.
 
 mod event;
 mod model;

@@ -31,7 +31,7 @@ pub(super) fn draw(
     let ends = reports.iter().map(|report| report.alert.time);
     let (from, to) = (begins.min().unwrap_or(0), ends.max().unwrap_or(0));
     let margin = (to - from) / MARGIN;
-    // Of a request, its own explanation tells, not what its thread did meanwhile.
+    // A request has its own explanation: the activity of its thread does not matter.
     let of_threads = (0..)
         .zip(reports)
         .filter(|(_, report)| !block::explains(report.alert));

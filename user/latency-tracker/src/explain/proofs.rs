@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is known beside the trace: counters of cgroups (`evidence.json` of a capture), and the alert's stack.
+//! Facts that are not in the trace: counters of cgroups (`evidence.json` of a capture), and the alert's stack.
 //!
 //! ```text
 //!        read                              read
@@ -8,8 +8,7 @@
 //!         |------|== held back? ==|----------|
 //! ```
 //!
-//! A counter is of all threads of its cgroup. It shows of one of them only that it may have been held back, unless it has
-//! not grown: then that thread has not been, either.
+//! A counter covers all threads of its cgroup. If it grew, one given thread may have been held back; if not, none was.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -42,7 +41,7 @@ pub(super) fn read(directory: &Path) -> Result<Evidence> {
     serde_json::from_str(&text).with_context(about)
 }
 
-/// What is known of one alert and of its thread.
+/// Facts about one alert and its thread.
 pub(super) struct Proofs<'a> {
     model: &'a Model,
     evidence: &'a Evidence,
@@ -72,7 +71,7 @@ impl<'a> Proofs<'a> {
         }
     }
 
-    /// What the sentences tell of it, for a delay of that thread.
+    /// The facts for the sentences about a delay of that thread.
     pub(super) fn facts(&self, thread: Option<ThreadId>, from: u64, to: u64) -> Facts {
         let quota = thread.map(|thread| self.counted(thread, from, to));
         Facts {
@@ -95,7 +94,7 @@ impl<'a> Proofs<'a> {
         resource.filter(|_| self.has_stack(thread, interval))
     }
 
-    /// Its cgroup and those above that are known, by their numbers.
+    /// Its cgroup and the known ancestors, by number.
     fn levels(&self, thread: ThreadId) -> Option<Vec<(u16, &Cgroup)>> {
         let tid = self.model.thread(thread)?.tid;
         let task = self.evidence.tasks.iter().find(|task| task.tid == tid);
@@ -206,7 +205,7 @@ impl Beside for Proofs<'_> {
 
     fn slept(&self, thread: ThreadId, sleep: &Interval) -> Option<Slept> {
         if let Some(resource) = self.of_stack(thread, sleep) {
-            // It became runnable in it, and sleeps for something else.
+            // It became runnable in between, and sleeps for something else.
             let is_it = resource.function != resource::QUOTA;
             return is_it.then_some(Slept {
                 leaf: Leaf::Resource(resource.what, resource.function),
@@ -290,7 +289,7 @@ fn stack_range(model: &Model, alert: &Alert, thread: ThreadId) -> Option<(u64, u
     let is_of_it = match alert.reason {
         Reason::Timeout => end >= alert.time,
         Reason::Stack => true,
-        // Its stack is that of the time off the CPU that the alert is about.
+        // The stack belongs to the alert's time off the CPU.
         Reason::Threshold | Reason::Late => alert.tracker == "offcpu",
         Reason::Other(_) => false,
     };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a task waits for by the function in which it sleeps. The functions are those of Linux 7.2; of the frames in
-//! `.sched.text`, such as `mutex_lock`, a stack of another task has none.
+//! Maps the function in which a task sleeps to the resource that it waits for. The functions are those of Linux 7.2.
+//! The stack of another task has no frames in `.sched.text`, such as `mutex_lock`.
 
 /// A function, and what a sleep in it is for.
 const SLEEPS: [(&str, &str); 57] = [
@@ -128,10 +128,10 @@ const SLEEPS: [(&str, &str); 57] = [
     ("console_lock", "a console that is being written to"),
 ];
 
-/// What holds a thread back that has used up a quota.
+/// The function that holds back a thread whose quota is used up.
 pub(super) const QUOTA: &str = "throttle_cfs_rq_work";
 
-/// Who ends a sleep in these has not caused it.
+/// The waker from a sleep in these functions has not caused it.
 const ALONE: [&str; 6] = [
     "__refrigerator",
     "do_freezer_trap",
@@ -163,7 +163,7 @@ const FOR_CALLERS: [&str; 13] = [
 pub(super) struct Resource {
     /// The function that shows it.
     pub(super) function: &'static str,
-    /// In words.
+    /// The resource in words.
     pub(super) what: &'static str,
     /// The thread that ends the sleep is not why it was.
     pub(super) alone: bool,
@@ -171,7 +171,7 @@ pub(super) struct Resource {
     pub(super) direct: bool,
 }
 
-/// What the task of this stack waits for, innermost frame first.
+/// The resource that the task of this stack waits for; innermost frame first.
 pub(super) fn of(stack: &[String]) -> Option<Resource> {
     /// The freezer is inlined into it; deeper in a stack, it has called something else.
     const FREEZER: (&str, &str) = ("get_signal", "the freezer: its cgroup is frozen");

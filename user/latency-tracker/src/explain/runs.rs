@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Steps of a path that are one for a person: a thread that computes is interrupted at each tick, and goes on.
+//! Joins steps that a reader regards as one: a thread that computes is interrupted at each tick, and continues.
 //!
 //! ```text
 //! steps  ran 4ms  tick 9us  ran 4ms  tick 8us  ran 3ms  slept 20ms
@@ -9,13 +9,13 @@
 
 use lt_model::why::Piece;
 
-/// What interrupts a run takes at most this part of it.
+/// Interruptions take at most this fraction of a run.
 const PART: u64 = 20;
 
-/// How many runs may lie in between: an interrupt, its softirq, and what these wake.
+/// Number of other runs that may lie in between: an interrupt, its softirq, and what these wake.
 const BETWEEN: usize = 4;
 
-/// The same step, again and again, with short ones in between.
+/// A repeated step, with short other steps in between.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Run<'p> {
     first: &'p Piece,
@@ -26,7 +26,7 @@ pub(super) struct Run<'p> {
 }
 
 impl Run<'_> {
-    /// One step from its begin to its end.
+    /// One step from start to end.
     pub(super) fn whole(&self) -> Piece {
         Piece {
             end: self.end,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Why one alert came: where the time of the delay went.
+//! Explains one alert: what took the time of the delay.
 //!
 //! An alert that belongs to a thread is explained by the critical path of that thread. One that belongs to an
-//! interrupt, or to no task, is explained by what the processor did that saw it end.
+//! interrupt, or to no task, is explained by the activity of the CPU on which it ended.
 
 #[cfg(test)]
 mod tests;
@@ -31,9 +31,9 @@ pub(super) struct Why<'a> {
     to: u64,
     /// Its thread and that thread's path, if it has one that the trace tells of.
     thread: Option<(ThreadId, Vec<Piece>)>,
-    /// What is known beside the trace.
+    /// Facts that are not in the trace.
     facts: Facts,
-    /// What its processor did.
+    /// Activity of its CPU.
     used: Vec<(Use, u64)>,
 }
 
@@ -131,7 +131,7 @@ impl<'a> Why<'a> {
     }
 }
 
-/// With a capital letter and a full stop.
+/// Adds a capital letter and a full stop.
 fn sentence(text: &str) -> String {
     let mut sentence = format!("{text}.");
     if let Some(first) = sentence.get_mut(0..1) {

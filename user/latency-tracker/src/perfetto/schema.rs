@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The messages of a Perfetto trace, as far as they are written here.
+//! The messages of a Perfetto trace that are written here.
 //!
 //! Names, numbers and types of the fields are those of the published schema, protos/perfetto/trace in
 //! <https://github.com/google/perfetto>; each message names its file. Numbers do not change there, and a reader skips

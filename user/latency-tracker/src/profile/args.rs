@@ -26,7 +26,7 @@ pub(crate) struct ProfileArgs {
 /// What to do with profiles.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Action {
-    /// Prints the table: operations of each class by how long they took.
+    /// Prints a table: the operations of each class by duration.
     #[command(
         after_help = "Counts of 100000 or more are abbreviated; --json has all digits.\n\nExamples:\n  \
 latency-tracker profile show\n  latency-tracker profile show io --minutes 15\n  \
@@ -39,7 +39,7 @@ latency-tracker profile show --reset"
 latency-tracker profile save io --minutes 5 -o now.json"
     )]
     Save(SaveArgs),
-    /// Reports whether, and where, two profiles differ.
+    /// Reports whether and where two profiles differ.
     #[command(
         after_help = "Each class is tested with chi-squared; rows are merged until all expected\n\
 counts are 5 or more.\n\nExit status: 0 no significant difference, 1 error, 2 they differ.\n\n\
@@ -49,7 +49,7 @@ latency-tracker profile compare monday.json --minutes 5"
     Compare(CompareArgs),
     /// Samples a profile repeatedly, into one file.
     #[command(
-        after_help = "SIGINT ends it early; the file is written then, too.\n\nExamples:\n  \
+        after_help = "SIGINT ends it early; the file is written in any case.\n\nExamples:\n  \
 latency-tracker profile record --every 5 --duration 10m -o night.json\n  \
 latency-tracker profile record io -e 1 -d 60 -o minute.json --svg minute.svg"
     )]
@@ -74,7 +74,7 @@ pub(crate) struct Source {
 /// Which time.
 #[derive(Debug, Args)]
 pub(crate) struct SpanArgs {
-    /// The last 1, 5 or 15 minutes instead of since the last reset.
+    /// The last 1, 5 or 15 minutes, instead of the time since the last reset.
     #[arg(short, long, value_parser = clap::value_parser!(u8).range(1..=15))]
     pub(crate) minutes: Option<u8>,
     /// The profile that the last reset ended.

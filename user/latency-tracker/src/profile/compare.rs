@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Whether two histograms are of the same distribution: Pearson's chi-squared test of homogeneity.
+//! Tests whether two histograms have the same distribution: Pearson's chi-squared test of homogeneity.
 //!
-//! The test holds as long as no expected count is below 5. So rows are merged with those above
-//! them until that is so; if less than two are left, there is nothing to compare. With many
-//! operations the smallest difference is significant, so the largest difference of the shares is
-//! reported as well: it is what matters to people.
+//! The test is valid if no expected count is below 5, so rows are merged with those above them until
+//! this is true. If fewer than two rows are left, there is no test. With many operations the smallest
+//! difference is significant, so the largest difference of the shares, which shows its size, is reported
+//! as well.
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
@@ -17,7 +17,7 @@ const LEAST: f64 = 5.0;
 /// The result of comparing two histograms.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Comparison {
-    /// How many operations there were in each.
+    /// Number of operations in each profile.
     pub(crate) before: u64,
     pub(crate) after: u64,
     /// The test, if there is enough to test.
@@ -33,7 +33,7 @@ pub(crate) struct Comparison {
 pub(crate) struct Test {
     pub(crate) chi_squared: f64,
     pub(crate) degrees: usize,
-    /// How often chance alone causes as large a difference.
+    /// Probability of a difference this large by chance.
     pub(crate) p: f64,
 }
 
@@ -90,7 +90,7 @@ fn merge(before: &[u64], after: &[u64]) -> Vec<[f64; 2]> {
     merged
 }
 
-/// None with less than two rows.
+/// `None` with fewer than two rows.
 fn test(rows: &[[f64; 2]]) -> Option<Test> {
     let degrees = rows.len().checked_sub(1).filter(|degrees| *degrees > 0)?;
     let sum = |side: usize| rows.iter().map(|row| row[side]).sum::<f64>();
@@ -109,7 +109,7 @@ fn test(rows: &[[f64; 2]]) -> Option<Test> {
     })
 }
 
-/// Where the cumulated shares differ most.
+/// The bound at which the cumulative shares differ most.
 fn moved(low: &[u64], before: &[u64], after: &[u64]) -> Moved {
     let shares = |counts: &[u64]| -> Vec<f64> {
         let all = counts.iter().sum::<u64>() as f64;

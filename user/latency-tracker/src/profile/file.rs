@@ -32,15 +32,15 @@ pub(crate) struct ProfileFile {
     /// The line of the file `version`.
     pub(crate) module: String,
     pub(crate) instance: String,
-    /// Those of the instance, durations in ns.
+    /// Parameters of the instance, durations in ns.
     pub(crate) parameters: serde_json::Map<String, serde_json::Value>,
     /// The shortest delay of each row, ns; a row ends where the next begins, the last one does not.
     pub(crate) low: Vec<u64>,
-    /// In order of time, each beginning where the one before ends.
+    /// In order of time; each sample starts where its predecessor ends.
     pub(crate) samples: Vec<Sample>,
 }
 
-/// What a time gave.
+/// One sample.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// `CLOCK_MONOTONIC` ns.
@@ -53,7 +53,7 @@ pub(crate) struct Sample {
     pub(crate) counts: Counts,
 }
 
-/// By the name of the class, in the order of the table.
+/// Counts by class name, in the order of the table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Counts(pub(crate) Vec<(String, Vec<u64>)>);
 
@@ -89,7 +89,7 @@ impl<'de> Visitor<'de> for CountsVisitor {
 }
 
 impl Sample {
-    /// Of a profile that ends now.
+    /// Makes a sample of a profile that ends now.
     pub(crate) fn of(profile: Profile) -> Self {
         let counts = |class: ClassCounts| (class.name, class.counts);
         Self {
@@ -112,7 +112,7 @@ fn seconds_since_1970() -> u64 {
 }
 
 impl ProfileFile {
-    /// Without samples yet, with the rows of `like`.
+    /// Makes an empty file with the rows of `like`.
     pub(crate) fn new(root: &ProcRoot, name: &str, like: &Profile) -> Result<Self> {
         let uname = nix::sys::utsname::uname().context("uname")?;
         let text = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
@@ -140,7 +140,7 @@ impl ProfileFile {
     fn parse(text: &str) -> Result<Self> {
         let value: Option<serde_json::Value> = serde_json::from_str(text).ok();
         let field = |key| value.as_ref().and_then(|value| value.get(key));
-        // Of a damaged profile the fault is named below.
+        // Errors of a damaged profile are reported below.
         let format = field("format").and_then(serde_json::Value::as_str);
         let damaged =
             value.is_none() && text.trim_start().starts_with('{') && text.contains(FORMAT);

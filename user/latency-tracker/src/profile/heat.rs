@@ -2,10 +2,10 @@
 
 //! A heat map: time to the right, latency upwards, the darker the more operations.
 //!
-//! One panel a class, one column a sample, as wide as it lasted, and one row a power of two. The
-//! colours are on a logarithmic scale, from 1 to the most in any cell, the same for all panels, so
-//! that a single slow operation is seen beside a million fast ones. Each cell has a title, which
-//! browsers show under the pointer.
+//! There is one panel per class, one column per sample, as wide as the sample lasted, and one row per
+//! power of two. The colour scale is logarithmic, from 1 to the largest count of any cell, and the same
+//! for all panels, so that a single slow operation is visible beside a million fast ones. Each cell has
+//! a title, which browsers show under the pointer.
 
 use lt_common::out::thousands;
 use lt_common::shapes::{round, text};
@@ -225,7 +225,7 @@ impl<'a> Panel<'a> {
     }
 }
 
-/// What the colours mean.
+/// Draws the scale of colours.
 fn legend(y: f64, most: u64) -> Group {
     const STEPS: usize = 40;
     const WIDTH: f64 = 200.0;
@@ -266,7 +266,7 @@ fn mix(part: f64) -> String {
     format!("#{:02x}{:02x}{:02x}", r as u8, g as u8, b as u8)
 }
 
-/// What a row holds.
+/// The range of a row.
 fn range(low: &[u64], row: usize) -> String {
     match low.get(row + 1) {
         Some(high) => format!("{} to {}", Nanos(low[row]), Nanos(*high)),

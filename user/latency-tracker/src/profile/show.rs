@@ -113,7 +113,7 @@ mod tests {
             "{lines:#?}"
         );
         assert_eq!(lines.len(), 1 + 1 + 4 + 1);
-        // Without --all, only what has counts, and the sum.
+        // Without --all, only rows with counts, and the sum.
         assert_eq!(super::lines("io", &profile, false).len(), 1 + 1 + 1 + 1);
     }
 

@@ -9,7 +9,7 @@ use super::compare::{Comparison, Moved};
 /// A share has to change by this much to get its own sentence.
 const NOTABLE: f64 = 0.01;
 
-/// What the operations of a class are called.
+/// Name of the operations of a class.
 pub(crate) fn class_name(class: &str) -> &str {
     match class {
         "s_read" => "read calls",
@@ -20,17 +20,17 @@ pub(crate) fn class_name(class: &str) -> &str {
         "s_close" => "close calls",
         "b_read" => "read requests",
         "b_write" => "write requests",
-        // Of a newer module.
+        // A class of a newer module.
         other => other,
     }
 }
 
-/// Whether a difference is more than chance.
+/// Whether a difference is significant.
 pub(crate) fn differs(comparison: &Comparison, significance: f64) -> bool {
     comparison.test.is_some_and(|test| test.p < significance)
 }
 
-/// What moved where.
+/// The largest shift, as a sentence.
 pub(crate) fn sentence(class: &str, comparison: &Comparison, significance: f64) -> String {
     let name = class_name(class);
     let (Some(test), Some(moved)) = (comparison.test, comparison.moved) else {

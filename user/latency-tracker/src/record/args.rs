@@ -14,7 +14,7 @@ use lt_proc::{Nanos, Setting};
 use super::policy::Policy;
 
 const EXAMPLES: &str = "\
-Exit status: 0 no alert came, 1 error, 2 an alert fired.
+Exit status: 0 no alert fired, 1 error, 2 an alert fired.
 
 Examples:
   latency-tracker record slow_disk block threshold=10ms
@@ -22,15 +22,15 @@ Examples:
   latency-tracker record -e 'irq_*' --subbuf-size 4M --post-trigger 100ms \\
       sda_queue block threshold=50ms from=insert dev=sda
 
-With TRACKER, the instance is created for the run and removed at its end.
-Without, it must exist, and stays. A capture is a numbered directory:
+With TRACKER, the instance is created for the run and removed afterwards.
+Without TRACKER, it must exist, and is kept. A capture is a numbered directory:
   trace/           for babeltrace2; with --trace-format ctf-1.8 Trace Compass
   alert.json       the alerts
   evidence.json    what a trace cannot hold: the limits of the late task's
                    cgroups, and their counters before and after the delay
   explanation.txt  why the operations were late, from the trace";
 
-/// Waits for alerts and saves what the kernel did before each: an LTTng flight recorder.
+/// Waits for alerts and saves a trace of what led to each, from an LTTng flight recorder.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct RecordArgs {
@@ -68,7 +68,7 @@ pub(crate) struct RecordArgs {
     /// Remove the oldest capture when the budget is used up, instead of ending.
     #[arg(long)]
     pub(crate) rotate: bool,
-    /// Remove captures that are older than this (30d), whenever one is saved.
+    /// Remove captures older than this (30d) whenever one is saved.
     #[arg(long, value_name = "DURATION", value_parser = some_time)]
     pub(crate) keep_for: Option<Nanos>,
     /// The size of a sub-buffer, a power of two.
@@ -86,7 +86,7 @@ pub(crate) struct RecordArgs {
     /// Leave out the events that show where a thread or a request was held back: migrations, limits, disk queues.
     #[arg(long, conflicts_with = "no_default_events")]
     pub(crate) lean: bool,
-    /// The format of the traces, instead of LTTng's default. Trace Compass reads ctf-1.8, babeltrace2 both from 2.1 on.
+    /// The trace format; by default LTTng's own. Trace Compass reads ctf-1.8; babeltrace2 2.1 and later read both.
     #[arg(long, value_name = "FORMAT")]
     pub(crate) trace_format: Option<Format>,
     /// Write no explanation.txt.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! How many seconds the flight recorder remembers, and how many events a second that costs.
+//! Estimates how many seconds the flight recorder covers, and how many events per second it records.
 //!
 //! buffer = sub-buffers x their size, per CPU; events = buffer / size of one; time = events / rate.
 //! Rate and size are measured: the recorder runs for about a second, then a snapshot shows what was
@@ -21,11 +21,11 @@ use lt_common::out::bytes;
 /// Above this a sample is measured in bytes only.
 const COUNT_UP_TO: u64 = 64 << 20;
 
-/// How many events a sample has.
+/// Number of events in a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Count {
     all: u64,
-    /// Those of them that `--lean` leaves out.
+    /// Number of these events that `--lean` leaves out.
     extra: u64,
 }
 
@@ -34,14 +34,14 @@ struct Count {
 pub(crate) struct Estimate {
     buffers: Buffers,
     cpus: usize,
-    /// Bytes of the busiest CPU and of all.
+    /// Bytes of the busiest CPU, and of all CPUs.
     busiest: u64,
     total: u64,
     /// Events of all CPUs, when they were counted.
     events: Option<Count>,
     /// Whether there are events that `--lean` would leave out.
     has_extra: bool,
-    /// How long the recorder had run.
+    /// How long the recorder had been running.
     sampled: Duration,
 }
 
@@ -146,7 +146,7 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// How many events a trace holds; `None` when it cannot be read.
+/// Number of events in a trace; `None` if it cannot be read.
 fn count(trace: &Path, extra: &[&str]) -> Option<Count> {
     let mut reader = lt_ctf::Reader::open(trace).ok()?;
     let is_extra = |class: &lt_ctf::Class| extra.iter().any(|event| matches(event, &class.name));

@@ -35,7 +35,7 @@ use self::functions::Unknown;
 /// Most late tasks of a capture that are read, the latest first.
 const MOST_TASKS: usize = 64;
 
-/// What is known of the machine, before and between alerts.
+/// Facts about the machine, read before and between alerts.
 #[derive(Debug)]
 pub(crate) struct Collector {
     root: PathBuf,
@@ -48,7 +48,7 @@ pub(crate) struct Collector {
     took: Duration,
 }
 
-/// What was read right after an alert.
+/// Facts read right after an alert.
 #[derive(Debug)]
 pub(crate) struct Seen {
     tasks: Vec<Task>,
@@ -129,7 +129,7 @@ impl Collector {
 
     /// Reads their cgroups once more; all that there is to keep.
     pub(crate) fn finish(&mut self, seen: Seen) -> Evidence {
-        // Of a thread for which a late one has waited.
+        // A thread that a late one waited for.
         let throttled = match self.same_ids {
             true => self.groups.throttled(seen.start),
             false => Vec::new(),

@@ -100,7 +100,7 @@ impl<'a> Armed<'a> {
         left.update(|owned| owned.instance = Some(instance));
     }
 
-    /// As `control` shows it.
+    /// The instance's line in `control`.
     pub(crate) fn line(&self) -> String {
         self.instance.to_string()
     }

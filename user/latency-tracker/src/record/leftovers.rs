@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a killed run has left behind, and how the next one finds it.
+//! Finds and removes what a killed run has left behind.
 //!
 //! A run notes in `/run/latency-tracker/PID.json` what it has set up. The note goes when the run ends.
 //! A note whose process is gone belongs to a run that could not tidy up: the next one does.
@@ -13,7 +13,7 @@ use lt_common::out::note;
 use lt_proc::ProcRoot;
 use serde::{Deserialize, Serialize};
 
-/// What a run has set up.
+/// What a run has set up, noted for the next one.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owned {
     /// When the process started, in clock ticks since boot: a pid comes again, this does not.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 pub(crate) struct Policy {
     /// No two captures closer than this.
     pub(crate) cooldown: Duration,
-    /// In any 24 hours.
+    /// Maximum in any 24 hours.
     pub(crate) max_per_day: Option<usize>,
     /// Then the run ends.
     pub(crate) max_captures: Option<usize>,
@@ -40,7 +40,7 @@ impl fmt::Display for Skip {
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-/// What has been captured so far.
+/// Captures so far.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// Captures of the last 24 hours, the oldest first.
@@ -57,7 +57,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// Whether an alert at `now` is to be captured.
+    /// Whether to capture an alert at `now`.
     pub(crate) fn decide(&mut self, policy: &Policy, now: Instant) -> Result<(), Skip> {
         while self
             .recent
@@ -94,7 +94,7 @@ impl History {
         self.failed += 1;
     }
 
-    /// Whether the run has all its captures.
+    /// Whether the run has reached its number of captures.
     pub(crate) fn complete(&self, policy: &Policy) -> bool {
         policy.max_captures.is_some_and(|max| self.taken >= max)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which disk a directory is on, and how much is free there: what to know when a capture could not be written.
+//! The disk of a directory, and its free space, for errors about captures that could not be written.
 
 use std::fs;
 use std::path::{Path, PathBuf};

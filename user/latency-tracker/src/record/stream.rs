@@ -16,13 +16,13 @@ use lt_proc::{Alert, ProcRoot, StreamLine};
 /// Most alerts of one wake-up, so that a storm cannot keep a capture from being made.
 const MOST: usize = 4096;
 
-/// What one wake-up brought.
+/// The result of one wakeup.
 #[derive(Debug, Default)]
 pub(crate) struct Woken {
     pub(crate) alerts: Vec<Alert>,
     /// Alerts between them, or before or after them, that were overwritten before they were read.
     pub(crate) missed: u64,
-    /// There will be no more: the instance is gone.
+    /// End of the stream: the instance is gone.
     pub(crate) end: bool,
 }
 

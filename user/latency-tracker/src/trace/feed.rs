@@ -19,13 +19,13 @@ use super::kinds::{Kind, kind};
 use super::several::{self, Gap, NEW, SECOND, nanoseconds};
 use super::when::When;
 
-/// How often the clock, and whether somebody wants us to end, are looked at, in events.
+/// The clock and the stop flag are checked once per this many events.
 const OFTEN: u64 = 1 << 16;
 
-/// What a trace told.
+/// The result of reading a trace.
 pub(crate) struct Told {
     pub(crate) model: Model,
-    /// It shows which thread ran.
+    /// Whether the trace shows which thread ran.
     switches: bool,
     events: u64,
     pub(crate) lost: u64,
@@ -106,7 +106,7 @@ impl Told {
         self.caveats().iter().for_each(|caveat| note(caveat));
     }
 
-    /// Of a model that was not read.
+    /// The result for a model that was not read.
     #[cfg(test)]
     pub(crate) fn made(model: Model, lost: u64) -> Self {
         Self {
@@ -134,19 +134,19 @@ impl Told {
     }
 }
 
-/// Who else looks at the events of a trace, while it is read.
+/// Another consumer of the events of a trace while it is read.
 pub(crate) trait Beside {
-    /// The trace is this one.
+    /// Called once, before the first event.
     fn begin(&mut self, reader: &Reader);
-    /// The next event.
+    /// Called with each event.
     fn see(&mut self, event: &lt_ctf::Event<'_>);
 }
 
-/// What the model keeps.
+/// The part of the trace that the model keeps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Keep {
     All,
-    /// What ended before is forgotten.
+    /// Drops what ended before this time.
     Since(When),
     Nothing,
 }
@@ -191,7 +191,7 @@ pub(crate) fn read_beside(
     source.end(builder)
 }
 
-/// Whether it is of a call of `futex` that waited for a lock with priority inheritance, and got it.
+/// Whether the event ends a `futex` call that waited for a lock with priority inheritance and acquired it.
 fn has_locked(alert: &Alert) -> bool {
     let number = |key| {
         let text = alert.fields.text(key)?;
@@ -240,7 +240,7 @@ pub(crate) fn read_within(
             let mut builder = Builder::new();
             builder.limit(limit);
             builder.keep_only(wanted);
-            // What cannot be read has been said.
+            // Unreadable events are reported already.
             let _ = source.reader.seek(i64::MIN);
             let builder = source.pass(builder, interrupted, None)?;
             if let Kept::Nothing(bytes) = builder.kept() {
@@ -256,7 +256,7 @@ pub(crate) fn read_within(
     source.end(builder)
 }
 
-/// What to do about a limit that is too low.
+/// Advice about a limit that is too low.
 fn too_little(limit: usize, needed: usize, or: &str) -> String {
     const MIB: usize = 1 << 20;
     format!(
@@ -271,7 +271,7 @@ struct Source {
     keep: Keep,
     reader: Reader,
     kinds: Vec<Option<Kind>>,
-    /// Of each trace: whether it is of a kernel, which one, and how fast its clock is.
+    /// For each trace: whether it is a kernel's, which kernel, and the frequency of its clock.
     kernels: Vec<bool>,
     releases: Vec<Release>,
     frequencies: Vec<u64>,
@@ -439,7 +439,7 @@ impl Source {
                         });
                     }
                 }
-                // What cannot be read is not worth losing the rest.
+                // An unreadable event is no reason to discard the others.
                 Err(fault) if told.fault.is_none() => told.fault = Some(fault),
                 Err(_) => {}
             }
@@ -479,7 +479,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Of each packet of the trace `compact`, bytes.
+    /// Size of each packet of the trace `compact`, in bytes.
     const PACKET: usize = 16384;
 
     /// The traces of lt-ctf's tests.

@@ -51,7 +51,7 @@ pub(super) struct Operation {
 }
 
 impl Operation {
-    /// What it is for, and whether it has no sectors.
+    /// The operation of a request, and whether it has no sectors.
     fn of(self, event: &lt_ctf::Event<'_>) -> (Purpose, bool) {
         let bits = self.bits.and_then(|bits| match event.unsigned(bits) {
             Some(bits) => Some(of_bits(bits)),
@@ -102,7 +102,7 @@ pub(super) struct Prio {
     base: i32,
 }
 
-/// What an event class is, if it says something of threads or interrupts.
+/// The kind of an event class, if the model uses it.
 pub(super) fn kind(class: &Class) -> Option<Kind> {
     let (system, name) = split(&class.name)?;
     // perf writes `pid` where LTTng writes `tid`.
@@ -177,7 +177,7 @@ pub(super) fn kind(class: &Class) -> Option<Kind> {
             let range = field("sector").zip(field("nr_sector"));
             Kind::Completed(field("dev")?, range, operation)
         }
-        // As LTTng called all ends of system calls before 2.3.
+        // The name of all ends of system calls before LTTng 2.3.
         "exit_syscall" => Kind::Return,
         _ => match call_or_vector(system, name)? {
             Kind::Call(call) if call == "futex" => match (field("op"), field("uaddr")) {
@@ -208,7 +208,7 @@ fn split(name: &str) -> Option<(Option<&str>, &str)> {
     }
 }
 
-/// Those of which there are many: the begin or the end of a system call, or of an interrupt that is none of a device.
+/// Frequent events: start or end of a system call, or of an interrupt that does not come from a device.
 fn call_or_vector(system: Option<&str>, name: &str) -> Option<Kind> {
     let begins = |begins: &[&str]| begins.iter().find_map(|begin| name.strip_prefix(begin));
     let (calls, returns, vectors): (&[_], &[_], _) = match system {
@@ -254,7 +254,7 @@ fn disk_of(bdi: &[u8]) -> Option<Disk> {
 }
 
 impl Kind {
-    /// What it is of, if something else may seem to be a cause without it.
+    /// The class of the event, if without it something else may seem to be the cause.
     pub(super) fn shows(&self) -> Option<Events> {
         Some(match self {
             Self::Completed(..) => Events::Completions,
@@ -272,7 +272,7 @@ impl Kind {
         matches!(self, Self::Ipi(name) if name == "irq_work")
     }
 
-    /// What the event says; `None` if a field has no such value.
+    /// Decodes the event; `None` if a field has an unexpected value.
     pub(super) fn what<'a>(
         &'a self,
         event: &lt_ctf::Event<'a>,
@@ -376,7 +376,7 @@ impl Kind {
             Self::Request(stage, dev, sector, operation) => {
                 let disk = Disk(unsigned(*dev)?);
                 match operation.of(event) {
-                    // What has no sectors has no place, and waits for a flush.
+                    // A request without sectors has no position, and waits for a flush.
                     (_, true) if *stage != Stage::Issued => return None,
                     (Purpose::Flush, true) => What::Flush { disk },
                     _ => What::Request {
@@ -400,7 +400,7 @@ impl Kind {
             Self::Completed(dev, range, operation) => What::Completed {
                 disk: Disk(unsigned(*dev)?),
                 kind: match operation.of(event) {
-                    // Nothing is written, only flushed.
+                    // No data, only a flush.
                     (Purpose::Plain, true) => Purpose::Flush,
                     (kind, _) => kind,
                 },
@@ -503,7 +503,7 @@ mod tests {
         json!({"type": "fixed-length-signed-integer", "length": bits, "byte-order": "little-endian"})
     }
 
-    /// There is no such event in the recorded trace of perf.
+    /// The recorded perf trace has no such event.
     #[test]
     fn the_end_of_a_request_names_its_disk_in_a_trace_of_perf() {
         let text = || json!({"type": "null-terminated-string"});
@@ -552,7 +552,7 @@ mod tests {
         assert_eq!(said("block:block_rq_complete", &fields), Some(true));
         assert_eq!(said("block:block_rq_issue", &fields), Some(true));
         assert_eq!(said("block:block_rq_merge", &fields), None);
-        // Without the number it is of no use.
+        // Useless without the number.
         assert_eq!(said("block:block_rq_complete", &fields[..9]), None);
     }
 

@@ -21,10 +21,10 @@ use lt_model::{Events, Release};
 use super::kinds::{self, Kind};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
-/// What is taken for granted of a trace that does not say which kernel it is of.
+/// The release assumed for a trace that does not name its kernel.
 pub(super) const NEW: Release = Release(6, 0);
 
-/// LTTng says of the traces of programs that they are that.
+/// Whether each trace is a kernel's. LTTng marks user-space traces as such.
 pub(super) fn kernels(reader: &Reader) -> Vec<bool> {
     let is = |t: &Trace| t.schema.environment("domain") != Some("ust");
     reader.traces().iter().map(is).collect()
@@ -115,7 +115,7 @@ pub(super) fn streams(reader: &Reader, kernels: &[bool]) -> Vec<(u32, u64, u64)>
 
 /// Whether every system call is recorded in the traces that have sched_switch.
 pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
-    /// Those that are recorded by name are fewer; with --all, LTTng has a class for each system call of the kernel.
+    /// True with a class for each system call of the kernel, as with --all; recorded by name, there are fewer.
     const ALL_CALLS: usize = 200;
     let is_call =
         |class: &&Class| matches!(kinds::kind(class), Some(Kind::Call(_) | Kind::Futex(..)));
@@ -124,7 +124,7 @@ pub(super) fn has_all_calls(reader: &Reader, kernels: &[bool]) -> bool {
     of_kernel.clone().next().is_some() && of_kernel.all(|(trace, _)| has_all(trace))
 }
 
-/// What is not recorded in all traces that tell who runs.
+/// Events that some trace with sched_switch does not have.
 pub(super) fn missing(reader: &Reader, kernels: &[bool]) -> impl Iterator<Item = Events> {
     let has = |trace: &Trace, events| {
         let mut kinds = trace.schema.classes().filter_map(kinds::kind);
@@ -152,7 +152,7 @@ fn numbers(reader: &Reader, one: &Span, other: &Span) -> Option<[(u64, u64); 2]>
     is_one.then_some([one.numbers?, other.numbers?])
 }
 
-/// Whether two traces have the same events of a processor; the `other` does not begin before.
+/// Whether two traces have the same events of a CPU; `other` does not start earlier.
 fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
     one.trace != other.trace
         && match numbers(reader, one, other) {
@@ -161,7 +161,7 @@ fn is_twice(reader: &Reader, one: &Span, other: &Span) -> bool {
         }
 }
 
-/// Whether nothing is between two traces: the `next` has the packet after the last of the other one.
+/// Whether no packet is missing between two traces: `next` starts with the packet after the last one of this trace.
 fn follows(reader: &Reader, one: &Span, next: &Span) -> bool {
     numbers(reader, one, next).is_some_and(|[one, next]| one.1.checked_add(1) == Some(next.0))
 }
@@ -212,7 +212,7 @@ fn one_machine(trace: &Path, reader: &Reader, kernels: &[bool]) -> Result<()> {
     )
 }
 
-/// What the environment says by one of these names: that of LTTng, or that of perf.
+/// The value of an environment entry, by LTTng's name or by perf's.
 fn environment<'a>(trace: &'a Trace, names: &[&str]) -> Option<&'a str> {
     names.iter().find_map(|name| trace.schema.environment(name))
 }
@@ -249,7 +249,7 @@ mod tests {
 
     use super::*;
 
-    /// Of each packet of the trace `compact`, bytes.
+    /// Size of each packet of the trace `compact`, in bytes.
     const PACKET: usize = 16384;
 
     /// The trace `compact`, whose streams go on in another directory, from these packets on; each is how many of the first
@@ -372,7 +372,7 @@ mod tests {
                 && said[0].ends_with(", and 1 other time"),
             "{said:?}"
         );
-        // As with packets that are missing in a trace.
+        // As if packets of one trace were missing.
         for channel in ["channel_0", "channel_1"] {
             let file = dir.path().join("compact/kernel").join(channel);
             let mut bytes = fs::read(&file).unwrap();

@@ -33,7 +33,7 @@ pub(crate) struct RateArgs {
     /// The kind of event.
     #[arg(short, long, value_enum, default_value_t = Kind::Syscall)]
     pub(crate) kind: Kind,
-    /// The CPU that makes the events. By default the last isolated CPU or, if none is isolated, the last.
+    /// The CPU that generates the events. By default the last isolated CPU or, if none is isolated, the last.
     #[arg(
         short,
         long,
@@ -42,7 +42,7 @@ pub(crate) struct RateArgs {
         hide_default_value = true
     )]
     pub(crate) cpu: Cpus,
-    /// The sub-buffers of each CPU: number and size, powers of two. By default 32x4M; for user space 32x1M.
+    /// Sub-buffers of each CPU: number and size, powers of two. By default 32x4M; for user space 32x1M.
     #[arg(short, long, value_name = "COUNTxSIZE", value_parser = buffers)]
     pub(crate) buffers: Option<Buffers>,
     /// The period of the timer that wakes LTTng's consumer; each value is a mode. By default 200ms, which is LTTng's
@@ -52,7 +52,7 @@ pub(crate) struct RateArgs {
     /// The shortest run. A run lasts up to ten times as long, until the events have filled the buffers twice.
     #[arg(short, long, value_parser = seconds, default_value = "2s")]
     pub(crate) time: Nanos,
-    /// Make this many events in each run instead.
+    /// Generate this many events in each run instead.
     #[arg(long, value_name = "COUNT", value_parser = positive, conflicts_with = "time")]
     pub(crate) events: Option<u64>,
     /// Search until the lossless rate is known to within this percentage.
@@ -67,7 +67,7 @@ pub(crate) struct RateArgs {
     /// Fail if the lossless rate is lower.
     #[arg(long, value_name = "RATE", value_parser = positive, conflicts_with = "rate")]
     pub(crate) min: Option<u64>,
-    /// The SCHED_FIFO priority of the thread that makes the events, 1 to 99; 0 for SCHED_OTHER.
+    /// The SCHED_FIFO priority of the generating thread, 1 to 99; 0 for SCHED_OTHER.
     #[arg(short, long, default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=99))]
     pub(crate) priority: i32,
     /// The directory for LTTng's traces, which are removed after each run.
@@ -81,7 +81,7 @@ pub(crate) struct RateArgs {
     pub(crate) json: bool,
 }
 
-/// The kind of event that is made.
+/// The kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Kind {
     /// A system call, getppid(2), which LTTng records as two events.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn errors_name_what_is_expected() {
         for (words, says) in [
             (&["-b", "4M"][..], "such as 32x4M"),
             (&["-b", "3x4M"], "powers of two"),

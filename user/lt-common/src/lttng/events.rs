@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which kernel events a flight recorder takes by default, and which of them this LTTng has.
+//! The kernel events that a flight recorder records by default, and which of them this LTTng has.
 
 use anyhow::{Result, bail};
 
@@ -124,12 +124,12 @@ impl Known {
     }
 }
 
-/// Whether to expect an event on this architecture.
+/// Whether this architecture has the event.
 pub fn is_expected(event: &str) -> bool {
     cfg!(target_arch = "x86_64") || !event.starts_with("x86_")
 }
 
-/// Whether `name` fits `pattern`, in which `*` stands for anything.
+/// Whether `name` matches `pattern`, in which `*` stands for anything.
 pub fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! A session that writes all it records to disk, and counts what it lost: one channel, whose events are of one process.
+//! A session that writes all events of one process to disk, through one channel, and counts losses.
 
 use std::path::Path;
 use std::time::Duration;
@@ -37,7 +37,7 @@ pub enum Source<'a> {
     User(&'a str),
 }
 
-/// What the tracer says that it lost.
+/// Losses that the tracer reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Told {
     /// Events.
@@ -81,7 +81,7 @@ impl Recording {
         ])
         .output()?;
         lttng(["enable-event", domain, &in_session, &channel, how, event]).output()?;
-        // Of the kernel's two words for it, this is the one that user space has, too.
+        // The kernel has two names for it; user space has only this one.
         let pid = format!("--vpid={}", wanted.pid);
         lttng(["track", domain, &in_session, &pid]).output()?;
         lttng(["start", name]).output()?;
@@ -103,7 +103,7 @@ impl Drop for Recording {
     }
 }
 
-/// What the channels in `lttng --mi xml list SESSION` say.
+/// Counters of the channels in the output of `lttng --mi xml list SESSION`.
 fn told(xml: &str) -> Result<Told> {
     Ok(Told {
         discarded: super::sum_of("discarded_events", xml)?,

@@ -40,12 +40,12 @@ pub enum Part<'a> {
     End,
 }
 
-/// How an integer is best shown.
+/// Preferred display of an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Show {
     /// 2, 8, 10 or 16.
     pub base: u8,
-    /// How many bits it has, 1 to 64.
+    /// Number of bits, 1 to 64.
     pub bits: u32,
 }
 

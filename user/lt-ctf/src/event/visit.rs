@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Tells of a field of any kind, part by part.
+//! Reports a field of any kind, part by part.
 
 use std::borrow::Cow;
 

@@ -20,7 +20,7 @@ use crate::schema::{Choice, Kind, Member, Node, NodeId, Schema};
 const NODES: usize = 1 << 18;
 /// Names are looked up one after the other.
 const MEMBERS: usize = 16 << 10;
-/// How deep fields may nest.
+/// Maximum nesting of fields.
 pub(super) const DEPTH: usize = 64;
 /// Names in all field classes, bytes; aliases multiply them, too.
 pub(super) const NAMES: usize = 64 << 20;

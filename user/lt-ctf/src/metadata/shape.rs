@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Recognizes LTTng's two event headers, and that of traces which babeltrace2 has written. They stand before nearly
-//! every event that is ever read.
+//! Recognizes LTTng's two event headers, and the one that babeltrace2 writes, to decode them fast: almost every event
+//! has one of them.
 
 use crate::bits::Order;
 use crate::schema::{Choice, Fast, Int, Kind, Member, Node, NodeId, Role, Schema, Shape, Slot};
@@ -81,7 +81,7 @@ pub(super) fn fast(schema: &Schema, header: NodeId) -> Option<Fast> {
     })
 }
 
-/// How many fields take a length or a selector from this slot.
+/// Number of fields that take a length or a selector from this slot.
 fn takers(schema: &Schema, slot: Slot) -> usize {
     let source = |node: &Node| match &node.kind {
         Kind::DynamicText { length, .. }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Metadata of CTF 1.8: TSDL, as plain text or in packets. It becomes the fragments that CTF 2 would have for the same
-//! trace, so that what reads a trace knows of one format only.
+//! Metadata of CTF 1.8: TSDL, as plain text or in packets. It is converted to the fragments that CTF 2 has for the same
+//! trace, so that readers handle only one format.
 //!
 //! ```text
 //! packets --unpack--> text --token.rs, parser.rs--> types --lower.rs--> fragments of CTF 2 (JSON)
@@ -42,8 +42,8 @@ fn packets(begin: &[u8]) -> Option<Order> {
     }
 }
 
-/// Whether a file that begins like this is metadata of CTF 1.8. Plain text should begin with a signature, which LTTng from
-/// 2.14 on does not write.
+/// Whether a file that begins like this is metadata of CTF 1.8. Plain text should begin with a signature, which LTTng
+/// from 2.14 on does not write.
 pub(crate) fn is_tsdl(begin: &[u8]) -> bool {
     let text = begin.trim_ascii_start();
     let is_word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
@@ -326,7 +326,7 @@ impl Trace {
 
 fn json_of(value: &Assigned) -> Value {
     match value {
-        // Of the environment, which is shown as text.
+        // An entry of the environment, which is shown as text.
         Assigned::Number(number) => match i64::try_from(*number) {
             Ok(number) => number.into(),
             Err(_) => number.to_string().into(),

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Makes the steps of an event class from its field classes, and says where each field stands.
+//! Makes the steps of an event class from its field classes, and the place of each field.
 //!
-//! While it goes along it knows of the next field: how far behind the last anchor it is, and what its place is modulo
-//! a power of two. So most alignments are distances known beforehand, and no steps.
+//! For each field it tracks the distance from the last anchor, and the position modulo a power of two. So most
+//! alignments are known distances, and need no step.
 
 use crate::schema::{Field, Kind, NodeId, Op, Program, Schema, Scope, Slot, Step};
 
@@ -49,7 +49,7 @@ struct Lower<'a> {
     /// The last anchor, and how far behind it the next field stands, bits.
     anchor: u32,
     delta: u64,
-    /// What is known of the place of the anchor plus delta: it is `residue` modulo `modulus` bits.
+    /// The position of the anchor plus delta is `residue` modulo `modulus` bits.
     modulus: u64,
     residue: u64,
 }

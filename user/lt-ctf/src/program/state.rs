@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is known while a packet is read: the values that lengths and selectors are taken from, the anchors of the
-//! present event, and what headers say.
+//! State while a packet is read: the values that lengths and selectors are taken from, the anchors of the current
+//! event, and the values in headers.
 
 use crate::bits;
 use crate::schema::Role;
 
-/// What is known while a packet is read.
+/// State while a packet is read.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// The values of lengths and selectors.
@@ -17,7 +17,7 @@ pub(crate) struct State {
     pub(crate) fuel: u32,
 }
 
-/// What headers say.
+/// Values in headers.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Roles {
     pub(crate) magic: Option<u64>,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Goes over one field of any kind, node by node: headers, and what no step of a program is made for.
+//! Walks over a field of any kind, node by node: headers, and fields without a step of a program.
 
 use super::state::State;
 use super::window::{Stop, Window, align};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is in memory of a packet, and how plain things are read from it.
+//! The part of a packet that is in memory, and how basic types are read from it.
 
 use crate::bits;
 use crate::schema::Int;

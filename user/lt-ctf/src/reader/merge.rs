@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Which stream is next: the one whose next event is the earliest, and of several at a time the first.
+//! Selects the next stream: the one with the earliest next event, and of several with the same time the first.
 
 /// A heap of the streams that have something: the time of what they have next, and their number. Both are one number,
 /// so that to compare them takes two instructions and no branch, however many streams have the same time.

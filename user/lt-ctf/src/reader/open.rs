@@ -12,14 +12,14 @@ use crate::metadata;
 use crate::stream::{MAGIC, Part, Stream, WINDOW};
 use crate::trace::Trace;
 
-/// How deep below the given directory traces are looked for.
+/// Maximum depth at which traces are searched for.
 const DEPTH: usize = 16;
 /// All windows together, bytes, unless there are more streams than that is enough for, and each gets its least.
 /// They should stay in the cache.
 const WINDOWS: usize = 4 << 20;
 const LEAST: usize = 16 << 10;
 
-/// How to open a trace.
+/// Options for opening a trace.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Options {
     growing: bool,
@@ -35,9 +35,8 @@ impl Options {
 
     /// Opens all traces below `path`, or the one that is there.
     ///
-    /// # Errors
-    /// When there is none, or the metadata of none can be read. Of several, one whose metadata cannot be read is an error of
-    /// [`Reader::next`]; so is a stream that cannot be read.
+    /// # Errors When there is none, or the metadata of none can be read. Of several, one whose metadata cannot be read
+    /// is an error of [`Reader::next`]; so is a stream that cannot be read.
     pub fn open(self, path: &Path) -> Result<Reader> {
         let mut found = Found::default();
         found.look(path, 0)?;
@@ -58,7 +57,7 @@ impl Options {
     }
 }
 
-/// What is below a directory.
+/// The contents of a directory.
 #[derive(Default)]
 struct Found {
     /// The directories of traces, in the order of their names.
@@ -77,7 +76,7 @@ impl Found {
                     let foreign = || Error::metadata(&metadata, 0, metadata::FOREIGN);
                     self.foreign.get_or_insert_with(foreign);
                 }
-                // One that cannot be read is an error later.
+                // An unreadable one is an error later.
                 _ => {
                     self.directories.push(path.to_path_buf());
                     return Ok(());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Stream classes, and their event classes with the fields that are asked for by number.
+//! Stream classes, and their event classes with the fields that are requested by number.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::steps::Program;
 use super::{Int, NodeId};
 use crate::bits::Order;
 
-/// What streams of one kind have in common.
+/// A stream class: the common properties of its streams.
 #[derive(Debug)]
 pub(crate) struct StreamClass {
     pub(crate) id: u64,
@@ -63,7 +63,7 @@ impl Events {
 /// The event headers of LTTng and of babeltrace2, which are worth a way of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fast {
-    /// Of the whole, in bits.
+    /// Alignment of the whole, in bits.
     pub(crate) align: u32,
     pub(crate) order: Order,
     pub(crate) shape: Shape,
@@ -92,18 +92,18 @@ pub(crate) enum Shape {
     Wide,
 }
 
-/// One kind of event.
+/// An event class.
 #[derive(Debug)]
 pub struct Class {
     /// `sched_switch`, `provider:event`, ...
     pub name: String,
     pub(crate) fields: Vec<Field>,
     pub(crate) program: Program,
-    /// Which of the three scopes it has.
+    /// Whether it has each of the three scopes.
     pub(crate) scopes: [bool; 3],
 }
 
-/// Where a field stands.
+/// The scope of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// Context that all events of the stream have (`lttng add-context`).
@@ -117,9 +117,9 @@ pub enum Scope {
 /// A field of an event class: one member of a scope.
 #[derive(Debug)]
 pub struct Field {
-    /// As in the metadata.
+    /// Name in the metadata.
     pub name: String,
-    /// Where it stands.
+    /// Its scope.
     pub scope: Scope,
     pub(crate) node: NodeId,
     /// It begins `delta` bits after this anchor of the event.

@@ -4,7 +4,7 @@
 
 use super::{Int, NodeId, Slot};
 
-/// What goes over a field whose size or place is not known beforehand, or keeps its value.
+/// An operation that skips a field of variable size or place, or stores its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     /// To the next multiple of mask + 1 bits.
@@ -13,19 +13,19 @@ pub(crate) enum Op {
     Keep(Int, Slot),
     /// Bytes up to and with a zero.
     Text,
-    /// As many bytes as the slot says.
+    /// Number of bytes from the slot.
     Bytes(Slot),
-    /// As many elements as the slot says; each takes `stride` bits, the last one `own`.
+    /// Number of elements from the slot; each takes `stride` bits, the last one `own`.
     Array { slot: Slot, stride: u64, own: u64 },
     /// Anything else.
     Node(NodeId),
 }
 
-/// One such field, and what is known of those behind it.
+/// A step over such a field and the fixed-size fields after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) op: Op,
-    /// What follows is found from its end: that is this anchor. Not if 0.
+    /// Anchor set at the end of the field, for the fields after it; 0 for none.
     pub(crate) anchor: u32,
     /// The size of the fields of fixed size that follow, bits.
     pub(crate) skip: u64,

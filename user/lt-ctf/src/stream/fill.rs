@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! How the window gets its bytes.
+//! Fills the window on a packet.
 //!
-//! It is read, not mapped: mapping is unsafe, for the file may shrink (a recording that goes on may well
-//! do that) and then the process dies of SIGBUS; reading 256 KiB costs 20 us, decoding it 200 us or more.
-//! It begins at a multiple of 4096 bytes of its packet, so that alignment within it is alignment within the packet,
-//! and grows only when one single event does not fit.
+//! The file is read, not mapped: if a mapped file shrinks, as it may while it is recorded, the process dies of SIGBUS.
+//! Reading 256 KiB costs 20 us, decoding it 200 us or more. The window begins at a multiple of 4096 bytes of its packet,
+//! so that alignment in the window is alignment in the packet, and grows only if a single event does not fit.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -14,11 +13,11 @@ use super::{PAGE, Stream};
 use crate::error::{Error, Result, What};
 use crate::program::Stop;
 
-/// Room in bytes that one event, or the header of a packet, must fit into.
+/// Maximum size of an event, or of the header of a packet, in bytes.
 const LARGEST: usize = 16 << 20;
 
 impl Stream {
-    /// Gets more of the packet, if that is why it stopped.
+    /// Reads more of the packet if decoding stopped for lack of bytes.
     #[cold]
     pub(super) fn more(&mut self, stop: Stop) -> Result<()> {
         let at = 8 * self.base + self.pos;
@@ -33,7 +32,7 @@ impl Stream {
             );
             return Err(self.fault(at, What::Data(what)));
         }
-        // From the page of this event's begin; twice as large when that is where it begins now.
+        // From the page in which the event begins; if the window begins there already, twice as large.
         let base = at / 8 / PAGE * PAGE;
         let mut size = self.size.max(self.bytes.len());
         if base == self.base {
@@ -51,13 +50,13 @@ impl Stream {
         Ok(())
     }
 
-    /// Whether this bit of the packet is behind its content.
+    /// Whether this bit is beyond the content of the packet.
     pub(super) fn is_beyond(&self, want: u64) -> bool {
         let content = self.packet.content;
         want > content || self.base + self.filled as u64 >= content.div_ceil(8)
     }
 
-    /// Has the window hold `size` bytes of the packet from byte `base` on, or all that there is.
+    /// Fills the window with `size` bytes of the packet from byte `base`, or as many as there are.
     pub(super) fn fill(&mut self, base: u64, size: usize) -> Result<()> {
         let left = self.packet.content.div_ceil(8).saturating_sub(base);
         let size = size.min(usize::try_from(left).unwrap_or(usize::MAX));
@@ -72,7 +71,7 @@ impl Stream {
         self.bytes = bytes;
         let got = got?;
         if got < size {
-            // It has become shorter since.
+            // The file has shrunk.
             let there = base + got as u64;
             return Err(self.fault(
                 8 * base,
@@ -108,7 +107,7 @@ impl Stream {
         Ok(got)
     }
 
-    /// Nothing more will be read: gives the memory and the file back.
+    /// Releases the memory and the file: nothing more will be read.
     pub(super) fn close(&mut self) {
         self.open = None;
         self.bytes = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The headers of events: which class, and when.
+//! The headers of events: class and time.
 
 use crate::bits::{self, Order};
 use crate::program::{FUEL, Roles, State, Stop, Window, align, tick, walk};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where the packets of a stream are, by time, to begin anywhere.
+//! Index of the packets of a stream by time, to start reading anywhere.
 
 use super::{PAGE, Packet, Stream};
 use crate::schema::Schema;
 
-/// Where packets begin, by time: all, or every second, every fourth, ... of a stream with very many.
+/// Starts of packets, by time: all, or every second, fourth, ... of a stream with very many packets.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
     entries: Vec<(i64, (usize, u64))>,
@@ -48,7 +48,7 @@ impl Index {
 pub struct Span {
     /// The number of its trace, as of [`crate::Event::trace`].
     pub trace: usize,
-    /// Which one of its trace it is: the number of its class, and its own, if packets say that.
+    /// The stream in its trace: the number of its class, and its own ID, if packets have one.
     pub stream: (usize, Option<u64>),
     /// The CPU of the stream.
     pub cpu: Option<u32>,
@@ -75,7 +75,7 @@ impl Stream {
             let begin = packet.begin.unwrap_or(walker.cycles);
             let mut end = packet.end.unwrap_or(begin);
             if packet.cut.is_some() {
-                // As far as there are events of it.
+                // Up to its last event.
                 match walker.last(schema) {
                     Some(last) => end = last,
                     None => continue,

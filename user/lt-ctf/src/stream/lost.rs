@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the tracer could not keep: two packets of a stream, one after the other, tell. And what it has kept, but cannot
-//! be read: the rest of a damaged packet.
+//! Losses: events that the tracer discarded, computed from two consecutive packets of a stream, and the unreadable rest
+//! of a damaged packet.
 
 use super::Stream;
 
-/// What was lost.
+/// A kind of loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missing {
     /// Events, after the last one of a packet and before the next packet.
@@ -16,7 +16,7 @@ pub enum Missing {
     Rest,
 }
 
-/// What was lost of a stream.
+/// A loss of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
     /// The stream it was lost from, and its CPU.
@@ -27,7 +27,7 @@ pub struct Lost {
     pub cpu: Option<u32>,
     /// Events, packets, or the rest of one.
     pub what: Missing,
-    /// How many of them.
+    /// Number of lost items.
     pub count: u64,
     /// Between these times: cycles of the trace's clock, as of [`crate::Event::cycles`].
     pub cycles: (u64, u64),
@@ -64,8 +64,8 @@ impl Stream {
         self.discarded = self.before.as_ref().and_then(|before| before.discarded);
     }
 
-    /// How many events were lost at the end of the packet before the present one: by how much its counter exceeds its own
-    /// predecessor's. Before the first packet of a stream nothing was counted.
+    /// How many events were lost at the end of the packet before the present one: by how much its counter exceeds its
+    /// own predecessor's. Before the first packet of a stream nothing was counted.
     fn owed(&self) -> u64 {
         let before = self.before.as_ref();
         let new = before.and_then(|before| before.discarded);

@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Packets: where they are, and what their headers and contexts say of them.
+//! Packets: their places, headers and contexts.
 
 use super::{Part, Stream};
 use crate::error::{Result, What};
 use crate::program::{FUEL, Roles, Stop, Window, align, walk};
 use crate::schema::{Kind, NodeId, Schema};
 
-/// What each packet begins with, if packets have a magic number.
+/// Magic number at the start of each packet, if packets have one.
 pub(crate) const MAGIC: u64 = 0xc1fc_1fc1;
 
-/// Where a packet is and what it says of itself.
+/// Place of a packet, and the contents of its header.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Packet {
-    /// Which file of the stream, and where in it, bytes.
+    /// File of the stream, and offset in it, in bytes.
     pub(crate) part: usize,
     pub(crate) offset: u64,
     /// With what follows the events, bytes; without, bits.
     pub(crate) total: u64,
     pub(crate) content: u64,
-    /// Where the events begin, bits.
+    /// Start of the events, in bits.
     pub(crate) events: u64,
     /// Cycles.
     pub(crate) begin: Option<u64>,
     pub(crate) end: Option<u64>,
     pub(crate) number: Option<u64>,
     pub(crate) discarded: Option<u64>,
-    /// The file ends before this packet does, which has this many bytes by its own account. The sizes above are of what is
-    /// there.
+    /// The file ends before this packet does, which has this many bytes by its own account. The sizes above are of what
+    /// is there.
     pub(crate) cut: Option<u64>,
 }
 
@@ -49,7 +49,7 @@ impl Stream {
                 self.at.1 = self.packet.offset + self.packet.total;
                 return Ok(true);
             }
-            // What follows in this file cannot be found.
+            // Later packets in this file cannot be found.
             self.packet = Packet::default();
             self.at = (self.at.0 + 1, 0);
             opened?;
@@ -208,7 +208,7 @@ impl Stream {
             pos = walk(schema, window, context, pos, &mut self.state)?;
             self.cpu = cpu(schema, window, context, context_at).or(self.cpu);
         }
-        // What takes no room may still be aligned to beyond the end.
+        // An empty field may still be aligned to beyond the end.
         let pos = window.after(pos, 0)?;
         self.context_at = context_at;
         self.context.clear();

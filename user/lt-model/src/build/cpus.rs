@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What each processor does at the moment, and has done.
+//! The current and past activity of each processor.
 
 use super::Detail;
 use super::limits::Looked;
@@ -45,9 +45,9 @@ pub(super) struct Cpu {
     current: Option<Option<ThreadId>>,
     /// From when on its events are recorded, without a gap.
     pub(super) known_since: Option<u64>,
-    /// What it was interrupted for, the innermost last.
+    /// Nested interrupts, the innermost last.
     pub(super) contexts: Vec<Context>,
-    /// What has ended here last, and when.
+    /// The interrupt that ended last here, and when.
     pub(super) tail: Option<(Context, u64)>,
     /// The softirqs that its thread has raised itself, as bits.
     pub(super) raised: u32,
@@ -65,9 +65,9 @@ pub(super) struct Cpu {
     pub(super) softirqs_until: u64,
     /// The function of a timer that runs now.
     pub(super) expiring: Option<Function>,
-    /// What shows why threads wait for it.
+    /// Signs of why threads wait for this processor.
     pub(super) looked: Looked,
-    /// What it does, and since when.
+    /// Current use, and its start.
     used: Option<Use>,
     since: u64,
     tiles: Tiles,
@@ -80,10 +80,10 @@ pub(super) struct Cpus {
     pub(super) policy: Policy,
 }
 
-/// What is kept of all.
+/// All processors.
 #[derive(Debug, Default)]
 pub(super) struct Policy {
-    /// What ends here or before is not.
+    /// Activity that ended at this time or before is dropped.
     pub(super) keep: u64,
     pub(super) detail: Detail,
     /// Nothing more is: only how much it would be.
@@ -108,12 +108,12 @@ impl Cpus {
         self.all.get(cpu as usize)
     }
 
-    /// One that was reached.
+    /// The processor `cpu`, which was seen before.
     pub(super) fn at(&mut self, cpu: u32) -> &mut Cpu {
         &mut self.all[cpu as usize]
     }
 
-    /// That one has another thread, or none, or one that is not known.
+    /// Changes the current thread of `cpu`: to another one, to none, or to an unknown one.
     pub(super) fn go(&mut self, cpu: u32, time: u64, current: Option<Option<ThreadId>>) {
         let at = self.at(cpu);
         at.current = current;
@@ -124,7 +124,7 @@ impl Cpus {
         self.note(cpu, time);
     }
 
-    /// That one has run this thread, or been idle, since then, where nothing else is known of it.
+    /// Notes that `cpu` has run this thread, or been idle, since then, where its activity is unknown.
     pub(super) fn ran(&mut self, cpu: u32, thread: Option<ThreadId>, since: u64) {
         let policy = &mut self.policy;
         let at = &mut self.all[cpu as usize];
@@ -140,7 +140,7 @@ impl Cpus {
         at.tiles.replace_since(since, unknown, used);
     }
 
-    /// What that one does may have changed.
+    /// Updates the use of `cpu`, which may have changed.
     pub(super) fn note(&mut self, cpu: u32, time: u64) {
         self.all[cpu as usize].note(cpu, time, &mut self.policy);
     }
@@ -182,13 +182,13 @@ impl Cpu {
         self.current.flatten()
     }
 
-    /// What the thread waits for: the innermost context, unless all are its own work.
+    /// The innermost context that interrupts the thread; none if all are its own work.
     pub(super) fn above(&self) -> Option<Context> {
         let own = |c: &&Context| !matches!(c, Context::Softirq { own: true, .. });
         self.contexts.iter().rfind(own).copied()
     }
 
-    /// What has just ended here.
+    /// The interrupt that has just ended here.
     pub(super) fn tail(&self, time: u64) -> Option<Context> {
         let (context, end) = self.tail?;
         (time.saturating_sub(end) <= TAIL).then_some(context)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Where events are missing, of each processor and of any.
+//! Times without events, of each processor and of any processor.
 
 use crate::state::Unrecorded;
 
@@ -70,7 +70,7 @@ impl Gaps {
         }
     }
 
-    /// What they take.
+    /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         // A vector may have room for twice as many, and for four.
         self.stored * 2 * size_of::<Gap>() + self.of.len() * 128 + self.absent.len() * 16

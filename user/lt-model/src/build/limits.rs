@@ -17,7 +17,7 @@ use crate::ids::ThreadId;
 use crate::limits::{Function, Runtime, Sign};
 use crate::state::State;
 
-/// What a CPU was seen to do, since the last gap.
+/// Observed activity of a CPU since the last gap.
 #[derive(Debug, Default)]
 pub(super) struct Looked {
     /// When it has entered idle for the last time, and has left it before and after that.
@@ -111,11 +111,11 @@ impl Looked {
     }
 }
 
-/// What else is known when a wait for a CPU ends.
+/// Further facts at the end of a wait for a CPU.
 struct Found {
     /// The CPU was idle until now.
     was_idle: bool,
-    /// Of such timers.
+    /// Expiries of such timers.
     expired: Expired,
 }
 

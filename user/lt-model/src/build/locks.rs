@@ -33,7 +33,7 @@ impl Builder {
         let known = known.and_then(|all| all.iter().find(is_in)).copied();
         let task = self.tasks.of(thread);
         if let (None, Some((begin, _)), false) = (task.futex, known, self.futexes) {
-            // Of shared ones no address is compared.
+            // Addresses of shared futexes are not compared.
             return Some(Futex::new(Operation::Lock, 0, 0, begin.max(task.handed_at)));
         }
         task.futex

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The requests of disks that are under way, by their first sector.
+//! Disk requests in flight, by their first sector.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ use crate::request::{Kind, Request};
 /// More are not under way; some have ended without an event.
 const MOST: usize = 16 << 10;
 
-/// One that is under way.
+/// A request in flight.
 #[derive(Debug, Clone, Copy)]
 struct Held {
     disk: Disk,
@@ -42,7 +42,7 @@ impl Held {
 
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// Of each sector, one for each disk. Those of a partition have the sectors of its disk.
+    /// Requests by first sector, one per disk. Requests of a partition have sectors of its disk.
     held: BTreeMap<u64, Vec<Held>>,
     len: usize,
     flushes: HashMap<Disk, Flushes>,
@@ -64,7 +64,7 @@ impl Requests {
         self.len = 0;
     }
 
-    /// What they can take, bytes.
+    /// Maximum memory, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.len * 2 * (size_of::<Held>() + size_of::<Vec<Held>>() + size_of::<u64>())
             + self.flushes.len() * 2 * size_of::<(Disk, Flushes)>()
@@ -82,7 +82,7 @@ impl Requests {
         let held = self.at(disk, sector, stage == Stage::Issued);
         match stage {
             Stage::Queued => {
-                // One of before has ended unseen, unless it has come from a stacked device just now.
+                // The older request has ended unseen, unless it has just come from a stacked device.
                 if held.queued.is_some() {
                     *held = Held::new(disk);
                 }
@@ -132,7 +132,7 @@ impl Requests {
         Some(request(Held::new(disk), issued, Kind::Flush))
     }
 
-    /// One is done; `None` if it is not known when it was issued.
+    /// Completes a request; `None` if its issue was not seen.
     pub(super) fn complete(
         &mut self,
         disk: Disk,
@@ -162,7 +162,7 @@ impl Requests {
         }
         let mut held = held?;
         if !is_of_one {
-            // Where the first part was is not where the others were.
+            // The history of the first part is not that of the others.
             held = Held {
                 issued: held.issued,
                 ..Held::new(disk)
@@ -196,7 +196,7 @@ impl Requests {
     }
 }
 
-/// One that is done.
+/// Makes the record of a completed request.
 fn request(held: Held, issued: u64, kind: Kind) -> Request {
     Request {
         disk: held.disk,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What each thread does at the moment, and has done.
+//! The current and past activity of each thread.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::tiles::{Kinds, push, with_room};
 /// A thread at the moment.
 #[derive(Debug)]
 pub(super) struct Task {
-    /// What it does, and since when.
+    /// Current state, and its start.
     pub(super) state: State,
     since: u64,
     /// The processor on which it runs, ran last, or is to run.
@@ -38,7 +38,7 @@ pub(super) struct Task {
     pub(super) throttles: Option<u64>,
     /// The system call that it is in.
     pub(super) call: Option<Name>,
-    /// What it does in a call of `futex`, with a lock that has priority inheritance.
+    /// Its `futex` call on a lock with priority inheritance.
     pub(super) futex: Option<Futex>,
     /// When an owner has handed such a lock on to it.
     pub(super) handed_at: u64,
@@ -78,13 +78,13 @@ pub(super) struct Tasks {
     pub(super) threads: Vec<Thread>,
     now: Vec<Task>,
     by_tid: HashMap<i32, ThreadId>,
-    /// Where the last thread of a number ended.
+    /// Time at which the last thread with a number ended.
     ended: HashMap<i32, u64>,
-    /// Where the events begin, and so all that is not born later.
+    /// Start of the events, and of all threads that were not created later.
     pub(super) start: u64,
-    /// What ends here or before is not kept.
+    /// Intervals that ended at this time or before are dropped.
     pub(super) keep: u64,
-    /// Where what a thread did that waited for a processor is not known.
+    /// Times at which the state of threads that waited for a processor is unknown.
     pub(super) gaps: Gaps,
     /// The processors on which threads of these numbers may run, if these are not all.
     pub(super) affine: HashMap<i32, Arc<[u32]>>,
@@ -155,12 +155,12 @@ impl Tasks {
         id
     }
 
-    /// One that was found.
+    /// The task of `thread`.
     pub(super) fn of(&mut self, thread: ThreadId) -> &mut Task {
         &mut self.now[thread.0 as usize]
     }
 
-    /// It has another name from that time on.
+    /// Sets the name of a thread from that time on.
     pub(super) fn rename(&mut self, id: ThreadId, time: u64, name: Name) {
         let Some(thread) = self.threads.get_mut(id.0 as usize) else {
             return;
@@ -238,7 +238,7 @@ impl Tasks {
         Some(id)
     }
 
-    /// What it does is not known any more, if it is still there that it ran: it may have been seen elsewhere since.
+    /// Makes its state unknown if it was last seen to run there, and not elsewhere since.
     pub(super) fn forget_on(
         &mut self,
         thread: Option<ThreadId>,
@@ -423,7 +423,7 @@ impl Tasks {
             }
         };
         let kind = self.kinds.number(doing);
-        // What came between took no time.
+        // The states in between took no time.
         if !ends && all.extend(end, kind, waker) {
             return;
         }
@@ -445,7 +445,7 @@ impl Tasks {
             let mut ended = false;
             for (begin, end, kind, waker) in thread.intervals.packed() {
                 let kind = self.kinds.number(only_waits(doing[kind as usize]));
-                // One that a waking has ended is not one with what comes after it, whatever that is.
+                // An interval that a waking has ended is not merged with the next one.
                 if std::mem::replace(&mut ended, waker.is_some())
                     || !packed.extend(end, kind, waker)
                 {
@@ -479,7 +479,7 @@ impl Tasks {
         }
     }
 
-    /// What it takes.
+    /// Memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         // Beside the vectors' elements: those of the hash tables, and room in the vectors of a thread.
         const MORE: usize = 192;
@@ -493,7 +493,7 @@ impl Tasks {
     }
 }
 
-/// What is left of it when only waits are kept.
+/// The state to keep when only waits are kept.
 fn only_waits((state, cpu): Doing) -> Doing {
     match state {
         State::Unknown(why) => (State::Unknown(why), None),

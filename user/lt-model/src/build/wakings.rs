@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Who wakes whom, and on which runqueue a thread is put then.
+//! The waker of each waking, and the runqueue of the wakee.
 
 use super::Builder;
 use crate::context::{Context, Helper, Raiser, Vector, Waker, is_left_to, is_of_softirqs};
@@ -32,7 +32,7 @@ impl Builder {
         }
     }
 
-    /// What has just ended on that processor and may have left something to a thread of that name.
+    /// The interrupt that has just ended on that processor and may have left work to a thread of that name.
     fn tail(&mut self, time: u64, cpu: u32, whom: &[u8]) -> Option<Context> {
         // After the interrupt there may have been softirqs, which leave something to these threads, too.
         if self.missing.has(Events::Softirqs) && is_of_softirqs(whom) {
@@ -42,7 +42,7 @@ impl Builder {
         is_left_to(whom, tail).then_some(tail)
     }
 
-    /// Who wakes a thread of that name on this processor now; none if it is of no interest.
+    /// The waker of a thread of that name on this processor now; none if it does not matter.
     pub(super) fn waker(
         &mut self,
         time: u64,
@@ -59,7 +59,7 @@ impl Builder {
             cpu,
             thread: at.thread(),
             context: match at.contexts[..] {
-                // That softirq runs the timer, in a thread: on PREEMPT_RT.
+                // On PREEMPT_RT a thread runs the timer, in this softirq.
                 [.., softirq, Context::Timer] if softirq.is_own(Vector::HRTIMER) => Some(softirq),
                 // A handler may be called in another interrupt, which is not over yet.
                 _ if whom.starts_with(b"irq/") && tail.is_some() => tail,
@@ -227,7 +227,7 @@ impl Builder {
         self.named(thread, name);
         if let Some(thread) = thread.filter(|_| from != to) {
             if self.tasks.of(thread).is_queued() {
-                // What has let it go on may move it at once.
+                // The end of the limit may migrate it at once.
                 self.note_sign(time, from, thread);
             }
             self.tasks.moved(thread, time, from, to, self.wakeups);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What is known beside the events: from counters of the kernel, and from stacks.
+//! Facts that are not in the events: from counters of the kernel, and from stacks.
 
 use crate::{Interval, ThreadId};
 
@@ -20,13 +20,13 @@ pub enum Quota {
 /// For what a thread slept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slept {
-    /// What it waited for.
+    /// The cause of the wait.
     pub leaf: Leaf,
     /// The thread that ended the sleep is not what it waited for.
     pub alone: bool,
 }
 
-/// Who knows something beside the events.
+/// A source of facts that are not in the events.
 pub trait Beside {
     /// Whether a quota held the thread back in that wait for a CPU, of which the events show what a quota makes of it.
     fn quota(&self, thread: ThreadId, wait: &Interval) -> Quota;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Why time passes: what a thread does, or what it waits for.
+//! Causes of delay: what a thread does, or what it waits for.
 
 use crate::{
     Context, Disk, Events, Handler, Interval, Kind, Model, Name, Raiser, Runtime, Sleep, State,
@@ -36,7 +36,7 @@ pub enum Cause {
     Unknown(Unrecorded),
 }
 
-/// What keeps a runnable thread from running.
+/// A limit that keeps a runnable thread from running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Limit {
     /// The quota (`cpu.max`) of a cgroup: see [`super::Quota::Proved`].
@@ -45,7 +45,7 @@ pub enum Limit {
     Deadline(Runtime),
 }
 
-/// Where a request is before a disk gets it.
+/// A stage of a request before the disk has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Place {
     /// Not submitted: a cgroup's limit (io.max) holds it back, or it is for another thread to submit it.
@@ -62,7 +62,7 @@ pub enum Place {
     Unrecorded,
 }
 
-/// What is not a thread.
+/// The end of a chain of waits: a cause that is not a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Leaf {
     /// A timer.
@@ -156,7 +156,7 @@ impl Cause {
         )
     }
 
-    /// What an interval of a thread is when its waker is not followed.
+    /// The cause of an interval of a thread, without following its waker.
     #[must_use]
     pub fn of(model: &Model, interval: &Interval) -> Self {
         let State::Blocked(sleep, call) = interval.state else {
@@ -169,7 +169,7 @@ impl Cause {
             {
                 Self::For(Leaf::Disk(Some(disk)), call)
             }
-            // That a timer ends this sleep is not why it was.
+            // A timer ends this sleep, but is not its cause.
             Some((None, Some(_))) | None if let Sleep::Dirty(disk) = sleep => {
                 Self::For(Leaf::Dirty(disk), call)
             }
@@ -180,7 +180,7 @@ impl Cause {
     }
 }
 
-/// What ended a sleep. A timer that is not the thread's own may have ended it for another reason, whose events are missing.
+/// What ended a sleep. A foreign timer may have ended it for another reason, whose events are missing.
 fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> Leaf {
     let leaf = context.into();
     if leaf != Leaf::Timer {
@@ -188,7 +188,7 @@ fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> 
     }
     let own = interval.waker.is_some_and(|w| model.is_timeout(w));
     let disk = !model.has(Events::Completions) && !own;
-    // That pause is uninterruptible, and ends as any other.
+    // This pause is an uninterruptible sleep, and ends like any other.
     let pauses = !matches!(sleep, Sleep::Interruptible | Sleep::Idle);
     let dirty = !model.has(Events::Dirty) && pauses;
     match disk || dirty {
@@ -197,7 +197,7 @@ fn ended(model: &Model, interval: &Interval, sleep: Sleep, context: Context) -> 
     }
 }
 
-/// What a thread does when it does not wait for anybody.
+/// The cause of a state that is no wait for another thread.
 pub(crate) fn plain(state: State) -> Cause {
     match state {
         State::Running(call) => Cause::Running(call),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What a path is made of: its pieces by thread and cause, summed up.
+//! Sums up the pieces of a path by thread and cause.
 
 use std::collections::HashMap;
 
@@ -12,9 +12,9 @@ use super::path::Piece;
 /// The pieces of a path that are of one thread, for one cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sum {
-    /// Whose time it is.
+    /// The thread.
     pub thread: ThreadId,
-    /// What it did.
+    /// The cause.
     pub cause: Cause,
     /// How long in all, ns.
     pub time: u64,
@@ -47,7 +47,7 @@ pub fn causes(pieces: &[Piece]) -> Vec<Sum> {
         sum.count += 1;
         sum.longest = sum.longest.max(took);
     }
-    // Those of the same time stay in the order of the path.
+    // Stable: equal times stay in the order of the path.
     sums.sort_by_key(|sum| std::cmp::Reverse(sum.time));
     sums
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The critical path of a thread: what would have had to be faster.
+//! The critical path of a thread: the activity that would have had to be faster.
 //!
 //! ```text
 //! thread 7   |running|  blocked, woken by 8      |waiting|running
@@ -10,12 +10,12 @@
 //! ```
 //!
 //! While the thread runs, is interrupted or waits for a processor, the path is the thread itself. While it is blocked,
-//! it is what its waker did in that time; and while that was blocked, too, what woke that, within the same time. A wait
-//! that a timer, a device or the network ended is a leaf.
+//! the path is the activity of its waker in that time; while the waker was blocked, too, that of the waker's waker, and
+//! so on. A wait that a timer, a device or the network ended is a leaf.
 //!
-//! So the pieces tile the time that was asked for, and a piece on another thread lies inside the wait that it explains:
-//! what a waker did before somebody waited for it is nobody's delay. A thread that is blocked cannot be waited for by
-//! those that it waits for; so nobody comes twice in a chain, which is why there is an end.
+//! So the pieces tile the requested time, and a piece on another thread lies inside the wait that it explains: what a
+//! waker did before another thread waited for it delays no thread. A blocked thread cannot be waited for by the threads
+//! that it waits for, so no thread is twice in a chain, and the recursion ends.
 
 use crate::{
     Context, Handler, Helper, Interval, Kind, Model, Name, Raiser, Request, Sleep, State, ThreadId,
@@ -36,9 +36,9 @@ pub struct Piece {
     pub begin: u64,
     /// To here.
     pub end: u64,
-    /// Whose time it is.
+    /// The thread.
     pub thread: ThreadId,
-    /// What it did.
+    /// The cause.
     pub cause: Cause,
     /// The processor on which it ran, or for which it waited.
     pub cpu: Option<u32>,
@@ -55,9 +55,9 @@ pub struct Wait {
     pub begin: u64,
     /// To here.
     pub end: u64,
-    /// Who waited, or was not there yet.
+    /// The thread that waited, or did not exist yet.
     pub thread: ThreadId,
-    /// Who ended it.
+    /// The waker that ended it.
     pub waker: WakerId,
     /// The thread of the pieces in it, if they are not its own: of a timer or a device there are none.
     pub by: Option<ThreadId>,
@@ -69,7 +69,7 @@ pub fn path(model: &Model, thread: ThreadId, from: u64, to: u64) -> Vec<Piece> {
     walk(model, &Nothing, thread, from, to).pieces
 }
 
-/// The same, with what is known beside the events.
+/// The critical path, using facts that are not in the events.
 #[must_use]
 pub fn path_beside(
     model: &Model,
@@ -112,7 +112,7 @@ pub fn wanted(model: &Model, thread: ThreadId, from: u64, to: u64) -> Wanted {
             wanted.processor(cpu, piece.begin, piece.end);
         }
     }
-    // Who ended a wait is told at its end, which may be later than what was asked for.
+    // A waker is recorded at the end of its wait, which may be after the requested time.
     for (thread, begin, end) in walk.cut {
         wanted.thread(thread, begin, end);
     }
@@ -142,7 +142,7 @@ pub fn handled(model: &Model, thread: ThreadId, end: u64) -> Option<Vec<Piece>> 
                 depth: 1,
                 inside,
             }),
-            // What it was woken for before that is another timer.
+            // Before that it was woken for another timer.
             State::Blocked(..) | State::Unknown(_) => waits.clear(),
             State::Running(_) | State::Interrupted(_) => {}
         }
@@ -183,7 +183,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// What this thread did in that time; for whom, if that was left to it.
+    /// Adds what this thread did in that time, on behalf of `left_by` if that left it the work.
     fn thread(&mut self, id: ThreadId, inside: (u64, u64), left_by: Option<Leaf>) {
         let (from, to) = inside;
         self.chain.push(id);
@@ -205,7 +205,7 @@ impl Walk<'_> {
         self.chain.pop();
     }
 
-    /// What a thread does that is awake: it gets on, or spins until the owner of a lock hands that on.
+    /// Adds the time of an awake thread: it makes progress, or spins until the owner hands over a lock.
     fn spins(&mut self, id: ThreadId, interval: &Interval, part: (u64, u64), inside: (u64, u64)) {
         let own = |walk: &mut Self, part: (u64, u64)| match interval.state {
             State::Preempted => walk.runnable(id, interval, part, inside),
@@ -290,7 +290,7 @@ impl Walk<'_> {
         }
         match waker.map(|(number, waker)| (number, waker, waker.by())) {
             Some((number, waker, Some(by))) if self.may_follow(by) => {
-                // What the waker did until it woke it, also if that is later than what was asked for.
+                // What the waker did until the wakeup, even if that is after the requested time.
                 let acted = waker.time.clamp(part.0, part.1);
                 let follows = part.0 < acted;
                 self.ended(id, part, number, follows.then_some(by));
@@ -304,7 +304,7 @@ impl Walk<'_> {
                 let mut cause = Cause::of(self.model, interval);
                 let request = interval.waker.and_then(|w| self.model.request(w));
                 cause = self.of_others(id, interval, request, cause);
-                // What happened to be the last before ksoftirqd was woken is not what it was woken for.
+                // The last event before the wakeup of ksoftirqd need not be the reason for it.
                 if let (Some(left), Cause::For(leaf, call)) = (left_by, cause)
                     && (is_of_softirq(leaf) || self.model.is_of_softirqs(id))
                 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Why a runnable thread did not run, as far as the events show more than for which CPU it waited.
+//! Why a runnable thread did not run, if the events show more than the CPU that it waited for.
 
 use crate::{Interval, Model, Sign, ThreadId, Use};
 

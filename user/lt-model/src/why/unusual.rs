@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What worked more than usual in some time: who used the processors then, compared with the rest of the trace.
+//! Finds threads and interrupts that used the processors more in some time than in the rest of the trace.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use crate::{Model, Stretch, ThreadId, Use};
 
 use super::cause::Leaf;
 
-/// Who uses a processor.
+/// A user of a processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Worker {
     /// A thread.
@@ -20,7 +20,7 @@ pub enum Worker {
 /// How much of the processors' time it used.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Working {
-    /// Who.
+    /// The user.
     pub who: Worker,
     /// In the time that was asked for: 1.0 is one processor all the time.
     pub then: f64,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! Who had a processor, and which thread had a number.
+//! The users of a processor, and the thread that had a number.
 
 use crate::{Model, ThreadId, Use};
 
@@ -19,7 +19,7 @@ pub fn instead(model: &Model, piece: &Piece) -> Option<(Use, u64)> {
         .copied()
 }
 
-/// What a processor did between two times, and for how long each, ns; what took the longest comes first.
+/// The activity of a processor between two times, with the time of each use in ns, the longest first.
 #[must_use]
 pub fn used(model: &Model, cpu: u32, from: u64, to: u64) -> Vec<(Use, u64)> {
     let mut sums: Vec<(Use, u64)> = Vec::new();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One event of a trace: when, where, what, and its fields by name.
+//! An event of a trace: time, CPU, name, and fields by name.
 
 use std::fmt;
 

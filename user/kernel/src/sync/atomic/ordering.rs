@@ -18,15 +18,15 @@ pub struct Full;
 
 /// Any ordering.
 pub trait Ordering: sealed::Sealed {
-    /// What it is mapped to in a read-modify-write operation; see [`super`].
+    /// The ordering of a read-modify-write operation that it maps to; see [`super`].
     #[doc(hidden)]
     const NATIVE: Native;
 }
 
-/// What a load can have.
+/// Orderings of a load.
 pub trait AcquireOrRelaxed: Ordering {}
 
-/// What a store can have.
+/// Orderings of a store.
 pub trait ReleaseOrRelaxed: Ordering {}
 
 mod sealed {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `check --config`: what `apply` would say of configuration files. Nothing is started.
+//! `check --config`: validates configuration files as `apply` does. Nothing is started.
 
 use std::path::PathBuf;
 

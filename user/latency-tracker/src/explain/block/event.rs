@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! One event of a trace as the explanation of a block request wants it: its fields by name, as text.
+//! An event of a trace for the explanation of a block request, with its fields as text by name.
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

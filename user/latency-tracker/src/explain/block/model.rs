@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From the events of a trace to what happened to the late request.
+//! Reconstructs what happened to the late request from the events of a trace.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,13 +48,13 @@ pub(crate) struct DeviceQueue {
     pub(crate) issued: usize,
     pub(crate) completed: usize,
     pub(crate) overtakers: Vec<Overtaker>,
-    /// How long the device took for the others that ended meanwhile, ns.
+    /// Device times of other requests that ended meanwhile, ns.
     pub(crate) others: Option<Took>,
-    /// The same of those that ended before or were issued after, for comparison.
+    /// Device times of requests that ended before or were issued after, for comparison.
     pub(crate) otherwise: Option<Took>,
 }
 
-/// How long the device took for some requests, ns.
+/// Statistics of device times, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Took {
     pub(crate) count: usize,
@@ -75,7 +75,7 @@ impl Took {
     }
 }
 
-/// What the trace says about one alert.
+/// What the trace shows about one alert.
 #[derive(Debug, Clone)]
 pub(crate) struct Explanation {
     pub(crate) alert: Alert,
@@ -87,7 +87,7 @@ pub(crate) struct Explanation {
     pub(crate) gap: Option<Unrecorded>,
     /// The CPU that issued it, and how long each task ran there meanwhile, the longest first.
     pub(crate) ran: Option<(u32, Vec<(Task, u64)>)>,
-    /// How far the trace reaches back before the alert, on the CPU that reaches least, ns.
+    /// How far the trace reaches back before the alert, on the CPU with the shortest history, ns.
     pub(crate) covered: u64,
     /// Events the tracer had to drop.
     pub(crate) discarded: u64,
@@ -197,7 +197,7 @@ impl Explainer {
         Explanation {
             request: request.cloned(),
             gap: steps.and_then(|(_, issued, completed)| {
-                // One that ended in a gap never seems to leave the device.
+                // A request that ended in a gap never seems to leave the device.
                 let seems_busy = queue
                     .as_ref()
                     .is_some_and(|q| q.at_issue > 0 && q.completed == 0);

@@ -37,7 +37,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// How long the device had it, ns.
+    /// Time at the device, ns.
     pub(crate) fn at_device_for(&self) -> Option<u64> {
         let (issued, completed) = (self.issued.as_ref()?, self.completed.as_ref()?);
         completed.time.checked_sub(issued.time)
@@ -132,7 +132,7 @@ impl Requests {
             self.all[i].at = self.all[i].at.saturating_add(sectors);
             self.all[i].left -= sectors;
         } else if sectors > 0 {
-            // It was on its way when the trace begins.
+            // In flight when the trace begins.
             let i = self.add(Request {
                 completed: Some(step),
                 ..new()
@@ -151,7 +151,7 @@ impl Requests {
         self.live.iter().copied().find(|i| fits(&self.all[*i]))
     }
 
-    /// How many requests the device holds, at any time.
+    /// Number of requests at the device, over time.
     pub(crate) fn depths(&self) -> Depths {
         let mut depths = Depths::default();
         for request in &self.all {
@@ -181,7 +181,7 @@ pub(crate) struct Depths {
 }
 
 impl Depths {
-    /// How many requests the device held at `time`, that instant's own changes included.
+    /// Number of requests at the device at `time`, including changes at that instant.
     pub(crate) fn at(&self, time: u64) -> usize {
         let until = |times: &[u64]| times.partition_point(|t| *t <= time);
         until(&self.begun) - until(&self.ended)

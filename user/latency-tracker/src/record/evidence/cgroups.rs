@@ -85,7 +85,7 @@ impl Groups {
         groups
     }
 
-    /// Whether there are more.
+    /// Whether there are more cgroups than are read.
     pub(super) fn is_cut(&self) -> bool {
         self.is_cut
     }
@@ -94,7 +94,7 @@ impl Groups {
         self.known.len()
     }
 
-    /// How many of them have a limit.
+    /// Number of cgroups with a limit.
     pub(super) fn limited(&self) -> usize {
         self.known
             .values()
@@ -299,7 +299,7 @@ fn counters(directory: &Path) -> Counters {
     counters
 }
 
-/// Only for how long it was frozen: one file.
+/// Reads one file: how long the cgroup was frozen.
 fn freezer(directory: &Path) -> Counters {
     Counters {
         begin: now(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What block devices are called: a trace has only their numbers.
+//! Names of block devices: a trace has only their numbers.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,7 +25,7 @@ impl Disks {
         }
     }
 
-    /// Those with a name.
+    /// The devices with a name.
     pub(super) fn evidence(&self) -> Vec<Disk> {
         let disk = |(&(major, minor), name): (&(u32, u32), &Option<String>)| {
             let name = name.clone()?;

@@ -50,7 +50,7 @@ const OF_OTHERS: [&str; 10] = [
 #[derive(Debug)]
 pub(super) enum Unknown {
     Unreadable(io::Error),
-    /// All addresses are 0.
+    /// All addresses are 0 (hidden).
     Hidden,
 }
 

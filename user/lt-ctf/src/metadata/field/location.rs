@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From a length or a selector to the field that it is taken from, which keeps its value from then on.
+//! Finds the field that a length or a selector is taken from; that field then keeps its value.
 //!
 //! A location is a path of names. It begins at the structure around the field that needs it, or, with an
-//! `origin`, at a scope read earlier; `null` goes one structure up. What it passes through (options of a
-//! variant, elements of an array) is transparent: the value counts that was read last.
+//! `origin`, at a scope read earlier; `null` goes one structure up. Options of a variant and elements of an
+//! array on the path are transparent: the value read last is used.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use super::{Reader, Root};
 use crate::metadata::json::{Object, text};
 use crate::schema::{Kind, NodeId, Slot, Source};
 
-/// Where the search for a field goes on.
+/// Where the search for a field continues.
 enum At {
     Open(usize),
     Done(NodeId),
@@ -44,7 +44,7 @@ impl Reader<'_> {
                 text(location, "origin")?,
                 location.get("path").and_then(Value::as_array),
             ),
-            // As a draft had it: the scope comes first.
+            // As in a draft of the standard: the scope comes first.
             Value::Array(path) => (path.first().and_then(Value::as_str), Some(path)),
             _ => (None, None),
         };

@@ -64,7 +64,7 @@ impl Fields {
         self.streams.insert(stream, scopes);
     }
 
-    /// What follows belongs to an event class of that stream class.
+    /// Enters an event class of that stream class.
     pub(crate) fn leave(&mut self, stream: u64) {
         if let Some(scopes) = self.streams.get(&stream) {
             self.roots[1..4].copy_from_slice(scopes);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! From a TSDL type to the field class that CTF 2 has for it.
+//! Converts a TSDL type to the equivalent field class of CTF 2.
 //!
-//! CTF 1.8 knows what a field is for by its name; CTF 2 by its role. A tag of CTF 1.8 selects by the names of an
-//! enumeration; a selector of CTF 2 by ranges of values. A location of CTF 2 says how many structures it goes up.
+//! The purpose of a field is given by its name in CTF 1.8, and by its role in CTF 2. A tag of CTF 1.8 selects by the
+//! names of an enumeration; a selector of CTF 2 by ranges of values. A location of CTF 2 has the number of structures
+//! to go up.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -18,7 +19,7 @@ use crate::metadata::field::Root;
 const MADE: usize = 16 << 20;
 const CLASS: usize = 512;
 
-/// Where the absolute paths begin, and the scopes as CTF 2 calls them, in the order of [`Root`].
+/// Starts of absolute paths, and the CTF 2 names of their scopes, in the order of [`Root`].
 const ROOTS: [(&[&str], &str); 6] = [
     (&["trace", "packet", "header"], "packet-header"),
     (&["stream", "packet", "context"], "packet-context"),
@@ -92,7 +93,7 @@ impl<'t> Lower<'t> {
         Ok(())
     }
 
-    /// What follows belongs to an event class of a stream class with these scopes.
+    /// Enters an event class of a stream class with these scopes.
     pub(super) fn enter(&mut self, scopes: [Option<&'t Rc<Type>>; 3]) {
         for (root, scope) in self.roots[1..4].iter_mut().zip(scopes) {
             *root = scope.map(Rc::as_ref);
@@ -170,7 +171,7 @@ impl<'t> Lower<'t> {
         Ok(class)
     }
 
-    /// What a field of that name in this scope is for.
+    /// The role of a field of that name in this scope.
     fn role(&mut self, name: &str, int: &'t Int) -> Option<&'static str> {
         if int.signed {
             return None;

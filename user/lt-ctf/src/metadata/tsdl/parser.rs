@@ -49,7 +49,7 @@ impl Assigned {
     }
 }
 
-/// What is between the braces of `trace { ... }`, `stream { ... }`, ...
+/// The contents of a block, such as `trace { ... }` or `stream { ... }`.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     values: Vec<(String, Assigned)>,

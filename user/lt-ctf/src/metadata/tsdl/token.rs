@@ -2,7 +2,7 @@
 
 //! Tokens of TSDL, the language of CTF 1.8 metadata: identifiers, numbers, strings and punctuation.
 
-/// One token.
+/// A token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     /// An identifier or a keyword: keywords are reserved only where a type is expected.
@@ -104,7 +104,7 @@ impl<'a> Tokens<'a> {
         parsed.map_err(|_| format!("not a number of 64 bits: {word}"))
     }
 
-    /// What stands between two quotes, with escapes replaced.
+    /// The text between two quotes, with escapes replaced.
     fn quoted(&mut self, quote: u8) -> Result<Vec<u8>, String> {
         let mut bytes = Vec::new();
         let next = |tokens: &mut Self| {
@@ -154,7 +154,7 @@ impl<'a> Tokens<'a> {
         value as u8
     }
 
-    /// How far it is, bytes.
+    /// Current position, in bytes.
     pub(super) fn place(&self) -> usize {
         self.at
     }

@@ -10,7 +10,7 @@ use crate::bits::Order;
 #[derive(Debug)]
 pub(super) struct Type {
     pub(super) kind: Kind,
-    /// How deep it nests.
+    /// Depth of nesting.
     pub(super) depth: usize,
 }
 
@@ -41,7 +41,7 @@ pub(super) enum Kind {
     },
 }
 
-/// How many elements there are.
+/// Number of elements.
 #[derive(Debug)]
 pub(super) enum Length {
     Fixed(u64),
