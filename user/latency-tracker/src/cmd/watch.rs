@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use lt_common::Outcome;
+use lt_common::chain;
 use lt_common::out::{self, Colour};
 use lt_common::wait::{Lines, Signals, Wake};
 use lt_proc::{Alert, ProcRoot, StreamLine};
