@@ -114,15 +114,13 @@ pub(crate) fn is_one(missing: &CStr) -> bool {
 }
 
 /// The number at the end of the text of [`QUEUED`]: the self-test compares with what the text says.
-fn on_rq_of_queued() -> u32 {
+fn on_rq_of_queued() -> i64 {
     let bytes = QUEUED.text.to_bytes();
-    let last = bytes
-        .last()
-        .map_or(core::ptr::null(), |byte| core::ptr::from_ref(byte));
+    let last = bytes.last().map_or(core::ptr::null(), core::ptr::from_ref);
     // SAFETY: It points to a byte of a static string that is not empty. Volatile: read from where
     // the text is, so that a copy of this module with another number has a self-test that fails
     // (tests/vm/assumptions.sh).
-    u32::from(unsafe { last.read_volatile() }.wrapping_sub(b'0'))
+    i64::from(unsafe { last.read_volatile() }.wrapping_sub(b'0'))
 }
 
 fn is_queued_while_runnable() -> bool {

@@ -367,8 +367,8 @@ impl<'a> TaskRef<'a> {
     }
 
     /// Whether it is on a runqueue, and how: `TASK_ON_RQ_...`, which kernel/sched/ keeps to itself.
-    pub(super) fn on_rq(&self) -> u32 {
-        read!(self, on_rq) as u32
+    pub(super) fn on_rq(&self) -> i64 {
+        i64::from(read!(self, on_rq))
     }
 
     /// How often it was switched out because it was about to sleep, whether or not it slept. Counted
