@@ -17,7 +17,7 @@ B ?=
 J ?=
 # make module KREL=... builds for that kernel: a release, stock, rt or debug
 KREL ?=
-# make KDIR=DIRECTORY builds the module alone, in the build directory of a kernel of your own, in-tree or of O=
+# make KDIR=DIRECTORY builds the module alone, in the build directory of a kernel of your own, in-tree or of O=, and sets nothing up
 KDIR ?=
 # make vm KERNEL=rt CPUS=4 NUMA=2 ROOT=full
 KERNEL ?= stock
@@ -33,7 +33,9 @@ place = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' KREL='$(KREL)'
 # the command that a script that needs root tells the user to run
 export LT_COMMAND := make $(MAKECMDGOALS)
 
-all: module $(if $(KDIR)$(findstring /,$(KREL)),,user) ## build the kernel module and the commands [KDIR=: the module for a kernel of your own]
+# A path is a kernel's build directory: nothing that needs the environment
+own := $(KDIR)$(findstring /,$(KREL))$(and $(KREL),$(wildcard $(KREL)/.))
+all: module $(if $(own),,user) ## build the kernel module and the commands [KDIR=: the module for a kernel of your own]
 
 help: ## list what make can do
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

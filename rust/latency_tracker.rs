@@ -39,6 +39,11 @@
 //! use nothing of the kernel but atomics and error codes; user/engine compiles the same files for
 //! tests and models.
 
+#![cfg_attr(
+    not(all(CONFIG_BLOCK, CONFIG_NET, CONFIG_INET, CONFIG_FPROBE)),
+    allow(dead_code, unused_imports, reason = "some trackers are left out")
+)]
+
 use kernel::{prelude::*, sync::Arc};
 
 mod alert;

@@ -5,6 +5,7 @@
 //! This is the only place, with freelist.rs, rcu_ht.rs and api/ffi.rs, that may hold `unsafe`.
 //! Nothing in it is about latency: each file could move to `rust/kernel` one day.
 
+#[cfg(all(CONFIG_INET, CONFIG_FPROBE))]
 pub(crate) mod accept;
 pub(crate) mod assumptions;
 pub(crate) mod atomic;
@@ -21,6 +22,7 @@ pub(crate) mod kthread_work;
 pub(crate) mod measure;
 pub(crate) mod memory;
 pub(crate) mod module;
+#[cfg(all(CONFIG_NET, CONFIG_FPROBE))]
 pub(crate) mod net;
 pub(crate) mod periodic;
 pub(crate) mod platform;

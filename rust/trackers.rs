@@ -18,31 +18,55 @@ use kernel::{
     prelude::*, //
 };
 
-/// Makes the list of trackers from the files next to this one.
+/// A tracker that is not part of this module, because the kernel is built without options that it
+/// needs.
+pub(crate) struct Absent {
+    pub(crate) name: &'static str,
+    /// The options, at least one.
+    pub(crate) lacks: &'static [&'static str],
+}
+
+/// Makes the list of trackers from the files next to this one, each with the options that the
+/// kernel must have for it.
 macro_rules! list {
-    ($($tracker:ident),* $(,)?) => {
-        $(pub(crate) mod $tracker;)*
+    ($($tracker:ident $(if $($option:ident)+)?),* $(,)?) => {
+        $(
+            #[cfg(all($($($option),+)?))]
+            pub(crate) mod $tracker;
+        )*
 
         /// All trackers. The position is the number of the tracker in a record.
-        pub(crate) static ALL: &[&Kind] = &[$(&$tracker::KIND),*];
+        pub(crate) static ALL: &[&Kind] = &[$(
+            #[cfg(all($($($option),+)?))]
+            &$tracker::KIND,
+        )*];
+
+        /// Those that the kernel's options leave out.
+        pub(crate) static ABSENT: &[Absent] = &[$(
+            #[cfg(not(all($($($option),+)?)))]
+            Absent {
+                name: stringify!($tracker),
+                lacks: &[$($(#[cfg(not($option))] stringify!($option),)+)?],
+            },
+        )*];
     };
 }
 
 list! {
-    block,
+    block if CONFIG_BLOCK,
     module,
     wakeup,
     runqueue,
     offcpu,
-    io,
-    func,
+    io if CONFIG_BLOCK,
+    func if CONFIG_FPROBE,
     pair,
     irq,
     softirq,
     syscall,
     workqueue,
-    net,
-    accept,
+    net if CONFIG_NET CONFIG_FPROBE,
+    accept if CONFIG_INET CONFIG_FPROBE,
     reclaim,
     lock,
     tree,
@@ -54,6 +78,11 @@ pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {
         .enumerate()
         .find(|(_, kind)| kind.name.as_bytes() == name)
         .map(|(number, kind)| (number, *kind))
+}
+
+/// Whether a tracker of this name is left out by the kernel's options.
+pub(crate) fn is_absent(name: &[u8]) -> bool {
+    ABSENT.iter().any(|absent| absent.name.as_bytes() == name)
 }
 
 /// Prints the line of an alert, as a person or a program reads it, without its end; `tail` are the

@@ -21,8 +21,8 @@ pub(crate) enum LookupTarget<'a> {
     /// A cgroup by its path: its number.
     Cgroup(&'a [u8]),
     /// A function by its name: whether it can be followed; the number has no meaning. `ENOENT` if
-    /// there is none, `EBUSY` if it is one of ours that may run in a probe, any other error if it
-    /// cannot be traced.
+    /// there is none, `EBUSY` if it is one of ours that may run in a probe, `ENOTSUPP` if this kernel
+    /// cannot follow any, any other error if it cannot be traced.
     Function(&'a [u8]),
     /// A tracepoint by its name: whether it exists; the number has no meaning. `ENOENT`.
     Tracepoint(&'a [u8]),
@@ -123,6 +123,9 @@ pub(super) fn check_function<'a>(
         Err(error) if error == ENOENT => return Err(fault(error, "no such function", text)),
         Err(error) if error == EBUSY => {
             "a function of this module that a probe may call cannot be traced"
+        }
+        Err(error) if error == ENOTSUPP => {
+            "this kernel is built without CONFIG_FPROBE, which follows functions"
         }
         Err(_) => "this function cannot be traced",
     };

@@ -171,6 +171,14 @@ impl Text for TrackersFile {
                 );
             }
         }
+        for absent in trackers::ABSENT {
+            seq_print!(out, "{}: not part of this module\n", absent.name);
+            seq_print!(out, "  unavailable: this kernel is built without");
+            for option in absent.lacks {
+                seq_print!(out, " {option}");
+            }
+            seq_print!(out, "\n");
+        }
         Ok(())
     }
 }

@@ -166,11 +166,13 @@ impl Registry {
         settings: Settings<'a>,
     ) -> core::result::Result<(), Fault<'a>> {
         let Some((number, kind)) = trackers::find(tracker) else {
-            return Err(control::unknown(
-                ENOENT,
-                "no such tracker (see `trackers`)",
-                tracker,
-            ));
+            let (error, why) = if trackers::is_absent(tracker) {
+                let why = "this kernel is built without what this tracker needs (see `trackers`)";
+                (crate::sys::enosys(), why)
+            } else {
+                (ENOENT, "no such tracker (see `trackers`)")
+            };
+            return Err(control::unknown(error, why, tracker));
         };
         let changes = parse(kind, settings.clone())?;
         let packed = pack(name);

@@ -84,6 +84,8 @@ bool lt_fprobe_possible(void)
 	return IS_ENABLED(CONFIG_FPROBE);
 }
 
+#ifdef CONFIG_FPROBE
+
 /* A flag for each of task, softirq, hardirq and NMI, which nest in this order. */
 static DEFINE_PER_CPU(bool[4], lt_inside);
 
@@ -404,8 +406,6 @@ int lt_functions_find(const char *name, u64 *out, u32 max)
 	char *text, *plus;
 	int nr;
 
-	if (!lt_fprobe_possible())
-		return -EOPNOTSUPP;
 	text = kmalloc(KSYM_SYMBOL_LEN, GFP_KERNEL);
 	if (!text)
 		return -ENOMEM;
@@ -441,6 +441,12 @@ int lt_function_check(const char *name)
 	struct ftrace_ops *ops;
 	int err = -ENOMEM;
 
+	if (!IS_ENABLED(CONFIG_KPROBES)) {
+		u64 first;
+
+		err = lt_functions_find(name, &first, 1);
+		return err < 0 ? err : 0;
+	}
 	symbol = kzalloc_obj(*symbol);
 	ops = kzalloc_obj(*ops);
 	if (!symbol || !ops)
@@ -462,3 +468,75 @@ out:
 	kfree(symbol);
 	return err;
 }
+
+#else /* !CONFIG_FPROBE */
+
+struct lt_fprobe *lt_fprobe_new(const char *name,
+				fprobe_entry_cb entry,
+				fprobe_exit_cb exit, size_t data_size,
+				void *owner, void *measured)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+struct lt_calls *lt_calls_new(const char *const *names, u32 len,
+			      bool returns, lt_calls_fn fn, void *owner)
+{
+	return ERR_PTR(-EOPNOTSUPP);
+}
+
+int lt_functions_find(const char *name, u64 *out, u32 max)
+{
+	return -EOPNOTSUPP;
+}
+
+int lt_function_check(const char *name)
+{
+	return -ENOTSUPP;
+}
+
+/* Nothing of these is called: there is no probe. */
+
+void lt_fprobe_free(struct lt_fprobe *probe)
+{
+}
+
+void lt_calls_free(struct lt_calls *calls)
+{
+}
+
+u64 lt_fprobe_missed(const struct lt_fprobe *probe)
+{
+	return 0;
+}
+
+notrace bool lt_fprobe_follows(const struct lt_fprobe *probe,
+			       unsigned long function)
+{
+	return false;
+}
+
+void lt_fprobe_unload(void)
+{
+}
+
+notrace bool lt_fprobe_enter(void)
+{
+	return false;
+}
+
+notrace void lt_fprobe_leave(void)
+{
+}
+
+notrace u64 lt_fprobe_argument(struct ftrace_regs *regs, u32 nth)
+{
+	return 0;
+}
+
+notrace u64 lt_fprobe_result(struct ftrace_regs *regs)
+{
+	return 0;
+}
+
+#endif /* CONFIG_FPROBE */

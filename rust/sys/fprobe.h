@@ -70,7 +70,10 @@ void lt_calls_free(struct lt_calls *calls);
  */
 int lt_functions_find(const char *name, u64 *out, u32 max);
 
-/* Whether there is a function of this name that can be followed. Sleeps. */
+/*
+ * Whether there is a function of this name that can be followed; -ENOTSUPP on a
+ * kernel without CONFIG_FPROBE. Sleeps.
+ */
 int lt_function_check(const char *name);
 
 #endif /* _LATENCY_TRACKER_FPROBE_H */

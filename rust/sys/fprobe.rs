@@ -385,7 +385,8 @@ pub(crate) fn find(name: &CStr, room: &mut [u64]) -> Result<usize> {
 }
 
 /// Whether a function of this name can be followed: `ENOENT` if there is none, `EBUSY` if it is one
-/// of this module that may run in a probe, another error if it cannot be traced. Sleeps.
+/// of this module that may run in a probe, `ENOTSUPP` if this kernel cannot follow functions,
+/// another error if it cannot be traced. Sleeps.
 pub(crate) fn check(name: &CStr) -> Result {
     // SAFETY: The name is a C string that outlives the call.
     to_result(unsafe { helpers::lt_function_check(name.as_ptr().cast()) })

@@ -231,6 +231,8 @@ notrace u32 lt_task_uid(const struct task_struct *task)
 	return uid;
 }
 
+#ifdef CONFIG_CGROUPS
+
 notrace bool lt_task_in_cgroup(struct task_struct *task, u64 id)
 {
 	struct cgroup *cgroup;
@@ -255,6 +257,20 @@ int lt_cgroup_lookup(const char *path, u64 *id)
 	cgroup_put(cgroup);
 	return 0;
 }
+
+#else /* !CONFIG_CGROUPS */
+
+notrace bool lt_task_in_cgroup(struct task_struct *task, u64 id)
+{
+	return false;
+}
+
+int lt_cgroup_lookup(const char *path, u64 *id)
+{
+	return -ENOENT;
+}
+
+#endif /* CONFIG_CGROUPS */
 
 /* Other tasks, and their stacks */
 
@@ -675,6 +691,7 @@ notrace void lt_irq_action_name(const void *action, u64 out[4])
 	lt_name_words(name ?: "", out);
 }
 
+#ifdef CONFIG_BLOCK
 /* Block requests */
 
 notrace u32 lt_block_dev(struct request *rq)
@@ -769,3 +786,17 @@ void lt_block_rwbs(char out[16], u32 flags)
 	memset(out, 0, 16);
 	blk_fill_rwbs(out, (__force blk_opf_t)flags);
 }
+
+#else /* !CONFIG_BLOCK */
+
+int lt_block_look(u32 dev)
+{
+	return -ENXIO;
+}
+
+int lt_block_lookup(const char *path, u32 *dev)
+{
+	return -ENOENT;
+}
+
+#endif /* CONFIG_BLOCK */

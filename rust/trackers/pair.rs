@@ -69,7 +69,7 @@ tracker! {
             "on a second start of a live key: replace the first, or keep it";
     }
     keeps: [6];
-    attach: BothAttached = BothAttached::new, fprobe::missing;
+    attach: BothAttached = BothAttached::new, || None;
     impl {
         fn collect_missed(core: &Core<2, WORDS>, attached: &mut BothAttached) {
             let missed = attached.begin.take_missed() + attached.end.take_missed();

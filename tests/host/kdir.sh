@@ -39,6 +39,10 @@ rm "$kdir/Module.symvers"
 refused KDIR "$kdir: Module.symvers does not exist: build that kernel first"
 rm -r "$kdir"
 refused KREL "$kdir: there is no such directory"
+refused KDIR "$kdir: there is no such directory"
+# A directory is no release, even if its name has no slash.
+kdir=rust
+refused KREL "rust: no .config: this is no kernel's build directory"
 
 # An existing kernel.
 cp "$LT_BUILD/$release/Module.symvers" "$work/"

@@ -24,7 +24,8 @@ fn what_is_wrong_is_refused_before_anything_starts() {
     )
     .unwrap();
     let trackers =
-        "block: block I/O\n  threshold=10000000 duration: the limit\n  dev=all disk: which\n";
+        "block: block I/O\n  threshold=10000000 duration: the limit\n  dev=all disk: which\n\
+        func: not part of this module\n  unavailable: this kernel is built without CONFIG_FPROBE\n";
     fs::write(tree.join("trackers"), trackers).unwrap();
     for name in ["lttng", "lttng-sessiond"] {
         let script = format!("#!/bin/sh\necho {name} $* >>{}\nexit 1\n", log.display());
@@ -45,6 +46,10 @@ fn what_is_wrong_is_refused_before_anything_starts() {
         (
             &["x", "block", "treshold=1ms"],
             "block has no parameter \"treshold\"; did you mean threshold=?",
+        ),
+        (
+            &["x", "func", "threshold=1ms"],
+            "tracker func: this kernel is built without CONFIG_FPROBE",
         ),
         (&["none"], "no instance named \"none\""),
         (&["old", "block"], "old exists with tracker wakeup"),

@@ -74,6 +74,10 @@ pub fn check(root: &ProcRoot, tracker: &str, settings: &[Setting]) -> Result<()>
             SHOW_ALL.into(),
         );
     };
+    // One that this kernel's options leave out of the module has none; the kernel would refuse it, too.
+    if let (Some(why), true) = (&info.unavailable, info.params.is_empty()) {
+        return refuse(format!("tracker {tracker}: {why}"), SHOW_ALL.into());
+    }
     let known = || info.params.iter().map(|p| p.name.as_str());
     if let Some(odd) = settings.iter().find(|s| known().all(|k| k != s.key)) {
         let hint =

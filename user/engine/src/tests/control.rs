@@ -56,6 +56,7 @@ fn lookup(target: LookupTarget<'_>) -> Result<u64> {
         LookupTarget::Function(b"vfs_fsync" | b"show.isra.0") => Ok(0),
         LookupTarget::Function(b"asm_exc_nmi") => Err(EINVAL),
         LookupTarget::Function(b"lt_current") => Err(EBUSY),
+        LookupTarget::Function(b"unfollowed") => Err(ENOTSUPP),
         LookupTarget::Function(_) => Err(ENOENT),
         LookupTarget::Tracepoint(b"sched_switch") => Ok(0),
         LookupTarget::Tracepoint(_) => Err(ENOENT),
@@ -371,7 +372,11 @@ fn functions() {
     assert_eq!(ANY_FUNCTION.display(0).to_string(), "all");
     refused(&ANY_FUNCTION, ENOENT, &["none"]);
     refused(&FUNCTION, ENOENT, &["none", &"a".repeat(127)]);
-    refused(&FUNCTION, EINVAL, &["asm_exc_nmi", "lt_current"]);
+    refused(
+        &FUNCTION,
+        EINVAL,
+        &["asm_exc_nmi", "lt_current", "unfollowed"],
+    );
     let odd = [
         "",
         "vfs_*",
@@ -387,6 +392,10 @@ fn functions() {
         (
             "asm_exc_nmi",
             "p: this function cannot be traced: \"asm_exc_nmi\"",
+        ),
+        (
+            "unfollowed",
+            "p: this kernel is built without CONFIG_FPROBE, which follows functions: \"unfollowed\"",
         ),
         ("vfs_*", "p: expected the name of a function: \"vfs_*\""),
     ] {
