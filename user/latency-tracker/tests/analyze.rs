@@ -2,7 +2,7 @@
 
 //! `analyze` from outside: on a real trace (lt-ctf's testdata), on what is none, and interrupted.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
@@ -14,7 +14,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-#[allow(unreachable_pub, clippy::panic, clippy::expect_used)]
+#[expect(
+    clippy::panic,
+    clippy::expect_used,
+    reason = "it is part of the command, too"
+)]
 #[path = "../src/analyze/picture/pftrace.rs"]
 mod pftrace;
 mod terminal;

@@ -4,7 +4,7 @@
 //! machine has other work to do. As an ordinary task the loop needs no permission; as root it is tried at a real-time
 //! priority, too.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::fs;
 use std::io::{BufRead, BufReader};

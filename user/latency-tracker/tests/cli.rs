@@ -3,7 +3,7 @@
 //! The command from outside, against a tree that looks like /proc/latency_tracker: what it prints, its
 //! exit status, its width, its silence when the reader leaves. The real tree is tested in the VM.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod program;
 mod terminal;

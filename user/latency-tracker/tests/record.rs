@@ -3,7 +3,7 @@
 //! `record` from outside, as far as it gets without LTTng: what it refuses, it refuses before it starts anything. The
 //! rest is tested in the VM.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod program;
 

@@ -2,8 +2,6 @@
 
 //! What a model takes, by the allocator's count. Alone in its process: others would be counted, too.
 
-#![allow(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
-
 use lt_model::{Builder, Event, Kept, Sleep, SwitchedOut, ThreadId, Wanted, What};
 use peak_alloc::PeakAlloc;
 

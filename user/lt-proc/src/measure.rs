@@ -243,7 +243,6 @@ impl MeasuredProbe {
         if cycles.count != event.count || cycles.max.max(event.max) > SQUARED {
             return None;
         }
-        #[allow(clippy::cast_precision_loss)]
         let float = |value: u64| value as f64;
         let n = float(cycles.count);
         let spread = |x: &Taken| n * float(x.squares) - float(x.sum) * float(x.sum);
@@ -271,7 +270,6 @@ impl MeasuredProbe {
             to.0 += bucket.count;
             to.1 += bucket.sums.get(nth)?;
         }
-        #[allow(clippy::cast_precision_loss)]
         let mean = |(runs, sum): (u64, u64)| sum as f64 / runs.max(1) as f64;
         (slow.0 > 0).then(|| Outliers {
             runs: slow.0,

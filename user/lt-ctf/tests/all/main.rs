@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! Traces made by hand, byte by byte; real ones, compared with babeltrace2; damaged and hostile ones.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used, clippy::panic)]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(unreachable_pub, reason = "shorter, and no other crate sees it")]
 
 mod damage;
 mod fields;
