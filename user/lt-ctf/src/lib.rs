@@ -8,7 +8,14 @@
 //! streams  --stream.rs----> windows, packets, events --reader.rs--> merged by time --event.rs--> fields
 //! ```
 //!
-//! Fields are asked for by their number in their class, so no name is looked up while events go by:
+//! Files are read in windows of up to 256 KiB, not mapped: there is no way to map a file in safe Rust, and with good
+//! reason (stream/fill.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
+//! before it is compared with what is there.
+//!
+//! # Examples
+//!
+//! Open a trace and print the thread that each switch starts. A field is found once, by its name in each event class, and
+//! read by number from each event. Lost events are items, too:
 //!
 //! ```no_run
 //! # use lt_ctf::{Item, Reader};
@@ -16,19 +23,18 @@
 //! let mut reader = Reader::open("capture/trace".as_ref())?;
 //! let next_tid: Vec<_> = reader.classes().map(|c| c.field("next_tid")).collect();
 //! while let Some(item) = reader.next()? {
-//!     if let Item::Event(event) = item
-//!         && let Some(field) = next_tid[event.class_index()]
-//!     {
-//!         println!("{} {:?} {:?}", event.cycles(), event.cpu(), event.signed(field));
+//!     match item {
+//!         Item::Event(event) => {
+//!             if let Some(field) = next_tid[event.class_index()] {
+//!                 println!("{} {:?} {:?}", event.nanoseconds(), event.cpu(), event.signed(field));
+//!             }
+//!         }
+//!         Item::Lost(lost) => eprintln!("{} lost ({:?})", lost.count, lost.what),
 //!     }
 //! }
 //! # Ok(())
 //! # }
 //! ```
-//!
-//! Files are read in windows of up to 256 KiB, not mapped: there is no way to map a file in safe Rust, and with good
-//! reason (stream/fill.rs). So memory does not depend on the size of the trace. Nothing that a file says is believed
-//! before it is compared with what is there.
 
 mod bits;
 mod error;

@@ -19,6 +19,19 @@
 //! Parsers are strict where the format is promised and keep, in order, what a newer module adds.
 //! Every error names the line and the offending word. [`ProcRoot`] is the only part that opens files.
 //! Times are `CLOCK_MONOTONIC` nanoseconds, delays are nanoseconds.
+//!
+//! # Examples
+//!
+//! ```
+//! use lt_proc::{Nanos, StreamLine};
+//!
+//! let line = r#"seq=7 time=900 instance=slow tracker=block reason=threshold delay=20000 threshold=10000 cpu=1 pid=4 tid=5 comm="dd" dev=8:0 sector=64"#;
+//! let Ok(StreamLine::Alert(alert)) = StreamLine::parse(line) else {
+//!     panic!("an alert, not a line lost=N");
+//! };
+//! assert_eq!(Nanos(alert.delay).to_string(), "20.00us");
+//! assert_eq!(alert.fields.text("sector").as_deref(), Some("64"));
+//! ```
 
 mod alert;
 mod control;
