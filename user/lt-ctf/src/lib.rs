@@ -8,7 +8,13 @@
 //! streams  --stream.rs----> windows, packets, events --reader.rs--> merged by time --event.rs--> fields
 //! ```
 //!
-//! Fields are requested by number in their class, so no name is looked up while events are read:
+//! Files are read in windows of up to 256 KiB, not mapped, since mapping a file is unsafe (stream/fill.rs). So memory
+//! does not depend on the size of the trace. Nothing in a file is trusted before it is compared with what is there.
+//!
+//! # Examples
+//!
+//! Opens a trace and prints the thread that each switch starts. A field is found once, by its name in each event class,
+//! and read by number from each event. Lost events are items, too:
 //!
 //! ```no_run
 //! # use lt_ctf::{Item, Reader};

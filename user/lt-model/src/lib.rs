@@ -15,6 +15,42 @@
 //! The intervals of a thread, and of a processor, follow each other without a gap from its first event to its end. All
 //! explanations rest on them. The crate is independent of trace formats: a reader of traces, or a test, makes the
 //! [`Event`]s.
+//!
+//! # Examples
+//!
+//! Thread 7 sleeps until thread 8 wakes it. Its critical path in that time is what thread 8 did:
+//!
+//! ```
+//! use lt_model::why::{Cause, path};
+//! use lt_model::{Builder, Event, Sleep, SwitchedOut, What};
+//!
+//! let switch = |time, prev, next| {
+//!     let what = What::Switch {
+//!         prev,
+//!         prev_name: b"",
+//!         out: SwitchedOut::Blocked(Sleep::Interruptible),
+//!         next,
+//!         next_name: b"",
+//!         prev_prio: None,
+//!         next_prio: None,
+//!     };
+//!     Event { time, cpu: 0, what }
+//! };
+//! let waking = What::Waking { tid: 7, name: b"", target: 0 };
+//!
+//! let mut builder = Builder::new();
+//! builder.feed(&switch(0, 0, 7));
+//! builder.feed(&switch(10, 7, 8));
+//! builder.feed(&Event { time: 90, cpu: 0, what: waking });
+//! builder.feed(&switch(100, 8, 7));
+//! let model = builder.finish();
+//!
+//! let late = model.by_tid(7).next().expect("a thread with that number");
+//! let pieces = path(&model, late, 10, 90);
+//! assert_eq!(model.thread(pieces[0].thread).map(|thread| thread.tid), Some(8));
+//! assert_eq!(pieces[0].cause, Cause::Running(None));
+//! assert_eq!((pieces[0].begin, pieces[0].end), (10, 90));
+//! ```
 
 mod build;
 mod context;
