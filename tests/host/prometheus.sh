@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0 OR MIT
 #
-# A real Prometheus scrapes `latency-tracker export` and receives its OTLP messages; its lint has nothing to say. What is
+# A real Prometheus scrapes `latency-tracker export`, and its lint has nothing to say. What is
 # exported is the tree of a module in a virtual machine, twice, copied there while a disk of known slowness was read:
 # Prometheus shows the kernel's numbers, then their increase, and a capture as an exemplar. OpenTelemetry's own decoder
 # reads the messages, metrics and alerts. Every query of the dashboard has an answer. (In the machine, Prometheus takes
@@ -24,7 +24,7 @@ cat >"$work/inside.sh" <<-'END'
 	load_module
 	null_disk slow 20000000
 	control 'slow block threshold=10ms dev=slow'
-	control 'idle wakeup threshold=1h'
+	control 'idle wakeup threshold=3600s'
 	# copy NAME: what a reader of metrics reads
 	copy() {
 		wait_until 10 quiet slow
@@ -39,6 +39,8 @@ cat >"$work/inside.sh" <<-'END'
 	copy 1
 	reads slow 10
 	copy 2
+	copied() { [ "$(wc -l </lt/out/alerts)" -ge 30 ]; }
+	wait_until 30 copied
 	kill $reader
 END
 "$LT_TOP/scripts/vm" --icount 1 --log "$work/vm" --out "$work/trees" --add "$work/inside.sh:/lt/inside.sh" -- sh /lt/inside.sh

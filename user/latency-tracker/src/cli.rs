@@ -128,8 +128,7 @@ latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
     /// Serves counters and histograms to a Prometheus, and sends them by OTLP.
     #[command(after_help = "Examples:\n  latency-tracker export\n  \
 latency-tracker export --listen '0.0.0.0:9817'\n  latency-tracker export --once\n  \
-latency-tracker export --otlp http://localhost:4318 --alerts\n  \
-latency-tracker export --otlp http://localhost:9090/api/v1/otlp\n\n\
+latency-tracker export --otlp http://localhost:4318 --alerts\n\n\
 Each counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total, with\n\
 name and tracker as labels; delays are the histogram\n\
 latency_tracker_delay_seconds. The page is OpenMetrics text for clients that\n\

@@ -12,6 +12,7 @@
 //! ```
 
 mod captures;
+mod counts;
 mod format;
 mod metrics;
 mod otlp;
@@ -26,9 +27,10 @@ use std::time::SystemTime;
 
 use lt_proc::{ProcError, ProcRoot};
 
+pub use counts::{Counts, Signal};
 pub use format::Format;
 pub use otlp::{Record, Resource};
-pub use push::{Counts, Endpoint, Outbox, Signal, UrlError};
+pub use push::{Endpoint, Outbox, UrlError};
 pub use server::{CONNECTIONS, Server};
 
 use captures::{Captures, Exemplars};

@@ -16,8 +16,9 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::captures::Exemplars;
+use crate::counts::{Counts, Signal};
 use crate::format::{self, Format};
-use crate::push::{Counts, Signal};
+
 use crate::readings::{GAUGES, Reading, Readings, bounds, seconds};
 
 /// All that a page shows.

@@ -21,8 +21,8 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1;
 use prost::Message;
 
+use crate::counts::Signal;
 use crate::metrics::{DELAY, INSTANCES, LOADED, MODULE, PARAMETERS, Sample, help};
-use crate::push::Signal;
 use crate::readings::{GAUGES, Reading, bounds, seconds};
 
 const SERVICE: &str = "latency-tracker";

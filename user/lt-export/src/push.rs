@@ -17,7 +17,6 @@ use std::fmt;
 use std::hash::BuildHasher;
 use std::io::Read;
 use std::str::FromStr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -27,6 +26,7 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceResp
 use prost::Message as _;
 use thiserror::Error;
 
+use crate::counts::{Counts, Signal};
 use crate::otlp::{self, Record, Resource};
 
 /// Bytes that wait at most; one message may be larger.
@@ -46,71 +46,6 @@ const LATEST: Duration = Duration::from_secs(600);
 const STATUS_LINE: usize = 1024;
 const HEADERS: usize = 8192;
 const BODY: u64 = 65536;
-
-/// What a message is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Signal {
-    /// Counters, gauges, histograms.
-    Metrics,
-    /// Alerts.
-    Logs,
-}
-
-impl Signal {
-    pub(crate) const ALL: [Self; 2] = [Self::Metrics, Self::Logs];
-
-    /// The word in paths and labels.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Metrics => "metrics",
-            Self::Logs => "logs",
-        }
-    }
-}
-
-/// What became of data points and alerts.
-#[derive(Debug, Default)]
-pub struct Counts {
-    sent: [AtomicU64; 2],
-    dropped: [AtomicU64; 2],
-}
-
-/// Name, help and value of a counter.
-type Counted<'a> = (&'static str, &'static str, Box<dyn Fn(Signal) -> u64 + 'a>);
-
-impl Counts {
-    // Relaxed in all of them: each number is shown by itself.
-
-    pub(crate) fn metrics(&self) -> [Counted<'_>; 2] {
-        [
-            (
-                "export_sent",
-                "Data points and alerts that the collector has accepted",
-                Box::new(|signal| self.sent[signal as usize].load(Ordering::Relaxed)),
-            ),
-            (
-                "export_dropped",
-                "Data points and alerts that were refused, missed, or found no room in the queue",
-                Box::new(|signal| self.dropped(signal)),
-            ),
-        ]
-    }
-
-    /// How many were dropped.
-    #[must_use]
-    pub fn dropped(&self, signal: Signal) -> u64 {
-        self.dropped[signal as usize].load(Ordering::Relaxed)
-    }
-
-    fn add_sent(&self, signal: Signal, n: u64) {
-        self.sent[signal as usize].fetch_add(n, Ordering::Relaxed);
-    }
-
-    fn add_dropped(&self, signal: Signal, n: u64) {
-        self.dropped[signal as usize].fetch_add(n, Ordering::Relaxed);
-    }
-}
 
 /// Where a collector receives OTLP: `http://HOST[:PORT][/PATH]`, to which `/v1/metrics` and `/v1/logs` are added.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -281,7 +216,7 @@ impl Outbox {
 
 /// What a try came to.
 enum Outcome {
-    /// The collector has it, and rejected so many of its items, with its reason.
+    /// The collector has it, and rejected this many of its items, with its reason.
     Sent(u64, String),
     /// Once more, after this time or when we like.
     Again(String, Option<Duration>),

@@ -253,7 +253,7 @@ impl Top {
             .collect();
         if !others.is_empty() || self.other.is_some() {
             let other = self.other.get_or_insert_with(Reading::other);
-            // Sums of what can fall start anew.
+            // What can fall is summed up again.
             other
                 .values
                 .iter_mut()

@@ -72,7 +72,7 @@ fn outbox(address: SocketAddr, room: usize, soon: Duration) -> (Outbox, Receiver
     (Outbox::with_limits(endpoint, note, room, soon), notes)
 }
 
-/// Waits until so many have been sent and dropped.
+/// Waits until these numbers have been sent and dropped.
 fn until(outbox: &Outbox, signal: Signal, sent: u64, dropped: u64) {
     let counts = outbox.counts();
     let now = || counts.metrics().map(|(_, _, value)| value(signal));
