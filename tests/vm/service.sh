@@ -99,9 +99,9 @@ python3 - $LT <<-'END'
 	    with urllib.request.urlopen("http://127.0.0.1:9817" + path, timeout=60) as answer:
 	        return answer.headers["Content-Type"], answer.read().decode()
 	kind, page = get("/metrics")
-	assert kind.startswith("application/openmetrics-text"), kind
+	assert kind.startswith("text/plain; version=0.0.4"), kind
 	values = dict(line.rsplit(" ", 1) for line in page.splitlines() if not line.startswith("#"))
-	of = '{instance="slow",tracker="block"}'
+	of = '{name="slow",tracker="block"}'
 	stats = dict(line.split() for line in open(sys.argv[1] + "/slow/stats"))
 	for key in "started", "ended", "alerts", "full":
 	    assert values[f"latency_tracker_{key}_total{of}"] == stats[key], key
@@ -109,7 +109,7 @@ python3 - $LT <<-'END'
 	assert values["latency_tracker_delay_seconds_count" + of] == stats["ended"]
 	slow = float(values["latency_tracker_delay_seconds_sum" + of])
 	assert 0.06 <= slow == int(stats["sum_us"]) / 1e6, slow
-	assert values['latency_tracker_delay_seconds_bucket{le="+Inf",instance="slow",tracker="block"}'] == stats["ended"]
+	assert values['latency_tracker_delay_seconds_bucket{le="+Inf",name="slow",tracker="block"}'] == stats["ended"]
 	try:
 	    get("/nosuch")
 	    raise SystemExit("/nosuch was found")

@@ -1,21 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! `export`: the counters and histograms of all instances for a Prometheus, at an address or once.
+//! `export`: the counters and histograms of all instances for a Prometheus, at an address or once, and to a collector of
+//! OpenTelemetry.
+//!
+//! ```text
+//!  this thread:     accepts connections (each has a thread), and queues the metrics each --interval
+//!  with --alerts:   a thread that reads the alerts and queues them
+//!  with --otlp:     a thread that sends what is queued
+//! ```
 
-use std::fs::File;
+mod alerts;
+
+use std::fs::{self, File};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
 use lt_common::Outcome;
-use lt_common::out;
+use lt_common::out::{self, note};
+use lt_common::seconds::seconds;
 use lt_common::wait::{Signals, Wake};
-use lt_export::Server;
-use lt_proc::ProcRoot;
+use lt_export::{Endpoint, Exporter, Format, Outbox, Resource, Server, Signal};
+use lt_proc::{Nanos, ProcRoot};
 
 use crate::service::Service;
+
+/// Between messages with metrics, at least.
+const SHORTEST: Duration = Duration::from_secs(1);
+
+/// How long the end waits for a collector.
+const PARTING: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
@@ -28,13 +46,36 @@ pub(crate) struct ExportArgs {
     )]
     listen: SocketAddr,
     /// Print the page once, as for the textfile collector of node_exporter, and end.
-    #[arg(long, conflicts_with = "listen")]
+    #[arg(long, conflicts_with_all = ["listen", "otlp"])]
     once: bool,
+    /// Name at most N instances, those with the most alerts; the sum of all others is called `other`.
+    #[arg(long, value_name = "N", default_value = "100")]
+    top: usize,
+    /// Directory of captures, which are named as exemplars if they can be read.
+    #[arg(long, value_name = "DIR", default_value = crate::record::CAPTURES)]
+    captures: PathBuf,
+    /// Also send the metrics to this OTLP receiver: http://HOST[:PORT][/PATH], without /v1/metrics.
+    #[arg(long, value_name = "URL")]
+    otlp: Option<Endpoint>,
+    /// How often to send the metrics.
+    #[arg(long, value_name = "TIME", default_value = "15s", value_parser = interval, requires = "otlp")]
+    interval: Nanos,
+    /// Also send each alert, as a log record. It has the name of the process.
+    #[arg(long, requires = "otlp")]
+    alerts: bool,
+}
+
+fn interval(text: &str) -> Result<Nanos, String> {
+    match seconds(text)? {
+        time if Duration::from(time) < SHORTEST => Err("expected 1s or more".into()),
+        time => Ok(time),
+    }
 }
 
 pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
+    let mut exporter = Exporter::new(root.clone(), args.top, args.captures.clone());
     // What cannot be read at all is said now. The module may be loaded later.
-    let first = lt_export::page(root)?;
+    let first = exporter.page(Format::Text)?;
     if args.once {
         out::line(first.trim_end())?;
         return Ok(Outcome::Fine);
@@ -44,24 +85,76 @@ pub(crate) fn run(root: &ProcRoot, args: &ExportArgs) -> Result<Outcome> {
         Server::bind(args.listen).with_context(|| format!("cannot listen on {}", args.listen))?;
     let address = server.address().context("the address")?;
     if !address.ip().is_loopback() {
-        out::note("anybody who reaches this address can read the counters");
+        note("anybody who reaches this address can read the counters");
+    }
+    if let Err(error) = exporter.captures() {
+        let captures = args.captures.display();
+        note(&format!("no exemplars: {captures}: {error}"));
     }
     let ready = File::from(OwnedFd::from(server.listener().try_clone()?));
     let service = Service::find();
     out::line(&format!("http://{address}/metrics (Ctrl-C ends)"))?;
+    let outbox = args.otlp.clone().map(|url| Outbox::start(url, note));
+    if let Some(outbox) = &outbox {
+        exporter = exporter.with_counts(outbox.counts());
+    }
+    let exporter = Arc::new(exporter);
+    let resource = resource();
+    if let (true, Some(outbox)) = (args.alerts, &outbox) {
+        alerts::start(root.clone(), outbox.clone(), resource.clone());
+    }
     service.ready();
-    let root = root.clone();
-    let page: Arc<dyn Fn() -> Result<String, String> + Send + Sync> = Arc::new(move || {
-        lt_export::page(&root).map_err(|error| format!("{:#}", anyhow::Error::from(error)))
-    });
+    let pages = Arc::clone(&exporter);
+    let page: Arc<dyn Fn(Format) -> Result<String, String> + Send + Sync> =
+        Arc::new(move |format| {
+            let page = pages.page(format);
+            page.map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+        });
+    let interval = Duration::from(args.interval);
+    let mut due = outbox.is_some().then(Instant::now);
+    let mut failed = false;
     loop {
         service.alive();
-        match signals.wait(Some(&ready), service.next(None))? {
+        if let (Some(outbox), Some(time)) = (&outbox, &mut due) {
+            let now = Instant::now();
+            if *time <= now {
+                let pushed = exporter.push(&resource, outbox);
+                if let (false, Err(error)) = (failed, &pushed) {
+                    note(&format!("no metrics: {error}"));
+                }
+                failed = pushed.is_err();
+                // Of times that have passed meanwhile, none is made up for.
+                *time = (*time + interval).max(now);
+            }
+        }
+        match signals.wait(Some(&ready), service.next(due))? {
             Wake::Ready => server.serve(&page).context("cannot accept a connection")?,
             Wake::Timeout => {}
             Wake::Signal => break,
         }
     }
     service.stopping();
+    if let Some(outbox) = outbox {
+        let counts = outbox.counts();
+        outbox.finish(PARTING);
+        let dropped = [Signal::Metrics, Signal::Logs].map(|signal| counts.dropped(signal));
+        if let [metrics, alerts] = dropped
+            && metrics + alerts > 0
+        {
+            note(&format!(
+                "not sent: {}, {}",
+                out::plural(metrics as usize, "data point"),
+                out::plural(alerts as usize, "alert")
+            ));
+        }
+    }
     Ok(Outcome::Fine)
+}
+
+fn resource() -> Resource {
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    Resource {
+        host: host.trim().to_string(),
+        version: env!("CARGO_PKG_VERSION").to_string(),
+    }
 }

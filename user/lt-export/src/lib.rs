@@ -1,14 +1,104 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! What the instances count, for a Prometheus: a page of OpenMetrics text, and a small server for it.
+//! What the instances count, for a Prometheus or a collector of OpenTelemetry.
 //!
 //! ```text
-//!  /proc/latency_tracker  ->  page()   counters, gauges and a histogram for each instance
-//!                             Server   GET /metrics, a few connections at a time, each for some seconds
+//!  /proc/latency_tracker  ->  Exporter   counters, gauges and a histogram for each instance
+//!  captures of record     ->             exemplars
+//!                             .page()    OpenMetrics or the older text, by the client's Accept
+//!                             .push()    OTLP
+//!                             Server     GET /metrics, a few connections at a time, each for some seconds
+//!                             Outbox     a bounded queue of OTLP messages, POSTed one after another
 //! ```
 
+mod captures;
+mod counts;
+mod format;
 mod metrics;
+mod otlp;
+mod push;
+mod readings;
 mod server;
 
-pub use metrics::page;
-pub use server::{CONNECTIONS, CONTENT_TYPE, Server};
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use lt_proc::{ProcError, ProcRoot};
+
+pub use counts::{Counts, Signal};
+pub use format::Format;
+pub use otlp::{Record, Resource};
+pub use push::{Endpoint, Outbox, UrlError};
+pub use server::{CONNECTIONS, Server};
+
+use captures::{Captures, Exemplars};
+use metrics::Sample;
+use readings::Top;
+
+/// Reads what is exported.
+#[derive(Debug)]
+pub struct Exporter {
+    root: ProcRoot,
+    state: Mutex<(Top, Captures)>,
+    counts: Option<Arc<Counts>>,
+}
+
+impl Exporter {
+    /// The instances below `root`, of which at most `top` are named, with the captures in a directory as exemplars.
+    #[must_use]
+    pub fn new(root: ProcRoot, top: usize, captures: PathBuf) -> Self {
+        Self {
+            root,
+            state: Mutex::new((Top::new(top), Captures::new(captures))),
+            counts: None,
+        }
+    }
+
+    /// Shows what became of messages, too.
+    #[must_use]
+    pub fn with_counts(mut self, counts: Arc<Counts>) -> Self {
+        self.counts = Some(counts);
+        self
+    }
+
+    /// Returns why there are no exemplars, if captures cannot be read.
+    ///
+    /// # Errors
+    /// When the directory of captures cannot be read.
+    pub fn captures(&self) -> io::Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1.exemplars().map(drop)
+    }
+
+    fn sample(&self) -> Result<Sample, ProcError> {
+        // What is read is replaced as a whole.
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (top, captures) = &mut *state;
+        Ok(Sample {
+            readings: top.read(&self.root)?,
+            // Without permission there are none.
+            exemplars: captures.exemplars().unwrap_or_else(|_| Exemplars::new()),
+            counts: self.counts.clone(),
+        })
+    }
+
+    /// Returns the page. Without the module, `latency_tracker_loaded` is 0 and there are no instances.
+    ///
+    /// # Errors
+    /// When the module's files cannot be read. An instance that is removed meanwhile is left out.
+    pub fn page(&self, format: Format) -> Result<String, ProcError> {
+        Ok(metrics::page(self.sample()?, format))
+    }
+
+    /// Queues the metrics of now.
+    ///
+    /// # Errors
+    /// See [`Exporter::page`].
+    pub fn push(&self, resource: &Resource, outbox: &Outbox) -> Result<(), ProcError> {
+        let (message, points) = otlp::metrics(&self.sample()?, resource, SystemTime::now());
+        outbox.queue(Signal::Metrics, message, points);
+        Ok(())
+    }
+}

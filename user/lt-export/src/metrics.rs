@@ -1,172 +1,167 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
-//! The page. Each counter of `stats` is a metric of that name, with `instance` and `tracker` as its labels, so that the
-//! counters add up there as they do in the kernel.
+//! The page. Each counter of `stats` is a metric of that name, with `name` (the instance's) and `tracker` as its labels,
+//! so that the counters add up there as they do in the kernel. `instance` would be no label of ours: a Prometheus gives
+//! that name to the machine, and would rename ours to `exported_instance`.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use lt_proc::{Histogram, Instance, ProcError, ProcRoot, Stats};
+use lt_proc::Stats;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 
-/// The counters that can fall.
-const GAUGES: [&str; 4] = ["pending", "capacity", "max_capacity", "free"];
+use crate::captures::Exemplars;
+use crate::counts::{Counts, Signal};
+use crate::format::{self, Format};
 
-/// Those that are in the histogram, or follow from it.
-const DELAYS: [&str; 3] = ["min", "mean", "sum_us"];
+use crate::readings::{GAUGES, Reading, Readings, bounds, seconds};
 
-const MAX: &str = "max";
-
-/// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute. The kernel's buckets
-/// end there, too, so that each delay is in the right one.
-const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
-
-/// What one instance says.
+/// All that a page shows.
 #[derive(Debug)]
-struct Reading {
-    instance: Instance,
-    stats: Stats,
-    histogram: Histogram,
+pub(crate) struct Sample {
+    pub(crate) readings: Readings,
+    pub(crate) exemplars: Exemplars,
+    /// What became of the messages, if messages are sent.
+    pub(crate) counts: Option<Arc<Counts>>,
 }
 
-/// All of them.
-#[derive(Debug)]
-struct Readings {
-    version: Option<String>,
-    instances: Vec<Reading>,
+/// A gauge: name, help, unit, and its value for an instance.
+pub(crate) type Gauge = (
+    &'static str,
+    &'static str,
+    Option<Unit>,
+    fn(&Reading) -> Option<f64>,
+);
+
+/// Those that are no counters of `stats`.
+pub(crate) const PARAMETERS: [Gauge; 3] = [
+    ("enabled", "Whether the instance tracks", None, |reading| {
+        reading.enabled.map(|n| n as f64)
+    }),
+    (
+        "threshold",
+        "The delay above which there is an alert",
+        Some(Unit::Seconds),
+        |reading| reading.threshold.map(seconds),
+    ),
+    (
+        "longest_delay",
+        "The longest delay since the start of the instance",
+        Some(Unit::Seconds),
+        |reading| reading.longest.map(seconds),
+    ),
+];
+
+pub(crate) const LOADED: (&str, &str) = ("loaded", "Whether the kernel module is loaded");
+pub(crate) const MODULE: (&str, &str) = ("module", "The kernel module's version");
+pub(crate) const INSTANCES: (&str, &str) = ("instances", "How many instances there are");
+pub(crate) const DELAY: (&str, &str) = ("delay", "How long operations took");
+
+/// What a counter of `stats` counts.
+pub(crate) fn help(key: &str) -> &'static str {
+    Stats::meaning(key).unwrap_or("See the page of the tracker")
 }
 
-/// OpenMetrics text. Without the module it says so: `latency_tracker_loaded` is 0.
-///
-/// # Errors
-/// When the module's files cannot be read. An instance that is removed meanwhile is left out.
-pub fn page(root: &ProcRoot) -> Result<String, ProcError> {
-    let readings = Arc::new(Readings::read(root)?);
+/// Returns the page.
+pub(crate) fn page(sample: Sample, format: Format) -> String {
+    let sample = Arc::new(sample);
     let mut registry = Registry::with_prefix("latency_tracker");
-    registry.register_collector(Box::new(readings));
+    registry.register_collector(Box::new(Arc::clone(&sample)));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &registry);
-    Ok(text)
+    match format {
+        Format::OpenMetrics => sample.with_exemplars(&text),
+        Format::Text => format::older(&text),
+    }
 }
 
-impl Readings {
-    fn read(root: &ProcRoot) -> Result<Self, ProcError> {
-        if !root.is_loaded() {
-            return Ok(Self {
-                version: None,
-                instances: Vec::new(),
-            });
-        }
-        let version = Some(root.version()?);
-        let mut instances = Vec::new();
-        for instance in root.instances()? {
-            let read = || {
-                // In this order: each delay of the histogram is an end that was counted.
-                let histogram = root.histogram(&instance.name)?;
-                Ok((root.stats(&instance.name)?, histogram))
+impl Sample {
+    /// The page with exemplars at their buckets. The encoder writes exemplars only of histograms that it keeps itself.
+    fn with_exemplars(&self, page: &str) -> String {
+        let mut at: HashMap<String, String> = HashMap::new();
+        for reading in &self.readings.instances {
+            let Some(delays) = &reading.delays else {
+                continue;
             };
-            match read() {
-                Ok((stats, histogram)) => instances.push(Reading {
-                    instance,
-                    stats,
-                    histogram,
-                }),
-                Err(error) => {
-                    let is_there = root.instance(&instance.name).is_ok();
-                    if is_there {
-                        return Err(error);
-                    }
-                }
+            let counted = delays
+                .counts
+                .iter()
+                .enumerate()
+                .filter(|(_, count)| **count > 0);
+            for (bucket, _) in counted {
+                let Some(exemplar) = self.exemplars.get(&(reading.name.clone(), bucket)) else {
+                    continue;
+                };
+                let bound = bounds()
+                    .nth(bucket)
+                    .map_or("+Inf".to_string(), |b| b.to_string());
+                let place = format!(
+                    "latency_tracker_delay_seconds_bucket{{le=\"{bound}\",name=\"{}\",",
+                    reading.name
+                );
+                let text = format!(
+                    " # {{capture=\"{}\"}} {} {}",
+                    exemplar.capture,
+                    seconds(exemplar.delay),
+                    exemplar.taken
+                );
+                at.insert(place, text);
             }
         }
-        Ok(Self { version, instances })
-    }
-
-    /// The keys of all counters, in their order, each once.
-    fn keys(&self) -> Vec<&str> {
-        let mut keys: Vec<&str> = Vec::new();
-        for reading in &self.instances {
-            for (key, _) in reading.stats.iter() {
-                if !keys.contains(&key) {
-                    keys.push(key);
-                }
+        let mut text = String::with_capacity(page.len());
+        for line in page.lines() {
+            text.push_str(line);
+            // Up to the label of the tracker.
+            let place = line.find("tracker=\"").and_then(|i| line.get(..i));
+            if let Some(exemplar) = place.and_then(|place| at.get(place)) {
+                text.push_str(exemplar);
             }
+            text.push('\n');
         }
-        keys.retain(|key| !DELAYS.contains(key) && *key != MAX);
-        keys
+        text
     }
 }
 
-impl Reading {
-    fn labels(&self) -> [(&str, &str); 2] {
-        [
-            ("instance", &self.instance.name),
-            ("tracker", &self.instance.tracker),
-        ]
-    }
-
-    fn number(&self, param: &str) -> Option<u64> {
-        let field = self.instance.params.0.iter().find(|f| f.key == param)?;
-        field.value.number()
-    }
-
-    /// The sum of all delays in seconds. Without it (an older module) there is no histogram, since the mean is rounded,
-    /// and a sum from it would fall at times.
-    fn sum(&self) -> Option<f64> {
-        Some(self.stats.get("sum_us")? as f64 / 1e6)
-    }
-
-    /// Upper bound in seconds, and how many delays are in that bucket and in no earlier one.
-    fn buckets(&self) -> Vec<(f64, u64)> {
-        let within = |low: u64, high: u64| {
-            let there = self.histogram.buckets.iter();
-            let there = there.filter(|b| low < b.high && b.high <= high);
-            there.map(|b| b.count).sum()
-        };
-        let mut low = 0;
-        let mut buckets: Vec<(f64, u64)> = Vec::new();
-        for n in BOUNDS {
-            let high = 1 << n;
-            buckets.push((seconds(high), within(low, high)));
-            low = high;
-        }
-        buckets.push((f64::INFINITY, within(low, u64::MAX)));
-        buckets
-    }
-}
-
-fn seconds(ns: u64) -> f64 {
-    ns as f64 / 1e9
-}
-
-impl Collector for Readings {
+impl Collector for Sample {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let loaded = u64::from(self.version.is_some());
-        let help = "Whether the kernel module is loaded";
-        let mut metric = encoder.encode_descriptor("loaded", help, None, MetricType::Gauge)?;
-        metric.encode_gauge(&loaded)?;
-        if let Some(version) = &self.version {
-            let help = "The kernel module's version";
-            let mut metric = encoder.encode_descriptor("module", help, None, MetricType::Info)?;
+        let readings = &self.readings;
+        let mut gauge = |(name, help): (&str, &str), value: u64| {
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            metric.encode_gauge(&value)
+        };
+        gauge(LOADED, u64::from(readings.version.is_some()))?;
+        if let Some(version) = &readings.version {
+            gauge(INSTANCES, readings.count as u64)?;
+            let (name, help) = MODULE;
+            let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Info)?;
             metric.encode_info(&[("version", version.as_str())])?;
         }
-        self.encode_gauges(&mut encoder)?;
-        for key in self.keys() {
-            let help = Stats::meaning(key).unwrap_or("See the page of the tracker");
+        for (name, help, unit, value) in PARAMETERS {
+            let mut family =
+                encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
+            for reading in &readings.instances {
+                if let Some(value) = value(reading) {
+                    let labels = reading.labels();
+                    family.encode_family(&labels)?.encode_gauge(&value)?;
+                }
+            }
+        }
+        for key in readings.keys() {
             let is_gauge = GAUGES.contains(&key);
             let kind = if is_gauge {
                 MetricType::Gauge
             } else {
                 MetricType::Counter
             };
-            let mut family = encoder.encode_descriptor(key, help, None, kind)?;
-            for reading in &self.instances {
-                let Some(value) = reading.stats.get(key) else {
+            let mut family = encoder.encode_descriptor(key, help(key), None, kind)?;
+            for reading in &readings.instances {
+                let Some(value) = reading.value(key) else {
                     continue;
                 };
                 let labels = reading.labels();
@@ -178,56 +173,38 @@ impl Collector for Readings {
                 }
             }
         }
-        self.encode_delays(&mut encoder)
-    }
-}
-
-impl Readings {
-    fn encode_gauges(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        type Value = fn(&Reading) -> Option<f64>;
-        let gauges: [(&str, &str, Option<Unit>, Value); 3] = [
-            ("enabled", "Whether the instance tracks", None, |reading| {
-                reading.number("enabled").map(|n| n as f64)
-            }),
-            (
-                "threshold",
-                "The delay above which there is an alert",
-                Some(Unit::Seconds),
-                |reading| reading.number("threshold").map(seconds),
-            ),
-            (
-                "longest_delay",
-                "The longest delay since the start of the instance",
-                Some(Unit::Seconds),
-                |reading| reading.stats.get(MAX).map(seconds),
-            ),
-        ];
-        for (name, help, unit, value) in gauges {
-            let mut family =
-                encoder.encode_descriptor(name, help, unit.as_ref(), MetricType::Gauge)?;
-            for reading in &self.instances {
-                if let Some(value) = value(reading) {
-                    let labels = reading.labels();
-                    family.encode_family(&labels)?.encode_gauge(&value)?;
+        readings.encode_delays(&mut encoder)?;
+        if let Some(counts) = &self.counts {
+            for (name, help, value) in counts.metrics() {
+                let mut family =
+                    encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+                for signal in Signal::ALL {
+                    let labels = [("signal", signal.name())];
+                    let mut metric = family.encode_family(&labels)?;
+                    metric.encode_counter::<NoLabelSet, _, u64>(&value(signal), None)?;
                 }
             }
         }
         Ok(())
     }
+}
 
+impl Readings {
     fn encode_delays(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "How long operations took";
+        let (name, help) = DELAY;
         let unit = Unit::Seconds;
         let mut family =
-            encoder.encode_descriptor("delay", help, Some(&unit), MetricType::Histogram)?;
+            encoder.encode_descriptor(name, help, Some(&unit), MetricType::Histogram)?;
         for reading in &self.instances {
-            let Some(sum) = reading.sum() else {
+            let Some(delays) = &reading.delays else {
                 continue;
             };
             let labels = reading.labels();
             let mut metric = family.encode_family(&labels)?;
-            let buckets = reading.buckets();
-            let count = buckets.iter().map(|(_, count)| count).sum();
+            let bounds = bounds().chain([f64::INFINITY]);
+            let buckets: Vec<(f64, u64)> = bounds.zip(delays.counts.iter().copied()).collect();
+            let count = delays.counts.iter().sum();
+            let sum = delays.sum_us as f64 / 1e6;
             metric.encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
         }
         Ok(())
@@ -239,8 +216,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use std::fs;
+    use std::path::PathBuf;
+
+    use lt_proc::{ProcError, ProcRoot};
 
     use super::*;
+    use crate::Exporter;
+
+    fn page(root: &ProcRoot, format: Format) -> Result<String, ProcError> {
+        let captures = PathBuf::from(root.path()).join("captures");
+        Exporter::new(root.clone(), 100, captures).page(format)
+    }
 
     fn tree() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
@@ -273,7 +259,7 @@ mod tests {
     #[test]
     fn counters_gauges_and_delays_are_there_by_instance() {
         let dir = tree();
-        let page = page(&ProcRoot::new(dir.path())).unwrap();
+        let page = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap();
         has(&page, "latency_tracker_loaded 1");
         has(&page, "latency_tracker_module_info{version=\"0.1.0\"} 1");
         has(&page, "# TYPE latency_tracker_started counter");
@@ -281,7 +267,7 @@ mod tests {
             &page,
             "# HELP latency_tracker_pending of started: in flight now",
         );
-        let of = |name, tracker| format!("{{instance=\"{name}\",tracker=\"{tracker}\"}}");
+        let of = |name, tracker| format!("{{name=\"{name}\",tracker=\"{tracker}\"}}");
         let (slow, late) = (of("slow", "block"), of("late", "wakeup"));
         has(&page, &format!("latency_tracker_started_total{slow} 4"));
         has(&page, &format!("latency_tracker_started_total{late} 0"));
@@ -309,12 +295,12 @@ mod tests {
     #[test]
     fn a_delay_is_in_the_bucket_whose_bound_it_does_not_pass() {
         let dir = tree();
-        let page = page(&ProcRoot::new(dir.path())).unwrap();
+        let page = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap();
         let at = |bound: &str, count: u64| {
             has(
                 &page,
                 &format!(
-                    "latency_tracker_delay_seconds_bucket{{le=\"{bound}\",instance=\"slow\",tracker=\"block\"}} {count}"
+                    "latency_tracker_delay_seconds_bucket{{le=\"{bound}\",name=\"slow\",tracker=\"block\"}} {count}"
                 ),
             );
         };
@@ -326,18 +312,44 @@ mod tests {
     }
 
     #[test]
+    fn a_bucket_names_a_capture_whose_delay_is_in_it() {
+        let dir = tree();
+        let path = dir.path().join("captures/0007");
+        fs::create_dir_all(&path).unwrap();
+        // In the second one there is no delay now: the capture is older than the instance.
+        let alerts = r#"{"delay":20000000000},{"delay":100000}"#;
+        let text = format!(r#"{{"taken":17,"instance":"slow","alerts":[{alerts}]}}"#);
+        fs::write(path.join("alert.json"), text).unwrap();
+        let root = ProcRoot::new(dir.path());
+        let shown = page(&root, Format::OpenMetrics).unwrap();
+        has(
+            &shown,
+            "latency_tracker_delay_seconds_bucket{le=\"34.359738368\",name=\"slow\",tracker=\"block\"} 3 \
+             # {capture=\"0007\"} 20 17",
+        );
+        assert_eq!(shown.matches("capture=").count(), 1, "{shown}");
+        // The older format has none.
+        let older = page(&root, Format::Text).unwrap();
+        assert!(!older.contains("capture="), "{older}");
+        assert!(
+            older.contains("latency_tracker_delay_seconds_bucket"),
+            "{older}"
+        );
+    }
+
+    #[test]
     fn without_the_module_the_page_says_so() {
         let dir = tempfile::tempdir().unwrap();
-        let page = page(&ProcRoot::new(dir.path())).unwrap();
+        let page = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap();
         has(&page, "latency_tracker_loaded 0");
-        assert!(!page.contains("instance="), "{page}");
+        assert!(!page.contains("name="), "{page}");
     }
 
     #[test]
     fn what_cannot_be_understood_is_an_error() {
         let dir = tree();
         fs::write(dir.path().join("slow/stats"), "started many\n").unwrap();
-        let error = page(&ProcRoot::new(dir.path())).unwrap_err();
+        let error = page(&ProcRoot::new(dir.path()), Format::OpenMetrics).unwrap_err();
         let why = std::error::Error::source(&error).unwrap().to_string();
         assert!(why.contains("many"), "{why}");
     }

@@ -10,11 +10,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Connections at a time; another one is refused with status 503.
-pub const CONNECTIONS: usize = 8;
+use crate::format::Format;
 
-/// What the page is.
-pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Connections at a time. As many more are refused with status 503 and others closed.
+pub const CONNECTIONS: usize = 8;
 
 /// The request and its headers may have this many bytes.
 const HEAD: usize = 8192;
@@ -32,7 +31,7 @@ pub struct Server {
 }
 
 /// Makes the page, or says why not.
-type Page = dyn Fn() -> Result<String, String> + Send + Sync;
+type Page = dyn Fn(Format) -> Result<String, String> + Send + Sync;
 
 impl Server {
     /// Listens.
@@ -80,28 +79,26 @@ impl Server {
             };
             let end = Instant::now() + self.patience;
             // Relaxed: only the number counts, and only this thread adds to it.
-            if self.live.load(Ordering::Relaxed) >= CONNECTIONS {
-                let _ = stream.set_nonblocking(true);
-                let _ = answer(
-                    &stream,
-                    &Answer::status("503 Service Unavailable"),
-                    false,
-                    end,
-                );
+            let live = self.live.load(Ordering::Relaxed);
+            if live >= 2 * CONNECTIONS {
                 continue;
             }
             self.live.fetch_add(1, Ordering::Relaxed);
-            let (page, live) = (Arc::clone(page), Live(Arc::clone(&self.live)));
+            let (page, counted) = (Arc::clone(page), Live(Arc::clone(&self.live)));
             thread::spawn(move || {
-                let _live = live;
+                let _counted = counted;
                 // The client has gone, or will not listen: nobody else is interested.
-                let _ = talk(&stream, &*page, end);
+                let _ = if live < CONNECTIONS {
+                    talk(&stream, &*page, end)
+                } else {
+                    refuse(&stream, "503 Service Unavailable", end)
+                };
             });
         }
     }
 }
 
-/// One connection that is served.
+/// One connection that is served or refused.
 struct Live(Arc<AtomicUsize>);
 
 impl Drop for Live {
@@ -130,24 +127,34 @@ impl Answer {
 
 fn talk(stream: &TcpStream, page: &Page, end: Instant) -> io::Result<()> {
     stream.set_nonblocking(false)?;
-    let (wanted, head_only) = match request(stream, end) {
+    let request = match request(stream, end) {
         Ok(request) => request,
         Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            answer(stream, &Answer::status("400 Bad Request"), false, end)?;
-            return linger(stream, end);
+            return refuse(stream, "400 Bad Request", end);
         }
         Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
-            let status = "431 Request Header Fields Too Large";
-            answer(stream, &Answer::status(status), false, end)?;
-            return linger(stream, end);
+            return refuse(stream, "431 Request Header Fields Too Large", end);
         }
         Err(error) if is_late(&error) => {
             let grace = Instant::now() + Duration::from_secs(1);
-            return answer(stream, &Answer::status("408 Request Timeout"), false, grace);
+            return refuse(stream, "408 Request Timeout", grace);
         }
         Err(error) => return Err(error),
     };
-    answer(stream, &wanted.answer(page), head_only, end)
+    let wanted = request.answer(page);
+    answer(stream, &wanted, request.head_only, end)?;
+    // A request of another kind may have a body.
+    match request.wanted {
+        Wanted::Other => linger(stream, end),
+        _ => Ok(()),
+    }
+}
+
+/// Answers with a status, whatever the client sends.
+fn refuse(stream: &TcpStream, status: &'static str, end: Instant) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    answer(stream, &Answer::status(status), false, end)?;
+    linger(stream, end)
 }
 
 /// What is asked for.
@@ -158,13 +165,20 @@ enum Wanted {
     Other,
 }
 
-impl Wanted {
+struct Request {
+    wanted: Wanted,
+    format: Format,
+    /// Whether only the head of the answer is wanted.
+    head_only: bool,
+}
+
+impl Request {
     fn answer(&self, page: &Page) -> Answer {
-        match self {
-            Self::Metrics => match page() {
+        match self.wanted {
+            Wanted::Metrics => match page(self.format) {
                 Ok(body) => Answer {
                     status: "200 OK",
-                    content_type: CONTENT_TYPE,
+                    content_type: self.format.content_type(),
                     body,
                 },
                 Err(why) => Answer {
@@ -172,18 +186,18 @@ impl Wanted {
                     ..Answer::status("500 Internal Server Error")
                 },
             },
-            Self::Index => Answer {
+            Wanted::Index => Answer {
                 body: "latency-tracker: /metrics\n".to_string(),
                 ..Answer::status("200 OK")
             },
-            Self::Nothing => Answer::status("404 Not Found"),
-            Self::Other => Answer::status("405 Method Not Allowed"),
+            Wanted::Nothing => Answer::status("404 Not Found"),
+            Wanted::Other => Answer::status("405 Method Not Allowed"),
         }
     }
 }
 
-/// What is wanted, and whether only the head of the answer is.
-fn request(stream: &TcpStream, end: Instant) -> io::Result<(Wanted, bool)> {
+/// Reads the head of a request.
+fn request(stream: &TcpStream, end: Instant) -> io::Result<Request> {
     let mut head = Vec::new();
     let mut more = [0; 1024];
     loop {
@@ -208,7 +222,15 @@ fn request(stream: &TcpStream, end: Instant) -> io::Result<(Wanted, bool)> {
                     ("GET" | "HEAD", _) => Wanted::Nothing,
                     _ => Wanted::Other,
                 };
-                return Ok((wanted, method == "HEAD"));
+                let head_only = method == "HEAD";
+                let accept = headers
+                    .iter()
+                    .filter(|header| header.name.eq_ignore_ascii_case("accept"));
+                return Ok(Request {
+                    wanted,
+                    format: Format::accepted(accept.map(|header| header.value)),
+                    head_only,
+                });
             }
             Ok(httparse::Status::Partial) if head.len() < HEAD => {}
             Ok(httparse::Status::Partial) | Err(httparse::Error::TooManyHeaders) => {
@@ -293,7 +315,7 @@ mod tests {
     /// Serves until the test ends.
     fn start(
         patience: Duration,
-        page: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+        page: impl Fn(Format) -> Result<String, String> + Send + Sync + 'static,
     ) -> SocketAddr {
         let mut server = Server::bind("127.0.0.1:0".parse().unwrap()).unwrap();
         server.patience = patience;
@@ -310,7 +332,9 @@ mod tests {
     }
 
     fn usual() -> SocketAddr {
-        start(Duration::from_secs(600), || Ok("a 1\n# EOF\n".to_string()))
+        start(Duration::from_secs(600), |format| {
+            Ok(format!("{format:?} 1\n"))
+        })
     }
 
     fn said(address: SocketAddr, request: &[u8]) -> String {
@@ -336,11 +360,24 @@ mod tests {
             b"GET /metrics?a=b HTTP/1.1\r\nHost: x\r\n\r\n",
             "200 OK",
         );
-        assert!(said.contains(CONTENT_TYPE), "{said}");
-        assert!(said.ends_with("\r\n\r\na 1\n# EOF\n"), "{said}");
+        assert!(
+            said.contains("Content-Type: text/plain; version=0.0.4;"),
+            "{said}"
+        );
+        assert!(said.ends_with("\r\n\r\nText 1\n"), "{said}");
+        let said = status(
+            address,
+            b"GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text\r\n\r\n",
+            "200 OK",
+        );
+        assert!(
+            said.contains("Content-Type: application/openmetrics-text; version=1.0.0;"),
+            "{said}"
+        );
+        assert!(said.ends_with("\r\n\r\nOpenMetrics 1\n"), "{said}");
         let said = status(address, b"HEAD /metrics HTTP/1.1\r\n\r\n", "200 OK");
         assert!(
-            said.contains("Content-Length: 10\r\n") && said.ends_with("\r\n\r\n"),
+            said.contains("Content-Length: 7\r\n") && said.ends_with("\r\n\r\n"),
             "{said}"
         );
     }
@@ -377,14 +414,17 @@ mod tests {
 
     #[test]
     fn a_page_that_cannot_be_made_says_why() {
-        let address = start(Duration::from_secs(600), || Err("no such luck".to_string()));
+        let address = start(
+            Duration::from_secs(600),
+            |_| Err("no such luck".to_string()),
+        );
         let said = status(address, b"GET /metrics HTTP/1.1\r\n\r\n", "500");
         assert!(said.ends_with("no such luck\n"), "{said}");
     }
 
     #[test]
     fn a_slow_client_is_told_and_holds_up_nobody() {
-        let address = start(Duration::from_millis(300), || Ok(String::new()));
+        let address = start(Duration::from_millis(300), |_| Ok(String::new()));
         let mut slow = TcpStream::connect(address).unwrap();
         slow.write_all(b"GET /met").unwrap();
         let mut said = String::new();
@@ -393,24 +433,60 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_body_does_not_reset_the_answer() {
+        let address = usual();
+        let mut post = b"POST /metrics HTTP/1.1\r\nContent-Length: 100000\r\n\r\n".to_vec();
+        post.resize(post.len() + 100_000, b'x');
+        for _ in 0..100 {
+            status(address, &post, "405");
+        }
+    }
+
+    const GET: &[u8] = b"GET /metrics HTTP/1.1\r\n\r\n";
+
+    /// Clients that connect and send nothing.
+    fn silent(address: SocketAddr, n: usize) -> Vec<TcpStream> {
+        (0..n)
+            .map(|_| TcpStream::connect(address).unwrap())
+            .collect()
+    }
+
+    #[test]
     fn so_many_clients_are_served_at_a_time_and_others_afterwards() {
         let address = usual();
-        let mut silent: Vec<TcpStream> = (0..CONNECTIONS)
-            .map(|_| TcpStream::connect(address).unwrap())
-            .collect();
-        // The request of one that is refused is not read, so its connection may be reset before it sees the answer.
+        let mut silent = silent(address, CONNECTIONS);
+        status(address, GET, "503");
+        silent.pop();
+        // Until the server has noticed. Those that it refuses meanwhile may be too many for an answer.
         let is_served = || {
             let mut stream = TcpStream::connect(address).unwrap();
-            let _ = stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n");
+            let _ = stream.write_all(GET);
             let mut said = String::new();
             let _ = stream.read_to_string(&mut said);
             said.starts_with("HTTP/1.1 200")
         };
-        assert!(!is_served());
-        silent.pop();
-        // Until the server has noticed.
         while !is_served() {
             thread::sleep(Duration::from_millis(1));
         }
+    }
+
+    #[test]
+    fn a_refused_client_sees_why_and_no_reset() {
+        for _ in 0..10 {
+            let address = usual();
+            let _silent = silent(address, CONNECTIONS);
+            // Whether or not its request has arrived by then.
+            for _ in 0..CONNECTIONS {
+                status(address, GET, "503");
+            }
+        }
+    }
+
+    #[test]
+    fn a_flood_of_clients_that_say_nothing_is_closed() {
+        let address = usual();
+        let _silent = silent(address, 2 * CONNECTIONS);
+        let mut closed = TcpStream::connect(address).unwrap();
+        assert_eq!(closed.read(&mut [0; 16]).unwrap(), 0);
     }
 }

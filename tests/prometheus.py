@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# prometheus.py COMMAND WORK DASHBOARD: what host/prometheus expects of Prometheus. WORK/trees has the tree of a module at
+# two times and its alerts; WORK/pip, OpenTelemetry's decoder. (It runs in a network of its own.)
+
+import http.server
+import json
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+import urllib.parse
+import urllib.request
+
+command, work, dashboard = sys.argv[1:]
+sys.path.insert(0, f"{work}/pip")
+from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+
+PAGE = "http://127.0.0.1:9817/metrics"
+API = "http://127.0.0.1:9090/api/v1/"
+started = []
+
+
+def run(name, *words, **environment):
+    """Starts a process that ends with this test; its output is in WORK/NAME.log."""
+    log = open(f"{work}/{name}.log", "w")
+    process = subprocess.Popen(words, stdout=log, stderr=log, env=os.environ | environment)
+    started.append((name, process))
+    return process
+
+
+def api(path, **parameters):
+    with urllib.request.urlopen(API + path + "?" + urllib.parse.urlencode(parameters), timeout=60) as answer:
+        return json.load(answer)["data"]
+
+
+def query(text):
+    """The value of each series, by its labels other than those of the target."""
+    result = api("query", query=text)["result"]
+    own = lambda labels: tuple(sorted((k, v) for k, v in labels.items() if k not in ("__name__", "instance", "job")))
+    return {own(series["metric"]): float(series["value"][1]) for series in result}
+
+
+def value(text):
+    values = list(query(text).values())
+    assert len(values) == 1, f"{text}: {values}"
+    return values[0]
+
+
+def until(what, test):
+    """Waits, however slow this machine is: the test as a whole has a time limit."""
+    print(f"  {what}", flush=True)
+    while True:
+        for name, process in started:
+            assert process.poll() is None, f"{name} ended: " + open(f"{work}/{name}.log").read()
+        try:
+            if test():
+                return
+        except (OSError, AssertionError) as error:
+            last = error
+        time.sleep(0.2)
+
+
+def expect(text, expected, near=0.0):
+    found = value(text)
+    assert abs(found - expected) <= near, f"{text}: {found}, expected {expected}"
+
+
+def tree(n):
+    """Exports the nth tree from now on."""
+    os.symlink(f"{work}/trees/{n}", f"{work}/next")
+    os.rename(f"{work}/next", f"{work}/root")
+
+
+def stats(n, name):
+    return {key: int(number) for key, number in (line.split() for line in open(f"{work}/trees/{n}/{name}/stats"))}
+
+
+def shows(n):
+    """Prometheus has the kernel's numbers of the nth tree."""
+    slow, ended = stats(n, "slow"), value('latency_tracker_ended_total{name="slow",job="scrape"}')
+    return ended == slow["ended"]
+
+
+def lint():
+    """Returns the page for a textfile collector, which Prometheus' own tool has checked."""
+    once = subprocess.run([command, "export", "--once"], env=os.environ | root, check=True, capture_output=True).stdout
+    said = subprocess.run(["promtool", "check", "metrics"], input=once, capture_output=True)
+    said = (said.returncode, said.stdout + said.stderr)
+    assert said == (0, b""), f"promtool: {said}"
+    return once.decode()
+
+
+root = {"LATENCY_TRACKER_PROC_ROOT": f"{work}/root"}
+tree(1)
+with open(f"{work}/prometheus.yml", "w") as config:
+    target = '{static_configs: [{targets: ["127.0.0.1:9817"]}], scrape_interval: 1s, scrape_timeout: 1s, job_name: %s%s}'
+    config.write("scrape_configs:\n")
+    for name, more in (
+        ("scrape", ", scrape_protocols: [OpenMetricsText1.0.0]"),
+        ("older", ", scrape_protocols: [PrometheusText0.0.4]"),
+        ("native", ", convert_classic_histograms_to_nhcb: true"),
+    ):
+        config.write("  - " + target % (name, more) + "\n")
+page = lint()
+# a capture of two of the alerts
+alerts = [line.strip() for line in open(f"{work}/trees/alerts")]
+fields = [dict(re.findall(r'(\w+)=("[^"]*"|\S+)', line)) for line in alerts]
+delays = [int(alert["delay"]) for alert in fields]
+assert len(alerts) == 30 and all(1 << 24 < delay <= 1 << 25 for delay in delays[:2]), delays
+os.makedirs(f"{work}/captures/0007")
+with open(f"{work}/captures/0007/alert.json", "w") as file:
+    saved = {"capture": 7, "taken": int(time.time()), "instance": "slow", "tracker": "block"}
+    json.dump(saved | {"alerts": [{"delay": delay} for delay in delays[:2]]}, file)
+# Alerts arrive as from the module: there may be none now.
+os.mkfifo(f"{work}/alerts")
+for n in 1, 2:
+    os.symlink(f"{work}/alerts", f"{work}/trees/{n}/alerts")
+kernel = os.fdopen(os.open(f"{work}/alerts", os.O_RDWR), "w", buffering=1)
+
+
+# Debian's Prometheus has no receiver of OTLP: a collector that is busy at first.
+received = {"/v1/metrics": [], "/v1/logs": []}
+
+
+class Collector(http.server.BaseHTTPRequestHandler):
+    busy = 2
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if Collector.busy:
+            Collector.busy -= 1
+            self.send_error(503)
+            return
+        assert self.headers["Content-Type"] == "application/x-protobuf", self.headers
+        kind = ExportMetricsServiceRequest if self.path == "/v1/metrics" else ExportLogsServiceRequest
+        received[self.path].append(kind.FromString(body))
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+collector = http.server.ThreadingHTTPServer(("127.0.0.1", 4318), Collector)
+threading.Thread(target=collector.serve_forever, daemon=True).start()
+
+run("export", command, "export", "--captures", f"{work}/captures", "--interval", "1s", "--otlp", "http://localhost:4318",
+    "--alerts", **root)
+run("prometheus", "prometheus", f"--config.file={work}/prometheus.yml", f"--storage.tsdb.path={work}/data",
+    "--web.listen-address=127.0.0.1:9090", "--enable-feature=exemplar-storage,native-histograms")
+until("the first numbers", lambda: shows(1) and len(query("up == 1")) == 1 and value("count(up == 1)") == 3)
+
+# the kernel's numbers, whichever format the page has
+slow = stats(1, "slow")
+assert slow["alerts"] == 20, slow
+for job in "scrape", "older":
+    of = f'{{name="slow",tracker="block",job="{job}"}}'
+    for key in "started", "ended", "alerts", "full":
+        expect(f"latency_tracker_{key}_total{of}", slow[key])
+    for key in "pending", "capacity":
+        expect(f"latency_tracker_{key}{of}", slow[key])
+    expect(f"latency_tracker_threshold_seconds{of}", 0.01)
+    expect(f"latency_tracker_delay_seconds_count{of}", slow["ended"])
+    expect(f"latency_tracker_delay_seconds_sum{of}", slow["sum_us"] / 1e6, 1e-9)
+    expect(f'latency_tracker_delay_seconds_bucket{{name="slow",job="{job}",le="0.016777216"}}', 0)
+    expect(f'latency_tracker_module_info{{version="{open(work + "/trees/1/version").read().strip()}",job="{job}"}}', 1)
+kinds = {name: kind[0]["type"] for name, kind in api("metadata").items()}
+for name, kind in (("started_total", "counter"), ("pending", "gauge"), ("delay_seconds", "histogram")):
+    assert kinds[f"latency_tracker_{name}"] == kind, kinds
+# a disk that takes 20 ms: the median is in the bucket from 16.8 ms to 33.6 ms, also as a native histogram
+for text in 'latency_tracker_delay_seconds_bucket{name="slow",job="scrape"}', 'latency_tracker_delay_seconds{name="slow",job="native"}':
+    median = value(f"histogram_quantile(0.5, {text})")
+    assert 0.0167 < median < 0.0336, f"{text}: median {median}"
+expect('histogram_count(latency_tracker_delay_seconds{name="slow",job="native"})', slow["ended"])
+
+# the bucket of these delays names their capture
+text = 'latency_tracker_delay_seconds_bucket{name="slow",job="scrape"}'
+exemplars = lambda: api("query_exemplars", query=text, start=time.time() - 3600, end=time.time() + 60)
+until("the exemplar", exemplars)
+found = [(e["labels"], float(e["value"])) for series in exemplars() for e in series["exemplars"]]
+assert found == [({"capture": "0007"}, delays[1] / 1e9)], found
+
+# OTLP, as OpenTelemetry decodes it
+until("a message with metrics", lambda: received["/v1/metrics"])
+message = received["/v1/metrics"][0].resource_metrics[0]
+labels = lambda attributes: {a.key: a.value.string_value or a.value.int_value for a in attributes}
+resource = labels(message.resource.attributes)
+assert resource["service.name"] == "latency-tracker" and resource["host.name"] == os.uname().nodename, resource
+metrics = {metric.name: metric for metric in message.scope_metrics[0].metrics}
+point = lambda points: next(p for p in points if labels(p.attributes) == {"name": "slow", "tracker": "block"})
+counter = metrics["latency_tracker.started"].sum
+assert counter.is_monotonic and counter.aggregation_temporality == 2, counter
+assert point(counter.data_points).as_int == slow["started"], counter
+histogram = metrics["latency_tracker.delay"]
+assert histogram.unit == "s", histogram
+delay = point(histogram.histogram.data_points)
+assert delay.count == slow["ended"] == sum(delay.bucket_counts), delay
+assert len(delay.bucket_counts) == len(delay.explicit_bounds) + 1, delay
+assert labels(delay.exemplars[0].filtered_attributes) == {"capture": "0007"}, delay
+kernel.write("\n".join(alerts[:3]) + "\nlost=2\n")
+until("the alerts", lambda: sum(len(m.resource_logs[0].scope_logs[0].log_records) for m in received["/v1/logs"]) == 3)
+records = [r for m in received["/v1/logs"] for r in m.resource_logs[0].scope_logs[0].log_records]
+for record, line, alert in zip(records, alerts, fields):
+    assert record.body.string_value == line, (record, line)
+    assert record.severity_number == 13 and record.event_name == "latency_tracker.alert", record
+    for key in "delay", "seq", "sector":
+        assert labels(record.attributes)[f"latency_tracker.{key}"] == int(alert[key]), record
+until("what was missed", lambda: value('latency_tracker_export_dropped_total{job="scrape",signal="logs"}') == 2)
+
+# what happens later
+tree(2)
+until("the later numbers", lambda: shows(2))
+more = stats(2, "slow")["ended"] - slow["ended"]
+assert more == 10, more
+until("the increase", lambda: value('increase(latency_tracker_ended_total{name="slow",job="scrape"}[10m])') > 0)
+
+# every query of the dashboard has an answer
+with open(dashboard) as file:
+    board = json.load(file)
+for variable in board["templating"]["list"]:
+    if variable["type"] == "query":
+        selector, label = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]).groups()
+        selector = selector.replace("$instance", ".*")
+        assert api(f"label/{label}/values", **{"match[]": selector}), variable
+queries = [target["expr"] for panel in board["panels"] for target in panel["targets"]]
+assert len(queries) >= 10, queries
+for text in queries:
+    text = text.replace("$__rate_interval", "5m").replace("$instance", ".*").replace("$name", ".*")
+    assert "$" not in text, text
+    # Nothing timed out.
+    until(text, lambda: query(text.removesuffix(" > 0")))
+
+series = [line for line in page.splitlines() if not line.startswith("#")]
+print(f"{len(series)} series for 2 instances, {len(page)} bytes")
+print("ok")

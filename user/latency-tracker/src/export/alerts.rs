@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The alerts of all instances, on their way to a collector: a thread waits for them, and sends those of a second together.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result};
+use lt_export::{Outbox, Record, Resource};
+use lt_proc::{ProcRoot, StreamLine};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::time::{ClockId, clock_gettime};
+
+use crate::out::note;
+use crate::wait::Lines;
+
+/// Of one message.
+const MOST: usize = 1024;
+
+/// Alerts of so much time are sent together.
+const TOGETHER: Duration = Duration::from_secs(1);
+
+/// How often to look for a module that is not loaded.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Starts the thread, which ends with the process. Alerts from now on are sent.
+pub(crate) fn start(root: ProcRoot, outbox: Outbox, resource: Resource) {
+    // Opened before this returns, if the module is there.
+    let mut file = root.open_alerts(None, false).ok();
+    thread::spawn(move || {
+        let mut said = String::new();
+        loop {
+            if let Some(file) = file.take()
+                && let Err(error) = read(&file, &outbox, &resource)
+            {
+                let text = format!("{error:#}");
+                if said != text {
+                    note(&text);
+                    said = text;
+                }
+            }
+            // The module has been unloaded, or is not there yet.
+            thread::sleep(AGAIN);
+            file = root.open_alerts(None, false).ok();
+        }
+    });
+}
+
+/// Sends the alerts until there are no more.
+fn read(file: &File, outbox: &Outbox, resource: &Resource) -> Result<()> {
+    let mut lines = Lines::default();
+    loop {
+        let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::NONE).context("poll")?;
+        thread::sleep(TOGETHER);
+        loop {
+            let (mut records, mut missed, mut end, mut more) = (Vec::new(), 0, false, true);
+            while more && !end && records.len() < MOST {
+                let chunk = lines.read(file).context("cannot read the alerts")?;
+                (end, more) = (chunk.end, !chunk.lines.is_empty());
+                for line in &chunk.lines {
+                    match StreamLine::parse(line) {
+                        Ok(StreamLine::Alert(alert)) => records.push(Record {
+                            time: time_of(alert.time),
+                            alert: *alert,
+                        }),
+                        Ok(StreamLine::Lost(n)) => missed += n,
+                        // One of a newer module.
+                        Err(_) => missed += 1,
+                    }
+                }
+            }
+            outbox.alerts(&records, missed, resource);
+            if end {
+                return Ok(());
+            }
+            if !more {
+                break;
+            }
+        }
+    }
+}
+
+/// The time of day of an instant of the kernel's `CLOCK_MONOTONIC`, ns.
+fn time_of(monotonic: u64) -> SystemTime {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(Duration::ZERO, Duration::from);
+    SystemTime::now() - now.saturating_sub(Duration::from_nanos(monotonic))
+}

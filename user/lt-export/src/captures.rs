@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! The captures of `record` as exemplars: for each bucket of an instance, the newest capture with an alert whose delay is
+//! in it. A capture is read once: it is renamed into place when it is whole, and never changes.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use serde::Deserialize;
+
+use crate::readings::bucket_of;
+
+/// The newest captures that are looked at.
+const MOST: usize = 256;
+
+/// No `alert.json` is longer than this many bytes: 4096 alerts, of several stacks each.
+const LONGEST: u64 = 64 << 20;
+
+/// A capture that has an alert with such a delay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Exemplar {
+    /// Its number, as `captures` shows it.
+    pub(crate) capture: String,
+    /// ns
+    pub(crate) delay: u64,
+    /// Seconds since 1970.
+    pub(crate) taken: u64,
+}
+
+/// By the name of the instance and the bucket.
+pub(crate) type Exemplars = HashMap<(String, usize), Exemplar>;
+
+/// The part of `alert.json` that matters here.
+#[derive(Debug, Deserialize)]
+struct Saved {
+    taken: u64,
+    instance: String,
+    alerts: Vec<Delay>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Delay {
+    delay: u64,
+}
+
+/// A directory of captures.
+#[derive(Debug)]
+pub(crate) struct Captures {
+    directory: PathBuf,
+    /// Those that have been read, by the name of their directory, with the time of the file, since a number is used
+    /// again after all captures were removed. `None` if that failed.
+    read: HashMap<String, (Option<SystemTime>, Option<Saved>)>,
+}
+
+impl Captures {
+    pub(crate) fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            read: HashMap::new(),
+        }
+    }
+
+    /// Reads what is new.
+    ///
+    /// # Errors
+    /// When the directory cannot be read. One that does not exist has no captures.
+    pub(crate) fn exemplars(&mut self) -> io::Result<Exemplars> {
+        let mut names = Vec::new();
+        match fs::read_dir(&self.directory) {
+            Ok(entries) => {
+                let all = entries
+                    .flatten()
+                    .map(|e| e.file_name().to_string_lossy().into_owned());
+                names.extend(all.filter(|name| name.bytes().all(|b| b.is_ascii_digit())));
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        names.sort_by_key(|name| (name.len(), name.clone()));
+        names.drain(..names.len().saturating_sub(MOST));
+        self.read.retain(|name, _| names.contains(name));
+        let mut exemplars = Exemplars::new();
+        for name in names {
+            let path = self.directory.join(&name).join("alert.json");
+            let time = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
+            let known = self
+                .read
+                .get(&name)
+                .is_some_and(|(read_at, _)| *read_at == time);
+            if !known {
+                self.read.insert(name.clone(), (time, read(&path)));
+            }
+            let Some((_, Some(saved))) = self.read.get(&name) else {
+                continue;
+            };
+            for alert in &saved.alerts {
+                let exemplar = Exemplar {
+                    capture: name.clone(),
+                    delay: alert.delay,
+                    taken: saved.taken,
+                };
+                exemplars.insert((saved.instance.clone(), bucket_of(alert.delay)), exemplar);
+            }
+        }
+        Ok(exemplars)
+    }
+}
+
+fn read(path: &Path) -> Option<Saved> {
+    if fs::metadata(path).ok()?.len() > LONGEST {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn the_newest_capture_with_such_a_delay_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut captures = Captures::new(dir.path().join("none"));
+        assert_eq!(captures.exemplars().unwrap(), Exemplars::new());
+        let mut captures = Captures::new(dir.path().to_path_buf());
+        for (name, alerts) in [
+            ("0009", r#"{"delay":1000},{"delay":5000}"#),
+            ("10000", r#"{"delay":1024}"#),
+            (".partial-7", r#"{"delay":1}"#),
+        ] {
+            let path = dir.path().join(name);
+            fs::create_dir(&path).unwrap();
+            let text = format!(
+                r#"{{"capture":1,"taken":17,"instance":"slow","tracker":"block","alerts":[{alerts}]}}"#
+            );
+            fs::write(path.join("alert.json"), text).unwrap();
+        }
+        fs::create_dir(dir.path().join("0010")).unwrap();
+        let found = captures.exemplars().unwrap();
+        let of = |found: &Exemplars, bucket| {
+            let exemplar = found.get(&("slow".to_string(), bucket))?;
+            assert_eq!(exemplar.taken, 17);
+            Some((exemplar.capture.clone(), exemplar.delay))
+        };
+        assert_eq!(found.len(), 2);
+        assert_eq!(of(&found, 0), Some(("10000".to_string(), 1024)));
+        assert_eq!(of(&found, 3), Some(("0009".to_string(), 5000)));
+        fs::remove_dir_all(dir.path().join("10000")).unwrap();
+        assert_eq!(
+            of(&captures.exemplars().unwrap(), 0),
+            Some(("0009".to_string(), 1000))
+        );
+    }
+}

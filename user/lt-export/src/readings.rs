@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+
+//! What the instances count, as read from the kernel, and bounded: the instances with the most alerts are named, all
+//! others are one, called `other`. No counter of it ever decreases: an instance that is named later leaves in `other`
+//! what it has counted so far, and a removed one, too.
+
+use std::collections::HashMap;
+
+use lt_proc::{Histogram, Instance, ProcError, ProcRoot, Stats};
+
+/// The counters that can fall.
+pub(crate) const GAUGES: [&str; 4] = ["pending", "capacity", "max_capacity", "free"];
+
+/// Those that are in the histogram, or follow from it, or have a metric of another name.
+const APART: [&str; 4] = ["min", "mean", "max", "sum_us"];
+
+/// Name and tracker of the instance that stands for those that are not named.
+const OTHER: &str = "other";
+
+/// Bounds of the buckets of delays: 2^n ns, for these n, from a microsecond to more than a minute. The kernel's buckets
+/// end there, too, so that each delay is in the right one.
+const BOUNDS: std::ops::RangeInclusive<u32> = 10..=36;
+
+/// Upper bounds of the buckets in seconds, without the last one, which has none.
+pub(crate) fn bounds() -> impl Iterator<Item = f64> {
+    BOUNDS.map(|n| seconds(1 << n))
+}
+
+pub(crate) fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// The bucket of a delay in ns.
+pub(crate) fn bucket_of(delay: u64) -> usize {
+    BOUNDS.take_while(|n| 1 << n < delay).count()
+}
+
+/// All delays of an instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Delays {
+    /// How many are in each bucket and in no earlier one.
+    pub(crate) counts: Vec<u64>,
+    pub(crate) sum_us: u64,
+}
+
+/// What one instance counts.
+#[derive(Debug, Clone)]
+pub(crate) struct Reading {
+    pub(crate) name: String,
+    pub(crate) tracker: String,
+    /// Its parameters, and the longest delay in ns; those of several instances are left out where there is no sum.
+    pub(crate) enabled: Option<u64>,
+    pub(crate) threshold: Option<u64>,
+    pub(crate) longest: Option<u64>,
+    /// In the order of the kernel.
+    pub(crate) values: Vec<(String, u64)>,
+    /// Without the sum of all delays (an older module) there are none, since the mean is rounded, and a sum from it
+    /// would fall at times.
+    pub(crate) delays: Option<Delays>,
+}
+
+impl Reading {
+    fn new(instance: Instance, stats: &Stats, histogram: &Histogram) -> Self {
+        let number = |param: &str| {
+            let field = instance.params.0.iter().find(|f| f.key == param)?;
+            field.value.number()
+        };
+        let values = stats.iter().filter(|(key, _)| !APART.contains(key));
+        Self {
+            enabled: number("enabled"),
+            threshold: number("threshold"),
+            longest: stats.get("max"),
+            values: values.map(|(key, n)| (key.to_string(), n)).collect(),
+            delays: stats.get("sum_us").map(|sum_us| Delays {
+                counts: counts(histogram),
+                sum_us,
+            }),
+            name: instance.name,
+            tracker: instance.tracker,
+        }
+    }
+
+    /// That of no instance.
+    fn other() -> Self {
+        Self {
+            name: OTHER.to_string(),
+            tracker: OTHER.to_string(),
+            enabled: None,
+            threshold: None,
+            longest: None,
+            values: Vec::new(),
+            delays: None,
+        }
+    }
+
+    pub(crate) fn labels(&self) -> [(&str, &str); 2] {
+        [("name", &self.name), ("tracker", &self.tracker)]
+    }
+
+    pub(crate) fn value(&self, key: &str) -> Option<u64> {
+        self.values.iter().find(|(k, _)| k == key).map(|(_, n)| *n)
+    }
+
+    /// Adds what an instance has counted since it was `before`.
+    fn add(&mut self, now: &Self, before: Option<&Self>) {
+        // A smaller number is that of a new instance with the same name.
+        let since = |now: u64, before: Option<u64>| match before {
+            Some(before) if before <= now => now - before,
+            _ => now,
+        };
+        self.longest = self.longest.max(now.longest);
+        for (key, n) in &now.values {
+            let more = match GAUGES.contains(&key.as_str()) {
+                true => *n,
+                false => since(*n, before.and_then(|before| before.value(key))),
+            };
+            match self.values.iter_mut().find(|(k, _)| k == key) {
+                Some((_, sum)) => *sum = sum.wrapping_add(more),
+                None => self.values.push((key.clone(), more)),
+            }
+        }
+        if let Some(delays) = &now.delays {
+            let before = before.and_then(|before| before.delays.as_ref());
+            let sum = self.delays.get_or_insert_default();
+            sum.counts.resize(delays.counts.len(), 0);
+            for (i, (sum, n)) in sum.counts.iter_mut().zip(&delays.counts).enumerate() {
+                let before = before.and_then(|before| before.counts.get(i).copied());
+                *sum = sum.wrapping_add(since(*n, before));
+            }
+            let more = since(delays.sum_us, before.map(|before| before.sum_us));
+            sum.sum_us = sum.sum_us.wrapping_add(more);
+        }
+    }
+}
+
+/// How many delays are in each bucket and in no earlier one; the last bucket has no bound.
+fn counts(histogram: &Histogram) -> Vec<u64> {
+    let mut counts = vec![0; BOUNDS.count() + 1];
+    for bucket in &histogram.buckets {
+        // Its largest delay is below its end.
+        if let Some(count) = counts.get_mut(bucket_of(bucket.high)) {
+            *count += bucket.count;
+        }
+    }
+    counts
+}
+
+/// All instances.
+#[derive(Debug)]
+pub(crate) struct Readings {
+    /// The module's; `None` if it is not loaded.
+    pub(crate) version: Option<String>,
+    /// How many instances there are.
+    pub(crate) count: usize,
+    /// The named ones, and `other`.
+    pub(crate) instances: Vec<Reading>,
+}
+
+impl Readings {
+    /// Reads all instances. One that is removed meanwhile is left out.
+    fn read(root: &ProcRoot) -> Result<Self, ProcError> {
+        if !root.is_loaded() {
+            return Ok(Self {
+                version: None,
+                count: 0,
+                instances: Vec::new(),
+            });
+        }
+        let version = Some(root.version()?);
+        let mut instances = Vec::new();
+        for instance in root.instances()? {
+            let read = || {
+                // In this order: each delay of the histogram is an end that was counted.
+                let histogram = root.histogram(&instance.name)?;
+                Ok((root.stats(&instance.name)?, histogram))
+            };
+            match read() {
+                Ok((stats, histogram)) => {
+                    instances.push(Reading::new(instance, &stats, &histogram));
+                }
+                Err(error) => {
+                    let is_there = root.instance(&instance.name).is_ok();
+                    if is_there {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(Self {
+            version,
+            count: instances.len(),
+            instances,
+        })
+    }
+
+    /// The keys of all counters, in their order, each once.
+    pub(crate) fn keys(&self) -> Vec<&str> {
+        let mut keys: Vec<&str> = Vec::new();
+        for reading in &self.instances {
+            for (key, _) in &reading.values {
+                if !keys.contains(&key.as_str()) {
+                    keys.push(key);
+                }
+            }
+        }
+        keys
+    }
+}
+
+/// Which instances are named, and what the others have counted.
+#[derive(Debug)]
+pub(crate) struct Top {
+    most: usize,
+    named: Vec<String>,
+    /// The others when they were last read.
+    before: HashMap<String, Reading>,
+    /// What the others have counted, once there were some.
+    other: Option<Reading>,
+}
+
+impl Top {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            most,
+            named: Vec::new(),
+            before: HashMap::new(),
+            other: None,
+        }
+    }
+
+    /// Reads all instances.
+    pub(crate) fn read(&mut self, root: &ProcRoot) -> Result<Readings, ProcError> {
+        let mut readings = Readings::read(root)?;
+        let all = std::mem::take(&mut readings.instances);
+        readings.instances = self.bound(all);
+        Ok(readings)
+    }
+
+    fn bound(&mut self, mut all: Vec<Reading>) -> Vec<Reading> {
+        self.named
+            .retain(|name| all.iter().any(|r| r.name == *name));
+        let free = self.most.saturating_sub(self.named.len());
+        let mut candidates: Vec<&Reading> = all.iter().collect();
+        candidates.retain(|r| !self.named.contains(&r.name));
+        // Of equals, the first one of the kernel's list.
+        candidates.sort_by_key(|r| std::cmp::Reverse(r.value("alerts")));
+        let chosen = candidates.iter().take(free).map(|r| r.name.clone());
+        let chosen: Vec<String> = chosen.collect();
+        self.named.extend(chosen);
+
+        let others: Vec<Reading> = all
+            .extract_if(.., |r| !self.named.contains(&r.name))
+            .collect();
+        if !others.is_empty() || self.other.is_some() {
+            let other = self.other.get_or_insert_with(Reading::other);
+            // What can fall is summed up again.
+            other
+                .values
+                .iter_mut()
+                .filter(|(key, _)| GAUGES.contains(&key.as_str()))
+                .for_each(|(_, n)| *n = 0);
+            for now in &others {
+                other.add(now, self.before.get(&now.name));
+            }
+            self.before = others.into_iter().map(|r| (r.name.clone(), r)).collect();
+            all.push(other.clone());
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn reading(name: &str, alerts: u64, pending: u64) -> Reading {
+        let line = format!("{name} block threshold=10 enabled=1");
+        let instance = Instance::parse_all(&line).unwrap().remove(0);
+        let text = format!("alerts {alerts}\npending {pending}\nmax {alerts}\nsum_us {alerts}\n");
+        let histogram = Histogram::parse(&format!("896 1024 {alerts}\n")).unwrap();
+        Reading::new(instance, &Stats::parse(&text).unwrap(), &histogram)
+    }
+
+    #[track_caller]
+    fn shows(readings: &[Reading], expected: &[(&str, u64, u64)]) {
+        let shown = readings.iter().map(|r| {
+            let delays = r.delays.as_ref().unwrap();
+            assert_eq!(Some(delays.sum_us), r.value("alerts"));
+            assert_eq!(Some(delays.counts[0]), r.value("alerts"));
+            (
+                r.name.as_str(),
+                r.value("alerts").unwrap(),
+                r.value("pending").unwrap(),
+            )
+        });
+        assert_eq!(shown.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn bounds_have_their_delays() {
+        assert_eq!(bounds().count(), 27);
+        assert_eq!(bounds().next(), Some(0.000_001_024));
+        for (delay, bucket) in [(0, 0), (1024, 0), (1025, 1), (1 << 36, 26), (u64::MAX, 27)] {
+            assert_eq!(bucket_of(delay), bucket, "{delay}");
+        }
+    }
+
+    #[test]
+    fn those_with_the_most_alerts_are_named_and_other_never_falls() {
+        let mut top = Top::new(2);
+        let all = || vec![reading("a", 1, 5), reading("b", 9, 6)];
+        shows(&top.bound(all()), &[("a", 1, 5), ("b", 9, 6)]);
+        let mut top = Top::new(2);
+        let mut four = all();
+        four.extend([reading("c", 3, 7), reading("d", 1, 8)]);
+        shows(
+            &top.bound(four.clone()),
+            &[("b", 9, 6), ("c", 3, 7), ("other", 2, 13)],
+        );
+        // One that overtakes others does not take their place.
+        four[0] = reading("a", 100, 0);
+        shows(
+            &top.bound(four.clone()),
+            &[("b", 9, 6), ("c", 3, 7), ("other", 101, 8)],
+        );
+        // A free place is for the next one, whose alerts so far stay in other.
+        four.remove(1);
+        shows(
+            &top.bound(four.clone()),
+            &[("a", 100, 0), ("c", 3, 7), ("other", 101, 8)],
+        );
+        four[2] = reading("d", 4, 1);
+        shows(
+            &top.bound(four.clone()),
+            &[("a", 100, 0), ("c", 3, 7), ("other", 104, 1)],
+        );
+        // A new one of the same name counts from 0.
+        four[2] = reading("d", 2, 1);
+        shows(
+            &top.bound(four.clone()),
+            &[("a", 100, 0), ("c", 3, 7), ("other", 106, 1)],
+        );
+        four.pop();
+        shows(
+            &top.bound(four),
+            &[("a", 100, 0), ("c", 3, 7), ("other", 106, 0)],
+        );
+    }
+}
