@@ -23,8 +23,7 @@ fn what_is_wrong_is_refused_before_anything_starts() {
         "old wakeup enabled=1 threshold=1000\n",
     )
     .unwrap();
-    let trackers =
-        "block: block I/O\n  threshold=10000000 duration: the limit\n  dev=all disk: which\n\
+    let trackers = "block: block I/O\n  threshold=10000000 duration: the limit\n  dev=all disk: which\n\
         func: not part of this module\n  unavailable: this kernel is built without CONFIG_FPROBE\n";
     fs::write(tree.join("trackers"), trackers).unwrap();
     for name in ["lttng", "lttng-sessiond"] {

@@ -8,13 +8,12 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result};
+use lt_common::out::note;
+use lt_common::wait::Lines;
 use lt_export::{Outbox, Record, Resource};
 use lt_proc::{ProcRoot, StreamLine};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
-
-use crate::out::note;
-use crate::wait::Lines;
 
 /// Of one message.
 const MOST: usize = 1024;
