@@ -233,5 +233,6 @@ LT_ALERT(tree,
 	__entry->subject, __entry->action, __entry->target_cpu, __entry->prio,
 	__entry->policy, __entry->preempted, __entry->merged, __entry->more,
 	__entry->more_ns,
-	__print_array(__get_dynamic_array(steps), __get_dynamic_array_len(steps) / sizeof(u64), sizeof(u64))
+	__print_array(__get_dynamic_array(steps),
+		__get_dynamic_array_len(steps) / sizeof(u64), sizeof(u64))
 );

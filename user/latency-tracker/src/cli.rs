@@ -129,14 +129,15 @@ latency-tracker captures 7\n  latency-tracker captures -o /srv/slow --json")]
     #[command(after_help = "Examples:\n  latency-tracker export\n  \
 latency-tracker export --listen '0.0.0.0:9817'\n  latency-tracker export --once\n  \
 latency-tracker export --otlp http://localhost:4318 --alerts\n\n\
-Each counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total, with\n\
-name and tracker as labels; delays are the histogram\n\
+Each counter of `latency-tracker list NAME` is latency_tracker_COUNTER_total,\n\
+with name and tracker as labels; delays are the histogram\n\
 latency_tracker_delay_seconds. The page is OpenMetrics text for clients that\n\
-accept it, otherwise the older text. It changes nothing, and members of the group\n\
-that may read /proc/latency_tracker can run it; exemplars need the right to read\n\
-the captures.\n\n\
-OTLP messages that the collector cannot take now wait in a queue of 4 MiB, whose\n\
-oldest are dropped; latency_tracker_export_dropped_total counts them.")]
+accept it, otherwise the older text. It changes nothing, and members of the\n\
+group that may read /proc/latency_tracker can run it; exemplars need the right\n\
+to read the captures.\n\n\
+OTLP messages that the collector cannot take now wait in a queue of 4 MiB; when\n\
+it is full, the oldest are dropped and counted in\n\
+latency_tracker_export_dropped_total.")]
     Export(ExportArgs),
     /// Explains why something was late, from a capture of `record` or another trace.
     #[command(after_help = explain::EXAMPLES)]
