@@ -19,6 +19,8 @@ J ?=
 KREL ?=
 # make KDIR=DIRECTORY builds the module alone, in the build directory of a kernel of your own, in-tree or of O=, and sets nothing up
 KDIR ?=
+# make module TRACKERS='wakeup irq' builds a module with these trackers only
+TRACKERS ?=
 # make vm KERNEL=rt CPUS=4 NUMA=2 ROOT=full
 KERNEL ?= stock
 CPUS ?= 2
@@ -44,8 +46,8 @@ help: ## list what make can do
 env: ## set up the environment only (a few minutes, once)
 	@scripts/env
 
-module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL= KDIR=]
-	@scripts/build-module $(or $(abspath $(KDIR)),$(KREL))
+module: ## build the kernel module: for the running kernel if it has Rust, else for the virtual machine's [KREL= KDIR= TRACKERS=]
+	@scripts/build-module $(or $(abspath $(KDIR)),$(KREL)) $(if $(TRACKERS),TRACKERS='$(TRACKERS)')
 
 user: ## build the commands, optimised as a whole (minutes)
 	@scripts/build-user --release

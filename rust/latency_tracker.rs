@@ -40,13 +40,19 @@
 //! tests and models.
 
 #![cfg_attr(
-    not(all(CONFIG_BLOCK, CONFIG_NET, CONFIG_INET, CONFIG_FPROBE)),
-    allow(dead_code, unused_imports, reason = "some trackers are left out")
+    any(only, not(all(CONFIG_BLOCK, CONFIG_NET, CONFIG_INET, CONFIG_FPROBE))),
+    allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        reason = "some trackers are left out"
+    )
 )]
 
 use kernel::{prelude::*, sync::Arc};
 
 mod alert;
+#[cfg(any(not(only), module))]
 mod api;
 mod control;
 mod engine;
@@ -60,6 +66,7 @@ mod text;
 mod trackers;
 
 use alert::stream::{Alerts, TAIL_MAX};
+#[cfg(any(not(only), module))]
 use api::ffi::Exports;
 use measure::Measure;
 use proc::registry::{Files, Registry, Works};
@@ -95,6 +102,7 @@ module! {
 /// The loaded module.
 struct LatencyTracker {
     /// For other modules. None of them has a tracker when this is dropped.
+    #[cfg(any(not(only), module))]
     exports: Option<Exports>,
     registry: Arc<Registry>,
     files: Files,
@@ -136,9 +144,11 @@ impl kernel::Module for LatencyTracker {
         )?;
         let memory = MemoryWork::new(registry.clone())?;
         let files = proc::files::root_files(&root, &all, &registry, &works, measure)?;
+        #[cfg(any(not(only), module))]
         let exports = Some(Exports::new(registry.clone())?);
         pr_info!("version {VERSION}, controlled through /proc/latency_tracker\n");
         Ok(Self {
+            #[cfg(any(not(only), module))]
             exports,
             registry,
             files,
@@ -150,7 +160,10 @@ impl kernel::Module for LatencyTracker {
 
 impl Drop for LatencyTracker {
     fn drop(&mut self) {
-        self.exports = None;
+        #[cfg(any(not(only), module))]
+        {
+            self.exports = None;
+        }
         // No new instances, and none of the old ones: all probes are off.
         self.registry.close();
         self.files.clear();

@@ -18,32 +18,33 @@ use kernel::{
     prelude::*, //
 };
 
-/// A tracker that is not part of this module, because the kernel is built without options that it
-/// needs.
+/// A tracker that is not part of this module.
 pub(crate) struct Absent {
     pub(crate) name: &'static str,
-    /// The options, at least one.
+    /// The options that it needs and the kernel is built without. If there are none, `TRACKERS=` of
+    /// the build left it out.
     pub(crate) lacks: &'static [&'static str],
 }
 
 /// Makes the list of trackers from the files next to this one, each with the options that the
-/// kernel must have for it.
+/// kernel must have for it. With `TRACKERS=`, the build sets `only` and the name of each selected
+/// tracker (Kbuild).
 macro_rules! list {
     ($($tracker:ident $(if $($option:ident)+)?),* $(,)?) => {
         $(
-            #[cfg(all($($($option),+)?))]
+            #[cfg(all(any(not(only), $tracker), $($($option),+)?))]
             pub(crate) mod $tracker;
         )*
 
         /// All trackers. The position is the number of the tracker in a record.
         pub(crate) static ALL: &[&Kind] = &[$(
-            #[cfg(all($($($option),+)?))]
+            #[cfg(all(any(not(only), $tracker), $($($option),+)?))]
             &$tracker::KIND,
         )*];
 
-        /// Those that the kernel's options leave out.
+        /// The trackers that the kernel's options, or `TRACKERS=`, leave out.
         pub(crate) static ABSENT: &[Absent] = &[$(
-            #[cfg(not(all($($($option),+)?)))]
+            #[cfg(not(all(any(not(only), $tracker), $($($option),+)?)))]
             Absent {
                 name: stringify!($tracker),
                 lacks: &[$($(#[cfg(not($option))] stringify!($option),)+)?],
@@ -80,7 +81,7 @@ pub(crate) fn find(name: &[u8]) -> Option<(usize, &'static Kind)> {
         .map(|(number, kind)| (number, *kind))
 }
 
-/// Whether a tracker of this name is left out by the kernel's options.
+/// Whether a tracker of this name is left out of this module.
 pub(crate) fn is_absent(name: &[u8]) -> bool {
     ABSENT.iter().any(|absent| absent.name.as_bytes() == name)
 }

@@ -92,3 +92,12 @@ many() { case $(uname -r) in *-debug|*-kcsan) echo "$2" ;; *) echo "$1" ;; esac;
 
 # kernel_says TEXT: is it in the kernel's log?
 kernel_says() { dmesg | grep -qF -- "$1"; }
+
+# memory_used: memory of the kernel, kB: slabs, per-CPU and virtually contiguous memory, once caches are dropped and the
+# counters of all CPUs are added up.
+memory_used() {
+	sleep 1
+	for _ in 1 2; do echo 3 >/proc/sys/vm/drop_caches; done
+	echo 1 >/proc/sys/vm/stat_refresh
+	awk '/^(Slab|Percpu|VmallocUsed):/ { sum += $2 } END { print sum }' /proc/meminfo
+}

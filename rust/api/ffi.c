@@ -14,6 +14,7 @@
 #include "helpers.h"
 #include "latency_tracker.h"
 
+#ifndef LT_NO_API
 EXPORT_SYMBOL_GPL(latency_tracker_create);
 EXPORT_SYMBOL_GPL(latency_tracker_destroy);
 EXPORT_SYMBOL_GPL(latency_tracker_event_in_at);
@@ -34,6 +35,7 @@ EXPORT_SYMBOL_GPL(latency_tracker_set_threshold);
 EXPORT_SYMBOL_GPL(latency_tracker_set_timeout);
 EXPORT_SYMBOL_GPL(latency_tracker_set_enabled);
 EXPORT_SYMBOL_GPL(latency_tracker_synchronize);
+#endif
 
 /* See inside.rs. One count for each level of interrupt_context_level(). */
 struct lt_depths {

@@ -173,6 +173,10 @@ impl Text for TrackersFile {
         }
         for absent in trackers::ABSENT {
             seq_print!(out, "{}: not part of this module\n", absent.name);
+            if absent.lacks.is_empty() {
+                seq_print!(out, "  unavailable: left out by TRACKERS= of the build\n");
+                continue;
+            }
             seq_print!(out, "  unavailable: this kernel is built without");
             for option in absent.lacks {
                 seq_print!(out, " {option}");

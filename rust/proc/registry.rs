@@ -167,7 +167,7 @@ impl Registry {
     ) -> core::result::Result<(), Fault<'a>> {
         let Some((number, kind)) = trackers::find(tracker) else {
             let (error, why) = if trackers::is_absent(tracker) {
-                let why = "this kernel is built without what this tracker needs (see `trackers`)";
+                let why = "this tracker is not part of this module (see `trackers`)";
                 (crate::sys::enosys(), why)
             } else {
                 (ENOENT, "no such tracker (see `trackers`)")

@@ -54,7 +54,7 @@ pub(crate) struct ExportArgs {
     /// Directory of captures, which are named as exemplars if they can be read.
     #[arg(long, value_name = "DIR", default_value = crate::record::CAPTURES)]
     captures: PathBuf,
-    /// Also send the metrics to this OTLP receiver: http://HOST[:PORT][/PATH], without /v1/metrics.
+    /// Also send the metrics to this OTLP receiver: `http://HOST[:PORT][/PATH]`, without /v1/metrics.
     #[arg(long, value_name = "URL")]
     otlp: Option<Endpoint>,
     /// How often to send the metrics.

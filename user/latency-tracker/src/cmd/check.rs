@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR MIT
 
 //! `check`: whether this machine is ready. Each row is ok, warn or bad, with a fix. With `--rt`, whether it
-//! is ready for real-time work: [`readiness`].
+//! is ready for real-time work: [`lt_readiness`].
 
 mod config;
 

@@ -1,0 +1,46 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0 OR MIT
+#
+# A module with some of the trackers (TRACKERS=), without the API: it builds, loads, raises an alert, and takes less than
+# 1 MiB of memory with a small instance; the other trackers are named as left out. An unknown tracker is refused.
+# timeout: 300
+
+set -euo pipefail
+. "$(dirname "$0")/../../scripts/lib.sh"
+
+fail() { echo "FAIL: $*" >&2; exit 1; }
+
+mkdir -p "$LT_BUILD"
+work=$(mktemp -d "$LT_BUILD/only.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+
+! LT_MODULE_OUT=$work/none "$LT_TOP/scripts/build-module" stock TRACKERS='wakeup softirqs' >"$work/said" 2>&1 ||
+	fail "there is a tracker softirqs"
+grep -q 'no such tracker: softirqs; there are block module wakeup ' "$work/said" || fail "$(cat "$work/said")"
+
+LT_MODULE_OUT=$work/out "$LT_TOP/scripts/build-module" stock TRACKERS='wakeup irq'
+cat >"$work/inside.sh" <<-'END'
+	. /lt/tests/lib.sh
+	insmod /lt/only.ko
+
+	module=$(awk '$1 == "latency_tracker" { print int(($2 + 1023) / 1024) }' /proc/modules)
+	# The first instance fills slabs and tables that stay.
+	for round in 1 2; do
+		before=$(memory_used)
+		control 'late wakeup threshold=0 events=64 max_events=64 ring=64'
+		wait_until 20 stat_is late alerts -gt 0
+		took=$(($(memory_used) - before))
+		control -late
+	done
+	echo "module: $module kB, an instance: $took kB"
+	[ $((module + took)) -le 1024 ] || fail "more than 1 MiB"
+	assert_eq "$(grep -c '^[a-z]*:' $LT/trackers)" 17 "trackers, present or not"
+	assert_eq "$(sed -n 's/^\([a-z]*\): .*/\1/p' $LT/trackers | head -n 2 | xargs)" "wakeup irq" "trackers of this module"
+	assert_eq "$(grep -c '^  unavailable: left out by TRACKERS= of the build$' $LT/trackers)" 15 "trackers left out"
+	refused "one that is left out" control 'a block'
+	kernel_says 'not part of this module' || fail "dmesg: $(dmesg | tail -n 3)"
+	! grep -q ' latency_tracker_create' /proc/kallsyms || fail "it has the API"
+	rmmod latency_tracker
+END
+"$LT_TOP/scripts/vm" --kernel stock --timeout 120 --log "$work/log" --add "$work/out/latency_tracker.ko:/lt/only.ko" \
+	--add "$work/inside.sh" -- sh /lt/inside.sh || { tail -n 20 "$work/log/console.log"; fail "see above"; }
