@@ -40,7 +40,7 @@ title "2. Record the kernel's last moments in memory, and keep them when a reque
 printf '# latency-tracker record -o /tmp/captures -n 1 disks &\n'
 latency-tracker record -o /tmp/captures -n 1 disks >/tmp/record.log 2>&1 &
 recorder=$!
-wait_until 60 sh -c "grep -q '^armed' /tmp/record.log || ! kill -0 $recorder 2>/dev/null"
+wait_until 600 sh -c "grep -q '^armed' /tmp/record.log || ! kill -0 $recorder 2>/dev/null"
 cat /tmp/record.log
 kill -0 $recorder 2>/dev/null || fail "the recorder has ended"
 recorded=$(wc -l </tmp/record.log)

@@ -13,7 +13,7 @@ null_disk slow 120000000
 python3 /lt/tests/example.py /dev/slow
 latency-tracker record -o /tmp/captures -n 1 late syscall threshold=100ms comm=client calls=recvfrom >/tmp/record.log 2>&1 &
 recorder=$!
-wait_until 60 sh -c "grep -q '^armed' /tmp/record.log || ! kill -0 $recorder 2>/dev/null"
+wait_until 600 sh -c "grep -q '^armed' /tmp/record.log || ! kill -0 $recorder 2>/dev/null"
 follow $LT/late/alerts /tmp/alerts
 python3 /lt/tests/example.py /dev/slow
 wait_until 60 sh -c "! kill -0 $recorder 2>/dev/null"

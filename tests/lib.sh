@@ -44,7 +44,8 @@ assert() { _what=$1; shift; "$@" || fail "$_what: '$*' failed"; }
 # refused WHAT COMMAND...: the command must fail.
 refused() { _what=$1; shift; if "$@" 2>/dev/null; then fail "$_what: '$*' succeeded"; fi; }
 
-# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug).
+# wait_until SECONDS COMMAND...: wait for the command to succeed; longer on a slow kernel (tests/run-debug). With icount, the
+# machine's clock runs ahead while it waits for a disk of a busy host: the limit must be generous.
 wait_until() {
 	_end=$(($(cut -d. -f1 /proc/uptime) + $1 * ${PATIENCE:-1}))
 	shift

@@ -33,7 +33,7 @@ line=$(cat /sys/module/lt_causes/parameters/number)
 # Its own alert comes last, when all others have been there.
 latency-tracker record -n 1 --num-subbuf 16 -o /tmp/captures last offcpu threshold=300ms comm=reader >/tmp/record.log 2>&1 &
 recorder=$!
-wait_until 60 grep -q '^armed' /tmp/record.log
+wait_until 600 grep -q '^armed' /tmp/record.log
 
 # all: true unless only those causes are to be tried that PREEMPT_RT treats in another way: locks of the kernel, softirqs,
 # threads of interrupts, and with them timers, packets and disks, each once.
@@ -164,7 +164,7 @@ if all; then
 	rm /tmp/record.log
 	latency-tracker record -n 1 --post-trigger 300ms -o /tmp/io both io threshold=300ms comm=dd >/tmp/record.log 2>&1 &
 	recorder=$!
-	wait_until 60 grep -q '^armed' /tmp/record.log
+	wait_until 600 grep -q '^armed' /tmp/record.log
 	follow $LT/both/alerts /tmp/both
 	reads slow 1 96
 	wait $recorder && status=0 || status=$?

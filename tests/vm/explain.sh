@@ -26,7 +26,7 @@ case_of() {
 	rm -rf /tmp/captures /tmp/record.log
 	latency-tracker record -n 1 --duration 60 -o /tmp/captures late "$@" >/tmp/record.log 2>&1 &
 	recorder=$!
-	wait_until 60 grep -q '^armed' /tmp/record.log
+	wait_until 600 grep -q '^armed' /tmp/record.log
 	$command
 	wait $recorder && status=0 || status=$?
 	cat /tmp/record.log
