@@ -105,7 +105,8 @@ const CACHE: u64 = 64;
 const PASSES: usize = 64;
 const PASSES_MIN: usize = 4;
 
-/// Number of places that such a search reads in all passes, if that is enough for [`PASSES_MIN`].
+/// Number of places that a disturbed search reads in all its passes, if that is enough for
+/// [`PASSES_MIN`].
 const LOOKS: usize = 2048;
 
 /// Logarithm of the maximum number of cells in one chunk, the unit of allocation.
@@ -603,8 +604,8 @@ impl<T: Cell, P: Platform> Freelist<T, P> {
             }
             let index = Index::on_top(top);
             let Some(next) = self.cell(index).link().next() else {
-                // The cell was taken and is in the table: the exchange fails. Or a caller that did
-                // not own the cell entered it there.
+                // The cell was taken and is in the table: the exchange fails. Or a caller used a
+                // cell that it did not own.
                 match stack.head.cmpxchg(head, head, Full) {
                     Ok(_) => return Err(head),
                     Err(_) => continue,

@@ -18,7 +18,7 @@ use kernel::{
     prelude::*, //
 };
 
-/// A tracker that is not part of this module, because the kernel is built without options that it
+/// A tracker that is not part of this module, because the kernel was built without options that it
 /// needs.
 pub(crate) struct Absent {
     pub(crate) name: &'static str,
@@ -26,8 +26,8 @@ pub(crate) struct Absent {
     pub(crate) lacks: &'static [&'static str],
 }
 
-/// Makes the list of trackers from the files next to this one, each with the options that the
-/// kernel must have for it.
+/// Creates the list of trackers from the files next to this one, each with the kernel options that
+/// it needs.
 macro_rules! list {
     ($($tracker:ident $(if $($option:ident)+)?),* $(,)?) => {
         $(
@@ -41,7 +41,7 @@ macro_rules! list {
             &$tracker::KIND,
         )*];
 
-        /// Those that the kernel's options leave out.
+        /// Trackers that the kernel's options leave out.
         pub(crate) static ABSENT: &[Absent] = &[$(
             #[cfg(not(all($($($option),+)?)))]
             Absent {
@@ -85,8 +85,8 @@ pub(crate) fn is_absent(name: &[u8]) -> bool {
     ABSENT.iter().any(|absent| absent.name.as_bytes() == name)
 }
 
-/// Prints the line of an alert, as a person or a program reads it, without its end; `tail` are the
-/// tracker's own words, and the stack, return addresses, the innermost first.
+/// Prints the line of an alert, without a newline. `tail` has the tracker's own words, and the
+/// stack as return addresses, innermost first.
 pub(crate) fn line(alert: &Alert, tail: &[u64], out: &mut dyn Write) -> fmt::Result {
     let line = Line { alert, tail };
     out.write_fmt(fmt!("{line}"))
